@@ -1,0 +1,1 @@
+//! The control socket of an end: JSON lines.

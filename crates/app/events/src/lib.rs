@@ -1,0 +1,1 @@
+//! Each event declared once; counters derive from them.

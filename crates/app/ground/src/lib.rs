@@ -1,0 +1,1 @@
+//! The end near the internet.

@@ -1,0 +1,1 @@
+//! The end beside the users.

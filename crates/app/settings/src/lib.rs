@@ -1,0 +1,1 @@
+//! One definition per setting: default, unit, range and doc.

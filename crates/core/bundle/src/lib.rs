@@ -1,0 +1,1 @@
+//! Turns hints into unasked requests, and decides which promise answers which request.

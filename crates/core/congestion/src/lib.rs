@@ -1,0 +1,1 @@
+//! Congestion controllers in virtual time.

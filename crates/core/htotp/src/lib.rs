@@ -1,0 +1,1 @@
+//! HTOTP: frames, field sections, scheduler and the session, as pure state machines.

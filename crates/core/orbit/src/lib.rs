@@ -1,0 +1,1 @@
+//! The satellite path in virtual time: delay, rate, loss, queue.

@@ -1,0 +1,1 @@
+//! Finds what an HTML page will need while its bytes stream by.

@@ -1,0 +1,3 @@
+//! The `farhop` program: reads the command line and hands over to an app crate.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Namespaces, veth, TUN and socket options: the only crate with unsafe code.

@@ -1,0 +1,1 @@
+//! HTTP client towards origins, with resolution and address guard.

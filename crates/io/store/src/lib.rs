@@ -1,0 +1,1 @@
+//! Where each end holds responses.

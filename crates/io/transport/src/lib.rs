@@ -1,0 +1,1 @@
+//! Carriers: QUIC across the long hop, identities, sockets.

@@ -1,0 +1,1 @@
+//! The satellite link live: core/orbit between two TUN devices.

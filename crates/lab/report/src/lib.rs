@@ -1,0 +1,1 @@
+//! Compare results: JSON, table, self-contained HTML.

@@ -1,0 +1,1 @@
+//! Namespaces client, remote, ground, origins around an emulated link.

@@ -1,0 +1,1 @@
+//! What tests share: origins with bad manners, virtual time, corpora.

@@ -1,0 +1,1 @@
+//! What the lab loads: pages, origins, browser.
