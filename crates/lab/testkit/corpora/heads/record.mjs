@@ -1,0 +1,129 @@
+// Records the request heads that Chromium sends through an explicit HTTP proxy, for a few made-up sites.
+// It is proxy and origin in one: it answers every request itself and contacts nothing but the browser it starts.
+//
+//   node --experimental-websocket record.mjs OUTDIR        (needs chromium and openssl on the PATH; nothing from npm)
+//
+// Must not touch anything outside OUTDIR and its own temporary folder.
+import http from 'node:http';
+import https from 'node:https';
+import net from 'node:net';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { spawn, execFileSync } from 'node:child_process';
+import { sites, answer } from './sites.mjs';
+
+const out = process.argv[2] ?? '.';
+const work = fs.mkdtempSync(path.join(os.tmpdir(), 'heads-'));
+let log = [];
+let label = 'first';
+
+function note(scheme, request) {
+  const target = request.url.startsWith('http') ? request.url : `${scheme}://${request.headers.host}${request.url}`;
+  const lines = [];
+  for (let i = 0; i < request.rawHeaders.length; i += 2) lines.push(`${request.rawHeaders[i]}: ${request.rawHeaders[i + 1]}`);
+  log.push({ target, method: request.method, head: lines, load: label });
+  return new URL(target);
+}
+
+function serve(scheme) {
+  return (request, response) => {
+    const url = note(scheme, request);
+    request.resume();
+    request.on('end', () => {
+      const { status, headers, body } = answer(url, request);
+      response.writeHead(status, headers);
+      response.end(body);
+    });
+  };
+}
+
+// --- origin and proxy -------------------------------------------------------------------------------------------
+execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2',
+  '-subj', '/CN=heads', '-keyout', path.join(work, 'key'), '-out', path.join(work, 'cert')], { stdio: 'ignore' });
+const tls = https.createServer({ key: fs.readFileSync(path.join(work, 'key')), cert: fs.readFileSync(path.join(work, 'cert')), ALPNProtocols: ['http/1.1'] }, serve('https'));
+await new Promise((done) => tls.listen(0, '127.0.0.1', done));
+const proxy = http.createServer(serve('http'));
+proxy.on('connect', (request, socket, head) => {
+  if (!request.url.split(':')[0].endsWith('.test')) return socket.end('HTTP/1.1 403 Forbidden\r\n\r\n');
+  const to = net.connect(tls.address().port, '127.0.0.1', () => {
+    socket.write('HTTP/1.1 200 OK\r\n\r\n');
+    to.write(head);
+    socket.pipe(to).pipe(socket);
+  });
+  to.on('error', () => socket.destroy());
+  socket.on('error', () => to.destroy());
+});
+await new Promise((done) => proxy.listen(0, '127.0.0.1', done));
+
+// --- the browser, by its debugging protocol ---------------------------------------------------------------------
+async function browser(site) {
+  const profile = fs.mkdtempSync(path.join(work, 'profile-'));
+  const child = spawn('chromium', ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync', '--ignore-certificate-errors', `--user-data-dir=${profile}`,
+    `--proxy-server=http://127.0.0.1:${proxy.address().port}`, '--proxy-bypass-list=<-loopback>', '--remote-debugging-port=0',
+    '--window-size=1280,900', ...site.flags ?? [], 'about:blank'], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const endpoint = await new Promise((done, fail) => {
+    let text = '';
+    child.stderr.on('data', (data) => {
+      text += data;
+      const found = /DevTools listening on ws:\/\/([^/]+)\//.exec(text);
+      if (found) done(found[1]);
+    });
+    child.on('exit', () => fail(new Error(`chromium ended: ${text}`)));
+  });
+  const page = (await (await fetch(`http://${endpoint}/json`)).json()).find((target) => target.type === 'page');
+  const socket = new WebSocket(page.webSocketDebuggerUrl);
+  await new Promise((done) => socket.addEventListener('open', done));
+  let id = 0;
+  const waiting = new Map();
+  const events = [];
+  socket.addEventListener('message', ({ data }) => {
+    const message = JSON.parse(data);
+    if (message.id) waiting.get(message.id)?.(message);
+    else events.forEach((on) => on(message));
+  });
+  const call = (method, params = {}) => new Promise((done, fail) => {
+    waiting.set(++id, (message) => (message.error ? fail(new Error(`${method}: ${message.error.message}`)) : done(message.result)));
+    socket.send(JSON.stringify({ id, method, params }));
+  });
+  const loaded = () => new Promise((done) => events.push((message) => message.method === 'Page.loadEventFired' && done()));
+  await call('Page.enable');
+  await call('Network.enable');
+  return { call, loaded, end: async () => { child.removeAllListeners('exit'); await call('Browser.close').catch(() => {}); await new Promise((done) => (child.exitCode === null ? child.on('exit', done) : done())); } };
+}
+
+// The page is settled when nothing new has been asked for during a second.
+async function settled() {
+  for (let seen = -1; seen !== log.length;) {
+    seen = log.length;
+    await new Promise((done) => setTimeout(done, 1000));
+  }
+}
+
+for (const site of sites) {
+  log = [];
+  const { call, loaded, end } = await browser(site);
+  for (const cookie of site.cookies ?? []) await call('Network.setCookie', cookie);
+  for (const step of site.steps) {
+    label = step.label;
+    const load = loaded();
+    if (step.go) await call('Page.navigate', { url: step.go });
+    if (step.click) await call('Runtime.evaluate', { expression: `document.querySelector(${JSON.stringify(step.click)}).click()`, userGesture: true });
+    if (step.reload) await call('Page.reload', { ignoreCache: step.reload === 'hard' });
+    await load;
+    await settled();
+  }
+  await end();
+  const own = log.filter(({ target }) => new URL(target).hostname.endsWith('.test'));
+  const text = own.map(({ target, method, head, load }) => `# load: ${load}\n${method} ${target} HTTP/1.1\n${head.join('\n')}\n`).join('\n');
+  fs.writeFileSync(path.join(out, `${site.name}.heads`), text);
+  for (const [url, document] of Object.entries(site.documents)) {
+    const fields = Object.entries(document.headers).map(([name, value]) => `${name}: ${value}`).join('\n');
+    fs.writeFileSync(path.join(out, `${site.name}${document.suffix ?? ''}.page`), `${url}\n${fields}\n\n${document.body}`);
+  }
+  console.log(site.name, own.length, 'heads,', log.length - own.length, 'of the browser\'s own left out');
+}
+proxy.close(); tls.close(); proxy.closeAllConnections(); tls.closeAllConnections();
+fs.rmSync(work, { recursive: true, force: true });
+process.exit(0);
