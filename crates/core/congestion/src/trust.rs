@@ -1,0 +1,237 @@
+//! Whether the contracted rate is really there. Counts what arrives and what is lost in each round
+//! trip; when two in a row lose a lot or queue for long, the rate believed in falls to what was
+//! delivered, and is then tried upwards again with growing patience. It must not size windows:
+//! that is `capped`.
+//!
+//! Random loss of a few per cent and a single short outage leave the contract standing, since a
+//! satellite link does both and a window that shrinks for them only wastes capacity.
+
+use std::time::Duration;
+
+use farhop_units::BitRate;
+
+use crate::{Ack, Loss};
+
+/// Above this share of lost bytes a round trip counts as overloaded; fades lose less or everything.
+const HEAVY_LOSS: f64 = 0.10;
+/// Below this share a round trip counts as clean.
+const LIGHT_LOSS: f64 = 0.03;
+/// A smoothed RTT of this many empty ones means that a queue of several BDP stands somewhere.
+const DEEP_QUEUE: f64 = 2.5;
+/// Overload must also show in what is delivered, or it is not the rate that is missing.
+const SHORTFALL: f64 = 0.9;
+/// One overloaded round trip can be a cut of some hundred milliseconds; two in a row are not.
+const PATIENCE: u32 = 2;
+/// Each clean try raises the rate by this factor.
+const STEP: f64 = 1.25;
+/// Round trips before the first try, doubled by each fall up to the last.
+const FIRST_WAIT: u32 = 4;
+const LONGEST_WAIT: u32 = 64;
+/// Below this share of the contract there is nothing to learn.
+const FLOOR: f64 = 1.0 / 64.0;
+/// So few lost bytes prove nothing on links that hold a dozen packets.
+const ENOUGH_LOST: u64 = 3 * 1200;
+
+/// The rate believed in, at most the contracted one.
+#[derive(Debug, Clone)]
+pub(crate) struct Trust {
+    /// Bytes per second.
+    contract: f64,
+    believed: f64,
+    round: Round,
+    overloaded_rounds: u32,
+    /// Clean round trips still to wait before the next try, and how many the next fall will set.
+    wait: u32,
+    next_wait: u32,
+}
+
+/// One round trip: from an acknowledgement to that of the first packet sent after it.
+#[derive(Debug, Clone, Default)]
+struct Round {
+    start: Duration,
+    acked: u64,
+    lost: u64,
+    app_limited: bool,
+}
+
+impl Trust {
+    pub(crate) fn new(rate: BitRate) -> Self {
+        let contract = (rate.0 as f64 / 8.0).max(1.0);
+        Trust {
+            contract,
+            believed: contract,
+            round: Round::default(),
+            overloaded_rounds: 0,
+            wait: 0,
+            next_wait: FIRST_WAIT,
+        }
+    }
+
+    /// Bytes per second, headers included.
+    pub(crate) fn rate(&self) -> f64 {
+        self.believed
+    }
+
+    pub(crate) fn on_ack(&mut self, ack: &Ack, base_rtt: Duration) {
+        if ack.sent >= self.round.start {
+            self.judge(ack, base_rtt);
+            self.forget_round(ack.now);
+        }
+        self.round.acked += ack.bytes.0;
+        self.round.app_limited |= ack.app_limited;
+    }
+
+    pub(crate) fn on_loss(&mut self, loss: &Loss) {
+        self.round.lost += loss.bytes.0;
+    }
+
+    /// Starts counting anew without a verdict.
+    pub(crate) fn forget_round(&mut self, now: Duration) {
+        self.round = Round { start: now, ..Round::default() };
+    }
+
+    fn judge(&mut self, ack: &Ack, base_rtt: Duration) {
+        let round = &self.round;
+        let elapsed = ack.now.saturating_sub(round.start).as_secs_f64();
+        if round.acked == 0 || elapsed <= 0.0 {
+            return;
+        }
+        let lost_share = round.lost as f64 / (round.lost + round.acked) as f64;
+        let delivered = round.acked as f64 / elapsed;
+        let heavy_loss = lost_share > HEAVY_LOSS && round.lost >= ENOUGH_LOST;
+        let deep_queue = ack.rtt.as_secs_f64() > DEEP_QUEUE * base_rtt.as_secs_f64().max(0.02);
+        let overloaded =
+            !round.app_limited && delivered < SHORTFALL * self.believed && (heavy_loss || deep_queue);
+
+        if overloaded {
+            self.overloaded_rounds += 1;
+            if self.overloaded_rounds >= PATIENCE {
+                self.fall_to(delivered);
+            }
+            return;
+        }
+        self.overloaded_rounds = 0;
+        // An idle sender learns nothing about the rate, so its round trips do not count as waiting.
+        if self.believed < self.contract && lost_share < LIGHT_LOSS && !deep_queue && !round.app_limited {
+            self.climb();
+        }
+    }
+
+    fn fall_to(&mut self, delivered: f64) {
+        self.believed = delivered.clamp(self.contract * FLOOR, self.believed);
+        self.overloaded_rounds = 0;
+        self.wait = self.next_wait;
+        self.next_wait = (self.next_wait * 2).min(LONGEST_WAIT);
+    }
+
+    fn climb(&mut self) {
+        if self.wait > 0 {
+            self.wait -= 1;
+            return;
+        }
+        self.believed = (self.believed * STEP).min(self.contract);
+        if self.believed >= self.contract {
+            self.next_wait = FIRST_WAIT;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farhop_units::Bytes;
+
+    const RTT: Duration = Duration::from_millis(600);
+
+    /// Plays `rounds` round trips in which `delivered` Mbit/s arrive and `lost` of all bytes do not.
+    fn play(trust: &mut Trust, from: u32, rounds: u32, delivered: u64, lost: f64) {
+        for round in from..from + rounds {
+            let bytes = BitRate::mbit(delivered).bytes_in(RTT);
+            let now = RTT * (round + 1);
+            let ack = Ack { now, sent: RTT * round, bytes, app_limited: false, min_rtt: Some(RTT), rtt: RTT };
+            trust.on_ack(&ack, RTT);
+            let bytes = Bytes((bytes.0 as f64 * lost / (1.0 - lost)) as u64);
+            trust.on_loss(&Loss { now, sent: ack.sent, bytes, persistent: false });
+        }
+    }
+
+    fn mbit(trust: &Trust) -> f64 {
+        (trust.rate() * 8.0 / 1e5).round() / 10.0
+    }
+
+    #[test]
+    fn a_few_per_cent_of_random_loss_leave_the_contract_standing() {
+        let mut trust = Trust::new(BitRate::mbit(8));
+        play(&mut trust, 0, 50, 7, 0.05);
+        assert_eq!(mbit(&trust), 8.0);
+    }
+
+    #[test]
+    fn one_bad_round_trip_leaves_the_contract_standing() {
+        let mut trust = Trust::new(BitRate::mbit(8));
+        play(&mut trust, 0, 1, 2, 0.7);
+        play(&mut trust, 1, 20, 8, 0.0);
+        assert_eq!(mbit(&trust), 8.0);
+    }
+
+    #[test]
+    fn a_rate_that_is_not_there_is_found_out_in_a_few_round_trips() {
+        let mut trust = Trust::new(BitRate::mbit(8));
+        play(&mut trust, 0, 4, 2, 0.7);
+        assert_eq!(mbit(&trust), 2.0);
+    }
+
+    #[test]
+    fn a_rate_that_comes_back_is_found_again_and_failed_tries_make_patient() {
+        let mut trust = Trust::new(BitRate::mbit(8));
+        play(&mut trust, 0, 4, 2, 0.7);
+        play(&mut trust, 4, 20, 8, 0.0);
+        assert_eq!(mbit(&trust), 8.0);
+
+        let mut stuck = Trust::new(BitRate::mbit(8));
+        play(&mut stuck, 0, 4, 2, 0.7);
+        play(&mut stuck, 4, 6, 2, 0.0);
+        let tried = mbit(&stuck);
+        assert!(tried > 2.0, "{tried}");
+        play(&mut stuck, 10, 3, 2, 0.2);
+        assert_eq!(mbit(&stuck), 2.0);
+        play(&mut stuck, 13, 8, 2, 0.0);
+        assert_eq!(mbit(&stuck), 2.0, "the second wait is longer than the first");
+    }
+
+    #[test]
+    fn a_standing_queue_of_several_round_trips_counts_as_overload() {
+        let mut trust = Trust::new(BitRate::mbit(8));
+        for round in 0..4u32 {
+            let ack = Ack {
+                now: RTT * 4 * (round + 1),
+                sent: RTT * 4 * round,
+                bytes: BitRate::mbit(2).bytes_in(RTT * 4),
+                app_limited: false,
+                min_rtt: Some(RTT),
+                rtt: RTT * 4,
+            };
+            trust.on_ack(&ack, RTT);
+        }
+        assert_eq!(mbit(&trust), 2.0);
+    }
+
+    #[test]
+    fn a_sender_with_nothing_to_send_proves_nothing() {
+        let mut trust = Trust::new(BitRate::mbit(8));
+        for round in 0..10u32 {
+            let now = RTT * (round + 1);
+            let ack = Ack {
+                now,
+                sent: RTT * round,
+                bytes: Bytes(10_000),
+                app_limited: true,
+                min_rtt: Some(RTT),
+                rtt: RTT,
+            };
+            trust.on_ack(&ack, RTT);
+            trust.on_loss(&Loss { now, sent: ack.sent, bytes: Bytes(9_000), persistent: false });
+        }
+        assert_eq!(mbit(&trust), 8.0);
+    }
+}
