@@ -1,1 +1,10 @@
-//! HTOTP: frames, field sections, scheduler and the session, as pure state machines.
+//! HTOTP, the Hypertext Object Transfer Protocol of the long hop: frames, field sections, the scheduler
+//! and the session, as pure state machines. Time is handed in as a `Duration` since the caller's epoch;
+//! nothing here touches a socket, a clock or randomness. `docs/htotp.md` is the specification.
+
+pub mod fields;
+pub mod frame;
+pub mod head;
+pub mod varint;
+
+pub use head::{RequestHead, ResponseHead};

@@ -1,0 +1,171 @@
+//! Request and response heads, between the `http` crate's maps and field sections. Hop-by-hop fields are
+//! the ends' business: they are removed before a head comes here.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+
+use crate::fields::{Line, Lines};
+
+/// A request as it crosses the hop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestHead {
+    /// Method.
+    pub method: Method,
+    /// `http` or `https`.
+    pub scheme: String,
+    /// Host and, where it is not the scheme's own, port.
+    pub authority: String,
+    /// Path and query, as the client wrote them.
+    pub path: String,
+    /// End-to-end fields; no `Host`.
+    pub fields: HeaderMap,
+}
+
+/// A response head as it crosses the hop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// Status, informational ones too.
+    pub status: StatusCode,
+    /// End-to-end fields.
+    pub fields: HeaderMap,
+}
+
+/// Why a field section is no head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("field section is no {0}")]
+pub struct NotAHead(&'static str);
+
+impl RequestHead {
+    /// Scheme and authority, as one text: what cookies, pools and compression contexts go by.
+    pub fn origin(&self) -> String {
+        format!("{}://{}", self.scheme, self.authority)
+    }
+
+    /// The whole URL.
+    pub fn url(&self) -> String {
+        format!("{}://{}{}", self.scheme, self.authority, self.path)
+    }
+
+    pub(crate) fn to_lines(&self) -> Lines {
+        let mut lines = Vec::with_capacity(self.fields.len() + 4);
+        lines.push(Line::new(":method", self.method.as_str()));
+        lines.push(Line::new(":scheme", &self.scheme));
+        lines.push(Line::new(":authority", &self.authority));
+        lines.push(Line::new(":path", &self.path));
+        push_fields(&self.fields, &mut lines);
+        Lines(lines)
+    }
+
+    pub(crate) fn from_lines(lines: &Lines) -> Result<Self, NotAHead> {
+        const NOT: NotAHead = NotAHead("request head");
+        let [method, scheme, authority, path, fields @ ..] = lines.0.as_slice() else { return Err(NOT) };
+        let text = |line: &Line, name: &str| match line.name == name.as_bytes() {
+            true => String::from_utf8(line.value.to_vec()).map_err(|_| NOT),
+            false => Err(NOT),
+        };
+        let method = Method::from_bytes(text(method, ":method")?.as_bytes()).map_err(|_| NOT)?;
+        let scheme = text(scheme, ":scheme")?;
+        let authority = text(authority, ":authority")?;
+        let path = text(path, ":path")?;
+        let clean = |text: &str| text.bytes().all(|b| b > b' ' && b != 0x7f);
+        if !matches!(scheme.as_str(), "http" | "https") || !clean(&authority) || authority.is_empty() || !clean(&path) {
+            return Err(NOT);
+        }
+        Ok(RequestHead { method, scheme, authority, path, fields: read_fields(fields).ok_or(NOT)? })
+    }
+}
+
+impl ResponseHead {
+    pub(crate) fn to_lines(&self) -> Lines {
+        let mut lines = Vec::with_capacity(self.fields.len() + 1);
+        lines.push(Line::new(":status", self.status.as_str()));
+        push_fields(&self.fields, &mut lines);
+        Lines(lines)
+    }
+
+    pub(crate) fn from_lines(lines: &Lines) -> Result<Self, NotAHead> {
+        const NOT: NotAHead = NotAHead("response head");
+        let [status, fields @ ..] = lines.0.as_slice() else { return Err(NOT) };
+        if status.name != b":status"[..] {
+            return Err(NOT);
+        }
+        let status = StatusCode::from_bytes(&status.value).map_err(|_| NOT)?;
+        Ok(ResponseHead { status, fields: read_fields(fields).ok_or(NOT)? })
+    }
+}
+
+/// Trailers have no pseudo-fields.
+pub(crate) fn trailer_lines(fields: &HeaderMap) -> Lines {
+    let mut lines = Vec::with_capacity(fields.len());
+    push_fields(fields, &mut lines);
+    Lines(lines)
+}
+
+pub(crate) fn trailers_from(lines: &Lines) -> Result<HeaderMap, NotAHead> {
+    read_fields(&lines.0).ok_or(NotAHead("trailer section"))
+}
+
+fn push_fields(fields: &HeaderMap, lines: &mut Vec<Line>) {
+    for (name, value) in fields {
+        let name = Bytes::copy_from_slice(name.as_str().as_bytes());
+        lines.push(Line { name, value: Bytes::copy_from_slice(value.as_bytes()) });
+    }
+}
+
+fn read_fields(lines: &[Line]) -> Option<HeaderMap> {
+    let mut fields = HeaderMap::with_capacity(lines.len());
+    for line in lines {
+        // `HeaderName::from_bytes` would fold upper case; the wire has none.
+        if line.name.iter().any(u8::is_ascii_uppercase) {
+            return None;
+        }
+        let name = HeaderName::from_bytes(&line.name).ok()?;
+        let value = HeaderValue::from_maybe_shared(line.value.clone()).ok()?;
+        fields.try_append(name, value).ok()?;
+    }
+    Some(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_keeps_its_fields_and_their_order() {
+        let mut fields = HeaderMap::new();
+        fields.append("accept", HeaderValue::from_static("*/*"));
+        fields.append("x-two", HeaderValue::from_static("1"));
+        fields.append("x-two", HeaderValue::from_bytes(b"\xe4").unwrap());
+        let head = RequestHead {
+            method: Method::GET,
+            scheme: "http".into(),
+            authority: "site.test:8080".into(),
+            path: "/a?b".into(),
+            fields,
+        };
+        assert_eq!(RequestHead::from_lines(&head.to_lines()), Ok(head));
+    }
+
+    #[test]
+    fn a_section_that_could_split_a_request_is_refused() {
+        let lines = |path: &str| {
+            Lines(vec![
+                Line::new(":method", "GET"),
+                Line::new(":scheme", "http"),
+                Line::new(":authority", "site.test"),
+                Line::new(":path", path),
+                Line::new("accept", "*/*"),
+            ])
+        };
+        assert!(RequestHead::from_lines(&lines("/ok")).is_ok());
+        for path in ["/a b", "/a\r\nx: y", "/\0"] {
+            assert!(RequestHead::from_lines(&lines(path)).is_err(), "{path:?}");
+        }
+        let mut split = lines("/ok");
+        split.0.push(Line::new("x-own", "a\r\nb: c"));
+        assert!(RequestHead::from_lines(&split).is_err());
+        let mut upper = lines("/ok");
+        upper.0.push(Line::new("X-Own", "a"));
+        assert!(RequestHead::from_lines(&upper).is_err());
+    }
+}
