@@ -1,1 +1,4 @@
-//! What the lab loads: pages, origins, browser.
+//! What the lab loads: pages made or fetched on this machine, origins that serve them, a real browser that asks for
+//! them. Knows nothing of links, of Farhop's ends or of reports.
+
+pub mod origins;

@@ -1,0 +1,110 @@
+//! What the origins process is told (`farhop lab origins --spec FILE`) and what it tells back when it is ready.
+//! Plain data; touches neither sockets nor the sites' folders.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// All origins of one testbed, served by one process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OriginsSpec {
+    /// Every origin: its name, its address, its folder.
+    pub origins: Vec<OriginSpec>,
+    /// Where the DNS server listens (UDP); none when names are resolved otherwise.
+    #[serde(default)]
+    pub dns: Option<SocketAddr>,
+    /// Port of plain HTTP, on each origin's address; 0 takes a free one.
+    #[serde(default = "http_port")]
+    pub http_port: u16,
+    /// Port of HTTPS, on each origin's address; 0 takes a free one.
+    #[serde(default = "https_port")]
+    pub https_port: u16,
+    /// Where the throwaway CA's certificate is written (PEM).
+    pub ca: PathBuf,
+    /// Written whole, as [`Ready`], once every socket listens.
+    pub ready: PathBuf,
+    /// One JSON line per request answered and per DNS question.
+    #[serde(default)]
+    pub log: Option<PathBuf>,
+}
+
+/// One origin: a folder served under a name at an address of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OriginSpec {
+    /// The host name, lower case, without port.
+    pub name: String,
+    /// The address it listens on.
+    pub address: IpAddr,
+    /// The folder it serves.
+    pub folder: PathBuf,
+    /// What it waits before each response head, in milliseconds.
+    #[serde(default)]
+    pub delay_ms: u64,
+}
+
+/// What the origins process says of itself once it listens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Base64 SHA-256 of the leaf key's SubjectPublicKeyInfo, for Chromium's `--ignore-certificate-errors-spki-list`.
+    pub spki: String,
+    /// The sockets of each origin, in the order of the spec.
+    pub origins: Vec<Listening>,
+    /// Where the DNS server listens.
+    pub dns: Option<SocketAddr>,
+    /// The servers' settings, for the report.
+    pub settings: ServerSettings,
+}
+
+/// The sockets of one origin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listening {
+    /// The origin's name.
+    pub name: String,
+    /// Its plain-HTTP socket.
+    pub http: SocketAddr,
+    /// Its HTTPS socket.
+    pub https: SocketAddr,
+}
+
+/// What an opponent's server settings are: they can outweigh an accelerator, so every report states them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerSettings {
+    /// TCP congestion control of the listening sockets, as the kernel reports it.
+    pub congestion_control: String,
+    /// gzip level of text resources.
+    pub gzip_level: u32,
+    /// Largest TLS record in bytes.
+    pub tls_record_bytes: u64,
+    /// HTTP/2 streams a client may have open.
+    pub h2_streams: u32,
+    /// HTTP/1.1 connections stay open.
+    pub keep_alive: bool,
+    /// Nagle's algorithm is off.
+    pub nodelay: bool,
+}
+
+impl std::fmt::Display for ServerSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} congestion control, text gzip -{}, TLS records {} bytes, HTTP/2 {} streams, keep-alive {}, TCP_NODELAY {}",
+            self.congestion_control,
+            self.gzip_level,
+            self.tls_record_bytes,
+            self.h2_streams,
+            if self.keep_alive { "on" } else { "off" },
+            if self.nodelay { "on" } else { "off" },
+        )
+    }
+}
+
+fn http_port() -> u16 {
+    80
+}
+
+fn https_port() -> u16 {
+    443
+}

@@ -1,0 +1,183 @@
+//! The origins over real sockets on loopback: both versions of HTTP, TLS from the throwaway CA, uploads, delay, DNS.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use farhop_workload::origins::{OriginSpec, OriginsSpec, Ready, serve, site::sha256_hex};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+struct Lab {
+    folder: tempfile::TempDir,
+    ready: Ready,
+}
+
+async fn lab(delay_ms: u64) -> Lab {
+    let folder = tempfile::tempdir().unwrap();
+    let site = folder.path().join("site");
+    std::fs::create_dir(&site).unwrap();
+    std::fs::write(site.join("index.html"), "<p>hello</p>".repeat(200)).unwrap();
+    std::fs::write(site.join("big.bin"), vec![5u8; 9 << 20]).unwrap();
+    let localhost = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let spec = OriginsSpec {
+        origins: vec![OriginSpec { name: "a.test".into(), address: localhost, folder: site, delay_ms }],
+        dns: Some(SocketAddr::new(localhost, 0)),
+        http_port: 0,
+        https_port: 0,
+        ca: folder.path().join("ca.pem"),
+        ready: folder.path().join("ready.json"),
+        log: Some(folder.path().join("log")),
+    };
+    let ready = serve(&spec).await.unwrap();
+    Lab { folder, ready }
+}
+
+impl Lab {
+    async fn plain(&self) -> hyper::client::conn::http1::SendRequest<Full<Bytes>> {
+        let stream = TcpStream::connect(self.ready.origins[0].http).await.unwrap();
+        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        sender
+    }
+
+    async fn tls(&self, alpn: &[u8]) -> tokio_rustls::client::TlsStream<TcpStream> {
+        use rustls::pki_types::{CertificateDer, pem::PemObject};
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(self.folder.path().join("ca.pem")).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![alpn.to_vec()];
+        let stream = TcpStream::connect(self.ready.origins[0].https).await.unwrap();
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        connector.connect("a.test".try_into().unwrap(), stream).await.unwrap()
+    }
+}
+
+fn get(uri: &str) -> Request<Full<Bytes>> {
+    Request::get(uri).header("host", "a.test").body(Full::default()).unwrap()
+}
+
+#[tokio::test]
+async fn one_connection_answers_several_requests_with_the_folders_bytes() {
+    let lab = lab(0).await;
+    let mut client = lab.plain().await;
+    for (target, bytes) in [("/", "<p>hello</p>".repeat(200).into_bytes()), ("/big.bin", vec![5u8; 9 << 20])]
+    {
+        client.ready().await.unwrap();
+        let answer = client.send_request(get(target)).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        assert!(body == bytes, "{target}");
+    }
+    client.ready().await.unwrap();
+    let answer = client.send_request(get("/favicon.ico")).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn http2_is_spoken_when_the_client_offers_it() {
+    let lab = lab(0).await;
+    let stream = lab.tls(b"h2").await;
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let io = TokioIo::new(stream);
+    let (mut client, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
+    tokio::spawn(connection);
+    let mut request = get("https://a.test/");
+    request.headers_mut().remove("host");
+    let answer = client.send_request(request).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes().len(), 2400);
+}
+
+#[tokio::test]
+async fn tls_records_stay_small() {
+    let lab = lab(0).await;
+    let mut stream = lab.tls(b"http/1.1").await;
+    stream.write_all(b"GET /big.bin HTTP/1.1\r\nHost: a.test\r\n\r\n").await.unwrap();
+    // Below rustls: the record headers as they cross the wire (RFC 8446 §5.1).
+    let (mut raw, _) = stream.into_inner();
+    let mut largest = 0;
+    for _ in 0..20 {
+        let mut header = [0; 5];
+        raw.read_exact(&mut header).await.unwrap();
+        let len = usize::from(u16::from_be_bytes([header[3], header[4]]));
+        largest = largest.max(len);
+        raw.read_exact(&mut vec![0; len]).await.unwrap();
+    }
+    let overhead = 1 + 16; // inner content type and tag
+    assert!(largest > 2048 && largest <= 4096 + overhead, "{largest}");
+}
+
+#[tokio::test]
+async fn an_upload_is_answered_with_its_length_and_hash() {
+    let lab = lab(0).await;
+    let mut client = lab.plain().await;
+    let body = Bytes::from(vec![9u8; 3 << 20]);
+    let request = Request::post("/upload").header("host", "a.test").body(Full::new(body.clone())).unwrap();
+    let answer = client.send_request(request).await.unwrap();
+    let receipt = answer.into_body().collect().await.unwrap().to_bytes();
+    let receipt: serde_json::Value = serde_json::from_slice(&receipt).unwrap();
+    assert_eq!(receipt["bytes"], body.len());
+    assert_eq!(receipt["sha256"], sha256_hex(&body));
+}
+
+#[tokio::test]
+async fn a_request_for_another_name_is_misdirected() {
+    let lab = lab(0).await;
+    let mut client = lab.plain().await;
+    for (host, status) in [("b.test", 421), ("A.TEST:80", 200), ("127.0.0.1:8080", 200), ("[::1]", 200)] {
+        client.ready().await.unwrap();
+        let request = Request::get("/").header("host", host).body(Full::default()).unwrap();
+        let answer = client.send_request(request).await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{host}");
+        answer.into_body().collect().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_origins_own_delay_comes_before_its_answer() {
+    let lab = lab(80).await;
+    let mut client = lab.plain().await;
+    let start = Instant::now();
+    client.send_request(get("/")).await.unwrap();
+    assert!(start.elapsed().as_millis() >= 80);
+}
+
+#[tokio::test]
+async fn the_settings_reported_are_the_kernels() {
+    let lab = lab(0).await;
+    assert_eq!(lab.ready.settings.congestion_control, "cubic");
+    assert!(
+        lab.ready
+            .settings
+            .to_string()
+            .starts_with("cubic congestion control, text gzip -5, TLS records 4096")
+    );
+}
+
+#[tokio::test]
+async fn the_log_tells_requests_and_names_asked_for() {
+    use hickory_proto::op::{Message, Query};
+    use hickory_proto::rr::{Name, RecordType};
+    let lab = lab(0).await;
+    lab.plain().await.send_request(get("/x?y=1")).await.unwrap();
+    let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut question = Message::query();
+    question.add_query(Query::query(Name::from_ascii("a.test.").unwrap(), RecordType::A));
+    socket.send_to(&question.to_vec().unwrap(), lab.ready.dns.unwrap()).await.unwrap();
+    let mut reply = [0; 512];
+    let len = socket.recv(&mut reply).await.unwrap();
+    assert_eq!(Message::from_vec(&reply[..len]).unwrap().answers.len(), 1);
+    let log = std::fs::read_to_string(lab.folder.path().join("log")).unwrap();
+    assert!(log.contains(r#""request":"/x?y=1""#) && log.contains(r#""dns":"a.test""#), "{log}");
+}
