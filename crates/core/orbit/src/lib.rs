@@ -1,1 +1,38 @@
-//! The satellite path in virtual time: delay, rate, loss, queue.
+//! The satellite path in virtual time: one-way delay, rate, drop-tail queue, random loss and outage.
+//!
+//! The same model drives tests in virtual time, `farhop local` in process, and the live emulator between
+//! two kernels. Pure: `now` is handed in as the time since an epoch of the caller's choice and must not run
+//! backwards; randomness comes from a seed. It must never read a clock, open a socket or start a thread.
+//!
+//! Calling order, for a [`Path`] as for a single [`Direction`]:
+//!
+//! ```text
+//!   handle_packet(now, …)        for each packet that reaches the link
+//!   poll_transmit(now)           until None: the packets that leave it by `now`
+//!   next_wakeup()                when to poll next, None while nothing is under way
+//! ```
+//!
+//! ```
+//! use farhop_orbit::{Path, Profile, Way};
+//! use farhop_units::Bytes;
+//! use std::time::Duration;
+//!
+//! let mut path = Path::new(&Profile::named("geo-hylas2")?, 1);
+//! path.handle_packet(Duration::ZERO, Way::Forward, Bytes(1000), "hello");
+//! let due = path.next_wakeup().expect("one packet is under way");
+//! assert_eq!(due, Duration::from_millis(326)); // 1 ms to serialise at 8 Mbit/s, 325 ms to fly
+//! assert_eq!(path.poll_transmit(due).map(|(_, sent)| sent.packet), Some("hello"));
+//! # Ok::<(), farhop_orbit::UnknownProfile>(())
+//! ```
+
+mod counters;
+mod direction;
+mod path;
+mod profile;
+mod rng;
+
+pub use counters::{Counters, Tally};
+pub use direction::{Direction, DropReason, Fate, Transmit};
+pub use path::{Path, Way};
+pub use profile::{Leg, Profile, UnknownProfile};
+pub use rng::Rng;

@@ -1,0 +1,158 @@
+//! The satellite services that Farhop names, as numbers. No behaviour: `direction` acts on these.
+
+use farhop_units::{BitRate, Bytes};
+use std::time::Duration;
+
+use crate::Way;
+
+/// One direction of a link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Leg {
+    /// One-way propagation delay.
+    pub delay: Duration,
+    /// Rate of the serialiser, in bits of packet; `None` for a link that takes no time to send.
+    pub rate: Option<BitRate>,
+    /// Bytes that may wait for a serialiser, the packet being sent included. Without a rate nothing waits.
+    pub queue: Bytes,
+    /// Probability that a packet is lost at random, `0.0..=1.0`.
+    pub loss: f64,
+}
+
+impl Leg {
+    /// A direction that neither delays, limits nor loses.
+    pub const fn transparent() -> Self {
+        Leg { delay: Duration::ZERO, rate: None, queue: Profile::SMALLEST_QUEUE, loss: 0.0 }
+    }
+}
+
+/// A named link: both directions and what follows from them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    /// The name that settings and the command line use.
+    pub name: String,
+    /// Gateway → terminal, the way of downloads.
+    pub forward: Leg,
+    /// Terminal → gateway, the way of requests.
+    pub return_: Leg,
+}
+
+/// A profile name that nothing is known by.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no link profile is called '{name}', known are {}", Profile::NAMES.join(", "))]
+pub struct UnknownProfile {
+    /// What was asked for.
+    pub name: String,
+}
+
+impl Profile {
+    /// Every name that [`Profile::named`] knows.
+    pub const NAMES: [&str; 6] = ["geo-256k", "geo-500k", "geo-2m", "geo-hylas2", "geo-20m", "none"];
+
+    /// No direction has less queue than this: below it a single initial window would be dropped.
+    pub const SMALLEST_QUEUE: Bytes = Bytes(64_000);
+
+    /// The profile of that name.
+    ///
+    /// `geo-256k`, `geo-500k` and `geo-2m` are HTTPEP's testbed (300 ms each way), `geo-hylas2` a Hylas 2
+    /// broadband service (325 ms each way), `geo-20m` a current service, `none` a link without effect.
+    ///
+    /// # Errors
+    /// The name is none of [`Profile::NAMES`].
+    pub fn named(name: &str) -> Result<Profile, UnknownProfile> {
+        let (forward, return_, delay) = match name {
+            "geo-256k" => (BitRate::kbit(256), BitRate::kbit(256), 300),
+            "geo-500k" => (BitRate::kbit(500), BitRate::kbit(500), 300),
+            "geo-2m" => (BitRate::mbit(2), BitRate::mbit(2), 300),
+            "geo-hylas2" => (BitRate::mbit(8), BitRate::kbit(512), 325),
+            "geo-20m" => (BitRate::mbit(20), BitRate::mbit(5), 300),
+            "none" => {
+                let (forward, return_) = (Leg::transparent(), Leg::transparent());
+                return Ok(Profile { name: name.into(), forward, return_ });
+            }
+            _ => return Err(UnknownProfile { name: name.into() }),
+        };
+        let mut profile = Profile::symmetric_delay(name, forward, return_, Duration::from_millis(delay));
+        if name == "geo-hylas2" {
+            profile.forward.queue = Bytes(600_000); // as in the measurements that this profile repeats
+        }
+        Ok(profile)
+    }
+
+    /// A lossless link with `delay` each way and queues of max(rate × round trip, 64 KB).
+    pub fn symmetric_delay(name: &str, forward: BitRate, return_: BitRate, delay: Duration) -> Profile {
+        let leg = |rate: BitRate| {
+            let queue = rate.bytes_in(2 * delay).max(Profile::SMALLEST_QUEUE);
+            Leg { delay, rate: Some(rate), queue, loss: 0.0 }
+        };
+        Profile { name: name.into(), forward: leg(forward), return_: leg(return_) }
+    }
+
+    /// The leg of one way.
+    pub fn leg(&self, way: Way) -> &Leg {
+        match way {
+            Way::Forward => &self.forward,
+            Way::Return => &self.return_,
+        }
+    }
+
+    /// Round trip of a packet that neither waits nor takes time to send.
+    pub fn rtt(&self) -> Duration {
+        self.forward.delay + self.return_.delay
+    }
+
+    /// Bandwidth × delay product of one way: its rate over a round trip; `None` where there is no rate.
+    pub fn bdp(&self, way: Way) -> Option<Bytes> {
+        self.leg(way).rate.map(|rate| rate.bytes_in(self.rtt()))
+    }
+
+    /// The same link with random loss of probability `forward` and `return_`.
+    #[must_use]
+    pub fn with_loss(mut self, forward: f64, return_: f64) -> Profile {
+        self.forward.loss = forward;
+        self.return_.loss = return_;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_listed_name_is_known_and_bears_its_name() {
+        for name in Profile::NAMES {
+            assert_eq!(Profile::named(name).unwrap().name, name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        assert_eq!(
+            Profile::named("leo").unwrap_err().to_string(),
+            "no link profile is called 'leo', known are geo-256k, geo-500k, geo-2m, geo-hylas2, geo-20m, none"
+        );
+    }
+
+    #[test]
+    fn rates_delays_and_queues_are_those_of_the_services() {
+        let row = |name| {
+            let p = Profile::named(name).unwrap();
+            let rate = |leg: Leg| leg.rate.map_or(0, |r| r.0 / 1000);
+            (rate(p.forward), rate(p.return_), p.rtt().as_millis(), p.forward.queue.0, p.return_.queue.0)
+        };
+        assert_eq!(row("geo-256k"), (256, 256, 600, 64_000, 64_000));
+        assert_eq!(row("geo-500k"), (500, 500, 600, 64_000, 64_000));
+        assert_eq!(row("geo-2m"), (2_000, 2_000, 600, 150_000, 150_000));
+        assert_eq!(row("geo-hylas2"), (8_000, 512, 650, 600_000, 64_000));
+        assert_eq!(row("geo-20m"), (20_000, 5_000, 600, 1_500_000, 375_000));
+        assert_eq!(row("none").2, 0);
+    }
+
+    #[test]
+    fn the_bandwidth_delay_product_is_rate_times_round_trip() {
+        let profile = Profile::named("geo-hylas2").unwrap();
+        assert_eq!(profile.bdp(Way::Forward), Some(Bytes(650_000)));
+        assert_eq!(profile.bdp(Way::Return), Some(Bytes(41_600)));
+        assert_eq!(Profile::named("none").unwrap().bdp(Way::Forward), None);
+    }
+}
