@@ -1,1 +1,33 @@
-//! One definition per setting: default, unit, range and doc.
+//! Settings of both ends: one TOML file per end, one definition per setting.
+//!
+//! A setting is declared once, in [`remote`], [`ground`] or [`common`], with its type, default, range
+//! and documentation. From that one place come the typed structs that the ends are built from, `--set`,
+//! the sample files and `docs/config.md`. This crate reads files and nothing else: it opens no socket and
+//! knows nothing of orbits, keys or HTTP, so profile names and key lines pass through it as text.
+
+mod change;
+pub mod common;
+mod error;
+mod generate;
+pub mod ground;
+mod kinds;
+mod load;
+pub mod local;
+mod nearest;
+mod raw;
+pub mod remote;
+mod section;
+mod setting;
+mod source;
+
+pub use change::{Change, changes};
+pub use error::{Place, SettingsError};
+pub use generate::{reference, sample};
+pub use ground::GroundSettings;
+pub use kinds::{Cidr, HostPort, LogLevel, PeerName, PortRange};
+pub use load::{Checked, load, parse};
+pub use local::LocalSettings;
+pub use raw::Raw;
+pub use remote::RemoteSettings;
+pub use section::{Definition, Described, Section};
+pub use setting::Setting;

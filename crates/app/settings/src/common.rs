@@ -1,0 +1,54 @@
+//! Settings that both ends share: the link they size themselves for, how they watch it, what they log.
+
+use std::time::Duration;
+
+use farhop_units::BitRate;
+
+use crate::kinds::LogLevel;
+use crate::section::settings;
+
+settings! {
+    /// The long hop that windows, limits and timers are sized for.
+    pub struct LinkSettings {
+        values {
+            /// Named link to size for: geo-256k, geo-500k, geo-2m, geo-hylas2, geo-20m or none. The link itself
+            /// may be better or worse; what it is sized for decides windows, timers and the capped rate.
+            profile: String, default "geo-hylas2", chosen "geo-hylas2: a common consumer terminal (8 Mbit/s, 512 kbit/s, 650 ms)";
+            /// Contracted rate from ground to remote; auto takes the profile's. The sender never exceeds it, so a
+            /// value above what the link gives fills its queue and a value below wastes it.
+            forward_rate: Option<BitRate>, default "auto", range "1 kbit/s" to "100 Gbit/s";
+            /// Contracted rate from remote to ground; auto takes the profile's.
+            return_rate: Option<BitRate>, default "auto", range "1 kbit/s" to "100 Gbit/s";
+            /// Round trip of the idle link; auto takes the profile's.
+            round_trip: Option<Duration>, default "auto", range "0 s" to "10 s";
+        }
+    }
+}
+
+settings! {
+    /// How an end finds out that the other is gone, and how it comes back.
+    pub struct ProbeSettings {
+        values {
+            /// Time between probes while exchanges wait for an answer.
+            active: Duration, default "1 s", range "100 ms" to "1 min", chosen "geo-hylas2: a dead ground is noticed within 3 s";
+            /// Time between probes while nothing is under way.
+            idle: Duration, default "15 s", range "1 s" to "10 min", chosen "geo-hylas2: about 40 bit/s, and short enough for most NAT bindings";
+            /// How long the other end may stay silent after a probe, beyond one round trip, before the carrier counts as lost.
+            patience: Duration, default "1 s", range "100 ms" to "1 min", chosen "geo-hylas2: probe interval + round trip + patience stay below 3 s";
+            /// Longest pause between two attempts to reconnect; the first comes at once.
+            reconnect_max: Duration, default "5 s", range "100 ms" to "10 min", chosen "geo-hylas2: after an outage the carrier is back within 5 s and a handshake";
+        }
+    }
+}
+
+settings! {
+    /// What is written to standard error.
+    pub struct LogSettings {
+        values {
+            /// How much: error, warn, info (one line for each exchange), debug or trace.
+            level: LogLevel, default "info", live true;
+            /// Names only the host of each URL in logs and events, not its path or query.
+            host_only: bool, default "false", live true;
+        }
+    }
+}

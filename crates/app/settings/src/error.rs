@@ -1,0 +1,92 @@
+//! What can be wrong with settings, each in one line: what, where, and what to do about it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where a value was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A line of a settings file, counted from 1.
+    File {
+        /// The file as it was named.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+    },
+    /// A settings file as a whole: what is missing has no line.
+    Whole(PathBuf),
+    /// A `--set` argument, as it was given.
+    Argument(String),
+    /// Nowhere: there is no file, and no argument gave it.
+    Default,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Place::Whole(path) => write!(f, "{}", path.display()),
+            Place::Argument(text) => write!(f, "--set {text}"),
+            Place::Default => write!(f, "no settings file"),
+        }
+    }
+}
+
+/// Why settings were refused.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The file cannot be opened or is not UTF-8.
+    #[error("{}: cannot read settings ({source}); name a file that exists, or start one with `farhop check --sample`", path.display())]
+    Unreadable {
+        /// The file as it was named.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is not TOML.
+    #[error("{place}: not TOML ({reason}); mend that line")]
+    Syntax {
+        /// Where.
+        place: Place,
+        /// What the TOML parser expected.
+        reason: String,
+    },
+    /// No setting has this name.
+    #[error("{place}: unknown setting {key}; did you mean {nearest}?")]
+    Unknown {
+        /// Where.
+        place: Place,
+        /// The name as written.
+        key: String,
+        /// The nearest setting that exists.
+        nearest: String,
+    },
+    /// The value cannot be read as the setting's type or is outside its range.
+    #[error("{place}: {key}: {reason}")]
+    Value {
+        /// Where.
+        place: Place,
+        /// The setting.
+        key: String,
+        /// What is wrong and how it is written.
+        reason: String,
+    },
+    /// A setting without default was not given.
+    #[error("{place}: {key} is missing; add it ({doc})")]
+    Missing {
+        /// The table in which it is missing.
+        place: Place,
+        /// The setting.
+        key: String,
+        /// First sentence of its documentation.
+        doc: String,
+    },
+    /// Each value is good, but not together.
+    #[error("{place}: {reason}")]
+    Conflict {
+        /// Where.
+        place: Place,
+        /// What contradicts what, and what to do.
+        reason: String,
+    },
+}

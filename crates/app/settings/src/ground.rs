@@ -1,0 +1,170 @@
+//! Settings of the end near the internet.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use farhop_units::Bytes;
+
+use crate::common::{LinkSettings, LogSettings, ProbeSettings};
+use crate::error::SettingsError;
+use crate::kinds::{Cidr, PeerName};
+use crate::load::{Checked, check_peers, conflict};
+use crate::section::settings;
+use crate::source::Source;
+
+settings! {
+    /// Settings of `farhop ground`.
+    pub struct GroundSettings {
+        values {
+            /// Address on which remotes find this ground (UDP).
+            listen: SocketAddr, default "0.0.0.0:4433";
+            /// Unix socket for status, counters, events and commands. Only its owner may use it.
+            control: PathBuf, default "ground.sock";
+            /// File with this end's secret key, made by `farhop keygen`.
+            identity: PathBuf, default "ground.key";
+            /// Destinations that are fetched from although their addresses are private, loopback, link-local or
+            /// otherwise not of the public internet. Everything of that kind that is not listed is refused.
+            allow: Vec<Cidr>, default "", live true;
+            /// How long SIGTERM waits for exchanges under way before it ends them.
+            drain: Duration, default "10 s", range "0 s" to "1 h", live true;
+        }
+        tables {
+            /// The long hop that windows, limits and timers are sized for.
+            link: LinkSettings;
+            /// How a lost remote is noticed.
+            probe: ProbeSettings;
+            /// Fetching from origins.
+            origin: OriginSettings;
+            /// What is fetched for a page before anyone asks.
+            bundle: BundleSettings;
+            /// How bodies are made small for the long hop.
+            squeeze: SqueezeSettings;
+            /// Bodies that wait for the long hop.
+            spool: SpoolSettings;
+            /// What is written to standard error.
+            log: LogSettings;
+        }
+        lists {
+            /// A remote that may connect. Any other is refused.
+            remote: RemotePeer;
+        }
+    }
+}
+
+settings! {
+    /// How ground talks to origins.
+    pub struct OriginSettings {
+        values {
+            /// Most connections at a time to one origin for one user; further requests wait for one of them.
+            connections: u32, default "6", range "1" to "256", chosen "any link: what browsers open, so that no origin sees more of a user than it would directly", live true;
+            /// How long a request waits for one of those connections.
+            queue: Duration, default "60 s", range "1 s" to "10 min", live true;
+            /// How long resolving a name and connecting may take together.
+            connect: Duration, default "10 s", range "100 ms" to "5 min", live true;
+            /// How long an origin may take from the end of the request to the first byte of the response.
+            first_byte: Duration, default "60 s", range "1 s" to "1 h", live true;
+            /// How long a body may stand still.
+            stall: Duration, default "60 s", range "1 s" to "1 h", live true;
+            /// How long an unused connection is kept.
+            keep: Duration, default "60 s", range "0 s" to "1 h", live true;
+            /// Largest response head.
+            head: Bytes, default "128 KB", range "8 KB" to "4 MB", live true;
+            /// Most fields in a response head.
+            fields: u32, default "200", range "16" to "1000", live true;
+        }
+    }
+}
+
+settings! {
+    /// Budgets of a page's bundle.
+    pub struct BundleSettings {
+        values {
+            /// Whether anything is fetched before it is asked for.
+            enabled: bool, default "true", live true;
+            /// Most resources fetched unasked for one page.
+            hints: u32, default "500", range "0" to "10000", chosen "geo-hylas2: twice the busiest twentieth of real pages; heads of 500 promises take 30 ms of the link", live true;
+            /// Most bytes sent unasked for one page.
+            bytes: Bytes, default "16 MB", range "0 B" to "1 GB", chosen "geo-hylas2: 16 s of the forward link", live true;
+            /// Most unasked fetches under way at a time for one page.
+            concurrent: u32, default "64", range "1" to "1000", chosen "geo-hylas2: keeps the link full from origins 50 ms away", live true;
+        }
+    }
+}
+
+settings! {
+    /// How bodies are made small.
+    pub struct SqueezeSettings {
+        values {
+            /// zstd level for text, 0 to send everything as the origin did.
+            zstd_level: u32, default "9", range "0" to "19", chosen "geo-hylas2: level 9 keeps up with 35 Mbit/s of forward link per core after compression", live true;
+        }
+    }
+}
+
+settings! {
+    /// The spool between origins, which are quick, and the long hop, which is not.
+    pub struct SpoolSettings {
+        values {
+            /// Bytes of one body that may wait for the long hop; beyond them the origin is made to wait.
+            exchange: Bytes, default "1 MB", range "64 KB" to "1 GB", chosen "geo-hylas2: 1 s of the forward link";
+            /// Bytes of all bodies together.
+            total: Bytes, default "32 MB", range "1 MB" to "64 GB", chosen "geo-hylas2: the process stays below 100 MB";
+        }
+    }
+}
+
+settings! {
+    /// A remote as its ground knows it.
+    pub struct RemotePeer {
+        values {
+            /// What this remote is called in logs, events and commands.
+            name: PeerName;
+            /// Its public keys, as `farhop keygen` printed them. Several are accepted, so that keys can be changed without a break.
+            keys: Vec<String>;
+        }
+    }
+}
+
+impl GroundSettings {
+    /// Rules that hold also where the other end is in the same process and no peer is configured.
+    pub(crate) fn check_alone(&self, source: &Source, prefix: &str) -> Result<(), SettingsError> {
+        if self.spool.exchange > self.spool.total {
+            let reason = format!(
+                "'spool.exchange' ({}) is larger than 'spool.total' ({}); lower the one or raise the other",
+                self.spool.exchange, self.spool.total
+            );
+            return Err(conflict(source, &format!("{prefix}spool.exchange"), reason));
+        }
+        Ok(())
+    }
+}
+
+impl Checked for GroundSettings {
+    fn check(&self, source: &Source) -> Result<(), SettingsError> {
+        self.check_alone(source, "")?;
+        check_peers(source, "remote", self.remote.iter().map(|peer| &peer.name))?;
+        if self.remote.is_empty() {
+            return Err(conflict(source, "remote", "there is no [[remote]]; add one with name and keys"));
+        }
+        let mut owners = std::collections::BTreeMap::new();
+        for (index, peer) in self.remote.iter().enumerate() {
+            let at = format!("remote.{index}.keys");
+            if peer.keys.is_empty() {
+                let reason =
+                    format!("remote {} has no key; add the line that its `farhop keygen` printed", peer.name);
+                return Err(conflict(source, &at, reason));
+            }
+            for key in &peer.keys {
+                // The comment at the end of a key line is no part of the key.
+                let bare: Vec<_> = key.split_whitespace().take(2).collect();
+                if let Some(other) = owners.insert(bare, &peer.name).filter(|other| *other != &peer.name) {
+                    let reason =
+                        format!("{} and {other} have the same key; a key names one remote", peer.name);
+                    return Err(conflict(source, &at, reason));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,253 @@
+//! The small types that only settings need: address ranges, port ranges, names.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// A range of addresses, `192.0.2.0/24`; a lone address is a range of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Cidr {
+    /// The first address of the range: bits beyond the prefix are zero.
+    pub network: IpAddr,
+    /// How many leading bits count.
+    pub prefix: u8,
+}
+
+impl Cidr {
+    /// Whether `address` lies in the range. An IPv4 address written inside IPv6 (`::ffff:a.b.c.d`) counts as
+    /// IPv4, since sockets that serve both families report it so.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.network, address.to_canonical()) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                network.to_bits() == address.to_bits() & mask(self.prefix, 32) as u32
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                network.to_bits() == address.to_bits() & mask(self.prefix, 128)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The `width` low bits with the upper `prefix` of them set.
+fn mask(prefix: u8, width: u32) -> u128 {
+    let all = if width == 128 { u128::MAX } else { (1 << width) - 1 };
+    let host_bits = width - u32::from(prefix);
+    if host_bits >= 128 { 0 } else { all & !((1u128 << host_bits) - 1) }
+}
+
+impl FromStr for Cidr {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (address, prefix) = text.split_once('/').unwrap_or((text, ""));
+        let network: IpAddr = address.parse().map_err(|_| ())?;
+        let width = if network.is_ipv4() { 32 } else { 128 };
+        let prefix = match prefix {
+            "" if !text.contains('/') => width,
+            // `+8` would parse as a number.
+            digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().map_err(|_| ())?,
+            _ => return Err(()),
+        };
+        if prefix > width {
+            return Err(());
+        }
+        let cidr = Cidr { network, prefix };
+        // `10.1.2.3/8` is more often a slip than a wish for all of 10/8.
+        cidr.contains(network).then_some(cidr).ok_or(())
+    }
+}
+
+impl fmt::Display for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.network, self.prefix)
+    }
+}
+
+/// A port, or a range of ports with both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PortRange {
+    /// The lowest port, at least 1.
+    pub first: u16,
+    /// The highest port.
+    pub last: u16,
+}
+
+impl PortRange {
+    /// Whether `port` lies in the range.
+    pub fn contains(self, port: u16) -> bool {
+        (self.first..=self.last).contains(&port)
+    }
+}
+
+impl FromStr for PortRange {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let port = |text: &str| text.trim().parse::<u16>().map_err(|_| ());
+        let range = PortRange { first: port(first)?, last: port(last)? };
+        (range.first >= 1 && range.first <= range.last).then_some(range).ok_or(())
+    }
+}
+
+impl fmt::Display for PortRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.first == self.last {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{}-{}", self.first, self.last)
+        }
+    }
+}
+
+/// A host, by name or address, with a port. IPv6 addresses stand in brackets.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HostPort {
+    /// The name or address, without brackets.
+    pub host: String,
+    /// The port, at least 1.
+    pub port: u16,
+}
+
+impl FromStr for HostPort {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (host, port) = text.rsplit_once(':').ok_or(())?;
+        let port = port.parse().ok().filter(|port| *port > 0).ok_or(())?;
+        let host = match host.strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
+            Some(Some(inner)) if inner.parse::<std::net::Ipv6Addr>().is_ok() => inner,
+            Some(_) => return Err(()),
+            // A bare IPv6 address has colons of its own: which one ends the host cannot be told.
+            None if host.is_empty() || host.contains([':', '/', ' ']) => return Err(()),
+            None => host,
+        };
+        Ok(HostPort { host: host.into(), port })
+    }
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// What a peer is called in logs, events and commands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PeerName(String);
+
+impl PeerName {
+    /// The name as written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for PeerName {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        let length = (1..=64).contains(&text.len());
+        (length && text.bytes().all(good)).then(|| PeerName(text.into())).ok_or(())
+    }
+}
+
+impl fmt::Display for PeerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How much is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Only what stopped something from working.
+    Error,
+    /// Also what may soon.
+    Warn,
+    /// Also each exchange, in one line.
+    Info,
+    /// Also each decision.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LogLevel {
+    /// The word for it, as `tracing` filters spell it too.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+            LogLevel::Trace => "trace",
+        }
+    }
+}
+
+impl FromStr for LogLevel {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        use LogLevel::{Debug, Error, Info, Trace, Warn};
+        [Error, Warn, Info, Debug, Trace].into_iter().find(|level| level.as_str() == text).ok_or(())
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_ranges_hold_their_own_and_nothing_else() {
+        let holds =
+            |range: &str, address: &str| range.parse::<Cidr>().unwrap().contains(address.parse().unwrap());
+        assert!(holds("10.0.0.0/8", "10.255.255.255"));
+        assert!(!holds("10.0.0.0/8", "11.0.0.0"));
+        assert!(holds("192.0.2.7", "192.0.2.7"));
+        assert!(!holds("192.0.2.7", "192.0.2.6"));
+        assert!(holds("0.0.0.0/0", "255.255.255.255"));
+        assert!(!holds("0.0.0.0/0", "2001:db8::1"));
+        assert!(holds("::/0", "2001:db8::1"));
+        assert!(holds("2001:db8::/32", "2001:db8:ffff::1"));
+        assert!(!holds("2001:db8::/32", "2001:db9::1"));
+        assert!(holds("127.0.0.0/8", "::ffff:127.0.0.1"));
+    }
+
+    #[test]
+    fn slips_in_address_ranges_are_refused() {
+        for text in ["10.1.2.3/8", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/+8", "10.0.0/8", "example.org", ""] {
+            assert_eq!(text.parse::<Cidr>(), Err(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_with_ports_read_in_all_three_forms() {
+        let read = |text: &str| text.parse::<HostPort>().map(|it| (it.host, it.port));
+        assert_eq!(read("ground.example:4433"), Ok(("ground.example".into(), 4433)));
+        assert_eq!(read("192.0.2.1:4433"), Ok(("192.0.2.1".into(), 4433)));
+        assert_eq!(read("[2001:db8::1]:4433"), Ok(("2001:db8::1".into(), 4433)));
+        for text in ["ground.example", "2001:db8::1:4433", "a:0", ":1", "[x]:1", "http://a:1", "a:99999"] {
+            assert_eq!(read(text), Err(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn port_ranges_include_both_ends() {
+        let range: PortRange = "8000-8999".parse().unwrap();
+        assert!(
+            range.contains(8000) && range.contains(8999) && !range.contains(9000) && !range.contains(7999)
+        );
+        for text in ["0", "9-8", "65536", "-1", ""] {
+            assert_eq!(text.parse::<PortRange>(), Err(()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! From a file and `--set` arguments to checked settings.
+
+use std::path::Path;
+
+use crate::error::SettingsError;
+use crate::section::{Definition, Described, Section};
+use crate::source::Source;
+
+/// A whole settings file, with the rules that no single setting can hold.
+pub trait Checked: Section {
+    /// Rules between settings; `source` is there to name the place of the culprit.
+    ///
+    /// # Errors
+    /// What contradicts what.
+    fn check(&self, source: &Source) -> Result<(), SettingsError>;
+}
+
+/// Reads `file`, where one is named, with each of `sets` (`key=value`) over it.
+///
+/// # Errors
+/// The first thing wrong, in one line: what, where, what to do.
+pub fn load<S: Checked>(file: Option<&Path>, sets: &[String]) -> Result<S, SettingsError> {
+    match file {
+        None => parse("", Path::new(""), sets),
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|source| SettingsError::Unreadable { path: path.into(), source })?;
+            parse(&text, path, sets)
+        }
+    }
+}
+
+/// As [`load`], from a text that was read already; `path` names it in errors, and its folder is where the
+/// relative paths of the text start.
+///
+/// # Errors
+/// As [`load`].
+pub fn parse<S: Checked>(text: &str, path: &Path, sets: &[String]) -> Result<S, SettingsError> {
+    let mut source = Source::from_toml(text, path)?;
+    for argument in sets {
+        source.set(argument)?;
+    }
+    source.refuse_unknown(&definitions::<S>())?;
+    source.refuse_gaps()?;
+    let settings = S::read(&source, "")?;
+    settings.check(&source)?;
+    Ok(settings)
+}
+
+pub(crate) fn definitions<S: Section>() -> Vec<Definition> {
+    let mut described = Vec::new();
+    S::describe("", &mut described);
+    described
+        .into_iter()
+        .filter_map(|line| match line {
+            Described::Setting(definition) => Some(definition),
+            Described::Table { .. } => None,
+        })
+        .collect()
+}
+
+/// Peers must be there and be told apart by name.
+pub(crate) fn check_peers<'a>(
+    source: &Source,
+    list: &str,
+    names: impl Iterator<Item = &'a crate::PeerName>,
+) -> Result<(), SettingsError> {
+    let mut seen = std::collections::BTreeMap::new();
+    for (index, name) in names.enumerate() {
+        if let Some(first) = seen.insert(name, index) {
+            let place = source.place_of(&format!("{list}.{index}.name"));
+            let reason = format!(
+                "[[{list}]] number {} and {} are both named {name}; rename one",
+                first + 1,
+                index + 1
+            );
+            return Err(SettingsError::Conflict { place, reason });
+        }
+    }
+    Ok(())
+}
+
+/// A conflict at the place where `key` was given, or in the file as a whole where it was not.
+pub(crate) fn conflict(source: &Source, key: &str, reason: impl Into<String>) -> SettingsError {
+    SettingsError::Conflict { place: source.place_of(key), reason: reason.into() }
+}

@@ -1,0 +1,159 @@
+//! Settings of the end beside the users.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use farhop_units::Bytes;
+
+use crate::common::{LinkSettings, LogSettings, ProbeSettings};
+use crate::error::SettingsError;
+use crate::kinds::{Cidr, HostPort, PeerName, PortRange};
+use crate::load::{Checked, check_peers, conflict};
+use crate::section::settings;
+use crate::source::Source;
+
+settings! {
+    /// Settings of `farhop remote`.
+    pub struct RemoteSettings {
+        values {
+            /// Addresses on which browsers find the proxy (TCP).
+            listen: Vec<SocketAddr>, default "127.0.0.1:3128";
+            /// Unix socket for status, counters, events and commands. Only its owner may use it.
+            control: PathBuf, default "remote.sock";
+            /// File with this end's secret key, made by `farhop keygen`.
+            identity: PathBuf, default "remote.key";
+            /// Addresses from which clients are served; others are answered 403.
+            clients: Vec<Cidr>, default "127.0.0.0/8, ::1/128, 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7, fe80::/10", live true;
+            /// Ports to which CONNECT is allowed. Mail ports left out keep the proxy from relaying spam.
+            connect_ports: Vec<PortRange>, default "80, 443, 563, 8080, 8443", live true;
+            /// How long SIGTERM waits for exchanges under way before it ends them.
+            drain: Duration, default "10 s", range "0 s" to "1 h", live true;
+        }
+        tables {
+            /// The long hop that windows, limits and timers are sized for.
+            link: LinkSettings;
+            /// How a lost ground is noticed and found again.
+            probe: ProbeSettings;
+            /// Responses held in memory.
+            repository: RepositorySettings;
+            /// How long to wait, and for what.
+            timeouts: RemoteTimeouts;
+            /// How much one client may ask for.
+            limits: RemoteLimits;
+            /// What is written to standard error.
+            log: LogSettings;
+        }
+        lists {
+            /// A ground to which requests may go; the first that is connected takes them.
+            ground: GroundPeer;
+        }
+    }
+}
+
+settings! {
+    /// The repository of the remote.
+    pub struct RepositorySettings {
+        values {
+            /// Memory for responses held, promised ones included. The oldest unused go first.
+            size: Bytes, default "32 MB", range "0 B" to "64 GB", chosen "geo-hylas2: 32 s of the forward link, and the process stays below 100 MB";
+            /// Largest response that is held; a larger one only passes through.
+            entry: Bytes, default "4 MB", range "0 B" to "16 GB", chosen "geo-hylas2: 4 s of the forward link";
+        }
+    }
+}
+
+settings! {
+    /// How long the remote waits, and for what.
+    pub struct RemoteTimeouts {
+        values {
+            /// How long a request waits for a lost carrier to come back before it is answered 504.
+            outage: Duration, default "90 s", range "0 s" to "1 h", chosen "any satellite link: rides out a 60 s cut and the reconnection", live true;
+            /// How long a client may take to send a request head once it has begun.
+            head: Duration, default "30 s", range "1 s" to "10 min", live true;
+            /// How long a client connection may stay open without a request.
+            idle: Duration, default "2 min", range "1 s" to "24 h", live true;
+            /// How long a client may neither send nor take a byte of a body before it is cut off.
+            stall: Duration, default "2 min", range "1 s" to "24 h", live true;
+            /// How long a CONNECT tunnel may carry nothing in either direction.
+            tunnel_idle: Duration, default "1 h", range "10 s" to "168 h", live true;
+        }
+    }
+}
+
+settings! {
+    /// What one client, and all together, may take up.
+    pub struct RemoteLimits {
+        values {
+            /// Largest request head; a longer one is answered 431.
+            head: Bytes, default "64 KB", range "4 KB" to "1 MB";
+            /// Longest request target; a longer one is answered 414.
+            target: Bytes, default "16 KB", range "1 KB" to "1 MB";
+            /// Most fields in a request head or trailer section.
+            fields: u32, default "128", range "16" to "1000";
+            /// Most client connections at a time; further ones wait to be accepted.
+            connections: u32, default "4096", range "1" to "1000000";
+            /// Most connections at a time from one client address; further ones are closed.
+            connections_per_client: u32, default "256", range "1" to "1000000";
+        }
+    }
+}
+
+settings! {
+    /// A ground as its remote knows it.
+    pub struct GroundPeer {
+        values {
+            /// What this ground is called in logs, events and commands.
+            name: PeerName;
+            /// Where it listens (UDP), by name or address.
+            address: HostPort;
+            /// Its public keys, as `farhop keygen` printed them. Several are accepted, so that keys can be changed without a break.
+            keys: Vec<String>;
+        }
+    }
+}
+
+impl RemoteSettings {
+    /// Rules that hold also where the other end is in the same process and no peer is configured.
+    pub(crate) fn check_alone(&self, source: &Source, prefix: &str) -> Result<(), SettingsError> {
+        let at = |key: &str| format!("{prefix}{key}");
+        if self.listen.is_empty() {
+            return Err(conflict(source, &at("listen"), "'listen' names no address; name at least one"));
+        }
+        if self.repository.entry > self.repository.size {
+            let reason = format!(
+                "'repository.entry' ({}) is larger than 'repository.size' ({}); lower the one or raise the other",
+                self.repository.entry, self.repository.size
+            );
+            return Err(conflict(source, &at("repository.entry"), reason));
+        }
+        if self.limits.target > self.limits.head {
+            let reason = format!(
+                "'limits.target' ({}) is larger than 'limits.head' ({}), of which it is a part; lower the one or raise the other",
+                self.limits.target, self.limits.head
+            );
+            return Err(conflict(source, &at("limits.target"), reason));
+        }
+        Ok(())
+    }
+}
+
+impl Checked for RemoteSettings {
+    fn check(&self, source: &Source) -> Result<(), SettingsError> {
+        self.check_alone(source, "")?;
+        check_peers(source, "ground", self.ground.iter().map(|peer| &peer.name))?;
+        if self.ground.is_empty() {
+            return Err(conflict(
+                source,
+                "ground",
+                "there is no [[ground]]; add one with name, address and keys",
+            ));
+        }
+        if let Some((index, peer)) = self.ground.iter().enumerate().find(|(_, peer)| peer.keys.is_empty()) {
+            let reason =
+                format!("ground {} has no key; add the line that its `farhop keygen` printed", peer.name);
+            return Err(conflict(source, &format!("ground.{index}.keys"), reason));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,263 @@
+//! What an operator meets: files that load, and one line for each that does not.
+
+use std::path::Path;
+use std::time::Duration;
+
+use farhop_settings::{
+    GroundSettings, LocalSettings, RemoteSettings, SettingsError, changes, parse, reference, sample,
+};
+use farhop_units::{BitRate, Bytes};
+
+const REMOTE: &str = r#"
+listen = ["127.0.0.1:3128", "[::1]:3128"]
+identity = "keys/remote.key"
+
+[link]
+profile = "geo-20m"
+round_trip = "600 ms"
+
+[[ground]]
+name = "home"
+address = "192.0.2.1:4433"
+keys = ["farhop-ed25519 AAAA home"]
+
+[[ground]]
+name = "spare"
+address = "[2001:db8::1]:4433"
+keys = ["farhop-ed25519 BBBB", "farhop-ed25519 CCCC"]
+"#;
+
+const GROUND: &str = "[[remote]]\nname = \"ship\"\nkeys = [\"farhop-ed25519 AAAA\"]\n";
+
+fn remote(text: &str, sets: &[&str]) -> Result<RemoteSettings, SettingsError> {
+    let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+    parse(text, Path::new("/etc/farhop/remote.toml"), &sets)
+}
+
+fn ground(text: &str) -> Result<GroundSettings, SettingsError> {
+    parse(text, Path::new("ground.toml"), &[])
+}
+
+fn line<T: std::fmt::Debug>(result: Result<T, SettingsError>) -> String {
+    let line = result.expect_err("it must be refused").to_string();
+    assert!(!line.contains('\n'), "one line: {line}");
+    line
+}
+
+#[test]
+fn a_file_is_read_with_its_units_and_defaults_fill_the_rest() {
+    let settings = remote(REMOTE, &[]).unwrap();
+    assert_eq!(settings.listen.len(), 2);
+    assert_eq!(settings.link.profile, "geo-20m");
+    assert_eq!(settings.link.round_trip, Some(Duration::from_millis(600)));
+    assert_eq!(settings.link.forward_rate, None);
+    assert_eq!(settings.repository.size, Bytes(32_000_000));
+    assert_eq!(settings.timeouts.outage, Duration::from_secs(90));
+    assert_eq!(settings.ground[1].address.host, "2001:db8::1");
+    assert_eq!(settings.ground[1].keys.len(), 2);
+}
+
+#[test]
+fn relative_paths_start_where_they_are_written() {
+    let settings = remote(REMOTE, &["control=run/remote.sock"]).unwrap();
+    assert_eq!(settings.identity, Path::new("/etc/farhop/keys/remote.key"));
+    assert_eq!(settings.control, Path::new("run/remote.sock"));
+    let settings = remote(&REMOTE.replace("keys/remote.key", "/var/lib/remote.key"), &[]).unwrap();
+    assert_eq!(settings.identity, Path::new("/var/lib/remote.key"));
+}
+
+#[test]
+fn arguments_stand_over_the_file() {
+    let settings = remote(
+        REMOTE,
+        &[
+            "link.round_trip=1 s",
+            "link.forward_rate=2 Mbit/s",
+            "ground.0.address=ground.example:1",
+            "listen=127.0.0.1:1,[::1]:2",
+        ],
+    )
+    .unwrap();
+    assert_eq!(settings.link.round_trip, Some(Duration::from_secs(1)));
+    assert_eq!(settings.link.forward_rate, Some(BitRate::mbit(2)));
+    assert_eq!(settings.ground[0].address.host, "ground.example");
+    assert_eq!(settings.ground[0].name.as_str(), "home");
+    assert_eq!(settings.listen[1].port(), 2);
+}
+
+#[test]
+fn a_remote_can_be_set_up_by_arguments_alone() {
+    let sets = ["ground.0.name=home", "ground.0.address=192.0.2.1:4433", "ground.0.keys=farhop-ed25519 AAAA"];
+    let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+    let settings: RemoteSettings = parse("", Path::new(""), &sets).unwrap();
+    assert_eq!(settings.ground[0].keys, ["farhop-ed25519 AAAA"]);
+}
+
+#[test]
+fn inline_tables_are_tables_too() {
+    let settings =
+        ground("remote = [{ name = 'a', keys = ['x A'] }, { name = 'b', keys = ['x B'] }]").unwrap();
+    assert_eq!(settings.remote[1].name.as_str(), "b");
+}
+
+#[test]
+fn unknown_settings_are_refused_with_the_nearest_known_one() {
+    let refused = |addition: &str| line(remote(&format!("{addition}\n{REMOTE}"), &[]));
+    assert_eq!(
+        refused("lisen = \"127.0.0.1:1\""),
+        "/etc/farhop/remote.toml:1: unknown setting 'lisen'; did you mean 'listen'?"
+    );
+    assert!(
+        refused("round_trip = \"1 s\"")
+            .ends_with("unknown setting 'round_trip'; did you mean 'link.round_trip'?")
+    );
+    assert_eq!(
+        line(remote(&REMOTE.replace("address = \"192", "adress = \"192"), &[])),
+        "/etc/farhop/remote.toml:11: unknown setting 'adress' in [[ground]]; did you mean 'address' in [[ground]]?"
+    );
+    assert_eq!(
+        line(remote(REMOTE, &["link.proflie=none"])),
+        "--set link.proflie=none: unknown setting 'link.proflie'; did you mean 'link.profile'?"
+    );
+}
+
+#[test]
+fn a_single_table_where_an_array_belongs_is_told_apart() {
+    let text = line(ground(&GROUND.replace("[[remote]]", "[remote]")));
+    assert_eq!(text, "ground.toml:3: unknown setting 'remote.keys'; did you mean 'keys' in [[remote]]?");
+}
+
+#[test]
+fn values_that_cannot_be_read_say_how_they_are_written() {
+    let text = line(remote(&REMOTE.replace("\"600 ms\"", "600"), &[]));
+    assert_eq!(
+        text,
+        "/etc/farhop/remote.toml:7: 'link.round_trip': 600 is not a duration, write it like \"650 ms\""
+    );
+    let text = line(remote(REMOTE, &["listen=localhost"]));
+    assert!(
+        text.starts_with("--set listen=localhost: 'listen': \"localhost\" is not an address with a port"),
+        "{text}"
+    );
+}
+
+#[test]
+fn values_outside_their_range_are_refused_with_the_range() {
+    let text = line(remote(REMOTE, &["probe.active=1 ms"]));
+    assert_eq!(
+        text,
+        "--set probe.active=1 ms: 'probe.active': \"1 ms\" is outside its range, 100 ms to 1 min"
+    );
+    assert!(remote(REMOTE, &["probe.active=100 ms"]).is_ok(), "bounds are included");
+    assert!(line(remote(REMOTE, &["link.forward_rate=0 bit/s"])).contains("outside its range"));
+}
+
+#[test]
+fn what_must_be_given_is_asked_for_at_its_table() {
+    let text = line(remote(&REMOTE.replace("address = \"192.0.2.1:4433\"\n", ""), &[]));
+    assert_eq!(
+        text,
+        "/etc/farhop/remote.toml:9: 'address' in [[ground]] is missing; add it (Where it listens (UDP), by name or address)"
+    );
+    assert_eq!(line(ground("")), "ground.toml: there is no [[remote]]; add one with name and keys");
+    let none: Result<GroundSettings, _> = parse("", Path::new(""), &[]);
+    assert_eq!(line(none), "no settings file: there is no [[remote]]; add one with name and keys");
+    assert!(line(ground("[[remote]]\n")).starts_with("ground.toml:1: 'name' in [[remote]] is missing"));
+    assert!(line(ground(&GROUND.replace("\"farhop-ed25519 AAAA\"", ""))).contains("remote ship has no key"));
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_at_the_line_that_does() {
+    let text = line(remote(&REMOTE.replace("\"spare\"", "\"home\""), &[]));
+    assert_eq!(text, "/etc/farhop/remote.toml:15: [[ground]] number 1 and 2 are both named home; rename one");
+    let text = line(remote(REMOTE, &["repository.entry=1 GB"]));
+    assert!(
+        text.starts_with("--set repository.entry=1 GB: 'repository.entry' (1000 MB) is larger"),
+        "{text}"
+    );
+    let twice =
+        format!("{GROUND}[[remote]]\nname = \"boat\"\nkeys = [\"farhop-ed25519 AAAA other comment\"]\n");
+    assert!(line(ground(&twice)).contains("boat and ship have the same key"));
+}
+
+#[test]
+fn an_argument_that_would_be_dropped_is_refused() {
+    let text = line(remote(REMOTE, &["ground.5.name=x"]));
+    assert_eq!(text, "--set ground.5.name=x: there is no element 5 of ground; the next new one is ground.2");
+    assert!(line(remote(REMOTE, &["listen"])).contains("has no '='"));
+}
+
+#[test]
+fn a_file_that_is_not_toml_is_refused_at_its_line() {
+    let text = line(ground("listen = \"0.0.0.0:1\"\nallow = [\n"));
+    assert!(text.starts_with("ground.toml:") && text.contains("not TOML"), "{text}");
+    assert!(line(ground("drain = 1979-05-27\n")).starts_with("ground.toml:1: 'drain'"));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_refused_with_what_to_do() {
+    let path = std::env::temp_dir().join("farhop-no-such-settings.toml");
+    let text = line(farhop_settings::load::<GroundSettings>(Some(&path), &[]));
+    assert!(
+        text.starts_with(&path.display().to_string()) && text.contains("farhop check --sample"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_samples_load_as_they_are_and_mean_the_defaults() {
+    let remote_sample = sample::<RemoteSettings>("remote.toml");
+    let from_sample = remote(&remote_sample, &[]).unwrap();
+    let bare = "[[ground]]\nname='home'\naddress='192.0.2.1:4433'\nkeys=['farhop-ed25519 …']";
+    assert_eq!(from_sample, remote(bare, &[]).unwrap());
+    ground(&sample::<GroundSettings>("ground.toml")).unwrap();
+}
+
+/// The sample with nothing left commented out: each default is written as its setting reads it.
+#[test]
+fn every_default_of_the_sample_reads_back_as_the_default() {
+    let live = |text: String| {
+        text.lines()
+            .map(|line| match line.strip_prefix('#') {
+                Some(rest) if rest.starts_with(|first: char| first.is_ascii_lowercase()) => {
+                    format!("{rest}\n")
+                }
+                _ => format!("{line}\n"),
+            })
+            .collect::<String>()
+    };
+    let text = sample::<RemoteSettings>("remote.toml");
+    assert_eq!(remote(&live(text.clone()), &[]).unwrap(), remote(&text, &[]).unwrap());
+    let text = sample::<GroundSettings>("ground.toml");
+    assert_eq!(ground(&live(text.clone())).unwrap(), ground(&text).unwrap());
+}
+
+#[test]
+fn both_ends_of_one_process_are_set_in_one_file_without_peers() {
+    let text = "[remote]\nlisten = ['127.0.0.1:1']\n[remote.repository]\nsize = '8 MB'\n[ground]\nallow = ['127.0.0.0/8']\n";
+    let settings: LocalSettings = parse(text, Path::new("local.toml"), &[]).unwrap();
+    assert_eq!(settings.remote.repository.size, Bytes(8_000_000));
+    assert!(settings.ground.allow[0].contains("127.0.0.1".parse().unwrap()));
+    let error =
+        line(parse::<LocalSettings>("[remote.repository]\nsize = '1 MB'\n", Path::new("local.toml"), &[]));
+    assert!(error.starts_with("local.toml: 'repository.entry'"), "{error}");
+}
+
+#[test]
+fn a_reload_knows_what_it_can_change_without_a_restart() {
+    let old = remote(REMOTE, &[]).unwrap();
+    let new = remote(REMOTE, &["log.level=debug", "listen=127.0.0.1:9"]).unwrap();
+    let seen: Vec<_> = changes(&old, &new).into_iter().map(|change| (change.key, change.live)).collect();
+    assert_eq!(seen, [("listen".to_string(), false), ("log.level".to_string(), true)]);
+    assert!(changes(&old, &old).is_empty());
+}
+
+#[test]
+fn the_reference_names_every_setting_with_its_default_and_link() {
+    let text = reference();
+    for expected in
+        ["`listen`", "`outage` | duration | `\"90 s\"`", "chosen for geo-hylas2", "### `[[ground]]`", "live"]
+    {
+        assert!(text.contains(expected), "{expected}");
+    }
+}
