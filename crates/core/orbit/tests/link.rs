@@ -48,7 +48,7 @@ fn a_full_queue_drops_the_newcomer_and_frees_room_as_it_drains() {
     }
     let full = Fate::Dropped(DropReason::Queue);
     assert_eq!(link.handle_packet(Duration::ZERO, Bytes(1), 10), full);
-    assert_eq!(link.handle_packet(MS - Duration::from_nanos(1), Bytes(1000), 11), full);
+    assert_eq!(link.handle_packet(MS - Duration::from_micros(2), Bytes(1000), 11), full);
     assert!(matches!(link.handle_packet(MS, Bytes(1000), 12), Fate::UnderWay { .. }));
     let counters = link.counters();
     assert_eq!((counters.sent.packets, counters.queue_drops.packets), (11, 2));
