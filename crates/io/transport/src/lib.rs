@@ -1,1 +1,6 @@
 //! Carriers: QUIC across the long hop, identities, sockets.
+
+pub mod identity;
+mod tls;
+
+pub use tls::ALPN;
