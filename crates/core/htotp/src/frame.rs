@@ -20,6 +20,7 @@ pub mod kind {
     pub const SAVED: u64 = 0x05;
     pub const RETIRE: u64 = 0x07;
     pub const DRAIN: u64 = 0x08;
+    pub const UNWANTED: u64 = 0x0a;
     pub const REQUEST: u64 = 0x11;
     pub const DATA: u64 = 0x13;
     pub const TRAILERS: u64 = 0x15;
@@ -149,6 +150,7 @@ pub enum Frame {
     Saved(u64),
     Retire(u64),
     Drain,
+    Unwanted(u64),
     Request { exchange: u64, user: u64, class: Class, priority: Priority, resume: Option<Resume>, section: Bytes },
     /// A piece of a `DATA` frame.
     Data(Bytes),
@@ -199,6 +201,7 @@ impl Frame {
             Frame::Saved(_) => kind::SAVED,
             Frame::Retire(_) => kind::RETIRE,
             Frame::Drain => kind::DRAIN,
+            Frame::Unwanted(_) => kind::UNWANTED,
             Frame::Request { .. } => kind::REQUEST,
             Frame::Data(_) => kind::DATA,
             Frame::Trailers(_) => kind::TRAILERS,
@@ -236,7 +239,8 @@ impl Frame {
                 varint::put(out, *id);
                 varint::put(out, *value);
             }),
-            Frame::Ping(n) | Frame::Pong(n) | Frame::Saved(n) | Frame::Retire(n) | Frame::Push { promise: n } => {
+            Frame::Ping(n) | Frame::Pong(n) | Frame::Saved(n) | Frame::Retire(n) | Frame::Unwanted(n)
+            | Frame::Push { promise: n } => {
                 varint::put(out, *n);
             }
             Frame::Drain | Frame::TunnelOpened => {}
@@ -313,6 +317,7 @@ impl Frame {
             kind::PONG => Frame::Pong(varint::take(value)?),
             kind::SAVED => Frame::Saved(varint::take(value)?),
             kind::RETIRE => Frame::Retire(varint::take(value)?),
+            kind::UNWANTED => Frame::Unwanted(varint::take(value)?),
             kind::PUSH => Frame::Push { promise: varint::take(value)? },
             kind::DRAIN => Frame::Drain,
             kind::TUNNEL_OPENED => Frame::TunnelOpened,
@@ -363,9 +368,9 @@ impl Frame {
 fn known(kind: u64) -> bool {
     matches!(
         kind,
-        kind::HELLO..=kind::DRAIN | kind::REQUEST | kind::TRAILERS | kind::RESPONSE | kind::INFORMATIONAL
+        kind::HELLO | kind::SETTINGS..=kind::DRAIN | kind::UNWANTED | kind::REQUEST | kind::TRAILERS | kind::RESPONSE | kind::INFORMATIONAL
             | kind::PROMISE | kind::FAILURE | kind::PUSH | kind::TUNNEL | kind::TUNNEL_OPENED
-    ) && kind != 0x02
+    )
 }
 
 fn flags(class: Class, priority: Priority, resumes: bool) -> u8 {

@@ -5,6 +5,8 @@
 pub mod fields;
 pub mod frame;
 pub mod head;
+pub mod scheduler;
+pub mod session;
 pub mod varint;
 
 pub use head::{RequestHead, ResponseHead};

@@ -1,0 +1,427 @@
+//! The one scheduler that all writes to a carrier pass: by class (strict), then user (deficit round
+//! robin), then render priority (RFC 9218), and never more than [`Pace::ahead`] of link time before the
+//! link could have taken it, so that a more urgent byte never waits behind a backlog.
+//!
+//! Calling order: `open` → `enqueue`/`finish` → `poll_grant` (marks the stream busy) → `written` (the carrier
+//! took it all) → … → `close`. `next_wakeup` says when a grant that the pace held back is due.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use farhop_units::{BitRate, Bytes as ByteCount};
+
+use crate::frame::{Class, Priority};
+
+/// A stream of one session; the driver maps it to the carrier's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+/// How fast writes may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Payload rate of the direction this end writes; `None` leaves it to the carrier's windows.
+    pub rate: Option<BitRate>,
+    /// Link time that may be written ahead.
+    pub ahead: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace { rate: None, ahead: Duration::from_millis(50) }
+    }
+}
+
+/// Share of a contracted rate that payload gets: IP, UDP, QUIC and frame headers take the rest of a
+/// 1,452-byte packet.
+const PAYLOAD_SHARE: f64 = 0.95;
+/// Bytes that a user may send before the next user's turn.
+const QUANTUM: i64 = 16 * 1024;
+/// The most that one grant hands to the carrier, and the least worth waking up for.
+const LARGEST_GRANT: usize = 32 * 1024;
+const SMALLEST_GRANT: usize = 1_400;
+
+/// Where a stream stands in the order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Class, served strictly.
+    pub class: Class,
+    /// Users of a class share fairly.
+    pub user: u64,
+    /// Render priority within a user.
+    pub priority: Priority,
+}
+
+/// Bytes that may go to the carrier now.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Whose.
+    pub stream: StreamId,
+    /// In order; possibly none when only the end is due.
+    pub segments: Vec<Bytes>,
+    /// The stream ends after these.
+    pub end: bool,
+}
+
+struct Queue {
+    place: Place,
+    /// Creation order; for incremental streams the last turn.
+    turn: u64,
+    segments: VecDeque<Bytes>,
+    queued: usize,
+    end: bool,
+    busy: bool,
+}
+
+impl Queue {
+    fn is_ready(&self) -> bool {
+        !self.busy && (self.queued > 0 || self.end)
+    }
+
+    fn key(&self, id: StreamId) -> (u8, u64, StreamId) {
+        (self.place.priority.urgency, self.turn, id)
+    }
+}
+
+struct User {
+    deficit: i64,
+    ready: BTreeSet<(u8, u64, StreamId)>,
+}
+
+impl Default for User {
+    fn default() -> Self {
+        User { deficit: QUANTUM, ready: BTreeSet::new() }
+    }
+}
+
+#[derive(Default)]
+struct ClassQueue {
+    users: HashMap<u64, User>,
+    ring: VecDeque<u64>,
+}
+
+/// See the module.
+pub struct Scheduler {
+    pace: Pace,
+    streams: HashMap<StreamId, Queue>,
+    classes: BTreeMap<Class, ClassQueue>,
+    turns: u64,
+    tokens: f64,
+    filled: Duration,
+}
+
+impl Scheduler {
+    /// A scheduler that starts with a full allowance.
+    pub fn new(now: Duration, pace: Pace) -> Self {
+        let mut scheduler = Scheduler {
+            pace,
+            streams: HashMap::new(),
+            classes: BTreeMap::new(),
+            turns: 0,
+            tokens: 0.0,
+            filled: now,
+        };
+        scheduler.tokens = scheduler.allowance();
+        scheduler
+    }
+
+    /// Bytes that may be ahead of the link.
+    fn allowance(&self) -> f64 {
+        let ahead = |rate: BitRate| rate.bytes_in(self.pace.ahead).0.max(SMALLEST_GRANT as u64) as f64;
+        self.pace.rate.map_or(f64::MAX, ahead)
+    }
+
+    /// Changes the pace.
+    pub fn set_pace(&mut self, now: Duration, pace: Pace) {
+        self.refill(now);
+        self.pace = pace;
+        self.tokens = self.tokens.min(self.allowance());
+    }
+
+    /// A stream will write.
+    pub fn open(&mut self, id: StreamId, place: Place) {
+        self.turns += 1;
+        let queue = Queue { place, turn: self.turns, segments: VecDeque::new(), queued: 0, end: false, busy: false };
+        self.streams.insert(id, queue);
+    }
+
+    /// Moves a stream to another place; what it has queued moves along.
+    pub fn replace(&mut self, id: StreamId, place: Place) {
+        self.unready(id);
+        if let Some(queue) = self.streams.get_mut(&id) {
+            queue.place = place;
+        }
+        self.ready(id);
+    }
+
+    /// Adds bytes to the end of a stream.
+    pub fn enqueue(&mut self, id: StreamId, bytes: Bytes) {
+        if let Some(queue) = self.streams.get_mut(&id) {
+            queue.queued += bytes.len();
+            queue.segments.push_back(bytes);
+        }
+        self.ready(id);
+    }
+
+    /// The stream ends after what is queued.
+    pub fn finish(&mut self, id: StreamId) {
+        if let Some(queue) = self.streams.get_mut(&id) {
+            queue.end = true;
+        }
+        self.ready(id);
+    }
+
+    /// Bytes not yet handed to the carrier.
+    pub fn queued(&self, id: StreamId) -> usize {
+        self.streams.get(&id).map_or(0, |queue| queue.queued)
+    }
+
+    /// The carrier has taken the last grant of this stream.
+    pub fn written(&mut self, id: StreamId) {
+        if let Some(queue) = self.streams.get_mut(&id) {
+            queue.busy = false;
+        }
+        self.ready(id);
+    }
+
+    /// Forgets a stream and what it has queued.
+    pub fn close(&mut self, id: StreamId) {
+        self.unready(id);
+        self.streams.remove(&id);
+    }
+
+    fn ready(&mut self, id: StreamId) {
+        let Some(queue) = self.streams.get(&id).filter(|queue| queue.is_ready()) else { return };
+        let class = self.classes.entry(queue.place.class).or_default();
+        let user = class.users.entry(queue.place.user).or_default();
+        if user.ready.is_empty() {
+            class.ring.push_back(queue.place.user);
+        }
+        user.ready.insert(queue.key(id));
+    }
+
+    fn unready(&mut self, id: StreamId) {
+        let Some(queue) = self.streams.get(&id) else { return };
+        let Some(class) = self.classes.get_mut(&queue.place.class) else { return };
+        let Some(user) = class.users.get_mut(&queue.place.user) else { return };
+        if user.ready.remove(&queue.key(id)) && user.ready.is_empty() {
+            class.users.remove(&queue.place.user);
+            class.ring.retain(|other| *other != queue.place.user);
+            if class.ring.is_empty() {
+                self.classes.remove(&queue.place.class);
+            }
+        }
+    }
+
+    fn refill(&mut self, now: Duration) {
+        let passed = now.saturating_sub(self.filled).as_secs_f64();
+        self.filled = self.filled.max(now);
+        match self.pace.rate {
+            Some(rate) => {
+                let payload = rate.0 as f64 / 8.0 * PAYLOAD_SHARE;
+                self.tokens = (self.tokens + passed * payload).min(self.allowance());
+            }
+            None => self.tokens = f64::MAX,
+        }
+    }
+
+    /// The bytes to write next, if any are queued and the pace allows.
+    pub fn poll_grant(&mut self, now: Duration) -> Option<Grant> {
+        self.refill(now);
+        let (class, ring) = self.classes.iter_mut().next()?;
+        // What keeps the carrier alive does not wait for the pace (it still pays).
+        if self.tokens <= 0.0 && *class != Class::Expedited {
+            return None;
+        }
+        // Each round gives every user a quantum; who overdrew sits rounds out.
+        let id = loop {
+            let user = ring.users.get_mut(ring.ring.front()?)?;
+            if user.deficit > 0 || ring.ring.len() == 1 {
+                break user.ready.first()?.2;
+            }
+            user.deficit += QUANTUM;
+            ring.ring.rotate_left(1);
+        };
+        Some(self.grant(id))
+    }
+
+    fn grant(&mut self, id: StreamId) -> Grant {
+        let most = match self.pace.rate {
+            Some(_) => (self.allowance() as usize).clamp(SMALLEST_GRANT, LARGEST_GRANT),
+            None => LARGEST_GRANT,
+        };
+        let mut grant = Grant { stream: id, segments: Vec::new(), end: false };
+        let size = self.streams.get(&id).map_or(0, |queue| queue.queued.min(most));
+        self.charge(id, size);
+        self.unready(id);
+        if let Some(queue) = self.streams.get_mut(&id) {
+            let mut wanted = size;
+            while wanted > 0 {
+                let Some(mut segment) = queue.segments.pop_front() else { break };
+                if segment.len() > wanted {
+                    queue.segments.push_front(segment.split_off(wanted));
+                }
+                wanted -= segment.len();
+                grant.segments.push(segment);
+            }
+            queue.queued -= size;
+            queue.busy = true;
+            if queue.queued == 0 && queue.end {
+                queue.end = false;
+                grant.end = true;
+            }
+            if queue.place.priority.incremental {
+                self.turns += 1;
+                queue.turn = self.turns;
+            }
+        }
+        self.tokens -= size as f64;
+        grant
+    }
+
+    /// Takes `size` off the user's share, if others of the class wait too.
+    fn charge(&mut self, id: StreamId, size: usize) {
+        let Some(place) = self.streams.get(&id).map(|queue| queue.place) else { return };
+        let Some(class) = self.classes.get_mut(&place.class).filter(|class| class.ring.len() > 1) else { return };
+        if let Some(user) = class.users.get_mut(&place.user) {
+            user.deficit -= size as i64;
+        }
+    }
+
+    /// When the pace allows the next grant; `None` when nothing waits for it.
+    pub fn next_wakeup(&self, now: Duration) -> Option<Duration> {
+        let rate = self.pace.rate?;
+        if self.classes.is_empty() {
+            return None;
+        }
+        let wanted = (self.allowance() / 4.0).min(SMALLEST_GRANT as f64) - self.tokens;
+        let payload = rate.0 as f64 / 8.0 * PAYLOAD_SHARE;
+        Some(now + Duration::from_secs_f64((wanted / payload).max(0.0)))
+    }
+
+    /// Bytes queued over all streams.
+    pub fn backlog(&self) -> ByteCount {
+        ByteCount(self.streams.values().map(|queue| queue.queued as u64).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Duration = Duration::ZERO;
+
+    fn place(class: Class, user: u64, urgency: u8, incremental: bool) -> Place {
+        Place { class, user, priority: Priority { urgency, incremental } }
+    }
+
+    /// Opens a stream with `size` bytes queued.
+    fn fill(scheduler: &mut Scheduler, id: u64, place: Place, size: usize) -> StreamId {
+        scheduler.open(StreamId(id), place);
+        scheduler.enqueue(StreamId(id), Bytes::from(vec![0; size]));
+        StreamId(id)
+    }
+
+    /// Takes everything in order and counts bytes per stream until `most` are taken.
+    fn order(scheduler: &mut Scheduler, now: Duration, most: usize) -> Vec<(u64, usize)> {
+        let (mut taken, mut all) = (0, Vec::<(u64, usize)>::new());
+        while let Some(grant) = scheduler.poll_grant(now) {
+            let size: usize = grant.segments.iter().map(Bytes::len).sum();
+            match all.last_mut() {
+                Some((id, sum)) if *id == grant.stream.0 => *sum += size,
+                _ => all.push((grant.stream.0, size)),
+            }
+            scheduler.written(grant.stream);
+            taken += size;
+            if taken >= most {
+                break;
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_more_urgent_stream_goes_first_and_equals_go_in_turn() {
+        let mut s = Scheduler::new(START, Pace::default());
+        fill(&mut s, 1, place(Class::Web, 1, 5, false), 100_000);
+        fill(&mut s, 2, place(Class::Web, 1, 1, false), 100_000);
+        fill(&mut s, 3, place(Class::Web, 1, 5, false), 100_000);
+        assert_eq!(order(&mut s, START, usize::MAX), [(2, 100_000), (1, 100_000), (3, 100_000)]);
+    }
+
+    #[test]
+    fn incremental_streams_share() {
+        let mut s = Scheduler::new(START, Pace::default());
+        fill(&mut s, 1, place(Class::Web, 1, 5, true), 64 * 1024);
+        fill(&mut s, 2, place(Class::Web, 1, 5, true), 64 * 1024);
+        assert_eq!(order(&mut s, START, usize::MAX).len(), 4);
+    }
+
+    #[test]
+    fn users_of_a_class_share_whatever_their_number_of_streams() {
+        let mut s = Scheduler::new(START, Pace::default());
+        for id in 0..50 {
+            fill(&mut s, id, place(Class::Web, 1, 3, false), 100_000);
+        }
+        fill(&mut s, 99, place(Class::Web, 2, 3, false), 200_000);
+        let second: usize = order(&mut s, START, 400_000).iter().filter(|(id, _)| *id == 99).map(|(_, size)| size).sum();
+        assert!((150_000..=200_000).contains(&second), "{second} of 400000");
+    }
+
+    #[test]
+    fn a_class_waits_for_the_classes_before_it() {
+        let mut s = Scheduler::new(START, Pace::default());
+        fill(&mut s, 1, place(Class::Bulk, 1, 0, false), 100_000);
+        fill(&mut s, 2, place(Class::Web, 1, 7, false), 100_000);
+        assert_eq!(order(&mut s, START, usize::MAX)[0].0, 2);
+    }
+
+    #[test]
+    fn no_more_than_fifty_milliseconds_of_link_time_go_ahead() {
+        let rate = BitRate::mbit(8);
+        let mut s = Scheduler::new(START, Pace { rate: Some(rate), ..Pace::default() });
+        fill(&mut s, 1, place(Class::Web, 1, 3, false), 10_000_000);
+        let ahead: usize = order(&mut s, START, usize::MAX).iter().map(|(_, size)| size).sum();
+        assert!(ahead <= 50_000 + LARGEST_GRANT, "{ahead}");
+        let (mut now, mut sent) = (START, 0);
+        while now < Duration::from_secs(5) {
+            now = s.next_wakeup(now).unwrap().max(now + Duration::from_micros(100));
+            sent += order(&mut s, now, usize::MAX).iter().map(|(_, size)| size).sum::<usize>();
+        }
+        let rate = sent as f64 * 8.0 / 5.0 / 8e6;
+        assert!((0.94..=0.96).contains(&rate), "{rate} of the link's rate");
+    }
+
+    #[test]
+    fn a_stream_is_not_granted_twice_before_the_carrier_took_it() {
+        let mut s = Scheduler::new(START, Pace::default());
+        fill(&mut s, 1, place(Class::Web, 1, 3, false), 100_000);
+        assert!(s.poll_grant(START).is_some());
+        assert_eq!(s.poll_grant(START), None);
+        s.written(StreamId(1));
+        assert!(s.poll_grant(START).is_some());
+    }
+
+    #[test]
+    fn the_end_comes_with_the_last_bytes_or_alone() {
+        let mut s = Scheduler::new(START, Pace::default());
+        let id = fill(&mut s, 1, place(Class::Web, 1, 3, false), 10);
+        s.finish(id);
+        assert!(s.poll_grant(START).unwrap().end);
+        s.open(StreamId(2), place(Class::Web, 1, 3, false));
+        s.finish(StreamId(2));
+        let grant = s.poll_grant(START).unwrap();
+        assert!(grant.end && grant.segments.is_empty());
+        s.written(StreamId(2));
+        assert_eq!(s.poll_grant(START), None);
+    }
+
+    #[test]
+    fn a_closed_stream_leaves_nothing_behind() {
+        let mut s = Scheduler::new(START, Pace::default());
+        let id = fill(&mut s, 1, place(Class::Web, 1, 3, false), 10);
+        s.close(id);
+        assert_eq!(s.poll_grant(START), None);
+        assert!(s.classes.is_empty() && s.streams.is_empty());
+    }
+}

@@ -1,0 +1,94 @@
+//! What a session tells its app, and what it tells its carrier to do.
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use crate::frame::{Class, Coding, Failure, FrameError, Hello, Priority, Resume};
+use crate::head::{RequestHead, ResponseHead};
+use crate::scheduler::StreamId;
+
+/// Which way a stream carries bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Both ways.
+    Both,
+    /// From its opener.
+    One,
+}
+
+/// To be done on the carrier, in order.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Transmit {
+    /// Open a stream of the carrier for this id.
+    Open(StreamId, Direction),
+    /// Write these; then report [`super::Session::handle_written`].
+    Write {
+        /// Whose.
+        stream: StreamId,
+        /// In order.
+        segments: Vec<Bytes>,
+        /// End the stream after them.
+        end: bool,
+        /// Higher goes first within what the carrier itself has not sent.
+        priority: i32,
+    },
+    /// Abandon the sending side.
+    Reset(StreamId, u64),
+    /// Ask the peer to stop sending.
+    Stop(StreamId, u64),
+}
+
+/// Reset and stop codes.
+pub mod code {
+    /// Nobody wants it any more.
+    pub const CANCELLED: u64 = 0x10;
+    /// The body cannot be finished.
+    pub const INCOMPLETE: u64 = 0x11;
+    /// The tunnel's other side was reset.
+    pub const RESET: u64 = 0x12;
+}
+
+/// What happened.
+#[derive(Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Event {
+    /// The peer introduced itself.
+    Hello(Hello),
+    /// Ground: a request.
+    Asked { stream: StreamId, exchange: u64, user: u64, class: Class, priority: Priority, resume: Option<Resume>, head: RequestHead },
+    /// Remote: a 1xx head.
+    Informed { stream: StreamId, head: ResponseHead },
+    /// Remote: the response head, on an exchange or a push.
+    Answered { stream: StreamId, head: ResponseHead, coding: Coding, resumed: Option<u64> },
+    /// Remote: a response to this request will come unasked.
+    Promised { stream: StreamId, promise: u64, priority: Priority, head: RequestHead },
+    /// Remote: the promised response begins.
+    Pushed { stream: StreamId, promise: u64 },
+    /// Ground: the remote does not want it.
+    Unwanted { promise: u64 },
+    /// Part of a body or of a tunnel.
+    Body { stream: StreamId, bytes: Bytes },
+    Trailers { stream: StreamId, fields: HeaderMap },
+    /// The peer's side of the stream is complete.
+    Ended { stream: StreamId },
+    /// Remote: there is no (whole) answer.
+    Failed { stream: StreamId, failure: Failure },
+    /// The peer abandoned its side.
+    Reset { stream: StreamId, code: u64 },
+    /// The peer wants no more of this side.
+    Stopped { stream: StreamId, code: u64 },
+    /// Ground: a tunnel is wanted.
+    TunnelAsked { stream: StreamId, tunnel: u64, user: u64, class: Class, host: String, port: u16 },
+    /// Remote: it stands.
+    TunnelOpened { stream: StreamId },
+    /// What was queued on the stream fell below half of [`super::ROOM`].
+    Drained { stream: StreamId },
+    /// A ping came back after this long.
+    Pong(std::time::Duration),
+    /// The peer accepts no more exchanges and ends soon.
+    Drain,
+    /// Remote: nothing was heard for too long, though asked.
+    Dead,
+    /// The peer broke the protocol: close the carrier.
+    Broken(FrameError),
+}

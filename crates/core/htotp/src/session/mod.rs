@@ -1,0 +1,303 @@
+//! One carrier's session as a pure state machine: streams in, events out.
+//!
+//! ```text
+//!  carrier ── handle_opened/data/end/reset/stopped/written ─▶ Session ── poll_event ─▶ app
+//!  carrier ◀──────────────── poll_transmit ──────────────────  Session ◀─ ask/answer/promise/push/write/finish ── app
+//! ```
+//! After any call: drain `poll_transmit` and `poll_event`, then sleep until `next_wakeup`.
+//! The remote opens the control stream, exchanges and tunnels; ground opens pushes. A stream's first frame
+//! says what it is. See docs/htotp.md.
+
+mod event;
+mod probe;
+mod receive;
+mod send;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::fields::shelf::{Archive, Context, Kind as SectionKind, Shelf};
+use crate::fields::{Lines, SectionLimit};
+use crate::frame::{Class, Failure, Frame, FrameError, FrameReader, Hello, Priority};
+use crate::scheduler::{Pace, Place, Scheduler, StreamId};
+
+pub use event::{code, Direction, Event, Transmit};
+pub use probe::Probe;
+pub use send::Ask;
+
+/// The version this crate speaks.
+pub const VERSION: u64 = 1;
+
+/// Bytes that an app may have queued on one stream before it has to wait for [`Event::Drained`].
+pub const ROOM: usize = 64 * 1024;
+
+/// Which end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Beside the users.
+    Remote,
+    /// Near the internet.
+    Ground,
+}
+
+/// What a session is set up with.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// What this end says of itself.
+    pub hello: Hello,
+    /// How fast this end writes.
+    pub pace: Pace,
+    /// How large heads may be.
+    pub sections: SectionLimit,
+    /// Liveness probing (remote only).
+    pub probe: Probe,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Opened by the peer; its first frame will say.
+    Unknown,
+    Control,
+    Exchange,
+    Push,
+    Tunnel,
+}
+
+/// What may come next from the peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Head,
+    Body,
+    AfterTrailers,
+    Raw,
+    Done,
+}
+
+struct Stream {
+    kind: Kind,
+    place: Place,
+    reader: FrameReader,
+    phase: Phase,
+    /// This end still writes.
+    writing: bool,
+    /// Set while the app waits for room.
+    full: bool,
+    /// Scheme and authority of the request.
+    origin: Bytes,
+    /// What the next promise on this stream refers to: the request, then the promise before.
+    base: Option<Arc<Lines>>,
+}
+
+struct Promise {
+    user: u64,
+    origin: Bytes,
+    priority: Priority,
+}
+
+/// See the module.
+pub struct Session {
+    role: Role,
+    config: Config,
+    scheduler: Scheduler,
+    shelf: Shelf,
+    archive: Archive,
+    streams: HashMap<StreamId, Stream>,
+    promises: HashMap<u64, Promise>,
+    control: Option<StreamId>,
+    events: VecDeque<Event>,
+    transmits: VecDeque<Transmit>,
+    probe: probe::State,
+    next_stream: u64,
+    next_promise: u64,
+    broken: bool,
+}
+
+impl Session {
+    /// A session over a carrier that has just come up.
+    pub fn new(role: Role, config: Config, now: Duration) -> Self {
+        let mut session = Session {
+            role,
+            scheduler: Scheduler::new(now, config.pace),
+            probe: probe::State::new(config.probe, now),
+            config,
+            shelf: Shelf::default(),
+            archive: Archive::default(),
+            streams: HashMap::new(),
+            promises: HashMap::new(),
+            control: None,
+            events: VecDeque::new(),
+            transmits: VecDeque::new(),
+            next_stream: 0,
+            next_promise: 0,
+            broken: false,
+        };
+        if role == Role::Remote {
+            let id = session.open(Kind::Control, Direction::Both, control_place());
+            session.control = Some(id);
+            session.introduce();
+        }
+        session
+    }
+
+    fn introduce(&mut self) {
+        let mut hello = self.config.hello.clone();
+        hello.versions = vec![VERSION];
+        self.send_control(&Frame::Hello(hello));
+    }
+
+    fn open(&mut self, kind: Kind, direction: Direction, place: Place) -> StreamId {
+        let id = self.add(kind, direction, place, true);
+        self.transmits.push_back(Transmit::Open(id, direction));
+        id
+    }
+
+    fn add(&mut self, kind: Kind, direction: Direction, place: Place, local: bool) -> StreamId {
+        let id = StreamId(self.next_stream);
+        self.next_stream += 1;
+        let (writing, phase) = match (direction, local) {
+            (Direction::One, true) => (true, Phase::Done),
+            (Direction::One, false) => (false, Phase::Head),
+            (Direction::Both, _) => (true, Phase::Head),
+        };
+        let reader = FrameReader::default();
+        let stream = Stream { kind, place, reader, phase, writing, full: false, origin: Bytes::new(), base: None };
+        self.streams.insert(id, stream);
+        if writing {
+            self.scheduler.open(id, place);
+        }
+        id
+    }
+
+    fn context(user: u64, origin: Bytes, kind: SectionKind) -> Context {
+        Context { user, origin, kind }
+    }
+
+    fn send_control(&mut self, frame: &Frame) {
+        if let Some(control) = self.control {
+            self.scheduler.enqueue(control, frame.encode());
+        }
+    }
+
+    /// The peer opened a stream; gives the id by which the carrier names it from now on.
+    pub fn handle_opened(&mut self, direction: Direction) -> StreamId {
+        self.add(Kind::Unknown, direction, control_place(), false)
+    }
+
+    /// The carrier took everything of the last [`Transmit::Write`] of this stream.
+    pub fn handle_written(&mut self, id: StreamId) {
+        self.scheduler.written(id);
+        self.forget_if_done(id);
+    }
+
+    /// The peer abandoned its side.
+    pub fn handle_reset(&mut self, id: StreamId, code: u64) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if stream.kind == Kind::Control {
+            return self.break_off(FrameError::Truncated);
+        }
+        stream.phase = Phase::Done;
+        self.events.push_back(Event::Reset { stream: id, code });
+        self.forget_if_done(id);
+    }
+
+    /// The peer wants no more of this side.
+    pub fn handle_stopped(&mut self, id: StreamId, code: u64) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.writing = false;
+        self.scheduler.close(id);
+        self.transmits.push_back(Transmit::Reset(id, code));
+        self.events.push_back(Event::Stopped { stream: id, code });
+        self.forget_if_done(id);
+    }
+
+    /// The carrier has received something, whatever it was.
+    pub fn handle_activity(&mut self, now: Duration) {
+        self.probe.heard(now);
+    }
+
+    /// What the carrier has to do next.
+    pub fn poll_transmit(&mut self, now: Duration) -> Option<Transmit> {
+        if self.broken {
+            return None;
+        }
+        while let Some(id) = self.shelf.poll_retired() {
+            self.send_control(&Frame::Retire(id));
+        }
+        self.run_probe(now);
+        if let Some(transmit) = self.transmits.pop_front() {
+            return Some(transmit);
+        }
+        let grant = self.scheduler.poll_grant(now)?;
+        let id = grant.stream;
+        let mut priority = 0;
+        if let Some(stream) = self.streams.get_mut(&id) {
+            priority = -(i32::from(stream.place.class as u8) * 8 + i32::from(stream.place.priority.urgency));
+            if grant.end {
+                stream.writing = false;
+            }
+            if stream.full && self.scheduler.queued(id) < ROOM / 2 {
+                stream.full = false;
+                self.events.push_back(Event::Drained { stream: id });
+            }
+        }
+        Some(Transmit::Write { stream: id, segments: grant.segments, end: grant.end, priority })
+    }
+
+    /// What happened, in order.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When `poll_transmit` has to be called again though nothing happened.
+    pub fn next_wakeup(&self, now: Duration) -> Option<Duration> {
+        let probe = (self.role == Role::Remote).then(|| self.probe.next_wakeup(self.is_active()));
+        [self.scheduler.next_wakeup(now), probe].into_iter().flatten().min()
+    }
+
+    /// True while exchanges or tunnels are open.
+    pub fn is_active(&self) -> bool {
+        self.streams.len() > usize::from(self.control.is_some())
+    }
+
+    fn run_probe(&mut self, now: Duration) {
+        if self.role != Role::Remote {
+            return;
+        }
+        match self.probe.poll(now, self.is_active()) {
+            Some(probe::Action::Ping(token)) => self.send_control(&Frame::Ping(token)),
+            Some(probe::Action::Dead) => self.events.push_back(Event::Dead),
+            None => {}
+        }
+    }
+
+    fn break_off(&mut self, error: FrameError) {
+        if !self.broken {
+            self.broken = true;
+            self.events.push_back(Event::Broken(error));
+        }
+    }
+
+    /// Both sides are complete: nothing of the stream is needed any more.
+    fn forget_if_done(&mut self, id: StreamId) {
+        let done = self.streams.get(&id).is_some_and(|stream| stream.phase == Phase::Done && !stream.writing);
+        if done {
+            self.streams.remove(&id);
+            self.scheduler.close(id);
+        }
+    }
+}
+
+/// Control frames and streams that have not said what they are.
+fn control_place() -> Place {
+    Place { class: Class::Expedited, user: 0, priority: Priority { urgency: 0, incremental: false } }
+}
+
+/// A failure in one line for people.
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({}): {}", self.status, self.token, self.detail)
+    }
+}

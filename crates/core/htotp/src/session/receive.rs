@@ -1,0 +1,234 @@
+//! What comes from the peer: bytes of a stream → frames → events, each frame checked for its place.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::event::Event;
+use super::{Kind, Phase, Role, Session, VERSION};
+use crate::fields::shelf::Base;
+use crate::fields::Lines;
+use crate::frame::{kind, Frame, FrameError};
+use crate::head::{self, RequestHead, ResponseHead};
+use crate::scheduler::{Place, StreamId};
+
+impl Session {
+    /// The next bytes of a stream.
+    pub fn handle_data(&mut self, now: Duration, id: StreamId, mut bytes: Bytes) {
+        while !self.broken && !bytes.is_empty() {
+            let Some(stream) = self.streams.get_mut(&id) else { return };
+            match stream.phase {
+                Phase::Done => return,
+                Phase::Raw => {
+                    self.events.push_back(Event::Body { stream: id, bytes });
+                    return;
+                }
+                _ => {}
+            }
+            match stream.reader.next(&mut bytes) {
+                Ok(Some(frame)) => {
+                    if let Err(error) = self.handle_frame(now, id, frame) {
+                        self.break_off(error);
+                    }
+                }
+                Ok(None) => return,
+                Err(error) => self.break_off(error),
+            }
+        }
+    }
+
+    /// The peer's side of a stream is complete.
+    pub fn handle_end(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let complete = match stream.phase {
+            Phase::Done => return,
+            Phase::Raw => true,
+            Phase::Body | Phase::AfterTrailers => stream.reader.is_between(),
+            // A tunnel may be given up by the remote before it stands; a message may not.
+            Phase::Head => false,
+        };
+        if !complete || stream.kind == Kind::Control {
+            return self.break_off(FrameError::Truncated);
+        }
+        stream.phase = Phase::Done;
+        self.events.push_back(Event::Ended { stream: id });
+        self.forget_if_done(id);
+    }
+
+    fn handle_frame(&mut self, now: Duration, id: StreamId, frame: Frame) -> Result<(), FrameError> {
+        let Some(stream) = self.streams.get(&id) else { return Ok(()) };
+        match stream.kind {
+            Kind::Unknown => self.handle_first(now, id, frame),
+            Kind::Control => self.handle_control(now, frame),
+            Kind::Exchange if self.role == Role::Ground => self.handle_request_part(now, id, frame),
+            Kind::Exchange | Kind::Push => self.handle_response_part(now, id, frame),
+            Kind::Tunnel => self.handle_tunnel_answer(id, frame),
+        }
+    }
+
+    /// The first frame of a stream that the peer opened.
+    fn handle_first(&mut self, now: Duration, id: StreamId, frame: Frame) -> Result<(), FrameError> {
+        let misplaced = FrameError::Misplaced(frame.kind());
+        match (self.role, frame) {
+            (Role::Ground, frame @ Frame::Hello(_)) if self.control.is_none() => {
+                self.control = Some(id);
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.kind = Kind::Control;
+                }
+                self.introduce();
+                self.handle_control(now, frame)
+            }
+            (Role::Ground, Frame::Request { exchange, user, class, priority, resume, section }) => {
+                let lines = Arc::new(self.section(now, section, Base::None)?);
+                let head = RequestHead::from_lines(&lines).map_err(|_| FrameError::Malformed(kind::REQUEST))?;
+                self.place(id, Kind::Exchange, Place { class, user, priority }, Phase::Body);
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.origin = head.origin().into();
+                    stream.base = Some(lines);
+                }
+                self.events.push_back(Event::Asked { stream: id, exchange, user, class, priority, resume, head });
+                Ok(())
+            }
+            (Role::Ground, Frame::Tunnel { tunnel, user, class, host, port }) => {
+                let place = Place { class, user, priority: Default::default() };
+                self.place(id, Kind::Tunnel, place, Phase::Raw);
+                self.events.push_back(Event::TunnelAsked { stream: id, tunnel, user, class, host, port });
+                Ok(())
+            }
+            (Role::Remote, Frame::Push { promise }) => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.kind = Kind::Push;
+                }
+                self.events.push_back(Event::Pushed { stream: id, promise });
+                Ok(())
+            }
+            _ => Err(misplaced),
+        }
+    }
+
+    fn place(&mut self, id: StreamId, kind: Kind, place: Place, phase: Phase) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            (stream.kind, stream.place, stream.phase) = (kind, place, phase);
+            self.scheduler.replace(id, place);
+        }
+    }
+
+    fn handle_control(&mut self, now: Duration, frame: Frame) -> Result<(), FrameError> {
+        match frame {
+            Frame::Hello(hello) => {
+                if !hello.versions.contains(&VERSION) {
+                    return Err(FrameError::Version);
+                }
+                self.events.push_back(Event::Hello(hello));
+            }
+            // Settings of later versions change nothing here.
+            Frame::Settings(_) => {}
+            Frame::Ping(token) => self.send_control(&Frame::Pong(token)),
+            Frame::Pong(token) => {
+                let rtt = self.probe.answered(now, token);
+                self.events.push_back(Event::Pong(rtt));
+            }
+            Frame::Saved(id) => self.shelf.acknowledge(id),
+            Frame::Retire(id) => self.archive.retire(now, id),
+            Frame::Drain => self.events.push_back(Event::Drain),
+            Frame::Unwanted(promise) => {
+                self.promises.remove(&promise);
+                self.events.push_back(Event::Unwanted { promise });
+            }
+            other => return Err(FrameError::Misplaced(other.kind())),
+        }
+        Ok(())
+    }
+
+    /// Ground: the body of a request.
+    fn handle_request_part(&mut self, now: Duration, id: StreamId, frame: Frame) -> Result<(), FrameError> {
+        match (self.phase(id), frame) {
+            (Phase::Body, Frame::Data(bytes)) => self.events.push_back(Event::Body { stream: id, bytes }),
+            (Phase::Body, Frame::Trailers(section)) => self.trailers(now, id, section)?,
+            (_, other) => return Err(FrameError::Misplaced(other.kind())),
+        }
+        Ok(())
+    }
+
+    /// Remote: an answer, on its exchange or unasked.
+    fn handle_response_part(&mut self, now: Duration, id: StreamId, frame: Frame) -> Result<(), FrameError> {
+        match (self.phase(id), frame) {
+            (Phase::Head, Frame::Informational(section)) => {
+                let lines = self.section(now, section, Base::None)?;
+                let head = response(&lines, kind::INFORMATIONAL)?;
+                self.events.push_back(Event::Informed { stream: id, head });
+            }
+            (Phase::Head, Frame::Response { coding, resumed, section }) => {
+                let lines = self.section(now, section, Base::None)?;
+                let head = response(&lines, kind::RESPONSE)?;
+                self.set_phase(id, Phase::Body);
+                self.events.push_back(Event::Answered { stream: id, head, coding, resumed });
+            }
+            (Phase::Head | Phase::Body, Frame::Promise { promise, priority, section }) => {
+                let base = self.streams.get(&id).and_then(|stream| stream.base.clone());
+                let base = base.ok_or(FrameError::Misplaced(kind::PROMISE))?;
+                let lines = self.section(now, section, Base::Stream(&base))?;
+                let head = RequestHead::from_lines(&lines).map_err(|_| FrameError::Malformed(kind::PROMISE))?;
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.base = Some(Arc::new(lines));
+                }
+                self.events.push_back(Event::Promised { stream: id, promise, priority, head });
+            }
+            (Phase::Body, Frame::Data(bytes)) => self.events.push_back(Event::Body { stream: id, bytes }),
+            (Phase::Body, Frame::Trailers(section)) => self.trailers(now, id, section)?,
+            (Phase::Head | Phase::Body, Frame::Failure(failure)) => {
+                self.set_phase(id, Phase::AfterTrailers);
+                self.events.push_back(Event::Failed { stream: id, failure });
+            }
+            (_, other) => return Err(FrameError::Misplaced(other.kind())),
+        }
+        Ok(())
+    }
+
+    fn handle_tunnel_answer(&mut self, id: StreamId, frame: Frame) -> Result<(), FrameError> {
+        match frame {
+            Frame::TunnelOpened => {
+                self.set_phase(id, Phase::Raw);
+                self.events.push_back(Event::TunnelOpened { stream: id });
+                Ok(())
+            }
+            Frame::Failure(failure) => {
+                self.set_phase(id, Phase::AfterTrailers);
+                self.events.push_back(Event::Failed { stream: id, failure });
+                Ok(())
+            }
+            other => Err(FrameError::Misplaced(other.kind())),
+        }
+    }
+
+    fn trailers(&mut self, now: Duration, id: StreamId, section: Bytes) -> Result<(), FrameError> {
+        let lines = self.section(now, section, Base::Stream(&Lines::default()))?;
+        let fields = head::trailers_from(&lines).map_err(|_| FrameError::Malformed(kind::TRAILERS))?;
+        self.set_phase(id, Phase::AfterTrailers);
+        self.events.push_back(Event::Trailers { stream: id, fields });
+        Ok(())
+    }
+
+    fn section(&mut self, now: Duration, section: Bytes, base: Base<'_>) -> Result<Lines, FrameError> {
+        let (lines, saved) = self.archive.decode(now, section, base, self.config.sections)?;
+        if let Some(id) = saved {
+            self.send_control(&Frame::Saved(id));
+        }
+        Ok(lines)
+    }
+
+    fn phase(&self, id: StreamId) -> Phase {
+        self.streams.get(&id).map_or(Phase::Done, |stream| stream.phase)
+    }
+
+    fn set_phase(&mut self, id: StreamId, phase: Phase) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.phase = phase;
+        }
+    }
+}
+
+fn response(lines: &Lines, kind: u64) -> Result<ResponseHead, FrameError> {
+    ResponseHead::from_lines(lines).map_err(|_| FrameError::Malformed(kind))
+}
