@@ -1,1 +1,25 @@
-//! Namespaces, veth, TUN and socket options: the only crate with unsafe code.
+//! Namespaces, veth, TUN and socket options: every privileged syscall of Farhop and all of its `unsafe`.
+//!
+//! Mechanism only: what a testbed looks like, which addresses it has and what crosses a link is decided by
+//! the callers. Whatever is made here is removed by its [`Janitor`], however its owner ends.
+
+mod error;
+mod host;
+mod janitor;
+mod namespace;
+mod owner;
+mod signals;
+mod socket;
+mod thread;
+mod tun;
+
+pub use error::Error;
+pub use host::{Nat, congestion_control_allowed, host_addresses, host_sysctl, require_privileges};
+pub use janitor::Janitor;
+pub use namespace::Namespace;
+pub use signals::{IgnoredInterrupt, ignore_interrupt};
+pub use socket::{
+    congestion_control, receive_buffer, receive_timestamps, receive_with_timestamp, set_congestion_control,
+};
+pub use thread::{Waker, cpu_time, precise_timers, realtime_priority, wait_readable};
+pub use tun::Tun;

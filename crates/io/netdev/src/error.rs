@@ -1,0 +1,51 @@
+//! What can go wrong when the kernel is asked for devices, each in one line that says what to do.
+
+use std::io;
+
+/// A failed request to the kernel or to one of the tools that speak to it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The process may not do this.
+    #[error("{what} needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN), run it with sudo")]
+    NoPrivileges {
+        /// What was wanted.
+        what: String,
+    },
+    /// The kernel has no TUN driver, or a container hides it.
+    #[error(
+        "/dev/net/tun is missing, load it with 'modprobe tun' or, in a container, pass it in with '--device /dev/net/tun'"
+    )]
+    NoTun,
+    /// A program that the work is given to is not installed.
+    #[error("the program '{program}' is not installed, install the package {package}")]
+    MissingProgram {
+        /// Its name.
+        program: &'static str,
+        /// Where it comes from.
+        package: &'static str,
+    },
+    /// A program refused.
+    #[error("'{command}' failed: {reason}")]
+    Command {
+        /// The command line.
+        command: String,
+        /// Its complaint, in one line.
+        reason: String,
+    },
+    /// A syscall or file refused.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried, where.
+        what: String,
+        /// The kernel's word.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// For `map_err`: names what was tried.
+    pub(crate) fn system<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Error {
+        let what = what.into();
+        move |source| Error::System { what, source: source.into() }
+    }
+}

@@ -1,0 +1,158 @@
+//! The first namespace: whether we may act at all, the tools that act for us, and the few settings that a
+//! testbed needs there. Everything changed here is promised to the janitor first.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::Ipv4Addr;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+
+use crate::janitor::Undo;
+use crate::{Error, Janitor};
+
+/// Fails, with a line that says what to do, unless this process may make namespaces and TUN devices.
+/// `what` opens the sentence, such as `farhop lab`.
+///
+/// # Errors
+/// No privileges, no TUN driver, or no `ip`.
+pub fn require_privileges(what: &str) -> Result<(), Error> {
+    // capabilities(7): CAP_NET_ADMIN is 12, CAP_SYS_ADMIN is 21.
+    const NEEDED: u64 = 1 << 12 | 1 << 21;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+    if effective & NEEDED != NEEDED {
+        return Err(Error::NoPrivileges { what: what.into() });
+    }
+    if !fs::exists("/dev/net/tun").unwrap_or(false) {
+        return Err(Error::NoTun);
+    }
+    run("ip", &["-V"]).map(drop)
+}
+
+/// Runs a tool to its end.
+pub(crate) fn run(program: &'static str, args: &[&str]) -> Result<Output, Error> {
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| unstarted(program, error))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    Err(Error::Command { command: format!("{program} {}", args.join(" ")), reason: complaint(&output) })
+}
+
+/// Why a tool did not start.
+pub(crate) fn unstarted(program: &'static str, error: io::Error) -> Error {
+    if error.kind() != io::ErrorKind::NotFound {
+        return Error::system(format!("start {program}"))(error);
+    }
+    let package = match program {
+        "ip" => "iproute2",
+        "nft" => "nftables",
+        other => other,
+    };
+    Error::MissingProgram { program, package }
+}
+
+/// The first line of what a tool said against it.
+pub(crate) fn complaint(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    line.map_or_else(|| output.status.to_string(), str::to_owned)
+}
+
+/// Sets a sysctl of the first namespace, by its path below `/proc/sys`, for as long as a testbed runs.
+///
+/// # Errors
+/// There is no such setting, or it takes no such value.
+pub fn host_sysctl(janitor: &Janitor, path: &str, value: &str) -> Result<(), Error> {
+    let file = format!("/proc/sys/{path}");
+    let before = fs::read_to_string(&file).map_err(Error::system(format!("read {file}")))?;
+    if before.trim() == value {
+        return Ok(());
+    }
+    janitor.promise(&Undo::Sysctl { path, value: before.trim() })?;
+    fs::write(&file, value).map_err(Error::system(format!("set {path} to '{value}'")))
+}
+
+/// Lets namespaces choose the congestion control `name`: only what the first namespace lists as allowed can
+/// be set in another one.
+///
+/// # Errors
+/// The kernel does not have it.
+pub fn congestion_control_allowed(janitor: &Janitor, name: &str) -> Result<(), Error> {
+    const ALLOWED: &str = "net/ipv4/tcp_allowed_congestion_control";
+    let path = format!("/proc/sys/{ALLOWED}");
+    let allowed = fs::read_to_string(&path).map_err(Error::system(format!("read {path}")))?;
+    if allowed.split_whitespace().any(|word| word == name) {
+        return Ok(());
+    }
+    host_sysctl(janitor, ALLOWED, &format!("{} {name}", allowed.trim()))
+}
+
+/// The IPv4 networks of the first namespace's addresses and routes: address and prefix length.
+///
+/// # Errors
+/// `ip` refuses.
+pub fn host_addresses() -> Result<Vec<(Ipv4Addr, u8)>, Error> {
+    let output = run("ip", &["-4", "-o", "route", "show", "table", "all"])?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let network = |line: &str| {
+        let mut words = line.split_whitespace();
+        let first = words.next()?;
+        // `local`, `broadcast` and such stand before the destination.
+        let word = if first.starts_with(|c: char| c.is_ascii_digit()) { first } else { words.next()? };
+        let (address, length) = word.split_once('/').unwrap_or((word, "32"));
+        Some((address.parse().ok()?, length.parse().ok()?))
+    };
+    Ok(text.lines().filter_map(network).collect())
+}
+
+/// Address translation between a device of the first namespace and the networks of this machine.
+#[derive(Debug)]
+pub struct Nat {
+    _janitor: Arc<Janitor>,
+}
+
+impl Nat {
+    /// What comes in from `device` goes out under the machine's own addresses; what it sends to `host`
+    /// reaches servers of this machine, those that listen on localhost only as well.
+    ///
+    /// # Errors
+    /// `nft` is missing or refuses, or a sysctl cannot be set.
+    pub fn start(janitor: &Arc<Janitor>, device: &str, host: Ipv4Addr) -> Result<Self, Error> {
+        let table = janitor.owner().table();
+        host_sysctl(janitor, "net/ipv4/ip_forward", "1")?;
+        janitor.promise(&Undo::NftTable(&table))?;
+        // The device goes with its owner, and this setting with the device.
+        let local = format!("/proc/sys/net/ipv4/conf/{device}/route_localnet");
+        fs::write(&local, "1").map_err(Error::system(format!("set {local}")))?;
+        nft(&format!(
+            "table ip {table} {{
+                chain inwards {{ type nat hook prerouting priority dstnat;
+                    iifname \"{device}\" ip daddr {host} dnat to 127.0.0.1; }}
+                chain outwards {{ type nat hook postrouting priority srcnat;
+                    iifname \"{device}\" masquerade; }}
+            }}"
+        ))?;
+        Ok(Nat { _janitor: Arc::clone(janitor) })
+    }
+}
+
+/// Hands `rules` to nft as one transaction.
+fn nft(rules: &str) -> Result<(), Error> {
+    let mut child = Command::new("nft")
+        .args(["-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| unstarted("nft", error))?;
+    let mut pipe = child.stdin.take().expect("stdin was piped above");
+    let _ = pipe.write_all(rules.as_bytes()); // if it stops reading it has a complaint
+    drop(pipe);
+    let output = child.wait_with_output().map_err(Error::system("wait for nft"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Error::Command { command: "nft -f -".into(), reason: complaint(&output) })
+}
