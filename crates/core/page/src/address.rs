@@ -1,0 +1,104 @@
+//! From an attribute's text to the URL that a browser would fetch, or to nothing.
+
+use url::Url;
+
+/// Ports that no browser connects to (Fetch, "bad port").
+const BAD_PORTS: [u16; 83] = [
+    0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103,
+    104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514,
+    515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723,
+    2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+];
+
+/// Resolves `text` against `base` for a page at `document`. `None` for what is not fetched over HTTP or what a
+/// browser would refuse.
+pub(crate) fn resolve(text: &str, base: &Url, document: &Url, max_url: usize) -> Option<Url> {
+    let trimmed = text.trim_matches([' ', '\t', '\n', '\x0c', '\r']);
+    if trimmed.is_empty() || trimmed.len() > max_url {
+        return None;
+    }
+    // Fetch, "should request be blocked as dangling markup": a newline and a `<` in one URL is an injected tag.
+    if trimmed.contains('<') && trimmed.contains(['\n', '\r', '\t']) {
+        return None;
+    }
+    let mut url = base.join(trimmed).ok()?;
+    fetchable(&url, document).then(|| {
+        url.set_fragment(None);
+        url
+    })
+}
+
+fn fetchable(url: &Url, document: &Url) -> bool {
+    let scheme_fits = match url.scheme() {
+        "https" => true,
+        // Mixed content: blocked or upgraded by the browser, so never this request.
+        "http" => document.scheme() != "https",
+        _ => false,
+    };
+    // Browsers refuse subresources with credentials in the URL.
+    let bare = url.username().is_empty() && url.password().is_none();
+    let port_open = url.port().is_none_or(|port| !BAD_PORTS.contains(&port));
+    scheme_fits && bare && port_open && url.host().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(text: &str) -> Option<String> {
+        let document = Url::parse("http://site.test/a/b.html?q#f").unwrap();
+        resolve(text, &document, &document, 8192).map(String::from)
+    }
+
+    #[test]
+    fn relative_forms_resolve_as_browsers_do() {
+        let cases = [
+            ("c.js", "http://site.test/a/c.js"),
+            ("/c.js", "http://site.test/c.js"),
+            ("//cdn.test/c.js", "http://cdn.test/c.js"),
+            ("../../c.js", "http://site.test/c.js"),
+            ("?x=1", "http://site.test/a/b.html?x=1"),
+            (" \n c.js\t", "http://site.test/a/c.js"),
+            ("a\nb\t.js", "http://site.test/a/ab.js"),
+            ("\\x\\y.js", "http://site.test/x/y.js"),
+            ("HTTP://Site.Test:80/C", "http://site.test/C"),
+            ("http:c.js", "http://site.test/a/c.js"),
+            ("c.js#frag", "http://site.test/a/c.js"),
+            ("ü.png?ü", "http://site.test/a/%C3%BC.png?%C3%BC"),
+            ("a b.png", "http://site.test/a/a%20b.png"),
+            ("http://täst.test/", "http://xn--tst-qla.test/"),
+            ("./%2e%2e/x", "http://site.test/x"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(resolved(text).as_deref(), Some(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_fetched_over_http_gives_nothing() {
+        for text in [
+            "",
+            "  ",
+            "data:image/gif;base64,R0",
+            "javascript:x()",
+            "blob:http://site.test/1",
+            "about:blank",
+            "mailto:a@b",
+            "ftp://site.test/x",
+            "http://",
+            "http://[::1",
+            "http://user:pw@site.test/x",
+            "http://site.test:25/x",
+            "a<\nb",
+        ] {
+            assert_eq!(resolved(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn plain_http_resources_of_a_secure_page_give_nothing() {
+        let page = Url::parse("https://site.test/").unwrap();
+        assert!(resolve("http://site.test/x.png", &page, &page, 8192).is_none());
+        assert!(resolve("//site.test/x.png", &page, &page, 8192).is_some());
+    }
+}

@@ -1,0 +1,173 @@
+//! What a page will need, as found: the URL and everything in the mark-up that shapes its request and its rank.
+//! Facts only; no judgement on whether it is worth fetching.
+
+use url::Url;
+
+/// One resource that a browser will ask for because of something in the page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hint {
+    /// Absolute `http` or `https` URL, without fragment.
+    pub url: Url,
+    /// What it will be used as (Fetch standard, request destination).
+    pub destination: Destination,
+    /// CORS mode and credentials.
+    pub mode: Mode,
+    /// Which mark-up names it.
+    pub source: Source,
+    /// When the browser needs it, as far as the mark-up says.
+    pub timing: Timing,
+    /// `fetchpriority`.
+    pub priority: FetchPriority,
+    /// Its `media` matches a screen of [`crate::Viewport`]; a stylesheet that does not is fetched last.
+    pub applies: bool,
+    /// `referrerpolicy` of the element, else the page's `<meta name=referrer>` seen so far. The document's
+    /// `Referrer-Policy` field applies where this is `None`.
+    pub referrer_policy: Option<ReferrerPolicy>,
+    /// Has an `integrity` check, so its body must arrive exactly as the origin sent it.
+    pub integrity: bool,
+    /// Running number in the order of discovery, from 0.
+    pub order: u32,
+    /// Where in the document's bytes the naming tag starts; 0 for `Link` fields.
+    pub offset: u64,
+}
+
+/// Request destination, as far as pages name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Destination {
+    /// Classic or module script.
+    Script,
+    /// Stylesheet.
+    Style,
+    /// Image, icons excluded.
+    Image,
+    /// Web font.
+    Font,
+    /// The page's icon: fetched as an image, after everything else.
+    Icon,
+    /// Web application manifest.
+    Manifest,
+    /// Preloaded `as=fetch`.
+    Fetch,
+    /// Preloaded `as=track`.
+    Track,
+}
+
+/// Fetch mode and credentials mode together, as they occur in mark-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// `no-cors`, credentials included.
+    NoCors,
+    /// `cors`, credentials for the same origin only (`crossorigin` or `crossorigin=anonymous`).
+    Cors,
+    /// `cors`, credentials included (`crossorigin=use-credentials`).
+    CorsWithCredentials,
+    /// `cors`, without credentials even to the same origin (manifests).
+    CorsAnonymous,
+}
+
+/// The mark-up that named a resource, for accounting and ranking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// `<script src>`.
+    Script,
+    /// `<script type=module src>`.
+    ModuleScript,
+    /// `<link rel=stylesheet>`.
+    Stylesheet,
+    /// `<link rel=preload>`.
+    Preload,
+    /// `<link rel=modulepreload>`.
+    ModulePreload,
+    /// `<link rel=icon>`.
+    Icon,
+    /// `/favicon.ico`, since the page names no icon.
+    DefaultIcon,
+    /// `<link rel=manifest>`.
+    Manifest,
+    /// `<img src>` or `srcset`.
+    Image,
+    /// `<picture>`.
+    Picture,
+    /// `<input type=image src>`.
+    InputImage,
+    /// `<video poster>`.
+    Poster,
+    /// A `Link` response field.
+    LinkField,
+}
+
+/// How long the page can do without a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Timing {
+    /// Holds up parsing or rendering where it stands.
+    Blocking,
+    /// Wanted as soon as it is there (`async`, images, preloads).
+    Async,
+    /// Needed when the document is parsed (`defer`, modules).
+    Deferred,
+    /// `loading=lazy`: needed when scrolled near.
+    Lazy,
+}
+
+/// The `fetchpriority` attribute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum FetchPriority {
+    /// `high`.
+    High,
+    /// Absent or `auto`.
+    #[default]
+    Auto,
+    /// `low`.
+    Low,
+}
+
+/// Referrer Policy, §3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[allow(missing_docs)] // each variant is the policy's own name
+pub enum ReferrerPolicy {
+    NoReferrer,
+    NoReferrerWhenDowngrade,
+    SameOrigin,
+    Origin,
+    StrictOrigin,
+    OriginWhenCrossOrigin,
+    #[default]
+    StrictOriginWhenCrossOrigin,
+    UnsafeUrl,
+}
+
+impl ReferrerPolicy {
+    /// Reads one token; `None` for the empty and for unknown ones, which leave the policy in force as it is.
+    pub fn from_token(token: &str) -> Option<Self> {
+        let token = token.trim_matches([' ', '\t', '\n', '\x0c', '\r']).to_ascii_lowercase();
+        Some(match token.as_str() {
+            "no-referrer" => Self::NoReferrer,
+            "no-referrer-when-downgrade" => Self::NoReferrerWhenDowngrade,
+            "same-origin" => Self::SameOrigin,
+            "origin" => Self::Origin,
+            "strict-origin" => Self::StrictOrigin,
+            "origin-when-cross-origin" => Self::OriginWhenCrossOrigin,
+            "strict-origin-when-cross-origin" => Self::StrictOriginWhenCrossOrigin,
+            "unsafe-url" => Self::UnsafeUrl,
+            _ => return None,
+        })
+    }
+
+    /// Reads `<meta name=referrer content>`, which also knows four old words.
+    pub(crate) fn from_meta(content: &str) -> Option<Self> {
+        // HTML, "standard metadata names", referrer: legacy values.
+        match content.trim().to_ascii_lowercase().as_str() {
+            "never" => Some(Self::NoReferrer),
+            "default" => Some(Self::StrictOriginWhenCrossOrigin),
+            "always" => Some(Self::UnsafeUrl),
+            "origin-when-crossorigin" => Some(Self::OriginWhenCrossOrigin),
+            // Several tokens may stand there; the last known one counts, as in the response field.
+            list => list.split(',').filter_map(Self::from_token).next_back(),
+        }
+    }
+
+    /// Reads a `Referrer-Policy` response field: the last token that is known counts (Referrer Policy, §8.1).
+    pub fn from_field(value: &str) -> Option<Self> {
+        value.split(',').filter_map(Self::from_token).next_back()
+    }
+}
