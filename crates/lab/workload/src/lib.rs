@@ -1,4 +1,5 @@
 //! What the lab loads: pages made or fetched on this machine, origins that serve them, a real browser that asks for
 //! them. Knows nothing of links, of Farhop's ends or of reports.
 
+pub mod browser;
 pub mod origins;

@@ -1,0 +1,148 @@
+// One page load in a fresh Chromium, measured. Run as: node driver.cjs ORDER.json (see `Order` in browser/mod.rs).
+// Writes the result file that the order names; whatever fails about the page is in the result, and only a browser that
+// cannot be started ends with one line on stderr and exit code 1. Decides nothing: judging is Rust's part.
+'use strict';
+
+const { createHash } = require('node:crypto');
+const fs = require('node:fs');
+
+const order = JSON.parse(fs.readFileSync(process.argv[2], 'utf8'));
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+const firstLine = (error) => String((error && error.message) || error).split('\n')[0];
+const deadline = Date.now() + order.timeout_ms;
+
+/** A promise's value, or `otherwise` when it fails or takes longer than `ms`: a stuck renderer must not hang the run. */
+function within(ms, promise, otherwise) {
+  const guarded = Promise.resolve(promise).catch(() => otherwise);
+  let timer;
+  const late = new Promise((done) => { timer = setTimeout(done, ms, otherwise); });
+  return Promise.race([guarded, late]).finally(() => clearTimeout(timer));
+}
+
+/** What the page's own clocks say; all in milliseconds since its navigation began. */
+function pageTimings() {
+  const navigation = performance.getEntriesByType('navigation')[0];
+  const paint = performance.getEntriesByName('first-contentful-paint')[0];
+  return {
+    load: navigation && navigation.loadEventEnd > 0 ? navigation.loadEventEnd : null,
+    first_byte: navigation && navigation.responseStart > 0 ? navigation.responseStart : null,
+    first_paint: paint ? paint.startTime : null,
+    origin: performance.timeOrigin,
+    url: document.URL,
+  };
+}
+
+/** Width and height of an image as this browser decodes it. */
+async function decodedSize({ base64, type }) {
+  const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+  const bitmap = await createImageBitmap(new Blob([bytes], { type }));
+  return [bitmap.width, bitmap.height];
+}
+
+async function describe(entry, page, origin) {
+  const { request, response, failure } = entry;
+  const timing = request.timing();
+  const resource = {
+    url: request.url(),
+    destination: request.resourceType(),
+    status: response ? response.status() : null,
+    protocol: response ? await within(1000, response.httpVersion(), null) : null,
+    media_type: null,
+    sha256: null,
+    bytes: null,
+    decoded: null,
+    start_ms: timing.startTime > 0 ? timing.startTime - origin : null,
+    end_ms: entry.end !== null ? entry.end - origin : null,
+    redirected_to: request.redirectedTo() ? request.redirectedTo().url() : null,
+    failure: failure || (entry.end === null ? 'still loading when the time was up' : null),
+  };
+  if (!response) return resource;
+  resource.media_type = ((response.headers()['content-type'] || '').split(';')[0] || '').trim().toLowerCase() || null;
+  if (resource.failure || resource.redirected_to || [204, 304].includes(resource.status)) return resource;
+  const body = await within(10000, response.body(), null);
+  if (body === null) {
+    resource.failure = 'the browser no longer held the body';
+    return resource;
+  }
+  resource.bytes = body.length;
+  resource.sha256 = createHash('sha256').update(body).digest('hex');
+  const type = resource.media_type || '';
+  if (resource.status === 200 && /^image\/(?!svg)/.test(type) && body.length <= order.decode_most_bytes) {
+    const size = page.evaluate(decodedSize, { base64: body.toString('base64'), type });
+    resource.decoded = await within(5000, size, null);
+  }
+  return resource;
+}
+
+async function main() {
+  const { chromium } = require('playwright-core');
+  const context = await chromium.launchPersistentContext(order.profile, {
+    executablePath: order.executable,
+    ignoreDefaultArgs: true,
+    args: [...order.arguments, `--user-data-dir=${order.profile}`, '--remote-debugging-pipe', 'about:blank'],
+    viewport: null,
+    timeout: 60000,
+  });
+  const page = await context.newPage();
+  const entries = new Map();
+  let lastChange = Date.now();
+  let inFlight = 0;
+  context.on('request', (request) => {
+    if (!/^https?:/.test(request.url())) return;
+    entries.set(request, { request, response: null, failure: null, end: null });
+    inFlight += 1;
+    lastChange = Date.now();
+  });
+  context.on('response', (response) => {
+    const entry = entries.get(response.request());
+    if (entry) entry.response = response;
+  });
+  const ended = (request, failure) => {
+    const entry = entries.get(request);
+    if (!entry || entry.end !== null) return;
+    const timing = request.timing();
+    entry.end = timing.startTime > 0 && timing.responseEnd >= 0 ? timing.startTime + timing.responseEnd : Date.now();
+    entry.failure = failure;
+    inFlight -= 1;
+    lastChange = Date.now();
+  };
+  context.on('requestfinished', (request) => ended(request, null));
+  context.on('requestfailed', (request) => ended(request, (request.failure() || {}).errorText || 'failed'));
+
+  const result = { browser: context.browser() ? context.browser().version() : null, errors: [], resources: [] };
+  page.on('crash', () => result.errors.push('the page crashed'));
+  page.on('pageerror', (error) => result.errors.push(`script: ${firstLine(error)}`));
+
+  let loaded = true;
+  await page.goto(order.url, { waitUntil: 'load', timeout: Math.max(1, deadline - Date.now()) }).catch((error) => {
+    loaded = false;
+    result.errors.push(firstLine(error));
+  });
+  // Some pages load most of their files after the load event; a page that never goes idle is cut off.
+  const quietBy = Math.min(deadline, Date.now() + order.idle_most_ms);
+  while (loaded && Date.now() < quietBy && (inFlight > 0 || Date.now() - lastChange < order.idle_ms)) await sleep(20);
+
+  const timings = await within(5000, page.evaluate(pageTimings), null);
+  result.load_ms = timings && timings.load;
+  result.first_byte_ms = timings && timings.first_byte;
+  result.first_paint_ms = timings && timings.first_paint;
+  result.url = timings ? timings.url : page.url();
+  const stopped = Date.now();
+  if (order.screenshot) await within(10000, page.screenshot({ path: order.screenshot, fullPage: !!order.full_page }), null);
+  // Looking at bodies must put nothing on the link.
+  await within(2000, context.setOffline(true), null);
+  // A document that never came has no clock of its own; the first request's start serves.
+  const first = [...entries.values()][0];
+  const began = first && first.request.timing().startTime > 0 ? first.request.timing().startTime : stopped;
+  const origin = timings && /^https?:/.test(timings.url) ? timings.origin : began;
+  for (const entry of [...entries.values()]) result.resources.push(await describe(entry, page, origin));
+
+  fs.writeFileSync(`${order.result}.half`, JSON.stringify(result));
+  fs.renameSync(`${order.result}.half`, order.result);
+  await within(5000, context.close(), null);
+}
+
+main().then(() => process.exit(0), (error) => {
+  process.stderr.write(`${firstLine(error)}\n`);
+  process.exit(1);
+});

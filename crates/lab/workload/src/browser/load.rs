@@ -1,0 +1,97 @@
+//! What a page load gave, as the driver writes it. Plain data with the few sums over it.
+
+use serde::{Deserialize, Serialize};
+
+/// One page load. Times are milliseconds since the navigation began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageLoad {
+    /// The browser's version.
+    pub browser: Option<String>,
+    /// `loadEventEnd`; none when the load event did not come.
+    pub load_ms: Option<f64>,
+    /// First contentful paint.
+    pub first_paint_ms: Option<f64>,
+    /// First byte of the document (`responseStart`).
+    pub first_byte_ms: Option<f64>,
+    /// Where the page ended up after redirects.
+    pub url: String,
+    /// What went wrong with the page as a whole, and its scripts' uncaught errors.
+    pub errors: Vec<String>,
+    /// Every request over HTTP that the page made, redirects included, in order. The browser does not show its request for
+    /// `/favicon.ico` here: the origins' log does.
+    pub resources: Vec<Resource>,
+}
+
+/// One request of a page.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Resource {
+    /// The URL asked for.
+    pub url: String,
+    /// What it was for: `document`, `stylesheet`, `script`, `image`, `font`, …
+    pub destination: String,
+    /// The status; none when there was no response.
+    pub status: Option<u16>,
+    /// The protocol spoken, as the browser names it (`HTTP/1.1`, `HTTP/2.0`).
+    pub protocol: Option<String>,
+    /// The response's media type.
+    pub media_type: Option<String>,
+    /// SHA-256 of the body after content decoding, hexadecimal.
+    pub sha256: Option<String>,
+    /// Bytes of that body.
+    pub bytes: Option<u64>,
+    /// Width and height as decoded, for bitmap images.
+    pub decoded: Option<(u32, u32)>,
+    /// When it was asked for.
+    pub start_ms: Option<f64>,
+    /// When its last byte was there.
+    pub end_ms: Option<f64>,
+    /// Where a redirect led.
+    pub redirected_to: Option<String>,
+    /// Why it failed.
+    pub failure: Option<String>,
+}
+
+impl PageLoad {
+    /// When the last resource was there that did not fail: some pages load most files after their load event.
+    pub fn last_resource_ms(&self) -> Option<f64> {
+        let arrived = self.resources.iter().filter(|resource| resource.failure.is_none());
+        arrived.filter_map(|resource| resource.end_ms).max_by(f64::total_cmp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_needed_resource_is_the_last_that_came_whole() {
+        let resource = |end_ms, failure: Option<&str>| Resource {
+            url: "http://a.test/x".into(),
+            destination: "image".into(),
+            status: Some(200),
+            protocol: None,
+            media_type: None,
+            sha256: None,
+            bytes: None,
+            decoded: None,
+            start_ms: Some(0.0),
+            end_ms,
+            redirected_to: None,
+            failure: failure.map(str::to_owned),
+        };
+        let load = PageLoad {
+            browser: None,
+            load_ms: Some(5.0),
+            first_paint_ms: None,
+            first_byte_ms: None,
+            url: "http://a.test/".into(),
+            errors: Vec::new(),
+            resources: vec![
+                resource(Some(3.0), None),
+                resource(Some(9.0), None),
+                resource(Some(99.0), Some("net::ERR")),
+            ],
+        };
+        assert_eq!(load.last_resource_ms(), Some(9.0));
+    }
+}

@@ -1,0 +1,197 @@
+//! One page load in a real browser: a fresh Chromium with an empty profile, driven by an embedded Node script. Builds the
+//! command and reads its result; in which namespace the command runs is the caller's affair.
+
+mod chromium;
+mod load;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde::Serialize;
+
+pub use load::{PageLoad, Resource};
+
+/// The script, written beside each order and run by `node`.
+const DRIVER: &str = include_str!("driver.cjs");
+
+/// What to load and how.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The page.
+    pub url: String,
+    /// An HTTP proxy, `host:port`; none goes direct.
+    pub proxy: Option<String>,
+    /// Whether HTTP/2 may be offered to HTTPS origins.
+    pub http2: bool,
+    /// Base64 SHA-256 of the origins' leaf key, trusted without a CA.
+    pub spki: Option<String>,
+    /// When to give up on the page.
+    pub timeout: Duration,
+    /// How long nothing may move before the page counts as idle after its load event.
+    pub idle: Duration,
+    /// A picture of the page at the end.
+    pub screenshot: Option<PathBuf>,
+}
+
+impl Order {
+    /// A direct load of `url` with a minute of patience.
+    pub fn new(url: impl Into<String>) -> Order {
+        Order {
+            url: url.into(),
+            proxy: None,
+            http2: true,
+            spki: None,
+            timeout: Duration::from_secs(60),
+            idle: Duration::from_millis(1500),
+            screenshot: None,
+        }
+    }
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum BrowserError {
+    /// The order's folder cannot be used.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The driver ended without a result.
+    #[error(
+        "the browser did not run: {said} (needs node, {executable} and playwright-core; './run demo' installs them)"
+    )]
+    Failed {
+        /// Its last words.
+        said: String,
+        /// The browser meant.
+        executable: PathBuf,
+    },
+    /// The result is not what this program's driver writes.
+    #[error("the browser's result cannot be read: {0}")]
+    Result(#[from] serde_json::Error),
+}
+
+/// Where the browser and its driver's library are.
+#[derive(Debug, Clone)]
+pub struct Browser {
+    /// The Chromium to start.
+    pub executable: PathBuf,
+    /// The folder that holds `node_modules/playwright-core`.
+    pub node: PathBuf,
+}
+
+/// A load made ready in a folder of its own: run [`command`](Self::command), then read [`finish`](Self::finish).
+#[derive(Debug)]
+pub struct Prepared {
+    folder: tempfile::TempDir,
+    browser: Browser,
+}
+
+/// The order as the driver reads it.
+#[derive(Serialize)]
+struct DriverOrder<'a> {
+    url: &'a str,
+    executable: &'a Path,
+    arguments: Vec<String>,
+    profile: PathBuf,
+    result: PathBuf,
+    timeout_ms: u128,
+    idle_ms: u128,
+    idle_most_ms: u128,
+    decode_most_bytes: u64,
+    screenshot: Option<&'a Path>,
+}
+
+impl Browser {
+    /// The browser of this machine (`FARHOP_CHROMIUM`, else `/usr/bin/chromium`) with the library in `node`.
+    pub fn new(node: impl Into<PathBuf>) -> Browser {
+        let executable = std::env::var_os("FARHOP_CHROMIUM").unwrap_or_else(|| "/usr/bin/chromium".into());
+        Browser { executable: executable.into(), node: node.into() }
+    }
+
+    /// Writes the order of one load into a folder of its own, with an empty profile beside it.
+    ///
+    /// # Errors
+    /// The temporary folder cannot be written.
+    pub fn prepare(&self, order: &Order) -> Result<Prepared, BrowserError> {
+        let failed = |path: &Path| {
+            let path = path.to_path_buf();
+            move |source| BrowserError::Write { path, source }
+        };
+        let folder = tempfile::Builder::new().prefix("farhop-load-").tempdir();
+        let folder = folder.map_err(failed(&std::env::temp_dir()))?;
+        let profile = folder.path().join("profile");
+        std::fs::create_dir(&profile).map_err(failed(&profile))?;
+        let full = DriverOrder {
+            url: &order.url,
+            executable: &self.executable,
+            arguments: chromium::arguments(order),
+            profile,
+            result: folder.path().join("result.json"),
+            timeout_ms: order.timeout.as_millis(),
+            idle_ms: order.idle.as_millis(),
+            idle_most_ms: order.idle.as_millis() * 8,
+            decode_most_bytes: 8 << 20,
+            screenshot: order.screenshot.as_deref(),
+        };
+        let text = serde_json::to_string(&full)?;
+        for (name, text) in [("order.json", text.as_str()), ("driver.cjs", DRIVER)] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).map_err(failed(&path))?;
+        }
+        Ok(Prepared { folder, browser: self.clone() })
+    }
+}
+
+impl Prepared {
+    /// The process to run, wherever the caller wants it. SIGTERM makes it close its browser.
+    ///
+    /// # Errors
+    /// Its log cannot be made.
+    pub fn command(&self) -> Result<Command, BrowserError> {
+        let log = self.folder.path().join("stderr");
+        let file = std::fs::File::create(&log).map_err(|source| BrowserError::Write { path: log, source })?;
+        let mut command = Command::new("node");
+        command
+            .arg(self.folder.path().join("driver.cjs"))
+            .arg(self.folder.path().join("order.json"))
+            .env("NODE_PATH", self.browser.node.join("node_modules"))
+            .env("TMPDIR", self.folder.path()) // what a killed browser leaves behind goes with the folder
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(file);
+        // A proxy of the machine's own environment is no part of the experiment.
+        for name in [
+            "http_proxy",
+            "https_proxy",
+            "all_proxy",
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "ALL_PROXY",
+            "NODE_OPTIONS",
+        ] {
+            command.env_remove(name);
+        }
+        Ok(command)
+    }
+
+    /// The result, once the process has ended.
+    ///
+    /// # Errors
+    /// The browser did not run: missing, broken, or its library is.
+    pub fn finish(self) -> Result<PageLoad, BrowserError> {
+        match std::fs::read_to_string(self.folder.path().join("result.json")) {
+            Ok(text) => Ok(serde_json::from_str(&text)?),
+            Err(_) => {
+                let log = std::fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default();
+                let said =
+                    log.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it was stopped").to_owned();
+                Err(BrowserError::Failed { said, executable: self.browser.executable })
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The browser driver against the origins on loopback, through real Chromium. Needs node, Chromium and playwright-core
+//! (`./run test` installs them); without them each test says so and passes over.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use farhop_workload::browser::{Browser, Order, PageLoad};
+use farhop_workload::origins::{OriginSpec, OriginsSpec, Ready, serve, site::sha256_hex};
+
+fn browser() -> Option<Browser> {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/node");
+    let node = std::env::var_os("FARHOP_NODE").map_or(target, PathBuf::from);
+    let browser = Browser::new(node.canonicalize().unwrap_or(node));
+    let here = browser.executable.exists() && browser.node.join("node_modules/playwright-core").exists();
+    if !here {
+        eprintln!(
+            "skipped: needs {} and playwright-core in {}",
+            browser.executable.display(),
+            browser.node.display()
+        );
+    }
+    here.then_some(browser)
+}
+
+async fn origins(folder: &Path, names: &[&str]) -> Ready {
+    let origin = |(place, name): (usize, &&str)| OriginSpec {
+        name: (*name).into(),
+        address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1 + place as u8)),
+        folder: folder.join("site"),
+        delay_ms: 0,
+    };
+    let spec = OriginsSpec {
+        origins: names.iter().enumerate().map(origin).collect(),
+        dns: None,
+        http_port: 0,
+        https_port: 0,
+        ca: folder.join("ca.pem"),
+        ready: folder.join("ready.json"),
+        log: Some(folder.join("log")),
+    };
+    serve(&spec).await.unwrap()
+}
+
+fn site(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("site")).unwrap();
+    for (name, bytes) in files {
+        std::fs::write(folder.path().join("site").join(name), bytes).unwrap();
+    }
+    folder
+}
+
+async fn load(browser: &Browser, order: Order) -> PageLoad {
+    let prepared = browser.prepare(&order).unwrap();
+    let mut command = prepared.command().unwrap();
+    tokio::task::spawn_blocking(move || command.status()).await.unwrap().unwrap();
+    prepared.finish().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_timed_and_every_resource_hashed_in_both_versions_of_http() {
+    let Some(browser) = browser() else { return };
+    let (page, style) =
+        (&b"<link rel=stylesheet href=a.css><p>hello<img src=missing.png>"[..], &b"p { color: red }"[..]);
+    let folder = site(&[("index.html", page), ("a.css", style)]);
+    let ready = origins(folder.path(), &["a.test"]).await;
+    let tls = format!("https://{}/", ready.origins[0].https);
+    let variants = [
+        (format!("http://{}/", ready.origins[0].http), true, "HTTP/1.1"),
+        (tls.clone(), false, "HTTP/1.1"),
+        (tls, true, "HTTP/2.0"),
+    ];
+    for (url, http2, protocol) in variants {
+        let order = Order {
+            http2,
+            spki: Some(ready.spki.clone()),
+            idle: Duration::from_millis(200),
+            ..Order::new(url)
+        };
+        let load = load(&browser, order).await;
+        assert!(
+            load.load_ms.unwrap() > 0.0
+                && load.first_paint_ms.unwrap() > 0.0
+                && load.first_byte_ms.unwrap() > 0.0
+        );
+        let seen: Vec<_> = load.resources.iter().map(|r| (r.status, r.sha256.clone())).collect();
+        assert_eq!(seen[0], (Some(200), Some(sha256_hex(page))), "{load:?}");
+        assert_eq!(seen[1], (Some(200), Some(sha256_hex(style))));
+        assert_eq!(seen[2].0, Some(404));
+        assert!(load.resources.iter().all(|r| r.protocol.as_deref() == Some(protocol)), "{load:?}");
+        assert!(load.last_resource_ms().is_some_and(|end| end > load.first_byte_ms.unwrap()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redirects_failures_and_pages_that_never_rest_are_told_not_hung_on() {
+    let Some(browser) = browser() else { return };
+    let page = b"<script>setInterval(() => fetch('/tick'), 50); fetch('http://nowhere.invalid/x')</script>";
+    let folder = site(&[]);
+    std::fs::create_dir(folder.path().join("site/sub")).unwrap();
+    std::fs::write(folder.path().join("site/sub/index.html"), page).unwrap();
+    let ready = origins(folder.path(), &["a.test"]).await;
+    let url = format!("http://{}/sub", ready.origins[0].http);
+    let load = load(&browser, Order { idle: Duration::from_millis(200), ..Order::new(url.clone()) }).await;
+    assert_eq!(
+        (load.resources[0].status, load.resources[0].redirected_to.clone()),
+        (Some(301), Some(format!("{url}/")))
+    );
+    assert_eq!(load.url, format!("{url}/"));
+    let lost = load.resources.iter().find(|r| r.url == "http://nowhere.invalid/x").unwrap();
+    assert_eq!(lost.failure.as_deref(), Some("net::ERR_NAME_NOT_RESOLVED"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_cannot_be_had_is_a_result_and_a_browser_that_cannot_be_had_an_error() {
+    let Some(browser) = browser() else { return };
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let load = load(&browser, Order::new(format!("http://{closed}/"))).await;
+    assert_eq!(load.load_ms, None);
+    assert!(load.errors[0].contains("ERR_CONNECTION_REFUSED"), "{load:?}");
+    let absent = Browser { executable: "/nonexistent/chromium".into(), ..browser };
+    let prepared = absent.prepare(&Order::new("http://a.test/")).unwrap();
+    let mut command = prepared.command().unwrap();
+    assert!(!command.status().unwrap().success());
+    assert!(prepared.finish().unwrap_err().to_string().contains("/nonexistent/chromium"));
+}
