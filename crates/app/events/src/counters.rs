@@ -1,0 +1,106 @@
+//! The counters that events add to. Nothing else may: a number here can be explained by the event stream.
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::declare::counters;
+use crate::words::{AnsweredFrom, Crossing, PromiseEnd, Side, Word};
+
+counters! {
+    totals {
+        /// Requests read from users.
+        requests,
+        /// Requests that crossed the long hop, tunnels included.
+        requests_crossed,
+        /// Body bytes given to users.
+        bytes_to_users,
+        /// Body bytes taken from users.
+        bytes_from_users,
+        /// Promises made by ground, or heard by the remote.
+        promised,
+        /// Promises that answered a request.
+        used,
+        /// Body bytes that crossed unasked and that nobody used, as they stood after decoding.
+        wasted_bytes,
+        /// Hints that were not followed, for whatever reason.
+        hints_skipped,
+        /// Requests made to origins.
+        fetches,
+        /// Body bytes taken from origins, as they stood on the wire.
+        bytes_from_origins,
+        /// Body bytes that the long hop was spared by coding them anew.
+        bytes_squeezed,
+        /// Times that a carrier came up.
+        carriers_up,
+        /// Times that a carrier was lost.
+        carriers_down,
+        /// Exchanges that went on after a lost carrier.
+        resumed,
+        /// Exchanges whose client was cut off, since going on would have risked a wrong byte.
+        aborted,
+        /// Destinations that ground refused to connect to.
+        destinations_refused,
+        /// Peers that were refused since their key is not known.
+        strangers_refused,
+        /// Clients that were refused since their address is not allowed.
+        clients_refused,
+        /// Responses put into the repository.
+        stored,
+        /// Responses dropped from the repository.
+        evicted,
+        /// Tunnels opened.
+        tunnels,
+    }
+    tallies {
+        /// Requests that crossed, by reason.
+        crossed: Crossing,
+        /// Requests answered, by where the answer came from.
+        answered: AnsweredFrom,
+        /// Promises, by how they ended.
+        promise_ends: PromiseEnd,
+        /// Exchanges that failed, by the side that failed.
+        failed: Side,
+    }
+}
+
+/// One number.
+#[derive(Debug, Default)]
+pub(crate) struct Total(AtomicU64);
+
+impl Total {
+    // Counters order nothing between threads, so the cheapest ordering does.
+    pub(crate) fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, Relaxed);
+    }
+
+    fn value(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// One number for each word of a list.
+#[derive(Debug)]
+pub struct Tally<W: Word> {
+    numbers: Box<[AtomicU64]>,
+    words: PhantomData<W>,
+}
+
+impl<W: Word> Default for Tally<W> {
+    fn default() -> Self {
+        Tally { numbers: W::ALL.iter().map(|_| AtomicU64::new(0)).collect(), words: PhantomData }
+    }
+}
+
+impl<W: Word> Tally<W> {
+    pub(crate) fn add(&self, word: W) {
+        self.numbers[word.index()].fetch_add(1, Relaxed);
+    }
+
+    fn value(&self, word: W) -> u64 {
+        self.numbers[word.index()].load(Relaxed)
+    }
+
+    fn snapshot(&self) -> serde_json::Value {
+        W::ALL.iter().map(|word| (word.as_str(), self.value(*word))).collect()
+    }
+}

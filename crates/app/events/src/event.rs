@@ -1,0 +1,266 @@
+//! The events, each declared once with what it counts.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::counters::Counters;
+use crate::declare::events;
+use crate::words::{AnsweredFrom, Crossing, PromiseEnd, Side};
+
+/// Names one exchange at both ends, in `Via`, `Proxy-Status`, log and events: sixteen hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExchangeId(pub u64);
+
+impl fmt::Display for ExchangeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+// As text: JSON readers that keep numbers as doubles lose the low bits of a large one.
+impl Serialize for ExchangeId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ExchangeId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        u64::from_str_radix(&text, 16).map(ExchangeId).map_err(serde::de::Error::custom)
+    }
+}
+
+/// How loud an event is in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Something an operator should look at.
+    Warn,
+    /// One line for each exchange, and the carriers' comings and goings.
+    Info,
+    /// Each decision.
+    Debug,
+}
+
+events! {
+    /// A user's request was read.
+    Debug RequestAccepted "request_accepted" {
+        /// The exchange that begins.
+        exchange: ExchangeId,
+        /// Whose it is: the authenticated name, else the client's address.
+        user: String,
+        /// The method.
+        method: String,
+        /// The target, or `host:port` for CONNECT.
+        url: String,
+    } counts |counters| { counters.requests.add(1) }
+
+    /// A request was sent across the long hop.
+    Debug RequestCrossed "request_crossed" {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Why it could not be answered without.
+        why: Crossing,
+        /// The request field that differed, when `why` is `mismatch`.
+        field: Option<String>,
+    } counts |counters| { counters.requests_crossed.add(1); counters.crossed.add(*why) }
+
+    /// An exchange came to its end and the user has the whole answer: the access log's line.
+    Info Answered "answered" {
+        /// The exchange that ends.
+        exchange: ExchangeId,
+        /// Whose it was.
+        user: String,
+        /// The method.
+        method: String,
+        /// The target.
+        url: String,
+        /// The status code.
+        status: u16,
+        /// Where the answer came from.
+        from: AnsweredFrom,
+        /// Body bytes given to the user.
+        bytes: u64,
+        /// Body bytes taken from the user.
+        upload_bytes: u64,
+        /// From the request head to the first byte of the answer.
+        first_byte_ms: u64,
+        /// From the request head to the end of the answer.
+        total_ms: u64,
+    } counts |counters| {
+        counters.answered.add(*from);
+        counters.bytes_to_users.add(*bytes);
+        counters.bytes_from_users.add(*upload_bytes)
+    }
+
+    /// An exchange failed. When there was still time, the user got an error page with this status.
+    Info Failed "failed" {
+        /// The exchange that ends.
+        exchange: ExchangeId,
+        /// Whose it was.
+        user: String,
+        /// The method.
+        method: String,
+        /// The target.
+        url: String,
+        /// Which part of the way failed.
+        side: Side,
+        /// What went wrong, in words.
+        error: String,
+        /// The status of the error page; `null` when the answer had begun.
+        status: Option<u16>,
+        /// Body bytes that the user had by then.
+        bytes: u64,
+    } counts |counters| { counters.failed.add(*side); counters.bytes_to_users.add(*bytes) }
+
+    /// Ground promised a response that was not asked for.
+    Debug Promised "promised" {
+        /// The promise, by its number on this carrier.
+        promise: u64,
+        /// The exchange of the document that needs it.
+        page: ExchangeId,
+        /// What is promised.
+        url: String,
+    } counts |counters| { counters.promised.add(1) }
+
+    /// A promise came to its end.
+    Debug PromiseEnded "promise_ended" {
+        /// The promise.
+        promise: u64,
+        /// What was promised.
+        url: String,
+        /// How it ended.
+        end: PromiseEnd,
+        /// Body bytes that had arrived by then.
+        bytes: u64,
+        /// Those of them that nobody will use.
+        wasted_bytes: u64,
+    } counts |counters| {
+        if *end == PromiseEnd::Used {
+            counters.used.add(1);
+        }
+        counters.promise_ends.add(*end);
+        counters.wasted_bytes.add(*wasted_bytes)
+    }
+
+    /// Ground found a hint and did not follow it.
+    Debug HintSkipped "hint_skipped" {
+        /// The exchange of the document.
+        page: ExchangeId,
+        /// The resource.
+        url: String,
+        /// Why.
+        why: String,
+    } counts |counters| { counters.hints_skipped.add(1) }
+
+    /// Ground has a whole response from an origin.
+    Debug Fetched "fetched" {
+        /// The exchange it was fetched for; for a promise, that of its page.
+        exchange: ExchangeId,
+        /// Whether nobody had asked for it yet.
+        unasked: bool,
+        /// What was fetched.
+        url: String,
+        /// The status code.
+        status: u16,
+        /// Body bytes as the origin sent them.
+        origin_bytes: u64,
+        /// Body bytes as they crossed.
+        crossed_bytes: u64,
+        /// From the request to the end of the response.
+        total_ms: u64,
+    } counts |counters| {
+        counters.fetches.add(1);
+        counters.bytes_from_origins.add(*origin_bytes);
+        counters.bytes_squeezed.add(origin_bytes.saturating_sub(*crossed_bytes))
+    }
+
+    /// Ground refused to connect to a destination.
+    Info DestinationRefused "destination_refused" {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The host as it was asked for.
+        host: String,
+        /// The address it stands for.
+        address: String,
+        /// Which rule refused it.
+        why: String,
+    } counts |counters| { counters.destinations_refused.add(1) }
+
+    /// A tunnel was opened.
+    Debug TunnelOpened "tunnel_opened" {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The host as it was asked for.
+        host: String,
+        /// The port.
+        port: u16,
+    } counts |counters| { counters.tunnels.add(1) }
+
+    /// A carrier is up: the ends know each other and exchanges can cross.
+    Info CarrierUp "carrier_up" {
+        /// The other end, by the name that the settings give it.
+        peer: String,
+        /// Its address.
+        address: String,
+        /// Round trip of the handshake.
+        round_trip_ms: u64,
+    } counts |counters| { counters.carriers_up.add(1) }
+
+    /// A carrier was lost.
+    Warn CarrierDown "carrier_down" {
+        /// The other end.
+        peer: String,
+        /// What was noticed.
+        why: String,
+        /// Exchanges that were under way.
+        exchanges: u64,
+    } counts |counters| { counters.carriers_down.add(1) }
+
+    /// An exchange went on after a lost carrier.
+    Info Resumed "resumed" {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Bytes that the user already had, fetched again, compared and skipped.
+        skipped_bytes: u64,
+    } counts |counters| { counters.resumed.add(1) }
+
+    /// An exchange could not go on after a lost carrier, and its client was cut off.
+    Warn Aborted "aborted" {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Why going on would have risked a wrong byte.
+        why: String,
+    } counts |counters| { counters.aborted.add(1) }
+
+    /// A peer was refused since its key is not in the settings.
+    Warn StrangerRefused "stranger_refused" {
+        /// Where it came from.
+        address: String,
+        /// Its public key, as the settings would name it.
+        key: String,
+    } counts |counters| { counters.strangers_refused.add(1) }
+
+    /// A client was refused since its address is not in the settings.
+    Info ClientRefused "client_refused" {
+        /// Where it came from.
+        address: String,
+    } counts |counters| { counters.clients_refused.add(1) }
+
+    /// A response was put into the repository.
+    Debug Stored "stored" {
+        /// What is held.
+        url: String,
+        /// Its body's size.
+        bytes: u64,
+    } counts |counters| { counters.stored.add(1) }
+
+    /// A response was dropped from the repository.
+    Debug Evicted "evicted" {
+        /// What is no longer held.
+        url: String,
+        /// Its body's size.
+        bytes: u64,
+    } counts |counters| { counters.evicted.add(1) }
+}

@@ -1,0 +1,126 @@
+//! Closed lists of words that events use and counters are kept by.
+
+use serde::{Deserialize, Serialize};
+
+/// A closed list of words, each with its place in the list.
+pub trait Word: Copy + 'static {
+    /// Every word, in the order of [`Word::index`].
+    const ALL: &'static [Self];
+    /// The place of this word in [`Word::ALL`].
+    fn index(self) -> usize;
+    /// The word as it stands in JSON.
+    fn as_str(self) -> &'static str;
+}
+
+macro_rules! words {
+    ($(
+        $(#[doc = $list_doc:literal])*
+        pub enum $list:ident {$(
+            $(#[doc = $doc:literal])*
+            $word:ident = $text:literal,
+        )*}
+    )*) => {$(
+        $(#[doc = $list_doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum $list {$(
+            $(#[doc = $doc])*
+            #[serde(rename = $text)]
+            $word,
+        )*}
+
+        impl Word for $list {
+            const ALL: &'static [Self] = &[$($list::$word),*];
+            fn index(self) -> usize {
+                self as usize
+            }
+            fn as_str(self) -> &'static str {
+                match self { $($list::$word => $text),* }
+            }
+        }
+    )*};
+}
+
+words! {
+    /// Why a request crossed the long hop.
+    pub enum Crossing {
+        /// Nothing was held and nobody had promised it: the page's own document, or a resource not discovered.
+        Undiscovered = "undiscovered",
+        /// A response was held, but it was too old to use without asking.
+        Stale = "stale",
+        /// A promise existed for this URL, but a request field differed.
+        Mismatch = "mismatch",
+        /// A promise was under way when the carrier was lost.
+        PromiseLost = "promise_lost",
+        /// Ground took its promise back: the origin failed, or a budget ran out.
+        PromiseWithdrawn = "promise_withdrawn",
+        /// The method changes something at the origin, or carries a body.
+        Method = "method",
+        /// The user asked for the origin's own word (reload, `no-cache`).
+        Reload = "reload",
+        /// The request asks for a part of what is not held.
+        Range = "range",
+        /// A CONNECT tunnel: what it carries cannot be seen.
+        Tunnel = "tunnel",
+    }
+
+    /// Where an answer came from.
+    pub enum AnsweredFrom {
+        /// The repository of the remote held it: nothing crossed.
+        Repository = "repository",
+        /// A promise, whole before it was asked for.
+        PromiseEarly = "promise_early",
+        /// A promise that was still on its way: streamed as it arrived.
+        PromiseOnTheWay = "promise_on_the_way",
+        /// The repository held it and the origin confirmed it.
+        Validated = "validated",
+        /// The origin, through ground.
+        Asked = "asked",
+        /// The remote itself: an error page, or a refusal.
+        Remote = "remote",
+    }
+
+    /// How a promise ended.
+    pub enum PromiseEnd {
+        /// A request took it.
+        Used = "used",
+        /// The remote did not want it and stopped its push.
+        Cancelled = "cancelled",
+        /// Nobody asked for it before it lapsed.
+        Lapsed = "lapsed",
+        /// The page was left.
+        PageLeft = "page_left",
+        /// The carrier was lost under it.
+        Lost = "lost",
+        /// Ground took it back.
+        Withdrawn = "withdrawn",
+    }
+
+    /// Which part of the way failed.
+    pub enum Side {
+        /// The browser: went away, or sent what cannot be read.
+        User = "user",
+        /// The remote itself.
+        Remote = "remote",
+        /// The long hop.
+        Link = "link",
+        /// Ground itself.
+        Ground = "ground",
+        /// The origin, or the way from ground to it.
+        Origin = "origin",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stand_at_their_index_and_read_back_from_json() {
+        for (index, word) in Crossing::ALL.iter().enumerate() {
+            assert_eq!(word.index(), index);
+            let json = serde_json::to_string(word).unwrap();
+            assert_eq!(json, format!("\"{}\"", word.as_str()));
+            assert_eq!(serde_json::from_str::<Crossing>(&json).unwrap(), *word);
+        }
+    }
+}
