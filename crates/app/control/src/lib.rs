@@ -1,1 +1,21 @@
-//! The control socket of an end: JSON lines.
+//! The control socket of an end: how `farhop status`, the lab and later the admin API talk to it.
+//!
+//! A Unix socket of mode 0600; each line is a JSON object. A request is
+//! `{"v":1,"command":"status","args":{…}}`, its answer `{"v":1,"ok":true,"result":…}` or
+//! `{"v":1,"ok":false,"error":"…"}`, in the order of the requests. After `subscribe` the lines
+//! `{"v":1,"event":{…}}` come in between, and `{"v":1,"missed":N}` where the reader was too slow.
+//! Commands belong to the app that registers them; this crate knows only `counters`, `subscribe` and
+//! `commands`. `docs/control.md` describes it for readers of other languages.
+
+mod client;
+mod error;
+mod lines;
+mod protocol;
+mod server;
+mod socket;
+
+pub use client::{Client, Events, Told};
+pub use error::ControlError;
+pub use protocol::VERSION;
+pub use server::Server;
+pub use socket::Socket;

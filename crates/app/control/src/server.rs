@@ -1,0 +1,149 @@
+//! Answers callers: looks commands up, runs them, passes events on.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use farhop_events::{Bus, Subscription};
+use serde_json::{Value, json};
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::task::JoinSet;
+
+use crate::lines::Lines;
+use crate::protocol::{LONGEST_REQUEST, Reply, Request, line};
+use crate::socket::Socket;
+
+/// More callers than an operator has hands; beyond it something leaks connections.
+const MOST_CALLERS: usize = 64;
+
+/// Pause after a failed accept, so that a lack of descriptors does not become a busy loop.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+type Outcome = Result<Value, String>;
+type Handler = Arc<dyn Fn(Value) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send + Sync>;
+
+/// The commands of one end, and its events.
+#[derive(Clone)]
+pub struct Server {
+    bus: Bus,
+    commands: BTreeMap<&'static str, (&'static str, Handler)>,
+}
+
+impl Server {
+    /// A server that knows `commands` (the list), `counters` and `subscribe`.
+    pub fn new(bus: Bus) -> Self {
+        let counters = bus.clone();
+        Server { bus, commands: BTreeMap::new() }.command(
+            "counters",
+            "every counter since the start",
+            move |_| {
+                let snapshot = counters.counters().snapshot();
+                async move { Ok(snapshot) }
+            },
+        )
+    }
+
+    /// Adds a command; `doc` is its line in the list. The handler is given the request's `args` (null when
+    /// there are none) and its error text is what the caller sees. A later command of the same name wins.
+    #[must_use]
+    pub fn command<H, F>(mut self, name: &'static str, doc: &'static str, handler: H) -> Self
+    where
+        H: Fn(Value) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Value, String>> + Send + 'static,
+    {
+        self.commands.insert(name, (doc, Arc::new(move |args| Box::pin(handler(args)))));
+        self
+    }
+
+    /// Answers callers until the future is dropped, which hangs up on all of them and removes the socket.
+    pub async fn serve(self, socket: Socket) {
+        let server = Arc::new(self);
+        let mut callers = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = socket.listener.accept() => match accepted {
+                    Ok((stream, _)) if callers.len() < MOST_CALLERS => {
+                        let server = server.clone();
+                        callers.spawn(async move { server.attend(stream).await });
+                    }
+                    Ok((mut stream, _)) => {
+                        let error = format!("{MOST_CALLERS} callers are connected already; close some");
+                        // A fresh socket has room for one line; this never waits for the caller.
+                        let _ = stream.try_write(&line(&Reply::answer(Err(error))));
+                        let _ = stream.shutdown().await;
+                    }
+                    // Out of descriptors, most likely: callers that leave give some back.
+                    Err(error) => {
+                        tracing::warn!(%error, "control socket: cannot accept a caller");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+                Some(_) = callers.join_next() => {}
+            }
+        }
+    }
+
+    /// One caller, until it hangs up.
+    async fn attend(&self, mut stream: UnixStream) {
+        let (reader, mut writer) = stream.split();
+        let mut lines = Lines::new(BufReader::new(reader), LONGEST_REQUEST);
+        let mut subscription: Option<Subscription> = None;
+        loop {
+            let reply = tokio::select! {
+                read = lines.next() => match read {
+                    Ok(Some(text)) => Reply::answer(self.run(&text, &mut subscription).await),
+                    Ok(None) => return,
+                    Err(error) => {
+                        let _ = writer.write_all(&line(&Reply::answer(Err(error.to_string())))).await;
+                        return;
+                    }
+                },
+                Some(told) = next_event(&mut subscription) => Reply::told(told),
+            };
+            if writer.write_all(&line(&reply)).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn run(&self, text: &[u8], subscription: &mut Option<Subscription>) -> Outcome {
+        let request = Request::read(text)?;
+        match request.command.as_str() {
+            "subscribe" => {
+                *subscription = Some(self.bus.subscribe());
+                Ok(Value::Null)
+            }
+            "commands" => Ok(self.list()),
+            name => match self.commands.get(name) {
+                Some((_, handler)) => handler(request.args).await,
+                None => Err(format!("unknown command '{name}'; this end knows {}", self.names())),
+            },
+        }
+    }
+
+    fn list(&self) -> Value {
+        let own = [("commands", "this list"), ("subscribe", "every event from now on, on this connection")];
+        let registered = self.commands.iter().map(|(name, (doc, _))| (*name, *doc));
+        Value::Object(
+            own.into_iter().chain(registered).map(|(name, doc)| (name.into(), json!(doc))).collect(),
+        )
+    }
+
+    fn names(&self) -> String {
+        let list = self.list();
+        list.as_object().map(|list| list.keys().cloned().collect::<Vec<_>>().join(", ")).unwrap_or_default()
+    }
+}
+
+/// The next event for a subscriber; never, for a caller that is none.
+async fn next_event(
+    subscription: &mut Option<Subscription>,
+) -> Option<Result<Arc<farhop_events::Stamped>, u64>> {
+    match subscription {
+        Some(subscription) => subscription.next().await,
+        None => std::future::pending().await,
+    }
+}
