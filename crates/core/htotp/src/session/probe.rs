@@ -18,7 +18,7 @@ impl Default for Probe {
     /// Chosen for a geostationary link: a dead ground is noticed within 3 s while anything is open.
     fn default() -> Self {
         let ms = Duration::from_millis;
-        Probe { active: ms(1000), idle: ms(15_000), patience: ms(1900) }
+        Probe { active: ms(800), idle: ms(15_000), patience: ms(1900) }
     }
 }
 

@@ -1,0 +1,274 @@
+//! What a session promises, seen from both ends in virtual time.
+
+mod pair;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use farhop_htotp::frame::{Class, Coding, Failure, Priority, Resume, Side};
+use farhop_htotp::scheduler::{Pace, StreamId};
+use farhop_htotp::session::{code, Ask, Config, Event, Probe};
+use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_units::BitRate;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use pair::{Pair, GROUND, REMOTE};
+use proptest::prelude::*;
+
+const HALF: Duration = Duration::from_millis(325);
+
+fn geo() -> Pair {
+    let pace = Pace { rate: Some(BitRate::mbit(8)), ..Pace::default() };
+    Pair::new(HALF, Some(BitRate::mbit(8)), Config { pace, ..Config::default() })
+}
+
+fn get(path: &str) -> RequestHead {
+    let mut fields = HeaderMap::new();
+    fields.insert("accept", HeaderValue::from_static("*/*"));
+    RequestHead { method: Method::GET, scheme: "http".into(), authority: "site.test".into(), path: path.into(), fields }
+}
+
+fn ok() -> ResponseHead {
+    let mut fields = HeaderMap::new();
+    fields.insert("content-type", HeaderValue::from_static("text/html"));
+    ResponseHead { status: StatusCode::OK, fields }
+}
+
+/// The stream and request of the first `Asked` among an end's events.
+fn asked(pair: &mut Pair) -> (Duration, StreamId, RequestHead) {
+    pair.events(GROUND)
+        .into_iter()
+        .find_map(|(at, event)| match event {
+            Event::Asked { stream, head, .. } => Some((at, stream, head)),
+            _ => None,
+        })
+        .expect("a request arrived")
+}
+
+fn body(events: &[(Duration, Event)], of: StreamId) -> Vec<u8> {
+    let parts = events.iter().filter_map(|(_, event)| match event {
+        Event::Body { stream, bytes } if *stream == of => Some(bytes.to_vec()),
+        _ => None,
+    });
+    parts.flatten().collect()
+}
+
+#[test]
+fn a_request_crosses_at_once_without_any_handshake() {
+    let mut pair = geo();
+    pair.remote().ask(Duration::ZERO, Ask { exchange: 7, user: 1, ..Ask::default() }, &get("/"));
+    pair.run(Duration::from_secs(1));
+    let (at, _, head) = asked(&mut pair);
+    assert_eq!(head, get("/"));
+    assert!(at < HALF + Duration::from_millis(2), "{at:?}");
+}
+
+#[test]
+fn a_promise_arrives_ahead_of_the_bytes_that_mention_it() {
+    let mut pair = geo();
+    let ask = pair.remote().ask(Duration::ZERO, Ask::default(), &get("/"));
+    pair.run(HALF * 2);
+    let (_, stream, _) = asked(&mut pair);
+    let now = pair.now;
+    let ground = pair.ground();
+    ground.answer(now, stream, &ok(), Coding::Identity, None);
+    let promise = ground.promise(now, stream, &get("/style.css"), Priority::default()).unwrap();
+    ground.write(stream, Bytes::from_static(b"<link href=style.css>"));
+    ground.finish(now, stream, None);
+    let push = ground.push(promise).unwrap();
+    ground.answer(now, push, &ok(), Coding::Identity, None);
+    ground.write(push, Bytes::from_static(b"body{}"));
+    ground.finish(now, push, None);
+    pair.run(Duration::from_secs(5));
+    let events = pair.events(REMOTE);
+    let place = |wanted: &dyn Fn(&Event) -> bool| events.iter().position(|(_, event)| wanted(event)).unwrap();
+    let promised = place(&|e| matches!(e, Event::Promised { head, .. } if head.path == "/style.css"));
+    let mentioned = place(&|e| matches!(e, Event::Body { stream, .. } if *stream == ask));
+    let pushed = place(&|e| matches!(e, Event::Pushed { promise: p, .. } if *p == promise));
+    assert!(promised < mentioned && promised < pushed);
+    let Event::Pushed { stream: push, .. } = events[pushed].1 else { unreachable!() };
+    assert_eq!(body(&events, push), b"body{}");
+    assert!(events.iter().any(|(_, e)| *e == Event::Ended { stream: push }));
+}
+
+#[test]
+fn trailers_informational_heads_and_failures_arrive() {
+    let mut pair = geo();
+    let one = pair.remote().ask(Duration::ZERO, Ask::default(), &get("/1"));
+    let two = pair.remote().ask(Duration::ZERO, Ask { exchange: 2, ..Ask::default() }, &get("/2"));
+    pair.run(Duration::from_secs(1));
+    let streams: Vec<StreamId> = pair
+        .events(GROUND)
+        .into_iter()
+        .filter_map(|(_, e)| if let Event::Asked { stream, .. } = e { Some(stream) } else { None })
+        .collect();
+    let now = pair.now;
+    let early = ResponseHead { status: StatusCode::EARLY_HINTS, fields: HeaderMap::new() };
+    let mut trailers = HeaderMap::new();
+    trailers.insert("x-sum", HeaderValue::from_static("7"));
+    let failure = Failure { side: Side::Origin, status: 502, token: "connection_refused".into(), detail: "no".into() };
+    let ground = pair.ground();
+    ground.inform(now, streams[0], &early);
+    ground.answer(now, streams[0], &ok(), Coding::Identity, None);
+    ground.finish(now, streams[0], Some(&trailers));
+    ground.fail(streams[1], failure.clone());
+    pair.run(Duration::from_secs(3));
+    let events: Vec<Event> = pair.events(REMOTE).into_iter().map(|(_, event)| event).collect();
+    assert!(events.contains(&Event::Informed { stream: one, head: early }));
+    assert!(events.contains(&Event::Trailers { stream: one, fields: trailers }));
+    assert!(events.contains(&Event::Failed { stream: two, failure }));
+}
+
+#[test]
+fn a_tunnel_carries_bytes_before_and_after_it_stands() {
+    let mut pair = geo();
+    let near = pair.remote().open_tunnel(1, 1, Class::Web, "site.test", 443);
+    pair.remote().write(near, Bytes::from_static(b"early"));
+    pair.run(Duration::from_secs(1));
+    let events = pair.events(GROUND);
+    let far = events
+        .iter()
+        .find_map(|(_, e)| match e {
+            Event::TunnelAsked { stream, host, port: 443, .. } if host == "site.test" => Some(*stream),
+            _ => None,
+        })
+        .unwrap();
+    assert_eq!(body(&events, far), b"early");
+    pair.ground().accept_tunnel(far);
+    pair.ground().write(far, Bytes::from_static(b"answer"));
+    let now = pair.now;
+    pair.ground().finish(now, far, None);
+    pair.run(Duration::from_secs(3));
+    let events = pair.events(REMOTE);
+    assert_eq!(body(&events, near), b"answer");
+    assert!(events.iter().any(|(_, e)| *e == Event::Ended { stream: near }));
+}
+
+#[test]
+fn an_urgent_exchange_overtakes_a_bulk_transfer_within_fifty_milliseconds_of_link_time() {
+    let mut pair = geo();
+    pair.remote().ask(Duration::ZERO, Ask { class: Class::Bulk, ..Ask::default() }, &get("/bulk"));
+    pair.run(Duration::from_millis(400));
+    let (_, bulk, _) = asked(&mut pair);
+    let now = pair.now;
+    pair.ground().answer(now, bulk, &ok(), Coding::Identity, None);
+    pair.ground().write(bulk, Bytes::from(vec![0; 8_000_000]));
+    pair.run(Duration::from_secs(2));
+    let start = pair.now;
+    let urgent = pair.remote().ask(start, Ask { exchange: 2, user: 1, ..Ask::default() }, &get("/urgent"));
+    pair.run(start + HALF + Duration::from_millis(5));
+    let (_, far, _) = asked(&mut pair);
+    let now = pair.now;
+    pair.ground().answer(now, far, &ok(), Coding::Identity, None);
+    pair.ground().write(far, Bytes::from(vec![1; 5_000]));
+    pair.ground().finish(now, far, None);
+    pair.run(start + Duration::from_secs(3));
+    let events = pair.events(REMOTE);
+    let at = events.iter().find(|(_, e)| *e == Event::Ended { stream: urgent }).unwrap().0;
+    assert!(at - start < HALF * 2 + Duration::from_millis(90), "{:?}", at - start);
+}
+
+#[test]
+fn a_silent_ground_is_given_up_within_three_seconds_while_something_is_open() {
+    let mut pair = geo();
+    pair.remote().ask(Duration::ZERO, Ask::default(), &get("/"));
+    pair.run(Duration::from_secs(1));
+    pair.cut = true;
+    let heard_last = pair.now;
+    pair.run(Duration::from_secs(20));
+    let dead = pair.events(REMOTE).into_iter().find(|(_, e)| *e == Event::Dead).expect("given up").0;
+    assert!(dead - heard_last <= Duration::from_secs(3), "{:?}", dead - heard_last);
+}
+
+#[test]
+fn an_idle_carrier_stays_up_on_a_few_bytes_a_minute() {
+    let mut pair = geo();
+    pair.run(Duration::from_secs(5));
+    let before = pair.sent(REMOTE);
+    pair.run(Duration::from_secs(65));
+    assert!(!pair.events(REMOTE).iter().any(|(_, e)| *e == Event::Dead));
+    assert!(pair.sent(REMOTE) - before < 64, "{} bytes", pair.sent(REMOTE) - before);
+}
+
+#[test]
+fn a_silence_of_one_round_trip_over_a_slow_path_is_not_death() {
+    let probe = Probe { patience: Duration::from_secs(6), ..Probe::default() };
+    let mut pair = Pair::new(Duration::from_millis(1300), None, Config { probe, ..Config::default() });
+    pair.remote().ask(Duration::ZERO, Ask::default(), &get("/"));
+    pair.run(Duration::from_secs(60));
+    assert!(!pair.events(REMOTE).iter().any(|(_, e)| *e == Event::Dead));
+}
+
+#[test]
+fn cancelling_an_exchange_tells_ground_and_leaves_no_stream() {
+    let mut pair = geo();
+    let ask = pair.remote().ask(Duration::ZERO, Ask::default(), &get("/"));
+    pair.run(Duration::from_millis(400));
+    let (_, stream, _) = asked(&mut pair);
+    pair.remote().cancel(ask, code::CANCELLED);
+    pair.run(Duration::from_secs(2));
+    let events = pair.events(GROUND);
+    assert!(events.iter().any(|(_, e)| *e == Event::Stopped { stream, code: code::CANCELLED }));
+    pair.ground().cancel(stream, code::CANCELLED);
+    pair.run(Duration::from_secs(3));
+    assert!(!pair.remote().is_active() && !pair.ground().is_active());
+}
+
+#[test]
+fn a_resumed_exchange_carries_offset_and_prefix() {
+    let mut pair = geo();
+    let resume = Resume { offset: 123_456, prefix: [9; 32] };
+    pair.remote().ask(Duration::ZERO, Ask { resume: Some(resume), ..Ask::default() }, &get("/big"));
+    pair.run(Duration::from_secs(1));
+    let got = pair.events(GROUND).into_iter().find_map(|(_, e)| if let Event::Asked { resume, .. } = e { resume } else { None });
+    assert_eq!(got, Some(resume));
+}
+
+#[test]
+fn a_peer_that_breaks_the_protocol_ends_the_carrier_with_a_named_error() {
+    let mut pair = geo();
+    pair.run(Duration::from_secs(1));
+    let stream = pair.ground().handle_opened(farhop_htotp::session::Direction::Both);
+    let now = pair.now;
+    pair.ground().handle_data(now, stream, Bytes::from_static(&[0x13, 1, 0]));
+    let broken = pair.events(GROUND).into_iter().find_map(|(_, e)| if let Event::Broken(e) = e { Some(e.to_string()) } else { None });
+    assert_eq!(broken.as_deref(), Some("frame 0x13 does not belong here"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever the pieces in which the carrier delivers, both ends see the same.
+    #[test]
+    fn any_split_of_the_bytes_gives_the_same_result(piece in 1usize..50, sizes in proptest::collection::vec(0usize..3000, 1..6)) {
+        let mut results = Vec::new();
+        for piece in [usize::MAX, piece] {
+            let mut pair = geo();
+            pair.piece = piece;
+            let asks: Vec<StreamId> = (0..sizes.len())
+                .map(|n| pair.remote().ask(Duration::ZERO, Ask { exchange: n as u64, ..Ask::default() }, &get(&format!("/{n}"))))
+                .collect();
+            pair.run(Duration::from_secs(1));
+            let asked: Vec<(StreamId, RequestHead)> = pair.events(GROUND).into_iter()
+                .filter_map(|(_, e)| if let Event::Asked { stream, head, .. } = e { Some((stream, head)) } else { None }).collect();
+            prop_assert_eq!(asked.len(), sizes.len());
+            for (stream, head) in asked {
+                let now = pair.now;
+                let n: usize = head.path[1..].parse().unwrap();
+                pair.ground().answer(now, stream, &ok(), Coding::Identity, None);
+                pair.ground().promise(now, stream, &get(&format!("/{n}/nested")), Priority::default());
+                pair.ground().write(stream, Bytes::from(vec![n as u8; sizes[n]]));
+                pair.ground().finish(now, stream, None);
+            }
+            pair.run(Duration::from_secs(10));
+            let events = pair.events(REMOTE);
+            let bodies: Vec<Vec<u8>> = asks.iter().map(|id| body(&events, *id)).collect();
+            let mut promised: Vec<String> = events.iter().filter_map(|(_, e)| if let Event::Promised { head, .. } = e { Some(head.url()) } else { None }).collect();
+            promised.sort();
+            for (n, size) in sizes.iter().enumerate() {
+                prop_assert_eq!(&bodies[n], &vec![n as u8; *size]);
+            }
+            results.push((bodies, promised));
+        }
+        prop_assert_eq!(&results[0], &results[1]);
+    }
+}

@@ -1,0 +1,319 @@
+//! Joins a session to a QUIC connection: does what the session transmits, tells it what comes. The only
+//! place where HTOTP and quinn meet.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use farhop_htotp::scheduler::StreamId;
+use farhop_htotp::session::{Direction, Transmit};
+use futures_util::stream::FuturesUnordered;
+use futures_util::StreamExt;
+use quinn::{Chunk, Connection, ReadError, RecvStream, SendStream, StoppedError, VarInt, WriteError};
+use tokio::sync::oneshot;
+
+use super::{Closed, Shared, READ_AHEAD};
+
+/// How often a sign of life is looked for while exchanges are open.
+const LISTEN: Duration = Duration::from_millis(200);
+/// Bytes read at once.
+const CHUNK: usize = 64 * 1024;
+
+type Job<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A sending side: at rest, or lent to a write that a reset can interrupt.
+enum Out {
+    Opening { waiting: Option<(Vec<Bytes>, bool, i32)> },
+    Idle(SendStream),
+    Lent(oneshot::Sender<u64>),
+}
+
+/// A receiving side: at rest because its reader is slow, or lent to a read that a stop can interrupt.
+enum In {
+    Paused(RecvStream),
+    Lent(oneshot::Sender<u64>),
+}
+
+struct Driver {
+    connection: Connection,
+    shared: Arc<Shared>,
+    outs: HashMap<StreamId, Out>,
+    ins: HashMap<StreamId, In>,
+    opening: FuturesUnordered<Job<(StreamId, Option<(SendStream, Option<RecvStream>)>)>>,
+    writes: FuturesUnordered<Job<(StreamId, Option<SendStream>, Result<(), WriteError>)>>,
+    reads: FuturesUnordered<Job<(StreamId, Option<RecvStream>, Result<Option<Chunk>, ReadError>)>>,
+    stops: FuturesUnordered<Job<(StreamId, Result<Option<VarInt>, StoppedError>)>>,
+    received: u64,
+}
+
+/// Runs until the connection ends or the session gives it up.
+pub(super) async fn run(connection: Connection, shared: Arc<Shared>) {
+    let mut driver = Driver {
+        connection,
+        shared,
+        outs: HashMap::new(),
+        ins: HashMap::new(),
+        opening: FuturesUnordered::new(),
+        writes: FuturesUnordered::new(),
+        reads: FuturesUnordered::new(),
+        stops: FuturesUnordered::new(),
+        received: 0,
+    };
+    let reason = driver.serve().await;
+    driver.connection.close(VarInt::from_u32(0), reason.to_string().as_bytes());
+    let shared = Arc::clone(&driver.shared);
+    let unaccepted = {
+        let mut state = shared.lock();
+        state.close(&shared, reason);
+        std::mem::take(&mut state.incoming)
+    };
+    // Dropped without the lock: each handle takes it to say that it is gone.
+    drop(unaccepted);
+}
+
+impl Driver {
+    async fn serve(&mut self) -> Closed {
+        loop {
+            let wakeup = match self.pump() {
+                Ok(wakeup) => wakeup,
+                Err(reason) => return reason,
+            };
+            let shared = Arc::clone(&self.shared);
+            let connection = self.connection.clone();
+            tokio::select! {
+                () = shared.work.notified() => {}
+                () = sleep_until(&shared, wakeup) => {}
+                Some((id, stream)) = self.opening.next() => self.opened(id, stream),
+                Some((id, stream, result)) = self.writes.next() => self.written(id, stream, result),
+                Some((id, stream, result)) = self.reads.next() => self.read(id, stream, result),
+                Some((id, result)) = self.stops.next() => self.stopped(id, result),
+                stream = connection.accept_bi() => match stream {
+                    Ok((send, recv)) => self.accepted(Some(send), recv),
+                    Err(error) => return Closed::Lost(error.to_string()),
+                },
+                stream = connection.accept_uni() => match stream {
+                    Ok(recv) => self.accepted(None, recv),
+                    Err(error) => return Closed::Lost(error.to_string()),
+                },
+            }
+        }
+    }
+
+    /// Does all that the session wants done; gives the time of the next wake-up.
+    fn pump(&mut self) -> Result<Option<Duration>, Closed> {
+        let shared = Arc::clone(&self.shared);
+        let now = shared.now();
+        let received = self.connection.stats().udp_rx.datagrams;
+        let mut state = shared.lock();
+        if received != self.received {
+            self.received = received;
+            state.session.handle_activity(now);
+        }
+        if let Some(reason) = state.closed.clone() {
+            return Err(reason);
+        }
+        while let Some(transmit) = state.session.poll_transmit(now) {
+            self.transmit(transmit);
+        }
+        let resume = std::mem::take(&mut state.resume);
+        if let Some(reason) = state.dispatch(&shared) {
+            return Err(reason);
+        }
+        let mut wakeup = state.session.next_wakeup(now);
+        if state.session.is_active() {
+            wakeup = Some(wakeup.map_or(now + LISTEN, |at| at.min(now + LISTEN)));
+        }
+        drop(state);
+        for id in resume {
+            if let Some(In::Paused(_)) = self.ins.get(&id)
+                && let Some(In::Paused(stream)) = self.ins.remove(&id)
+            {
+                self.start_read(id, stream);
+            }
+        }
+        Ok(wakeup)
+    }
+
+    fn transmit(&mut self, transmit: Transmit) {
+        match transmit {
+            Transmit::Open(id, direction) => {
+                self.outs.insert(id, Out::Opening { waiting: None });
+                let connection = self.connection.clone();
+                self.opening.push(Box::pin(async move {
+                    let stream = match direction {
+                        Direction::Both => connection.open_bi().await.ok().map(|(send, recv)| (send, Some(recv))),
+                        Direction::One => connection.open_uni().await.ok().map(|send| (send, None)),
+                    };
+                    (id, stream)
+                }));
+            }
+            Transmit::Write { stream, segments, end, priority } => match self.outs.get_mut(&stream) {
+                Some(Out::Opening { waiting }) => *waiting = Some((segments, end, priority)),
+                Some(Out::Idle(_)) => {
+                    if let Some(Out::Idle(send)) = self.outs.remove(&stream) {
+                        self.start_write(stream, send, segments, end, priority);
+                    }
+                }
+                Some(Out::Lent(_)) | None => {}
+            },
+            Transmit::Reset(id, code) => match self.outs.remove(&id) {
+                Some(Out::Idle(mut send)) => {
+                    // The peer may have stopped or finished it meanwhile: nothing is left to reset then.
+                    let _ = send.reset(varint(code));
+                }
+                Some(Out::Lent(interrupt)) => drop(interrupt.send(code)),
+                Some(Out::Opening { .. }) | None => {}
+            },
+            Transmit::Stop(id, code) => match self.ins.remove(&id) {
+                Some(In::Paused(mut recv)) => drop(recv.stop(varint(code))),
+                Some(In::Lent(interrupt)) => drop(interrupt.send(code)),
+                None => {}
+            },
+        }
+    }
+
+    fn opened(&mut self, id: StreamId, stream: Option<(SendStream, Option<RecvStream>)>) {
+        let Some((mut send, recv)) = stream else { return };
+        if let Some(recv) = recv {
+            self.start_read(id, recv);
+        }
+        match self.outs.remove(&id) {
+            Some(Out::Opening { waiting }) => {
+                self.watch(id, &send);
+                match waiting {
+                    Some((segments, end, priority)) => self.start_write(id, send, segments, end, priority),
+                    None => drop(self.outs.insert(id, Out::Idle(send))),
+                }
+            }
+            // Cancelled before it was opened.
+            _ => drop(send.reset(varint(farhop_htotp::session::code::CANCELLED))),
+        }
+    }
+
+    fn accepted(&mut self, send: Option<SendStream>, recv: RecvStream) {
+        let direction = if send.is_some() { Direction::Both } else { Direction::One };
+        let id = self.shared.lock().session.handle_opened(direction);
+        if let Some(send) = send {
+            self.watch(id, &send);
+            self.outs.insert(id, Out::Idle(send));
+        }
+        self.start_read(id, recv);
+    }
+
+    /// Notices at once when the peer stops a stream on which nothing is being written.
+    fn watch(&mut self, id: StreamId, send: &SendStream) {
+        let stopped = send.stopped();
+        self.stops.push(Box::pin(async move { (id, stopped.await) }));
+    }
+
+    fn stopped(&mut self, id: StreamId, result: Result<Option<VarInt>, StoppedError>) {
+        if let (Ok(Some(code)), true) = (result, self.outs.contains_key(&id)) {
+            self.shared.lock().session.handle_stopped(id, code.into_inner());
+        }
+    }
+
+    fn start_write(&mut self, id: StreamId, mut send: SendStream, mut segments: Vec<Bytes>, end: bool, priority: i32) {
+        let (interrupt, interrupted) = oneshot::channel();
+        self.outs.insert(id, Out::Lent(interrupt));
+        self.writes.push(Box::pin(async move {
+            let _ = send.set_priority(priority);
+            tokio::select! {
+                biased;
+                result = send.write_all_chunks(&mut segments) => {
+                    if end {
+                        let _ = send.finish();
+                        return (id, None, result);
+                    }
+                    (id, Some(send), result)
+                }
+                Ok(code) = interrupted => {
+                    let _ = send.reset(varint(code));
+                    (id, None, Ok(()))
+                }
+            }
+        }));
+    }
+
+    fn written(&mut self, id: StreamId, stream: Option<SendStream>, result: Result<(), WriteError>) {
+        if !matches!(self.outs.get(&id), Some(Out::Lent(_))) {
+            // Reset while it was lent: a stream that is merely dropped would look finished.
+            if let Some(mut send) = stream {
+                let _ = send.reset(varint(farhop_htotp::session::code::CANCELLED));
+            }
+            return;
+        }
+        self.outs.remove(&id);
+        let mut state = self.shared.lock();
+        match result {
+            Err(WriteError::Stopped(code)) => state.session.handle_stopped(id, code.into_inner()),
+            // The connection's end is reported by accept.
+            Err(_) => {}
+            Ok(()) => {
+                state.session.handle_written(id);
+                if let Some(send) = stream {
+                    self.outs.insert(id, Out::Idle(send));
+                }
+            }
+        }
+    }
+
+    fn start_read(&mut self, id: StreamId, mut recv: RecvStream) {
+        let (interrupt, interrupted) = oneshot::channel();
+        self.ins.insert(id, In::Lent(interrupt));
+        self.reads.push(Box::pin(async move {
+            tokio::select! {
+                biased;
+                result = recv.read_chunk(CHUNK, true) => (id, Some(recv), result),
+                Ok(code) = interrupted => {
+                    let _ = recv.stop(varint(code));
+                    (id, None, Ok(None))
+                }
+            }
+        }));
+    }
+
+    fn read(&mut self, id: StreamId, stream: Option<RecvStream>, result: Result<Option<Chunk>, ReadError>) {
+        let Some(mut recv) = stream else { return };
+        if self.ins.remove(&id).is_none() {
+            // Stopped while it was lent.
+            let _ = recv.stop(varint(farhop_htotp::session::code::CANCELLED));
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.lock();
+        match result {
+            Ok(Some(chunk)) => {
+                state.session.handle_data(shared.now(), id, chunk.bytes);
+                let broken = state.dispatch(&shared);
+                let full = state.slots.get(&id).is_some_and(|slot| slot.buffered >= READ_AHEAD);
+                if let Some(reason) = broken {
+                    state.closed.get_or_insert(reason);
+                }
+                drop(state);
+                if full {
+                    self.ins.insert(id, In::Paused(recv));
+                } else {
+                    self.start_read(id, recv);
+                }
+            }
+            Ok(None) => state.session.handle_end(id),
+            Err(ReadError::Reset(code)) => state.session.handle_reset(id, code.into_inner()),
+            // The connection's end is reported by accept.
+            Err(_) => {}
+        }
+    }
+}
+
+fn varint(code: u64) -> VarInt {
+    VarInt::from_u64(code).unwrap_or(VarInt::MAX)
+}
+
+async fn sleep_until(shared: &Shared, at: Option<Duration>) {
+    match at {
+        Some(at) if at < Duration::MAX => tokio::time::sleep_until(shared.epoch + at).await,
+        _ => std::future::pending().await,
+    }
+}

@@ -1,0 +1,318 @@
+//! A carrier as the ends use it: exchanges, pushes and tunnels as pairs of an asynchronous sender and
+//! receiver. The rules are `farhop_htotp::session`'s; here is only what joins it to tasks.
+
+mod driver;
+mod stream;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use farhop_htotp::frame::{Class, Hello, Priority, Resume};
+use farhop_htotp::scheduler::StreamId;
+use farhop_htotp::session::{Ask, Config, Event, Role, Session};
+use farhop_htotp::RequestHead;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+pub use stream::{Arrival, Gone, Receiver, Sender};
+
+/// Body bytes that wait for a slow reader before the carrier is no longer read for this stream.
+const READ_AHEAD: usize = 128 * 1024;
+
+/// Why a carrier ended.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Closed {
+    /// The carrier's own connection ended.
+    #[error("carrier lost: {0}")]
+    Lost(String),
+    /// No sign of life.
+    #[error("peer gives no sign of life")]
+    Silent,
+    /// The peer broke the protocol.
+    #[error("peer broke the protocol: {0}")]
+    Broken(String),
+    /// This end closed it.
+    #[error("closed by this end")]
+    Local,
+}
+
+/// What the peer begins.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub enum Incoming {
+    /// Ground: a request; its body comes through `receiver`.
+    Exchange { exchange: u64, user: u64, class: Class, priority: Priority, resume: Option<Resume>, head: RequestHead, sender: Sender, receiver: Receiver },
+    /// Ground: a tunnel is wanted.
+    Tunnel { tunnel: u64, user: u64, class: Class, host: String, port: u16, sender: Sender, receiver: Receiver },
+    /// Remote: a promised response begins.
+    Push { promise: u64, receiver: Receiver },
+    /// Ground: the remote does not want this promise.
+    Unwanted { promise: u64 },
+    /// The peer introduced itself.
+    Hello(Hello),
+    /// The peer takes no more exchanges.
+    Drain,
+}
+
+/// One carrier. Clones share it; it closes when [`Hop::close`] is called or the connection ends.
+#[derive(Clone)]
+pub struct Hop(Arc<Shared>);
+
+impl std::fmt::Debug for Hop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hop").field("closed", &self.closed()).finish()
+    }
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Wakes the driver: an app did something.
+    work: Notify,
+    /// Wakes whoever accepts.
+    accept: Notify,
+    epoch: Instant,
+}
+
+struct State {
+    session: Session,
+    slots: HashMap<StreamId, Slot>,
+    incoming: VecDeque<Incoming>,
+    /// Streams whose reader has made room.
+    resume: Vec<StreamId>,
+    closed: Option<Closed>,
+    rtt: Option<Duration>,
+}
+
+/// What the driver holds for the two handles of a stream.
+struct Slot {
+    arrivals: VecDeque<Arrival>,
+    buffered: usize,
+    signals: Arc<Signals>,
+    stopped: bool,
+    full: bool,
+    receiver_gone: bool,
+    sender_gone: bool,
+}
+
+#[derive(Default)]
+struct Signals {
+    readable: Notify,
+    writable: Notify,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Duration {
+        self.epoch.elapsed()
+    }
+}
+
+impl Hop {
+    /// Runs a session over a QUIC connection.
+    pub fn start(connection: quinn::Connection, role: Role, config: Config) -> Hop {
+        let epoch = Instant::now();
+        let session = Session::new(role, config, Duration::ZERO);
+        let state = State {
+            session,
+            slots: HashMap::new(),
+            incoming: VecDeque::new(),
+            resume: Vec::new(),
+            closed: None,
+            rtt: None,
+        };
+        let shared = Arc::new(Shared { state: Mutex::new(state), work: Notify::new(), accept: Notify::new(), epoch });
+        tokio::spawn(driver::run(connection, Arc::clone(&shared)));
+        Hop(shared)
+    }
+
+    /// The next thing that the peer begins; `None` once the carrier has ended.
+    pub async fn accept(&self) -> Option<Incoming> {
+        loop {
+            let notified = self.0.accept.notified();
+            {
+                let mut state = self.0.lock();
+                if let Some(incoming) = state.incoming.pop_front() {
+                    return Some(incoming);
+                }
+                if state.closed.is_some() {
+                    return None;
+                }
+            }
+            notified.await;
+        }
+    }
+
+    /// Remote: asks at once, without waiting for anything.
+    pub fn ask(&self, ask: Ask, head: &RequestHead) -> (Sender, Receiver) {
+        let mut state = self.0.lock();
+        let id = state.session.ask(self.0.now(), ask, head);
+        self.handles(&mut state, id)
+    }
+
+    /// Remote: asks for a tunnel; bytes may be written at once.
+    pub fn open_tunnel(&self, tunnel: u64, user: u64, class: Class, host: &str, port: u16) -> (Sender, Receiver) {
+        let mut state = self.0.lock();
+        let id = state.session.open_tunnel(tunnel, user, class, host, port);
+        self.handles(&mut state, id)
+    }
+
+    /// Ground: opens the stream of a promised response; `None` when it is not wanted any more.
+    pub fn push(&self, promise: u64) -> Option<Sender> {
+        let mut state = self.0.lock();
+        let id = state.session.push(promise)?;
+        let slot = state.add(id);
+        if let Some(slot) = state.slots.get_mut(&id) {
+            slot.receiver_gone = true;
+        }
+        self.0.work.notify_one();
+        Some(Sender::new(Arc::clone(&self.0), id, slot))
+    }
+
+    /// Remote: a promise is not wanted.
+    pub fn refuse_promise(&self, promise: u64) {
+        self.0.lock().session.refuse_promise(promise);
+        self.0.work.notify_one();
+    }
+
+    /// Tells the peer that this end takes no more exchanges.
+    pub fn drain(&self) {
+        self.0.lock().session.drain();
+        self.0.work.notify_one();
+    }
+
+    /// Ends the carrier.
+    pub fn close(&self) {
+        self.0.lock().closed.get_or_insert(Closed::Local);
+        self.0.work.notify_one();
+    }
+
+    /// Why the carrier ended, if it has.
+    pub fn closed(&self) -> Option<Closed> {
+        self.0.lock().closed.clone()
+    }
+
+    /// Round-trip time of the last ping.
+    pub fn rtt(&self) -> Option<Duration> {
+        self.0.lock().rtt
+    }
+
+    /// True while exchanges or tunnels are open.
+    pub fn is_active(&self) -> bool {
+        self.0.lock().session.is_active()
+    }
+
+    fn handles(&self, state: &mut State, id: StreamId) -> (Sender, Receiver) {
+        let signals = state.add(id);
+        self.0.work.notify_one();
+        let sender = Sender::new(Arc::clone(&self.0), id, Arc::clone(&signals));
+        (sender, Receiver::new(Arc::clone(&self.0), id, signals))
+    }
+}
+
+impl State {
+    fn add(&mut self, id: StreamId) -> Arc<Signals> {
+        let signals = Arc::new(Signals::default());
+        let slot = Slot {
+            arrivals: VecDeque::new(),
+            buffered: 0,
+            signals: Arc::clone(&signals),
+            stopped: false,
+            full: false,
+            receiver_gone: false,
+            sender_gone: false,
+        };
+        self.slots.insert(id, slot);
+        signals
+    }
+
+    /// Drops a slot that neither handle looks at any more.
+    fn sweep(&mut self, id: StreamId) {
+        if self.slots.get(&id).is_some_and(|slot| slot.receiver_gone && slot.sender_gone) {
+            self.slots.remove(&id);
+        }
+    }
+
+    fn deliver(&mut self, id: StreamId, arrival: Arrival) {
+        let Some(slot) = self.slots.get_mut(&id).filter(|slot| !slot.receiver_gone) else { return };
+        slot.buffered += arrival.size();
+        slot.arrivals.push_back(arrival);
+        slot.signals.readable.notify_one();
+    }
+
+    /// Turns the session's events into arrivals and incomings. Returns a reason to close.
+    fn dispatch(&mut self, shared: &Arc<Shared>) -> Option<Closed> {
+        while let Some(event) = self.session.poll_event() {
+            match event {
+                Event::Informed { stream, head } => self.deliver(stream, Arrival::Informed(head)),
+                Event::Answered { stream, head, coding, resumed } => {
+                    self.deliver(stream, Arrival::Answered { head, coding, resumed });
+                }
+                Event::Promised { stream, promise, priority, head } => {
+                    self.deliver(stream, Arrival::Promised { promise, priority, head });
+                }
+                Event::Body { stream, bytes } => self.deliver(stream, Arrival::Body(bytes)),
+                Event::Trailers { stream, fields } => self.deliver(stream, Arrival::Trailers(fields)),
+                Event::Ended { stream } => self.deliver(stream, Arrival::Ended),
+                Event::Failed { stream, failure } => self.deliver(stream, Arrival::Failed(failure)),
+                Event::Reset { stream, code } => self.deliver(stream, Arrival::Reset(code)),
+                Event::TunnelOpened { stream } => self.deliver(stream, Arrival::TunnelOpened),
+                Event::Stopped { stream, .. } => self.wake_writer(stream, true),
+                Event::Drained { stream } => self.wake_writer(stream, false),
+                Event::Asked { stream, exchange, user, class, priority, resume, head } => {
+                    let (sender, receiver) = self.begin(shared, stream);
+                    self.incoming.push_back(Incoming::Exchange { exchange, user, class, priority, resume, head, sender, receiver });
+                }
+                Event::TunnelAsked { stream, tunnel, user, class, host, port } => {
+                    let (sender, receiver) = self.begin(shared, stream);
+                    self.incoming.push_back(Incoming::Tunnel { tunnel, user, class, host, port, sender, receiver });
+                }
+                Event::Pushed { stream, promise } => {
+                    let signals = self.add(stream);
+                    if let Some(slot) = self.slots.get_mut(&stream) {
+                        slot.sender_gone = true;
+                    }
+                    let receiver = Receiver::new(Arc::clone(shared), stream, signals);
+                    self.incoming.push_back(Incoming::Push { promise, receiver });
+                }
+                Event::Unwanted { promise } => self.incoming.push_back(Incoming::Unwanted { promise }),
+                Event::Hello(hello) => self.incoming.push_back(Incoming::Hello(hello)),
+                Event::Drain => self.incoming.push_back(Incoming::Drain),
+                Event::Pong(rtt) => self.rtt = Some(rtt),
+                Event::Dead => return Some(Closed::Silent),
+                Event::Broken(error) => return Some(Closed::Broken(error.to_string())),
+            }
+        }
+        if !self.incoming.is_empty() {
+            shared.accept.notify_one();
+        }
+        None
+    }
+
+    fn begin(&mut self, shared: &Arc<Shared>, id: StreamId) -> (Sender, Receiver) {
+        let signals = self.add(id);
+        (Sender::new(Arc::clone(shared), id, Arc::clone(&signals)), Receiver::new(Arc::clone(shared), id, signals))
+    }
+
+    fn wake_writer(&mut self, id: StreamId, stopped: bool) {
+        if let Some(slot) = self.slots.get_mut(&id) {
+            slot.stopped |= stopped;
+            slot.full = false;
+            slot.signals.writable.notify_waiters();
+        }
+    }
+
+    /// The carrier has ended: everyone is told.
+    fn close(&mut self, shared: &Shared, reason: Closed) {
+        self.closed.get_or_insert(reason);
+        for slot in self.slots.values_mut() {
+            slot.signals.readable.notify_one();
+            slot.signals.writable.notify_waiters();
+        }
+        shared.accept.notify_waiters();
+        shared.accept.notify_one();
+    }
+}
