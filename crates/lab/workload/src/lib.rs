@@ -2,4 +2,6 @@
 //! them. Knows nothing of links, of Farhop's ends or of reports.
 
 pub mod browser;
+pub mod npm;
 pub mod origins;
+pub mod pages;
