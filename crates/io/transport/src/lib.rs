@@ -1,6 +1,11 @@
 //! Carriers: QUIC across the long hop, identities, sockets.
 
+pub mod congestion;
+pub mod hop;
 pub mod identity;
+pub mod path;
+pub mod quic;
+pub mod socket;
 mod tls;
 
 pub use tls::ALPN;

@@ -1,0 +1,245 @@
+//! What the operator knows of the long hop, and the QUIC parameters that follow: windows, limits,
+//! timers. Every number that is not the RFC's has its reason beside it. It must not open sockets.
+
+use std::time::Duration;
+
+use farhop_congestion::{CAP, Choice, Contract};
+use farhop_orbit::Profile;
+use farhop_units::{BitRate, Bytes};
+use quinn::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
+
+use crate::congestion;
+
+/// Which end of the long hop this is; it decides which direction is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum End {
+    /// Sends on the forward link.
+    Ground,
+    /// Sends on the return link.
+    Remote,
+}
+
+/// The long hop as settings describe it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathPlan {
+    /// Round-trip time of the empty path; zero where nothing is known.
+    pub rtt: Duration,
+    /// Rate of ground → remote, `None` where it is not contracted.
+    pub forward: Option<BitRate>,
+    /// Rate of remote → ground.
+    pub return_: Option<BitRate>,
+}
+
+/// A rate to size windows for when none is contracted: what GEO services sell today.
+const ASSUMED_RATE: BitRate = BitRate::mbit(50);
+/// What one stream, and all streams of a carrier, may hold unread at the least and the most. The
+/// least costs nothing on slow links; the most keeps a process with both buffers full below 100 MB
+/// and still carries 100 Mbit/s over 640 ms on one stream.
+const STREAM_WINDOW: (Bytes, Bytes) = (Bytes(1 << 20), Bytes(8 << 20));
+const CARRIER_WINDOW: (Bytes, Bytes) = (Bytes(4 << 20), Bytes(16 << 20));
+/// Writes wait in the carrier for at most this much link time, so that what is urgent overtakes.
+const WRITE_AHEAD: Duration = Duration::from_millis(50);
+const SMALLEST_SEND_WINDOW: Bytes = Bytes(64 << 10);
+const LARGEST_SEND_WINDOW: Bytes = Bytes(8 << 20);
+/// QUIC's default of 100 streams alone cost a second on pages of 200 objects over 600 ms.
+const STREAMS: u32 = 4096;
+/// UDP payload that fits an Ethernet with room for one tunnel header over IPv6.
+const LARGEST_PACKET: u16 = 1452;
+/// Each probe costs a round trip, so the search stops at steps of about 4 %.
+const SMALLEST_MTU_STEP: u16 = 60;
+/// Long enough for a handover or a shower; a longer outage is bridged by reconnecting, since a
+/// carrier left silent probes at doubled intervals and would notice the end of it late.
+const SHORTEST_IDLE: Duration = Duration::from_secs(15);
+
+impl PathPlan {
+    /// Nothing known: loopback, tests, or an uncontracted path.
+    pub const UNKNOWN: PathPlan = PathPlan { rtt: Duration::ZERO, forward: None, return_: None };
+
+    /// The plan that fits a named link profile.
+    pub fn for_profile(profile: &Profile) -> Self {
+        PathPlan { rtt: profile.rtt(), forward: profile.forward.rate, return_: profile.return_.rate }
+    }
+
+    /// The rate at which `end` may send.
+    pub fn sending_rate(&self, end: End) -> Option<BitRate> {
+        match end {
+            End::Ground => self.forward,
+            End::Remote => self.return_,
+        }
+    }
+
+    /// The contract of the direction that `end` sends, if its rate is known.
+    pub fn contract(&self, end: End) -> Option<Contract> {
+        self.sending_rate(end).map(|rate| Contract { rate, rtt: self.rtt })
+    }
+
+    /// Bytes in flight that fill the direction that `end` sends; assumed where no rate is known.
+    fn bdp(&self, end: End) -> Bytes {
+        let assumed_rtt = self.rtt.max(Duration::from_millis(100));
+        match self.sending_rate(end) {
+            Some(rate) => rate.bytes_in(self.rtt),
+            None => ASSUMED_RATE.bytes_in(assumed_rtt),
+        }
+    }
+
+    /// Receive windows (one stream, whole carrier) of the end opposite to `sender`: twice the BDP,
+    /// so that a lost packet's round trip does not stall the rest.
+    pub fn receive_windows(&self, sender: End) -> (Bytes, Bytes) {
+        let stream = Bytes(2 * self.bdp(sender).0).clamp(STREAM_WINDOW.0, STREAM_WINDOW.1);
+        let carrier = Bytes(2 * stream.0).clamp(CARRIER_WINDOW.0, CARRIER_WINDOW.1);
+        (stream, carrier)
+    }
+
+    /// Bytes that `end` may hold written and unacknowledged: what its congestion window can use and
+    /// 50 ms of link time.
+    pub fn send_window(&self, end: End) -> Bytes {
+        let wanted = match self.sending_rate(end) {
+            Some(rate) => (self.bdp(end).0 as f64 * CAP) as u64 + rate.bytes_in(WRITE_AHEAD).0,
+            None => 2 * self.bdp(end).0,
+        };
+        Bytes(wanted).clamp(SMALLEST_SEND_WINDOW, LARGEST_SEND_WINDOW)
+    }
+
+    /// Socket buffers that take what may arrive while the process is busy elsewhere.
+    pub fn socket_buffer(&self) -> Bytes {
+        let bdp = self.bdp(End::Ground).max(self.bdp(End::Remote));
+        Bytes(2 * bdp.0).clamp(Bytes(1 << 20), Bytes(8 << 20))
+    }
+
+    /// Silence after which a carrier is given up.
+    pub fn idle_timeout(&self) -> Duration {
+        SHORTEST_IDLE.max(20 * self.rtt)
+    }
+
+    /// How long the remote waits for a handshake before it calls afresh. Short, since a fresh call
+    /// sends at once while QUIC doubles its pauses: after an outage the carrier is back sooner.
+    pub fn handshake_timeout(&self) -> Duration {
+        Duration::from_secs(3).max(6 * self.rtt)
+    }
+
+    /// Packets by which another may be overtaken before it counts as lost: 1/32 RTT of the sending
+    /// rate, since satellite modems reorder by a frame or two and a false alarm costs a round trip.
+    fn packet_threshold(&self, end: End) -> u32 {
+        let rate = self.sending_rate(end).unwrap_or(ASSUMED_RATE);
+        let packets = rate.bytes_in(self.rtt / 32).0 / u64::from(LARGEST_PACKET);
+        packets.clamp(3, 64) as u32 // RFC 9002 §6.1.1: not below 3
+    }
+
+    /// The factor on the RTT after which a packet counts as lost: RFC 9002 §6.1.2's 9/8, but never
+    /// less than 30 ms of tolerance.
+    fn time_threshold(&self) -> f32 {
+        let tolerance = 0.030 / self.rtt.as_secs_f32().max(0.060);
+        1.0 + tolerance.max(0.125)
+    }
+
+    /// How `end` asks to be acknowledged. By default every second packet is: at 8 Mbit/s this alone
+    /// fills a third of a 512 kbit/s return link.
+    fn ack_frequency(&self, end: End) -> AckFrequencyConfig {
+        let longest = (self.rtt / 16).clamp(Duration::from_millis(2), Duration::from_millis(25));
+        let mut config = AckFrequencyConfig::default();
+        config
+            .ack_eliciting_threshold(VarInt::from_u32(9))
+            .max_ack_delay(Some(longest))
+            .reordering_threshold(VarInt::from_u32(self.packet_threshold(end) - 1));
+        config
+    }
+
+    /// The controller that drives `end`'s direction when settings name none.
+    pub fn default_choice(&self, end: End) -> Choice {
+        Choice::for_rate(self.sending_rate(end))
+    }
+
+    /// QUIC parameters of `end` on this path, driven by `choice`.
+    pub fn transport_config(&self, end: End, choice: Choice) -> TransportConfig {
+        let opposite = match end {
+            End::Ground => End::Remote,
+            End::Remote => End::Ground,
+        };
+        let (stream, carrier) = self.receive_windows(opposite);
+        let datagrams = self.send_window(end).0 / 4;
+        let mut mtu = MtuDiscoveryConfig::default();
+        mtu.upper_bound(LARGEST_PACKET).minimum_change(SMALLEST_MTU_STEP);
+        let mut config = TransportConfig::default();
+        config
+            .stream_receive_window(varint(stream))
+            .receive_window(varint(carrier))
+            .send_window(self.send_window(end).0)
+            .max_concurrent_bidi_streams(VarInt::from_u32(STREAMS))
+            .max_concurrent_uni_streams(VarInt::from_u32(STREAMS))
+            // Too small an initial RTT resends the handshake over a link that still carries it.
+            .initial_rtt(self.rtt.max(Duration::from_millis(50)) * 11 / 10)
+            .max_idle_timeout(idle(self.idle_timeout()))
+            // One end's pings suffice, and NATs stand on the remote's side.
+            .keep_alive_interval((end == End::Remote).then(|| self.idle_timeout() / 3))
+            .packet_threshold(self.packet_threshold(end))
+            .time_threshold(self.time_threshold())
+            .ack_frequency_config(Some(self.ack_frequency(end)))
+            .mtu_discovery_config(Some(mtu))
+            .datagram_receive_buffer_size(Some(stream.0 as usize / 2))
+            .datagram_send_buffer_size(datagrams as usize)
+            .congestion_controller_factory(congestion::factory(choice, self.contract(end)));
+        config
+    }
+}
+
+fn varint(bytes: Bytes) -> VarInt {
+    VarInt::from_u64(bytes.0).unwrap_or(VarInt::MAX)
+}
+
+fn idle(time: Duration) -> Option<IdleTimeout> {
+    IdleTimeout::try_from(time).ok() // fails above 146 million years: then there is no timeout
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(name: &str) -> PathPlan {
+        PathPlan::for_profile(&Profile::named(name).unwrap())
+    }
+
+    /// Windows in KB of 1000 bytes per profile, so that a reviewer sees a change.
+    #[test]
+    fn windows_follow_the_bandwidth_delay_product_within_bounds() {
+        let kb = |bytes: Bytes| bytes.0 / 1000;
+        let row = |name: &str| {
+            let plan = plan(name);
+            let (stream, carrier) = plan.receive_windows(End::Ground);
+            let sends = (plan.send_window(End::Ground), plan.send_window(End::Remote));
+            [kb(stream), kb(carrier), kb(sends.0), kb(sends.1), kb(plan.socket_buffer())]
+        };
+        //                              stream carrier send→ send← socket
+        assert_eq!(row("geo-256k"), [1048, 4194, 65, 65, 1048]);
+        assert_eq!(row("geo-2m"), [1048, 4194, 200, 200, 1048]);
+        assert_eq!(row("geo-hylas2"), [1300, 4194, 862, 65, 1300]);
+        assert_eq!(row("geo-20m"), [3000, 6000, 2000, 500, 3000]);
+        assert_eq!(row("none"), [1250, 4194, 1250, 1250, 1250]);
+    }
+
+    #[test]
+    fn a_fast_uncontracted_satellite_stays_within_the_memory_bound() {
+        let fast =
+            PathPlan { rtt: Duration::from_millis(600), forward: Some(BitRate::mbit(1000)), return_: None };
+        assert_eq!(fast.receive_windows(End::Ground), (STREAM_WINDOW.1, CARRIER_WINDOW.1));
+        assert_eq!(fast.send_window(End::Ground), LARGEST_SEND_WINDOW);
+    }
+
+    #[test]
+    fn loss_is_called_later_where_packets_may_overtake_each_other() {
+        assert_eq!(plan("geo-hylas2").packet_threshold(End::Ground), 13);
+        assert_eq!(plan("geo-256k").packet_threshold(End::Ground), 3);
+        assert_eq!(plan("none").packet_threshold(End::Ground), 3);
+        assert!((plan("geo-hylas2").time_threshold() - 1.125).abs() < 1e-6);
+        assert!((plan("none").time_threshold() - 1.5).abs() < 1e-6);
+    }
+
+    #[test]
+    fn silence_is_bridged_longer_on_longer_paths_and_only_the_remote_pings() {
+        assert_eq!(plan("none").idle_timeout(), Duration::from_secs(15));
+        let slow = PathPlan { rtt: Duration::from_secs(2), ..PathPlan::UNKNOWN };
+        assert_eq!(slow.idle_timeout(), Duration::from_secs(40));
+        let shown = |end| format!("{:?}", slow.transport_config(end, Choice::Cubic));
+        assert!(shown(End::Ground).contains("keep_alive_interval: None"));
+        assert!(shown(End::Remote).contains("keep_alive_interval: Some(13.333333333s)"));
+    }
+}

@@ -1,0 +1,397 @@
+//! A satellite link inside the process: two sockets joined by the path model of `core/orbit`, so that
+//! `farhop local` and tests cross the same QUIC code as two machines would. It moves datagrams at the
+//! times that the model says and must not decide any of them itself. Time is tokio's, so a paused
+//! runtime plays it in virtual time.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use farhop_orbit::{Counters, Path, Profile, Way};
+use quinn::udp::{RecvMeta, Transmit};
+use quinn::{AsyncUdpSocket, UdpPoller};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::{Meter, Traffic};
+use crate::path::End;
+
+/// IPv4 and UDP headers, which the link carries with each datagram.
+const HEADERS: usize = 28;
+/// Larger packets do not pass, as on any Ethernet.
+const MTU: usize = 1500;
+/// What a socket holds unread, like the receive buffer of a real one.
+const INBOX: usize = 4 << 20;
+/// Datagrams handed over at once in either direction; more gain nothing.
+const SEGMENTS: usize = 16;
+/// Addresses that no one owns (RFC 5737): they show in logs and must mislead nobody.
+const GROUND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4433);
+const REMOTE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 4433);
+
+impl End {
+    fn index(self) -> usize {
+        match self {
+            End::Ground => 0,
+            End::Remote => 1,
+        }
+    }
+
+    fn opposite(self) -> End {
+        match self {
+            End::Ground => End::Remote,
+            End::Remote => End::Ground,
+        }
+    }
+
+    /// The way on which this end sends.
+    fn way(self) -> Way {
+        match self {
+            End::Ground => Way::Forward,
+            End::Remote => Way::Return,
+        }
+    }
+}
+
+fn receiver(way: Way) -> End {
+    match way {
+        Way::Forward => End::Remote,
+        Way::Return => End::Ground,
+    }
+}
+
+/// Handle on a link, to watch it and to disturb it.
+#[derive(Debug, Clone)]
+pub struct Link(Arc<Shared>);
+
+/// One end of a link.
+#[derive(Debug)]
+pub struct LinkSocket {
+    end: End,
+    shared: Arc<Shared>,
+    meter: Meter,
+}
+
+#[derive(Debug)]
+struct Shared {
+    epoch: Instant,
+    state: Mutex<State>,
+    /// Rings when the driver should look at the clock again.
+    rearm: Arc<Notify>,
+}
+
+#[derive(Debug)]
+struct State {
+    path: Path<Bytes>,
+    /// By [`End::index`] of who receives.
+    inboxes: [Inbox; 2],
+    /// When the driver will wake up by itself.
+    armed: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+struct Inbox {
+    datagrams: VecDeque<Bytes>,
+    bytes: usize,
+    overflowed: u64,
+    reader: Option<Waker>,
+    /// Senders waiting for room.
+    writers: Vec<Waker>,
+}
+
+/// A link of this `profile`; equal seeds lose the same packets. Gives the handle, ground's socket and
+/// the remote's. Must be called inside a tokio runtime.
+pub fn pair(profile: &Profile, seed: u64) -> (Link, Arc<LinkSocket>, Arc<LinkSocket>) {
+    let rearm = Arc::new(Notify::new());
+    let shared = Arc::new(Shared {
+        epoch: Instant::now(),
+        state: Mutex::new(State { path: Path::new(profile, seed), inboxes: Default::default(), armed: None }),
+        rearm: rearm.clone(),
+    });
+    tokio::spawn(drive(Arc::downgrade(&shared), rearm));
+    let socket = |end| Arc::new(LinkSocket { end, shared: shared.clone(), meter: Meter::default() });
+    (Link(shared.clone()), socket(End::Ground), socket(End::Remote))
+}
+
+/// Delivers what is due, until both sockets and the handle are gone.
+async fn drive(shared: Weak<Shared>, rearm: Arc<Notify>) {
+    loop {
+        let next = match shared.upgrade() {
+            Some(shared) => shared.deliver_and_arm(),
+            None => return,
+        };
+        let rung = rearm.notified();
+        match next {
+            Some(at) => tokio::select! {
+                () = tokio::time::sleep_until(at) => (),
+                () = rung => (),
+            },
+            None => rung.await,
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.rearm.notify_one();
+    }
+}
+
+impl Shared {
+    fn now(&self) -> Duration {
+        self.epoch.elapsed()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere cannot leave a half-moved datagram behind: every step is complete in itself.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets `change` act on the state and delivers what is due.
+    fn with<T>(&self, change: impl FnOnce(&mut State, Duration) -> T) -> T {
+        let now = self.now();
+        let mut state = self.lock();
+        let result = change(&mut state, now);
+        let woken = state.deliver(now);
+        let sooner = match (state.path.next_wakeup(), state.armed) {
+            (Some(next), Some(armed)) => next < armed,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        drop(state);
+        if sooner {
+            self.rearm.notify_one();
+        }
+        woken.into_iter().for_each(Waker::wake);
+        result
+    }
+
+    fn deliver_and_arm(&self) -> Option<Instant> {
+        let mut state = self.lock();
+        let woken = state.deliver(self.now());
+        state.armed = state.path.next_wakeup();
+        let next = state.armed.map(|due| self.epoch + due);
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+        next
+    }
+}
+
+impl State {
+    /// Moves what is due into the inboxes; gives the tasks to be woken once the lock is released.
+    fn deliver(&mut self, now: Duration) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        while let Some((way, arrived)) = self.path.poll_transmit(now) {
+            let inbox = &mut self.inboxes[receiver(way).index()];
+            if inbox.bytes + arrived.packet.len() > INBOX {
+                inbox.overflowed += 1; // as the kernel does when nobody reads
+                continue;
+            }
+            inbox.bytes += arrived.packet.len();
+            inbox.datagrams.push_back(arrived.packet);
+            woken.extend(inbox.reader.take());
+        }
+        for sender in [End::Ground, End::Remote] {
+            self.release_writers(sender, &mut woken);
+        }
+        woken
+    }
+
+    /// Adds who waits to send from `sender` to `woken` if there is room now.
+    fn release_writers(&mut self, sender: End, woken: &mut Vec<Waker>) {
+        let waiting = !self.inboxes[sender.opposite().index()].writers.is_empty();
+        if waiting && self.has_room(sender) {
+            woken.append(&mut self.inboxes[sender.opposite().index()].writers);
+        }
+    }
+
+    /// Whether `sender` may send. A link with a rate drops what its queue cannot hold; one without
+    /// would take everything, so there the sender waits for the receiver.
+    fn has_room(&self, sender: End) -> bool {
+        let direction = self.path.direction(sender.way());
+        let unread = self.inboxes[sender.opposite().index()].bytes;
+        direction.leg().rate.is_some() || unread + direction.under_way() * MTU < INBOX / 2
+    }
+}
+
+impl Link {
+    /// Cuts both directions: what is sent or would arrive from now on is lost.
+    pub fn cut(&self) {
+        self.0.with(|state, now| state.path.cut(now));
+    }
+
+    /// Ends a cut.
+    pub fn restore(&self) {
+        self.0.with(|state, now| state.path.restore(now));
+    }
+
+    /// Goes over to another profile while datagrams are under way.
+    pub fn switch(&self, profile: &Profile) {
+        self.0.with(|state, now| state.path.switch(now, profile));
+        // What was due late may be due soon now.
+        self.0.rearm.notify_one();
+    }
+
+    /// Counters of one way since the start or the last [`Link::take_counters`], IP and UDP headers
+    /// included.
+    pub fn counters(&self, way: Way) -> Counters {
+        self.0.with(|state, _| state.path.counters(way))
+    }
+
+    /// Reads the counters of one way and starts them afresh.
+    pub fn take_counters(&self, way: Way) -> Counters {
+        self.0.with(|state, _| state.path.take_counters(way))
+    }
+
+    /// Datagrams that arrived and found the receiver's buffer full.
+    pub fn overflowed(&self, way: Way) -> u64 {
+        self.0.with(|state, _| state.inboxes[receiver(way).index()].overflowed)
+    }
+}
+
+impl LinkSocket {
+    /// What has passed this socket so far.
+    pub fn traffic(&self) -> Traffic {
+        self.meter.traffic()
+    }
+
+    /// The address under which this end is called.
+    pub fn addr(&self) -> SocketAddr {
+        match self.end {
+            End::Ground => GROUND,
+            End::Remote => REMOTE,
+        }
+    }
+
+    fn peer_addr(&self) -> SocketAddr {
+        match self.end {
+            End::Ground => REMOTE,
+            End::Remote => GROUND,
+        }
+    }
+}
+
+impl AsyncUdpSocket for LinkSocket {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Box::pin(Room(self))
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        if transmit.destination != self.peer_addr() {
+            return Ok(()); // nobody else lives on this link; UDP would not tell either
+        }
+        let contents = transmit.contents;
+        let segment = transmit.segment_size.unwrap_or(contents.len()).max(1);
+        let sent = self.shared.with(|state, now| {
+            if !state.has_room(self.end) {
+                return false;
+            }
+            let whole = Bytes::copy_from_slice(contents);
+            for start in (0..whole.len()).step_by(segment) {
+                let datagram = whole.slice(start..whole.len().min(start + segment));
+                let size = datagram.len() + HEADERS;
+                if size <= MTU {
+                    let size = farhop_units::Bytes(size as u64);
+                    state.path.handle_packet(now, self.end.way(), size, datagram);
+                }
+            }
+            true
+        });
+        if !sent {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.meter.count_sent(contents.len(), segment);
+        Ok(())
+    }
+
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let mut writers = Vec::new();
+        let received = {
+            let mut state = self.shared.lock();
+            let inbox = &mut state.inboxes[self.end.index()];
+            let mut filled = 0;
+            for (buf, meta) in bufs.iter_mut().zip(meta.iter_mut()) {
+                let Some((len, stride)) = inbox.fill(buf) else { break };
+                *meta = RecvMeta { addr: self.peer_addr(), len, stride, ecn: None, dst_ip: None };
+                self.meter.count_received(len, stride);
+                filled += 1;
+            }
+            if filled == 0 {
+                inbox.reader = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            state.release_writers(self.end.opposite(), &mut writers);
+            filled
+        };
+        writers.into_iter().for_each(Waker::wake);
+        Poll::Ready(Ok(received))
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.addr())
+    }
+
+    fn max_transmit_segments(&self) -> usize {
+        SEGMENTS
+    }
+
+    fn max_receive_segments(&self) -> usize {
+        SEGMENTS
+    }
+
+    fn may_fragment(&self) -> bool {
+        false
+    }
+}
+
+impl Inbox {
+    /// Copies the first datagrams into `buf`: as many of one size as fit, the last of them possibly
+    /// shorter. Gives the length filled and the size of one, `None` if there are none.
+    fn fill(&mut self, buf: &mut [u8]) -> Option<(usize, usize)> {
+        let stride = self.datagrams.front()?.len();
+        let mut len = 0;
+        for _ in 0..SEGMENTS {
+            let fits = |next: &mut Bytes| next.len() <= stride && len + next.len() <= buf.len();
+            let Some(datagram) = self.datagrams.pop_front_if(fits) else { break };
+            self.bytes -= datagram.len();
+            buf[len..len + datagram.len()].copy_from_slice(&datagram);
+            len += datagram.len();
+            if datagram.len() < stride {
+                break;
+            }
+        }
+        if len == 0 {
+            // Larger than the buffer: a real socket truncates it, and QUIC would discard the rest.
+            self.bytes -= self.datagrams.pop_front().map_or(0, |datagram| datagram.len());
+        }
+        Some((len, stride))
+    }
+}
+
+/// Waits until the link takes datagrams again.
+#[derive(Debug)]
+struct Room(Arc<LinkSocket>);
+
+impl UdpPoller for Room {
+    fn poll_writable(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let socket = &self.0;
+        let mut state = socket.shared.lock();
+        if state.has_room(socket.end) {
+            return Poll::Ready(Ok(()));
+        }
+        let writers = &mut state.inboxes[socket.end.opposite().index()].writers;
+        if !writers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            writers.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
