@@ -1,0 +1,33 @@
+//! How old a response is (RFC 9111 §4.2.3).
+
+use crate::directives::delta_seconds;
+use crate::fields;
+use http::{HeaderMap, header};
+use std::time::{Duration, SystemTime};
+
+/// Age when the response arrived: `corrected_initial_age`.
+pub(crate) fn initial_age(
+    response: &HeaderMap,
+    requested_at: SystemTime,
+    received_at: SystemTime,
+) -> Duration {
+    // RFC 9110 §6.6.1: a response without Date is dated when it was received.
+    let date = fields::date(response, &header::DATE).unwrap_or(received_at);
+    let apparent = received_at.duration_since(date).unwrap_or(Duration::ZERO);
+    let delay = received_at.duration_since(requested_at).unwrap_or(Duration::ZERO);
+    // RFC 9111 §5.1: of a list the first member counts, an invalid value is ignored.
+    let said =
+        fields::members(response, &header::AGE).next().and_then(delta_seconds).unwrap_or(Duration::ZERO);
+    apparent.max(said + delay)
+}
+
+/// Age now: initial age and resident time. A clock that was set back makes nothing younger than it was.
+pub(crate) fn current_age(
+    response: &HeaderMap,
+    requested_at: SystemTime,
+    received_at: SystemTime,
+    now: SystemTime,
+) -> Duration {
+    let resident = now.duration_since(received_at).unwrap_or(Duration::ZERO);
+    initial_age(response, requested_at, received_at).saturating_add(resident)
+}

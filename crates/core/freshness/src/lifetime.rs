@@ -1,0 +1,54 @@
+//! How long a response stays fresh (RFC 9111 §4.2.1, §4.2.2).
+
+use crate::Scope;
+use crate::directives::ResponseDirectives;
+use crate::fields;
+use http::{HeaderMap, StatusCode, header};
+use std::time::{Duration, SystemTime};
+
+/// Longest life that a guess gives. RFC 9111 §4.2.2 asks for a warning-free, conservative choice; a day is what
+/// long-standing caches use.
+const HEURISTIC_CAP: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// RFC 9110 §15.1: statuses that may be reused on a guess, without 206, which is not stored.
+pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
+}
+
+/// Whether the response says itself how long it is fresh.
+pub(crate) fn is_explicit(response: &HeaderMap, directives: &ResponseDirectives, scope: Scope) -> bool {
+    directives.max_age.is_some()
+        || (scope == Scope::Shared && directives.s_maxage.is_some())
+        || response.contains_key(header::EXPIRES)
+}
+
+/// Freshness lifetime from the response's `Date` on; `received_at` stands in for a missing `Date`.
+pub(crate) fn lifetime(
+    status: StatusCode,
+    response: &HeaderMap,
+    scope: Scope,
+    received_at: SystemTime,
+) -> Duration {
+    let directives = ResponseDirectives::of(response);
+    // RFC 9111 §4.2.1, in this order: s-maxage (shared caches), max-age, Expires, heuristic.
+    if let (Scope::Shared, Some(age)) = (scope, directives.s_maxage) {
+        return age;
+    }
+    if let Some(age) = directives.max_age {
+        return age;
+    }
+    let date = fields::date(response, &header::DATE).unwrap_or(received_at);
+    if response.contains_key(header::EXPIRES) {
+        // RFC 9111 §5.3: an invalid Expires, "0" above all, is a time in the past.
+        return fields::date(response, &header::EXPIRES)
+            .and_then(|expires| expires.duration_since(date).ok())
+            .unwrap_or(Duration::ZERO);
+    }
+    // RFC 9111 §4.2.2: no guess for statuses that are not heuristically cacheable, unless marked public.
+    if !is_heuristically_cacheable(status) && !directives.public {
+        return Duration::ZERO;
+    }
+    fields::date(response, &header::LAST_MODIFIED)
+        .and_then(|modified| date.duration_since(modified).ok())
+        .map_or(Duration::ZERO, |unchanged| (unchanged / 10).min(HEURISTIC_CAP))
+}

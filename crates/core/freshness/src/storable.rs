@@ -1,0 +1,89 @@
+//! May a response be stored at all (RFC 9111 §3, §3.5)?
+
+use crate::Scope;
+use crate::directives::{RequestDirectives, ResponseDirectives};
+use crate::fields::members;
+use crate::lifetime::{is_explicit, is_heuristically_cacheable};
+use http::{HeaderMap, Method, StatusCode, header};
+
+/// Why a response must not be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum NotStorable {
+    /// RFC 9111 §3: the method is not one that is stored here.
+    #[error("only responses to GET are stored")]
+    Method,
+    /// RFC 9111 §3: interim, partial, 304, or not understood though it must be.
+    #[error("the status is not one that is stored")]
+    Status,
+    /// `no-store` in request or response.
+    #[error("no-store was said")]
+    NoStore,
+    /// `private`, for a shared store.
+    #[error("the response is private")]
+    Private,
+    /// RFC 9111 §3.5, for a shared store.
+    #[error("the request had credentials and the response does not allow sharing")]
+    Authorization,
+    /// A shared store must not hand one user's cookie to another.
+    #[error("the response sets a cookie")]
+    SetCookie,
+    /// `Vary: *` never matches again.
+    #[error("the response varies by everything")]
+    VaryEverything,
+    /// Nothing says or implies a lifetime.
+    #[error("nothing says how long it could be fresh")]
+    NoFreshness,
+}
+
+/// Whether a store of `scope` may keep the response.
+///
+/// # Errors
+/// The first reason that forbids it.
+pub fn storable(
+    method: &Method,
+    request: &HeaderMap,
+    status: StatusCode,
+    response: &HeaderMap,
+    scope: Scope,
+) -> Result<(), NotStorable> {
+    let directives = ResponseDirectives::of(response);
+    if method != Method::GET {
+        return Err(NotStorable::Method);
+    }
+    // RFC 9111 §3: the status is final, and understood if it is 206, 304 or marked must-understand.
+    let understood = is_heuristically_cacheable(status) || matches!(status.as_u16(), 302 | 303 | 307);
+    if status.is_informational()
+        || matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::NOT_MODIFIED)
+        || (directives.must_understand && !understood)
+    {
+        return Err(NotStorable::Status);
+    }
+    // RFC 9111 §5.2.1.5; §5.2.2.5; §5.2.2.3: must-understand overrides no-store for a cache that understands.
+    if RequestDirectives::of(request).no_store || (directives.no_store && !directives.must_understand) {
+        return Err(NotStorable::NoStore);
+    }
+    if members(response, &header::VARY).any(|name| name == "*") {
+        return Err(NotStorable::VaryEverything);
+    }
+    if scope == Scope::Shared {
+        // RFC 9111 §3, §5.2.2.7.
+        if directives.private {
+            return Err(NotStorable::Private);
+        }
+        // RFC 9111 §3.5.
+        let shareable = directives.must_revalidate || directives.public || directives.s_maxage.is_some();
+        if request.contains_key(header::AUTHORIZATION) && !shareable {
+            return Err(NotStorable::Authorization);
+        }
+        // Stricter than RFC 9111 §7.3, which only warns: a shared Set-Cookie would mix sessions.
+        if response.contains_key(header::SET_COOKIE) {
+            return Err(NotStorable::SetCookie);
+        }
+    }
+    // RFC 9111 §3: one of these must be there.
+    let lasting = is_explicit(response, &directives, scope)
+        || directives.public
+        || (scope == Scope::Private && directives.private)
+        || is_heuristically_cacheable(status);
+    if lasting { Ok(()) } else { Err(NotStorable::NoFreshness) }
+}
