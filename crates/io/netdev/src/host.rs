@@ -10,6 +10,9 @@ use std::sync::Arc;
 use crate::janitor::Undo;
 use crate::{Error, Janitor};
 
+/// Where the machine's own values of changed settings wait to be written back; the janitor's script knows it.
+const SAVED: &str = "/run/farhop";
+
 /// Fails, with a line that says what to do, unless this process may make namespaces and TUN devices.
 /// `what` opens the sentence, such as `farhop lab`.
 ///
@@ -60,17 +63,29 @@ pub(crate) fn complaint(output: &Output) -> String {
     line.map_or_else(|| output.status.to_string(), str::to_owned)
 }
 
-/// Sets a sysctl of the first namespace, by its path below `/proc/sys`, for as long as a testbed runs.
+/// Sets a sysctl of the first namespace, by its path below `/proc/sys`, for as long as testbeds run. Call it
+/// after the namespaces are made: while one stands, no other testbed on its way out takes the setting back.
 ///
 /// # Errors
 /// There is no such setting, or it takes no such value.
 pub fn host_sysctl(janitor: &Janitor, path: &str, value: &str) -> Result<(), Error> {
     let file = format!("/proc/sys/{path}");
     let before = fs::read_to_string(&file).map_err(Error::system(format!("read {file}")))?;
+    janitor.promise(&Undo::Sysctl(path))?;
     if before.trim() == value {
         return Ok(());
     }
-    janitor.promise(&Undo::Sysctl { path, value: before.trim() })?;
+    let saved = format!("{SAVED}/{}", path.replace('/', ":"));
+    let save = || -> io::Result<()> {
+        fs::create_dir_all(SAVED)?;
+        // The first testbed's is the machine's own value; a later one would save what the first one set.
+        match fs::File::create_new(&saved) {
+            Ok(mut file) => file.write_all(before.as_bytes()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        }
+    };
+    save().map_err(Error::system(format!("write {saved}")))?;
     fs::write(&file, value).map_err(Error::system(format!("set {path} to '{value}'")))
 }
 
@@ -83,10 +98,11 @@ pub fn congestion_control_allowed(janitor: &Janitor, name: &str) -> Result<(), E
     const ALLOWED: &str = "net/ipv4/tcp_allowed_congestion_control";
     let path = format!("/proc/sys/{ALLOWED}");
     let allowed = fs::read_to_string(&path).map_err(Error::system(format!("read {path}")))?;
-    if allowed.split_whitespace().any(|word| word == name) {
-        return Ok(());
-    }
-    host_sysctl(janitor, ALLOWED, &format!("{} {name}", allowed.trim()))
+    let wanted = match allowed.split_whitespace().any(|word| word == name) {
+        true => allowed.trim().to_owned(),
+        false => format!("{} {name}", allowed.trim()),
+    };
+    host_sysctl(janitor, ALLOWED, &wanted)
 }
 
 /// The IPv4 networks of the first namespace's addresses and routes: address and prefix length.

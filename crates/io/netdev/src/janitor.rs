@@ -13,7 +13,8 @@ use crate::owner::{self, Owner};
 use crate::{Error, signals};
 
 /// Waits for end of file, then undoes. `drop_namespace` first kills what still runs inside, again and again
-/// since a dying shell may fork, but never the owner.
+/// since a dying shell may fork, but never the owner. Settings of the first namespace are shared by all
+/// testbeds, so the last one to go writes back what was there before the first.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP QUIT
 owner=$1
@@ -31,14 +32,18 @@ drop_namespace() {
   rmdir "/etc/netns/$1" /etc/netns 2>/dev/null
 }
 restore_sysctl() {
-  ls /run/netns 2>/dev/null | grep -q '^farhop-' || printf '%s\n' "$2" >"/proc/sys/$1"
+  saved=/run/farhop/$(printf %s "$1" | tr / :)
+  ls /run/netns 2>/dev/null | grep -q '^farhop-' && return
+  [ -f "$saved" ] && cat "$saved" >"/proc/sys/$1" && rm -f "$saved"
+  rmdir /run/farhop 2>/dev/null
 }
-undo=
+undo= sysctls=
 while IFS= read -r line; do
   undo="$line
 $undo"
 done
 eval "$undo"
+for path in $sysctls; do restore_sysctl "$path"; done
 "#;
 
 /// One thing to undo. The only commands that a janitor is ever given.
@@ -47,8 +52,8 @@ pub(crate) enum Undo<'a> {
     Namespace(&'a str),
     /// Delete an nftables table of family `ip`.
     NftTable(&'a str),
-    /// Write back a setting of the first namespace, unless another testbed still needs it.
-    Sysctl { path: &'a str, value: &'a str },
+    /// Write a saved setting of the first namespace back, once no testbed needs it.
+    Sysctl(&'a str),
 }
 
 impl Undo<'_> {
@@ -56,7 +61,7 @@ impl Undo<'_> {
         match self {
             Undo::Namespace(name) => format!("drop_namespace {}", quoted(name)),
             Undo::NftTable(name) => format!("nft delete table ip {} 2>/dev/null", quoted(name)),
-            Undo::Sysctl { path, value } => format!("restore_sysctl {} {}", quoted(path), quoted(value)),
+            Undo::Sysctl(path) => format!("sysctls=\"$sysctls \"{}", quoted(path)),
         }
     }
 }
@@ -98,6 +103,7 @@ impl Janitor {
         Ok(janitor)
     }
 
+    /// The names of what this janitor will undo.
     pub(crate) fn owner(&self) -> &Owner {
         &self.owner
     }
@@ -185,8 +191,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_stays_one_word_whatever_is_in_it() {
-        assert_eq!(quoted("reno bbr"), "'reno bbr'");
+    fn a_name_stays_one_word_whatever_is_in_it() {
+        assert_eq!(quoted("net/ipv4 x"), "'net/ipv4 x'");
         assert_eq!(quoted("a'; rm -rf x\n"), r"'a'\''; rm -rf x '");
     }
 

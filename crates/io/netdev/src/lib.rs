@@ -8,6 +8,7 @@ mod host;
 mod janitor;
 mod namespace;
 mod owner;
+mod process;
 mod signals;
 mod socket;
 mod thread;
@@ -17,6 +18,7 @@ pub use error::Error;
 pub use host::{Nat, congestion_control_allowed, host_addresses, host_sysctl, require_privileges};
 pub use janitor::Janitor;
 pub use namespace::Namespace;
+pub use process::Running;
 pub use signals::{IgnoredInterrupt, ignore_interrupt};
 pub use socket::{
     congestion_control, receive_buffer, receive_timestamps, receive_with_timestamp, set_congestion_control,

@@ -1,5 +1,7 @@
 //! Namespaces and TUN devices in the real kernel. Needs root; without it each test says so and passes.
 
+#![allow(clippy::unwrap_used)] // helpers of tests count as tests
+
 use farhop_netdev::{Janitor, Namespace, Tun, require_privileges, wait_readable};
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -146,8 +148,9 @@ fn dying_owner() {
     let janitor = Janitor::start().unwrap();
     let namespace = Namespace::create(&janitor, "orphan").unwrap();
     println!("made {}", namespace.name());
-    let _child = start(&namespace, "sleep", &["1000"]);
+    let mut child = start(&namespace, "sleep", &["1000"]);
     let _ = std::io::stdin().read_line(&mut String::new()); // until killed
+    child.wait().unwrap();
 }
 
 /// Starts the owner and gives it with the name of its namespace.

@@ -1,1 +1,57 @@
-//! Namespaces client, remote, ground, origins around an emulated link.
+//! Namespaces client, remote, ground, origins around an emulated link, and what an experiment needs to trust
+//! them: calibration, fitness of a load, measurements of the emulator itself.
+//!
+//! ```text
+//!   client ──lan0── remote ──sat0══(satellite)══sat0── ground ──lan0── origins
+//!   10.77.1.2   10.77.1.1  10.77.2.1      10.77.2.2  10.77.3.1   10.77.3.2, DNS 10.77.3.53,
+//!                                                                origins 10.77.16.0/20
+//! ```
+//!
+//! Traffic that asks for nobody's help goes from client to origins through all of it. What runs in the
+//! namespaces (Farhop's two ends, browsers, servers) is the caller's; every privileged call is `io/netdev`'s.
+
+mod calibrate;
+mod fitness;
+pub mod measure;
+mod probe;
+mod relay;
+mod shell;
+mod testbed;
+
+pub use calibrate::{Calibration, RateCheck};
+pub use farhop_emulator::{LinkHandle, LoadRecord, WayRecord};
+pub use farhop_netdev::Running;
+pub use fitness::{Fitness, fit};
+pub use shell::shell;
+pub use testbed::{Addresses, Place, Testbed};
+
+use std::io;
+
+/// Why a testbed does not work.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel, or a tool that speaks to it, refused.
+    #[error(transparent)]
+    Net(#[from] farhop_netdev::Error),
+    /// The link did not start.
+    #[error(transparent)]
+    Link(#[from] farhop_emulator::StartError),
+    /// A program did not start inside.
+    #[error("cannot start {program} in the {place} namespace: {source}")]
+    Spawn {
+        /// What was to run.
+        program: String,
+        /// Where.
+        place: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A probe of the link got no answer.
+    #[error("the link could not be probed, {what}: {source}")]
+    Probe {
+        /// Which part.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,160 @@
+//! One direction, live: the loop between a TUN device, the model and the other TUN device. The only place
+//! of the emulator that reads a clock or blocks.
+
+use farhop_netdev::{Tun, Waker, cpu_time, precise_timers, realtime_priority, wait_readable};
+use farhop_orbit::{Counters, Direction, Transmit};
+use farhop_units::Bytes;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::flows::Flows;
+use crate::lateness::Lateness;
+
+/// Packets read before those that are due are written: enough to spread the cost of a wake-up, few enough
+/// that no packet waits for a whole burst.
+const BATCH: usize = 64;
+
+/// The largest packet: IPv4's own limit, since the device's MTU is the testbed's choice.
+const LARGEST: usize = 65_536;
+
+/// Above ordinary work, below the kernel's own real-time threads (which start at 50).
+const PRIORITY: i32 = 49;
+
+/// What the thread and its controllers share.
+pub(crate) struct Lane {
+    state: Mutex<State>,
+    waker: Waker,
+    stop: AtomicBool,
+    epoch: Instant,
+}
+
+/// Guarded by the lane's lock, which is held for microseconds at most.
+pub(crate) struct State {
+    pub(crate) direction: Direction<Box<[u8]>>,
+    pub(crate) seen: Seen,
+    pub(crate) realtime: bool,
+    pub(crate) failure: Option<String>,
+}
+
+/// What a lane has seen since the last reset, besides the model's counters.
+#[derive(Clone)]
+pub(crate) struct Seen {
+    pub(crate) lateness: Lateness,
+    pub(crate) flows: Flows,
+    pub(crate) refused: u64,
+    pub(crate) cpu: Duration,
+}
+
+impl Seen {
+    pub(crate) fn nothing() -> Self {
+        Seen { lateness: Lateness::new(), flows: Flows::default(), refused: 0, cpu: Duration::ZERO }
+    }
+}
+
+impl Lane {
+    /// A lane for `direction`, on a clock that starts at `epoch`.
+    pub(crate) fn new(direction: Direction<Box<[u8]>>, epoch: Instant) -> io::Result<Self> {
+        let state = State { direction, seen: Seen::nothing(), realtime: false, failure: None };
+        Ok(Lane { state: Mutex::new(state), waker: Waker::new()?, stop: AtomicBool::new(false), epoch })
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // A panicking holder leaves counters at worst half updated, never a broken model.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the model at the present moment and lets the thread look at its timers again.
+    pub(crate) fn control(&self, change: impl FnOnce(Duration, &mut Direction<Box<[u8]>>)) {
+        let mut state = self.state();
+        change(self.epoch.elapsed(), &mut state.direction);
+        drop(state);
+        self.waker.wake();
+    }
+
+    /// Reads everything and starts it afresh.
+    pub(crate) fn take(&self) -> (Counters, Seen) {
+        let mut fresh = Seen::nothing(); // made before the lock is taken: the thread must not wait for it
+        let mut state = self.state();
+        std::mem::swap(&mut state.seen, &mut fresh);
+        (state.direction.take_counters(), fresh)
+    }
+
+    /// Ends the thread after what it is doing.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.waker.wake();
+    }
+
+    /// Carries packets until told to stop or a device is gone.
+    pub(crate) fn run(self: Arc<Self>, from: &Tun, to: &Tun) {
+        precise_timers();
+        self.state().realtime = realtime_priority(PRIORITY).is_ok();
+        if let Err(error) = self.carry(from, to) {
+            let failure = format!("the link's device {} failed: {error}", from.name());
+            self.state().failure = Some(failure);
+        }
+    }
+
+    fn carry(&self, from: &Tun, to: &Tun) -> io::Result<()> {
+        let mut buffer = vec![0; LARGEST];
+        let mut read: Vec<(Duration, Box<[u8]>)> = Vec::with_capacity(BATCH);
+        let mut due: Vec<Transmit<Box<[u8]>>> = Vec::with_capacity(BATCH);
+        let mut cpu = cpu_time();
+        while !self.stop.load(Ordering::Relaxed) {
+            while read.len() < BATCH {
+                let Some(length) = from.receive(&mut buffer)? else {
+                    break;
+                };
+                read.push((self.epoch.elapsed(), buffer[..length].into()));
+            }
+            let busy = read.len() == BATCH;
+
+            let mut state = self.state();
+            for (at, packet) in read.drain(..) {
+                state.seen.flows.note(&packet);
+                let size = Bytes(packet.len() as u64);
+                state.direction.handle_packet(at, size, packet);
+            }
+            let now = self.epoch.elapsed();
+            while due.len() < BATCH
+                && let Some(transmit) = state.direction.poll_transmit(now)
+            {
+                due.push(transmit);
+            }
+            let next = state.direction.next_wakeup();
+            drop(state);
+
+            if due.is_empty() && !busy {
+                let timeout = next.map(|at| at.saturating_sub(self.epoch.elapsed()));
+                wait_readable(&[from.as_fd(), self.waker.source()], timeout)?;
+                self.waker.clear();
+            } else {
+                self.deliver(to, &mut due, &mut cpu);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the packets out and notes how late each was.
+    fn deliver(&self, to: &Tun, due: &mut Vec<Transmit<Box<[u8]>>>, cpu: &mut Duration) {
+        let mut late = [Duration::ZERO; BATCH];
+        let mut refused = 0;
+        for (transmit, late) in due.iter().zip(&mut late) {
+            *late = self.epoch.elapsed().saturating_sub(transmit.due);
+            // A refusal loses this packet as a router without a route would; the load's record tells.
+            refused += u64::from(to.send(&transmit.packet).is_err());
+        }
+        let before = std::mem::replace(cpu, cpu_time());
+        let mut state = self.state();
+        for late in &late[..due.len()] {
+            state.seen.lateness.record(*late);
+        }
+        state.seen.refused += refused;
+        state.seen.cpu += *cpu - before;
+        drop(state);
+        due.clear();
+    }
+}

@@ -1,0 +1,159 @@
+//! The link as its users hold it: started between two devices, controlled and read while it runs. The work
+//! itself is in `lane`.
+
+use farhop_netdev::Tun;
+use farhop_orbit::{Counters, Path, Profile, Way};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crate::lane::{Lane, Seen};
+use crate::{LoadRecord, StartError, WayRecord};
+
+/// A running link; it stops when dropped.
+#[derive(Debug)]
+pub struct Link {
+    handle: LinkHandle,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Control of a running link; clones control the same one.
+#[derive(Debug, Clone)]
+pub struct LinkHandle(Arc<Shared>);
+
+struct Shared {
+    forward: Arc<Lane>,
+    return_: Arc<Lane>,
+    setup: Mutex<Setup>,
+}
+
+struct Setup {
+    profile: Profile,
+    since: Instant,
+}
+
+impl Link {
+    /// Starts a link between the gateway's device and the terminal's. Both must be up; equal seeds lose
+    /// the same packets of the same traffic.
+    ///
+    /// # Errors
+    /// Out of descriptors or threads.
+    pub fn start(gateway: Tun, terminal: Tun, profile: &Profile, seed: u64) -> Result<Self, StartError> {
+        let epoch = Instant::now();
+        let (forward, return_) = Path::directions(profile, seed);
+        let (forward, return_) = (Arc::new(Lane::new(forward, epoch)?), Arc::new(Lane::new(return_, epoch)?));
+        let (gateway, terminal) = (Arc::new(gateway), Arc::new(terminal));
+        let setup = Mutex::new(Setup { profile: profile.clone(), since: epoch });
+        let shared = Shared { forward: Arc::clone(&forward), return_: Arc::clone(&return_), setup };
+        // Made before the threads: should the second not start, dropping it stops the first.
+        let mut link = Link { handle: LinkHandle(Arc::new(shared)), threads: Vec::new() };
+        let lanes = [
+            ("link-forward", forward, Arc::clone(&gateway), Arc::clone(&terminal)),
+            ("link-return", return_, terminal, gateway),
+        ];
+        for (name, lane, from, to) in lanes {
+            let run = move || lane.run(&from, &to);
+            link.threads.push(std::thread::Builder::new().name(name.into()).spawn(run)?);
+        }
+        Ok(link)
+    }
+
+    /// Control of this link, for whoever runs loads over it.
+    pub fn handle(&self) -> &LinkHandle {
+        &self.handle
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        Way::BOTH.into_iter().for_each(|way| self.handle.lane(way).stop());
+        for thread in self.threads.drain(..) {
+            // A panic of its own has been printed already, and there is no load left that it could spoil.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl LinkHandle {
+    fn lane(&self, way: Way) -> &Lane {
+        match way {
+            Way::Forward => &self.0.forward,
+            Way::Return => &self.0.return_,
+        }
+    }
+
+    fn setup(&self) -> MutexGuard<'_, Setup> {
+        self.0.setup.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The profile in force.
+    pub fn profile(&self) -> Profile {
+        self.setup().profile.clone()
+    }
+
+    /// Goes over to another profile at once; see [`farhop_orbit::Direction::switch`] for what is under way.
+    pub fn switch(&self, profile: &Profile) {
+        let mut setup = self.setup();
+        for way in Way::BOTH {
+            self.lane(way).control(|now, direction| direction.switch(now, *profile.leg(way)));
+        }
+        setup.profile = profile.clone();
+    }
+
+    /// Cuts the link both ways: what is offered, and what would arrive, before it is restored is lost.
+    pub fn cut(&self) {
+        Way::BOTH.into_iter().for_each(|way| self.lane(way).control(|now, direction| direction.cut(now)));
+    }
+
+    /// Ends a cut.
+    pub fn restore(&self) {
+        Way::BOTH.into_iter().for_each(|way| self.lane(way).control(|now, direction| direction.restore(now)));
+    }
+
+    /// What the link has seen since the last reset.
+    pub fn record(&self) -> LoadRecord {
+        let read = |way| {
+            let state = self.lane(way).state();
+            (state.direction.counters(), state.seen.clone())
+        };
+        let since = self.setup().since;
+        self.load_record(since, read(Way::Forward), read(Way::Return))
+    }
+
+    /// What the link has seen since the last reset, and resets it.
+    pub fn take_record(&self) -> LoadRecord {
+        let since = std::mem::replace(&mut self.setup().since, Instant::now());
+        self.load_record(since, self.lane(Way::Forward).take(), self.lane(Way::Return).take())
+    }
+
+    fn load_record(
+        &self,
+        since: Instant,
+        forward: (Counters, Seen),
+        return_: (Counters, Seen),
+    ) -> LoadRecord {
+        let (tcp_flows, udp_flows) = forward.1.flows.union(&return_.1.flows);
+        let way = |(counters, seen): (Counters, Seen)| WayRecord {
+            counters,
+            lateness: seen.lateness.summary(),
+            refused: seen.refused,
+            cpu: seen.cpu,
+        };
+        let (ours, theirs) = (self.lane(Way::Forward).state(), self.lane(Way::Return).state());
+        LoadRecord {
+            forward: way(forward),
+            return_: way(return_),
+            tcp_flows,
+            udp_flows,
+            elapsed: since.elapsed(),
+            realtime: ours.realtime && theirs.realtime,
+            failure: ours.failure.clone().or_else(|| theirs.failure.clone()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").finish_non_exhaustive()
+    }
+}

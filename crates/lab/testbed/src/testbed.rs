@@ -1,0 +1,224 @@
+//! The testbed itself: four namespaces, the wires between them, and the link in the middle.
+
+use farhop_emulator::{Link, LinkHandle, LoadRecord};
+use farhop_netdev::{Janitor, Namespace, Running, Tun, congestion_control_allowed, require_privileges};
+use farhop_orbit::Profile;
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+use crate::Error;
+
+/// Congestion control of every kernel in the testbed unless a socket asks for another.
+const CONGESTION_CONTROL: &str = "cubic";
+
+/// A part of the testbed with a network of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The user's machine, where browsers run.
+    Client,
+    /// The terminal's side of the satellite link, where `farhop remote` runs.
+    Remote,
+    /// The gateway's side, where `farhop ground` runs.
+    Ground,
+    /// The internet: origins and their DNS.
+    Origins,
+}
+
+impl Place {
+    /// From the user to the internet.
+    pub const ALL: [Place; 4] = [Place::Client, Place::Remote, Place::Ground, Place::Origins];
+
+    /// In lower case, as namespaces and messages name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::Client => "client",
+            Place::Remote => "remote",
+            Place::Ground => "ground",
+            Place::Origins => "origins",
+        }
+    }
+}
+
+/// Who lives where. Every testbed has the same addresses: they never meet.
+#[derive(Debug, Clone, Copy)]
+pub struct Addresses {
+    /// The client.
+    pub client: Ipv4Addr,
+    /// The remote end, as the client reaches it.
+    pub remote: Ipv4Addr,
+    /// The remote end on the satellite link.
+    pub remote_satellite: Ipv4Addr,
+    /// The ground end on the satellite link, as the remote end reaches it.
+    pub ground_satellite: Ipv4Addr,
+    /// The ground end on the internet's side.
+    pub ground: Ipv4Addr,
+    /// The origins' router address.
+    pub origins: Ipv4Addr,
+    /// Where every `/etc/resolv.conf` points; lives in the origins namespace.
+    pub dns: Ipv4Addr,
+    /// First address of the origins' range, with its prefix length. All of it is local to the origins
+    /// namespace: a server may bind any of these addresses.
+    pub origin_range: (Ipv4Addr, u8),
+}
+
+/// Where everything is.
+const ADDRESSES: Addresses = Addresses {
+    client: Ipv4Addr::new(10, 77, 1, 2),
+    remote: Ipv4Addr::new(10, 77, 1, 1),
+    remote_satellite: Ipv4Addr::new(10, 77, 2, 1),
+    ground_satellite: Ipv4Addr::new(10, 77, 2, 2),
+    ground: Ipv4Addr::new(10, 77, 3, 1),
+    origins: Ipv4Addr::new(10, 77, 3, 2),
+    dns: Ipv4Addr::new(10, 77, 3, 53),
+    origin_range: (Ipv4Addr::new(10, 77, 16, 0), 20),
+};
+
+impl Addresses {
+    /// How many origins have an address.
+    pub const ORIGINS: u16 = 4094;
+
+    /// Address of origin `number`, counted from 0; numbers past [`Addresses::ORIGINS`] start over.
+    pub fn origin(&self, number: u16) -> Ipv4Addr {
+        let offset = u32::from(number % Addresses::ORIGINS) + 1;
+        Ipv4Addr::from_bits(self.origin_range.0.to_bits() + offset)
+    }
+}
+
+/// A running testbed; all of it goes when dropped, and also when its process ends in any other way.
+#[derive(Debug)]
+pub struct Testbed {
+    /// Who lives where.
+    pub addresses: Addresses,
+    // Dropped in this order: first the link lets go of its devices, then the namespaces go.
+    link: Link,
+    namespaces: [Namespace; 4],
+}
+
+impl Testbed {
+    /// Brings a testbed up on `profile`; `seed` decides which packets a lossy link loses.
+    ///
+    /// # Errors
+    /// No privileges, a missing tool, or a kernel that lacks something; nothing is left behind.
+    pub fn up(profile: &Profile, seed: u64) -> Result<Self, Error> {
+        require_privileges("the testbed")?;
+        let janitor = Janitor::start()?;
+        let at = ADDRESSES;
+
+        let mut client = Namespace::create(&janitor, "client")?;
+        let mut remote = Namespace::create(&janitor, "remote")?;
+        let mut ground = Namespace::create(&janitor, "ground")?;
+        let mut origins = Namespace::create(&janitor, "origins")?;
+        congestion_control_allowed(&janitor, CONGESTION_CONTROL)?;
+        for namespace in [&mut client, &mut remote, &mut ground, &mut origins] {
+            namespace.sysctl("net/ipv4/tcp_congestion_control", CONGESTION_CONTROL)?;
+            // Else the second load would start with the window and threshold that the first one learned.
+            namespace.sysctl("net/ipv4/tcp_no_metrics_save", "1")?;
+            namespace.resolver(at.dns.into())?;
+        }
+        let terminal = Tun::create(Some(&remote), "sat0")?;
+        let gateway = Tun::create(Some(&ground), "sat0")?;
+
+        client.ip(&[
+            format!("link add lan0 type veth peer name lan0 netns {}", remote.name()),
+            format!("addr add {}/24 dev lan0", at.client),
+            "link set lan0 up".into(),
+        ])?;
+        origins.ip(&[
+            format!("link add lan0 type veth peer name lan0 netns {}", ground.name()),
+            format!("addr add {}/24 dev lan0", at.origins),
+            format!("addr add {}/24 dev lan0", at.dns),
+            "link set lan0 up".into(),
+            format!("route add local {}/{} dev lo", at.origin_range.0, at.origin_range.1),
+            format!("route add default via {}", at.ground),
+        ])?;
+        remote.ip(&[
+            format!("addr add {}/24 dev lan0", at.remote),
+            "link set lan0 up".into(),
+            format!("addr add {} peer {} dev sat0", at.remote_satellite, at.ground_satellite),
+            SATELLITE_UP.into(),
+            "route add default dev sat0".into(),
+        ])?;
+        ground.ip(&[
+            format!("addr add {}/24 dev lan0", at.ground),
+            "link set lan0 up".into(),
+            format!("addr add {} peer {} dev sat0", at.ground_satellite, at.remote_satellite),
+            SATELLITE_UP.into(),
+            format!("route add {}/24 dev sat0", network(at.client)),
+            format!("route add default via {}", at.origins),
+        ])?;
+        client.ip(&[format!("route add default via {}", at.remote)])?;
+        for router in [&remote, &ground] {
+            router.sysctl("net/ipv4/ip_forward", "1")?;
+        }
+
+        let link = Link::start(gateway, terminal, profile, seed)?;
+        Ok(Testbed { addresses: at, link, namespaces: [client, remote, ground, origins] })
+    }
+
+    /// A place's namespace: to run a thread inside, or to prepare a command that is started elsewhere.
+    pub fn namespace(&self, place: Place) -> &Namespace {
+        match place {
+            Place::Client => &self.namespaces[0],
+            Place::Remote => &self.namespaces[1],
+            Place::Ground => &self.namespaces[2],
+            Place::Origins => &self.namespaces[3],
+        }
+    }
+
+    /// Starts `command` at `place`, resolving names there. It is killed, with what it started, when the
+    /// result is dropped, and at the latest with the testbed.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn spawn_in(&self, place: Place, mut command: Command) -> Result<Running, Error> {
+        self.namespace(place).prepare(&mut command);
+        Running::start(&mut command).map_err(|source| {
+            let program = command.get_program().to_string_lossy().into_owned();
+            Error::Spawn { program, place: place.name(), source }
+        })
+    }
+
+    /// The link: to switch its profile, to cut it, and to read what it saw of a load.
+    pub fn link(&self) -> &LinkHandle {
+        self.link.handle()
+    }
+
+    /// What was set, for the report: name and value.
+    pub fn conditions(&self) -> Vec<(&'static str, String)> {
+        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let LoadRecord { realtime, .. } = self.link().record();
+        let scheduling = if realtime { "SCHED_FIFO" } else { "ordinary, expect lateness under load" };
+        vec![
+            ("kernel", kernel.trim().into()),
+            ("tcp congestion control", CONGESTION_CONTROL.into()),
+            ("tcp metrics cache", "off".into()),
+            ("mtu of the link", "1500".into()),
+            ("scheduling of the link", scheduling.into()),
+            ("dns", format!("{} port 53, beyond the link for client and remote", self.addresses.dns)),
+        ]
+    }
+}
+
+/// A device of the link: its queue is long, so that the model's queue is the one that fills.
+pub(crate) const SATELLITE_UP: &str = "link set sat0 mtu 1500 txqueuelen 5000 up";
+
+/// The /24 around an address.
+fn network(address: Ipv4Addr) -> Ipv4Addr {
+    Ipv4Addr::from_bits(address.to_bits() & 0xffff_ff00)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_origin_has_its_own_address_inside_the_range() {
+        let (first, length) = ADDRESSES.origin_range;
+        let mask = u32::MAX << (32 - length);
+        let all: HashSet<_> = (0..Addresses::ORIGINS).map(|n| ADDRESSES.origin(n)).collect();
+        assert_eq!(all.len(), usize::from(Addresses::ORIGINS));
+        assert!(all.iter().all(|address| address.to_bits() & mask == first.to_bits()));
+        assert_eq!(ADDRESSES.origin(0), Ipv4Addr::new(10, 77, 16, 1));
+    }
+}

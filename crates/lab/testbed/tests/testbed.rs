@@ -1,0 +1,222 @@
+//! The testbed in the real kernel. Needs root; without it each test says so and passes. Nothing here asserts
+//! how long anything took: that belongs to `measure`.
+
+#![allow(clippy::unwrap_used)] // helpers of tests count as tests
+
+use farhop_orbit::{Profile, Way};
+use farhop_testbed::{Fitness, Place, Testbed, fit};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
+
+/// A testbed on `profile`; prints why there is none.
+fn testbed(profile: &Profile) -> Option<Testbed> {
+    if let Err(reason) = farhop_netdev::require_privileges("this test") {
+        println!("skipped: {reason}");
+        return None;
+    }
+    Some(Testbed::up(profile, 1).unwrap())
+}
+
+fn none() -> Profile {
+    Profile::named("none").unwrap()
+}
+
+/// A connection from `from` to a listener at `to`, both ends.
+fn connection(
+    testbed: &Testbed,
+    from: Place,
+    to: Place,
+    address: std::net::Ipv4Addr,
+) -> (TcpStream, TcpStream) {
+    let listener = testbed.namespace(to).run(|| TcpListener::bind((address, 0)).unwrap()).unwrap();
+    let target = listener.local_addr().unwrap();
+    let near = testbed.namespace(from).run(|| TcpStream::connect(target).unwrap()).unwrap();
+    (near, listener.accept().unwrap().0)
+}
+
+#[test]
+fn the_client_reaches_any_origin_and_every_byte_crosses_the_link() {
+    let Some(testbed) = testbed(&none()) else { return };
+    let address = testbed.addresses.origin(7);
+    let (mut near, mut far) = connection(&testbed, Place::Client, Place::Origins, address);
+    assert_eq!(far.peer_addr().unwrap().ip(), testbed.addresses.client);
+    let sent = vec![7; 1_000_000];
+    std::thread::scope(|scope| {
+        scope.spawn(|| far.write_all(&sent).unwrap());
+        let mut received = vec![0; sent.len()];
+        near.read_exact(&mut received).unwrap();
+        assert!(received == sent);
+    });
+    let record = testbed.link().take_record();
+    assert!(record.forward.counters.delivered.bytes.0 > 1_000_000);
+    assert!(record.return_.counters.delivered.packets > 2);
+    assert_eq!((record.tcp_flows, record.udp_flows), (1, 0));
+    assert_eq!(record.failure, None);
+    assert_eq!(testbed.link().record().tcp_flows, 0, "taking a record starts the next one");
+}
+
+#[test]
+fn ground_reaches_origins_without_the_link_and_remote_reaches_ground_over_it() {
+    let Some(testbed) = testbed(&none()) else { return };
+    let local = connection(&testbed, Place::Ground, Place::Origins, testbed.addresses.origin(0));
+    assert_eq!(testbed.link().record().tcp_flows, 0);
+    let hop = connection(&testbed, Place::Remote, Place::Ground, testbed.addresses.ground_satellite);
+    assert_eq!(testbed.link().record().tcp_flows, 1);
+    let proxy = connection(&testbed, Place::Client, Place::Remote, testbed.addresses.remote);
+    assert_eq!(testbed.link().record().tcp_flows, 1);
+    drop((local, hop, proxy));
+}
+
+#[test]
+fn an_idle_testbed_puts_nothing_on_the_link() {
+    let Some(testbed) = testbed(&none()) else { return };
+    drop(connection(&testbed, Place::Ground, Place::Origins, testbed.addresses.origin(0)));
+    let record = testbed.link().record();
+    assert_eq!(record.forward.counters.sent.packets + record.return_.counters.sent.packets, 0);
+}
+
+#[test]
+fn the_named_congestion_control_is_in_force_everywhere() {
+    let Some(testbed) = testbed(&none()) else { return };
+    for place in Place::ALL {
+        let used = testbed.namespace(place).run(|| {
+            let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+            farhop_netdev::congestion_control(&socket).unwrap()
+        });
+        assert_eq!(used.unwrap(), "cubic", "{}", place.name());
+    }
+}
+
+#[test]
+fn a_child_runs_in_its_place_and_resolves_names_there() {
+    let Some(testbed) = testbed(&none()) else { return };
+    for place in Place::ALL {
+        let mut command = Command::new("sh");
+        command.args(["-c", "cat /etc/resolv.conf; readlink /proc/self/ns/net"]).stdout(Stdio::piped());
+        let mut child = testbed.spawn_in(place, command).unwrap();
+        let mut output = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+        assert!(child.wait().unwrap().success());
+        assert!(output.contains(&format!("nameserver {}", testbed.addresses.dns)), "{output}");
+        let namespace =
+            testbed.namespace(place).run(|| std::fs::read_link("/proc/thread-self/ns/net")).unwrap();
+        assert!(output.contains(namespace.unwrap().to_str().unwrap()), "{output}");
+    }
+}
+
+#[test]
+fn a_program_that_does_not_exist_is_named_with_its_place() {
+    let Some(testbed) = testbed(&none()) else { return };
+    let error = testbed.spawn_in(Place::Ground, Command::new("/nonesuch")).unwrap_err().to_string();
+    assert!(error.starts_with("cannot start /nonesuch in the ground namespace: No such file"), "{error}");
+}
+
+/// Datagrams of `size` bytes of payload that arrive within patience, of `count` sent at once.
+fn arrivals(testbed: &Testbed, way: Way, count: usize, patience: Duration) -> usize {
+    let (near, far) = (testbed.addresses.client, testbed.addresses.origins);
+    let client = testbed.namespace(Place::Client).run(|| UdpSocket::bind((near, 0)).unwrap()).unwrap();
+    let origin = testbed.namespace(Place::Origins).run(|| UdpSocket::bind((far, 0)).unwrap()).unwrap();
+    let (from, to) = match way {
+        Way::Forward => (origin, client),
+        Way::Return => (client, origin),
+    };
+    to.set_read_timeout(Some(patience)).unwrap();
+    let target = to.local_addr().unwrap();
+    for _ in 0..count {
+        from.send_to(&[0; 972], target).unwrap();
+    }
+    (0..count).take_while(|_| to.recv(&mut [0; 2000]).is_ok()).count()
+}
+
+#[test]
+fn a_queue_takes_what_fits_and_counts_what_does_not() {
+    let mut profile = Profile::named("geo-2m").unwrap();
+    profile.forward.queue = farhop_units::Bytes(20_000);
+    let Some(testbed) = testbed(&profile) else { return };
+    let arrived = arrivals(&testbed, Way::Forward, 40, Duration::from_secs(3)) as u64;
+    let counters = testbed.link().record().forward.counters;
+    assert!((20..40).contains(&arrived), "{arrived} of 40 packets of 1000 bytes, queue 20 KB");
+    assert_eq!((counters.delivered.packets, counters.queue_drops.packets), (arrived, 40 - arrived));
+    assert!((19_000..=20_000).contains(&counters.queue_peak.0), "{:?}", counters.queue_peak);
+}
+
+#[test]
+fn random_loss_loses_exactly_what_the_model_says() {
+    let Some(testbed) = testbed(&none().with_loss(0.2, 0.0)) else { return };
+    let arrived = arrivals(&testbed, Way::Forward, 50, Duration::from_secs(3)) as u64;
+    let counters = testbed.link().record().forward.counters;
+    assert_eq!(counters.loss_drops.packets, 50 - arrived);
+    assert!(counters.loss_drops.packets > 0, "seed 1 loses some of fifty at 20 %");
+    assert_eq!(arrivals(&testbed, Way::Return, 50, Duration::from_secs(3)), 50);
+}
+
+#[test]
+fn a_cut_link_carries_nothing_and_a_restored_one_carries_on() {
+    let Some(testbed) = testbed(&none()) else { return };
+    let (mut near, mut far) =
+        connection(&testbed, Place::Client, Place::Origins, testbed.addresses.origin(0));
+    testbed.link().cut();
+    near.write_all(b"through").unwrap();
+    far.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    assert!(far.read(&mut [0; 16]).is_err());
+    assert!(testbed.link().record().return_.counters.cut_drops.packets > 0);
+    testbed.link().restore();
+    far.set_read_timeout(PATIENCE).unwrap();
+    let mut received = [0; 7];
+    far.read_exact(&mut received).unwrap();
+    assert_eq!(&received, b"through");
+}
+
+#[test]
+fn the_profile_is_switched_under_a_running_connection() {
+    let Some(testbed) = testbed(&none()) else { return };
+    let (mut near, mut far) =
+        connection(&testbed, Place::Client, Place::Origins, testbed.addresses.origin(0));
+    far.set_read_timeout(PATIENCE).unwrap();
+    for name in ["geo-20m", "none"] {
+        testbed.link().switch(&Profile::named(name).unwrap());
+        assert_eq!(testbed.link().profile().name, name);
+        near.write_all(b"x").unwrap();
+        far.read_exact(&mut [0]).unwrap();
+    }
+}
+
+#[test]
+fn calibration_finds_the_link_that_was_set_and_leaves_a_clean_record() {
+    let profile = Profile::named("geo-2m").unwrap();
+    let Some(testbed) = testbed(&profile) else { return };
+    let calibration = testbed.calibrate().unwrap();
+    println!("{calibration}");
+    assert_eq!(testbed.link().record().forward.counters, Default::default());
+    assert_eq!(calibration.profile, "geo-2m");
+    // Neither a busy machine nor a slow one makes a packet early or a link quicker than its rate.
+    assert!(calibration.rtt >= profile.rtt());
+    assert!(calibration.forward.is_some() && calibration.return_.is_some());
+}
+
+#[test]
+fn a_cut_link_cannot_be_calibrated_and_says_so() {
+    let Some(testbed) = testbed(&none()) else { return };
+    testbed.link().cut();
+    let error = testbed.calibrate().unwrap_err().to_string();
+    assert!(error.starts_with("the link could not be probed, round trip: "), "{error}");
+}
+
+#[test]
+fn testbeds_stand_beside_each_other_and_leave_nothing_behind() {
+    let Some(first) = testbed(&none()) else { return };
+    let second = testbed(&none()).unwrap();
+    let names: Vec<String> =
+        [&first, &second].iter().flat_map(|t| Place::ALL.map(|p| t.namespace(p).name().to_owned())).collect();
+    assert!(matches!(fit(&first.link().record()), Fitness::Fit));
+    drop(connection(&second, Place::Client, Place::Origins, second.addresses.origin(0)));
+    assert_eq!((first.link().record().tcp_flows, second.link().record().tcp_flows), (0, 1));
+    drop((first, second));
+    for name in names {
+        assert!(!std::fs::exists(format!("/run/netns/{name}")).unwrap(), "{name}");
+    }
+}
