@@ -7,6 +7,7 @@
 
 mod change;
 pub mod common;
+mod end;
 mod error;
 mod generate;
 pub mod ground;
@@ -21,6 +22,7 @@ mod setting;
 mod source;
 
 pub use change::{Change, changes};
+pub use end::{End, end_of};
 pub use error::{Place, SettingsError};
 pub use generate::{reference, sample};
 pub use ground::GroundSettings;

@@ -1,0 +1,119 @@
+//! `farhop check`: tells what is wrong with a settings file before an end is started with it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use farhop_orbit::Profile;
+use farhop_settings::common::LinkSettings;
+use farhop_settings::{End, GroundSettings, LocalSettings, RemoteSettings, end_of, load, reference, sample};
+use farhop_transport::identity::{Identity, PublicKey};
+
+use crate::output::say;
+
+/// Checks a settings file, or prints one to start from.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The settings file.
+    #[arg(required_unless_present_any = ["sample", "reference"])]
+    file: Option<PathBuf>,
+    /// Whose settings they are; told from the file where it is left out.
+    #[arg(long = "as", value_name = "END")]
+    end: Option<EndName>,
+    /// Sets one value over the file, as `farhop remote` and `farhop ground` do.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Prints a settings file with every setting explained.
+    #[arg(long, value_name = "END", conflicts_with_all = ["file", "reference"])]
+    sample: Option<EndName>,
+    /// Prints the reference of all settings (docs/config.md).
+    #[arg(long, conflicts_with = "file")]
+    reference: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum EndName {
+    Remote,
+    Ground,
+    Local,
+}
+
+impl From<EndName> for End {
+    fn from(name: EndName) -> End {
+        match name {
+            EndName::Remote => End::Remote,
+            EndName::Ground => End::Ground,
+            EndName::Local => End::Local,
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if arguments.reference {
+        return say(&reference());
+    }
+    if let Some(end) = arguments.sample {
+        return say(&match end.into() {
+            End::Remote => sample::<RemoteSettings>("Settings of `farhop remote`, the end beside the users."),
+            End::Ground => {
+                sample::<GroundSettings>("Settings of `farhop ground`, the end near the internet.")
+            }
+            End::Local => sample::<LocalSettings>("Settings of `farhop local`, both ends in one process."),
+        });
+    }
+    let Some(file) = &arguments.file else { bail!("no settings file is named; see farhop check --help") };
+    let end = match arguments.end {
+        Some(end) => end.into(),
+        None => end_of(file)?,
+    };
+    let summary = match end {
+        End::Remote => check_remote(&load(Some(file), &arguments.sets)?)?,
+        End::Ground => check_ground(&load(Some(file), &arguments.sets)?)?,
+        End::Local => {
+            let settings: LocalSettings = load(Some(file), &arguments.sets)?;
+            check_link(&settings.remote.link)?;
+            check_link(&settings.ground.link)?;
+            "local: both ends".into()
+        }
+    };
+    say(&format!("{}: good, {summary}", file.display()))
+}
+
+fn check_remote(settings: &RemoteSettings) -> anyhow::Result<String> {
+    check_link(&settings.link)?;
+    check_identity(&settings.identity)?;
+    for ground in &settings.ground {
+        check_keys("ground", ground.name.as_str(), &ground.keys)?;
+    }
+    Ok(format!("remote of {}", names(settings.ground.iter().map(|ground| &ground.name))))
+}
+
+fn check_ground(settings: &GroundSettings) -> anyhow::Result<String> {
+    check_link(&settings.link)?;
+    check_identity(&settings.identity)?;
+    for remote in &settings.remote {
+        check_keys("remote", remote.name.as_str(), &remote.keys)?;
+    }
+    Ok(format!("ground of {}", names(settings.remote.iter().map(|remote| &remote.name))))
+}
+
+fn check_link(link: &LinkSettings) -> anyhow::Result<()> {
+    Profile::named(&link.profile).context("link.profile")?;
+    Ok(())
+}
+
+fn check_identity(file: &Path) -> anyhow::Result<()> {
+    Identity::load(file).context("identity")?;
+    Ok(())
+}
+
+fn check_keys(list: &str, name: &str, keys: &[String]) -> anyhow::Result<()> {
+    for (index, key) in keys.iter().enumerate() {
+        let _: PublicKey = key.parse().with_context(|| format!("[[{list}]] {name}, key {}", index + 1))?;
+    }
+    Ok(())
+}
+
+fn names<T: std::fmt::Display>(names: impl Iterator<Item = T>) -> String {
+    names.map(|name| name.to_string()).collect::<Vec<_>>().join(", ")
+}
