@@ -1,1 +1,37 @@
-//! HTTP/1 towards browsers: strict framing over httparse.
+//! HTTP/1 towards browsers: listening sockets, strict framing and connections of an explicit proxy.
+//!
+//! This crate decides what is a request and where messages end; it never decides what to answer and knows nothing of
+//! the long hop. [`h1`] is pure; [`connection`] and [`listener`] own the sockets.
+//!
+//! ```no_run
+//! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
+//! use farhop_front::{Head, Listener, Settings};
+//! let listener = Listener::bind("127.0.0.1:3128".parse()?, Settings::default()).await?;
+//! loop {
+//!     let (mut connection, _peer) = listener.accept().await;
+//!     tokio::spawn(async move {
+//!         while let Ok(Some(exchange)) = connection.next_request().await {
+//!             let head = Head { status: http::StatusCode::NOT_FOUND, fields: http::HeaderMap::new() };
+//!             if exchange.responder.respond(head, "nothing here\n".into()).await.is_err() {
+//!                 break;
+//!             }
+//!         }
+//!     });
+//! }
+//! # }
+//! ```
+
+pub mod connection;
+pub mod h1;
+pub mod listener;
+pub mod settings;
+pub mod socket;
+
+pub use connection::{
+    BodyError, Connection, Departure, Exchange, Head, RequestBody, RequestError, Responder, ResponseBody,
+    Tunnel, WriteError,
+};
+pub use h1::{Authority, Framing, HeadLimits, Refusal, RequestHead, Scheme, Target};
+pub use listener::{ListenError, Listener};
+pub use settings::Settings;
+pub use socket::Socket;

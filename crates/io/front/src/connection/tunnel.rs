@@ -1,0 +1,82 @@
+//! A connection that stopped being HTTP: raw bytes both ways, half-closes and resets as they come.
+
+use crate::socket::Socket;
+use bytes::{Buf, Bytes};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The raw stream after CONNECT or an upgrade. Reads give first what the client had sent ahead. Shutting down closes
+/// the sending half only.
+pub struct Tunnel {
+    socket: Box<dyn Socket>,
+    early: Bytes,
+}
+
+impl Tunnel {
+    pub(super) fn new(socket: Box<dyn Socket>, early: Bytes) -> Self {
+        Tunnel { socket, early }
+    }
+
+    /// Bytes that the client sent before the tunnel was open; the first reads give them.
+    pub fn early(&self) -> &Bytes {
+        &self.early
+    }
+
+    /// Closes with a reset, as when the far side was reset or could not be reached.
+    pub fn reset(mut self) {
+        self.socket.reset_on_close();
+    }
+}
+
+impl AsyncRead for Tunnel {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.early.is_empty() {
+            return Pin::new(&mut self.socket).poll_read(cx, out);
+        }
+        let count = self.early.len().min(out.remaining());
+        out.put_slice(&self.early[..count]);
+        self.early.advance(count);
+        if self.early.is_empty() {
+            self.early = Bytes::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Tunnel {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(cx, data)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+impl std::fmt::Debug for Tunnel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tunnel").field("early", &self.early.len()).finish_non_exhaustive()
+    }
+}

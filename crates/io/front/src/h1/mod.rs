@@ -1,0 +1,33 @@
+//! HTTP/1 messages as pure functions: heads, framing and bodies, strict where a proxy must be. Nothing in
+//! here touches a socket, a clock or a task; [`crate::connection`] does.
+//!
+//! Reading: [`HeadScanner`] finds the head, [`RequestHead::parse`] or [`ResponseHead::parse`] checks it, and
+//! [`BodyDecoder`] takes the body.
+
+mod chunk;
+mod decoder;
+mod fields;
+mod framing;
+mod fuzz;
+mod refusal;
+mod request;
+mod response;
+mod scan;
+mod target;
+#[cfg(test)]
+mod tests;
+
+pub use decoder::{BodyDecoder, Decoded};
+pub use fields::lists_token;
+pub use framing::Framing;
+#[doc(hidden)]
+pub use fuzz::{fuzz_chunked_body, fuzz_request, fuzz_response};
+pub use refusal::Refusal;
+pub use request::{RequestHead, encode_request};
+pub use response::ResponseHead;
+pub use scan::{HeadLimits, HeadScanner, Section};
+pub use target::{Authority, Scheme, Target};
+
+pub(crate) use chunk::{encode_end, encode_line};
+pub(crate) use framing::request_persists;
+pub(crate) use response::{encode_head, plan, without_framing};

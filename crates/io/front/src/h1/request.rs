@@ -1,0 +1,116 @@
+//! Request heads: from the wire into a form that is always valid, and back. Pure.
+
+use super::fields;
+use super::framing::{self, Framing};
+use super::target::{Authority, Target};
+use super::{HeadLimits, Refusal};
+use bytes::{BufMut, Bytes, BytesMut};
+use http::header::{EXPECT, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
+use http::{Method, Version};
+
+/// The head of a request that may be forwarded.
+#[derive(Debug, Clone)]
+pub struct RequestHead {
+    /// The method; case matters (RFC 9110 §9.1).
+    pub method: Method,
+    /// What is asked for.
+    pub target: Target,
+    /// HTTP/1.0 or HTTP/1.1.
+    pub version: Version,
+    /// All fields but Transfer-Encoding, which `framing` replaces. Hop-by-hop fields are still here. Host is the
+    /// target's where the target names one.
+    pub fields: HeaderMap,
+    /// Where the body ends.
+    pub framing: Framing,
+    /// Whether the client waits for a `100 Continue` before it sends the body.
+    pub expects_continue: bool,
+}
+
+impl RequestHead {
+    /// Reads a complete head, as [`super::HeadScanner`] delimits it.
+    ///
+    /// # Errors
+    /// Everything that may not be forwarded.
+    pub fn parse(head: &[u8], limits: &HeadLimits) -> Result<RequestHead, Refusal> {
+        let mut lines = vec![httparse::EMPTY_HEADER; fields::count_lines(head)];
+        let mut parsed = httparse::Request::new(&mut lines);
+        let status = parsed.parse(head).map_err(|error| match error {
+            httparse::Error::Version => version_refusal(head),
+            error => fields::refusal_of(error, Refusal::RequestLine),
+        })?;
+        if status.is_partial() {
+            return Err(Refusal::HeadIncomplete);
+        }
+        let method = parsed.method.unwrap_or_default();
+        let method = Method::from_bytes(method.as_bytes()).map_err(|_| Refusal::RequestLine)?;
+        let version = if parsed.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
+        let target = parsed.path.unwrap_or_default();
+        if target.len() as u64 > limits.target.0 {
+            return Err(Refusal::TargetTooLong);
+        }
+        if parsed.headers.len() > limits.fields {
+            return Err(Refusal::TooManyFields);
+        }
+        let target = Target::parse(&method, target)?;
+        let mut fields = fields::to_map(parsed.headers)?;
+        let framing = framing::of_request(&method, version, &fields)?;
+        fields.remove(TRANSFER_ENCODING);
+        settle_host(&target, version, &mut fields)?;
+        if version == Version::HTTP_10 {
+            // RFC 9110 §10.1.1: to be ignored in a request older than HTTP/1.1.
+            fields.remove(EXPECT);
+        }
+        let expects_continue =
+            framing != Framing::None && fields::lists_token(&fields, EXPECT, "100-continue");
+        Ok(RequestHead { method, target, version, fields, framing, expects_continue })
+    }
+}
+
+/// Tells a version that we don't speak from a line that is no request line at all.
+fn version_refusal(head: &[u8]) -> Refusal {
+    let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    let mut parts = line.split(|&byte| byte == b' ');
+    match (parts.nth(2), parts.next()) {
+        (Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor]), None)
+            if major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
+            Refusal::Version
+        }
+        _ => Refusal::RequestLine,
+    }
+}
+
+/// Checks Host and sets it from the target where the target names a host.
+fn settle_host(target: &Target, version: Version, fields: &mut HeaderMap) -> Result<(), Refusal> {
+    let mut values = fields.get_all(HOST).iter();
+    // RFC 9112 §3.2: 400 to a request that lacks Host, has several, or one with an invalid value.
+    match (values.next(), values.next()) {
+        (None, _) if version == Version::HTTP_11 => return Err(Refusal::HostMissing),
+        (None, _) => {}
+        (Some(_), Some(_)) => return Err(Refusal::HostRepeated),
+        (Some(host), None) if host.is_empty() => {}
+        (Some(host), None) => {
+            Authority::parse(host.to_str().map_err(|_| Refusal::Authority)?)?;
+        }
+    }
+    // RFC 9112 §3.2.2: a proxy ignores the received Host and replaces it with the target's.
+    let named = match target {
+        Target::Absolute { authority, .. } => authority.to_string(),
+        Target::Authority { host, port } => format!("{host}:{port}"),
+        Target::Origin(_) | Target::Asterisk => return Ok(()),
+    };
+    fields.insert(HOST, HeaderValue::try_from(named).map_err(|_| Refusal::Authority)?);
+    Ok(())
+}
+
+/// Writes a request head with the fields as given: what a client sends.
+pub fn encode_request(method: &Method, target: &str, fields: &HeaderMap) -> Bytes {
+    let mut out = BytesMut::with_capacity(128 + 48 * fields.len());
+    out.put_slice(method.as_str().as_bytes());
+    out.put_u8(b' ');
+    out.put_slice(target.as_bytes());
+    out.put_slice(b" HTTP/1.1\r\n");
+    fields::write(fields, &mut out);
+    out.put_slice(b"\r\n");
+    out.freeze()
+}

@@ -1,0 +1,97 @@
+//! Accepts TCP connections and bounds how many are served at once. No HTTP here.
+
+use crate::connection::Connection;
+use crate::settings::Settings;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+/// Why no clients can be accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Another program has the port.
+    #[error("{0} is in use by another program: stop that one, or set another listen address")]
+    InUse(SocketAddr),
+    /// The address is of no interface here.
+    #[error("{0} is no address of this machine: set one that `ip address` shows")]
+    NoSuchAddress(SocketAddr),
+    /// A port below 1024 without the right to it.
+    #[error(
+        "no permission to listen on {0}: set a port of 1024 or above, or let the service manager pass the socket"
+    )]
+    Forbidden(SocketAddr),
+    /// Anything else.
+    #[error("can't listen on {address}: {cause}")]
+    Other {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        cause: io::Error,
+    },
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub struct Listener {
+    listener: TcpListener,
+    settings: Arc<Settings>,
+    places: Arc<Semaphore>,
+}
+
+impl Listener {
+    /// Listens on `address`.
+    ///
+    /// # Errors
+    /// One that names the address and what to do.
+    pub async fn bind(address: SocketAddr, settings: Settings) -> Result<Listener, ListenError> {
+        let listener = TcpListener::bind(address).await.map_err(|cause| match cause.kind() {
+            io::ErrorKind::AddrInUse => ListenError::InUse(address),
+            io::ErrorKind::AddrNotAvailable => ListenError::NoSuchAddress(address),
+            io::ErrorKind::PermissionDenied => ListenError::Forbidden(address),
+            _ => ListenError::Other { address, cause },
+        })?;
+        Ok(Listener::from_listener(listener, settings))
+    }
+
+    /// Takes over a socket that listens already, such as an inherited one.
+    pub fn from_listener(listener: TcpListener, settings: Settings) -> Listener {
+        let places = Arc::new(Semaphore::new(settings.connections));
+        Listener { listener, settings: Arc::new(settings), places }
+    }
+
+    /// The address listened on, with the port that the system chose for port 0.
+    ///
+    /// # Errors
+    /// The system can't tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// The next client and its address, once there is a place for it. Never fails for good: a client that left
+    /// already is skipped, and when descriptors run out it waits for some. Dropping the future loses nothing.
+    pub async fn accept(&self) -> (Connection, SocketAddr) {
+        // The semaphore is never closed; were it, clients would be served without a bound rather than not at all.
+        let place = self.places.clone().acquire_owned().await.ok();
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, peer)) => {
+                    // Responses leave at once, small tails included.
+                    if let Err(error) = stream.set_nodelay(true) {
+                        tracing::debug!(%peer, %error, "client left before it was served");
+                        continue;
+                    }
+                    let connection = Connection::new(stream, self.settings.clone());
+                    return (connection.holding(place), peer);
+                }
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    tracing::warn!(%error, "can't accept a client, trying again in 100 ms");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+}

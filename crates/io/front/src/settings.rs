@@ -1,0 +1,44 @@
+//! What a listener may be told. Values only; the settings crate reads them from files.
+
+use crate::h1::HeadLimits;
+use farhop_units::Bytes;
+use std::time::Duration;
+
+/// Limits and patience towards clients.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Bounds of request heads and trailers.
+    pub head: HeadLimits,
+    /// How long a connection may wait for its first or next request.
+    pub idle_timeout: Duration,
+    /// How long a request head may take from its first byte to its last.
+    pub head_timeout: Duration,
+    /// How long a client may pause within a body that we are ready to take.
+    pub body_timeout: Duration,
+    /// How long a client may take no byte of a response that we have for it.
+    pub write_timeout: Duration,
+    /// How much of an unread request body is taken after its response, so that the connection can go on.
+    pub drain: Bytes,
+    /// How long a closing connection still listens, so that its last response isn't lost to a reset.
+    pub linger: Duration,
+    /// Connections served at once; further ones wait in the listen queue.
+    pub connections: usize,
+    /// How this proxy names itself in `Proxy-Status` (RFC 9209 §2).
+    pub name: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            head: HeadLimits::default(),
+            idle_timeout: Duration::from_secs(120),
+            head_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(120),
+            write_timeout: Duration::from_secs(120),
+            drain: Bytes(256 * 1024),
+            linger: Duration::from_secs(2),
+            connections: 4096,
+            name: "farhop".into(),
+        }
+    }
+}
