@@ -2,17 +2,20 @@
 //! that both ends hold, lines of the built-in dictionary, and literal strings.
 //!
 //! An instruction is one byte, then its operands (docs/htotp.md, "Field sections"):
-//! `1nnnnnnn` copy n+1 lines · `01nnnnnn` skip n+1 lines · `00iiiiii` i < 60: dictionary line i whole ·
-//! 60: dictionary line by varint · 61: dictionary line patched · 62: the line at the cursor patched ·
-//! 63: a literal name and value. A patch is (prefix, suffix, string between).
+//! `1nnnnnnn` copy n+1 lines · `01nnnnnn` skip n+1 lines · `00iiiiii` i < 58: dictionary line i whole ·
+//! 58: the reference's line at an index, wherever the cursor is · 59: dictionary line by varint · 60: a dictionary line's name with the reference's URL patched · 61: dictionary
+//! line patched · 62: the line at the cursor patched · 63: a literal name and value.
+//! A patch is (prefix, suffix, string between).
 
 use bytes::{Buf, Bytes};
 
 use super::{dictionary, huffman, Line, Lines};
 use crate::varint;
 
-const SHORT_DICTIONARY: usize = 60;
-const DICTIONARY: u8 = 60;
+const SHORT_DICTIONARY: usize = 58;
+const REFERENCE_LINE: u8 = 58;
+const DICTIONARY: u8 = 59;
+const URL_PATCH: u8 = 60;
 const DICTIONARY_PATCH: u8 = 61;
 const REFERENCE_PATCH: u8 = 62;
 const LITERAL: u8 = 63;
@@ -62,13 +65,22 @@ pub fn shared_ends(a: &[u8], b: &[u8]) -> (usize, usize) {
 
 /// Writes `lines` against `reference` (empty when there is none).
 pub fn encode(lines: &Lines, reference: &Lines, out: &mut Vec<u8>) {
+    let url = reference.url();
     let mut cursor = 0;
     let mut copies = 0usize;
     for line in &lines.0 {
         let ahead = reference.0[cursor..].iter().position(|candidate| candidate.name == line.name);
         let Some(distance) = ahead else {
             flush_copies(&mut copies, out);
-            put_line(line, out);
+            let fresh = smallest_line(line, url.as_deref());
+            // Browsers order some fields differently in navigations and in what follows.
+            match reference.0[..cursor].iter().position(|held| held == line) {
+                Some(index) if fresh.len() > 1 + varint::size(index as u64) => {
+                    out.push(REFERENCE_LINE);
+                    varint::put(out, index as u64);
+                }
+                _ => out.extend_from_slice(&fresh),
+            }
             continue;
         };
         if distance > 0 {
@@ -83,13 +95,15 @@ pub fn encode(lines: &Lines, reference: &Lines, out: &mut Vec<u8>) {
             continue;
         }
         flush_copies(&mut copies, out);
-        if let Some(index) = dictionary::whole(&line.name, &line.value) {
-            // The line at the cursor is replaced: skip it, then name the dictionary's.
+        let fresh = smallest_line(line, url.as_deref());
+        let mut patched = vec![REFERENCE_PATCH];
+        put_patch(&held.value, &line.value, &mut patched);
+        if fresh.len() < patched.len() {
+            // The line at the cursor is replaced: it is skipped first.
             put_run(0x40, 64, 1, out);
-            put_whole(index, out);
+            out.extend_from_slice(&fresh);
         } else {
-            out.push(REFERENCE_PATCH);
-            put_patch(&held.value, &line.value, out);
+            out.extend_from_slice(&patched);
         }
     }
     flush_copies(&mut copies, out);
@@ -118,18 +132,32 @@ fn put_whole(index: usize, out: &mut Vec<u8>) {
     }
 }
 
-fn put_line(line: &Line, out: &mut Vec<u8>) {
+/// The cheapest way to write a line that the reference does not help with, unless by its URL: a `Referer`
+/// is mostly the URL of the head before.
+fn smallest_line(line: &Line, url: Option<&[u8]>) -> Vec<u8> {
+    let mut out = Vec::new();
     if let Some(index) = dictionary::whole(&line.name, &line.value) {
-        put_whole(index, out);
-    } else if let Some(index) = dictionary::nearest(&line.name, &line.value) {
-        out.push(DICTIONARY_PATCH);
-        varint::put(out, index as u64);
-        put_patch(dictionary::LINES[index].1.as_bytes(), &line.value, out);
-    } else {
-        out.push(LITERAL);
-        put_string(&line.name, out);
-        put_string(&line.value, out);
+        put_whole(index, &mut out);
+        return out;
     }
+    let Some(index) = dictionary::nearest(&line.name, &line.value) else {
+        out.push(LITERAL);
+        put_string(&line.name, &mut out);
+        put_string(&line.value, &mut out);
+        return out;
+    };
+    out.push(DICTIONARY_PATCH);
+    varint::put(&mut out, index as u64);
+    put_patch(dictionary::LINES[index].1.as_bytes(), &line.value, &mut out);
+    if let Some(url) = url {
+        let mut by_url = vec![URL_PATCH];
+        varint::put(&mut by_url, index as u64);
+        put_patch(url, &line.value, &mut by_url);
+        if by_url.len() < out.len() {
+            return by_url;
+        }
+    }
+    out
 }
 
 fn put_patch(held: &[u8], value: &[u8], out: &mut Vec<u8>) {
@@ -208,6 +236,17 @@ pub fn decode(mut input: Bytes, reference: &Lines, limit: SectionLimit) -> Resul
                 let value = take_patch(&mut input, &held.value, limit)?;
                 keep(&mut lines, Line { name: held.name.clone(), value })?;
             }
+            REFERENCE_LINE => {
+                let index = varint::take(&mut input).ok_or(SectionError::Truncated)?;
+                let index = usize::try_from(index).map_err(|_| SectionError::NoSuchLine)?;
+                keep(&mut lines, reference.0.get(index).ok_or(SectionError::NoSuchLine)?.clone())?;
+            }
+            URL_PATCH => {
+                let (name, _) = take_dictionary(&mut input)?;
+                let url = reference.url().ok_or(SectionError::NoSuchLine)?;
+                let value = take_patch(&mut input, &url, limit)?;
+                keep(&mut lines, Line { name: Bytes::from_static(name.as_bytes()), value })?;
+            }
             DICTIONARY_PATCH => {
                 let (name, held) = take_dictionary(&mut input)?;
                 let value = take_patch(&mut input, held.as_bytes(), limit)?;
@@ -253,7 +292,7 @@ mod tests {
 
     fn lines() -> impl Strategy<Value = Lines> {
         let name = prop_oneof![
-            proptest::sample::select(vec![":path", "accept", "cookie", "referer", "etag", "x-own"]).prop_map(String::from),
+            proptest::sample::select(vec![":scheme", ":authority", ":path", "accept", "cookie", "referer", "etag", "x-own"]).prop_map(String::from),
             "[a-z-]{1,12}"
         ];
         let value = prop_oneof!["[ -~]{0,40}", Just("*/*".to_string()), Just("http://site.test/a/b".to_string())];

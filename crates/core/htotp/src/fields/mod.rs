@@ -44,6 +44,12 @@ impl Lines {
         Lines(self.0.iter().filter(|line| PORTABLE.iter().any(|p| p.as_bytes() == line.name)).cloned().collect())
     }
 
+    /// The URL of a request head.
+    pub fn url(&self) -> Option<Vec<u8>> {
+        let (scheme, authority, path) = (self.value(":scheme")?, self.value(":authority")?, self.value(":path")?);
+        Some([scheme, &b"://"[..], authority, path].concat())
+    }
+
     /// The value of the first line of that name.
     pub fn value(&self, name: &str) -> Option<&Bytes> {
         self.0.iter().find(|line| line.name == name.as_bytes()).map(|line| &line.value)

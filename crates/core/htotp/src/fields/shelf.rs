@@ -16,7 +16,7 @@ use super::{codec, Lines, SectionError, SectionLimit};
 use crate::varint;
 
 /// Sections that a writer keeps per context; enough for document, style, script and image.
-const PER_CONTEXT: usize = 6;
+const PER_CONTEXT: usize = 8;
 /// Sections that are live or were retired less than [`GRACE`] ago, per direction of a carrier.
 const MOST: usize = 1024;
 /// How long the reader keeps a retired section: longer than any section can be on its way.
@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(120);
 /// A section longer than this is not worth keeping twice.
 const LARGEST: usize = 8 * 1024;
 /// A section that still costs this much against the best reference is worth keeping itself.
-const WORTH_SAVING: usize = 28;
+const WORTH_SAVING: usize = 10;
 
 /// Whose sections may refer to each other.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -89,7 +89,7 @@ impl Shelf {
     pub fn encode(&mut self, now: Duration, context: &Context, lines: &Lines, base: Base<'_>, out: &mut Vec<u8>) {
         let (reference, body) = self.smallest(context, lines, base);
         let changed = body.len().saturating_sub(lines.value(":path").map_or(0, Bytes::len));
-        let save = changed > WORTH_SAVING && matches!(base, Base::None) && self.may_save(now, context, lines);
+        let save = (changed > WORTH_SAVING || is_referer(lines)) && matches!(base, Base::None) && self.may_save(now, context, lines);
         varint::put(out, reference << 1 | u64::from(save));
         if save {
             varint::put(out, self.save(context, lines));
@@ -245,6 +245,11 @@ impl Archive {
             self.retired.push_back((now, id));
         }
     }
+}
+
+/// Documents and stylesheets name other resources, whose `Referer` is then their URL.
+fn is_referer(lines: &Lines) -> bool {
+    lines.value("accept").is_some_and(|accept| accept.starts_with(b"text/html") || accept.starts_with(b"text/css"))
 }
 
 /// For fuzzing: any bytes decode or are refused, against any base.
