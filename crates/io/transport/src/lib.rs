@@ -7,5 +7,6 @@ pub mod path;
 pub mod quic;
 pub mod socket;
 mod tls;
+pub mod write_ahead;
 
 pub use tls::ALPN;
