@@ -1,1 +1,14 @@
-//! Compare results: JSON, table, self-contained HTML.
+//! What a comparison found, and how it is shown: JSON for programs, a table for terminals, one HTML file for people. Pure:
+//! results come in, text goes out; measures nothing and writes no file.
+
+mod html;
+mod result;
+mod spread;
+mod table;
+
+pub use html::html;
+pub use result::{
+    Calibration, Comparison, Leg, Limit, Link, PageResult, SCHEMA, Servers, VariantResult, Ways, ratio,
+};
+pub use spread::Spread;
+pub use table::table;

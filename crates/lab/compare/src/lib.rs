@@ -1,0 +1,1 @@
+//! Loads pages through each variant, interleaved, and reports what differs.

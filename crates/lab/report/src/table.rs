@@ -1,0 +1,93 @@
+//! The comparison as lines for a terminal. Pure.
+
+use crate::{Comparison, PageResult, Spread, VariantResult, ratio};
+
+/// The whole comparison: conditions, one table per page, notes. Ends in a line break.
+pub fn table(comparison: &Comparison) -> String {
+    let link = &comparison.link;
+    let mut out = format!("{}\nservers: {}\n", link.calibration.text, link.servers.settings);
+    for page in &comparison.results {
+        out.push('\n');
+        out.push_str(&page_table(page));
+    }
+    for note in &link.notes {
+        out.push_str(&format!("\nnote: {note}"));
+    }
+    if !link.notes.is_empty() {
+        out.push('\n');
+    }
+    out
+}
+
+const COLUMNS: [&str; 12] = [
+    "",
+    "load time",
+    "min-max",
+    "first paint",
+    "first byte",
+    "last file",
+    "vs h1",
+    "vs h2",
+    "connections",
+    "link KB down/up",
+    "crossed",
+    "ok/bad",
+];
+
+fn page_table(page: &PageResult) -> String {
+    let mut rows = vec![COLUMNS.map(str::to_owned).to_vec()];
+    rows.extend(page.variants.iter().map(|variant| row(page, variant)));
+    let mut out = format!("{} {}\n", page.page, page.entry);
+    let widths: Vec<usize> = (0..COLUMNS.len())
+        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    for row in rows {
+        for (column, cell) in row.iter().enumerate() {
+            let blanks = " ".repeat(widths[column] - cell.chars().count());
+            // Names to the left, numbers to the right.
+            let (before, after) = if column == 0 { ("", blanks.as_str()) } else { (blanks.as_str(), "") };
+            out.push_str(&format!("  {before}{cell}{after}"));
+        }
+        out.truncate(out.trim_end().len());
+        out.push('\n');
+    }
+    let limit = &page.limit;
+    out.push_str(&match (page.limit_s, limit.browser_s) {
+        (Some(seconds), Some(browser)) => format!(
+            "  limit {seconds:.2} s = browser {browser:.2} + round trip {:.2} + origin {:.2} + {:.0} KB at the link's rate\n",
+            limit.rtt_s,
+            limit.origin_s,
+            limit.bytes as f64 / 1e3,
+        ),
+        _ => "  limit unknown: the page did not load over link none\n".into(),
+    });
+    out
+}
+
+fn row(page: &PageResult, variant: &VariantResult) -> Vec<String> {
+    let seconds =
+        |spread: Option<Spread>| spread.map_or("-".into(), |spread| format!("{:.2} s", spread.median));
+    let against = |base: &str| {
+        let base = page.variant(base).filter(|base| base.name != variant.name);
+        base.and_then(|base| ratio(base, variant)).map_or("-".into(), |times| format!("{times:.1}x"))
+    };
+    let crossed = if variant.promised > 0.0 {
+        format!("{} (+{} promised, {} used)", variant.requests_crossed, variant.promised, variant.used)
+    } else {
+        variant.requests_crossed.to_string()
+    };
+    vec![
+        format!("{} ({} runs)", variant.name, variant.runs),
+        seconds(variant.plt_s),
+        variant.plt_s.map_or("-".into(), |plt| format!("{:.2}-{:.2}", plt.min, plt.max)),
+        seconds(variant.fcp_s),
+        seconds(variant.ttfb_s),
+        seconds(variant.last_s),
+        against("direct-h1"),
+        against("direct-h2"),
+        variant.connections.to_string(),
+        format!("{:.0}/{:.0}", variant.link_bytes.forward / 1e3, variant.link_bytes.return_ / 1e3),
+        crossed,
+        format!("{}/{}", variant.resources_ok, variant.resources_bad),
+    ]
+}
