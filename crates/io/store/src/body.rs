@@ -1,0 +1,512 @@
+//! A body while it arrives and after: one writer, any number of readers, each at its own place. A body is
+//! *held* from its beginning while budget and its own limit allow; beyond them it only *passes*: what every
+//! reader has taken is let go, new readers cannot join, and the writer waits for the slowest reader.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use tokio::sync::Notify;
+
+/// Bytes that a passing body may be ahead of its slowest reader.
+const WINDOW: u64 = 256 * 1024;
+/// Pieces smaller than this are joined to the one before, so that a trickling body does not cost a piece per byte.
+const SMALL: usize = 1024;
+
+/// Memory that all bodies of an end may hold together.
+#[derive(Debug)]
+pub struct Budget {
+    most: u64,
+    used: AtomicU64,
+}
+
+impl Budget {
+    /// A budget of so many bytes.
+    pub fn new(most: u64) -> Arc<Budget> {
+        Arc::new(Budget { most, used: AtomicU64::new(0) })
+    }
+
+    /// Bytes held now.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The bound.
+    pub fn most(&self) -> u64 {
+        self.most
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        self.used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                (used + bytes <= self.most).then_some(used + bytes)
+            })
+            .is_ok()
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Why a body will not become whole.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    /// The carrier was lost: the rest can be asked for again.
+    #[error("the carrier was lost")]
+    Lost,
+    /// Whoever sent it could not finish.
+    #[error("{0}")]
+    Failed(String),
+    /// The writer was dropped, or the beginning has been let go.
+    #[error("the body was given up")]
+    GivenUp,
+}
+
+/// What a reader gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// The next bytes, never empty.
+    Data(Bytes),
+    /// The body is whole; with its trailers, if any.
+    End(Option<HeaderMap>),
+}
+
+enum End {
+    Open,
+    Whole(Option<HeaderMap>),
+    Broken(Broken),
+}
+
+struct State {
+    pieces: VecDeque<Bytes>,
+    /// Number of the first piece still here; pieces are counted from the body's beginning.
+    first: u64,
+    /// Bytes before the first piece still here.
+    let_go: u64,
+    written: u64,
+    /// Bytes taken from the budget.
+    charged: u64,
+    held: bool,
+    end: End,
+    /// Place (piece number, bytes taken) of each reader.
+    readers: Vec<Option<(u64, u64)>>,
+    /// Handles of the body besides its readers.
+    bodies: usize,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    arrived: Notify,
+    taken: Notify,
+    budget: Arc<Budget>,
+    limit: u64,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let charged = self.lock().charged;
+        self.budget.give_back(charged);
+    }
+}
+
+/// A body; clones are the same.
+pub struct Body(Arc<Shared>);
+
+impl Clone for Body {
+    fn clone(&self) -> Self {
+        self.0.lock().bodies += 1;
+        Body(Arc::clone(&self.0))
+    }
+}
+
+/// The writing side. Dropped without [`Intake::finish`], the body is broken.
+pub struct Intake {
+    shared: Arc<Shared>,
+    ended: bool,
+}
+
+/// One reader's place in a body.
+pub struct Reader {
+    shared: Arc<Shared>,
+    slot: usize,
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Body").field("written", &self.written()).finish_non_exhaustive()
+    }
+}
+
+impl Body {
+    /// A body that holds at most `limit` bytes of `budget`.
+    pub fn new(budget: &Arc<Budget>, limit: u64) -> (Intake, Body) {
+        let state = State {
+            pieces: VecDeque::new(),
+            first: 0,
+            let_go: 0,
+            written: 0,
+            charged: 0,
+            held: true,
+            end: End::Open,
+            readers: Vec::new(),
+            bodies: 1,
+        };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            arrived: Notify::new(),
+            taken: Notify::new(),
+            budget: Arc::clone(budget),
+            limit,
+        });
+        (Intake { shared: Arc::clone(&shared), ended: false }, Body(shared))
+    }
+
+    /// A body that is whole already.
+    pub fn whole(budget: &Arc<Budget>, bytes: Bytes) -> Body {
+        let (mut intake, body) = Body::new(budget, u64::MAX);
+        intake.push(bytes);
+        intake.finish(None);
+        body
+    }
+
+    /// A reader from the beginning; `None` when the beginning has been let go.
+    pub fn reader(&self) -> Option<Reader> {
+        let mut state = self.0.lock();
+        if state.first > 0 {
+            return None;
+        }
+        let slot = state.readers.iter().position(Option::is_none).unwrap_or(state.readers.len());
+        if slot == state.readers.len() {
+            state.readers.push(None);
+        }
+        state.readers[slot] = Some((0, 0));
+        drop(state);
+        self.0.taken.notify_waiters();
+        Some(Reader { shared: Arc::clone(&self.0), slot })
+    }
+
+    /// Bytes written so far.
+    pub fn written(&self) -> u64 {
+        self.0.lock().written
+    }
+
+    /// The body is whole and all of it is here.
+    pub fn is_whole(&self) -> bool {
+        let state = self.0.lock();
+        matches!(state.end, End::Whole(_)) && state.first == 0
+    }
+
+    /// Nothing more will arrive.
+    pub fn is_ended(&self) -> bool {
+        !matches!(self.0.lock().end, End::Open)
+    }
+
+    /// The body will not become whole.
+    pub fn is_broken(&self) -> bool {
+        matches!(self.0.lock().end, End::Broken(_))
+    }
+
+    /// All that was written so far is still here, so that another reader can join.
+    pub fn can_be_joined(&self) -> bool {
+        self.0.lock().first == 0
+    }
+}
+
+impl Intake {
+    /// Adds bytes, then waits while the body passes and its readers lag, or while it has none.
+    pub async fn write(&mut self, bytes: Bytes) {
+        self.push(bytes);
+        loop {
+            let taken = self.shared.taken.notified();
+            tokio::pin!(taken);
+            taken.as_mut().enable();
+            {
+                let state = self.shared.lock();
+                let slowest =
+                    state.readers.iter().flatten().map(|(_, bytes)| *bytes).min().unwrap_or(state.let_go);
+                if state.held || state.written - slowest <= WINDOW {
+                    return;
+                }
+            }
+            taken.await;
+        }
+    }
+
+    fn push(&mut self, bytes: Bytes) {
+        if bytes.is_empty() {
+            return;
+        }
+        let size = bytes.len() as u64;
+        let mut state = self.shared.lock();
+        let state = &mut *state;
+        if state.held {
+            if state.written + size <= self.shared.limit && self.shared.budget.take(size) {
+                state.charged += size;
+            } else {
+                state.held = false;
+                self.shared.budget.give_back(std::mem::take(&mut state.charged));
+            }
+        }
+        state.written += size;
+        let joins = state.pieces.back().is_some_and(|last| last.len() + bytes.len() <= SMALL)
+            // A piece that a reader has begun with stays as it is.
+            && !state.readers.iter().flatten().any(|(piece, _)| *piece >= state.first + state.pieces.len() as u64);
+        if joins && let Some(last) = state.pieces.back_mut() {
+            *last = [&last[..], &bytes[..]].concat().into();
+        } else {
+            state.pieces.push_back(bytes);
+        }
+        if !state.held {
+            state.let_go_taken();
+        }
+        self.shared.arrived.notify_waiters();
+    }
+
+    /// The body is whole.
+    pub fn finish(mut self, trailers: Option<HeaderMap>) {
+        self.end(End::Whole(trailers));
+    }
+
+    /// The body will not become whole.
+    pub fn fail(mut self, why: Broken) {
+        self.end(End::Broken(why));
+    }
+
+    fn end(&mut self, end: End) {
+        self.ended = true;
+        self.shared.lock().end = end;
+        self.shared.arrived.notify_waiters();
+    }
+
+    /// Completes when no reader is left; at once when there never was one.
+    pub async fn deserted(&self) {
+        loop {
+            let taken = self.shared.taken.notified();
+            tokio::pin!(taken);
+            taken.as_mut().enable();
+            if self.shared.lock().readers.iter().all(Option::is_none) {
+                return;
+            }
+            taken.await;
+        }
+    }
+
+    /// Completes when neither a reader nor a [`Body`] is left that could still use what arrives.
+    pub async fn unwanted(&self) {
+        loop {
+            let taken = self.shared.taken.notified();
+            tokio::pin!(taken);
+            taken.as_mut().enable();
+            {
+                let state = self.shared.lock();
+                if state.bodies == 0 && state.readers.iter().all(Option::is_none) {
+                    return;
+                }
+            }
+            taken.await;
+        }
+    }
+}
+
+impl State {
+    /// Lets go of what every reader has taken.
+    fn let_go_taken(&mut self) {
+        let Some(slowest) = self.readers.iter().flatten().map(|(piece, _)| *piece).min() else { return };
+        while self.first < slowest {
+            let Some(piece) = self.pieces.pop_front() else { break };
+            self.let_go += piece.len() as u64;
+            self.first += 1;
+        }
+    }
+}
+
+impl Drop for Intake {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.end(End::Broken(Broken::GivenUp));
+        }
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        self.0.lock().bodies -= 1;
+        self.0.taken.notify_waiters();
+    }
+}
+
+impl Reader {
+    /// The next piece, as soon as it is here. Cancel-safe.
+    ///
+    /// # Errors
+    /// The body will not become whole; every byte that came before has been given.
+    pub async fn next(&mut self) -> Result<Piece, Broken> {
+        loop {
+            let arrived = self.shared.arrived.notified();
+            tokio::pin!(arrived);
+            arrived.as_mut().enable();
+            if let Some(result) = self.take() {
+                return result;
+            }
+            arrived.await;
+        }
+    }
+
+    /// The next piece if it is here.
+    pub fn take(&self) -> Option<Result<Piece, Broken>> {
+        let mut state = self.shared.lock();
+        let state = &mut *state;
+        let (place, bytes) = state.readers[self.slot]?;
+        let index = place.checked_sub(state.first).and_then(|index| usize::try_from(index).ok());
+        let Some(index) = index else { return Some(Err(Broken::GivenUp)) };
+        if let Some(piece) = state.pieces.get(index).cloned() {
+            state.readers[self.slot] = Some((place + 1, bytes + piece.len() as u64));
+            if !state.held {
+                state.let_go_taken();
+            }
+            self.shared.taken.notify_waiters();
+            return Some(Ok(Piece::Data(piece)));
+        }
+        match &state.end {
+            End::Open => None,
+            End::Whole(trailers) => Some(Ok(Piece::End(trailers.clone()))),
+            End::Broken(why) => Some(Err(why.clone())),
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.readers[self.slot] = None;
+        if !state.held {
+            state.let_go_taken();
+        }
+        drop(state);
+        self.shared.taken.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::task::{Context, Poll, Waker};
+
+    fn poll<F: Future>(future: F) -> Poll<F::Output> {
+        std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn all(reader: &Reader) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while let Some(Ok(Piece::Data(piece))) = reader.take() {
+            bytes.extend_from_slice(&piece);
+        }
+        bytes
+    }
+
+    #[test]
+    fn readers_get_what_has_arrived_and_then_what_arrives() {
+        let budget = Budget::new(1000);
+        let (mut intake, body) = Body::new(&budget, 1000);
+        let early = body.reader().unwrap();
+        intake.push(Bytes::from_static(b"one"));
+        assert_eq!(all(&early), b"one");
+        intake.push(Bytes::from_static(b"two"));
+        let late = body.reader().unwrap();
+        assert_eq!(all(&late), b"onetwo");
+        assert_eq!(all(&early), b"two");
+        intake.finish(None);
+        assert_eq!(early.take(), Some(Ok(Piece::End(None))));
+        assert!(body.is_whole());
+        assert_eq!(budget.used(), 6);
+        drop((early, late, body));
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_body_beyond_its_limit_passes_without_growing() {
+        let budget = Budget::new(1 << 30);
+        let (mut intake, body) = Body::new(&budget, 100_000);
+        let reader = body.reader().unwrap();
+        for _ in 0..10_000 {
+            assert!(poll(intake.write(Bytes::from(vec![7; 10_000]))).is_ready());
+            assert_eq!(all(&reader).len(), 10_000);
+            assert!(body.0.lock().pieces.len() <= 12);
+        }
+        assert_eq!(budget.used(), 0);
+        assert!(!body.can_be_joined() && body.reader().is_none());
+    }
+
+    #[test]
+    fn a_passing_body_waits_for_its_slowest_reader() {
+        let budget = Budget::new(0);
+        let (mut intake, body) = Body::new(&budget, 0);
+        let reader = body.reader().unwrap();
+        let mut written = 0;
+        while poll(intake.write(Bytes::from(vec![7; 10_000]))).is_ready() {
+            written += 10_000;
+            assert!(written <= WINDOW + 10_000);
+        }
+        assert_eq!(all(&reader).len() as u64, written + 10_000);
+        assert!(poll(intake.write(Bytes::from_static(b"more"))).is_ready());
+    }
+
+    #[test]
+    fn a_body_without_readers_waits_beyond_its_limit_and_keeps_its_beginning() {
+        let budget = Budget::new(0);
+        let (mut intake, body) = Body::new(&budget, 0);
+        let mut written = 0;
+        while poll(intake.write(Bytes::from(vec![7; 10_000]))).is_ready() {
+            written += 10_000;
+        }
+        let reader = body.reader().expect("nothing was let go");
+        assert_eq!(all(&reader).len(), written + 10_000);
+    }
+
+    #[test]
+    fn a_dropped_writer_breaks_the_body_after_its_bytes() {
+        let budget = Budget::new(100);
+        let (mut intake, body) = Body::new(&budget, 100);
+        intake.push(Bytes::from_static(b"half"));
+        let reader = body.reader().unwrap();
+        drop(intake);
+        assert_eq!(all(&reader), b"half");
+        assert_eq!(reader.take(), Some(Err(Broken::GivenUp)));
+    }
+
+    #[test]
+    fn small_pieces_are_joined_unless_a_reader_has_begun_with_them() {
+        let budget = Budget::new(100_000);
+        let (mut intake, body) = Body::new(&budget, 100_000);
+        for _ in 0..500 {
+            intake.push(Bytes::from_static(b"x"));
+        }
+        assert_eq!(body.0.lock().pieces.len(), 1);
+        let reader = body.reader().unwrap();
+        assert_eq!(all(&reader).len(), 500);
+        intake.push(Bytes::from_static(b"y"));
+        assert_eq!(all(&reader), b"y");
+    }
+
+    #[test]
+    fn the_writer_learns_that_nobody_is_left() {
+        let budget = Budget::new(100);
+        let (intake, body) = Body::new(&budget, 100);
+        assert!(poll(intake.unwanted()).is_pending());
+        let reader = body.reader();
+        drop(body);
+        assert!(poll(intake.unwanted()).is_pending());
+        drop(reader);
+        assert!(poll(intake.unwanted()).is_ready());
+    }
+}
