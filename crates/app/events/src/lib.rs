@@ -9,10 +9,12 @@ mod counters;
 mod declare;
 pub mod event;
 mod privacy;
+mod reference;
 mod words;
 
 pub use bus::{Bus, Stamped, Subscription};
 pub use counters::{Counters, Tally};
 pub use event::{Event, ExchangeId, Level};
 pub use privacy::shown_url;
+pub use reference::reference;
 pub use words::{AnsweredFrom, Crossing, PromiseEnd, Side, Word};
