@@ -1,1 +1,21 @@
-//! Turns hints into unasked requests, and decides which promise answers which request.
+//! Turns hints into the requests that this user's browser would send ([`unasked`]), decides which of them are worth
+//! making ([`Plan`]), and at the other end which promise answers which request ([`Promises`]).
+//!
+//! Pure: times are passed in, nothing is fetched or stored here. The rule that all of it serves is DESIGN.md's
+//! "never a wrong byte"; `docs/matching.md` has the table of fields that may differ.
+
+mod family;
+mod matching;
+mod plan;
+mod promises;
+mod referrer;
+mod site;
+mod unasked;
+mod urgency;
+
+pub use family::Family;
+pub use matching::{Mismatch, compare, is_navigation};
+pub use plan::{Budget, Decision, NeverUnasked, Plan, Skip};
+pub use promises::{Answer, LoadId, Lost, PromiseId, Promises, WhyAsk};
+pub use unasked::{Load, Unasked, unasked};
+pub use urgency::{Urgency, urgency};

@@ -1,5 +1,7 @@
 //! What the scanner finds in documents, told in HTML; and that how a document is cut changes nothing.
 
+#![allow(clippy::unwrap_used)] // helpers of tests
+
 use farhop_page::{
     Destination, FetchPriority, Hint, Mode, Options, ReferrerPolicy, Scanner, Source, Timing, Viewport,
     link_hints,

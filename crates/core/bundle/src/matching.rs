@@ -1,0 +1,77 @@
+//! Whether a promised request and a browser's request would get the same answer. `docs/matching.md` is this module
+//! as a table.
+
+use http::header::{self, HeaderMap, HeaderName};
+
+/// Fields that cannot change the answer to a GET without content, so they are not compared.
+const NOT_COMPARED: [&str; 10] = [
+    // Of one connection or one hop (RFC 9110 §7.6.1, §11.7, §7.6.3): they never reach the origin as the browser sent
+    // them.
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "upgrade",
+    "proxy-authorization",
+    "proxy-authenticate",
+    "via",
+    // Part of the URL, which is compared (RFC 9110 §7.2).
+    "host",
+    // RFC 9218 §5: about the order of delivery, not about what is delivered.
+    "priority",
+];
+
+/// Fields that even a response which any shared cache may reuse does not excuse: DESIGN.md names the first three; the
+/// others ask the cache itself for something.
+const ALWAYS_COMPARED: [HeaderName; 10] = [
+    header::ORIGIN,
+    header::AUTHORIZATION,
+    header::RANGE,
+    header::IF_RANGE,
+    header::IF_MATCH,
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_UNMODIFIED_SINCE,
+    header::CACHE_CONTROL,
+    header::PRAGMA,
+];
+
+/// The field that keeps a promise from answering.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch(pub HeaderName);
+
+/// Compares the fields of a promised request with those of a browser's.
+///
+/// # Errors
+/// The first field found to differ.
+pub fn compare(promised: &HeaderMap, asked: &HeaderMap) -> Result<(), Mismatch> {
+    let names = promised.keys().chain(asked.keys());
+    for name in names.filter(|name| !NOT_COMPARED.contains(&name.as_str())) {
+        same(promised, asked, name)?;
+    }
+    Ok(())
+}
+
+/// Compares only what a response that a shared cache may reuse still depends on; its `Vary` is judged apart.
+pub(crate) fn compare_always(promised: &HeaderMap, asked: &HeaderMap) -> Result<(), Mismatch> {
+    ALWAYS_COMPARED.iter().try_for_each(|name| same(promised, asked, name))
+}
+
+fn same(promised: &HeaderMap, asked: &HeaderMap, name: &HeaderName) -> Result<(), Mismatch> {
+    // Values in order, byte by byte: anything looser would have to know every field's meaning.
+    if promised.get_all(name).iter().eq(asked.get_all(name).iter()) {
+        Ok(())
+    } else {
+        Err(Mismatch(name.clone()))
+    }
+}
+
+/// Whether a GET with these fields loads a document into a window, as far as fields tell.
+pub fn is_navigation(request: &HeaderMap) -> bool {
+    let text = |name: &str| request.get(name).and_then(|value| value.to_str().ok());
+    match text("sec-fetch-dest") {
+        Some(dest) => dest == "document",
+        // Browsers name text/html first for documents and for frames only.
+        None => text("accept").is_some_and(|accept| accept.starts_with("text/html")),
+    }
+}

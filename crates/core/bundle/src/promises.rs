@@ -1,0 +1,332 @@
+//! The book of promises at the remote end: which promise answers which request, and for how long.
+//!
+//! ```text
+//!   promise ──► open ──head──► known ──complete──► whole ──10 s──► lapsed
+//!                 │              │                   │
+//!                 └──────────────┴── lost, left, answered once (if uncacheable)
+//! ```
+//! A cacheable promise leaves the book when it is whole: the repository has it then.
+//! Times are `Duration`s since any fixed start and must not run backwards. Bodies are not held here.
+
+use crate::matching::{Mismatch, compare, compare_always, is_navigation};
+use farhop_freshness::{Scope, Stored, storable};
+use http::header::{self, HeaderMap};
+use http::{Method, StatusCode};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use url::Url;
+
+/// How long a whole, uncacheable promise waits to be asked for (DESIGN.md, "never a wrong byte").
+const LAPSE: Duration = Duration::from_secs(10);
+
+/// Pages of one user that are remembered as open; the oldest counts as left when there are more.
+const MAX_LOADS_PER_USER: usize = 64;
+
+/// A promise, by the number its carrier gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PromiseId(pub u64);
+
+/// One load of one document; the exchange that fetched the document serves as its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LoadId(pub u64);
+
+/// What to do with a browser's request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// This promise answers it: send what is there, the rest as it arrives.
+    Promise(PromiseId),
+    /// Ask across the hop.
+    Ask(WhyAsk),
+}
+
+/// Why no promise answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhyAsk {
+    /// Nothing was promised under this URL to this user.
+    NotPromised,
+    /// Only GET is promised.
+    Method,
+    /// A promise differs in this field.
+    Field(Mismatch),
+    /// A promise would answer, but has answered before and may do so only once.
+    Spent,
+}
+
+/// A promise that the loss of the carrier broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost {
+    /// Which.
+    pub id: PromiseId,
+    /// Whether a request was being answered from it, which must now ask (and skip what it has already passed on).
+    pub answering: bool,
+}
+
+#[derive(Debug)]
+struct Promise {
+    user: Arc<str>,
+    load: LoadId,
+    url: Url,
+    request: HeaderMap,
+    /// Set once the response's head is known and a shared cache could reuse it: the head, and until when.
+    reusable: Option<(Stored, Duration)>,
+    answered: bool,
+    whole_at: Option<Duration>,
+}
+
+/// All promises of one remote.
+#[derive(Debug, Default)]
+pub struct Promises {
+    open: BTreeMap<PromiseId, Promise>,
+    by_url: HashMap<(Arc<str>, Url), Vec<PromiseId>>,
+    /// Pages taken to be open, oldest first.
+    loads: Vec<(LoadId, Arc<str>, Url)>,
+    max_per_user: usize,
+}
+
+impl Promises {
+    /// A book that holds at most `max_per_user` promises for each user.
+    pub fn new(max_per_user: usize) -> Self {
+        Promises { max_per_user, ..Promises::default() }
+    }
+
+    /// A request for a document by `user` starts load `load`. Returns the promises that end with it: those of earlier
+    /// loads of the same document, and of the page that the user leaves, as `Referer` says. What any shared cache
+    /// could reuse is kept for another page of the same origin. Requests that are no navigation change nothing.
+    pub fn begin_load(
+        &mut self,
+        user: &Arc<str>,
+        load: LoadId,
+        url: &Url,
+        request: &HeaderMap,
+    ) -> Vec<PromiseId> {
+        if !is_navigation(request) {
+            return Vec::new();
+        }
+        let url = without_fragment(url);
+        let mut ended = Vec::new();
+        for page in self.left_by(user, &url, request) {
+            let Some((_, _, page_url)) = self.loads.iter().find(|(id, _, _)| *id == page) else { continue };
+            let same_origin = page_url.origin() == url.origin();
+            ended.extend(self.end(page, same_origin));
+        }
+        let own = self.loads.iter().filter(|(_, owner, _)| owner == user);
+        if own.clone().count() >= MAX_LOADS_PER_USER
+            && let Some(oldest) = own.map(|(id, _, _)| *id).next()
+        {
+            ended.extend(self.end(oldest, true));
+        }
+        self.loads.push((load, Arc::clone(user), url));
+        ended
+    }
+
+    /// The loads that a navigation of `user` to `url` ends.
+    fn left_by(&self, user: &Arc<str>, url: &Url, request: &HeaderMap) -> Vec<LoadId> {
+        let referer = request
+            .get(header::REFERER)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|text| Url::parse(text).ok());
+        let own = || self.loads.iter().filter(|(_, owner, _)| owner == user);
+        let mut left: Vec<LoadId> = own()
+            .filter(|(_, _, page)| page == url || referer.as_ref() == Some(page))
+            .map(|(id, _, _)| *id)
+            .collect();
+        // Leaving for another origin, the browser names its own origin only: enough if one page there is open.
+        if let (true, Some(referer)) =
+            (left.is_empty(), referer.filter(|referer| referer.origin() != url.origin()))
+        {
+            let there: Vec<LoadId> = own()
+                .filter(|(_, _, page)| page.origin() == referer.origin())
+                .map(|(id, _, _)| *id)
+                .collect();
+            if let [only] = there[..] {
+                left.push(only);
+            }
+        }
+        left
+    }
+
+    /// The page of `load` is gone: its exchange failed, or its user is. Returns the promises that end with it.
+    pub fn end_load(&mut self, load: LoadId) -> Vec<PromiseId> {
+        self.end(load, false)
+    }
+
+    fn end(&mut self, load: LoadId, keep_reusable: bool) -> Vec<PromiseId> {
+        self.loads.retain(|(id, _, _)| *id != load);
+        // One that is being sent to a client belongs to that request now, whichever page is open.
+        self.remove_where(|promise| {
+            promise.load == load && !promise.answered && !(keep_reusable && promise.reusable.is_some())
+        })
+    }
+
+    /// Takes down that ground promised `request` on `url` to `user`, for `load`. `false` if the book is full for this
+    /// user: the promise is to be cancelled.
+    #[must_use]
+    pub fn promise(
+        &mut self,
+        id: PromiseId,
+        user: &Arc<str>,
+        load: LoadId,
+        url: Url,
+        request: HeaderMap,
+    ) -> bool {
+        let held = self.open.values().filter(|promise| promise.user == *user).count();
+        if held >= self.max_per_user || self.open.contains_key(&id) {
+            return false;
+        }
+        self.by_url.entry((Arc::clone(user), url.clone())).or_default().push(id);
+        let user = Arc::clone(user);
+        let promise = Promise { user, load, url, request, reusable: None, answered: false, whole_at: None };
+        self.open.insert(id, promise);
+        true
+    }
+
+    /// The head of a promised response has arrived, at `now` (`wall` on the clock). Returns whether any shared cache
+    /// could reuse it, so that it may go to the shared repository.
+    pub fn head(
+        &mut self,
+        id: PromiseId,
+        status: StatusCode,
+        response: &HeaderMap,
+        now: Duration,
+        wall: SystemTime,
+    ) -> bool {
+        let Some(promise) = self.open.get_mut(&id) else { return false };
+        if storable(&Method::GET, &promise.request, status, response, Scope::Shared).is_err() {
+            return false;
+        }
+        let stored = Stored::new(&promise.request, status, response, wall, wall);
+        let left = stored.lifetime(Scope::Shared).saturating_sub(stored.age(wall));
+        let no_cache = farhop_freshness::ResponseDirectives::of(response).no_cache;
+        if left.is_zero() || no_cache {
+            return false;
+        }
+        promise.reusable = Some((stored, now.saturating_add(left)));
+        true
+    }
+
+    /// The last byte has arrived at `now`. A promise that any shared cache could reuse leaves the book (`true`): the
+    /// repository answers from now on. Any other may be asked for during the next 10 s, unless it has answered.
+    pub fn complete(&mut self, id: PromiseId, now: Duration) -> bool {
+        let Some(promise) = self.open.get_mut(&id) else { return false };
+        promise.whole_at = Some(now);
+        let cacheable = promise.reusable.as_ref().is_some_and(|(_, until)| now < *until);
+        if cacheable || promise.answered {
+            self.remove(id);
+        }
+        cacheable
+    }
+
+    /// Ground withdrew the promise, or its stream failed.
+    pub fn withdraw(&mut self, id: PromiseId) {
+        self.remove(id);
+    }
+
+    /// Which promise, if any, answers this request of `user`. Not to be called for a request that has content.
+    pub fn ask(
+        &mut self,
+        user: &Arc<str>,
+        method: &Method,
+        url: &Url,
+        request: &HeaderMap,
+        now: Duration,
+    ) -> Answer {
+        if method != Method::GET {
+            return Answer::Ask(WhyAsk::Method);
+        }
+        let key = (Arc::clone(user), without_fragment(url));
+        let mut why = WhyAsk::NotPromised;
+        for id in self.by_url.get(&key).map(Vec::as_slice).unwrap_or_default() {
+            let Some(promise) = self.open.get_mut(id) else { continue };
+            match promise.answers(request, now) {
+                Ok(()) => {
+                    promise.answered = true;
+                    return Answer::Promise(*id);
+                }
+                Err(reason) => why = reason,
+            }
+        }
+        Answer::Ask(why)
+    }
+
+    /// Promises whose time is over at `now`; they are forgotten, and what was kept of them can go.
+    pub fn lapse(&mut self, now: Duration) -> Vec<PromiseId> {
+        self.remove_where(|promise| promise.lapses_at().is_some_and(|at| at <= now))
+    }
+
+    /// When [`Promises::lapse`] has something to do next.
+    pub fn next_wakeup(&self) -> Option<Duration> {
+        self.open.values().filter_map(Promise::lapses_at).min()
+    }
+
+    /// The carrier is lost: no promise that is not whole can be kept. Whole ones still answer.
+    pub fn carrier_lost(&mut self) -> Vec<Lost> {
+        let broken: Vec<Lost> = self
+            .open
+            .iter()
+            .filter(|(_, promise)| promise.whole_at.is_none())
+            .map(|(id, promise)| Lost { id: *id, answering: promise.answered })
+            .collect();
+        for lost in &broken {
+            self.remove(lost.id);
+        }
+        broken
+    }
+
+    /// Promises in the book.
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether the book is empty.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    fn remove_where(&mut self, mut doomed: impl FnMut(&Promise) -> bool) -> Vec<PromiseId> {
+        let ids: Vec<PromiseId> =
+            self.open.iter().filter(|(_, promise)| doomed(promise)).map(|(id, _)| *id).collect();
+        for id in &ids {
+            self.remove(*id);
+        }
+        ids
+    }
+
+    fn remove(&mut self, id: PromiseId) {
+        let Some(promise) = self.open.remove(&id) else { return };
+        let key = (promise.user, promise.url);
+        if let Some(ids) = self.by_url.get_mut(&key) {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                self.by_url.remove(&key);
+            }
+        }
+    }
+}
+
+impl Promise {
+    fn answers(&self, request: &HeaderMap, now: Duration) -> Result<(), WhyAsk> {
+        match &self.reusable {
+            // RFC 9111 §4: what a shared cache may reuse may differ in fields that Vary does not name.
+            Some((stored, until)) if now < *until && stored.answers(request) => {
+                compare_always(&self.request, request).map_err(WhyAsk::Field)
+            }
+            reusable => {
+                compare(&self.request, request).map_err(WhyAsk::Field)?;
+                // Equal in every field. Once, unless it may be reused.
+                let fresh = reusable.as_ref().is_some_and(|(_, until)| now < *until);
+                if self.answered && !fresh { Err(WhyAsk::Spent) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn lapses_at(&self) -> Option<Duration> {
+        self.whole_at.map(|whole| whole.saturating_add(LAPSE))
+    }
+}
+
+fn without_fragment(url: &Url) -> Url {
+    let mut url = url.clone();
+    url.set_fragment(None);
+    url
+}

@@ -1,0 +1,69 @@
+//! Origins and sites, as browsers relate them.
+
+use url::{Host, Url};
+
+/// How a request's target relates to the page that makes it (`Sec-Fetch-Site`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Relation {
+    SameOrigin,
+    SameSite,
+    CrossSite,
+}
+
+impl Relation {
+    pub(crate) fn between(page: &Url, target: &Url) -> Self {
+        if page.origin() == target.origin() {
+            Relation::SameOrigin
+        } else if page.scheme() == target.scheme() && same_registrable_domain(page, target) {
+            Relation::SameSite
+        } else {
+            Relation::CrossSite
+        }
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Relation::SameOrigin => "same-origin",
+            Relation::SameSite => "same-site",
+            Relation::CrossSite => "cross-site",
+        }
+    }
+}
+
+fn same_registrable_domain(a: &Url, b: &Url) -> bool {
+    match (a.host(), b.host()) {
+        (Some(Host::Domain(a)), Some(Host::Domain(b))) => {
+            a == b || psl::domain_str(a).is_some_and(|site| psl::domain_str(b) == Some(site))
+        }
+        (a, b) => a.is_some() && a == b,
+    }
+}
+
+/// Secure Contexts, §3.1: where browsers send client hints and `Sec-Fetch-*`.
+pub(crate) fn is_potentially_trustworthy(url: &Url) -> bool {
+    url.scheme() == "https"
+        || match url.host() {
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_are_scheme_and_registrable_domain() {
+        let relation = |a: &str, b: &str| Relation::between(&Url::parse(a).unwrap(), &Url::parse(b).unwrap());
+        assert_eq!(relation("http://a.test/x", "http://a.test:80/y"), Relation::SameOrigin);
+        assert_eq!(relation("http://a.test/", "http://a.test:8080/"), Relation::SameSite);
+        assert_eq!(relation("http://www.a.co.uk/", "http://cdn.a.co.uk/"), Relation::SameSite);
+        assert_eq!(relation("http://a.co.uk/", "http://b.co.uk/"), Relation::CrossSite);
+        assert_eq!(relation("http://a.github.io/", "http://b.github.io/"), Relation::CrossSite);
+        assert_eq!(relation("http://a.test/", "https://a.test/"), Relation::CrossSite, "schemeful");
+        assert_eq!(relation("http://10.0.0.1/", "http://11.0.0.1/"), Relation::CrossSite);
+        assert_eq!(relation("http://10.0.0.1/", "http://10.0.0.1:81/"), Relation::SameSite);
+    }
+}
