@@ -273,3 +273,29 @@ fn date() -> HeaderValue {
     HeaderValue::try_from(httpdate::fmt_http_date(SystemTime::now()))
         .unwrap_or_else(|_| HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_holds_no_buffers_and_little_state() {
+        let (mut client, far) = duplex(1024);
+        let mut connection = Connection::new(far, Arc::default());
+        client.write_all(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc").await.unwrap();
+        let exchange = connection.next_request().await.unwrap().unwrap();
+        let head = Head { status: StatusCode::OK, fields: HeaderMap::new() };
+        exchange.responder.respond(head, "x".into()).await.unwrap();
+        drop(exchange.body);
+        client.read_buf(&mut Vec::with_capacity(1024)).await.unwrap();
+        let shared = connection.shared.clone();
+        let waiting = connection.next_request();
+        let held = size_of_val(&waiting) + size_of::<Shared>() + size_of::<State>();
+        assert!(held < 4096, "{held} bytes of state");
+        let idle = timeout(shared.settings.idle_timeout / 2, waiting).await;
+        assert!(idle.is_err(), "still open");
+        assert_eq!(shared.state().buffer.capacity(), 0);
+        assert!(shared.state().out.capacity() <= 16);
+    }
+}
