@@ -1,1 +1,13 @@
-//! What tests share: origins with bad manners, virtual time, corpora.
+//! What tests share: origins with bad manners, a well-behaved one to compare with, and recorded corpora.
+//!
+//! Everything listens on loopback, at a port of the system's choosing, and ends when it is dropped. Nothing
+//! here is for use outside tests: it panics where a test should fail.
+
+pub mod hostile;
+pub mod manners;
+pub mod pattern;
+pub mod site;
+
+pub use hostile::{HostileOrigin, Step};
+pub use manners::Manners;
+pub use site::{File, Site, SiteOrigin};
