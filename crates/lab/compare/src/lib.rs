@@ -1,1 +1,26 @@
-//! Loads pages through each variant, interleaved, and reports what differs.
+//! `farhop lab compare` and `farhop demo`: pages loaded through each variant over the emulated link, judged and summed up.
+//!
+//! Assembly of the lab: the testbed gives namespaces and link, the workload origins and browser, the report types and their
+//! looks. Farhop itself runs as its own two processes and is asked over its control socket; nothing here knows its inside.
+
+mod bench;
+mod check;
+mod cli;
+mod compare;
+mod demo;
+mod ends;
+mod error;
+mod interrupt;
+mod keep;
+mod limit;
+mod load;
+mod settle;
+mod site;
+mod summary;
+mod variant;
+
+pub use cli::{CompareArguments, DemoArguments, OriginsArguments, compare, demo, origins};
+pub use compare::{Plan, Progress};
+pub use error::CompareError;
+pub use site::{HostDelay, SiteArgument};
+pub use variant::Variant;

@@ -1,0 +1,206 @@
+//! The course of a comparison: rounds of pages, rounds of variants, A/B/A/B, unfit loads repeated, everything summed up.
+
+use std::time::Duration;
+
+use farhop_orbit::Profile;
+use farhop_report::{Calibration, Comparison, Leg, Limit, Link, PageResult, Servers, Spread};
+use farhop_testbed::Fitness;
+use farhop_workload::origins::site::Asset;
+use farhop_workload::pages::Page;
+use std::sync::Arc;
+
+use crate::bench::Bench;
+use crate::limit::Smallest;
+use crate::load::{Loader, Measured};
+use crate::summary::summarise;
+use crate::{CompareError, Variant};
+
+/// Told, line by line, what is going on.
+pub type Progress<'a> = dyn FnMut(&str) + 'a;
+
+/// Attempts at a load that is unfit: the first and three more.
+const ATTEMPTS: u32 = 4;
+
+/// What is loaded, how, how often.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The pages.
+    pub pages: Vec<Page>,
+    /// The ways.
+    pub variants: Vec<Variant>,
+    /// Loads of each page by each way.
+    pub runs: u32,
+    /// When a load is given up.
+    pub timeout: Duration,
+}
+
+/// What was gathered about one page and one variant.
+#[derive(Default)]
+struct Gathered {
+    counted: Vec<Measured>,
+    bad_elsewhere: u64,
+}
+
+/// Carries a plan out on a bench.
+///
+/// # Errors
+/// Something of the bench cannot be run, or the user wants to stop.
+pub(crate) fn run(
+    bench: &Bench,
+    plan: &Plan,
+    progress: &mut Progress<'_>,
+) -> Result<Comparison, CompareError> {
+    let profile = bench.testbed.link().profile();
+    let mut loader = Loader::new(bench, plan.timeout);
+    let mut notes = Vec::new();
+    if let Fitness::Unfit(reason) = bench.calibration.fitness() {
+        notes.push(format!("the link itself was off by more than 2 % when it was measured: {reason}"));
+    }
+    let mut browser = None;
+    let mut smallest = Smallest::default();
+    let mut results = Vec::new();
+    for page in &plan.pages {
+        let mut gathered: Vec<Gathered> = plan.variants.iter().map(|_| Gathered::default()).collect();
+        let mut reference = Vec::new();
+        for round in 1..=plan.runs {
+            let said = format!("{} {round}/{}", page.name, plan.runs);
+            let mut over_none = loader.load_over_none(page)?;
+            progress(&format!("{said} over link none: {}", in_words(&over_none)));
+            browser = browser.or_else(|| over_none.browser.take());
+            reference.push(over_none);
+            for (variant, gathered) in plan.variants.iter().zip(&mut gathered) {
+                fit_load(&mut loader, page, *variant, gathered, &mut notes, &mut |line| {
+                    progress(&format!("{said} {}: {line}", variant.name()));
+                })?;
+            }
+        }
+        let origin = page.sites.first().map(|site| bench.delay(&site.host)).unwrap_or_default();
+        let limit = limit_of(&reference, &profile, origin, &mut smallest);
+        results.push(PageResult {
+            page: page.name.clone(),
+            entry: page.entry.clone(),
+            limit_s: limit.seconds(profile.forward.rate.map(|rate| rate.0)),
+            limit,
+            variants: plan
+                .variants
+                .iter()
+                .zip(&gathered)
+                .map(|(variant, gathered)| summarise(*variant, &gathered.counted, gathered.bad_elsewhere))
+                .collect(),
+        });
+    }
+    notes.dedup();
+    Ok(Comparison { link: conditions(bench, &profile, browser, notes), results })
+}
+
+/// Loads until a load counts, or says that none did.
+fn fit_load(
+    loader: &mut Loader<'_>,
+    page: &Page,
+    variant: Variant,
+    gathered: &mut Gathered,
+    notes: &mut Vec<String>,
+    progress: &mut Progress<'_>,
+) -> Result<(), CompareError> {
+    let who = format!("{}, {}", page.name, variant.name());
+    for attempt in 1..=ATTEMPTS {
+        let measured = loader.load(page, variant)?;
+        progress(&in_words(&measured));
+        for name in &measured.seen.strange_names {
+            notes.push(format!("{who}: the name {name} was asked for across the link, which is no site's"));
+        }
+        let bad = &measured.checked.bad;
+        for line in bad.iter().take(3) {
+            notes.push(format!("{who}: {line}"));
+        }
+        if bad.len() > 3 {
+            notes.push(format!("{who}: and {} more", bad.len() - 3));
+        }
+        let why = match (&measured.fitness, measured.plt_s) {
+            (Fitness::Fit, Some(_)) => {
+                gathered.counted.push(measured);
+                return Ok(());
+            }
+            (Fitness::Unfit(reason), _) => format!("unfit, {reason}"),
+            (Fitness::Fit, None) => {
+                let said = measured.errors.first().map_or("no load event", String::as_str);
+                gathered.bad_elsewhere = gathered.bad_elsewhere.max(1);
+                format!("the page did not load, {said}")
+            }
+        };
+        gathered.bad_elsewhere = gathered.bad_elsewhere.max(bad.len() as u64);
+        let next = if attempt < ATTEMPTS { "repeated" } else { "given up" };
+        progress(&format!("{why}: {next}"));
+        notes.push(format!("{who}: a load was left out and {next}: {why}"));
+        // A page that fails the same way twice is not the link's doing.
+        if measured.plt_s.is_none() && attempt >= 2 {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn in_words(measured: &Measured) -> String {
+    let load = measured.plt_s.map_or("did not load".into(), |plt| format!("{plt:.2} s"));
+    let bad = match measured.checked.bad.len() {
+        0 => String::new(),
+        bad => format!(", {bad} wrong"),
+    };
+    format!(
+        "{load}, {} files right{bad}, {} requests crossed",
+        measured.checked.ok, measured.counters.requests_crossed
+    )
+}
+
+/// The parts of the limit, as DESIGN.md defines it.
+fn limit_of(reference: &[Measured], profile: &Profile, origin: Duration, smallest: &mut Smallest) -> Limit {
+    let mut used: Vec<&Arc<Asset>> = Vec::new();
+    for asset in reference.iter().flat_map(|load| &load.checked.used) {
+        if !used.iter().any(|known| known.path == asset.path) {
+            used.push(asset);
+        }
+    }
+    Limit {
+        browser_s: Spread::of(reference.iter().filter_map(|load| load.plt_s)).map(|spread| spread.median),
+        rtt_s: profile.rtt().as_secs_f64(),
+        origin_s: origin.as_secs_f64(),
+        bytes: used.into_iter().map(|asset| smallest.size(asset)).sum(),
+    }
+}
+
+fn conditions(bench: &Bench, profile: &Profile, browser: Option<String>, notes: Vec<String>) -> Link {
+    let leg = |leg: &farhop_orbit::Leg| Leg {
+        rate_bit_s: leg.rate.map(|rate| rate.0),
+        delay_s: leg.delay.as_secs_f64(),
+        queue_bytes: leg.queue.0,
+        loss: leg.loss,
+    };
+    let calibration = &bench.calibration;
+    let mut method: Vec<String> = [
+        "each load in a browser process of its own with an empty profile, variants in turn",
+        "Farhop's two ends restarted for each load, their caches empty, their carrier up before the load starts",
+        "direct loads open their connections and look names up across the link, as browsers do",
+        "bytes and packets counted on the link, as IP packets",
+        "every resource compared by hash with the folder",
+    ]
+    .map(str::to_owned)
+    .into();
+    method.extend(bench.testbed.conditions().into_iter().map(|(name, value)| format!("{name}: {value}")));
+    Link {
+        profile: profile.name.clone(),
+        rtt_s: profile.rtt().as_secs_f64(),
+        forward: leg(&profile.forward),
+        return_: leg(&profile.return_),
+        calibration: Calibration {
+            rtt_s: calibration.rtt.as_secs_f64(),
+            forward_bit_s: calibration.forward.map(|check| check.measured.0),
+            return_bit_s: calibration.return_.map(|check| check.measured.0),
+            fit: calibration.fitness().is_fit(),
+            text: calibration.to_string(),
+        },
+        servers: Servers { settings: bench.ready.settings.to_string(), origins: bench.origins_in_words() },
+        browser: browser.map_or("unknown".into(), |version| format!("Chromium {version}")),
+        method,
+        notes,
+    }
+}

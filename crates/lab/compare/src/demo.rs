@@ -1,0 +1,74 @@
+//! The demonstration: the three pages directly and through Farhop, a table, one HTML file, and on request a testbed that
+//! stays up for one's own browser.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use farhop_orbit::Profile;
+use farhop_report::Comparison;
+use farhop_workload::npm;
+use farhop_workload::pages::{self, Page};
+
+use crate::bench::{Bench, Wanted};
+use crate::compare::{Plan, Progress, run};
+use crate::interrupt::Interrupt;
+use crate::keep::keep;
+use crate::{CompareError, Variant};
+
+/// What is demonstrated.
+pub(crate) struct Demo {
+    pub(crate) profile: Profile,
+    pub(crate) pages: Vec<String>,
+    pub(crate) runs: u32,
+    pub(crate) timeout: Duration,
+    pub(crate) keep: bool,
+}
+
+/// Builds the pages, compares, hands the result to `show`, and stays up where that is wanted.
+///
+/// # Errors
+/// See [`CompareError`].
+pub(crate) fn demonstrate(
+    demo: &Demo,
+    progress: &mut Progress<'_>,
+    show: impl FnOnce(&Comparison) -> Result<(), CompareError>,
+) -> Result<(), CompareError> {
+    let interrupt = Interrupt::install()?;
+    let folder = tempfile::Builder::new().prefix("farhop-pages-").tempdir();
+    let folder = folder.map_err(CompareError::file(std::env::temp_dir()))?;
+    let pages = build(&demo.pages, folder.path().to_path_buf(), &interrupt, progress)?;
+    let wanted = Wanted {
+        profile: &demo.profile,
+        pages: &pages,
+        delays: HashMap::new(),
+        seed: 1,
+        interrupt: interrupt.clone(),
+    };
+    let bench = Bench::up(wanted, progress)?;
+    let plan = Plan {
+        pages,
+        variants: vec![Variant::DirectH1, Variant::DirectH2, Variant::Farhop],
+        runs: demo.runs,
+        timeout: demo.timeout,
+    };
+    let comparison = run(&bench, &plan, progress)?;
+    show(&comparison)?;
+    if demo.keep { keep(&bench, progress) } else { Ok(()) }
+}
+
+fn build(
+    names: &[String],
+    folder: PathBuf,
+    interrupt: &Interrupt,
+    progress: &mut Progress<'_>,
+) -> Result<Vec<Page>, CompareError> {
+    let node = npm::cache_folder();
+    let mut built = Vec::new();
+    for name in names {
+        interrupt.check()?;
+        progress(&format!("making the page {name}"));
+        built.push(pages::build(name, &folder, &node)?);
+    }
+    Ok(built)
+}

@@ -1,0 +1,231 @@
+//! Farhop's two ends as processes of their own in the testbed, started anew for each load: keys, settings files, and the
+//! counters of the remote over its control socket.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use farhop_control::Client;
+use farhop_testbed::{Place, Running};
+use serde_json::Value;
+
+use crate::bench::{Bench, last_words, spawn, this_program};
+use crate::{CompareError, Variant};
+
+/// Port of the proxy, and of ground on the link.
+const PROXY_PORT: u16 = 3128;
+const CARRIER_PORT: u16 = 4433;
+/// How long a promise that nobody asks for lasts after its last byte (DESIGN.md), with room for the sweep.
+const LAPSE: Duration = Duration::from_secs(12);
+
+/// The identities of both ends, made once for a bench.
+pub(crate) struct Keys {
+    remote: Key,
+    ground: Key,
+}
+
+struct Key {
+    file: PathBuf,
+    public: String,
+}
+
+/// Both ends, running, the carrier up.
+pub(crate) struct Ends {
+    /// Where browsers find the proxy.
+    pub(crate) proxy: SocketAddr,
+    control: PathBuf,
+    runtime: tokio::runtime::Runtime,
+    remote: (Running, PathBuf),
+    ground: (Running, PathBuf),
+}
+
+/// What the remote counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counters {
+    pub(crate) requests_crossed: u64,
+    pub(crate) promised: u64,
+    pub(crate) used: u64,
+    pub(crate) wasted_bytes: u64,
+    /// Promises that have ended, one way or the other.
+    pub(crate) ended: u64,
+}
+
+impl Counters {
+    /// Reads the answer of the `counters` command.
+    fn of(answer: &Value) -> Option<Counters> {
+        let number = |name: &str| answer.get(name).and_then(Value::as_u64);
+        let ends = answer.get("promise_ends").and_then(Value::as_object)?;
+        Some(Counters {
+            requests_crossed: number("requests_crossed")?,
+            promised: number("promised")?,
+            used: number("used")?,
+            wasted_bytes: number("wasted_bytes")?,
+            ended: ends.values().filter_map(Value::as_u64).sum(),
+        })
+    }
+}
+
+impl Keys {
+    /// Makes a fresh identity for each end.
+    ///
+    /// # Errors
+    /// `farhop keygen` failed.
+    pub(crate) fn make(folder: &Path) -> Result<Keys, CompareError> {
+        let key = |name: &str| {
+            let file = folder.join(format!("{name}.key"));
+            let made =
+                this_program()?.arg("keygen").arg(&file).output().map_err(CompareError::file(&file))?;
+            if !made.status.success() {
+                let said = String::from_utf8_lossy(&made.stderr).trim().to_owned();
+                return Err(CompareError::End { end: "keygen", reason: said });
+            }
+            Ok(Key { file, public: String::from_utf8_lossy(&made.stdout).trim().to_owned() })
+        };
+        Ok(Keys { remote: key("remote")?, ground: key("ground")? })
+    }
+}
+
+impl Ends {
+    /// Starts ground and remote for a variant and waits until their carrier is up.
+    ///
+    /// # Errors
+    /// One of them ended, or the carrier did not come up.
+    pub(crate) fn start(bench: &Bench, keys: &Keys, variant: Variant) -> Result<Ends, CompareError> {
+        let folder = bench.folder.path();
+        let addresses = &bench.testbed.addresses;
+        let carrier = SocketAddr::from((addresses.ground_satellite, CARRIER_PORT));
+        let proxy = SocketAddr::from((addresses.remote, PROXY_PORT));
+        let control = folder.join("remote.sock");
+        let common = format!(
+            "[link]\nprofile = {}\n[log]\nlevel = \"warn\"\n",
+            quoted(&bench.testbed.link().profile().name)
+        );
+        let (range, length) = addresses.origin_range;
+        let ground = format!(
+            "listen = {}\ncontrol = {}\nidentity = {}\nallow = [{}]\n{common}{}[[remote]]\nname = \"lab\"\nkeys = [{}]\n",
+            quoted(&carrier.to_string()),
+            quoted(&folder.join("ground.sock").to_string_lossy()),
+            quoted(&keys.ground.file.to_string_lossy()),
+            quoted(&format!("{range}/{length}")),
+            variant.ground_settings(),
+            quoted(&keys.remote.public),
+        );
+        let remote = format!(
+            "listen = [{}]\ncontrol = {}\nidentity = {}\n{common}[[ground]]\nname = \"lab\"\naddress = {}\nkeys = [{}]\n",
+            quoted(&proxy.to_string()),
+            quoted(&control.to_string_lossy()),
+            quoted(&keys.remote.file.to_string_lossy()),
+            quoted(&carrier.to_string()),
+            quoted(&keys.ground.public),
+        );
+        let start = |end: &str, place, settings: &str| {
+            let file = folder.join(format!("{end}.toml"));
+            std::fs::write(&file, settings).map_err(CompareError::file(&file))?;
+            let stderr = folder.join(format!("{end}.stderr"));
+            let mut command = this_program()?;
+            command.args([end, "--config"]).arg(&file);
+            Ok::<_, CompareError>((spawn(&bench.testbed, place, command, &stderr)?, stderr))
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let mut ends = Ends {
+            proxy,
+            control,
+            runtime: runtime.map_err(CompareError::file("control socket"))?,
+            ground: start("ground", Place::Ground, &ground)?,
+            remote: start("remote", Place::Remote, &remote)?,
+        };
+        ends.await_carrier(bench)?;
+        Ok(ends)
+    }
+
+    fn await_carrier(&mut self, bench: &Bench) -> Result<(), CompareError> {
+        let deadline = Instant::now() + bench.testbed.link().profile().rtt() * 8 + Duration::from_secs(15);
+        loop {
+            self.check_alive()?;
+            // Before it listens, the remote is merely not there yet.
+            let counters = self.ask("counters").unwrap_or_default();
+            let number = |name: &str| counters.get(name).and_then(Value::as_u64).unwrap_or(0);
+            if number("carriers_up") > number("carriers_down") {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                let said = format!(
+                    "no carrier came up; remote: {}; ground: {}",
+                    last_words(&self.remote.1),
+                    last_words(&self.ground.1)
+                );
+                return Err(CompareError::End { end: "remote", reason: said });
+            }
+            bench.interrupt.sleep(Duration::from_millis(20))?;
+        }
+    }
+
+    fn check_alive(&mut self) -> Result<(), CompareError> {
+        for (end, (process, stderr)) in [("ground", &mut self.ground), ("remote", &mut self.remote)] {
+            if let Ok(Some(status)) = process.try_wait() {
+                return Err(CompareError::End {
+                    end,
+                    reason: format!("it ended ({status}): {}", last_words(stderr)),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&self, command: &str) -> Result<Value, CompareError> {
+        let failed = |reason: String| CompareError::End { end: "remote", reason };
+        let call = async {
+            let mut client =
+                Client::connect(&self.control).await.map_err(|error| failed(error.to_string()))?;
+            client.call(command, Value::Null).await.map_err(|error| failed(error.to_string()))
+        };
+        let answer =
+            self.runtime.block_on(async { tokio::time::timeout(Duration::from_secs(5), call).await });
+        answer.unwrap_or_else(|_| Err(failed(format!("its control socket does not answer '{command}'"))))
+    }
+
+    /// The counters once every promise has ended, so that waste is counted too.
+    ///
+    /// # Errors
+    /// An end is gone: it died during the load.
+    pub(crate) fn settled_counters(&mut self, bench: &Bench) -> Result<Counters, CompareError> {
+        let deadline = Instant::now() + LAPSE;
+        loop {
+            self.check_alive()?;
+            let answer = self.ask("counters")?;
+            let unreadable = || CompareError::End {
+                end: "remote",
+                reason: format!("its counters are unreadable: {answer}"),
+            };
+            let counters = Counters::of(&answer).ok_or_else(unreadable)?;
+            if counters.ended >= counters.promised || Instant::now() > deadline {
+                return Ok(counters);
+            }
+            bench.interrupt.sleep(Duration::from_millis(50))?;
+        }
+    }
+}
+
+/// A TOML basic string: JSON's escapes are a part of its own.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_those_that_the_events_declare() {
+        let snapshot = farhop_events::Bus::new().counters().snapshot();
+        assert_eq!(Counters::of(&snapshot), Some(Counters::default()));
+        for name in ["carriers_up", "carriers_down"] {
+            assert!(snapshot[name].is_u64(), "{name}");
+        }
+    }
+
+    #[test]
+    fn counters_that_are_not_there_are_no_zeros() {
+        assert_eq!(Counters::of(&serde_json::json!({"requests_crossed": 1, "promise_ends": {}})), None);
+    }
+}

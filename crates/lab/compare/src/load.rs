@@ -1,0 +1,135 @@
+//! One load of a page through one variant, everything cold, measured at the browser, on the link, at the origins and in
+//! Farhop's remote.
+
+use std::time::Duration;
+
+use farhop_testbed::{Fitness, Place, fit};
+use farhop_workload::browser::{Order, PageLoad, Prepared};
+use farhop_workload::pages::Page;
+
+use crate::bench::Bench;
+use crate::check::{Checked, check};
+use crate::ends::{Counters, Ends, Keys};
+use crate::interrupt::Ended;
+use crate::settle::{Seen, new_lines, quiet_link};
+use crate::{CompareError, Variant};
+
+/// What one load gave. Times in seconds.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) plt_s: Option<f64>,
+    pub(crate) fcp_s: Option<f64>,
+    pub(crate) ttfb_s: Option<f64>,
+    pub(crate) last_s: Option<f64>,
+    pub(crate) connections: u64,
+    /// Bytes and packets, forward and return.
+    pub(crate) bytes: [u64; 2],
+    pub(crate) packets: [u64; 2],
+    pub(crate) counters: Counters,
+    pub(crate) checked: Checked,
+    pub(crate) seen: Seen,
+    pub(crate) fitness: Fitness,
+    pub(crate) browser: Option<String>,
+    pub(crate) errors: Vec<String>,
+}
+
+/// How loads are made.
+pub(crate) struct Loader<'a> {
+    pub(crate) bench: &'a Bench,
+    pub(crate) keys: Option<Keys>,
+    pub(crate) timeout: Duration,
+    log_read: u64,
+}
+
+impl<'a> Loader<'a> {
+    pub(crate) fn new(bench: &'a Bench, timeout: Duration) -> Loader<'a> {
+        Loader { bench, keys: None, timeout, log_read: 0 }
+    }
+
+    /// Loads a page once.
+    ///
+    /// # Errors
+    /// The browser or one of Farhop's ends could not be run, or the user wants to stop. A page that does not load is a
+    /// result.
+    pub(crate) fn load(&mut self, page: &Page, variant: Variant) -> Result<Measured, CompareError> {
+        let mut ends = if variant.is_farhop() { Some(self.start_ends(variant)?) } else { None };
+        let hosts: Vec<&str> = self.bench.sites.keys().map(String::as_str).collect();
+        let (_, log_read) = new_lines(&self.bench.log, self.log_read, &hosts)?; // what came in between
+        let host = page.sites.first().map(|site| site.host.as_str()).unwrap_or_default();
+        let order = Order {
+            proxy: ends.as_ref().map(|ends| ends.proxy.to_string()),
+            http2: variant != Variant::DirectH1s,
+            spki: Some(self.bench.ready.spki.clone()),
+            timeout: self.timeout,
+            idle: Duration::from_millis(800) + self.bench.testbed.link().profile().rtt(),
+            ..Order::new(format!("{}://{host}{}", variant.scheme(), page.entry))
+        };
+        let prepared = self.bench.browser.prepare(&order)?;
+        self.bench.testbed.link().take_record();
+        let load = self.browse(prepared)?;
+        let record = quiet_link(self.bench)?;
+        let (seen, log_read) = new_lines(&self.bench.log, log_read, &hosts)?;
+        self.log_read = log_read;
+        let counters = match &mut ends {
+            Some(ends) => ends.settled_counters(self.bench)?,
+            None => Counters { requests_crossed: seen.requests, ..Counters::default() },
+        };
+        let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
+        let both = [record.forward.counters.sent, record.return_.counters.sent];
+        Ok(Measured {
+            plt_s: seconds(load.load_ms),
+            fcp_s: seconds(load.first_paint_ms),
+            ttfb_s: seconds(load.first_byte_ms),
+            last_s: seconds(load.last_resource_ms()),
+            connections: record.tcp_flows + record.udp_flows,
+            bytes: both.map(|tally| tally.bytes.0),
+            packets: both.map(|tally| tally.packets),
+            counters,
+            checked: check(&self.bench.sites, &load, variant.may_recode()),
+            seen,
+            fitness: fit(&record),
+            browser: load.browser,
+            errors: load.errors,
+        })
+    }
+
+    /// Loads a page over link `none` with direct HTTP/2, for the limit, and puts the link back.
+    pub(crate) fn load_over_none(&mut self, page: &Page) -> Result<Measured, CompareError> {
+        let link = self.bench.testbed.link();
+        let profile = link.profile();
+        let none = farhop_orbit::Profile::named("none")
+            .map_err(|error| CompareError::Arguments(error.to_string()))?;
+        link.switch(&none);
+        let measured = self.load(page, Variant::DirectH2);
+        link.switch(&profile);
+        measured
+    }
+
+    pub(crate) fn start_ends(&mut self, variant: Variant) -> Result<Ends, CompareError> {
+        let keys = match self.keys.take() {
+            Some(keys) => keys,
+            None => Keys::make(self.bench.folder.path())?,
+        };
+        let ends = Ends::start(self.bench, self.keys.insert(keys), variant);
+        ends
+    }
+
+    fn browse(&self, prepared: Prepared) -> Result<PageLoad, CompareError> {
+        let mut process = self.bench.testbed.spawn_in(Place::Client, prepared.command()?)?;
+        // Beyond the page's own time: starting the browser, waiting for idleness, looking at bodies.
+        let waited = self.bench.interrupt.wait(&mut process, self.timeout + Duration::from_secs(120));
+        if !matches!(waited, Ok(Ended::Exited)) {
+            // Its browser left the group: only itself can close it well.
+            let _ = process.terminate();
+            for _ in 0..300 {
+                if matches!(process.try_wait(), Ok(Some(_)) | Err(_)) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        waited?;
+        drop(process);
+        Ok(prepared.finish()?)
+    }
+}
