@@ -1,0 +1,57 @@
+//! Brotli (RFC 7932), without the large-window extension, which no browser accepts.
+
+use crate::stage::{SqueezeError, Stage, Stepped};
+use brotli::enc::StandardAlloc;
+use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
+
+const NAME: &str = "br";
+
+type State = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
+
+pub(crate) struct Brotli {
+    state: Box<State>,
+    complete: bool,
+}
+
+impl Brotli {
+    pub(crate) fn new() -> Self {
+        let alloc = StandardAlloc::default;
+        Brotli { state: Box::new(State::new_strict(alloc(), alloc(), alloc())), complete: false }
+    }
+}
+
+impl Stage for Brotli {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Stepped, SqueezeError> {
+        if self.complete {
+            return Ok(Stepped { read: input.len(), written: 0 });
+        }
+        let (mut available_in, mut read, mut available_out, mut written, mut total) =
+            (input.len(), 0, output.len(), 0, 0);
+        let result = BrotliDecompressStream(
+            &mut available_in,
+            &mut read,
+            input,
+            &mut available_out,
+            &mut written,
+            output,
+            &mut total,
+            &mut self.state,
+        );
+        match result {
+            BrotliResult::ResultFailure => Err(SqueezeError::invalid(NAME, "corrupt stream")),
+            BrotliResult::ResultSuccess => {
+                self.complete = true;
+                Ok(Stepped { read, written })
+            }
+            BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => Ok(Stepped { read, written }),
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.complete
+    }
+}

@@ -1,0 +1,174 @@
+//! zstd as it crosses the long hop: flushed with every chunk, so that the far end can show each byte as soon as it has
+//! arrived, and with windows that keep a stream's memory modest.
+
+use crate::PIECE;
+use crate::stage::{SqueezeError, Stage};
+use crate::zstd_stage::Zstd;
+use bytes::{Buf, Bytes, BytesMut};
+use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
+use zstd::zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
+
+/// Windows on the hop are at most 2^20 bytes: most text files are smaller, and each open stream costs that much at
+/// both ends.
+pub const HOP_WINDOW_LOG: u32 = 20;
+
+/// Window for bodies of unknown length.
+const UNKNOWN_WINDOW_LOG: u32 = 18;
+
+const NAME: &str = "zstd";
+
+/// Compresses one body for the hop.
+pub struct Encoder {
+    context: CCtx<'static>,
+}
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Encoder").field("memory", &self.memory()).finish()
+    }
+}
+
+impl Encoder {
+    /// An encoder at `level` (1 to 19), for a body of `length` bytes if that is known: a short body then takes less
+    /// memory.
+    ///
+    /// # Errors
+    /// [`SqueezeError::Codec`] if the codec cannot be set up.
+    pub fn new(level: i32, length: Option<u64>) -> Result<Self, SqueezeError> {
+        let mut context = CCtx::try_create().ok_or(SqueezeError::Codec(NAME))?;
+        let bits = |length: u64| (u64::BITS - length.leading_zeros()).clamp(10, HOP_WINDOW_LOG);
+        // A body of unknown length is mostly a small page made on the fly, and hundreds may be open at once.
+        let window_log = length.map_or(UNKNOWN_WINDOW_LOG, bits);
+        let settings = [
+            CParameter::CompressionLevel(level.clamp(1, 19)),
+            // The hint sizes the tables; without it every level takes those for endless input.
+            CParameter::SrcSizeHint(1 << window_log),
+            CParameter::WindowLog(window_log),
+            // The hop's own framing guards against loss; a checksum would cost four bytes per body.
+            CParameter::ChecksumFlag(false),
+            CParameter::ContentSizeFlag(false),
+        ];
+        for setting in settings {
+            context.set_parameter(setting).map_err(|_| SqueezeError::Codec(NAME))?;
+        }
+        Ok(Encoder { context })
+    }
+
+    /// Compresses `chunk` and flushes: the result decodes to all that was put in so far.
+    ///
+    /// # Errors
+    /// [`SqueezeError::Codec`].
+    pub fn chunk(&mut self, chunk: &[u8]) -> Result<Bytes, SqueezeError> {
+        if chunk.is_empty() {
+            return Ok(Bytes::new());
+        }
+        self.run(chunk, ZSTD_EndDirective::ZSTD_e_flush)
+    }
+
+    /// Compresses the last bytes, which may be none, and ends the stream.
+    ///
+    /// # Errors
+    /// [`SqueezeError::Codec`].
+    pub fn finish(mut self, rest: &[u8]) -> Result<Bytes, SqueezeError> {
+        self.run(rest, ZSTD_EndDirective::ZSTD_e_end)
+    }
+
+    /// Bytes that the encoder holds.
+    pub fn memory(&self) -> usize {
+        self.context.sizeof()
+    }
+
+    fn run(&mut self, chunk: &[u8], directive: ZSTD_EndDirective) -> Result<Bytes, SqueezeError> {
+        let mut input = InBuffer::around(chunk);
+        let mut output = BytesMut::with_capacity(chunk.len() / 3 + 64);
+        let mut piece = [0; 4096];
+        loop {
+            let mut target = OutBuffer::around(&mut piece[..]);
+            let left = self
+                .context
+                .compress_stream2(&mut target, &mut input, directive)
+                .map_err(|_| SqueezeError::Codec(NAME))?;
+            let written = target.pos();
+            output.extend_from_slice(&piece[..written]);
+            // Zero: everything put in is out (zstd manual, ZSTD_compressStream2).
+            if left == 0 && input.pos() == chunk.len() {
+                return Ok(output.freeze());
+            }
+        }
+    }
+}
+
+/// Decodes one body from the hop, in pieces of at most [`PIECE`] bytes; used like [`crate::Decoder`].
+pub struct HopDecoder {
+    stage: Zstd,
+    input: Bytes,
+}
+
+impl std::fmt::Debug for HopDecoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HopDecoder").field("waiting", &self.input.len()).finish()
+    }
+}
+
+impl Default for HopDecoder {
+    fn default() -> Self {
+        HopDecoder { stage: Zstd::new(HOP_WINDOW_LOG), input: Bytes::new() }
+    }
+}
+
+impl HopDecoder {
+    /// Gives the next chunk, when [`pull`](HopDecoder::pull) has given `None`.
+    pub fn feed(&mut self, chunk: Bytes) {
+        self.input =
+            if self.input.is_empty() { chunk } else { [&self.input[..], &chunk[..]].concat().into() };
+    }
+
+    /// The next piece, or `None` when more input is needed.
+    ///
+    /// # Errors
+    /// [`SqueezeError::Invalid`].
+    pub fn pull(&mut self) -> Result<Option<Bytes>, SqueezeError> {
+        let mut output = BytesMut::zeroed(PIECE);
+        loop {
+            let stepped = self.stage.step(&self.input, &mut output)?;
+            self.input.advance(stepped.read);
+            if stepped.written > 0 {
+                output.truncate(stepped.written);
+                return Ok(Some(output.freeze()));
+            }
+            if stepped.read == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Whether the stream has come to its end, so that the body is whole.
+    pub fn is_complete(&self) -> bool {
+        self.stage.is_complete() && self.input.is_empty()
+    }
+}
+
+/// Compresses a whole small body at once.
+///
+/// # Errors
+/// [`SqueezeError::Codec`].
+pub fn compress(body: &[u8], level: i32) -> Result<Bytes, SqueezeError> {
+    Encoder::new(level, Some(body.len() as u64))?.finish(body)
+}
+
+/// Decodes a whole small body, of at most `limit` bytes.
+///
+/// # Errors
+/// [`SqueezeError::TooLarge`], [`SqueezeError::Invalid`] or [`SqueezeError::Truncated`].
+pub fn decompress(body: Bytes, limit: usize) -> Result<Bytes, SqueezeError> {
+    let mut decoder = HopDecoder::default();
+    decoder.feed(body);
+    let mut whole = BytesMut::new();
+    while let Some(piece) = decoder.pull()? {
+        if whole.len() + piece.len() > limit {
+            return Err(SqueezeError::TooLarge(limit));
+        }
+        whole.extend_from_slice(&piece);
+    }
+    if decoder.is_complete() { Ok(whole.freeze()) } else { Err(SqueezeError::Truncated(NAME)) }
+}
