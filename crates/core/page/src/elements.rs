@@ -10,64 +10,11 @@ use crate::media;
 use crate::options::Options;
 use crate::source_size;
 use crate::srcset;
+use crate::types;
 use url::Url;
 
 /// Icon links considered; a page that names more keeps the first.
 const MAX_ICONS: usize = 32;
-
-/// Types that make a `<script>` a classic script (HTML, JavaScript MIME type essence match).
-const SCRIPT_TYPES: [&str; 17] = [
-    "",
-    "application/ecmascript",
-    "application/javascript",
-    "application/x-ecmascript",
-    "application/x-javascript",
-    "text/ecmascript",
-    "text/javascript",
-    "text/javascript1.0",
-    "text/javascript1.1",
-    "text/javascript1.2",
-    "text/javascript1.3",
-    "text/javascript1.4",
-    "text/javascript1.5",
-    "text/jscript",
-    "text/livescript",
-    "text/x-ecmascript",
-    "text/x-javascript",
-];
-
-const IMAGE_TYPES: [&str; 14] = [
-    "image/apng",
-    "image/avif",
-    "image/bmp",
-    "image/gif",
-    "image/jpeg",
-    "image/jpg",
-    "image/pjpeg",
-    "image/png",
-    "image/svg+xml",
-    "image/vnd.microsoft.icon",
-    "image/webp",
-    "image/x-icon",
-    "image/x-png",
-    "image/x-xbitmap",
-];
-
-const FONT_TYPES: [&str; 13] = [
-    "font/woff2",
-    "font/woff",
-    "font/ttf",
-    "font/otf",
-    "font/sfnt",
-    "font/collection",
-    "application/font-woff",
-    "application/font-woff2",
-    "application/x-font-woff",
-    "application/x-font-ttf",
-    "application/x-font-otf",
-    "application/font-sfnt",
-    "application/vnd.ms-opentype",
-];
 
 /// What has been learnt of one page so far.
 #[derive(Debug)]
@@ -207,7 +154,7 @@ impl Page {
             },
         };
         let module = kind == "module";
-        if !module && (!SCRIPT_TYPES.contains(&kind.as_str()) || attributes.has("nomodule")) {
+        if !module && (!types::is_classic_script(&kind) || attributes.has("nomodule")) {
             return;
         }
         let source = if module { Source::ModuleScript } else { Source::Script };
@@ -274,7 +221,7 @@ impl Page {
             _ => return, // HTML, "translate a preload destination": nothing else is preloaded
         };
         let kind = attributes.keyword("type").unwrap_or_default();
-        if !self.media_holds(attributes) || !self.type_fits(destination, &kind) {
+        if !self.media_holds(attributes) || !types::fits(destination, &kind, self.options.jpeg_xl) {
             return;
         }
         let href = attributes.value("href").filter(|href| !href.trim().is_empty());
@@ -287,23 +234,6 @@ impl Page {
         if let Some(hint) = text.and_then(|text| self.hint(mention, &text, destination, source)) {
             self.collector.add(hint);
         }
-    }
-
-    /// Whether a browser would use a preload of this `type`; saying none fits everything.
-    fn type_fits(&self, destination: Destination, kind: &str) -> bool {
-        let essence = kind.split(';').next().unwrap_or_default().trim();
-        essence.is_empty()
-            || match destination {
-                Destination::Script => SCRIPT_TYPES.contains(&essence),
-                Destination::Style => essence == "text/css",
-                Destination::Image => self.shows_image(essence),
-                Destination::Font => FONT_TYPES.contains(&essence),
-                _ => true,
-            }
-    }
-
-    fn shows_image(&self, essence: &str) -> bool {
-        IMAGE_TYPES.contains(&essence) || (essence == "image/jxl" && self.options.jpeg_xl)
     }
 
     fn module_preload(&mut self, mention: &Mention<'_>, source: Source) {
@@ -386,7 +316,7 @@ impl Page {
         }
         let kind = attributes.keyword("type").unwrap_or_default();
         let Some(set) = attributes.value("srcset") else { return };
-        if !self.type_fits(Destination::Image, &kind) || !self.media_holds(attributes) {
+        if !types::fits(Destination::Image, &kind, self.options.jpeg_xl) || !self.media_holds(attributes) {
             return;
         }
         let chosen = self.choose(&set, attributes.value("sizes"), None);

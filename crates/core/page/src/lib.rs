@@ -19,6 +19,7 @@ mod options;
 mod scanner;
 mod source_size;
 mod srcset;
+mod types;
 
 pub use hint::{Destination, FetchPriority, Hint, Mode, ReferrerPolicy, Source, Timing};
 pub use link_field::link_hints;
