@@ -285,6 +285,43 @@ async fn a_call_that_nobody_answers_says_what_to_check() {
     assert!(error.retry_can_help());
 }
 
+#[tokio::test(start_paused = true)]
+async fn in_a_flood_of_unfinished_handshakes_a_newcomer_proves_its_address_and_comes_in() {
+    let profile = Profile::named("geo-20m").unwrap();
+    let plan = PathPlan::for_profile(&profile);
+    let (link, at_ground, at_remote) = link::pair(&profile, 1);
+    let addr = at_ground.addr();
+    let mut listener = listener(at_ground, plan, &[remote().public()]);
+    let dialer = dialer(at_remote, plan);
+    // Ground's answers are lost, so none of these can finish.
+    link.cut_way(Way::Forward);
+    for _ in 0..64 {
+        let dialer = dialer.clone();
+        tokio::spawn(async move { dialer.connect(addr, &[ground().public()]).await });
+    }
+    let none_comes_in = tokio::time::timeout(Duration::from_secs(1), listener.accept()).await;
+    assert!(none_comes_in.is_err());
+
+    link.restore();
+    let accepting = tokio::spawn(async move { while listener.accept().await.is_some() {} });
+    let start = Instant::now();
+    dialer.connect(addr, &[ground().public()]).await.unwrap();
+    let took = start.elapsed();
+    // One round trip to prove the address, one for the handshake.
+    assert!(took > profile.rtt() * 2 && took < profile.rtt() * 3, "{took:?}");
+    accepting.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ground_that_is_going_down_says_so_to_newcomers() {
+    let ends = cross(&Profile::named("geo-hylas2").unwrap()).await;
+    let addr = ends.near.remote_address();
+    ends.listener.close(0, "").await;
+    let error = ends.dialer.connect(addr, &[ground().public()]).await.unwrap_err();
+    assert_eq!(error, CarrierError::Refusing { addr });
+    assert!(error.retry_can_help());
+}
+
 fn loopback() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }

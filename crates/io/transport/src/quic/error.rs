@@ -66,6 +66,12 @@ pub enum CarrierError {
         /// The peer.
         addr: SocketAddr,
     },
+    /// The peer takes no new carriers now.
+    #[error("{addr} takes no new carriers, it may be shutting down")]
+    Refusing {
+        /// The peer.
+        addr: SocketAddr,
+    },
     /// The peer does not speak this protocol, or breaks it.
     #[error("{addr} does not speak htotp/1 as expected: {detail}")]
     Protocol {
@@ -91,6 +97,11 @@ impl CarrierError {
         match error {
             ConnectionError::ConnectionClosed(close) if close.error_code == denied => {
                 CarrierError::Denied { addr, own }
+            }
+            ConnectionError::ConnectionClosed(close)
+                if close.error_code == TransportErrorCode::CONNECTION_REFUSED =>
+            {
+                CarrierError::Refusing { addr }
             }
             ConnectionError::ConnectionClosed(close) => {
                 CarrierError::Protocol { addr, detail: close.to_string() }
@@ -137,6 +148,7 @@ impl CarrierError {
             CarrierError::NoAnswer { .. }
             | CarrierError::Silent { .. }
             | CarrierError::Restarted { .. }
+            | CarrierError::Refusing { .. }
             | CarrierError::Closed { .. } => true,
             CarrierError::Stranger { .. }
             | CarrierError::Denied { .. }
