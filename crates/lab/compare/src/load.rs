@@ -110,8 +110,7 @@ impl<'a> Loader<'a> {
             Some(keys) => keys,
             None => Keys::make(self.bench.folder.path())?,
         };
-        let ends = Ends::start(self.bench, self.keys.insert(keys), variant);
-        ends
+        Ends::start(self.bench, self.keys.insert(keys), variant)
     }
 
     fn browse(&self, prepared: Prepared) -> Result<PageLoad, CompareError> {

@@ -77,7 +77,7 @@ fn row(page: &PageResult, variant: &VariantResult) -> Vec<String> {
         variant.requests_crossed.to_string()
     };
     vec![
-        format!("{} ({} runs)", variant.name, variant.runs),
+        format!("{} ({} {})", variant.name, variant.runs, if variant.runs == 1 { "run" } else { "runs" }),
         seconds(variant.plt_s),
         variant.plt_s.map_or("-".into(), |plt| format!("{:.2}-{:.2}", plt.min, plt.max)),
         seconds(variant.fcp_s),

@@ -1,6 +1,8 @@
 //! The JSON of a comparison is an interface: what this program writes satisfies the schema in the repository, and the schema
 //! refuses what it should.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
 mod sample;
 
 use farhop_report::{Comparison, SCHEMA};

@@ -1,5 +1,7 @@
 //! The comparison as people see it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
 mod sample;
 
 use farhop_report::{html, table};

@@ -1,6 +1,8 @@
 //! The browser driver against the origins on loopback, through real Chromium. Needs node, Chromium and playwright-core
 //! (`./run test` installs them); without them each test says so and passes over.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

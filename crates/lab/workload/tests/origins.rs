@@ -1,5 +1,7 @@
 //! The origins over real sockets on loopback: both versions of HTTP, TLS from the throwaway CA, uploads, delay, DNS.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
@@ -96,6 +98,7 @@ async fn http2_is_spoken_when_the_client_offers_it() {
     request.headers_mut().remove("host");
     let answer = client.send_request(request).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(answer.headers()["content-security-policy"], "upgrade-insecure-requests");
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes().len(), 2400);
 }
 

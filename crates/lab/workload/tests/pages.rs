@@ -1,6 +1,8 @@
 //! The article page as a browser sees it: every file it names is there, on both of its origins. Needs the packages in the
 //! cache folder or a network that reaches npm; without either it says so and passes over.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
 use std::path::{Path, PathBuf};
 
 use farhop_workload::pages::{Page, PageError, build};

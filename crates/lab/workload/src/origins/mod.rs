@@ -101,12 +101,16 @@ pub async fn serve(spec: &OriginsSpec) -> Result<Ready, OriginsError> {
             folder: wanted.folder.clone(),
             source,
         })?;
-        let origin = Arc::new(Origin {
-            name: wanted.name.clone(),
-            site: Arc::new(site),
-            delay: Duration::from_millis(wanted.delay_ms),
-            log: log.clone(),
-        });
+        let site = Arc::new(site);
+        let origin = |secure| {
+            Arc::new(Origin {
+                name: wanted.name.clone(),
+                site: site.clone(),
+                delay: Duration::from_millis(wanted.delay_ms),
+                log: log.clone(),
+                secure,
+            })
+        };
         let listen = |port| {
             let address = SocketAddr::new(wanted.address, port);
             let failed = |source| OriginsError::Listen { name: wanted.name.clone(), address, source };
@@ -119,8 +123,8 @@ pub async fn serve(spec: &OriginsSpec) -> Result<Ready, OriginsError> {
         let (secure, https, _) = listen(spec.https_port)?;
         congestion_control = control;
         let tls = Arc::new(authority.server(&wanted.name, wanted.address)?);
-        tokio::spawn(server::serve_plain(plain, origin.clone()));
-        tokio::spawn(server::serve_tls(secure, origin, tls));
+        tokio::spawn(server::serve_plain(plain, origin(false)));
+        tokio::spawn(server::serve_tls(secure, origin(true), tls));
         origins.push(Listening { name: wanted.name.clone(), http, https });
     }
 

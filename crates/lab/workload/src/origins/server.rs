@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, SERVER};
+use http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, SERVER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -39,6 +39,8 @@ pub(super) struct Origin {
     pub(super) site: Arc<Site>,
     pub(super) delay: Duration,
     pub(super) log: Arc<Log>,
+    /// Whether these are its TLS connections.
+    pub(super) secure: bool,
 }
 
 /// Opens a listening socket with its congestion control pinned; accepted sockets inherit it.
@@ -112,7 +114,7 @@ async fn respond(
     if !origin.delay.is_zero() {
         tokio::time::sleep(origin.delay).await;
     }
-    let answer = if !names_origin(&head, &origin.name) {
+    let mut answer = if !names_origin(&head, &origin.name) {
         // RFC 9110 §15.5.20
         message(StatusCode::MISDIRECTED_REQUEST, &format!("this is {}", origin.name))
     } else if matches!(head.method, Method::POST | Method::PUT) {
@@ -120,6 +122,11 @@ async fn respond(
     } else {
         answer(&origin.site, &head.method, &head.uri, &head.headers)
     };
+    // Folders written for plain HTTP name other sites by http:// URLs, which a page over HTTPS may not use: their links
+    // are raised to HTTPS as any site does that moved there, else the variants would not load the same page.
+    if origin.secure && answer.fields.get(CONTENT_TYPE).is_some_and(|media| media == "text/html") {
+        answer.fields.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("upgrade-insecure-requests"));
+    }
     origin.log.request(&origin.name, &head, answer.status);
     Ok(response(answer, head.method == Method::HEAD).await)
 }
