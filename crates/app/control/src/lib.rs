@@ -17,5 +17,7 @@ mod socket;
 pub use client::{Client, Events, Told};
 pub use error::ControlError;
 pub use protocol::VERSION;
+#[doc(hidden)]
+pub use protocol::fuzz_request;
 pub use server::Server;
 pub use socket::Socket;

@@ -57,6 +57,15 @@ impl Request {
     }
 }
 
+/// Entry point of the fuzz target: a line is refused in words, or understood and written as it was meant.
+#[doc(hidden)]
+pub fn fuzz_request(data: &[u8]) {
+    match Request::read(data) {
+        Ok(request) => assert_eq!(Request::read(&line(&request)), Ok(request)),
+        Err(reason) => assert!(!reason.is_empty(), "a refusal has a reason"),
+    }
+}
+
 /// What an end says.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Reply {

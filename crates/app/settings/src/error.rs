@@ -26,10 +26,16 @@ impl fmt::Display for Place {
         match self {
             Place::File { path, line } => write!(f, "{}:{line}", path.display()),
             Place::Whole(path) => write!(f, "{}", path.display()),
-            Place::Argument(text) => write!(f, "--set {text}"),
+            Place::Argument(text) => write!(f, "--set {}", one_line(text)),
             Place::Default => write!(f, "no settings file"),
         }
     }
+}
+
+/// Text of others within a line of ours: what would break the line is escaped.
+pub(crate) fn one_line(text: &str) -> String {
+    let escape = |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
+    text.chars().map(escape).collect()
 }
 
 /// Why settings were refused.

@@ -27,6 +27,8 @@ pub use error::{Place, SettingsError};
 pub use generate::{reference, sample};
 pub use ground::GroundSettings;
 pub use kinds::{Cidr, HostPort, LogLevel, PeerName, PortRange};
+#[doc(hidden)]
+pub use load::fuzz_settings;
 pub use load::{Checked, load, parse};
 pub use local::LocalSettings;
 pub use raw::Raw;

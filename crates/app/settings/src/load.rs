@@ -47,6 +47,22 @@ pub fn parse<S: Checked>(text: &str, path: &Path, sets: &[String]) -> Result<S, 
     Ok(settings)
 }
 
+/// Entry point of the fuzz target: whatever a file holds, reading it ends in settings or in one line.
+#[doc(hidden)]
+pub fn fuzz_settings(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let path = Path::new("fuzz.toml");
+    let errors = [
+        parse::<crate::RemoteSettings>(&text, path, &[]).err(),
+        parse::<crate::GroundSettings>(&text, path, &[]).err(),
+        parse::<crate::LocalSettings>(&text, path, &[]).err(),
+        parse::<crate::RemoteSettings>("", path, &[text.clone().into_owned()]).err(),
+    ];
+    for error in errors.into_iter().flatten() {
+        assert!(!error.to_string().contains('\n'), "an error is one line: {error:?}");
+    }
+}
+
 pub(crate) fn definitions<S: Section>() -> Vec<Definition> {
     let mut described = Vec::new();
     S::describe("", &mut described);

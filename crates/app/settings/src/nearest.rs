@@ -1,5 +1,7 @@
 //! Finds the setting that someone meant who wrote a name that does not exist.
 
+use crate::error::one_line;
+
 /// The known name with the least to change. A right name in the wrong table counts as one change.
 ///
 /// Returns `written` itself only when nothing is known.
@@ -21,9 +23,9 @@ fn last(key: &str) -> &str {
 
 /// How a name is said in an error line: `'link.rtt'`, or `'name' in [[ground]]`.
 pub(crate) fn in_words(pattern: &str) -> String {
-    match pattern.rsplit_once("[].") {
+    match one_line(pattern).rsplit_once("[].") {
         Some((list, key)) => format!("'{key}' in [[{}]]", list.replace("[]", "")),
-        None => format!("'{pattern}'"),
+        None => format!("'{}'", one_line(pattern)),
     }
 }
 

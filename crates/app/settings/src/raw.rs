@@ -53,11 +53,24 @@ impl Raw {
     }
 }
 
+/// Writes a text as a TOML basic string, which stays on its line whatever it holds.
+fn write_text(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    write!(f, "\"")?;
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => write!(f, "\\{c}")?,
+            _ if c.is_control() => write!(f, "\\u{:04X}", u32::from(c))?,
+            _ => write!(f, "{c}")?,
+        }
+    }
+    write!(f, "\"")
+}
+
 /// Writes the value as TOML.
 impl fmt::Display for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Raw::Text(text) => write!(f, "{}", toml_edit::Value::from(text.as_str())),
+            Raw::Text(text) => write_text(f, text),
             Raw::Integer(number) => write!(f, "{number}"),
             Raw::Float(number) => write!(f, "{number:?}"),
             Raw::Flag(flag) => write!(f, "{flag}"),
@@ -89,6 +102,7 @@ mod tests {
     fn written_values_read_back() {
         for raw in [
             Raw::Text("a \"quoted\" \\ text".into()),
+            Raw::Text("two\nlines and a \u{7f}".into()),
             Raw::Integer(-3),
             Raw::Float(1.0),
             Raw::List(vec![Raw::Text("x".into()), Raw::Text("y".into())]),

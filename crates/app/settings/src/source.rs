@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Place, SettingsError};
+use crate::error::{Place, SettingsError, one_line};
 use crate::nearest;
 use crate::raw::Raw;
 use crate::section::Definition;
@@ -178,7 +178,10 @@ impl Source {
                 let raw = item.as_value().and_then(Raw::from_toml).ok_or_else(|| SettingsError::Value {
                     place: place.clone(),
                     key: nearest::in_words(&pattern(&key)),
-                    reason: format!("{} is no value that a setting can have", item.to_string().trim()),
+                    reason: format!(
+                        "{} is no value that a setting can have",
+                        one_line(item.to_string().trim())
+                    ),
                 })?;
                 self.values.insert(key, (raw, place));
             }

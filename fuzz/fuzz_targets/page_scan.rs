@@ -1,0 +1,4 @@
+//! Fuzzes HTML documents and Link fields. The checks are in the entry function, which `tests/tests/fuzz_replay.rs` calls too.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| farhop_page::fuzz_scan(data));

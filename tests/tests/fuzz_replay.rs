@@ -1,0 +1,58 @@
+//! Replays every fuzz corpus through the entry function that its fuzz target calls. A finding, once it lies in
+//! `fuzz/corpus/TARGET/`, stays fixed.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use farhop_tests::workspace::root;
+
+/// Each target in `fuzz/fuzz_targets` with its entry.
+const TARGETS: &[(&str, fn(&[u8]))] = &[
+    ("control_request", farhop_control::fuzz_request),
+    ("front_chunked", farhop_front::h1::fuzz_chunked_body),
+    ("front_request", farhop_front::h1::fuzz_request),
+    ("front_response", farhop_front::h1::fuzz_response),
+    ("page_scan", farhop_page::fuzz_scan),
+    ("settings", farhop_settings::fuzz_settings),
+    ("squeeze_decode", farhop_squeeze::fuzz_decode),
+];
+
+fn files(folder: &str) -> Vec<PathBuf> {
+    let folder = root().join(folder);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn every_corpus_passes() {
+    let mut failed = Vec::new();
+    for (target, entry) in TARGETS {
+        let corpus = files(&format!("fuzz/corpus/{target}"));
+        assert!(!corpus.is_empty(), "{target} has no corpus");
+        for file in corpus {
+            let data = fs::read(&file).expect("a corpus file is readable");
+            // So that one finding does not hide the next.
+            if std::panic::catch_unwind(|| entry(&data)).is_err() {
+                failed.push(file);
+            }
+        }
+    }
+    assert!(failed.is_empty(), "the entry panicked (reasons above) on {failed:#?}");
+}
+
+#[test]
+fn every_fuzz_target_is_replayed_and_every_replay_is_a_target() {
+    let stems = |folder: &str| -> BTreeSet<String> {
+        files(folder).iter().filter_map(|file| Some(file.file_stem()?.to_str()?.to_owned())).collect()
+    };
+    let replayed: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(stems("fuzz/fuzz_targets"), replayed);
+    assert_eq!(stems("fuzz/corpus"), replayed);
+    let manifest = fs::read_to_string(root().join("fuzz/Cargo.toml")).expect("fuzz/ has a manifest");
+    for name in &replayed {
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "fuzz/Cargo.toml does not build {name}");
+    }
+}
