@@ -1,1 +1,310 @@
-//! The end beside the users.
+//! The end beside the users: takes their requests, answers what it holds or was promised, asks ground for the rest.
+//!
+//! A request's life in files: [`clients`] → [`request`] → [`exchange`] → [`lookup`] → [`ask`] → [`arriving`], with
+//! [`promising`] and [`desk`] for what comes unasked and [`uplink`] for the carrier beneath.
+
+mod answers;
+mod arriving;
+mod ask;
+mod clients;
+mod desk;
+mod exchange;
+mod lookup;
+mod promising;
+mod request;
+mod status;
+mod tunnel;
+mod uplink;
+mod users;
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use desk::Desk;
+use farhop_control::{ControlError, Server, Socket};
+use farhop_events::{Bus, ExchangeId};
+use farhop_front::{ListenError, Listener};
+use farhop_settings::RemoteSettings;
+use farhop_store::{Budget, Memory, Repository};
+use farhop_transport::hop::Incoming;
+use farhop_transport::identity::{Identity, PublicKey};
+use farhop_transport::path::PathPlan;
+use farhop_transport::quic::Dialer;
+use quinn::AsyncUdpSocket;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use uplink::{Caller, Carrier, Target, Uplink};
+use users::Users;
+
+/// Why the remote cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A listening address.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The control socket.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// The carrier's socket.
+    #[error("cannot set up the carrier: {0}")]
+    Carrier(std::io::Error),
+    /// A key of a ground.
+    #[error("ground {name}: {why}")]
+    Key {
+        /// Which.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// How the remote reaches ground.
+pub struct Reach {
+    /// The socket below QUIC.
+    pub socket: Arc<dyn AsyncUdpSocket>,
+    /// This end's key.
+    pub identity: Identity,
+    /// The link it is sized for.
+    pub plan: PathPlan,
+    /// For a ground in the same process, its address on that socket and its key: takes the place of `[[ground]]`.
+    pub in_process: Option<(SocketAddr, PublicKey)>,
+}
+
+/// The remote, shared by all its tasks.
+pub struct Remote {
+    settings: RwLock<Arc<RemoteSettings>>,
+    bus: Bus,
+    uplink: Uplink,
+    repository: Arc<dyn Repository>,
+    budget: Arc<Budget>,
+    desk: Mutex<Desk>,
+    users: Users,
+    census: clients::Census,
+    exchanges: AtomicU64,
+    busy: AtomicU64,
+    started: Instant,
+    drain: watch::Sender<bool>,
+}
+
+/// Counts an exchange as under way.
+struct Busy<'a>(&'a AtomicU64);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A remote that runs until it is told to stop or dropped.
+pub struct Running {
+    remote: Arc<Remote>,
+    addresses: Vec<SocketAddr>,
+    tasks: JoinSet<()>,
+}
+
+/// Starts the remote: listeners first, so that a wrong address is told at once, then the carrier.
+///
+/// # Errors
+/// See [`StartError`]; nothing is left running.
+pub async fn start(
+    settings: RemoteSettings,
+    reach: Reach,
+    bus: Bus,
+    control: bool,
+) -> Result<Running, StartError> {
+    bus.set_host_only(settings.log.host_only);
+    let mut listeners = Vec::new();
+    for address in &settings.listen {
+        listeners.push(Listener::bind(*address, clients::front_settings(&settings)).await?);
+    }
+    let addresses = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+    let socket = if control { Some(Socket::open(&settings.control)?) } else { None };
+    let targets = match reach.in_process {
+        Some((address, key)) => vec![uplink::in_process("ground", address, key)],
+        None => targets(&settings)?,
+    };
+    let epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs());
+    let choice = uplink::choice(&reach.plan);
+    let config = uplink::session_config(&settings, &reach.plan, epoch);
+    let dialer =
+        Dialer::new(reach.socket, reach.identity, reach.plan, choice).map_err(StartError::Carrier)?;
+    let longest_pause = settings.probe.reconnect_max;
+    let caller = Caller { dialer, targets, config, longest_pause, bus: bus.clone() };
+
+    let budget = Budget::new(settings.repository.size.0);
+    let late: Arc<std::sync::OnceLock<Arc<Remote>>> = Arc::default();
+    let attended = Arc::clone(&late);
+    let (uplink, calling) = caller.start(move |carrier| {
+        let remote = attended.get().cloned();
+        async move {
+            if let Some(remote) = remote {
+                attend(remote, carrier).await;
+            }
+        }
+    });
+    let remote = Arc::new(Remote {
+        settings: RwLock::new(Arc::new(settings)),
+        desk: Mutex::new(Desk::new(bus.clone())),
+        bus,
+        uplink,
+        repository: Arc::new(Memory::new(Arc::clone(&budget))),
+        budget,
+        users: Users::default(),
+        census: clients::Census::default(),
+        exchanges: AtomicU64::new(1),
+        busy: AtomicU64::new(0),
+        started: Instant::now(),
+        drain: watch::Sender::new(false),
+    });
+    // Set before anything can look: the calls begin below.
+    let _ = late.set(Arc::clone(&remote));
+
+    let mut tasks = JoinSet::new();
+    tasks.spawn(calling);
+    tasks.spawn(keep_time(Arc::clone(&remote)));
+    for listener in listeners {
+        tasks.spawn(clients::accept(Arc::clone(&remote), listener));
+    }
+    if let Some(socket) = socket {
+        tasks.spawn(status::server(&remote, Server::new(remote.bus.clone())).serve(socket));
+    }
+    Ok(Running { remote, addresses, tasks })
+}
+
+fn targets(settings: &RemoteSettings) -> Result<Vec<Target>, StartError> {
+    let mut targets = Vec::new();
+    for peer in &settings.ground {
+        let name = peer.name.to_string();
+        let keys = peer.keys.iter().map(|key| key.parse::<PublicKey>()).collect::<Result<Vec<_>, _>>();
+        let keys = keys.map_err(|why| StartError::Key { name: name.clone(), why: why.to_string() })?;
+        targets.push(Target { name, address: peer.address.clone(), keys });
+    }
+    Ok(targets)
+}
+
+/// Takes what ground begins, for as long as the carrier lasts.
+async fn attend(remote: Arc<Remote>, carrier: Carrier) {
+    while let Some(incoming) = carrier.hop.accept().await {
+        match incoming {
+            Incoming::Push { promise, receiver } => {
+                promising::pushed(&remote, carrier.generation, promise, receiver)
+            }
+            Incoming::Hello(hello) => {
+                tracing::debug!(target: "farhop", "ground {} is {}", carrier.peer, hello.agent);
+            }
+            // A ground that drains goes on with what is open; its end brings the next carrier.
+            Incoming::Drain | Incoming::Unwanted { .. } => {}
+            Incoming::Exchange { .. } | Incoming::Tunnel { .. } => {}
+        }
+    }
+    remote.desk().carrier_lost(carrier.generation);
+}
+
+/// Lets promises lapse.
+async fn keep_time(remote: Arc<Remote>) {
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        tick.tick().await;
+        let now = remote.now();
+        remote.desk().lapse(now);
+    }
+}
+
+impl Running {
+    /// Addresses on which clients are served.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Takes the settings marked live from `settings`; gives those that need a restart.
+    pub fn reload(&self, settings: RemoteSettings) {
+        self.remote.bus.set_host_only(settings.log.host_only);
+        let mut current = self.remote.settings.write().unwrap_or_else(PoisonError::into_inner);
+        let kept = Arc::clone(&current);
+        // What is read only at the start stays what it was.
+        let settings = RemoteSettings {
+            listen: kept.listen.clone(),
+            control: kept.control.clone(),
+            identity: kept.identity.clone(),
+            link: kept.link.clone(),
+            probe: kept.probe.clone(),
+            repository: kept.repository.clone(),
+            ground: kept.ground.clone(),
+            ..settings
+        };
+        *current = Arc::new(settings);
+    }
+
+    /// Waits until the carrier is up, at most so long.
+    pub async fn connected(&self, within: Duration) -> bool {
+        self.remote.uplink.carrier(Instant::now() + within).await.is_some()
+    }
+
+    /// Takes no more requests, waits for those under way within the settings' bound, then ends.
+    pub async fn stop(mut self) {
+        self.remote.drain.send_replace(true);
+        let deadline = Instant::now() + self.remote.settings().drain;
+        while self.remote.busy.load(Ordering::Relaxed) > 0 && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        if let Some(carrier) = self.remote.uplink.now() {
+            carrier.hop.close();
+        }
+        self.tasks.shutdown().await;
+    }
+}
+
+impl Remote {
+    fn settings(&self) -> Arc<RemoteSettings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn bus(&self) -> &Bus {
+        &self.bus
+    }
+
+    fn uplink(&self) -> &Uplink {
+        &self.uplink
+    }
+
+    fn repository(&self) -> &dyn Repository {
+        &*self.repository
+    }
+
+    fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn users(&self) -> &Users {
+        &self.users
+    }
+
+    fn census(&self) -> &clients::Census {
+        &self.census
+    }
+
+    fn next_exchange(&self) -> ExchangeId {
+        ExchangeId(self.exchanges.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn busy(&self) -> Busy<'_> {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        Busy(&self.busy)
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    async fn draining(&self) {
+        // The sender lives as long as this.
+        let _ = self.drain.subscribe().wait_for(|drains| *drains).await;
+    }
+}

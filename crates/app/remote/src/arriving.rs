@@ -1,0 +1,95 @@
+//! A response on its way: from the arrivals of a stream to a head and a body that can be read while it comes.
+//! The same for what was asked and for what was promised.
+
+use farhop_htotp::frame::{Coding, Failure, Priority};
+use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_squeeze::HopDecoder;
+use farhop_store::{Body, Broken, Budget, Intake};
+use farhop_transport::hop::{Arrival, Receiver};
+use std::sync::Arc;
+
+/// What comes before the body.
+#[derive(Debug)]
+pub(crate) enum Early {
+    /// A 1xx head.
+    Informed(ResponseHead),
+    /// A response to this request will come unasked.
+    Promised { promise: u64, priority: Priority, head: RequestHead },
+    /// The response's head; the body follows.
+    Head { head: ResponseHead, coding: Coding, resumed: Option<u64> },
+    /// There will be none.
+    Failed(Failure),
+    /// The carrier was lost, or the peer gave it up.
+    Lost,
+}
+
+/// The next thing before the body. Promises may also come within it: see [`carry`].
+pub(crate) async fn early(receiver: &mut Receiver) -> Early {
+    match receiver.next().await {
+        Arrival::Informed(head) => Early::Informed(head),
+        Arrival::Promised { promise, priority, head } => Early::Promised { promise, priority, head },
+        Arrival::Answered { head, coding, resumed } => Early::Head { head, coding, resumed },
+        Arrival::Failed(failure) => Early::Failed(failure),
+        // An exchange has a head first; anything else here is a peer that gave up.
+        _ => Early::Lost,
+    }
+}
+
+/// A body to be filled: how much of it may be held.
+pub(crate) fn body(budget: &Arc<Budget>, limit: u64) -> (Intake, Body) {
+    Body::new(budget, limit)
+}
+
+/// Carries the body into `intake` until it is whole, broken, or wanted by nobody; `promised` is told of promises that
+/// come between the bytes, always before the bytes after them are readable. Gives the bytes as they stood decoded.
+pub(crate) async fn carry(
+    mut receiver: Receiver,
+    coding: Coding,
+    mut intake: Intake,
+    mut promised: impl FnMut(u64, Priority, RequestHead),
+) -> Result<(), Broken> {
+    let mut decoder = match coding {
+        Coding::Identity => None,
+        Coding::Zstd => Some(HopDecoder::default()),
+    };
+    let mut trailers = None;
+    loop {
+        let arrival = tokio::select! {
+            arrival = receiver.next() => arrival,
+            () = intake.unwanted() => return Err(Broken::GivenUp),
+        };
+        match arrival {
+            Arrival::Body(bytes) => match &mut decoder {
+                None => intake.write(bytes).await,
+                Some(decoder) => {
+                    decoder.feed(bytes);
+                    loop {
+                        match decoder.pull() {
+                            Ok(Some(piece)) => intake.write(piece).await,
+                            Ok(None) => break,
+                            Err(error) => return broken(intake, Broken::Failed(error.to_string())),
+                        }
+                    }
+                }
+            },
+            Arrival::Promised { promise, priority, head } => promised(promise, priority, head),
+            Arrival::Trailers(fields) => trailers = Some(fields),
+            Arrival::Ended if decoder.as_ref().is_none_or(HopDecoder::is_complete) => {
+                intake.finish(trailers);
+                return Ok(());
+            }
+            Arrival::Ended => {
+                return broken(intake, Broken::Failed("the body's coding was cut short".into()));
+            }
+            Arrival::Failed(failure) => return broken(intake, Broken::Failed(failure.to_string())),
+            Arrival::Reset(_) => return broken(intake, Broken::Failed("the body cannot be finished".into())),
+            Arrival::Lost => return broken(intake, Broken::Lost),
+            Arrival::Informed(_) | Arrival::Answered { .. } | Arrival::TunnelOpened => {}
+        }
+    }
+}
+
+fn broken(intake: Intake, why: Broken) -> Result<(), Broken> {
+    intake.fail(why.clone());
+    Err(why)
+}

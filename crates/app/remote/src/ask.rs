@@ -1,0 +1,231 @@
+//! Asks across the hop: sends the request and its body, takes informational heads and promises, and gives the head of
+//! the answer with a body that fills as it comes. Knows nothing of clients but where 1xx heads go.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use farhop_events::Side;
+use farhop_front::RequestBody;
+use farhop_htotp::frame::{Class, Coding, Priority, Resume};
+use farhop_htotp::session::Ask;
+use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_store::Body;
+use farhop_transport::hop::{Receiver, Sender};
+use http::{Method, StatusCode};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use crate::Remote;
+use crate::answers::Trouble;
+use crate::arriving::{self, Early};
+use crate::exchange::Exchange;
+use crate::lookup::{partition_for, to_store};
+use crate::promising::Page;
+use crate::uplink::Carrier;
+
+/// An answer that has begun.
+pub(crate) struct Asked {
+    pub(crate) head: ResponseHead,
+    pub(crate) body: Body,
+    pub(crate) resumed: Option<u64>,
+}
+
+/// Why there is none.
+pub(crate) enum NotAnswered {
+    /// For a reason that the client is told.
+    Trouble(Trouble),
+    /// The carrier was lost: nobody knows what became of the request.
+    Lost,
+}
+
+/// One request on its way.
+pub(crate) struct Asking<'a> {
+    remote: &'a Arc<Remote>,
+    exchange: &'a Exchange,
+    head: RequestHead,
+    body: Option<RequestBody>,
+    upload: Option<AbortOnDrop>,
+    crossing: Option<Crossed>,
+}
+
+/// What there is of a request that has been sent.
+struct Crossed {
+    carrier: Carrier,
+    receiver: Receiver,
+    page: Page,
+    requested_at: SystemTime,
+}
+
+/// What comes of asking.
+pub(crate) enum Progress {
+    /// A 1xx head for the client.
+    Informed(ResponseHead),
+    /// The answer.
+    Asked(Asked),
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl<'a> Asking<'a> {
+    pub(crate) fn new(remote: &'a Arc<Remote>, exchange: &'a Exchange, head: RequestHead) -> Self {
+        Asking { remote, exchange, head, body: None, upload: None, crossing: None }
+    }
+
+    /// The request has this body.
+    pub(crate) fn upload(&mut self, body: RequestBody) {
+        self.body = Some(body);
+    }
+
+    /// Asks for the rest of a body; 1xx heads are of no use then.
+    pub(crate) async fn resume(&mut self, resume: Resume) -> Result<Asked, NotAnswered> {
+        self.send((resume.offset > 0).then_some(resume)).await?;
+        loop {
+            if let Progress::Asked(asked) = self.progress().await? {
+                return Ok(asked);
+            }
+        }
+    }
+
+    /// The next thing that comes of asking. After [`NotAnswered::Lost`] it asks anew.
+    pub(crate) async fn progress(&mut self) -> Result<Progress, NotAnswered> {
+        let mut crossed = match self.crossing.take() {
+            Some(crossed) => crossed,
+            None => {
+                self.send(None).await?;
+                self.crossing.take().ok_or(NotAnswered::Lost)?
+            }
+        };
+        loop {
+            match arriving::early(&mut crossed.receiver).await {
+                Early::Informed(head) => {
+                    self.crossing = Some(crossed);
+                    return Ok(Progress::Informed(head));
+                }
+                Early::Promised { promise, priority, head } => crossed.page.promised(promise, priority, head),
+                Early::Failed(failure) => return Err(NotAnswered::Trouble(Trouble::from_ground(&failure))),
+                Early::Lost if crossed.carrier.hop.closed().is_none() => {
+                    let detail = "the far end gave this exchange up";
+                    let trouble =
+                        Trouble::new(StatusCode::BAD_GATEWAY, Side::Ground, "proxy_internal_error", detail);
+                    return Err(NotAnswered::Trouble(trouble));
+                }
+                Early::Lost => return Err(NotAnswered::Lost),
+                Early::Head { head, coding, resumed } => {
+                    let body = self.receive(crossed, &head, resumed, coding).await;
+                    return Ok(Progress::Asked(Asked { head, body, resumed }));
+                }
+            }
+        }
+    }
+
+    /// Sends the request as soon as there is a carrier.
+    async fn send(&mut self, resume: Option<Resume>) -> Result<(), NotAnswered> {
+        let deadline = Instant::now() + self.remote.settings().timeouts.outage;
+        let Some(carrier) = self.remote.uplink().carrier(deadline).await else {
+            return Err(NotAnswered::Trouble(Trouble::no_carrier()));
+        };
+        let ask = Ask {
+            exchange: self.exchange.id.0,
+            user: self.exchange.user.id,
+            class: Class::Web,
+            priority: priority_of(&self.head),
+            resume,
+        };
+        let requested_at = SystemTime::now();
+        let (sender, receiver) = carrier.hop.ask(ask, &self.head);
+        self.send_body(sender);
+        let page = Page::new(self.remote, self.exchange, &carrier);
+        self.crossing = Some(Crossed { carrier, receiver, page, requested_at });
+        Ok(())
+    }
+
+    /// Starts the upload; without a body the request ends at once.
+    fn send_body(&mut self, mut sender: Sender) {
+        match self.body.take() {
+            None => sender.finish(None),
+            Some(body) => {
+                let task = tokio::spawn(upload(body, sender));
+                self.upload = Some(AbortOnDrop(task.abort_handle()));
+            }
+        }
+    }
+
+    /// Lets the body fill in the background, into the repository too where it may be kept.
+    async fn receive(
+        &mut self,
+        crossed: Crossed,
+        head: &ResponseHead,
+        resumed: Option<u64>,
+        coding: Coding,
+    ) -> Body {
+        let Crossed { carrier, receiver, page, requested_at } = crossed;
+        let remote = self.remote;
+        let fetch = &self.exchange.fetch;
+        for url in farhop_freshness::invalidated(&self.head.method, &fetch.url, head.status, &head.fields) {
+            remote.repository().invalidate(url.as_str()).await;
+        }
+        let user = self.exchange.user.id;
+        let partition = (fetch.head.method == Method::GET && !fetch.has_body && resumed.is_none())
+            .then(|| partition_for(user, &fetch.head.fields, head.status, &head.fields))
+            .flatten();
+        let limit = if partition.is_some() { remote.settings().repository.entry.0 } else { 0 };
+        let (intake, body) = arriving::body(remote.budget(), limit);
+        if let Some(partition) = partition {
+            let stored = to_store(&fetch.head.fields, head, requested_at);
+            remote.repository().store(partition, fetch.url.as_str(), stored, body.clone()).await;
+        }
+        // The upload goes on for as long as the answer does.
+        let upload = self.upload.take();
+        let peer = carrier.peer;
+        tokio::spawn(async move {
+            let _upload = upload;
+            let carried = arriving::carry(receiver, coding, intake, |promise, priority, head| {
+                page.promised(promise, priority, head);
+            });
+            if let Err(why) = carried.await {
+                tracing::debug!(target: "farhop", "a body from {peer} ended early: {why}");
+            }
+        });
+        body
+    }
+}
+
+/// What the request's own `Priority` says (RFC 9218), else what its destination implies.
+fn priority_of(head: &RequestHead) -> Priority {
+    let navigation = farhop_bundle::is_navigation(&head.fields);
+    let mut priority = Priority { urgency: if navigation { 1 } else { 3 }, incremental: false };
+    let said = head.fields.get("priority").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    for member in said.split(',').map(str::trim) {
+        match member.split_once('=') {
+            Some(("u", urgency)) => priority.urgency = urgency.parse().ok().filter(|u| *u <= 7).unwrap_or(3),
+            None if member == "i" => priority.incremental = true,
+            _ => {}
+        }
+    }
+    priority
+}
+
+/// Sends the client's body across as it comes. A body that the client does not finish is abandoned, so that ground
+/// does not take it for whole.
+async fn upload(mut body: RequestBody, mut sender: Sender) {
+    loop {
+        match body.data().await {
+            Ok(Some(bytes)) => {
+                if sender.write(bytes).await.is_err() {
+                    return;
+                }
+            }
+            Ok(None) => return sender.finish(body.trailers().as_ref()),
+            Err(error) => {
+                tracing::debug!(target: "farhop", "an upload was not finished: {error}");
+                return;
+            }
+        }
+    }
+}

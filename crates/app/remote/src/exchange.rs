@@ -1,0 +1,420 @@
+//! The life of one request at the remote: looked up, asked across the hop if need be, and the answer streamed to
+//! the client as it comes. When the carrier is lost under it, it goes on by asking again and comparing what the
+//! client already has.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use farhop_events::{AnsweredFrom, Crossing, Event, ExchangeId, Side};
+use farhop_front::{Departure, Head, RequestBody, Responder, ResponseBody};
+use farhop_htotp::ResponseHead;
+use farhop_htotp::frame::Resume;
+use farhop_store::{Broken, Held, Piece, Reader};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use tokio::time::Instant;
+
+use crate::Remote;
+use crate::answers::{Trouble, from_repository};
+use crate::ask::{Asked, Asking, NotAnswered, Progress};
+use crate::lookup::{Found, look_up};
+use crate::request::Fetch;
+use crate::users::User;
+
+/// What is known of an exchange from its beginning.
+pub(crate) struct Exchange {
+    pub(crate) id: ExchangeId,
+    pub(crate) user: User,
+    pub(crate) fetch: Arc<Fetch>,
+    pub(crate) started: Instant,
+}
+
+/// What has been delivered of an answer.
+struct Delivery {
+    from: AnsweredFrom,
+    status: StatusCode,
+    bytes: u64,
+    prefix: blake3::Hasher,
+    first_byte_ms: u64,
+}
+
+impl Exchange {
+    /// Answers the request.
+    pub(crate) async fn serve(self, remote: Arc<Remote>, body: RequestBody, mut responder: Responder) {
+        let found = look_up(&remote, &self.user, self.id, &self.fetch).await;
+        match found {
+            Found::Held { held, not_modified } => {
+                self.from_repository(&remote, responder, held, not_modified).await
+            }
+            Found::Promised { head, body: promised, early } => {
+                let from = if early { AnsweredFrom::PromiseEarly } else { AnsweredFrom::PromiseOnTheWay };
+                match promised.reader() {
+                    Some(reader) => self.deliver(&remote, responder, &head, reader, from).await,
+                    // It outgrew the store between the look and the grasp.
+                    None => {
+                        self.ask(&remote, Crossing::PromiseWithdrawn, None, None, body, &mut responder)
+                            .await
+                            .finish(self, &remote, responder)
+                            .await
+                    }
+                }
+            }
+            Found::Unsatisfiable => {
+                let detail = "only a stored answer was asked for, and none is held";
+                let trouble =
+                    Trouble::new(StatusCode::GATEWAY_TIMEOUT, Side::User, "http_request_denied", detail);
+                self.fail(&remote, responder, trouble).await;
+            }
+            Found::Ask { why, field, stale } => {
+                let answer = self.ask(&remote, why, field, stale, body, &mut responder).await;
+                answer.finish(self, &remote, responder).await;
+            }
+        }
+    }
+
+    /// Asks until there is an answer, or none can come.
+    async fn ask(
+        &self,
+        remote: &Arc<Remote>,
+        why: Crossing,
+        field: Option<String>,
+        stale: Option<Held>,
+        body: RequestBody,
+        responder: &mut Responder,
+    ) -> Answer {
+        remote.bus().emit(Event::RequestCrossed { exchange: self.id, why, field });
+        let mut head = self.fetch.head.clone();
+        if let Some(held) = &stale {
+            held.head.make_conditional(&mut head.fields);
+        }
+        let requested_at = SystemTime::now();
+        let mut asking = Asking::new(remote, self, head);
+        asking.upload(body);
+        loop {
+            let progress = tokio::select! {
+                progress = asking.progress() => progress,
+                // A client that merely closed its sending side may still read.
+                () = reset(responder) => return Answer::ClientGone,
+            };
+            match progress {
+                Ok(Progress::Informed(head)) => {
+                    // A client that has gone is noticed where its answer is written.
+                    let _ = responder.informational(Head { status: head.status, fields: head.fields }).await;
+                }
+                Ok(Progress::Asked(Asked { head, body, .. }))
+                    if head.status == StatusCode::NOT_MODIFIED && stale.is_some() =>
+                {
+                    drop(body);
+                    match self.validated(remote, stale.as_ref(), &head, requested_at).await {
+                        Some(held) => return Answer::Validated(held),
+                        // The 304 is about something else: the full answer is needed after all.
+                        None => asking = Asking::new(remote, self, self.fetch.head.clone()),
+                    }
+                }
+                Ok(Progress::Asked(asked)) => return Answer::Asked(asked),
+                Err(NotAnswered::Trouble(trouble)) => return Answer::Trouble(trouble),
+                Err(NotAnswered::Lost) if self.fetch.is_repeatable() => {}
+                Err(NotAnswered::Lost) => return Answer::Trouble(Trouble::lost()),
+            }
+        }
+    }
+
+    /// A 304 has made what is held fresh again.
+    async fn validated(
+        &self,
+        remote: &Remote,
+        stale: Option<&Held>,
+        head: &ResponseHead,
+        requested_at: SystemTime,
+    ) -> Option<Held> {
+        let held = stale.filter(|held| held.head.is_freshened_by(&head.fields) && held.body.is_whole())?;
+        let mut fresh = (*held.head).clone();
+        fresh.freshen(&head.fields, requested_at, SystemTime::now());
+        remote.repository().freshen(held.id, fresh.clone()).await;
+        Some(Held { head: Arc::new(fresh), ..held.clone() })
+    }
+
+    async fn from_repository(
+        self,
+        remote: &Arc<Remote>,
+        responder: Responder,
+        held: Held,
+        not_modified: bool,
+    ) {
+        remote.desk().used_from_repository(held.id);
+        let head = from_repository(&held.head, not_modified);
+        let head = ResponseHead { status: head.status, fields: head.fields };
+        if not_modified {
+            self.deliver_empty(remote, responder, &head, AnsweredFrom::Repository).await;
+        } else if let Some(reader) = held.body.reader() {
+            self.deliver(remote, responder, &head, reader, AnsweredFrom::Repository).await;
+        } else {
+            let detail = "what was held of this response is gone; ask again";
+            let trouble = Trouble::new(StatusCode::BAD_GATEWAY, Side::Remote, "proxy_internal_error", detail);
+            self.fail(remote, responder, trouble).await;
+        }
+    }
+
+    async fn deliver_empty(
+        self,
+        remote: &Arc<Remote>,
+        responder: Responder,
+        head: &ResponseHead,
+        from: AnsweredFrom,
+    ) {
+        let mut delivery = Delivery::new(from, head.status);
+        delivery.first_byte_ms = self.elapsed_ms();
+        let written = responder.start(client_head(head), Bytes::new()).await;
+        let result = match written {
+            Ok(body) => body.finish(None).await,
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(()) => self.answered(remote, &delivery),
+            Err(error) => self.client_gone(remote, &delivery, &error.to_string()),
+        }
+    }
+
+    /// Streams a body to the client as it comes, and goes on after a lost carrier.
+    async fn deliver(
+        self,
+        remote: &Arc<Remote>,
+        responder: Responder,
+        head: &ResponseHead,
+        mut reader: Reader,
+        from: AnsweredFrom,
+    ) {
+        let mut delivery = Delivery::new(from, head.status);
+        // What is here already goes out with the head, in one packet if it fits.
+        let first = match reader.take() {
+            Some(Ok(Piece::Data(bytes))) => bytes,
+            Some(Ok(Piece::End(trailers))) => {
+                // An empty body, complete: its end is read again below from nothing.
+                return self.deliver_whole(remote, responder, head, trailers, delivery).await;
+            }
+            _ => Bytes::new(),
+        };
+        delivery.first_byte_ms = self.elapsed_ms();
+        delivery.take(&first);
+        let mut out = match responder.start(client_head(head), first).await {
+            Ok(out) => out,
+            Err(error) => return self.client_gone(remote, &delivery, &error.to_string()),
+        };
+        loop {
+            let piece = tokio::select! {
+                piece = reader.next() => piece,
+                () = reset_body(&out) => return self.client_gone(remote, &delivery, "the client closed the connection"),
+            };
+            match piece {
+                Ok(Piece::Data(bytes)) => {
+                    delivery.take(&bytes);
+                    if let Err(error) = out.send(bytes).await {
+                        return self.client_gone(remote, &delivery, &error.to_string());
+                    }
+                }
+                Ok(Piece::End(trailers)) => {
+                    return match out.finish(trailers.as_ref()).await {
+                        Ok(()) => self.answered(remote, &delivery),
+                        Err(error) => self.client_gone(remote, &delivery, &error.to_string()),
+                    };
+                }
+                Err(Broken::Lost) => match self.resume(remote, head, &delivery, &out).await {
+                    Ok(rest) => reader = rest,
+                    Err(why) => {
+                        remote.bus().emit(Event::Aborted { exchange: self.id, why: why.clone() });
+                        out.abort();
+                        return self.broken(remote, &delivery, Side::Link, why);
+                    }
+                },
+                Err(broken) => {
+                    out.abort();
+                    return self.broken(remote, &delivery, Side::Origin, broken.to_string());
+                }
+            }
+        }
+    }
+
+    async fn deliver_whole(
+        self,
+        remote: &Arc<Remote>,
+        responder: Responder,
+        head: &ResponseHead,
+        trailers: Option<HeaderMap>,
+        mut delivery: Delivery,
+    ) {
+        delivery.first_byte_ms = self.elapsed_ms();
+        let written = match responder.start(client_head(head), Bytes::new()).await {
+            Ok(out) => out.finish(trailers.as_ref()).await,
+            Err(error) => Err(error),
+        };
+        match written {
+            Ok(()) => self.answered(remote, &delivery),
+            Err(error) => self.client_gone(remote, &delivery, &error.to_string()),
+        }
+    }
+
+    /// Asks for the rest of a body whose carrier was lost. The part that the client has is compared by hash at ground;
+    /// the heads are compared here, since the client has the old one.
+    async fn resume(
+        &self,
+        remote: &Arc<Remote>,
+        before: &ResponseHead,
+        delivery: &Delivery,
+        out: &ResponseBody,
+    ) -> Result<Reader, String> {
+        if self.fetch.head.method != Method::GET || self.fetch.has_body {
+            return Err("a request that may change something is not sent twice".into());
+        }
+        let resume = Resume { offset: delivery.bytes, prefix: *delivery.prefix.finalize().as_bytes() };
+        loop {
+            remote.bus().emit(Event::RequestCrossed {
+                exchange: self.id,
+                why: Crossing::PromiseLost,
+                field: None,
+            });
+            let mut asking = Asking::new(remote, self, self.fetch.head.clone());
+            let asked = tokio::select! {
+                asked = asking.resume(resume) => asked,
+                () = reset_body(out) => return Err("the client closed the connection".into()),
+            };
+            match asked {
+                Ok(Asked { head, body, resumed }) => {
+                    if resumed != (resume.offset > 0).then_some(resume.offset) || !is_same(before, &head) {
+                        return Err("the origin's answer has changed".into());
+                    }
+                    remote.bus().emit(Event::Resumed { exchange: self.id, skipped_bytes: resume.offset });
+                    return body.reader().ok_or_else(|| "the rest is gone".into());
+                }
+                Err(NotAnswered::Lost) => {}
+                Err(NotAnswered::Trouble(trouble)) => return Err(trouble.detail),
+            }
+        }
+    }
+
+    pub(crate) async fn fail(self, remote: &Arc<Remote>, responder: Responder, trouble: Trouble) {
+        let (head, page) = trouble.page(self.id);
+        // The client may be gone too; the event says what failed first.
+        let _ = responder.respond(head, page).await;
+        remote.bus().emit(Event::Failed {
+            exchange: self.id,
+            user: self.user.name.to_string(),
+            method: self.fetch.head.method.to_string(),
+            url: remote.bus().url(self.fetch.url.as_str()),
+            side: trouble.side,
+            error: trouble.detail,
+            status: Some(trouble.status.as_u16()),
+            bytes: 0,
+        });
+    }
+
+    fn broken(&self, remote: &Remote, delivery: &Delivery, side: Side, error: String) {
+        remote.bus().emit(Event::Failed {
+            exchange: self.id,
+            user: self.user.name.to_string(),
+            method: self.fetch.head.method.to_string(),
+            url: remote.bus().url(self.fetch.url.as_str()),
+            side,
+            error,
+            status: None,
+            bytes: delivery.bytes,
+        });
+    }
+
+    fn client_gone(&self, remote: &Remote, delivery: &Delivery, error: &str) {
+        self.broken(remote, delivery, Side::User, error.to_owned());
+    }
+
+    fn answered(&self, remote: &Remote, delivery: &Delivery) {
+        remote.bus().emit(Event::Answered {
+            exchange: self.id,
+            user: self.user.name.to_string(),
+            method: self.fetch.head.method.to_string(),
+            url: remote.bus().url(self.fetch.url.as_str()),
+            status: delivery.status.as_u16(),
+            from: delivery.from,
+            bytes: delivery.bytes,
+            upload_bytes: 0,
+            first_byte_ms: delivery.first_byte_ms,
+            total_ms: self.elapsed_ms(),
+        });
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+}
+
+/// What asking came to.
+enum Answer {
+    Asked(Asked),
+    Validated(Held),
+    Trouble(Trouble),
+    ClientGone,
+}
+
+impl Answer {
+    async fn finish(self, exchange: Exchange, remote: &Arc<Remote>, responder: Responder) {
+        match self {
+            Answer::Asked(Asked { head, body, .. }) => match body.reader() {
+                Some(reader) => {
+                    drop(body);
+                    exchange.deliver(remote, responder, &head, reader, AnsweredFrom::Asked).await;
+                }
+                None => drop(responder),
+            },
+            Answer::Validated(held) => {
+                let head = from_repository(&held.head, false);
+                let head = ResponseHead { status: head.status, fields: head.fields };
+                match held.body.reader() {
+                    Some(reader) => {
+                        exchange.deliver(remote, responder, &head, reader, AnsweredFrom::Validated).await
+                    }
+                    None => drop(responder),
+                }
+            }
+            Answer::Trouble(trouble) => exchange.fail(remote, responder, trouble).await,
+            Answer::ClientGone => {
+                let delivery = Delivery::new(AnsweredFrom::Remote, StatusCode::OK);
+                exchange.client_gone(remote, &delivery, "the client closed the connection");
+            }
+        }
+    }
+}
+
+impl Delivery {
+    fn new(from: AnsweredFrom, status: StatusCode) -> Self {
+        Delivery { from, status, bytes: 0, prefix: blake3::Hasher::new(), first_byte_ms: 0 }
+    }
+
+    fn take(&mut self, bytes: &Bytes) {
+        self.prefix.update(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+}
+
+/// Completes when the client's connection breaks. A client that only closed its sending side may still read.
+async fn reset(responder: &Responder) {
+    if responder.departure().await == Departure::EndOfInput {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn reset_body(body: &ResponseBody) {
+    if body.departure().await == Departure::EndOfInput {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn client_head(head: &ResponseHead) -> Head {
+    Head { status: head.status, fields: head.fields.clone() }
+}
+
+/// Whether a body that belongs to `again` may follow the head `before`.
+fn is_same(before: &ResponseHead, again: &ResponseHead) -> bool {
+    const DESCRIBE: [HeaderName; 4] = [CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED];
+    let values = |head: &ResponseHead, name: &HeaderName| -> Vec<HeaderValue> {
+        head.fields.get_all(name).iter().cloned().collect()
+    };
+    before.status == again.status && DESCRIBE.iter().all(|name| values(before, name) == values(again, name))
+}

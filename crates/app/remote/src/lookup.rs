@@ -1,0 +1,168 @@
+//! What answers a request without crossing, if anything does: a promise, or the repository.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use farhop_bundle::WhyAsk;
+use farhop_events::{Crossing, ExchangeId};
+use farhop_freshness::{Precondition, RequestDirectives, Scope, Stored, Verdict, Why, evaluate};
+use farhop_htotp::ResponseHead;
+use farhop_store::{Body, Held, Partition};
+use http::header::{self, HeaderMap};
+use http::{Method, StatusCode};
+
+use crate::Remote;
+use crate::desk::Promised;
+use crate::request::Fetch;
+use crate::users::User;
+
+/// How a request is answered.
+pub(crate) enum Found {
+    /// From the repository; with 304 if the client holds it already.
+    Held { held: Held, not_modified: bool },
+    /// By what was promised.
+    Promised { head: Arc<ResponseHead>, body: Body, early: bool },
+    /// Only a stored answer was wanted, and there is none.
+    Unsatisfiable,
+    /// By asking; `stale` is what a 304 would make fresh again.
+    Ask { why: Crossing, field: Option<String>, stale: Option<Held> },
+}
+
+/// Looks a request up. Waits for the head of a promise that answers it.
+pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, fetch: &Fetch) -> Found {
+    let fields = &fetch.head.fields;
+    let asked = {
+        let mut desk = remote.desk();
+        if fetch.head.method == Method::GET {
+            desk.begin_load(user, exchange, &fetch.url, fields);
+        }
+        desk.ask(user, &fetch.head.method, &fetch.url, fields, remote.now())
+    };
+    let (mut why, mut field) = (Crossing::Undiscovered, None);
+    match asked {
+        Ok(mut promised) => {
+            let early = matches!(&*promised.borrow(), Promised::Coming { body, .. } if body.is_whole());
+            // The desk drops its end when a promise ends: then what was last seen holds.
+            let _ = promised.wait_for(|state| !matches!(state, Promised::Awaited)).await;
+            let state = promised.borrow().clone();
+            match state {
+                Promised::Coming { head, body } if body.can_be_joined() && !body.is_broken() => {
+                    return Found::Promised { head, body, early };
+                }
+                Promised::Coming { .. } => {}
+                _ if remote.uplink().now().is_none() => why = Crossing::PromiseLost,
+                _ => why = Crossing::PromiseWithdrawn,
+            }
+        }
+        Err(WhyAsk::Field(mismatch)) => {
+            why = Crossing::Mismatch;
+            field = Some(mismatch.0.as_str().to_owned());
+        }
+        Err(WhyAsk::Method) => {}
+        Err(WhyAsk::NotPromised | WhyAsk::Spent) => {}
+    }
+    let mut stale = None;
+    if matches!(fetch.head.method, Method::GET | Method::HEAD) {
+        match in_repository(remote, user, fetch).await {
+            Stocked::Answer { held, not_modified } => return Found::Held { held, not_modified },
+            Stocked::Unsatisfiable => return Found::Unsatisfiable,
+            Stocked::Stale { held, reason } => {
+                why = reason;
+                stale = held;
+            }
+            Stocked::Nothing => {}
+        }
+    } else {
+        why = Crossing::Method;
+    }
+    // RFC 9111 §5.2.1.7.
+    if RequestDirectives::of(fields).only_if_cached {
+        return Found::Unsatisfiable;
+    }
+    Found::Ask { why, field, stale }
+}
+
+enum Stocked {
+    Answer { held: Held, not_modified: bool },
+    Unsatisfiable,
+    Stale { held: Option<Held>, reason: Crossing },
+    Nothing,
+}
+
+async fn in_repository(remote: &Remote, user: &User, fetch: &Fetch) -> Stocked {
+    let fields = &fetch.head.fields;
+    let now = SystemTime::now();
+    let mut best = Stocked::Nothing;
+    for partition in [Partition::User(user.id), Partition::Shared] {
+        for held in remote.repository().find(partition, fetch.url.as_str(), fields).await {
+            // A page that asks with another Origin may be given other permissions (CORS), whatever Vary says.
+            if held.head.nominated.get(header::ORIGIN) != fields.get(header::ORIGIN) {
+                continue;
+            }
+            match held.head.verdict(&fetch.head.method, fields, partition.scope(), now) {
+                Verdict::Fresh => match evaluate(fields, &held.head) {
+                    Precondition::Holds => return Stocked::Answer { held, not_modified: false },
+                    Precondition::NotModified => return Stocked::Answer { held, not_modified: true },
+                    Precondition::ForOrigin => {}
+                },
+                Verdict::Unsatisfiable => return Stocked::Unsatisfiable,
+                Verdict::Validate { why, .. } => {
+                    let reason = match why {
+                        Why::RequestNoCache | Why::RequestAge => Crossing::Reload,
+                        Why::Range => Crossing::Range,
+                        _ => Crossing::Stale,
+                    };
+                    // Only a plain GET is validated for the client: its own conditions are the origin's to answer.
+                    let validates = matches!(
+                        why,
+                        Why::Stale | Why::ResponseNoCache | Why::RequestAge | Why::RequestNoCache
+                    ) && fetch.head.method == Method::GET
+                        && !is_conditional(fields)
+                        && held.body.is_whole();
+                    best = Stocked::Stale { held: validates.then_some(held), reason };
+                }
+            }
+        }
+    }
+    best
+}
+
+fn is_conditional(fields: &HeaderMap) -> bool {
+    [
+        header::IF_MATCH,
+        header::IF_NONE_MATCH,
+        header::IF_MODIFIED_SINCE,
+        header::IF_UNMODIFIED_SINCE,
+        header::IF_RANGE,
+        header::RANGE,
+    ]
+    .iter()
+    .any(|name| fields.contains_key(name))
+}
+
+/// Where a response may be kept: in the shared store if RFC 9111 allows, else in the user's own, else nowhere.
+pub(crate) fn partition_for(
+    user: u64,
+    request: &HeaderMap,
+    status: StatusCode,
+    response: &HeaderMap,
+) -> Option<Partition> {
+    let may = |scope| farhop_freshness::storable(&Method::GET, request, status, response, scope).is_ok();
+    // Without a word on caching a response to a request with cookies may be that user's page.
+    let personal = request.contains_key(header::COOKIE)
+        && !response.contains_key(header::CACHE_CONTROL)
+        && !response.contains_key(header::EXPIRES);
+    if may(Scope::Shared) && !personal {
+        return Some(Partition::Shared);
+    }
+    may(Scope::Private).then_some(Partition::User(user))
+}
+
+/// The head to keep; the request's `Origin` is remembered whatever `Vary` names.
+pub(crate) fn to_store(request: &HeaderMap, head: &ResponseHead, requested_at: SystemTime) -> Stored {
+    let mut stored = Stored::new(request, head.status, &head.fields, requested_at, SystemTime::now());
+    if let Some(origin) = request.get(header::ORIGIN) {
+        stored.nominated.insert(header::ORIGIN, origin.clone());
+    }
+    stored
+}

@@ -1,0 +1,87 @@
+//! A request as it came from a client, judged by what the ends need to know of it. No I/O.
+
+use farhop_front::{RequestHead as Asked, Scheme, Target};
+use farhop_htotp::RequestHead;
+use http::header::{HOST, MAX_FORWARDS, TE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use url::Url;
+
+/// What is to be done with a request.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    /// Fetch this.
+    Fetch(Box<Fetch>),
+    /// Open a tunnel.
+    Tunnel { host: String, port: u16 },
+    /// It is for this proxy itself.
+    Own { status: StatusCode, text: &'static str },
+    /// TRACE with `Max-Forwards: 0`: sent back as it came.
+    Echo(HeaderMap),
+}
+
+/// A request that may cross.
+#[derive(Debug)]
+pub(crate) struct Fetch {
+    pub(crate) head: RequestHead,
+    pub(crate) url: Url,
+    pub(crate) has_body: bool,
+}
+
+impl Fetch {
+    /// Whether it may be sent again when nobody knows what became of it (RFC 9110 §9.2.2), its body being gone.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        !self.has_body
+            && matches!(self.head.method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE)
+    }
+}
+
+/// Sorts a request out.
+pub(crate) fn sort(asked: Asked) -> Wanted {
+    let Asked { method, target, mut fields, framing, .. } = asked;
+    let (scheme, authority, path) = match target {
+        Target::Authority { host, port } => return Wanted::Tunnel { host, port },
+        Target::Origin(_) => {
+            let text = "This is a Farhop proxy. Set it as the HTTP proxy of your browser or program, then ask for a page.\n";
+            return Wanted::Own { status: StatusCode::BAD_REQUEST, text };
+        }
+        Target::Asterisk => return Wanted::Own { status: StatusCode::OK, text: "" },
+        Target::Absolute { scheme: Scheme::Https, .. } => {
+            let text = "This proxy takes https URLs by CONNECT only.\n";
+            return Wanted::Own { status: StatusCode::BAD_REQUEST, text };
+        }
+        Target::Absolute { scheme, authority, path } => (scheme, authority, path),
+    };
+    // RFC 9110 §7.6.2: who is asked with zero answers as the final recipient; else the count goes down.
+    if matches!(method, Method::OPTIONS | Method::TRACE)
+        && let Some(left) = max_forwards(&fields)
+    {
+        match (left, &method) {
+            (0, &Method::TRACE) => return Wanted::Echo(fields),
+            (0, _) => return Wanted::Own { status: StatusCode::OK, text: "" },
+            (left, _) => drop(fields.insert(MAX_FORWARDS, HeaderValue::from(left - 1))),
+        }
+    }
+    // RFC 9110 §7.6.1; trailers are carried, so that much of TE stays true.
+    let trailers = farhop_front::h1::lists_token(&fields, TE, "trailers");
+    farhop_freshness::strip_hop_by_hop(&mut fields);
+    if trailers {
+        fields.insert(TE, HeaderValue::from_static("trailers"));
+    }
+    fields.remove(HOST);
+    let authority = match authority.port() {
+        Some(port) if port != scheme.default_port() => format!("{}:{port}", authority.host()),
+        _ => authority.host().to_owned(),
+    };
+    let head =
+        RequestHead { method, scheme: scheme.as_str().into(), authority, path: path.as_str().into(), fields };
+    let has_body = framing != farhop_front::Framing::None;
+    let url = if head.path == "*" { format!("{}/", head.origin()) } else { head.url() };
+    match Url::parse(&url) {
+        Ok(url) => Wanted::Fetch(Box::new(Fetch { head, url, has_body })),
+        Err(_) => Wanted::Own { status: StatusCode::BAD_REQUEST, text: "The URL is malformed.\n" },
+    }
+}
+
+fn max_forwards(fields: &HeaderMap) -> Option<u64> {
+    fields.get(MAX_FORWARDS)?.to_str().ok()?.trim().parse().ok()
+}

@@ -1,0 +1,52 @@
+//! What the control socket of the remote tells and does.
+
+use std::sync::Arc;
+
+use farhop_control::Server;
+use serde_json::json;
+
+use crate::Remote;
+
+/// Adds the remote's commands.
+pub(crate) fn server(remote: &Arc<Remote>, server: Server) -> Server {
+    let (told, settled, flushed) = (Arc::clone(remote), Arc::clone(remote), Arc::clone(remote));
+    server
+        .command("status", "the carrier, clients and what is held", move |_| {
+            let status = status(&told);
+            async move { Ok(status) }
+        })
+        .command("settle", "ends all open promises, so that the counters are final", move |_| {
+            settled.desk().settle();
+            async { Ok(json!({})) }
+        })
+        .command("flush", "forgets every response held", move |_| {
+            let remote = Arc::clone(&flushed);
+            async move {
+                remote.desk().settle();
+                remote.repository().clear().await;
+                Ok(json!({}))
+            }
+        })
+}
+
+fn status(remote: &Remote) -> serde_json::Value {
+    let carrier = remote.uplink().now().map(|carrier| {
+        json!({
+            "ground": carrier.peer,
+            "address": carrier.address,
+            "up_s": carrier.since.elapsed().as_secs(),
+            "round_trip_ms": carrier.hop.rtt().map(|rtt| rtt.as_millis() as u64),
+        })
+    });
+    let promises = remote.desk().len();
+    json!({
+        "end": "remote",
+        "version": env!("CARGO_PKG_VERSION"),
+        "up_s": remote.now().as_secs(),
+        "carrier": carrier,
+        "clients": remote.census().total(),
+        "exchanges": remote.busy.load(std::sync::atomic::Ordering::Relaxed),
+        "promises_open": promises,
+        "repository_bytes": remote.budget().used(),
+    })
+}
