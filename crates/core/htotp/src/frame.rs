@@ -4,7 +4,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use crate::fields::{codec, SectionError};
+use crate::fields::{SectionError, codec};
 use crate::varint;
 
 /// A frame other than `DATA` may not be longer.
@@ -151,16 +151,39 @@ pub enum Frame {
     Retire(u64),
     Drain,
     Unwanted(u64),
-    Request { exchange: u64, user: u64, class: Class, priority: Priority, resume: Option<Resume>, section: Bytes },
+    Request {
+        exchange: u64,
+        user: u64,
+        class: Class,
+        priority: Priority,
+        resume: Option<Resume>,
+        section: Bytes,
+    },
     /// A piece of a `DATA` frame.
     Data(Bytes),
     Trailers(Bytes),
-    Response { coding: Coding, resumed: Option<u64>, section: Bytes },
+    Response {
+        coding: Coding,
+        resumed: Option<u64>,
+        section: Bytes,
+    },
     Informational(Bytes),
-    Promise { promise: u64, priority: Priority, section: Bytes },
+    Promise {
+        promise: u64,
+        priority: Priority,
+        section: Bytes,
+    },
     Failure(Failure),
-    Push { promise: u64 },
-    Tunnel { tunnel: u64, user: u64, class: Class, host: String, port: u16 },
+    Push {
+        promise: u64,
+    },
+    Tunnel {
+        tunnel: u64,
+        user: u64,
+        class: Class,
+        host: String,
+        port: u16,
+    },
     TunnelOpened,
 }
 
@@ -239,7 +262,11 @@ impl Frame {
                 varint::put(out, *id);
                 varint::put(out, *value);
             }),
-            Frame::Ping(n) | Frame::Pong(n) | Frame::Saved(n) | Frame::Retire(n) | Frame::Unwanted(n)
+            Frame::Ping(n)
+            | Frame::Pong(n)
+            | Frame::Saved(n)
+            | Frame::Retire(n)
+            | Frame::Unwanted(n)
             | Frame::Push { promise: n } => {
                 varint::put(out, *n);
             }
@@ -254,7 +281,9 @@ impl Frame {
                 }
                 out.extend_from_slice(section);
             }
-            Frame::Data(bytes) | Frame::Trailers(bytes) | Frame::Informational(bytes) => out.extend_from_slice(bytes),
+            Frame::Data(bytes) | Frame::Trailers(bytes) | Frame::Informational(bytes) => {
+                out.extend_from_slice(bytes)
+            }
             Frame::Response { coding, resumed, section } => {
                 out.push((*coding as u8) << 1 | u8::from(resumed.is_some()));
                 if let Some(offset) = resumed {
@@ -368,8 +397,18 @@ impl Frame {
 fn known(kind: u64) -> bool {
     matches!(
         kind,
-        kind::HELLO | kind::SETTINGS..=kind::DRAIN | kind::UNWANTED | kind::REQUEST | kind::TRAILERS | kind::RESPONSE | kind::INFORMATIONAL
-            | kind::PROMISE | kind::FAILURE | kind::PUSH | kind::TUNNEL | kind::TUNNEL_OPENED
+        kind::HELLO | kind::SETTINGS
+            ..=kind::DRAIN
+                | kind::UNWANTED
+                | kind::REQUEST
+                | kind::TRAILERS
+                | kind::RESPONSE
+                | kind::INFORMATIONAL
+                | kind::PROMISE
+                | kind::FAILURE
+                | kind::PUSH
+                | kind::TUNNEL
+                | kind::TUNNEL_OPENED
     )
 }
 
@@ -513,36 +552,68 @@ mod tests {
 
     fn frames() -> impl Strategy<Value = Frame> {
         let bytes = proptest::collection::vec(any::<u8>(), 0..80).prop_map(Bytes::from);
-        let priority = (0u8..8, any::<bool>()).prop_map(|(urgency, incremental)| Priority { urgency, incremental });
-        let resume = proptest::option::of((0..varint::MAX, any::<[u8; 32]>()).prop_map(|(offset, prefix)| Resume { offset, prefix }));
+        let priority =
+            (0u8..8, any::<bool>()).prop_map(|(urgency, incremental)| Priority { urgency, incremental });
+        let resume = proptest::option::of(
+            (0..varint::MAX, any::<[u8; 32]>()).prop_map(|(offset, prefix)| Resume { offset, prefix }),
+        );
         let class = (0u8..6).prop_map(Class::from_bits);
         prop_oneof![
-            (proptest::collection::vec(0..varint::MAX, 0..5), 0..varint::MAX, "[a-z0-9 -]{0,20}", "[a-z/0-9.]{0,20}")
-                .prop_map(|(versions, epoch, profile, agent)| Frame::Hello(Hello { versions, epoch, profile, agent })),
+            (
+                proptest::collection::vec(0..varint::MAX, 0..5),
+                0..varint::MAX,
+                "[a-z0-9 -]{0,20}",
+                "[a-z/0-9.]{0,20}"
+            )
+                .prop_map(|(versions, epoch, profile, agent)| Frame::Hello(Hello {
+                    versions,
+                    epoch,
+                    profile,
+                    agent
+                })),
             proptest::collection::vec((0..99u64, 0..varint::MAX), 0..6).prop_map(Frame::Settings),
             (0..varint::MAX).prop_map(Frame::Ping),
             (0..varint::MAX).prop_map(Frame::Saved),
             Just(Frame::Drain),
             (0..varint::MAX, 0..999u64, class.clone(), priority.clone(), resume, bytes.clone()).prop_map(
-                |(exchange, user, class, priority, resume, section)| Frame::Request { exchange, user, class, priority, resume, section }
+                |(exchange, user, class, priority, resume, section)| Frame::Request {
+                    exchange,
+                    user,
+                    class,
+                    priority,
+                    resume,
+                    section
+                }
             ),
             bytes.clone().prop_filter("empty DATA has no piece", |b| !b.is_empty()).prop_map(Frame::Data),
             bytes.clone().prop_map(Frame::Trailers),
-            (any::<bool>(), proptest::option::of(0..varint::MAX), bytes.clone()).prop_map(|(zstd, resumed, section)| {
-                Frame::Response { coding: if zstd { Coding::Zstd } else { Coding::Identity }, resumed, section }
+            (any::<bool>(), proptest::option::of(0..varint::MAX), bytes.clone()).prop_map(
+                |(zstd, resumed, section)| {
+                    Frame::Response {
+                        coding: if zstd { Coding::Zstd } else { Coding::Identity },
+                        resumed,
+                        section,
+                    }
+                }
+            ),
+            (0..varint::MAX, priority, bytes).prop_map(|(promise, priority, section)| Frame::Promise {
+                promise,
+                priority,
+                section
             }),
-            (0..varint::MAX, priority, bytes).prop_map(|(promise, priority, section)| Frame::Promise { promise, priority, section }),
             (any::<u16>(), "[a-z_]{0,30}", "\\PC{0,40}").prop_map(|(status, token, detail)| {
                 Frame::Failure(Failure { side: Side::Origin, status, token, detail })
             }),
-            (0..varint::MAX, 0..99u64, class, "[a-z.]{1,30}", any::<u16>())
-                .prop_map(|(tunnel, user, class, host, port)| Frame::Tunnel { tunnel, user, class, host, port }),
+            (0..varint::MAX, 0..99u64, class, "[a-z.]{1,30}", any::<u16>()).prop_map(
+                |(tunnel, user, class, host, port)| Frame::Tunnel { tunnel, user, class, host, port }
+            ),
         ]
     }
 
     /// Reads all frames of `stream`, given in pieces of the sizes in `cuts`; joins pieces of DATA.
     fn read(stream: &[u8], cuts: &[usize]) -> Vec<Frame> {
-        let (mut reader, mut all, mut rest, mut turn) = (FrameReader::default(), Vec::<Frame>::new(), stream, 0);
+        let (mut reader, mut all, mut rest, mut turn) =
+            (FrameReader::default(), Vec::<Frame>::new(), stream, 0);
         let mut open_data = false;
         while !rest.is_empty() {
             let length = cuts.get(turn).copied().unwrap_or(rest.len()).clamp(1, rest.len());

@@ -68,7 +68,11 @@ impl RequestHead {
         let authority = text(authority, ":authority")?;
         let path = text(path, ":path")?;
         let clean = |text: &str| text.bytes().all(|b| b > b' ' && b != 0x7f);
-        if !matches!(scheme.as_str(), "http" | "https") || !clean(&authority) || authority.is_empty() || !clean(&path) {
+        if !matches!(scheme.as_str(), "http" | "https")
+            || !clean(&authority)
+            || authority.is_empty()
+            || !clean(&path)
+        {
             return Err(NOT);
         }
         Ok(RequestHead { method, scheme, authority, path, fields: read_fields(fields).ok_or(NOT)? })

@@ -141,7 +141,8 @@ impl Scheduler {
     /// A stream will write.
     pub fn open(&mut self, id: StreamId, place: Place) {
         self.turns += 1;
-        let queue = Queue { place, turn: self.turns, segments: VecDeque::new(), queued: 0, end: false, busy: false };
+        let queue =
+            Queue { place, turn: self.turns, segments: VecDeque::new(), queued: 0, end: false, busy: false };
         self.streams.insert(id, queue);
     }
 
@@ -282,7 +283,9 @@ impl Scheduler {
     /// Takes `size` off the user's share, if others of the class wait too.
     fn charge(&mut self, id: StreamId, size: usize) {
         let Some(place) = self.streams.get(&id).map(|queue| queue.place) else { return };
-        let Some(class) = self.classes.get_mut(&place.class).filter(|class| class.ring.len() > 1) else { return };
+        let Some(class) = self.classes.get_mut(&place.class).filter(|class| class.ring.len() > 1) else {
+            return;
+        };
         if let Some(user) = class.users.get_mut(&place.user) {
             user.deficit -= size as i64;
         }
@@ -364,7 +367,8 @@ mod tests {
             fill(&mut s, id, place(Class::Web, 1, 3, false), 100_000);
         }
         fill(&mut s, 99, place(Class::Web, 2, 3, false), 200_000);
-        let second: usize = order(&mut s, START, 400_000).iter().filter(|(id, _)| *id == 99).map(|(_, size)| size).sum();
+        let second: usize =
+            order(&mut s, START, 400_000).iter().filter(|(id, _)| *id == 99).map(|(_, size)| size).sum();
         assert!((150_000..=200_000).contains(&second), "{second} of 400000");
     }
 

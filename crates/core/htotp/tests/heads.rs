@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Priority;
 use farhop_htotp::session::{Ask, Config, Direction, Event, Role, Session, Transmit};
-use farhop_htotp::RequestHead;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 const HOP_BY_HOP: [&str; 4] = ["host", "connection", "proxy-connection", "keep-alive"];
@@ -40,7 +40,13 @@ fn parse(block: &str) -> Option<RequestHead> {
         }
     }
     let path = if slash < rest.len() { &rest[slash..] } else { "/" };
-    Some(RequestHead { method, scheme: scheme.into(), authority: rest[..slash].into(), path: path.into(), fields })
+    Some(RequestHead {
+        method,
+        scheme: scheme.into(),
+        authority: rest[..slash].into(),
+        path: path.into(),
+        fields,
+    })
 }
 
 /// Two sessions whose bytes cross at once, so that every section is acknowledged before the next.
@@ -72,7 +78,9 @@ impl Wire {
                             self.streams.push(ids);
                         }
                         Transmit::Write { stream, segments, .. } => {
-                            let peer = self.streams.iter().find(|ids| ids[end] == Some(stream)).unwrap()[1 - end].unwrap();
+                            let peer = self.streams.iter().find(|ids| ids[end] == Some(stream)).unwrap()
+                                [1 - end]
+                                .unwrap();
                             for segment in segments {
                                 written += if end == from { segment.len() } else { 0 };
                                 self.ends[1 - end].handle_data(Duration::ZERO, peer, segment);
@@ -106,7 +114,11 @@ fn heads_and_promises_of_recorded_sites_keep_to_their_budgets() {
     for file in corpus() {
         let site = file.file_stem().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&file).unwrap();
-        let heads: Vec<RequestHead> = text.split("\n\n").filter(|b| !b.trim().is_empty()).map(|b| parse(b.trim()).expect("a recorded head")).collect();
+        let heads: Vec<RequestHead> = text
+            .split("\n\n")
+            .filter(|b| !b.trim().is_empty())
+            .map(|b| parse(b.trim()).expect("a recorded head"))
+            .collect();
         assert!(heads.len() >= 5, "{site} has only {} heads", heads.len());
         let mut wire = Wire::new();
         wire.settle(0);
@@ -115,7 +127,9 @@ fn heads_and_promises_of_recorded_sites_keep_to_their_budgets() {
             wire.ends[0].ask(Duration::ZERO, Ask { exchange: n as u64, user: 1, ..Ask::default() }, head);
             // The acknowledgement of a kept section is on the control stream and counts for neither head.
             let size = wire.settle(0);
-            assert!(wire.events(1).iter().any(|e| matches!(e, Event::Asked { head: got, .. } if got == head)));
+            assert!(
+                wire.events(1).iter().any(|e| matches!(e, Event::Asked { head: got, .. } if got == head))
+            );
             if origins.insert(head.origin()) {
                 first.push(size);
             } else {
@@ -127,20 +141,32 @@ fn heads_and_promises_of_recorded_sites_keep_to_their_budgets() {
         let mut wire = Wire::new();
         wire.ends[0].ask(Duration::ZERO, Ask { user: 1, ..Ask::default() }, &heads[0]);
         wire.settle(0);
-        let stream = wire.events(1).into_iter().find_map(|e| if let Event::Asked { stream, .. } = e { Some(stream) } else { None });
+        let stream = wire
+            .events(1)
+            .into_iter()
+            .find_map(|e| if let Event::Asked { stream, .. } = e { Some(stream) } else { None });
         let mut seen = HashSet::new();
         for head in heads[1..].iter().filter(|h| h.method == Method::GET && seen.insert(h.url())) {
             wire.ends[1].promise(Duration::ZERO, stream.unwrap(), head, Priority::default()).unwrap();
             promises.push(wire.settle(1));
-            assert!(wire.events(0).iter().any(|e| matches!(e, Event::Promised { head: got, .. } if got == head)));
+            assert!(
+                wire.events(0).iter().any(|e| matches!(e, Event::Promised { head: got, .. } if got == head))
+            );
         }
     }
     excess.sort();
     let (worst, which) = excess.last().unwrap().clone();
-    let over = excess.iter().filter(|(bytes, _)| *bytes > 40).map(|(b, w)| format!("\n  +{b} {w}")).collect::<String>();
+    let over = excess
+        .iter()
+        .filter(|(bytes, _)| *bytes > 40)
+        .map(|(b, w)| format!("\n  +{b} {w}"))
+        .collect::<String>();
     let counts = (first.len(), following.len(), promises.len());
     let (first, following, promise) = (median(&mut first), median(&mut following), median(&mut promises));
-    println!("first {first} B ({}), following {following} B ({}), promise {promise} B ({}); worst +{worst} {which}", counts.0, counts.1, counts.2);
+    println!(
+        "first {first} B ({}), following {following} B ({}), promise {promise} B ({}); worst +{worst} {which}",
+        counts.0, counts.1, counts.2
+    );
     assert!(following <= 40, "median following head {following} B");
     assert!(promise <= 60, "median promise {promise} B");
     assert!(over.is_empty(), "heads more than 40 bytes above their path:{over}");

@@ -7,11 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use farhop_htotp::frame::{Class, Coding, Failure, Priority, Resume, Side};
 use farhop_htotp::scheduler::{Pace, StreamId};
-use farhop_htotp::session::{code, Ask, Config, Event, Probe};
+use farhop_htotp::session::{Ask, Config, Event, Probe, code};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_units::BitRate;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use pair::{Pair, GROUND, REMOTE};
+use pair::{GROUND, Pair, REMOTE};
 use proptest::prelude::*;
 
 const HALF: Duration = Duration::from_millis(325);
@@ -24,7 +24,13 @@ fn geo() -> Pair {
 fn get(path: &str) -> RequestHead {
     let mut fields = HeaderMap::new();
     fields.insert("accept", HeaderValue::from_static("*/*"));
-    RequestHead { method: Method::GET, scheme: "http".into(), authority: "site.test".into(), path: path.into(), fields }
+    RequestHead {
+        method: Method::GET,
+        scheme: "http".into(),
+        authority: "site.test".into(),
+        path: path.into(),
+        fields,
+    }
 }
 
 fn ok() -> ResponseHead {
@@ -105,7 +111,8 @@ fn trailers_informational_heads_and_failures_arrive() {
     let early = ResponseHead { status: StatusCode::EARLY_HINTS, fields: HeaderMap::new() };
     let mut trailers = HeaderMap::new();
     trailers.insert("x-sum", HeaderValue::from_static("7"));
-    let failure = Failure { side: Side::Origin, status: 502, token: "connection_refused".into(), detail: "no".into() };
+    let failure =
+        Failure { side: Side::Origin, status: 502, token: "connection_refused".into(), detail: "no".into() };
     let ground = pair.ground();
     ground.inform(now, streams[0], &early);
     ground.answer(now, streams[0], &ok(), Coding::Identity, None);
@@ -219,7 +226,10 @@ fn a_resumed_exchange_carries_offset_and_prefix() {
     let resume = Resume { offset: 123_456, prefix: [9; 32] };
     pair.remote().ask(Duration::ZERO, Ask { resume: Some(resume), ..Ask::default() }, &get("/big"));
     pair.run(Duration::from_secs(1));
-    let got = pair.events(GROUND).into_iter().find_map(|(_, e)| if let Event::Asked { resume, .. } = e { resume } else { None });
+    let got = pair
+        .events(GROUND)
+        .into_iter()
+        .find_map(|(_, e)| if let Event::Asked { resume, .. } = e { resume } else { None });
     assert_eq!(got, Some(resume));
 }
 
@@ -230,7 +240,10 @@ fn a_peer_that_breaks_the_protocol_ends_the_carrier_with_a_named_error() {
     let stream = pair.ground().handle_opened(farhop_htotp::session::Direction::Both);
     let now = pair.now;
     pair.ground().handle_data(now, stream, Bytes::from_static(&[0x13, 1, 0]));
-    let broken = pair.events(GROUND).into_iter().find_map(|(_, e)| if let Event::Broken(e) = e { Some(e.to_string()) } else { None });
+    let broken = pair
+        .events(GROUND)
+        .into_iter()
+        .find_map(|(_, e)| if let Event::Broken(e) = e { Some(e.to_string()) } else { None });
     assert_eq!(broken.as_deref(), Some("frame 0x13 does not belong here"));
 }
 

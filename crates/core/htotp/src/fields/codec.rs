@@ -9,7 +9,7 @@
 
 use bytes::{Buf, Bytes};
 
-use super::{dictionary, huffman, Line, Lines};
+use super::{Line, Lines, dictionary, huffman};
 use crate::varint;
 
 const SHORT_DICTIONARY: usize = 58;
@@ -292,10 +292,21 @@ mod tests {
 
     fn lines() -> impl Strategy<Value = Lines> {
         let name = prop_oneof![
-            proptest::sample::select(vec![":scheme", ":authority", ":path", "accept", "cookie", "referer", "etag", "x-own"]).prop_map(String::from),
+            proptest::sample::select(vec![
+                ":scheme",
+                ":authority",
+                ":path",
+                "accept",
+                "cookie",
+                "referer",
+                "etag",
+                "x-own"
+            ])
+            .prop_map(String::from),
             "[a-z-]{1,12}"
         ];
-        let value = prop_oneof!["[ -~]{0,40}", Just("*/*".to_string()), Just("http://site.test/a/b".to_string())];
+        let value =
+            prop_oneof!["[ -~]{0,40}", Just("*/*".to_string()), Just("http://site.test/a/b".to_string())];
         proptest::collection::vec((name, value), 0..20).prop_map(|all| {
             Lines(all.into_iter().map(|(n, v)| Line { name: n.into(), value: v.into() }).collect())
         })

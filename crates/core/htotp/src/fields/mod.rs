@@ -22,7 +22,10 @@ pub struct Line {
 impl Line {
     /// A line from text.
     pub fn new(name: &str, value: &str) -> Self {
-        Line { name: Bytes::copy_from_slice(name.as_bytes()), value: Bytes::copy_from_slice(value.as_bytes()) }
+        Line {
+            name: Bytes::copy_from_slice(name.as_bytes()),
+            value: Bytes::copy_from_slice(value.as_bytes()),
+        }
     }
 }
 
@@ -33,20 +36,42 @@ pub struct Lines(pub Vec<Line>);
 /// Names whose values describe the browser, not the site or the user: the only lines that a section may
 /// take from a section of *another* origin (cookies and addresses never serve as reference there).
 const PORTABLE: &[&str] = &[
-    ":method", ":scheme", "user-agent", "accept", "accept-encoding", "accept-language", "upgrade-insecure-requests",
-    "sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest",
-    "sec-fetch-user", "sec-gpc", "dnt", "cache-control", "pragma",
+    ":method",
+    ":scheme",
+    "user-agent",
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "upgrade-insecure-requests",
+    "sec-ch-ua",
+    "sec-ch-ua-mobile",
+    "sec-ch-ua-platform",
+    "sec-fetch-site",
+    "sec-fetch-mode",
+    "sec-fetch-dest",
+    "sec-fetch-user",
+    "sec-gpc",
+    "dnt",
+    "cache-control",
+    "pragma",
 ];
 
 impl Lines {
     /// The part that may serve as reference across origins.
     pub fn portable(&self) -> Lines {
-        Lines(self.0.iter().filter(|line| PORTABLE.iter().any(|p| p.as_bytes() == line.name)).cloned().collect())
+        Lines(
+            self.0
+                .iter()
+                .filter(|line| PORTABLE.iter().any(|p| p.as_bytes() == line.name))
+                .cloned()
+                .collect(),
+        )
     }
 
     /// The URL of a request head.
     pub fn url(&self) -> Option<Vec<u8>> {
-        let (scheme, authority, path) = (self.value(":scheme")?, self.value(":authority")?, self.value(":path")?);
+        let (scheme, authority, path) =
+            (self.value(":scheme")?, self.value(":authority")?, self.value(":path")?);
         Some([scheme, &b"://"[..], authority, path].concat())
     }
 

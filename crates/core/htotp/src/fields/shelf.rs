@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 
-use super::{codec, Lines, SectionError, SectionLimit};
+use super::{Lines, SectionError, SectionLimit, codec};
 use crate::varint;
 
 /// Sections that a writer keeps per context; enough for document, style, script and image.
@@ -86,10 +86,19 @@ fn portable(id: u64) -> u64 {
 
 impl Shelf {
     /// Writes `lines`, choosing the reference that makes them smallest.
-    pub fn encode(&mut self, now: Duration, context: &Context, lines: &Lines, base: Base<'_>, out: &mut Vec<u8>) {
+    pub fn encode(
+        &mut self,
+        now: Duration,
+        context: &Context,
+        lines: &Lines,
+        base: Base<'_>,
+        out: &mut Vec<u8>,
+    ) {
         let (reference, body) = self.smallest(context, lines, base);
         let changed = body.len().saturating_sub(lines.value(":path").map_or(0, Bytes::len));
-        let save = (changed > WORTH_SAVING || is_referer(lines)) && matches!(base, Base::None) && self.may_save(now, context, lines);
+        let save = (changed > WORTH_SAVING || is_referer(lines))
+            && matches!(base, Base::None)
+            && self.may_save(now, context, lines);
         varint::put(out, reference << 1 | u64::from(save));
         if save {
             varint::put(out, self.save(context, lines));
@@ -117,7 +126,9 @@ impl Shelf {
             self.touch(id);
             return (whole(id), body);
         }
-        if let Some(id) = self.newest.get(&(context.user, context.kind)).filter(|id| self.held.contains_key(id)) {
+        if let Some(id) =
+            self.newest.get(&(context.user, context.kind)).filter(|id| self.held.contains_key(id))
+        {
             return (portable(*id), write(&self.held[id].lines.portable()));
         }
         (0, write(&Lines::default()))
@@ -141,14 +152,20 @@ impl Shelf {
             return false;
         }
         if ids.len() >= PER_CONTEXT {
-            let oldest = ids.iter().filter(|id| self.held[id].acknowledged).min_by_key(|id| self.held[id].used);
+            let oldest =
+                ids.iter().filter(|id| self.held[id].acknowledged).min_by_key(|id| self.held[id].used);
             match oldest.copied() {
                 Some(id) => self.retire(now, id),
                 None => return false,
             }
         }
         if self.held.len() >= MOST / 2 {
-            let oldest = self.held.iter().filter(|(_, h)| h.acknowledged).min_by_key(|(_, h)| h.used).map(|(id, _)| *id);
+            let oldest = self
+                .held
+                .iter()
+                .filter(|(_, h)| h.acknowledged)
+                .min_by_key(|(_, h)| h.used)
+                .map(|(id, _)| *id);
             if let Some(id) = oldest {
                 self.retire(now, id);
             }
@@ -249,7 +266,9 @@ impl Archive {
 
 /// Documents and stylesheets name other resources, whose `Referer` is then their URL.
 fn is_referer(lines: &Lines) -> bool {
-    lines.value("accept").is_some_and(|accept| accept.starts_with(b"text/html") || accept.starts_with(b"text/css"))
+    lines
+        .value("accept")
+        .is_some_and(|accept| accept.starts_with(b"text/html") || accept.starts_with(b"text/css"))
 }
 
 /// For fuzzing: any bytes decode or are refused, against any base.
@@ -281,12 +300,20 @@ mod tests {
             Line::new(":scheme", "http"),
             Line::new(":authority", "www.site.test"),
             Line::new(":path", path),
-            Line::new("user-agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/156.0.0.0 Safari/537.36"),
+            Line::new(
+                "user-agent",
+                "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/156.0.0.0 Safari/537.36",
+            ),
             Line::new("cookie", "session=0123456789abcdef0123456789abcdef"),
         ])
     }
 
-    fn cross(shelf: &mut Shelf, archive: &mut Archive, context: &Context, lines: &Lines) -> (usize, Option<u64>) {
+    fn cross(
+        shelf: &mut Shelf,
+        archive: &mut Archive,
+        context: &Context,
+        lines: &Lines,
+    ) -> (usize, Option<u64>) {
         let mut out = Vec::new();
         shelf.encode(NOW, context, lines, Base::None, &mut out);
         let size = out.len();
@@ -346,7 +373,13 @@ mod tests {
         for n in 0..5000u64 {
             let now = Duration::from_secs(n);
             let mut out = Vec::new();
-            shelf.encode(now, &context(1, &format!("http://{n}.test")), &head(&"/x".repeat(20)), Base::None, &mut out);
+            shelf.encode(
+                now,
+                &context(1, &format!("http://{n}.test")),
+                &head(&"/x".repeat(20)),
+                Base::None,
+                &mut out,
+            );
             let (_, saved) = archive.decode(now, out.into(), Base::None, SectionLimit::default()).unwrap();
             if let Some(id) = saved {
                 shelf.acknowledge(id);

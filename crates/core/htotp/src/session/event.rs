@@ -55,34 +55,88 @@ pub enum Event {
     /// The peer introduced itself.
     Hello(Hello),
     /// Ground: a request.
-    Asked { stream: StreamId, exchange: u64, user: u64, class: Class, priority: Priority, resume: Option<Resume>, head: RequestHead },
+    Asked {
+        stream: StreamId,
+        exchange: u64,
+        user: u64,
+        class: Class,
+        priority: Priority,
+        resume: Option<Resume>,
+        head: RequestHead,
+    },
     /// Remote: a 1xx head.
-    Informed { stream: StreamId, head: ResponseHead },
+    Informed {
+        stream: StreamId,
+        head: ResponseHead,
+    },
     /// Remote: the response head, on an exchange or a push.
-    Answered { stream: StreamId, head: ResponseHead, coding: Coding, resumed: Option<u64> },
+    Answered {
+        stream: StreamId,
+        head: ResponseHead,
+        coding: Coding,
+        resumed: Option<u64>,
+    },
     /// Remote: a response to this request will come unasked.
-    Promised { stream: StreamId, promise: u64, priority: Priority, head: RequestHead },
+    Promised {
+        stream: StreamId,
+        promise: u64,
+        priority: Priority,
+        head: RequestHead,
+    },
     /// Remote: the promised response begins.
-    Pushed { stream: StreamId, promise: u64 },
+    Pushed {
+        stream: StreamId,
+        promise: u64,
+    },
     /// Ground: the remote does not want it.
-    Unwanted { promise: u64 },
+    Unwanted {
+        promise: u64,
+    },
     /// Part of a body or of a tunnel.
-    Body { stream: StreamId, bytes: Bytes },
-    Trailers { stream: StreamId, fields: HeaderMap },
+    Body {
+        stream: StreamId,
+        bytes: Bytes,
+    },
+    Trailers {
+        stream: StreamId,
+        fields: HeaderMap,
+    },
     /// The peer's side of the stream is complete.
-    Ended { stream: StreamId },
+    Ended {
+        stream: StreamId,
+    },
     /// Remote: there is no (whole) answer.
-    Failed { stream: StreamId, failure: Failure },
+    Failed {
+        stream: StreamId,
+        failure: Failure,
+    },
     /// The peer abandoned its side.
-    Reset { stream: StreamId, code: u64 },
+    Reset {
+        stream: StreamId,
+        code: u64,
+    },
     /// The peer wants no more of this side.
-    Stopped { stream: StreamId, code: u64 },
+    Stopped {
+        stream: StreamId,
+        code: u64,
+    },
     /// Ground: a tunnel is wanted.
-    TunnelAsked { stream: StreamId, tunnel: u64, user: u64, class: Class, host: String, port: u16 },
+    TunnelAsked {
+        stream: StreamId,
+        tunnel: u64,
+        user: u64,
+        class: Class,
+        host: String,
+        port: u16,
+    },
     /// Remote: it stands.
-    TunnelOpened { stream: StreamId },
+    TunnelOpened {
+        stream: StreamId,
+    },
     /// What was queued on the stream fell below half of [`super::ROOM`].
-    Drained { stream: StreamId },
+    Drained {
+        stream: StreamId,
+    },
     /// A ping came back after this long.
     Pong(std::time::Duration),
     /// The peer accepts no more exchanges and ends soon.

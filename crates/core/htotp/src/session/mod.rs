@@ -24,7 +24,7 @@ use crate::fields::{Lines, SectionLimit};
 use crate::frame::{Class, Failure, Frame, FrameError, FrameReader, Hello, Priority};
 use crate::scheduler::{Pace, Place, Scheduler, StreamId};
 
-pub use event::{code, Direction, Event, Transmit};
+pub use event::{Direction, Event, Transmit, code};
 pub use probe::Probe;
 pub use send::Ask;
 
@@ -163,7 +163,8 @@ impl Session {
             (Direction::Both, _) => (true, Phase::Head),
         };
         let reader = FrameReader::default();
-        let stream = Stream { kind, place, reader, phase, writing, full: false, origin: Bytes::new(), base: None };
+        let stream =
+            Stream { kind, place, reader, phase, writing, full: false, origin: Bytes::new(), base: None };
         self.streams.insert(id, stream);
         if writing {
             self.scheduler.open(id, place);

@@ -7,9 +7,9 @@ use bytes::Bytes;
 
 use super::event::Event;
 use super::{Kind, Phase, Role, Session, VERSION};
-use crate::fields::shelf::Base;
 use crate::fields::Lines;
-use crate::frame::{kind, Frame, FrameError};
+use crate::fields::shelf::Base;
+use crate::frame::{Frame, FrameError, kind};
 use crate::head::{self, RequestHead, ResponseHead};
 use crate::scheduler::{Place, StreamId};
 
@@ -81,13 +81,22 @@ impl Session {
             }
             (Role::Ground, Frame::Request { exchange, user, class, priority, resume, section }) => {
                 let lines = Arc::new(self.section(now, section, Base::None)?);
-                let head = RequestHead::from_lines(&lines).map_err(|_| FrameError::Malformed(kind::REQUEST))?;
+                let head =
+                    RequestHead::from_lines(&lines).map_err(|_| FrameError::Malformed(kind::REQUEST))?;
                 self.place(id, Kind::Exchange, Place { class, user, priority }, Phase::Body);
                 if let Some(stream) = self.streams.get_mut(&id) {
                     stream.origin = head.origin().into();
                     stream.base = Some(lines);
                 }
-                self.events.push_back(Event::Asked { stream: id, exchange, user, class, priority, resume, head });
+                self.events.push_back(Event::Asked {
+                    stream: id,
+                    exchange,
+                    user,
+                    class,
+                    priority,
+                    resume,
+                    head,
+                });
                 Ok(())
             }
             (Role::Ground, Frame::Tunnel { tunnel, user, class, host, port }) => {
@@ -169,7 +178,8 @@ impl Session {
                 let base = self.streams.get(&id).and_then(|stream| stream.base.clone());
                 let base = base.ok_or(FrameError::Misplaced(kind::PROMISE))?;
                 let lines = self.section(now, section, Base::Stream(&base))?;
-                let head = RequestHead::from_lines(&lines).map_err(|_| FrameError::Malformed(kind::PROMISE))?;
+                let head =
+                    RequestHead::from_lines(&lines).map_err(|_| FrameError::Malformed(kind::PROMISE))?;
                 if let Some(stream) = self.streams.get_mut(&id) {
                     stream.base = Some(Arc::new(lines));
                 }

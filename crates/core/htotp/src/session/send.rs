@@ -6,10 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::event::{code, Direction, Transmit};
-use super::{Kind, Phase, Promise, Session, ROOM};
+use super::event::{Direction, Transmit, code};
+use super::{Kind, Phase, Promise, ROOM, Session};
 use crate::fields::shelf::{Base, Kind as SectionKind};
-use crate::frame::{data_header, Class, Coding, Failure, Frame, Priority, Resume};
+use crate::frame::{Class, Coding, Failure, Frame, Priority, Resume, data_header};
 use crate::head::{self, RequestHead, ResponseHead};
 use crate::scheduler::{Pace, Place, StreamId};
 
@@ -70,7 +70,14 @@ impl Session {
     }
 
     /// Ground: the response head, on an exchange or a push; the body follows by `write` and `finish`.
-    pub fn answer(&mut self, now: Duration, id: StreamId, head: &ResponseHead, coding: Coding, resumed: Option<u64>) {
+    pub fn answer(
+        &mut self,
+        now: Duration,
+        id: StreamId,
+        head: &ResponseHead,
+        coding: Coding,
+        resumed: Option<u64>,
+    ) {
         if let Some(section) = self.response_section(now, id, head) {
             self.scheduler.enqueue(id, Frame::Response { coding, resumed, section }.encode());
         }
@@ -86,7 +93,13 @@ impl Session {
 
     /// Ground: announces, ahead of what is written to `id` from now on, that the response to `head` will come
     /// by [`Session::push`].
-    pub fn promise(&mut self, now: Duration, id: StreamId, head: &RequestHead, priority: Priority) -> Option<u64> {
+    pub fn promise(
+        &mut self,
+        now: Duration,
+        id: StreamId,
+        head: &RequestHead,
+        priority: Priority,
+    ) -> Option<u64> {
         let stream = self.streams.get_mut(&id).filter(|stream| stream.writing)?;
         let user = stream.place.user;
         let base = stream.base.clone()?;
@@ -138,7 +151,8 @@ impl Session {
     pub fn finish(&mut self, now: Duration, id: StreamId, trailers: Option<&HeaderMap>) {
         let Some(stream) = self.streams.get(&id) else { return };
         if let Some(trailers) = trailers.filter(|trailers| !trailers.is_empty()) {
-            let kind = if self.role == super::Role::Remote { SectionKind::Request } else { SectionKind::Response };
+            let kind =
+                if self.role == super::Role::Remote { SectionKind::Request } else { SectionKind::Response };
             let context = Self::context(stream.place.user, stream.origin.clone(), kind);
             let mut section = Vec::new();
             let lines = head::trailer_lines(trailers);
@@ -166,7 +180,9 @@ impl Session {
 
     /// Stops only what the peer still sends: an early answer makes the rest of an upload useless.
     pub fn stop(&mut self, id: StreamId, code: u64) {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.phase != Phase::Done) else { return };
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.phase != Phase::Done) else {
+            return;
+        };
         stream.phase = Phase::Done;
         self.transmits.push_back(Transmit::Stop(id, code));
         self.forget_if_done(id);

@@ -97,7 +97,8 @@ impl Pair {
         }
         let end = &mut self.ends[from];
         let start = end.busy_until.max(self.now);
-        end.busy_until = start + self.rate.map_or(Duration::ZERO, |rate| rate.time_for(ByteCount(size as u64)));
+        end.busy_until =
+            start + self.rate.map_or(Duration::ZERO, |rate| rate.time_for(ByteCount(size as u64)));
         end.sent += size;
         self.sequence += 1;
         self.flight.insert((end.busy_until + self.latency, self.sequence), (1 - from, parcel));

@@ -10,12 +10,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Direction, Transmit};
-use futures_util::stream::FuturesUnordered;
 use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use quinn::{Chunk, Connection, ReadError, RecvStream, SendStream, StoppedError, VarInt, WriteError};
 use tokio::sync::oneshot;
 
-use super::{Closed, Shared, READ_AHEAD};
+use super::{Closed, READ_AHEAD, Shared};
 
 /// How often a sign of life is looked for while exchanges are open.
 const LISTEN: Duration = Duration::from_millis(200);
@@ -144,7 +144,9 @@ impl Driver {
                 let connection = self.connection.clone();
                 self.opening.push(Box::pin(async move {
                     let stream = match direction {
-                        Direction::Both => connection.open_bi().await.ok().map(|(send, recv)| (send, Some(recv))),
+                        Direction::Both => {
+                            connection.open_bi().await.ok().map(|(send, recv)| (send, Some(recv)))
+                        }
                         Direction::One => connection.open_uni().await.ok().map(|send| (send, None)),
                     };
                     (id, stream)
@@ -215,7 +217,14 @@ impl Driver {
         }
     }
 
-    fn start_write(&mut self, id: StreamId, mut send: SendStream, mut segments: Vec<Bytes>, end: bool, priority: i32) {
+    fn start_write(
+        &mut self,
+        id: StreamId,
+        mut send: SendStream,
+        mut segments: Vec<Bytes>,
+        end: bool,
+        priority: i32,
+    ) {
         let (interrupt, interrupted) = oneshot::channel();
         self.outs.insert(id, Out::Lent(interrupt));
         self.writes.push(Box::pin(async move {

@@ -8,10 +8,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use farhop_htotp::RequestHead;
 use farhop_htotp::frame::{Class, Hello, Priority, Resume};
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Event, Role, Session};
-use farhop_htotp::RequestHead;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -42,9 +42,26 @@ pub enum Closed {
 #[allow(missing_docs)]
 pub enum Incoming {
     /// Ground: a request; its body comes through `receiver`.
-    Exchange { exchange: u64, user: u64, class: Class, priority: Priority, resume: Option<Resume>, head: RequestHead, sender: Sender, receiver: Receiver },
+    Exchange {
+        exchange: u64,
+        user: u64,
+        class: Class,
+        priority: Priority,
+        resume: Option<Resume>,
+        head: RequestHead,
+        sender: Sender,
+        receiver: Receiver,
+    },
     /// Ground: a tunnel is wanted.
-    Tunnel { tunnel: u64, user: u64, class: Class, host: String, port: u16, sender: Sender, receiver: Receiver },
+    Tunnel {
+        tunnel: u64,
+        user: u64,
+        class: Class,
+        host: String,
+        port: u16,
+        sender: Sender,
+        receiver: Receiver,
+    },
     /// Remote: a promised response begins.
     Push { promise: u64, receiver: Receiver },
     /// Ground: the remote does not want this promise.
@@ -124,7 +141,8 @@ impl Hop {
             closed: None,
             rtt: None,
         };
-        let shared = Arc::new(Shared { state: Mutex::new(state), work: Notify::new(), accept: Notify::new(), epoch });
+        let shared =
+            Arc::new(Shared { state: Mutex::new(state), work: Notify::new(), accept: Notify::new(), epoch });
         tokio::spawn(driver::run(connection, Arc::clone(&shared)));
         Hop(shared)
     }
@@ -154,7 +172,14 @@ impl Hop {
     }
 
     /// Remote: asks for a tunnel; bytes may be written at once.
-    pub fn open_tunnel(&self, tunnel: u64, user: u64, class: Class, host: &str, port: u16) -> (Sender, Receiver) {
+    pub fn open_tunnel(
+        &self,
+        tunnel: u64,
+        user: u64,
+        class: Class,
+        host: &str,
+        port: u16,
+    ) -> (Sender, Receiver) {
         let mut state = self.0.lock();
         let id = state.session.open_tunnel(tunnel, user, class, host, port);
         self.handles(&mut state, id)
@@ -264,11 +289,28 @@ impl State {
                 Event::Drained { stream } => self.wake_writer(stream, false),
                 Event::Asked { stream, exchange, user, class, priority, resume, head } => {
                     let (sender, receiver) = self.begin(shared, stream);
-                    self.incoming.push_back(Incoming::Exchange { exchange, user, class, priority, resume, head, sender, receiver });
+                    self.incoming.push_back(Incoming::Exchange {
+                        exchange,
+                        user,
+                        class,
+                        priority,
+                        resume,
+                        head,
+                        sender,
+                        receiver,
+                    });
                 }
                 Event::TunnelAsked { stream, tunnel, user, class, host, port } => {
                     let (sender, receiver) = self.begin(shared, stream);
-                    self.incoming.push_back(Incoming::Tunnel { tunnel, user, class, host, port, sender, receiver });
+                    self.incoming.push_back(Incoming::Tunnel {
+                        tunnel,
+                        user,
+                        class,
+                        host,
+                        port,
+                        sender,
+                        receiver,
+                    });
                 }
                 Event::Pushed { stream, promise } => {
                     let signals = self.add(stream);
@@ -294,7 +336,10 @@ impl State {
 
     fn begin(&mut self, shared: &Arc<Shared>, id: StreamId) -> (Sender, Receiver) {
         let signals = self.add(id);
-        (Sender::new(Arc::clone(shared), id, Arc::clone(&signals)), Receiver::new(Arc::clone(shared), id, signals))
+        (
+            Sender::new(Arc::clone(shared), id, Arc::clone(&signals)),
+            Receiver::new(Arc::clone(shared), id, signals),
+        )
     }
 
     fn wake_writer(&mut self, id: StreamId, stopped: bool) {

@@ -10,7 +10,7 @@ use farhop_htotp::session::code;
 use farhop_htotp::{RequestHead, ResponseHead};
 use http::HeaderMap;
 
-use super::{Shared, Signals, READ_AHEAD};
+use super::{READ_AHEAD, Shared, Signals};
 
 /// What arrives on a stream, in order.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,9 +19,17 @@ pub enum Arrival {
     /// A 1xx head.
     Informed(ResponseHead),
     /// The response head.
-    Answered { head: ResponseHead, coding: Coding, resumed: Option<u64> },
+    Answered {
+        head: ResponseHead,
+        coding: Coding,
+        resumed: Option<u64>,
+    },
     /// A response to this request will come unasked.
-    Promised { promise: u64, priority: Priority, head: RequestHead },
+    Promised {
+        promise: u64,
+        priority: Priority,
+        head: RequestHead,
+    },
     /// Part of the body or of the tunnel.
     Body(Bytes),
     Trailers(HeaderMap),
@@ -119,10 +127,8 @@ impl Receiver {
             None => Some(Arrival::Lost),
         };
         let arrival = arrival.or_else(|| state.closed.is_some().then_some(Arrival::Lost));
-        self.done |= matches!(
-            arrival,
-            Some(Arrival::Ended | Arrival::Failed(_) | Arrival::Reset(_) | Arrival::Lost)
-        );
+        self.done |=
+            matches!(arrival, Some(Arrival::Ended | Arrival::Failed(_) | Arrival::Reset(_) | Arrival::Lost));
         arrival
     }
 }
