@@ -3,7 +3,6 @@
 //! times that the model says and must not decide any of them itself. Time is tokio's, so a paused
 //! runtime plays it in virtual time.
 
-use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -18,6 +17,7 @@ use quinn::{AsyncUdpSocket, UdpPoller};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::inbox::{INBOX, Inbox, SEGMENTS};
 use super::{Meter, Traffic};
 use crate::path::End;
 
@@ -25,10 +25,6 @@ use crate::path::End;
 const HEADERS: usize = 28;
 /// Larger packets do not pass, as on any Ethernet.
 const MTU: usize = 1500;
-/// What a socket holds unread, like the receive buffer of a real one.
-const INBOX: usize = 4 << 20;
-/// Datagrams handed over at once in either direction; more gain nothing.
-const SEGMENTS: usize = 16;
 /// Addresses that no one owns (RFC 5737): they show in logs and must mislead nobody.
 const GROUND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4433);
 const REMOTE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 4433);
@@ -91,16 +87,6 @@ struct State {
     inboxes: [Inbox; 2],
     /// When the driver will wake up by itself.
     armed: Option<Duration>,
-}
-
-#[derive(Debug, Default)]
-struct Inbox {
-    datagrams: VecDeque<Bytes>,
-    bytes: usize,
-    overflowed: u64,
-    reader: Option<Waker>,
-    /// Senders waiting for room.
-    writers: Vec<Waker>,
 }
 
 /// A link of this `profile`; equal seeds lose the same packets. Gives the handle, ground's socket and
@@ -187,13 +173,7 @@ impl State {
         let mut woken = Vec::new();
         while let Some((way, arrived)) = self.path.poll_transmit(now) {
             let inbox = &mut self.inboxes[receiver(way).index()];
-            if inbox.bytes + arrived.packet.len() > INBOX {
-                inbox.overflowed += 1; // as the kernel does when nobody reads
-                continue;
-            }
-            inbox.bytes += arrived.packet.len();
-            inbox.datagrams.push_back(arrived.packet);
-            woken.extend(inbox.reader.take());
+            woken.extend(inbox.push(arrived.packet));
         }
         for sender in [End::Ground, End::Remote] {
             self.release_writers(sender, &mut woken);
@@ -355,30 +335,6 @@ impl AsyncUdpSocket for LinkSocket {
 
     fn may_fragment(&self) -> bool {
         false
-    }
-}
-
-impl Inbox {
-    /// Copies the first datagrams into `buf`: as many of one size as fit, the last of them possibly
-    /// shorter. Gives the length filled and the size of one, `None` if there are none.
-    fn fill(&mut self, buf: &mut [u8]) -> Option<(usize, usize)> {
-        let stride = self.datagrams.front()?.len();
-        let mut len = 0;
-        for _ in 0..SEGMENTS {
-            let fits = |next: &mut Bytes| next.len() <= stride && len + next.len() <= buf.len();
-            let Some(datagram) = self.datagrams.pop_front_if(fits) else { break };
-            self.bytes -= datagram.len();
-            buf[len..len + datagram.len()].copy_from_slice(&datagram);
-            len += datagram.len();
-            if datagram.len() < stride {
-                break;
-            }
-        }
-        if len == 0 {
-            // Larger than the buffer: a real socket truncates it, and QUIC would discard the rest.
-            self.bytes -= self.datagrams.pop_front().map_or(0, |datagram| datagram.len());
-        }
-        Some((len, stride))
     }
 }
 

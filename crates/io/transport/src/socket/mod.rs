@@ -1,6 +1,7 @@
 //! What QUIC sends and receives through: a UDP socket of the system, or an emulated link inside the
 //! process. Both count what passes. Neither may look into the datagrams.
 
+mod inbox;
 pub mod link;
 pub mod udp;
 
