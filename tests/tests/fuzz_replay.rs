@@ -7,8 +7,11 @@ use std::path::PathBuf;
 
 use farhop_tests::workspace::root;
 
+/// What a fuzz target calls: it panics on what must not be.
+type Entry = fn(&[u8]);
+
 /// Each target in `fuzz/fuzz_targets` with its entry.
-const TARGETS: &[(&str, fn(&[u8]))] = &[
+const TARGETS: &[(&str, Entry)] = &[
     ("control_request", farhop_control::fuzz_request),
     ("front_chunked", farhop_front::h1::fuzz_chunked_body),
     ("front_request", farhop_front::h1::fuzz_request),
