@@ -74,7 +74,7 @@ impl<'a> Loader<'a> {
             Some(ends) => ends.settled_counters(self.bench)?,
             None => Counters { requests_crossed: seen.requests, ..Counters::default() },
         };
-        let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
+        let seconds = |ms: Option<f64>| ms.map(|ms| (ms * 10.0).round() / 1e4); // a tenth of a millisecond is plenty
         let both = [record.forward.counters.sent, record.return_.counters.sent];
         Ok(Measured {
             plt_s: seconds(load.load_ms),

@@ -1,7 +1,7 @@
 //! The results of a comparison as data. Their JSON is an interface: `schema/compare.json` describes it and a test holds
 //! both together.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::Spread;
 
@@ -128,18 +128,23 @@ pub struct VariantResult {
     /// First byte of the document in seconds.
     pub ttfb_s: Option<Spread>,
     /// TCP and QUIC connections on the link.
+    #[serde(serialize_with = "count")]
     pub connections: f64,
     /// Bytes on the link itself.
     pub link_bytes: Ways,
     /// Packets on the link itself.
     pub link_packets: Ways,
     /// Requests that crossed the link.
+    #[serde(serialize_with = "count")]
     pub requests_crossed: f64,
     /// Responses promised unasked.
+    #[serde(serialize_with = "count")]
     pub promised: f64,
     /// Promises that answered a request.
+    #[serde(serialize_with = "count")]
     pub used: f64,
     /// Body bytes that crossed and that nobody used.
+    #[serde(serialize_with = "count")]
     pub wasted_bytes: f64,
     /// Resources equal to the folder's, in the worst load.
     pub resources_ok: u64,
@@ -154,10 +159,20 @@ pub struct VariantResult {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Ways {
     /// Gateway to terminal.
+    #[serde(serialize_with = "count")]
     pub forward: f64,
     /// Terminal to gateway.
-    #[serde(rename = "return")]
+    #[serde(rename = "return", serialize_with = "count")]
     pub return_: f64,
+}
+
+/// A median of counts is mostly whole, and then reads as a count does.
+fn count<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    if value.fract() == 0.0 && (0.0..9e15).contains(value) {
+        serializer.serialize_u64(*value as u64)
+    } else {
+        serializer.serialize_f64(*value)
+    }
 }
 
 impl PageResult {

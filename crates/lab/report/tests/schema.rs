@@ -37,6 +37,7 @@ fn the_json_has_the_fields_that_its_readers_were_promised() {
     {
         assert!(variant.pointer(pointer).is_some_and(Value::is_number), "{pointer}");
     }
+    assert_eq!(variant["connections"].to_string(), "6", "whole medians are written as whole numbers");
     let limit = &json["results"][0]["limit"];
     assert!(["browser_s", "rtt_s", "origin_s", "bytes"].iter().all(|part| limit[part].is_number()));
 }

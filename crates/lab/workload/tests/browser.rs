@@ -117,7 +117,8 @@ async fn redirects_failures_and_pages_that_never_rest_are_told_not_hung_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_cannot_be_had_is_a_result_and_a_browser_that_cannot_be_had_an_error() {
     let Some(browser) = browser() else { return };
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // An address of its own: the port must not become another test's once it is free.
+    let closed = std::net::TcpListener::bind("127.9.9.9:0").unwrap().local_addr().unwrap();
     let load = load(&browser, Order::new(format!("http://{closed}/"))).await;
     assert_eq!(load.load_ms, None);
     assert!(load.errors[0].contains("ERR_CONNECTION_REFUSED"), "{load:?}");
