@@ -4,6 +4,7 @@
 mod check;
 mod control;
 mod keygen;
+mod lab;
 mod output;
 
 use std::process::ExitCode;
@@ -20,19 +21,29 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Remote(remote::Arguments),
+    Ground(ground::Arguments),
+    Local(local::Arguments),
     Keygen(keygen::Arguments),
     Check(check::Arguments),
     Status(control::StatusArguments),
     Control(control::Arguments),
+    Lab(lab::Arguments),
+    Demo(farhop_compare::DemoArguments),
 }
 
 /// Exit codes: 0 done, 1 failed, 2 the command line itself is wrong (clap's own).
 fn main() -> ExitCode {
     let outcome = match CommandLine::parse().command {
+        Command::Remote(arguments) => remote::run(&arguments),
+        Command::Ground(arguments) => ground::run(&arguments),
+        Command::Local(arguments) => local::run(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Status(arguments) => control::status(&arguments),
         Command::Control(arguments) => control::run(&arguments),
+        Command::Lab(arguments) => lab::run(&arguments),
+        Command::Demo(arguments) => farhop_compare::demo(&arguments).map_err(Into::into),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

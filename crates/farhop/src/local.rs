@@ -1,0 +1,113 @@
+//! `farhop local`: both ends in this process with the link between them in software. The same remote, carrier
+//! and ground as two processes run; only the sockets below QUIC are joined by the link's model.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use farhop_events::Bus;
+use farhop_ground::Ground;
+use farhop_orbit::Profile;
+use farhop_remote::Reach;
+use farhop_settings::{LocalSettings, load};
+use farhop_transport::identity::Identity;
+use farhop_transport::path::End;
+use farhop_transport::quic::{Listener, Peers};
+use farhop_transport::socket::link;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::plan::{epoch, path_plan};
+use crate::{log, output};
+
+/// Runs both ends on this machine with a satellite link in software between them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Where the proxy listens.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:3128")]
+    listen: SocketAddr,
+    /// The link between the ends: geo-256k, geo-500k, geo-2m, geo-hylas2, geo-20m, or none.
+    #[arg(long, value_name = "PROFILE", default_value = "none")]
+    link: String,
+    /// An address range to fetch from although it is private or loopback, such as 127.0.0.0/8.
+    #[arg(long, value_name = "CIDR")]
+    allow: Vec<String>,
+    /// A settings file with the tables [remote] and [ground]; `farhop check --sample local` prints one.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Sets one value over the file, such as ground.squeeze.zstd_level=3.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+}
+
+impl Arguments {
+    /// The options as settings, behind those that `--set` gives.
+    fn settings(&self) -> anyhow::Result<LocalSettings> {
+        let mut sets = vec![
+            format!("remote.listen=\"{}\"", self.listen),
+            format!("remote.link.profile=\"{}\"", self.link),
+            format!("ground.link.profile=\"{}\"", self.link),
+        ];
+        if !self.allow.is_empty() {
+            sets.push(format!("ground.allow=\"{}\"", self.allow.join(",")));
+        }
+        sets.extend(self.sets.iter().cloned());
+        Ok(load(self.config.as_deref(), &sets)?)
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let settings = arguments.settings()?;
+    log::start(settings.remote.log.level);
+    let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
+    runtime.block_on(serve(settings))
+}
+
+async fn serve(settings: LocalSettings) -> anyhow::Result<()> {
+    let LocalSettings { remote, ground } = settings;
+    let profile = Profile::named(&remote.link.profile).context("link")?;
+    let (link, at_ground, at_remote) = link::pair(&profile, 1);
+    let (ground_identity, remote_identity) = (Identity::generate()?, Identity::generate()?);
+    let ground_key = ground_identity.public();
+
+    let plan = path_plan(&ground.link)?;
+    let peers = Peers::new([("local".to_owned(), remote_identity.public())])?;
+    let listener = Listener::new(at_ground, ground_identity, peers, plan, plan.default_choice(End::Ground))
+        .context("the carrier at ground")?;
+    let address = listener.local_addr().context("the carrier at ground")?;
+    let ground = Ground::new(ground, epoch(), Bus::new())?;
+    let serving = tokio::spawn(accept(ground.clone(), listener));
+
+    let plan = path_plan(&remote.link)?;
+    let reach = Reach { socket: at_remote, identity: remote_identity, plan, in_process: Some((address, ground_key)) };
+    let running = farhop_remote::start(remote, reach, Bus::new(), false).await?;
+    if !running.connected(Duration::from_secs(30)).await {
+        bail!("the ends did not find each other over the link '{}'", profile.name);
+    }
+    for address in running.addresses() {
+        output::say(&format!("farhop: proxy on {address}, link {}", profile.name))?;
+    }
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    running.stop().await;
+    serving.abort();
+    drop(link);
+    Ok(())
+}
+
+async fn accept(ground: Ground, mut listener: Listener) {
+    while let Some(accepted) = listener.accept().await {
+        match accepted {
+            Ok(accepted) => {
+                let ground = ground.clone();
+                tokio::spawn(async move { ground.serve_carrier(accepted.connection, Arc::clone(&accepted.name)).await });
+            }
+            Err(refused) => tracing::warn!("{refused}"),
+        }
+    }
+}

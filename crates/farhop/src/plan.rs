@@ -1,0 +1,22 @@
+//! The long hop as the settings describe it: a named profile, with what is set besides over it.
+
+use anyhow::Context;
+use farhop_orbit::Profile;
+use farhop_settings::common::LinkSettings;
+use farhop_transport::path::PathPlan;
+
+/// The plan that a carrier is sized for.
+pub(crate) fn path_plan(link: &LinkSettings) -> anyhow::Result<PathPlan> {
+    let profile = Profile::named(&link.profile).context("link.profile")?;
+    let plan = PathPlan::for_profile(&profile);
+    Ok(PathPlan {
+        rtt: link.round_trip.unwrap_or(plan.rtt),
+        forward: link.forward_rate.or(plan.forward),
+        return_: link.return_rate.or(plan.return_),
+    })
+}
+
+/// A number that no earlier process of this end had.
+pub(crate) fn epoch() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}

@@ -1,0 +1,89 @@
+//! `farhop remote`: the end beside the users.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use farhop_events::Bus;
+use farhop_remote::{Reach, Running};
+use farhop_settings::{RemoteSettings, changes, load};
+use farhop_transport::identity::Identity;
+use farhop_transport::socket::udp::UdpSocket;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::log::{self, Log};
+use crate::plan::path_plan;
+
+/// Runs the end beside the users: a proxy for their browsers.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The settings file; `farhop check --sample remote` prints one to start from.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Sets one value over the file.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let settings: RemoteSettings = load(Some(&arguments.config), &arguments.sets)?;
+    let log = log::start(settings.log.level);
+    let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
+    runtime.block_on(serve(arguments, settings, &log))
+}
+
+async fn serve(arguments: &Arguments, settings: RemoteSettings, log: &Log) -> anyhow::Result<()> {
+    let identity = Identity::load(&settings.identity).context("identity")?;
+    let plan = path_plan(&settings.link)?;
+    let reach = Reach { socket: socket(plan.socket_buffer())?, identity, plan, in_process: None };
+    let running = farhop_remote::start(settings.clone(), reach, Bus::new(), true).await?;
+    for address in running.addresses() {
+        tracing::info!("remote is up, proxy on {address}");
+    }
+    until_told(&running, arguments, settings, log).await?;
+    running.stop().await;
+    Ok(())
+}
+
+/// A socket that reaches grounds of both families where the system has both.
+fn socket(buffer: farhop_units::Bytes) -> anyhow::Result<std::sync::Arc<UdpSocket>> {
+    let both = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+    let old = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let socket = UdpSocket::bind(both, buffer).or_else(|_| UdpSocket::bind(old, buffer))?;
+    if let Some(shortfall) = socket.buffers().shortfall() {
+        tracing::warn!("{shortfall}");
+    }
+    Ok(socket)
+}
+
+/// SIGTERM and SIGINT end it, SIGHUP reads the settings anew.
+async fn until_told(
+    running: &Running,
+    arguments: &Arguments,
+    mut settings: RemoteSettings,
+    log: &Log,
+) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+            _ = hangup.recv() => match load::<RemoteSettings>(Some(&arguments.config), &arguments.sets) {
+                Err(error) => tracing::error!("settings stay as they are: {error}"),
+                Ok(new) => {
+                    for change in changes(&settings, &new) {
+                        match change.live {
+                            true => tracing::info!("{} is in force", change.key),
+                            false => tracing::warn!("{} needs a restart to be in force", change.key),
+                        }
+                    }
+                    log.set(new.log.level);
+                    running.reload(new.clone());
+                    settings = new;
+                }
+            },
+        }
+    }
+}
