@@ -1,6 +1,7 @@
 //! Browser families, told apart by `User-Agent`, and what differs between their subresource requests.
 
-use farhop_page::Destination;
+use crate::site::Relation;
+use farhop_page::{Destination, ReferrerPolicy};
 use http::header::{self, HeaderMap};
 
 /// Browsers whose requests are built alike.
@@ -57,6 +58,22 @@ impl Family {
             }
             (Family::Firefox, Destination::Manifest) => "application/manifest+json,*/*;q=0.8".to_owned(),
             _ => "*/*".to_owned(),
+        }
+    }
+
+    /// The policy that it obeys where `asked` is in force: Firefox tells other sites no more than its default does,
+    /// whatever the page allows (recorded).
+    pub(crate) fn obeyed_policy(self, asked: ReferrerPolicy, relation: Relation) -> ReferrerPolicy {
+        let lax = matches!(
+            asked,
+            ReferrerPolicy::UnsafeUrl
+                | ReferrerPolicy::NoReferrerWhenDowngrade
+                | ReferrerPolicy::OriginWhenCrossOrigin
+        );
+        if self == Family::Firefox && lax && relation == Relation::CrossSite {
+            ReferrerPolicy::StrictOriginWhenCrossOrigin
+        } else {
+            asked
         }
     }
 

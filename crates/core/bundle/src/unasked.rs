@@ -3,7 +3,7 @@
 use crate::family::Family;
 use crate::referrer::referrer;
 use crate::site::{Relation, is_potentially_trustworthy};
-use farhop_page::{Destination, Hint, Mode, ReferrerPolicy};
+use farhop_page::{Destination, Hint, Mode, ReferrerPolicy, Source};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
@@ -75,10 +75,11 @@ pub fn unasked(load: &Load, hint: &Hint) -> Unasked {
         copy(&mut fields, &load.request, HeaderName::from_static(name));
     }
     insert(&mut fields, header::ACCEPT, &load.family.accept(hint.destination, accept_of(&load.request)));
-    if let Some(coding) = accept_encoding(load, &hint.url) {
+    if let Some(coding) = accept_encoding(load, hint) {
         fields.insert(header::ACCEPT_ENCODING, coding);
     }
-    let policy = hint.referrer_policy.or(load.referrer_policy).unwrap_or_default();
+    let asked = hint.referrer_policy.or(load.referrer_policy).unwrap_or_default();
+    let policy = load.family.obeyed_policy(asked, relation);
     if let Some(told) = referrer(policy, &load.url, &hint.url) {
         insert(&mut fields, header::REFERER, &told);
     }
@@ -119,8 +120,14 @@ fn accept_of(request: &HeaderMap) -> &str {
 }
 
 /// Browsers offer `br` and `zstd` over TLS only, so another scheme than the document's changes the offer.
-fn accept_encoding(load: &Load, target: &Url) -> Option<HeaderValue> {
+fn accept_encoding(load: &Load, hint: &Hint) -> Option<HeaderValue> {
+    let target = &hint.url;
     let own = load.request.get(header::ACCEPT_ENCODING)?;
+    // Recorded: fonts that a stylesheet names, which are compressed by themselves; not those preloaded.
+    let preloaded = matches!(hint.source, Source::Preload | Source::LinkField);
+    if load.family == Family::Firefox && hint.destination == Destination::Font && !preloaded {
+        return Some(HeaderValue::from_static("identity"));
+    }
     if load.family == Family::Unknown
         || is_potentially_trustworthy(&load.url) == is_potentially_trustworthy(target)
     {

@@ -130,3 +130,19 @@ fn a_hard_reload_is_predicted_with_its_no_cache() {
     assert_eq!(replay(corpus!("app.page"), corpus!("app.heads"), "hard reload"), all_exact(13));
     assert_eq!(replay(corpus!("shop-https.page"), corpus!("shop-https.heads"), "hard reload"), all_exact(24));
 }
+
+#[test]
+fn firefox_is_predicted_as_well() {
+    assert_eq!(replay(corpus!("gallery.page"), corpus!("firefox-gallery.heads"), "first"), all_exact(32));
+    assert_eq!(replay(corpus!("shop.page"), corpus!("firefox-shop.heads"), "first"), all_exact(24));
+    let touch_icon = Score { missed: BTreeSet::from(["/touch.png".to_owned()]), ..all_exact(12) };
+    assert_eq!(replay(corpus!("app.page"), corpus!("firefox-app.heads"), "first"), touch_icon);
+    assert_eq!(
+        replay(corpus!("news.page"), corpus!("firefox-news.heads"), "first"),
+        all_but_cookies_of("static.daily-courier.test", 18)
+    );
+    assert_eq!(
+        replay(corpus!("wiki.page"), corpus!("firefox-wiki.heads"), "first"),
+        all_but_cookies_of("upload.openlore.test", 3)
+    );
+}

@@ -7,35 +7,39 @@ pub(crate) struct IconLink<T> {
     pub(crate) icon: T,
 }
 
-/// The size in pixels that a tab shows at one device pixel per CSS pixel.
-const TAB_ICON: f64 = 16.0;
+/// The sizes in pixels that Chromium wants of a tab's icon: for one and for two device pixels per CSS pixel.
+const WANTED: [f64; 2] = [16.0, 32.0];
 
-/// The one that fits a tab best; where several fit equally well, the first, as Chromium does.
+/// The icon that Chromium fetches first (recorded with Chromium 156): one that does not say its size, since it may be
+/// right; else the one whose sizes fit best. Of equals the last (HTML, "link type icon").
 pub(crate) fn choose<T>(links: Vec<IconLink<T>>) -> Option<T> {
     let mut best: Option<(f64, T)> = None;
     for link in links {
-        let fit = link.sizes.as_deref().map_or(0.0, fit);
-        if best.as_ref().is_none_or(|(best, _)| fit > *best) {
+        let fit = link.sizes.as_deref().map_or(f64::INFINITY, fit);
+        if best.as_ref().is_none_or(|(best, _)| fit >= *best) {
             best = Some((fit, link.icon));
         }
     }
     best.map(|(_, icon)| icon)
 }
 
-/// From 0 (nothing known) to 1 (exact): an icon that must shrink is better than one that must grow.
+/// From 0 (of no use) to 1 (exact at both sizes).
 fn fit(sizes: &str) -> f64 {
-    let score = |token: &str| -> f64 {
-        if token == "any" {
-            return 1.0;
-        }
-        let width =
-            token.split('x').next().and_then(|width| width.parse::<u32>().ok()).map_or(0.0, f64::from);
-        match width {
-            0.0 => 0.0,
-            exact if exact == TAB_ICON => 1.0,
-            larger if larger > TAB_ICON => 0.9 * (TAB_ICON / larger).sqrt(),
-            smaller => 0.1 * smaller / TAB_ICON,
-        }
-    };
-    sizes.to_ascii_lowercase().split_ascii_whitespace().map(score).fold(0.0, f64::max)
+    let sizes = sizes.to_ascii_lowercase();
+    let at =
+        |wanted: f64| sizes.split_ascii_whitespace().map(|size| fit_at(size, wanted)).fold(0.0, f64::max);
+    WANTED.into_iter().map(at).sum::<f64>() / WANTED.len() as f64
+}
+
+fn fit_at(size: &str, wanted: f64) -> f64 {
+    if size == "any" {
+        return 1.0;
+    }
+    match size.split('x').next().and_then(|width| width.parse::<u32>().ok()).map(f64::from) {
+        Some(width) if width == wanted => 1.0,
+        // Shrinking is better than growing, and less of either is better.
+        Some(width) if width > wanted => 0.9 * (wanted / width).sqrt(),
+        Some(width) => 0.5 * width / wanted,
+        None => 0.0,
+    }
 }

@@ -329,21 +329,27 @@ fn of_several_icons_the_one_that_fits_a_tab_is_hinted() {
         let html = format!("<head>{html}</head><body>");
         urls(&scan_with(&html, Options::default())).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(icons("<link rel='shortcut icon' href=a.ico>"), ["dir/a.ico"]);
-    assert_eq!(
-        icons("<link rel=icon sizes=96x96 href=96.png><link rel=icon sizes=16x16 href=16.png>"),
-        ["dir/16.png"]
-    );
-    assert_eq!(
-        icons("<link rel=icon sizes=96x96 href=96.png><link rel=icon sizes=32x32 href=32.png>"),
-        ["dir/32.png"]
-    );
-    assert_eq!(icons("<link rel=apple-touch-icon href=a.png>"), ["favicon.ico"]);
+    let icon = |sizes: &str, name: &str| format!("<link rel=icon sizes='{sizes}' href={name}>");
+    // What Chromium 156 fetched first, recorded.
+    for (links, expected) in [
+        ("<link rel='shortcut icon' href=a.ico>".to_owned(), "dir/a.ico"),
+        (icon("16x16", "16") + &icon("32x32", "32") + &icon("96x96", "96"), "dir/32"),
+        (icon("32x32", "32") + &icon("16x16", "16"), "dir/32"),
+        (icon("192x192", "192") + &icon("48x48", "48"), "dir/48"),
+        (icon("any", "any.svg") + &icon("32x32", "32"), "dir/any.svg"),
+        (icon("16x16 32x32", "both") + &icon("64x64", "64"), "dir/both"),
+        ("<link rel=icon href=a><link rel=icon href=b>".to_owned(), "dir/b"),
+        ("<link rel='shortcut icon' href=a>".to_owned() + &icon("192x192", "192"), "dir/a"),
+        ("<link rel=icon href=a>".to_owned() + &icon("32x32", "32"), "dir/a"),
+        ("<link rel=apple-touch-icon href=a><link rel=mask-icon href=b>".to_owned(), "favicon.ico"),
+        (
+            "<link rel=icon media='(prefers-color-scheme: dark)' href=dark><link rel=icon href=a>".to_owned(),
+            "dir/a",
+        ),
+    ] {
+        assert_eq!(icons(&links), [expected], "{links}");
+    }
     assert_eq!(icons("<link rel=icon href='data:,'>"), Vec::<String>::new());
-    assert_eq!(
-        icons("<link rel=icon media='(prefers-color-scheme: dark)' href=dark.png><link rel=icon href=l.png>"),
-        ["dir/l.png"]
-    );
 }
 
 #[test]
@@ -393,6 +399,9 @@ fn endless_nesting_ends_the_scan_or_is_followed_without_harm() {
 fn documents_in_other_encodings_are_read_and_utf_16_gives_nothing() {
     let mut latin = Scanner::new(&page(), Some("iso-8859-1"), Options::default());
     assert_eq!(urls(&latin.write(b"<img src='\xe4.png'>")), ["dir/%C3%A4.png"]);
+    let mut meta = Scanner::new(&page(), None, Options::default());
+    assert_eq!(urls(&meta.write(b"<meta charset=iso-8859-1><img src='\xe4.png'>")), ["dir/%C3%A4.png"]);
+    farhop_page::fuzz_scan(b"<meta charset=iso-8859-1><img src='\xe4.png'><img src='\xe4.gif?\xe4'>");
     let mut wide = Scanner::new(&page(), Some("utf-16le"), Options::default());
     let bytes: Vec<u8> = "<img src=a.png>".encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert!(wide.write(&bytes).is_empty());

@@ -1,7 +1,7 @@
-// Records the request heads that Chromium sends through an explicit HTTP proxy, for a few made-up sites.
+// Records the request heads that Chromium (or Firefox) sends through an explicit HTTP proxy, for a few made-up sites.
 // It is proxy and origin in one: it answers every request itself and contacts nothing but the browser it starts.
 //
-//   node --experimental-websocket record.mjs OUTDIR        (needs chromium and openssl on the PATH; nothing from npm)
+//   node --experimental-websocket record.mjs OUTDIR [firefox]     (needs the browser and openssl on the PATH; nothing from npm)
 //
 // Must not touch anything outside OUTDIR and its own temporary folder.
 import http from 'node:http';
@@ -14,6 +14,7 @@ import { spawn, execFileSync } from 'node:child_process';
 import { sites, answer } from './sites.mjs';
 
 const out = process.argv[2] ?? '.';
+const firefox = process.argv[3] === 'firefox';
 const work = fs.mkdtempSync(path.join(os.tmpdir(), 'heads-'));
 let log = [];
 let label = 'first';
@@ -26,12 +27,19 @@ function note(scheme, request) {
   return new URL(target);
 }
 
+// Firefox has no simple way to be given cookies: this page sets them and goes on to the first page of its site.
+function start(url) {
+  const site = sites.find(({ name }) => name === url.searchParams.get('site'));
+  const cookies = (site.cookies ?? []).map(({ name, value, domain }) => `${name}=${value}; Path=/${domain.startsWith('.') ? `; Domain=${domain.slice(1)}` : ''}`);
+  return { status: 200, headers: { 'content-type': 'text/html', 'set-cookie': cookies, 'referrer-policy': 'no-referrer' }, body: `<script>location.replace(${JSON.stringify(site.steps[0].go)})</script>` };
+}
+
 function serve(scheme) {
   return (request, response) => {
     const url = note(scheme, request);
     request.resume();
     request.on('end', () => {
-      const { status, headers, body } = answer(url, request);
+      const { status, headers, body } = url.pathname === '/__start' ? start(url) : answer(url, request);
       response.writeHead(status, headers);
       response.end(body);
     });
@@ -93,6 +101,22 @@ async function browser(site) {
   return { call, loaded, end: async () => { child.removeAllListeners('exit'); await call('Browser.close').catch(() => {}); await new Promise((done) => (child.exitCode === null ? child.on('exit', done) : done())); } };
 }
 
+async function loadInFirefox(site) {
+  const profile = fs.mkdtempSync(path.join(work, 'profile-'));
+  const prefs = { 'network.proxy.type': 1, 'network.proxy.http': '127.0.0.1', 'network.proxy.http_port': proxy.address().port,
+    'network.proxy.ssl': '127.0.0.1', 'network.proxy.ssl_port': proxy.address().port, 'network.captive-portal-service.enabled': false,
+    'network.connectivity-service.enabled': false, 'app.update.enabled': false, 'datareporting.policy.dataSubmissionEnabled': false,
+    'browser.shell.checkDefaultBrowser': false, 'browser.aboutwelcome.enabled': false, 'toolkit.telemetry.enabled': false,
+    'dom.security.https_first': false, 'dom.security.https_first_schemeless': false, 'browser.safebrowsing.malware.enabled': false };
+  fs.writeFileSync(path.join(profile, 'user.js'), Object.entries(prefs).map(([name, value]) => `user_pref(${JSON.stringify(name)}, ${JSON.stringify(value)});`).join('\n'));
+  const child = spawn('firefox-esr', ['--headless', '--no-remote', '--profile', profile, `${new URL(site.steps[0].go).origin}/__start?site=${site.name}`], { stdio: 'ignore' });
+  const first = new URL(site.steps[0].go).href;
+  for (let waited = 0; waited < 60 && !log.some(({ target }) => target === first); waited++) await new Promise((done) => setTimeout(done, 500));
+  await settled();
+  child.kill();
+  await new Promise((done) => child.on('exit', done));
+}
+
 // The page is settled when nothing new has been asked for during a second.
 async function settled() {
   for (let seen = -1; seen !== log.length;) {
@@ -103,6 +127,13 @@ async function settled() {
 
 for (const site of sites) {
   log = [];
+  if (firefox && site.scheme === 'https') continue; // it would refuse the throwaway certificate
+  if (firefox) {
+    label = 'first';
+    await loadInFirefox(site);
+    write(site, `firefox-${site.name}`);
+    continue;
+  }
   const { call, loaded, end } = await browser(site);
   for (const cookie of site.cookies ?? []) await call('Network.setCookie', cookie);
   for (const step of site.steps) {
@@ -115,15 +146,20 @@ for (const site of sites) {
     await settled();
   }
   await end();
-  const own = log.filter(({ target }) => new URL(target).hostname.endsWith('.test'));
+  write(site, site.name);
+}
+
+function write(site, name) {
+  const own = log.filter(({ target }) => new URL(target).hostname.endsWith('.test') && !target.includes('/__start'));
   const text = own.map(({ target, method, head, load }) => `# load: ${load}\n${method} ${target} HTTP/1.1\n${head.join('\n')}\n`).join('\n');
-  fs.writeFileSync(path.join(out, `${site.name}.heads`), text);
+  fs.writeFileSync(path.join(out, `${name}.heads`), text);
   for (const [url, document] of Object.entries(site.documents)) {
     const fields = Object.entries(document.headers).map(([name, value]) => `${name}: ${value}`).join('\n');
     fs.writeFileSync(path.join(out, `${site.name}${document.suffix ?? ''}.page`), `${url}\n${fields}\n\n${document.body}`);
   }
-  console.log(site.name, own.length, 'heads,', log.length - own.length, 'of the browser\'s own left out');
+  console.log(name, own.length, 'heads,', log.length - own.length, 'of the browser\'s own left out');
 }
+
 proxy.close(); tls.close(); proxy.closeAllConnections(); tls.closeAllConnections();
-fs.rmSync(work, { recursive: true, force: true });
+fs.rmSync(work, { recursive: true, force: true, maxRetries: 10 });
 process.exit(0);
