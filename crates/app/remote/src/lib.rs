@@ -127,12 +127,13 @@ pub async fn start(
         None => targets(&settings)?,
     };
     let epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs());
-    let choice = uplink::choice(&reach.plan);
-    let config = uplink::session_config(&settings, &reach.plan, epoch);
+    let plan = reach.plan;
+    let choice = uplink::choice(&plan);
+    let config = uplink::session_config(&settings, &plan, epoch);
     let dialer =
         Dialer::new(reach.socket, reach.identity, reach.plan, choice).map_err(StartError::Carrier)?;
     let longest_pause = settings.probe.reconnect_max;
-    let caller = Caller { dialer, targets, config, longest_pause, bus: bus.clone() };
+    let caller = Caller { dialer, plan, targets, config, longest_pause, bus: bus.clone() };
 
     let budget = Budget::new(settings.repository.size.0);
     let late: Arc<std::sync::OnceLock<Arc<Remote>>> = Arc::default();

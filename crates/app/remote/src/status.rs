@@ -33,7 +33,7 @@ fn status(remote: &Remote) -> serde_json::Value {
     let carrier = remote.uplink().now().map(|carrier| {
         json!({
             "ground": carrier.peer,
-            "address": carrier.address,
+            "address": carrier.address.to_string(),
             "up_s": carrier.since.elapsed().as_secs(),
             "round_trip_ms": carrier.hop.rtt().map(|rtt| rtt.as_millis() as u64),
         })

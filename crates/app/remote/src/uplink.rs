@@ -1,5 +1,6 @@
 //! The carrier to ground: made, watched, made again. Whoever needs it waits here while it is away.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use farhop_congestion::Choice;
@@ -8,10 +9,10 @@ use farhop_htotp::frame::Hello;
 use farhop_htotp::scheduler::Pace;
 use farhop_htotp::session::{Config, Probe, Role};
 use farhop_settings::{HostPort, RemoteSettings};
-use farhop_transport::hop::Hop;
+use farhop_transport::hop::{Closed, Hop};
 use farhop_transport::identity::PublicKey;
 use farhop_transport::path::{End, PathPlan};
-use farhop_transport::quic::Dialer;
+use farhop_transport::quic::{CarrierError, Dialer};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -30,7 +31,8 @@ pub(crate) struct Carrier {
     /// Tells the carriers of a process apart: promises are numbered anew on each.
     pub(crate) generation: u64,
     pub(crate) peer: String,
-    pub(crate) address: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) connection: quinn::Connection,
     pub(crate) since: Instant,
 }
 
@@ -56,6 +58,7 @@ impl Uplink {
 /// Keeps a carrier up.
 pub(crate) struct Caller {
     pub(crate) dialer: Dialer,
+    pub(crate) plan: PathPlan,
     pub(crate) targets: Vec<Target>,
     pub(crate) config: Config,
     pub(crate) longest_pause: Duration,
@@ -121,12 +124,24 @@ impl Caller {
                 publish.send_replace(Some(carrier.clone()));
                 attend(carrier.clone()).await;
                 publish.send_replace(None);
-                let why = carrier.hop.closed().map_or_else(String::new, |closed| closed.to_string());
+                let why = self.why_lost(&carrier);
                 self.bus.emit(Event::CarrierDown { peer: carrier.peer.clone(), why, exchanges: 0 });
             }
             sleep(pause).await;
             // The first attempt after a loss comes at once; a ground that is down is not hammered.
             pause = (pause * 2).clamp(Duration::from_millis(500), self.longest_pause);
+        }
+    }
+
+    /// What ended a carrier, in the words of whoever knows best.
+    fn why_lost(&self, carrier: &Carrier) -> String {
+        let closed = carrier.hop.closed();
+        match (closed, carrier.connection.close_reason()) {
+            (Some(Closed::Lost(_)) | None, Some(error)) => {
+                CarrierError::explain(&error, carrier.address, self.dialer.public_key()).to_string()
+            }
+            (Some(closed), _) => closed.to_string(),
+            (None, None) => "ended".into(),
         }
     }
 
@@ -144,9 +159,9 @@ impl Caller {
                         address: address.to_string(),
                         round_trip_ms: started.elapsed().as_millis() as u64,
                     });
-                    let hop = Hop::start(connection, Role::Remote, self.config.clone());
-                    let (peer, address) = (target.name.clone(), address.to_string());
-                    return Ok(Carrier { hop, generation, peer, address, since: Instant::now() });
+                    let hop = Hop::start(connection.clone(), Role::Remote, self.config.clone(), &self.plan);
+                    let peer = target.name.clone();
+                    return Ok(Carrier { hop, generation, peer, address, connection, since: Instant::now() });
                 }
                 Err(error) => last = error.to_string(),
             }

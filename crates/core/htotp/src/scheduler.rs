@@ -38,7 +38,7 @@ const PAYLOAD_SHARE: f64 = 0.95;
 /// Bytes that a user may send before the next user's turn.
 const QUANTUM: i64 = 16 * 1024;
 /// The most that one grant hands to the carrier, and the least worth waking up for.
-const LARGEST_GRANT: usize = 32 * 1024;
+const LARGEST_GRANT: usize = 16 * 1024;
 const SMALLEST_GRANT: usize = 1_400;
 
 /// Where a stream stands in the order.
@@ -108,6 +108,8 @@ pub struct Scheduler {
     turns: u64,
     tokens: f64,
     filled: Duration,
+    /// While the carrier is full only what is more urgent than this is granted.
+    floor: Option<(Class, u8)>,
 }
 
 impl Scheduler {
@@ -120,6 +122,7 @@ impl Scheduler {
             turns: 0,
             tokens: 0.0,
             filled: now,
+            floor: None,
         };
         scheduler.tokens = scheduler.allowance();
         scheduler
@@ -136,6 +139,17 @@ impl Scheduler {
         self.refill(now);
         self.pace = pace;
         self.tokens = self.tokens.min(self.allowance());
+    }
+
+    /// The carrier is full of writes of this rank (`None`: it has room): until that changes only what is more urgent
+    /// is granted, since a carrier serves the writes that wait for it in no order.
+    pub fn set_floor(&mut self, floor: Option<(Class, u8)>) {
+        self.floor = floor;
+    }
+
+    /// Class and urgency of a stream.
+    pub fn rank(&self, id: StreamId) -> Option<(Class, u8)> {
+        self.streams.get(&id).map(|queue| (queue.place.class, queue.place.priority.urgency))
     }
 
     /// A stream will write.
@@ -235,14 +249,17 @@ impl Scheduler {
             return None;
         }
         // Each round gives every user a quantum; who overdrew sits rounds out.
-        let id = loop {
+        let (urgency, _, id) = *loop {
             let user = ring.users.get_mut(ring.ring.front()?)?;
             if user.deficit > 0 || ring.ring.len() == 1 {
-                break user.ready.first()?.2;
+                break user.ready.first()?;
             }
             user.deficit += QUANTUM;
             ring.ring.rotate_left(1);
         };
+        if self.floor.is_some_and(|floor| (*class, urgency) >= floor) {
+            return None;
+        }
         Some(self.grant(id))
     }
 
@@ -418,6 +435,18 @@ mod tests {
         assert!(grant.end && grant.segments.is_empty());
         s.written(StreamId(2));
         assert_eq!(s.poll_grant(START), None);
+    }
+
+    #[test]
+    fn a_full_carrier_is_given_only_what_is_more_urgent() {
+        let mut s = Scheduler::new(START, Pace::default());
+        fill(&mut s, 1, place(Class::Web, 1, 3, false), 10);
+        s.set_floor(Some((Class::Web, 3)));
+        assert_eq!(s.poll_grant(START), None);
+        fill(&mut s, 2, place(Class::Web, 1, 1, false), 10);
+        assert_eq!(s.poll_grant(START).unwrap().stream, StreamId(2));
+        s.set_floor(None);
+        assert_eq!(s.poll_grant(START).unwrap().stream, StreamId(1));
     }
 
     #[test]

@@ -247,6 +247,13 @@ impl Session {
         Some(Transmit::Write { stream: id, segments: grant.segments, end: grant.end, priority })
     }
 
+    /// The carrier is full of writes of these streams, the most urgent of which sets what may still be added; none
+    /// means that it has room.
+    pub fn set_full(&mut self, by: impl Iterator<Item = StreamId>) {
+        let floor = by.filter_map(|id| self.scheduler.rank(id)).min();
+        self.scheduler.set_floor(floor);
+    }
+
     /// What happened, in order.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()

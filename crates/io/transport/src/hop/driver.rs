@@ -16,6 +16,7 @@ use quinn::{Chunk, Connection, ReadError, RecvStream, SendStream, StoppedError, 
 use tokio::sync::oneshot;
 
 use super::{Closed, READ_AHEAD, Shared};
+use crate::write_ahead::WriteAhead;
 
 /// How often a sign of life is looked for while exchanges are open.
 const LISTEN: Duration = Duration::from_millis(200);
@@ -47,10 +48,21 @@ struct Driver {
     reads: FuturesUnordered<Job<(StreamId, Option<RecvStream>, Result<Option<Chunk>, ReadError>)>>,
     stops: FuturesUnordered<Job<(StreamId, Result<Option<VarInt>, StoppedError>)>>,
     received: u64,
+    /// Writes under way, oldest first. One that a later write has overtaken waits for its own reader and fills nothing.
+    waiting: Vec<Waiting>,
+    ahead: WriteAhead,
 }
 
+struct Waiting {
+    id: StreamId,
+    overtaken: bool,
+}
+
+/// Writes that may wait for the carrier at a time: it serves them in no order, so few may.
+const MOST_WAITING: usize = 2;
+
 /// Runs until the connection ends or the session gives it up.
-pub(super) async fn run(connection: Connection, shared: Arc<Shared>) {
+pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: WriteAhead) {
     let mut driver = Driver {
         connection,
         shared,
@@ -61,6 +73,8 @@ pub(super) async fn run(connection: Connection, shared: Arc<Shared>) {
         reads: FuturesUnordered::new(),
         stops: FuturesUnordered::new(),
         received: 0,
+        waiting: Vec::new(),
+        ahead,
     };
     let reason = driver.serve().await;
     driver.connection.close(VarInt::from_u32(0), reason.to_string().as_bytes());
@@ -115,7 +129,12 @@ impl Driver {
         if let Some(reason) = state.closed.clone() {
             return Err(reason);
         }
-        while let Some(transmit) = state.session.poll_transmit(now) {
+        self.ahead.adapt(now, &self.connection);
+        loop {
+            let full: Vec<StreamId> = self.waiting.iter().filter(|w| !w.overtaken).map(|w| w.id).collect();
+            let most = if full.len() >= MOST_WAITING { full.len() } else { 0 };
+            state.session.set_full(full.into_iter().take(most));
+            let Some(transmit) = state.session.poll_transmit(now) else { break };
             self.transmit(transmit);
         }
         let resume = std::mem::take(&mut state.resume);
@@ -227,6 +246,7 @@ impl Driver {
     ) {
         let (interrupt, interrupted) = oneshot::channel();
         self.outs.insert(id, Out::Lent(interrupt));
+        self.waiting.push(Waiting { id, overtaken: false });
         self.writes.push(Box::pin(async move {
             let _ = send.set_priority(priority);
             tokio::select! {
@@ -247,6 +267,10 @@ impl Driver {
     }
 
     fn written(&mut self, id: StreamId, stream: Option<SendStream>, result: Result<(), WriteError>) {
+        if let Some(place) = self.waiting.iter().position(|waiting| waiting.id == id) {
+            self.waiting.remove(place);
+            self.waiting[..place].iter_mut().for_each(|earlier| earlier.overtaken = true);
+        }
         if !matches!(self.outs.get(&id), Some(Out::Lent(_))) {
             // Reset while it was lent: a stream that is merely dropped would look finished.
             if let Some(mut send) = stream {

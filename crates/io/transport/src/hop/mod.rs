@@ -15,6 +15,9 @@ use farhop_htotp::session::{Ask, Config, Event, Role, Session};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::path::{End, PathPlan};
+use crate::write_ahead::WriteAhead;
+
 pub use stream::{Arrival, Gone, Receiver, Sender};
 
 /// Body bytes that wait for a slow reader before the carrier is no longer read for this stream.
@@ -129,8 +132,13 @@ impl Shared {
 }
 
 impl Hop {
-    /// Runs a session over a QUIC connection.
-    pub fn start(connection: quinn::Connection, role: Role, config: Config) -> Hop {
+    /// Runs a session over a QUIC connection, sized for a path like `plan`.
+    pub fn start(connection: quinn::Connection, role: Role, config: Config, plan: &PathPlan) -> Hop {
+        let end = match role {
+            Role::Remote => End::Remote,
+            Role::Ground => End::Ground,
+        };
+        let ahead = WriteAhead::new(plan, end);
         let epoch = Instant::now();
         let session = Session::new(role, config, Duration::ZERO);
         let state = State {
@@ -143,7 +151,7 @@ impl Hop {
         };
         let shared =
             Arc::new(Shared { state: Mutex::new(state), work: Notify::new(), accept: Notify::new(), epoch });
-        tokio::spawn(driver::run(connection, Arc::clone(&shared)));
+        tokio::spawn(driver::run(connection, Arc::clone(&shared), ahead));
         Hop(shared)
     }
 
