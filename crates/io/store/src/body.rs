@@ -252,8 +252,8 @@ impl Intake {
             if state.written + size <= self.shared.limit && self.shared.budget.take(size) {
                 state.charged += size;
             } else {
+                // What is here stays charged until it is let go: slow readers may need all of it.
                 state.held = false;
-                self.shared.budget.give_back(std::mem::take(&mut state.charged));
             }
         }
         state.written += size;
@@ -265,9 +265,7 @@ impl Intake {
         } else {
             state.pieces.push_back(bytes);
         }
-        if !state.held {
-            state.let_go_taken();
-        }
+        state.let_go_taken(&self.shared.budget);
         self.shared.arrived.notify_waiters();
     }
 
@@ -318,13 +316,20 @@ impl Intake {
 }
 
 impl State {
-    /// Lets go of what every reader has taken.
-    fn let_go_taken(&mut self) {
+    /// Lets go of what every reader has taken, if the body only passes.
+    fn let_go_taken(&mut self, budget: &Budget) {
+        if self.held {
+            return;
+        }
         let Some(slowest) = self.readers.iter().flatten().map(|(piece, _)| *piece).min() else { return };
         while self.first < slowest {
             let Some(piece) = self.pieces.pop_front() else { break };
-            self.let_go += piece.len() as u64;
+            let size = piece.len() as u64;
+            self.let_go += size;
             self.first += 1;
+            let charged = size.min(self.charged);
+            self.charged -= charged;
+            budget.give_back(charged);
         }
     }
 }
@@ -370,9 +375,7 @@ impl Reader {
         let Some(index) = index else { return Some(Err(Broken::GivenUp)) };
         if let Some(piece) = state.pieces.get(index).cloned() {
             state.readers[self.slot] = Some((place + 1, bytes + piece.len() as u64));
-            if !state.held {
-                state.let_go_taken();
-            }
+            state.let_go_taken(&self.shared.budget);
             self.shared.taken.notify_waiters();
             return Some(Ok(Piece::Data(piece)));
         }
@@ -388,9 +391,7 @@ impl Drop for Reader {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.readers[self.slot] = None;
-        if !state.held {
-            state.let_go_taken();
-        }
+        state.let_go_taken(&self.shared.budget);
         drop(state);
         self.shared.taken.notify_waiters();
     }
@@ -445,6 +446,21 @@ mod tests {
         }
         assert_eq!(budget.used(), 0);
         assert!(!body.can_be_joined() && body.reader().is_none());
+    }
+
+    #[test]
+    fn what_a_slow_reader_still_needs_of_a_passing_body_stays_charged() {
+        let budget = Budget::new(1 << 20);
+        let (mut intake, body) = Body::new(&budget, 100_000);
+        let reader = body.reader().unwrap();
+        for _ in 0..11 {
+            intake.push(Bytes::from(vec![7; 10_000]));
+        }
+        assert_eq!(budget.used(), 100_000, "the first ten pieces are still here");
+        reader.take();
+        assert_eq!(budget.used(), 90_000);
+        assert_eq!(all(&reader).len(), 100_000);
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]
