@@ -3,9 +3,14 @@
 
 mod check;
 mod control;
+mod ground;
 mod keygen;
 mod lab;
+mod local;
+mod log;
 mod output;
+mod plan;
+mod remote;
 
 use std::process::ExitCode;
 
