@@ -2,6 +2,7 @@
 //! signalling between them (capacity requests) has its place.
 
 use farhop_units::Bytes;
+use std::fmt;
 use std::time::Duration;
 
 use crate::{Counters, Direction, Fate, Profile, Rng, Transmit};
@@ -25,6 +26,15 @@ impl Way {
             Way::Forward => Way::Return,
             Way::Return => Way::Forward,
         }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Way::Forward => "forward",
+            Way::Return => "return",
+        })
     }
 }
 

@@ -5,7 +5,6 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::net::Ipv4Addr;
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
 
 use crate::janitor::Undo;
 use crate::{Error, Janitor};
@@ -123,52 +122,37 @@ pub fn host_addresses() -> Result<Vec<(Ipv4Addr, u8)>, Error> {
     Ok(text.lines().filter_map(network).collect())
 }
 
-/// Address translation between a device of the first namespace and the networks of this machine.
-#[derive(Debug)]
-pub struct Nat {
-    _janitor: Arc<Janitor>,
+/// Runs `ip` commands in the first namespace, one per line, in one process.
+///
+/// # Errors
+/// `ip` refuses one of them; those before it are done.
+pub fn host_ip<S: AsRef<str>>(lines: &[S]) -> Result<(), Error> {
+    ip_batch(&[], lines)
 }
 
-impl Nat {
-    /// What comes in from `device` goes out under the machine's own addresses; what it sends to `host`
-    /// reaches servers of this machine, those that listen on localhost only as well.
-    ///
-    /// # Errors
-    /// `nft` is missing or refuses, or a sysctl cannot be set.
-    pub fn start(janitor: &Arc<Janitor>, device: &str, host: Ipv4Addr) -> Result<Self, Error> {
-        let table = janitor.owner().table();
-        host_sysctl(janitor, "net/ipv4/ip_forward", "1")?;
-        janitor.promise(&Undo::NftTable(&table))?;
-        // The device goes with its owner, and this setting with the device.
-        let local = format!("/proc/sys/net/ipv4/conf/{device}/route_localnet");
-        fs::write(&local, "1").map_err(Error::system(format!("set {local}")))?;
-        nft(&format!(
-            "table ip {table} {{
-                chain inwards {{ type nat hook prerouting priority dstnat;
-                    iifname \"{device}\" ip daddr {host} dnat to 127.0.0.1; }}
-                chain outwards {{ type nat hook postrouting priority srcnat;
-                    iifname \"{device}\" masquerade; }}
-            }}"
-        ))?;
-        Ok(Nat { _janitor: Arc::clone(janitor) })
-    }
+/// Runs `ip` with `options` and a batch of commands.
+pub(crate) fn ip_batch<S: AsRef<str>>(options: &[&str], lines: &[S]) -> Result<(), Error> {
+    let batch: String = lines.iter().flat_map(|line| [line.as_ref(), "\n"]).collect();
+    feed("ip", &[options, &["-batch", "-"]].concat(), &batch)
 }
 
-/// Hands `rules` to nft as one transaction.
-fn nft(rules: &str) -> Result<(), Error> {
-    let mut child = Command::new("nft")
-        .args(["-f", "-"])
+/// Runs a tool to its end with `input` as its standard input.
+pub(crate) fn feed(program: &'static str, args: &[&str], input: &str) -> Result<(), Error> {
+    let mut child = Command::new(program)
+        .args(args)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| unstarted("nft", error))?;
+        .map_err(|error| unstarted(program, error))?;
     let mut pipe = child.stdin.take().expect("stdin was piped above");
-    let _ = pipe.write_all(rules.as_bytes()); // if it stops reading it has a complaint
+    // If it stops reading it has a complaint, and that is the error to report.
+    let _ = pipe.write_all(input.as_bytes());
     drop(pipe);
-    let output = child.wait_with_output().map_err(Error::system("wait for nft"))?;
+    let output = child.wait_with_output().map_err(Error::system(format!("wait for {program}")))?;
     if output.status.success() {
         return Ok(());
     }
-    Err(Error::Command { command: "nft -f -".into(), reason: complaint(&output) })
+    let command = format!("{program} {}: {}", args.join(" "), input.trim().replace('\n', "; "));
+    Err(Error::Command { command, reason: complaint(&output) })
 }

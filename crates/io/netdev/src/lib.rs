@@ -7,6 +7,7 @@ mod error;
 mod host;
 mod janitor;
 mod namespace;
+mod nat;
 mod owner;
 mod process;
 mod signals;
@@ -15,9 +16,10 @@ mod thread;
 mod tun;
 
 pub use error::Error;
-pub use host::{Nat, congestion_control_allowed, host_addresses, host_sysctl, require_privileges};
+pub use host::{congestion_control_allowed, host_addresses, host_ip, host_sysctl, require_privileges};
 pub use janitor::Janitor;
 pub use namespace::Namespace;
+pub use nat::Nat;
 pub use process::Running;
 pub use signals::{IgnoredInterrupt, ignore_interrupt};
 pub use socket::{

@@ -6,14 +6,14 @@ use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use std::ffi::CString;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::net::IpAddr;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crate::host::{complaint, run};
+use crate::host::{ip_batch, run};
 use crate::janitor::Undo;
 use crate::{Error, Janitor};
 
@@ -57,24 +57,7 @@ impl Namespace {
     /// # Errors
     /// `ip` refuses one of them; those before it are done.
     pub fn ip<S: AsRef<str>>(&self, lines: &[S]) -> Result<(), Error> {
-        let batch: String = lines.iter().flat_map(|line| [line.as_ref(), "\n"]).collect();
-        let mut child = Command::new("ip")
-            .args(["-n", &self.name, "-batch", "-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| crate::host::unstarted("ip", error))?;
-        let mut pipe = child.stdin.take().expect("stdin was piped above");
-        // If `ip` stops reading it has a complaint, and that is the error to report.
-        let _ = pipe.write_all(batch.as_bytes());
-        drop(pipe);
-        let output = child.wait_with_output().map_err(Error::system("wait for ip"))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let command = format!("ip -n {} -batch: {}", self.name, batch.trim().replace('\n', "; "));
-        Err(Error::Command { command, reason: complaint(&output) })
+        ip_batch(&["-n", &self.name], lines)
     }
 
     /// Sets a sysctl inside, by its path below `/proc/sys`.

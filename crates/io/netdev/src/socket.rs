@@ -50,7 +50,12 @@ pub fn receive_timestamps(socket: &UdpSocket) -> io::Result<()> {
 pub fn receive_with_timestamp(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, Duration)> {
     let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec);
     let mut parts = [IoSliceMut::new(buffer)];
-    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::empty())?;
+    let message = loop {
+        match recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::empty()) {
+            Err(nix::errno::Errno::EINTR) => {} // with a timeout set, the kernel does not restart the call
+            result => break result?,
+        }
+    };
     let stamp = message.cmsgs()?.find_map(|part| match part {
         ControlMessageOwned::ScmTimestampns(stamp) => Some(Duration::from(stamp)),
         _ => None,

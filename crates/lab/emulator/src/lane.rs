@@ -23,6 +23,10 @@ const LARGEST: usize = 65_536;
 /// Above ordinary work, below the kernel's own real-time threads (which start at 50).
 const PRIORITY: i32 = 49;
 
+/// A thread that sleeps until a packet is due wakes tens of microseconds late, so it sleeps this much less
+/// and looks again and again for the rest: about 3 % of a core at 8 Mbit/s.
+const AWAKE_BEFORE: Duration = Duration::from_micros(80);
+
 /// What the thread and its controllers share.
 pub(crate) struct Lane {
     state: Mutex<State>,
@@ -58,7 +62,8 @@ impl Lane {
     /// A lane for `direction`, on a clock that starts at `epoch`.
     pub(crate) fn new(direction: Direction<Box<[u8]>>, epoch: Instant) -> io::Result<Self> {
         let state = State { direction, seen: Seen::nothing(), realtime: false, failure: None };
-        Ok(Lane { state: Mutex::new(state), waker: Waker::new()?, stop: AtomicBool::new(false), epoch })
+        let (state, stop) = (Mutex::new(state), AtomicBool::new(false));
+        Ok(Lane { state, waker: Waker::new()?, stop, epoch })
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -127,12 +132,14 @@ impl Lane {
             let next = state.direction.next_wakeup();
             drop(state);
 
-            if due.is_empty() && !busy {
-                let timeout = next.map(|at| at.saturating_sub(self.epoch.elapsed()));
-                wait_readable(&[from.as_fd(), self.waker.source()], timeout)?;
-                self.waker.clear();
-            } else {
+            if !due.is_empty() {
                 self.deliver(to, &mut due, &mut cpu);
+            } else if !busy {
+                let timeout = next.map(|at| at.saturating_sub(now + AWAKE_BEFORE));
+                if timeout != Some(Duration::ZERO) {
+                    wait_readable(&[from.as_fd(), self.waker.source()], timeout)?;
+                    self.waker.clear();
+                }
             }
         }
         Ok(())

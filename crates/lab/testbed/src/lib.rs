@@ -14,7 +14,6 @@ mod calibrate;
 mod fitness;
 pub mod measure;
 mod probe;
-mod relay;
 mod shell;
 mod testbed;
 
@@ -46,6 +45,9 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
+    /// Every address that a shell could have is in use here.
+    #[error("no free addresses in 100.64.0.0/10 on this machine, end another shell first")]
+    NoAddress,
     /// A probe of the link got no answer.
     #[error("the link could not be probed, {what}: {source}")]
     Probe {

@@ -1,0 +1,73 @@
+//! Commands behind the link, in the real kernel. Needs root; without it each test says so and passes.
+
+use farhop_orbit::Profile;
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::process::Command;
+
+/// Runs a script behind a link without delay; `None` without privileges.
+fn behind_the_link(script: &str) -> Option<i32> {
+    if let Err(reason) = farhop_netdev::require_privileges("this test") {
+        println!("skipped: {reason}");
+        return None;
+    }
+    let command = ["bash", "-c", script].map(OsString::from);
+    let profile = Profile::named("none").expect("it is a named profile");
+    Some(farhop_testbed::shell(&profile, 1, &command).expect("the shell runs"))
+}
+
+/// A shell's device bears its process's id, so the tests of this file take turns.
+static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+#[test]
+fn the_exit_code_is_the_commands_own() {
+    let _turn = TURN.lock();
+    if let Some(code) = behind_the_link("exit 7") {
+        assert_eq!(code, 7);
+        assert_eq!(behind_the_link("kill -TERM $$"), Some(128 + 15));
+    }
+}
+
+#[test]
+fn servers_of_this_machine_are_reached_even_those_on_localhost_alone() {
+    let _turn = TURN.lock();
+    for address in ["0.0.0.0:0", "127.0.0.1:0"] {
+        let listener = TcpListener::bind(address).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let script = format!("echo from-$FARHOP_LINK >/dev/tcp/$FARHOP_HOST/{port}");
+        let Some(code) = behind_the_link(&script) else { return };
+        assert_eq!(code, 0, "{address}");
+        let mut heard = String::new();
+        listener.accept().unwrap().0.read_to_string(&mut heard).unwrap();
+        assert_eq!(heard, "from-none\n");
+    }
+}
+
+#[test]
+fn nothing_of_a_shell_is_left_behind() {
+    let _turn = TURN.lock();
+    if behind_the_link("true").is_none() {
+        return;
+    }
+    let ours = |program: &str, args: &[&str], mark: &str| {
+        let output = Command::new(program).args(args).output().unwrap().stdout;
+        String::from_utf8_lossy(&output).contains(mark)
+    };
+    let pid = std::process::id();
+    assert!(!ours("nft", &["list", "tables"], &format!("farhop_{pid}_")));
+    assert!(!ours("ip", &["netns"], &format!("farhop-{pid}-")));
+    assert!(!ours("ip", &["link"], &format!("fhsat{pid}")));
+}
+
+#[test]
+fn a_command_that_does_not_exist_is_named() {
+    let _turn = TURN.lock();
+    if farhop_netdev::require_privileges("this test").is_err() {
+        println!("skipped: needs root");
+        return;
+    }
+    let profile = Profile::named("none").unwrap();
+    let error = farhop_testbed::shell(&profile, 1, &["/nonesuch".into()]).unwrap_err().to_string();
+    assert!(error.starts_with("cannot start /nonesuch in the client namespace: "), "{error}");
+}
