@@ -1,0 +1,205 @@
+//! Why a fetch failed: at which stage, whether trying again can help, and what a gateway says of it. Nothing here
+//! does I/O.
+
+use crate::guard::Refusal;
+use http::StatusCode;
+use std::net::{IpAddr, SocketAddr};
+
+/// How far an exchange with an origin had come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// The request can't be sent as it is.
+    Request,
+    /// Looking up the name.
+    Resolve,
+    /// Checking the addresses.
+    Guard,
+    /// Waiting for a free connection.
+    Queue,
+    /// Connecting.
+    Connect,
+    /// Sending the request and waiting for the response head: the origin may have acted on the request.
+    Exchange,
+    /// Reading the response body.
+    Body,
+}
+
+/// Why there is no response, or no whole one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The request makes no sense to send.
+    #[error("request can't be sent: {0}")]
+    InvalidRequest(String),
+    /// The name does not exist, or has no address.
+    #[error("{host} has no address")]
+    NotFound {
+        /// The name.
+        host: String,
+    },
+    /// The name servers failed.
+    #[error("looking up {host} failed: {cause}")]
+    Lookup {
+        /// The name.
+        host: String,
+        /// What the resolver says.
+        cause: String,
+    },
+    /// The name servers did not answer in time.
+    #[error("looking up {host} took too long")]
+    LookupTimedOut {
+        /// The name.
+        host: String,
+    },
+    /// No address of the host is one that may be connected to.
+    #[error("{host} is at {address}, {refusal}: name its range in the settings if it is meant to be reached")]
+    Refused {
+        /// The name or address asked for.
+        host: String,
+        /// Its first address that was refused.
+        address: IpAddr,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// All connections to this origin were busy for too long.
+    #[error("all connections to {host} were busy for too long")]
+    Busy {
+        /// The origin.
+        host: String,
+    },
+    /// Nobody listens there.
+    #[error("{address} refused the connection")]
+    ConnectRefused {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// Nobody answers there.
+    #[error("connecting to {host} took too long")]
+    ConnectTimedOut {
+        /// Where.
+        host: String,
+    },
+    /// There is no way there.
+    #[error("{address} can't be reached: {cause}")]
+    Unreachable {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        cause: String,
+    },
+    /// Whoever gives the request body stopped within it.
+    #[error("the request body ended early: {0}")]
+    UploadFailed(String),
+    /// The origin closed or reset the connection before it answered.
+    #[error("the origin closed the connection without an answer")]
+    Closed,
+    /// The origin did not begin its answer in time.
+    #[error("the origin took too long to answer")]
+    FirstByteTimedOut,
+    /// What the origin sent is no response, or one that can be read in two ways.
+    #[error("the origin's response is malformed: {0}")]
+    Malformed(String),
+    /// The response head exceeds its bounds.
+    #[error("the origin's response head is too large")]
+    HeadTooLarge,
+    /// Informational responses without end.
+    #[error("the origin sent too many informational responses")]
+    TooManyInformational,
+    /// 101 to a request that did not ask for it.
+    #[error("the origin switched to another protocol unasked")]
+    UnaskedUpgrade,
+    /// The connection ended or was reset within the body.
+    #[error("the origin's response body ended early")]
+    BodyIncomplete,
+    /// Chunks or trailers out of their grammar.
+    #[error("the origin's response body is malformed: {0}")]
+    BodyMalformed(String),
+    /// The origin paused within the body for too long.
+    #[error("the origin sent nothing of its response body for too long")]
+    BodyStalled,
+}
+
+impl Error {
+    /// How far the exchange had come. Before [`Stage::Exchange`] the origin has seen nothing of the request.
+    pub fn stage(&self) -> Stage {
+        match self {
+            Error::InvalidRequest(_) => Stage::Request,
+            Error::NotFound { .. } | Error::Lookup { .. } | Error::LookupTimedOut { .. } => Stage::Resolve,
+            Error::Refused { .. } => Stage::Guard,
+            Error::Busy { .. } => Stage::Queue,
+            Error::ConnectRefused { .. } | Error::ConnectTimedOut { .. } | Error::Unreachable { .. } => {
+                Stage::Connect
+            }
+            Error::UploadFailed(_)
+            | Error::Closed
+            | Error::FirstByteTimedOut
+            | Error::Malformed(_)
+            | Error::HeadTooLarge
+            | Error::TooManyInformational
+            | Error::UnaskedUpgrade => Stage::Exchange,
+            Error::BodyIncomplete | Error::BodyMalformed(_) | Error::BodyStalled => Stage::Body,
+        }
+    }
+
+    /// Whether the same request may succeed a little later. Whether it may be sent again is another question:
+    /// from [`Stage::Exchange`] on only if it is idempotent.
+    pub fn retry_can_help(&self) -> bool {
+        match self {
+            Error::Lookup { .. }
+            | Error::LookupTimedOut { .. }
+            | Error::Busy { .. }
+            | Error::ConnectRefused { .. }
+            | Error::ConnectTimedOut { .. }
+            | Error::Unreachable { .. }
+            | Error::Closed
+            | Error::FirstByteTimedOut
+            | Error::BodyIncomplete
+            | Error::BodyStalled => true,
+            Error::InvalidRequest(_)
+            | Error::NotFound { .. }
+            | Error::Refused { .. }
+            | Error::UploadFailed(_)
+            | Error::Malformed(_)
+            | Error::HeadTooLarge
+            | Error::TooManyInformational
+            | Error::UnaskedUpgrade
+            | Error::BodyMalformed(_) => false,
+        }
+    }
+
+    /// What a gateway answers in place of the response.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Error::InvalidRequest(_) | Error::UploadFailed(_) => StatusCode::BAD_REQUEST,
+            Error::Refused { .. } => StatusCode::FORBIDDEN,
+            Error::Busy { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Error::LookupTimedOut { .. }
+            | Error::ConnectTimedOut { .. }
+            | Error::FirstByteTimedOut
+            | Error::BodyStalled => StatusCode::GATEWAY_TIMEOUT,
+            _ => StatusCode::BAD_GATEWAY,
+        }
+    }
+
+    /// The error type for `Proxy-Status` (RFC 9209 §2.3).
+    pub fn proxy_status(&self) -> &'static str {
+        match self {
+            Error::InvalidRequest(_) | Error::UploadFailed(_) => "http_request_error",
+            Error::NotFound { .. } | Error::Lookup { .. } => "dns_error",
+            Error::LookupTimedOut { .. } => "dns_timeout",
+            Error::Refused { .. } => "destination_ip_prohibited",
+            Error::Busy { .. } => "connection_limit_reached",
+            Error::ConnectRefused { .. } => "connection_refused",
+            Error::ConnectTimedOut { .. } => "connection_timeout",
+            Error::Unreachable { .. } => "destination_ip_unroutable",
+            Error::Closed => "connection_terminated",
+            Error::FirstByteTimedOut => "http_response_timeout",
+            Error::Malformed(_) | Error::TooManyInformational | Error::BodyMalformed(_) => {
+                "http_protocol_error"
+            }
+            Error::HeadTooLarge => "http_response_header_section_size",
+            Error::UnaskedUpgrade => "http_upgrade_failed",
+            Error::BodyIncomplete => "http_response_incomplete",
+            Error::BodyStalled => "connection_read_timeout",
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Limits and patience towards origins. Values only; the settings crate reads them from files.
+
+use farhop_units::Bytes;
+use std::time::Duration;
+
+/// What an origin is granted.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Connections at once to one origin for one user; browsers use six.
+    pub connections: usize,
+    /// How long a request waits for one of them.
+    pub queue_timeout: Duration,
+    /// How long looking up a name may take.
+    pub resolve_timeout: Duration,
+    /// How long all attempts to connect may take together.
+    pub connect_timeout: Duration,
+    /// How long an address is tried before the next one is tried beside it (RFC 8305 §5).
+    pub attempt_delay: Duration,
+    /// How long an origin may take to begin its answer, counted from the last byte of the request that it took.
+    pub first_byte_timeout: Duration,
+    /// How long an origin may pause within a body.
+    pub body_timeout: Duration,
+    /// How long an unused connection is kept.
+    pub idle_timeout: Duration,
+    /// Bytes of a response head, and of trailers.
+    pub head: Bytes,
+    /// Field lines of a response head.
+    pub fields: usize,
+    /// Informational responses before the final one.
+    pub informational: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            connections: 6,
+            queue_timeout: Duration::from_secs(60),
+            resolve_timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(20),
+            attempt_delay: Duration::from_millis(250),
+            first_byte_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(60),
+            head: Bytes(64 * 1024),
+            fields: 256,
+            informational: 16,
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! What well-behaved origins get and give: fields on the wire, bodies both ways, pools and retries.
+
+mod support;
+
+use bytes::Bytes;
+use farhop_origin::{Client, Destination, Error, FixedResolver, Guard, Partition, Settings, Upload};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use support::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const EMPTY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+/// An origin that tells with each response what the request head was.
+async fn mirror() -> Origin {
+    Origin::start(|mut stream, _| async move {
+        loop {
+            let head = read_head(&mut stream).await;
+            if head.is_empty() {
+                return;
+            }
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{head}", head.len());
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    })
+    .await
+}
+
+fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+    lines
+        .iter()
+        .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_head_on_the_wire_is_the_destinations_and_without_fields_of_other_connections() {
+    let origin = mirror().await;
+    let mut request = origin.get("/path?a=b|c");
+    request.fields = fields(&[
+        ("host", "liar.example"),
+        ("user-agent", "test"),
+        ("te", "trailers, gzip"),
+        ("connection", "x-secret"),
+        ("x-secret", "1"),
+        ("content-length", "5"),
+        ("transfer-encoding", "chunked"),
+        ("proxy-authorization", "Basic eA=="),
+    ]);
+    let mut response = fetch(&client(), request).await.unwrap();
+    let head = String::from_utf8(whole(&mut response).await.unwrap().to_vec()).unwrap();
+    let mut lines: Vec<_> = head.trim_end().split("\r\n").collect();
+    assert_eq!(lines[..2], ["GET /path?a=b|c HTTP/1.1", &format!("Host: 127.0.0.1:{}", origin.port)]);
+    lines[2..].sort_unstable();
+    assert_eq!(lines[2..], ["Connection: TE", "Content-Length: 0", "Te: trailers", "User-Agent: test"]);
+}
+
+#[tokio::test]
+async fn methods_that_usually_have_a_body_say_when_there_is_none() {
+    let origin = mirror().await;
+    let client = client();
+    for (method, said) in
+        [(Method::GET, false), (Method::POST, true), (Method::PUT, true), (Method::DELETE, false)]
+    {
+        let mut response =
+            fetch(&client, origin.request(method.clone(), "/", Upload::empty())).await.unwrap();
+        let head = String::from_utf8(whole(&mut response).await.unwrap().to_vec()).unwrap();
+        assert_eq!(head.contains("\r\nContent-Length: 0\r\n"), said, "{method}");
+    }
+    let mut response = fetch(&client, origin.request(Method::OPTIONS, "*", Upload::empty())).await.unwrap();
+    assert!(whole(&mut response).await.unwrap().starts_with(b"OPTIONS * HTTP/1.1\r\n"));
+}
+
+#[tokio::test]
+async fn connections_are_kept_for_their_user_and_shared_with_no_other() {
+    let origin = mirror().await;
+    let client = client();
+    for (user, connections) in [("ann", 1), ("ann", 1), ("bob", 2), ("ann", 2), ("bob", 2)] {
+        let mut request = origin.get("/");
+        request.partition = Partition::new(user);
+        let mut response = fetch(&client, request).await.unwrap();
+        whole(&mut response).await.unwrap();
+        assert_eq!(origin.connections(), connections, "{user}");
+    }
+}
+
+#[tokio::test]
+async fn responses_without_a_body_keep_the_connection_read_or_not() {
+    let answers = ["204 No Content\r\n\r\n", "304 Not Modified\r\nContent-Length: 99\r\n\r\n"];
+    let origin = Origin::start(move |mut stream, _| async move {
+        for answer in answers.iter().cycle() {
+            let head = read_head(&mut stream).await;
+            if head.is_empty() {
+                return;
+            }
+            let answer =
+                if head.starts_with("HEAD") { "200 OK\r\nContent-Length: 99\r\n\r\n" } else { answer };
+            stream.write_all(format!("HTTP/1.1 {answer}").as_bytes()).await.unwrap();
+        }
+    })
+    .await;
+    let client = client();
+    for (method, status) in [(Method::GET, 204), (Method::GET, 304), (Method::HEAD, 200)] {
+        let response = fetch(&client, origin.request(method, "/", Upload::empty())).await.unwrap();
+        assert_eq!(response.status.as_u16(), status);
+        assert_eq!(response.fields.contains_key("content-length"), status != 204);
+        assert!(response.body.is_end());
+    }
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn no_more_than_the_bound_of_connections_is_open_at_once() {
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let barrier = gate.clone();
+    let origin = Origin::start(move |mut stream, _| {
+        let gate = barrier.clone();
+        async move {
+            while !read_head(&mut stream).await.is_empty() {
+                gate.acquire().await.unwrap().forget();
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.unwrap();
+            }
+        }
+    })
+    .await;
+    let client = client_with(Settings { connections: 3, ..Settings::default() });
+    let fetches: Vec<_> = (0..12)
+        .map(|_| {
+            let (client, request) = (client.clone(), origin.get("/"));
+            tokio::spawn(async move { whole(&mut fetch(&client, request).await.unwrap()).await.unwrap() })
+        })
+        .collect();
+    gate.add_permits(12);
+    for fetched in fetches {
+        assert_eq!(fetched.await.unwrap(), "ok");
+    }
+    assert_eq!(origin.connections(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_connection_is_bounded() {
+    let origin = Origin::start(|mut stream, _| async move {
+        read_head(&mut stream).await;
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").await.unwrap();
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let client = client_with(Settings { connections: 1, ..Settings::default() });
+    let held = fetch(&client, origin.get("/")).await.unwrap();
+    let error = fetch(&client, origin.get("/")).await.unwrap_err();
+    assert_eq!(error, Error::Busy { host: "127.0.0.1".into() });
+    assert_eq!(error.status(), StatusCode::SERVICE_UNAVAILABLE);
+    drop(held);
+    assert!(fetch(&client, origin.get("/")).await.is_ok(), "a body that is let go frees its place");
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_long_unused_are_closed() {
+    let (closed, mut closes) = tokio::sync::mpsc::unbounded_channel();
+    let origin = Origin::start(move |mut stream, number| {
+        let closed = closed.clone();
+        async move {
+            while !read_head(&mut stream).await.is_empty() {
+                stream.write_all(EMPTY).await.unwrap();
+            }
+            closed.send(number).unwrap();
+        }
+    })
+    .await;
+    let client = client();
+    drop(fetch(&client, origin.get("/")).await.unwrap());
+    assert_eq!(closes.recv().await, Some(0));
+    drop(fetch(&client, origin.get("/")).await.unwrap());
+    assert_eq!(origin.connections(), 2);
+}
+
+/// An origin that answers the first request of each connection and closes on the second without a word; the heads it saw.
+async fn closes_on_second() -> (Origin, Arc<Mutex<Vec<String>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let heads = seen.clone();
+    let origin = Origin::start(move |mut stream, _| {
+        let heads = heads.clone();
+        async move {
+            for turn in 0..2 {
+                let head = read_head(&mut stream).await;
+                heads.lock().unwrap().push(head.lines().next().unwrap_or_default().to_owned());
+                if turn == 0 {
+                    stream.write_all(EMPTY).await.unwrap();
+                }
+            }
+        }
+    })
+    .await;
+    (origin, seen)
+}
+
+#[tokio::test]
+async fn a_stale_connection_is_replaced_for_bodiless_idempotent_requests_only() {
+    let (origin, seen) = closes_on_second().await;
+    let client = client();
+    drop(fetch(&client, origin.get("/1")).await.unwrap());
+    drop(fetch(&client, origin.get("/2")).await.unwrap());
+    assert_eq!(*seen.lock().unwrap(), ["GET /1 HTTP/1.1", "GET /2 HTTP/1.1", "GET /2 HTTP/1.1"]);
+
+    for request in [
+        |origin: &Origin| origin.request(Method::POST, "/p", Upload::empty()),
+        |origin: &Origin| origin.request(Method::PUT, "/p", Upload::whole("x".into())),
+    ] {
+        let (origin, seen) = closes_on_second().await;
+        drop(fetch(&client, origin.get("/1")).await.unwrap());
+        assert_eq!(fetch(&client, request(&origin)).await.unwrap_err(), Error::Closed);
+        assert_eq!(seen.lock().unwrap().len(), 2, "sent once");
+    }
+}
+
+#[tokio::test]
+async fn a_fresh_connection_that_closes_is_not_retried() {
+    let origin = Origin::answering("").await;
+    assert_eq!(fetch(&client(), origin.get("/")).await.unwrap_err(), Error::Closed);
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn informational_responses_and_trailers_are_passed_on() {
+    let answer = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\nConnection: x\r\nX: y\r\n\r\n\
+        HTTP/1.1 102 Processing\r\n\r\n\
+        HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nKeep-Alive: timeout=1\r\n\r\n\
+        5\r\nhello\r\n0\r\nX-Sum: 5\r\nConnection: close\r\n\r\n";
+    let origin = Origin::answering(answer).await;
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let seen = heads.clone();
+    let note =
+        move |status: StatusCode, fields: HeaderMap| seen.lock().unwrap().push((status.as_u16(), fields));
+    let mut response = client().fetch(origin.get("/"), note).await.unwrap();
+    assert_eq!(response.fields.len(), 0, "framing and connection are ours");
+    assert_eq!(response.length, None);
+    assert_eq!(whole(&mut response).await.unwrap(), "hello");
+    let trailers = response.body.trailers().unwrap();
+    assert_eq!((trailers.len(), &trailers["x-sum"]), (1, &HeaderValue::from_static("5")));
+    let heads = heads.lock().unwrap();
+    assert_eq!(*heads, [(103, fields(&[("link", "</a.css>")])), (102, HeaderMap::new())]);
+}
+
+/// An origin that sends the request body back as it comes, raw, until the connection ends.
+async fn echo() -> Origin {
+    Origin::start(|mut stream, _| async move {
+        read_head(&mut stream).await;
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+        let (mut read, mut write) = stream.split();
+        let mut buffer = vec![0; 65_536];
+        while let Ok(count) = read.read(&mut buffer).await {
+            if count == 0
+                || write.write_all(&buffer[..count]).await.is_err()
+                || buffer[..count].ends_with(b"bye")
+            {
+                return;
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn uploads_and_downloads_of_any_size_run_at_the_same_time() {
+    let size = 8_000_000;
+    let origin = echo().await;
+    let (mut sender, upload) = Upload::streamed(Some(size as u64));
+    let mut sent: Vec<u8> = (0..size).map(|n| (n % 249) as u8).collect();
+    sent[size - 3..].copy_from_slice(b"bye");
+    let pieces = Bytes::from(sent.clone());
+    let giver = tokio::spawn(async move {
+        for start in (0..size).step_by(50_000) {
+            sender.send(pieces.slice(start..(start + 50_000).min(size))).await.unwrap();
+        }
+        sender.finish(None).await.unwrap();
+    });
+    let mut response = fetch(&client(), origin.request(Method::PUT, "/", upload)).await.unwrap();
+    let echoed = whole(&mut response).await.unwrap();
+    assert!(echoed == sent, "the echo differs");
+    giver.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_origin_that_takes_nothing_holds_the_giver_back() {
+    let origin = Origin::start(|mut stream, _| async move {
+        read_head(&mut stream).await;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let (mut sender, upload) = Upload::streamed(None);
+    let client = client();
+    let request = origin.request(Method::POST, "/", upload);
+    let fetching = tokio::spawn(async move { fetch(&client, request).await.map(|_| ()) });
+    let mut given = 0_usize;
+    while sender.send(vec![0; 100_000].into()).await.is_ok() {
+        given += 100_000;
+        assert!(given < 100_000_000, "without a bound");
+    }
+    assert_eq!(fetching.await.unwrap().unwrap_err(), Error::FirstByteTimedOut);
+}
+
+#[tokio::test]
+async fn a_chunked_upload_carries_its_announced_trailers() {
+    let origin = Origin::start(|mut stream, _| async move {
+        let head = read_head(&mut stream).await;
+        assert!(head.contains("\r\nTransfer-Encoding: chunked\r\n"), "{head}");
+        let mut body = Vec::new();
+        while !body.ends_with(b"\r\n\r\n") {
+            stream.read_buf(&mut body).await.unwrap();
+        }
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        stream.write_all(&body).await.unwrap();
+    })
+    .await;
+    let (mut sender, upload) = Upload::streamed(None);
+    // GET with a body is rare and legal.
+    let mut request = origin.request(Method::GET, "/", upload);
+    request.fields = fields(&[("trailer", "x-sum")]);
+    let giving = async {
+        sender.send("hello".into()).await.unwrap();
+        sender.finish(Some(fields(&[("x-sum", "5")]))).await.unwrap();
+    };
+    let client = client();
+    let (response, ()) = tokio::join!(fetch(&client, request), giving);
+    assert_eq!(whole(&mut response.unwrap()).await.unwrap(), "5\r\nhello\r\n0\r\nX-Sum: 5\r\n\r\n");
+}
+
+#[tokio::test]
+async fn an_early_refusal_of_an_upload_is_a_response() {
+    let origin = Origin::start(|mut stream, _| async move {
+        read_head(&mut stream).await;
+        stream
+            .write_all(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig")
+            .await
+            .unwrap();
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    })
+    .await;
+    let (mut sender, upload) = Upload::streamed(Some(10_000_000_000));
+    let giver = tokio::spawn(async move { while sender.send(vec![0; 100_000].into()).await.is_ok() {} });
+    let mut response = fetch(&client(), origin.request(Method::PUT, "/", upload)).await.unwrap();
+    assert_eq!(response.status, 413);
+    assert_eq!(whole(&mut response).await.unwrap(), "big");
+    drop(response);
+    giver.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_dropped_fetch_closes_its_connection() {
+    let (closed, mut closes) = tokio::sync::mpsc::unbounded_channel();
+    let origin = Origin::start(move |mut stream, _| {
+        let closed = closed.clone();
+        async move {
+            read_head(&mut stream).await;
+            closed.send("asked").unwrap();
+            assert_eq!(stream.read(&mut [0]).await.unwrap_or(0), 0);
+            closed.send("closed").unwrap();
+        }
+    })
+    .await;
+    let client = client();
+    let request = origin.get("/");
+    let fetching = tokio::spawn(async move { fetch(&client, request).await.map(|_| ()) });
+    assert_eq!(closes.recv().await, Some("asked"));
+    fetching.abort();
+    assert_eq!(closes.recv().await, Some("closed"));
+}
+
+#[tokio::test]
+async fn redirects_are_responses_like_any_other() {
+    let origin =
+        Origin::answering("HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n")
+            .await;
+    let response = fetch(&client(), origin.get("/")).await.unwrap();
+    assert_eq!(
+        (response.status.as_u16(), &response.fields["location"]),
+        (302, &HeaderValue::from_static("http://10.0.0.1/"))
+    );
+}
+
+#[tokio::test]
+async fn the_address_that_was_checked_is_the_one_connected_to() {
+    let origin = mirror().await;
+    // 127.0.0.9 is refused, 127.0.0.1 is let through; both are tried under one name.
+    let addresses = vec!["127.0.0.9".parse().unwrap(), "127.0.0.1".parse().unwrap()];
+    let resolver = FixedResolver { names: [("two.example".to_owned(), addresses)].into() };
+    let guard = Guard::new(vec!["127.0.0.1".parse().unwrap()]);
+    let client = Client::new(Settings::default(), guard, Arc::new(resolver));
+    let stream = client.connect(&Destination::new("Two.example", origin.port)).await.unwrap();
+    assert_eq!(stream.peer_addr().unwrap().ip().to_string(), "127.0.0.1");
+    assert!(stream.nodelay().unwrap());
+}
+
+#[tokio::test]
+async fn a_dead_address_does_not_keep_a_live_one_from_being_used() {
+    let origin = mirror().await;
+    // Nobody listens on 127.0.0.2: refused at once, and the next address is tried.
+    let addresses = vec!["127.0.0.2".parse().unwrap(), "127.0.0.1".parse().unwrap()];
+    let resolver = FixedResolver { names: [("two.example".to_owned(), addresses)].into() };
+    let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
+    let settings = Settings { attempt_delay: Duration::from_secs(3600), ..Settings::default() };
+    let client = Client::new(settings, guard, Arc::new(resolver));
+    assert!(client.connect(&Destination::new("two.example", origin.port)).await.is_ok());
+}

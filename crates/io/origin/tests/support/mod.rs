@@ -1,0 +1,130 @@
+//! Origins made of raw bytes, and a client that may reach them. Only for the tests beside it.
+
+#![allow(clippy::unwrap_used, dead_code)] // helpers of tests fail by panicking, and not each test uses all
+#![allow(unreachable_pub)] // a module of each test, of no crate's interface
+
+use bytes::Bytes;
+use farhop_origin::{
+    Client, Destination, Error, FixedResolver, Guard, Partition, Request, Response, Settings, Upload,
+};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method};
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// An origin under test's control.
+pub struct Origin {
+    pub port: u16,
+    accepted: Arc<AtomicUsize>,
+}
+
+impl Origin {
+    /// Runs `serve` for each connection; it also gets the connection's number.
+    pub async fn start<F, Fut>(serve: F) -> Origin
+    where
+        F: Fn(TcpStream, usize) -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let counter = accepted.clone();
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let number = counter.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(serve(stream, number));
+            }
+        });
+        Origin { port, accepted }
+    }
+
+    /// Reads one request head, sends `answer` and closes.
+    pub async fn answering(answer: impl Into<Vec<u8>>) -> Origin {
+        let answer: Arc<[u8]> = answer.into().into();
+        Origin::start(move |mut stream, _| {
+            let answer = answer.clone();
+            async move {
+                read_head(&mut stream).await;
+                // The client may have had enough before the end.
+                let _ = stream.write_all(&answer).await;
+                let _ = stream.shutdown().await;
+                let _ = stream.read_to_end(&mut Vec::new()).await;
+            }
+        })
+        .await
+    }
+
+    /// How many connections were made.
+    pub fn connections(&self) -> usize {
+        self.accepted.load(Ordering::SeqCst)
+    }
+
+    pub fn destination(&self) -> Destination {
+        Destination::new("127.0.0.1", self.port)
+    }
+
+    pub fn get(&self, path: &'static str) -> Request {
+        self.request(Method::GET, path, Upload::empty())
+    }
+
+    pub fn request(&self, method: Method, path: &'static str, upload: Upload) -> Request {
+        Request {
+            partition: Partition::new("user"),
+            method,
+            destination: self.destination(),
+            path: PathAndQuery::from_static(path),
+            fields: HeaderMap::new(),
+            upload,
+        }
+    }
+}
+
+/// Reads up to the end of one head; what came of it, empty at the end of the connection.
+pub async fn read_head(stream: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => head.push(byte),
+            Err(_) => break,
+        }
+    }
+    String::from_utf8(head).unwrap()
+}
+
+/// Makes the close of `stream` a reset.
+pub fn reset(stream: TcpStream) {
+    stream.set_zero_linger().unwrap();
+}
+
+pub fn client_with(settings: Settings) -> Client {
+    let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
+    Client::new(settings, guard, Arc::new(FixedResolver::default()))
+}
+
+pub fn client() -> Client {
+    client_with(Settings::default())
+}
+
+pub async fn fetch(client: &Client, request: Request) -> Result<Response, Error> {
+    client.fetch(request, |_, _| {}).await
+}
+
+/// The whole body.
+pub async fn whole(response: &mut Response) -> Result<Bytes, Error> {
+    let mut whole = Vec::new();
+    while let Some(data) = response.body.data().await? {
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.into())
+}
+
+/// Fetches `answer` from an origin that sends it and closes: the body, or what failed.
+pub async fn body_of(answer: &str) -> Result<Bytes, Error> {
+    let origin = Origin::answering(answer).await;
+    let mut response = fetch(&client(), origin.get("/")).await?;
+    whole(&mut response).await
+}
