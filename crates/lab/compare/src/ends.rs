@@ -76,8 +76,9 @@ impl Keys {
             let made =
                 this_program()?.arg("keygen").arg(&file).output().map_err(CompareError::file(&file))?;
             if !made.status.success() {
-                let said = String::from_utf8_lossy(&made.stderr).trim().to_owned();
-                return Err(CompareError::End { end: "keygen", reason: said });
+                let said = String::from_utf8_lossy(&made.stderr);
+                let reason = said.lines().next().unwrap_or("it said nothing").to_owned();
+                return Err(CompareError::End { end: "keygen", reason });
             }
             Ok(Key { file, public: String::from_utf8_lossy(&made.stdout).trim().to_owned() })
         };
@@ -96,28 +97,28 @@ impl Ends {
         let carrier = SocketAddr::from((addresses.ground_satellite, CARRIER_PORT));
         let proxy = SocketAddr::from((addresses.remote, PROXY_PORT));
         let control = folder.join("remote.sock");
-        let common = format!(
-            "[link]\nprofile = {}\n[log]\nlevel = \"warn\"\n",
-            quoted(&bench.testbed.link().profile().name)
-        );
         let (range, length) = addresses.origin_range;
+        let profile = bench.testbed.link().profile().name;
+        let ground = ground_settings(&EndSettings {
+            listen: carrier,
+            control: &folder.join("ground.sock"),
+            profile: &profile,
+            own: &keys.ground,
+            other: &keys.remote.public,
+        });
         let ground = format!(
-            "listen = {}\ncontrol = {}\nidentity = {}\nallow = [{}]\n{common}{}[[remote]]\nname = \"lab\"\nkeys = [{}]\n",
-            quoted(&carrier.to_string()),
-            quoted(&folder.join("ground.sock").to_string_lossy()),
-            quoted(&keys.ground.file.to_string_lossy()),
+            "allow = [{}]\n{ground}{}",
             quoted(&format!("{range}/{length}")),
-            variant.ground_settings(),
-            quoted(&keys.remote.public),
+            variant.ground_settings()
         );
-        let remote = format!(
-            "listen = [{}]\ncontrol = {}\nidentity = {}\n{common}[[ground]]\nname = \"lab\"\naddress = {}\nkeys = [{}]\n",
-            quoted(&proxy.to_string()),
-            quoted(&control.to_string_lossy()),
-            quoted(&keys.remote.file.to_string_lossy()),
-            quoted(&carrier.to_string()),
-            quoted(&keys.ground.public),
-        );
+        let remote = EndSettings {
+            listen: proxy,
+            control: &control,
+            profile: &profile,
+            own: &keys.remote,
+            other: &keys.ground.public,
+        };
+        let remote = remote_settings(&remote, carrier);
         let start = |end: &str, place, settings: &str| {
             let file = folder.join(format!("{end}.toml"));
             std::fs::write(&file, settings).map_err(CompareError::file(&file))?;
@@ -206,6 +207,41 @@ impl Ends {
     }
 }
 
+/// What the settings files of both ends have in common.
+struct EndSettings<'a> {
+    listen: SocketAddr,
+    control: &'a Path,
+    profile: &'a str,
+    own: &'a Key,
+    other: &'a str,
+}
+
+impl EndSettings<'_> {
+    /// The keys of the file itself, then the tables.
+    fn common(&self) -> String {
+        format!(
+            "listen = {}\ncontrol = {}\nidentity = {}\n[link]\nprofile = {}\n[log]\nlevel = \"warn\"\n",
+            quoted(&self.listen.to_string()),
+            quoted(&self.control.to_string_lossy()),
+            quoted(&self.own.file.to_string_lossy()),
+            quoted(self.profile),
+        )
+    }
+}
+
+fn ground_settings(end: &EndSettings<'_>) -> String {
+    format!("{}[[remote]]\nname = \"lab\"\nkeys = [{}]\n", end.common(), quoted(end.other))
+}
+
+fn remote_settings(end: &EndSettings<'_>, ground: SocketAddr) -> String {
+    let address = quoted(&ground.to_string());
+    format!(
+        "{}[[ground]]\nname = \"lab\"\naddress = {address}\nkeys = [{}]\n",
+        end.common(),
+        quoted(end.other)
+    )
+}
+
 /// A TOML basic string: JSON's escapes are a part of its own.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
@@ -222,6 +258,30 @@ mod tests {
         for name in ["carriers_up", "carriers_down"] {
             assert!(snapshot[name].is_u64(), "{name}");
         }
+    }
+
+    #[test]
+    fn the_ends_accept_the_settings_written_for_them() {
+        use clap::ValueEnum;
+        use farhop_settings::{GroundSettings, RemoteSettings, parse};
+        let own = Key { file: "/lab/a \"key\"".into(), public: "farhop-ed25519 AAAA".into() };
+        let end = EndSettings {
+            listen: "10.0.0.1:4433".parse().unwrap(),
+            control: Path::new("/lab/end.sock"),
+            profile: "geo-20m",
+            own: &own,
+            other: &own.public,
+        };
+        for variant in Variant::value_variants() {
+            let allow = "allow = [\"10.77.16.0/20\"]";
+            let text = format!("{allow}\n{}{}", ground_settings(&end), variant.ground_settings());
+            let ground: GroundSettings = parse(&text, Path::new("ground.toml"), &[]).unwrap();
+            assert_eq!((ground.identity, ground.link.profile.as_str()), (own.file.clone(), "geo-20m"));
+            assert_eq!(ground.bundle.enabled, *variant != Variant::FarhopTransport);
+        }
+        let text = remote_settings(&end, "10.0.0.2:4433".parse().unwrap());
+        let remote: RemoteSettings = parse(&text, Path::new("remote.toml"), &[]).unwrap();
+        assert_eq!((remote.listen, remote.ground.len()), (vec![end.listen], 1));
     }
 
     #[test]
