@@ -84,7 +84,8 @@ impl Janitor {
     /// Starts a janitor, and clears away what dead owners left behind.
     ///
     /// From the first call on, SIGINT, SIGTERM and SIGHUP clean up and then end the process as they would
-    /// have without us, unless the program handles them itself: then it has to drop what it owns.
+    /// have without us. A program that wants to handle one of them itself installs its handler before this
+    /// call: then that signal is left to it, and so is dropping what it owns.
     ///
     /// # Errors
     /// `sh` cannot be started.

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 
 use crate::host::{ip_batch, run};
 use crate::janitor::Undo;
-use crate::{Error, Janitor};
+use crate::{Error, Janitor, signals};
 
 /// A network namespace. It goes when its janitor goes, together with every process inside.
 #[derive(Debug)]
@@ -171,5 +171,13 @@ impl Namespace {
         unsafe {
             command.pre_exec(enter);
         }
+    }
+}
+
+impl Drop for Namespace {
+    /// The janitor removes it; this only keeps a process that a signal is ending from going on as if its
+    /// children had died by themselves.
+    fn drop(&mut self) {
+        signals::wait_for_the_end();
     }
 }

@@ -4,9 +4,12 @@
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction, signal};
 use std::io::{PipeReader, Read as _};
 use std::os::fd::IntoRawFd as _;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use crate::janitor;
+
+/// Set once a signal is ending this process.
+static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// The write end of the pipe that `note` fills; −1 until there is one.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
@@ -54,15 +57,24 @@ fn wait(mut reader: PipeReader) {
     if reader.read_exact(&mut number).is_err() {
         return;
     }
+    ENDING.store(true, Ordering::Release);
     janitor::finish_all();
     let Ok(number) = Signal::try_from(libc::c_int::from(number[0])) else {
-        return;
+        std::process::exit(1); // not reached: only `note` writes here
     };
     // SAFETY: the default action is no handler at all.
     let _ = unsafe { signal(number, SigHandler::SigDfl) };
     let _ = raise(number);
     // Only a thread that blocks the signal gets here; end as a shell would say it.
     std::process::exit(128 + number as i32);
+}
+
+/// Holds the calling thread if a signal is ending the process. Its children have just been killed for that
+/// reason; what it would make of their deaths must not become the exit code.
+pub(crate) fn wait_for_the_end() {
+    while ENDING.load(Ordering::Acquire) {
+        std::thread::park();
+    }
 }
 
 /// While this lives, SIGINT and SIGQUIT do nothing to this process; children started through
