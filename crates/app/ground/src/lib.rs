@@ -1,1 +1,28 @@
-//! The end near the internet.
+//! The end near the internet: takes requests and tunnels off carriers, answers them from origins, and fetches what
+//! pages will need before anyone asks. [`run`] is `farhop ground`; [`Ground`] is the same without a socket of its own,
+//! for `farhop local` and tests. Sockets, clocks and policy of the layers below stay there.
+
+mod allowance;
+mod body;
+mod bundle;
+mod carrier;
+mod delivery;
+mod error;
+mod exchange;
+mod failure;
+mod ground;
+mod head;
+mod origins;
+mod owner;
+mod page;
+mod plan;
+mod prefix;
+mod server;
+mod spool;
+mod treatment;
+mod tunnel;
+mod upload;
+
+pub use error::GroundError;
+pub use ground::Ground;
+pub use server::run;

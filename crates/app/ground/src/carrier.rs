@@ -1,0 +1,194 @@
+//! One carrier: takes what its remote begins and gives each to the ground half of its component. Here is the list of
+//! the components. What they do is theirs.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use farhop_events::{Event, ExchangeId};
+use farhop_htotp::frame::Hello;
+use farhop_transport::hop::{Hop, Incoming};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+use crate::exchange::Exchange;
+use crate::ground::Shared;
+use crate::owner::Owner;
+use crate::tunnel::Tunnel;
+
+/// A carrier and what is under way on it.
+pub(crate) struct Carrier {
+    pub(crate) ground: Arc<Shared>,
+    pub(crate) hop: Hop,
+    pub(crate) remote: Arc<str>,
+    connection: quinn::Connection,
+    since: Instant,
+    state: Mutex<State>,
+    /// Exchanges, tunnels, and fetches of what nobody asked for.
+    under_way: AtomicU64,
+    exchanges: AtomicU64,
+    tunnels: AtomicU64,
+    /// Rings whenever one of them ends.
+    ended: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// Promises that are not kept yet, each with the bell that says it is not wanted.
+    promises: HashMap<u64, oneshot::Sender<()>>,
+    tasks: JoinSet<()>,
+    hello: Option<Hello>,
+}
+
+impl Carrier {
+    /// A carrier over `hop`, which runs on `connection`, to the remote of this name.
+    pub(crate) fn new(
+        ground: Arc<Shared>,
+        hop: Hop,
+        remote: Arc<str>,
+        connection: quinn::Connection,
+    ) -> Arc<Carrier> {
+        Arc::new(Carrier {
+            ground,
+            hop,
+            remote,
+            connection,
+            since: Instant::now(),
+            state: Mutex::default(),
+            under_way: AtomicU64::new(0),
+            exchanges: AtomicU64::new(0),
+            tunnels: AtomicU64::new(0),
+            ended: Notify::new(),
+        })
+    }
+
+    /// Serves until the carrier ends; then nothing of it is left.
+    pub(crate) async fn serve(self: &Arc<Self>) {
+        while let Some(incoming) = self.hop.accept().await {
+            self.begin(incoming);
+        }
+        let exchanges = self.exchanges.load(Relaxed) + self.tunnels.load(Relaxed);
+        let tasks = std::mem::take(&mut self.lock().tasks);
+        // Dropped outside of the lock, which the ends of tasks take: nobody is left to answer.
+        drop(tasks);
+        let why = self.hop.closed().map_or_else(|| "it has ended".into(), |closed| closed.to_string());
+        self.ground.bus.emit(Event::CarrierDown { peer: self.remote.to_string(), why, exchanges });
+    }
+
+    /// The components of ground: what a remote may begin, and who serves it.
+    fn begin(self: &Arc<Self>, incoming: Incoming) {
+        match incoming {
+            Incoming::Exchange { exchange, user, resume, head, sender, receiver, .. } => {
+                let (id, owner) = (ExchangeId(exchange), self.owner(user));
+                let exchange = Exchange { carrier: Arc::clone(self), id, owner, resume, request: head };
+                let count = Count::new(self, |carrier| &carrier.exchanges);
+                self.spawn(async move {
+                    let _count = count;
+                    exchange.serve(sender, receiver).await;
+                });
+            }
+            Incoming::Tunnel { tunnel, user, host, port, sender, receiver, .. } => {
+                let (id, owner) = (ExchangeId(tunnel), self.owner(user));
+                let tunnel = Tunnel { carrier: Arc::clone(self), id, owner, host, port };
+                let count = Count::new(self, |carrier| &carrier.tunnels);
+                self.spawn(async move {
+                    let _count = count;
+                    tunnel.serve(sender, receiver).await;
+                });
+            }
+            Incoming::Unwanted { promise } => self.settled(promise),
+            Incoming::Hello(hello) => self.lock().hello = Some(hello),
+            // A remote that drains begins nothing more; what is under way goes on.
+            Incoming::Drain => {}
+            // Only ground pushes; the session lets no such stream through.
+            Incoming::Push { .. } => {}
+        }
+    }
+
+    fn owner(&self, user: u64) -> Owner {
+        Owner { remote: Arc::clone(&self.remote), user }
+    }
+
+    /// Runs a task until it or the carrier ends.
+    pub(crate) fn spawn(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
+        let mut state = self.lock();
+        while let Some(ended) = state.tasks.try_join_next() {
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                tracing::error!("a task of the carrier to {} failed: {error}", self.remote);
+            }
+        }
+        let count = Count::new(self, |carrier| &carrier.under_way);
+        state.tasks.spawn(async move {
+            task.await;
+            drop(count);
+        });
+    }
+
+    /// A promise was made; the bell rings when it is not wanted.
+    pub(crate) fn promised(&self, promise: u64) -> oneshot::Receiver<()> {
+        let (bell, unwanted) = oneshot::channel();
+        self.lock().promises.insert(promise, bell);
+        unwanted
+    }
+
+    /// A promise was kept, withdrawn, or is not wanted. Dropping the bell rings it.
+    pub(crate) fn settled(&self, promise: u64) {
+        let bell = self.lock().promises.remove(&promise);
+        drop(bell);
+    }
+
+    /// Waits, at most until `deadline`, for what is under way.
+    pub(crate) async fn idle(&self, deadline: Instant) {
+        loop {
+            let ended = self.ended.notified();
+            tokio::pin!(ended);
+            ended.as_mut().enable();
+            if self.under_way.load(Relaxed) == 0 || timeout_at(deadline, ended).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// For `status`.
+    pub(crate) fn status(&self) -> Value {
+        let hello = self.lock().hello.clone();
+        json!({
+            "remote": &*self.remote,
+            "address": self.connection.remote_address().to_string(),
+            "agent": hello.map(|hello| hello.agent),
+            "up_s": self.since.elapsed().as_secs(),
+            "round_trip_ms": self.connection.rtt().as_millis() as u64,
+            "exchanges": self.exchanges.load(Relaxed),
+            "tunnels": self.tunnels.load(Relaxed),
+            "promises": self.lock().promises.len(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts something for as long as it lives.
+struct Count {
+    carrier: Arc<Carrier>,
+    number: fn(&Carrier) -> &AtomicU64,
+}
+
+impl Count {
+    fn new(carrier: &Arc<Carrier>, number: fn(&Carrier) -> &AtomicU64) -> Count {
+        number(carrier).fetch_add(1, Relaxed);
+        Count { carrier: Arc::clone(carrier), number }
+    }
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        (self.number)(&self.carrier).fetch_sub(1, Relaxed);
+        self.carrier.ended.notify_waiters();
+    }
+}

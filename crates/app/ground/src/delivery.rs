@@ -1,0 +1,354 @@
+//! One response on its way to the remote: origin → decode → compare what was delivered before → scan and promise →
+//! squeeze → spool → hop, in one task, so that promises stand ahead of the bytes that mention them and a slow hop holds
+//! the origin back. It decides nothing about caching.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use farhop_htotp::ResponseHead;
+use farhop_htotp::frame::{Coding, Failure, Resume};
+use farhop_squeeze::Encoder;
+use farhop_transport::hop::{Gone, Sender};
+use futures_util::FutureExt;
+use http::HeaderMap;
+use tokio::sync::SemaphorePermit;
+use tokio::time::Instant;
+
+use crate::allowance::Share;
+use crate::body::{Part, Source};
+use crate::failure;
+use crate::ground::Shared;
+use crate::origins::OriginBody;
+use crate::page::Page;
+use crate::prefix::{Prefix, Step};
+use crate::spool::Queue;
+use crate::treatment::{Treatment, content_length, describe_decoded};
+
+/// A text of at most so many bytes is coded in one go, which is smaller and lets its decoded length be told.
+const SMALL: u64 = 64 * 1024;
+/// A bound on what a small text may grow to when decoded before it is streamed after all.
+const SMALL_DECODED: usize = 512 * 1024;
+/// Text is coded in pieces of at least so many bytes while they follow each other without a pause.
+const BATCH: usize = 32 * 1024;
+/// How long the rest of a small text is waited for: its last byte is rarely far behind its head, and the hop takes
+/// far longer. A body that trickles is streamed as it comes.
+const GATHER: Duration = Duration::from_millis(30);
+
+/// What is to be delivered.
+pub(crate) struct Delivery<'a> {
+    /// The end it passes through.
+    pub(crate) ground: &'a Shared,
+    /// As it would be without treatment.
+    pub(crate) head: ResponseHead,
+    /// What happens to the body.
+    pub(crate) treatment: Treatment,
+    /// The body; `None` where the response has none.
+    pub(crate) body: Option<OriginBody>,
+    /// What was delivered before the carrier was lost.
+    pub(crate) resume: Option<Resume>,
+    /// Reads along and promises.
+    pub(crate) page: Option<Page>,
+    /// What may still be sent unasked, for a push.
+    pub(crate) share: Option<Share>,
+}
+
+/// How it went.
+#[derive(Debug)]
+pub(crate) struct Delivered {
+    /// Body bytes from the origin.
+    pub(crate) origin_bytes: u64,
+    /// Body bytes to the hop.
+    pub(crate) crossed_bytes: u64,
+    /// Why it is not whole.
+    pub(crate) outcome: Result<(), Undelivered>,
+}
+
+/// Why a response did not arrive whole.
+#[derive(Debug)]
+pub(crate) enum Undelivered {
+    /// Nobody wants it any more.
+    Gone,
+    /// The remote was told this.
+    Failed(Failure),
+}
+
+impl From<Gone> for Undelivered {
+    fn from(_: Gone) -> Self {
+        Undelivered::Gone
+    }
+}
+
+impl Delivery<'_> {
+    /// Sends head and body, and ends `sender` as the body ended.
+    pub(crate) async fn run(self, mut sender: Sender) -> Delivered {
+        let Some(body) = self.body else {
+            sender.answer(&self.head, Coding::Identity, None);
+            sender.finish(None);
+            return Delivered { origin_bytes: 0, crossed_bytes: 0, outcome: Ok(()) };
+        };
+        // An encoder holds a few megabytes. When all are taken the body crosses as it is, rather than wait.
+        let permit = match self.treatment {
+            Treatment::Pass => None,
+            _ => self.ground.encoders.try_acquire().ok(),
+        };
+        let treatment = if permit.is_some() { self.treatment } else { Treatment::Pass };
+        let source = match &treatment {
+            Treatment::Recode(codings) => Source::new(body, codings),
+            Treatment::Pass | Treatment::Squeeze => Source::new(body, &[]),
+        };
+        let mut flow = Flow {
+            level: self.ground.settings().squeeze.zstd_level as i32,
+            source,
+            queue: self.ground.spool.queue(),
+            head: self.head,
+            treatment,
+            permit,
+            prefix: self.resume.map(Prefix::new),
+            page: self.page,
+            share: self.share,
+            encoder: None,
+            gathered: BytesMut::new(),
+            crossed: 0,
+        };
+        let outcome = flow.run(&mut sender).await;
+        let (origin_bytes, crossed_bytes) = (flow.source.received(), flow.crossed);
+        let outcome = match outcome {
+            Ok(trailers) => {
+                sender.finish(trailers.as_ref());
+                Ok(())
+            }
+            Err(Undelivered::Failed(failure)) => {
+                sender.fail(failure.clone());
+                Err(Undelivered::Failed(failure))
+            }
+            Err(Undelivered::Gone) => Err(Undelivered::Gone),
+        };
+        Delivered { origin_bytes, crossed_bytes, outcome }
+    }
+}
+
+/// How a body ended: with its trailers, or not whole.
+type End = Result<Option<HeaderMap>, Failure>;
+
+/// A body under way.
+struct Flow<'a> {
+    level: i32,
+    source: Source,
+    queue: Queue,
+    head: ResponseHead,
+    treatment: Treatment,
+    permit: Option<SemaphorePermit<'a>>,
+    prefix: Option<Prefix>,
+    page: Option<Page>,
+    share: Option<Share>,
+    encoder: Option<Encoder>,
+    /// Bytes for the encoder: together they become smaller. They wait only while more follow without a pause.
+    gathered: BytesMut,
+    crossed: u64,
+}
+
+impl Flow<'_> {
+    async fn run(&mut self, sender: &mut Sender) -> Result<Option<HeaderMap>, Undelivered> {
+        if let Some(page) = &mut self.page {
+            page.read_links(&self.head, sender);
+        }
+        let end = match self.is_small() {
+            true => self.gather(sender).await?,
+            false => self.begin(sender),
+        };
+        self.stream(sender, end).await
+    }
+
+    /// A text whose length is known and small.
+    fn is_small(&self) -> bool {
+        self.treatment != Treatment::Pass
+            && self.prefix.is_none()
+            && content_length(&self.head.fields).is_some_and(|length| length <= SMALL)
+    }
+
+    /// Waits a moment for the whole body. Nothing is answered before, so an origin that fails gets an error page.
+    async fn gather(&mut self, sender: &mut Sender) -> Result<Option<End>, Undelivered> {
+        let deadline = Instant::now() + GATHER;
+        let mut whole = Vec::new();
+        loop {
+            let part = tokio::select! {
+                biased;
+                part = self.source.next() => part,
+                () = tokio::time::sleep_until(deadline) => break,
+                gone = sender.gone() => return Err(gone.into()),
+            };
+            match part.map_err(Undelivered::Failed)? {
+                Part::Bytes(bytes) => whole.extend_from_slice(&bytes),
+                Part::End(trailers) => return Ok(Some(self.answer_whole(sender, whole.into(), trailers))),
+            }
+            if whole.len() > SMALL_DECODED {
+                break;
+            }
+        }
+        if let Some(end) = self.begin(sender) {
+            return Ok(Some(end));
+        }
+        Ok(self.take(sender, whole.into()).err().map(Err))
+    }
+
+    /// Answers with a body that is whole at hand.
+    fn answer_whole(&mut self, sender: &Sender, whole: Bytes, trailers: Option<HeaderMap>) -> End {
+        self.scan(sender, whole.clone());
+        self.scan_end(sender);
+        if let Treatment::Recode(_) = self.treatment {
+            describe_decoded(&mut self.head, Some(whole.len() as u64));
+        }
+        let squeezed = farhop_squeeze::compress(&whole, self.level).ok();
+        self.permit = None;
+        let (coding, bytes) = match squeezed.filter(|squeezed| squeezed.len() < whole.len()) {
+            Some(squeezed) => (Coding::Zstd, squeezed),
+            None => (Coding::Identity, whole),
+        };
+        sender.answer(&self.head, coding, None);
+        self.enqueue(bytes)?;
+        Ok(trailers)
+    }
+
+    /// Answers with a body that will be streamed; not before the part that was delivered is known to be equal.
+    fn begin(&mut self, sender: &Sender) -> Option<End> {
+        if let Treatment::Recode(_) = self.treatment {
+            describe_decoded(&mut self.head, None);
+        }
+        let Some(prefix) = &self.prefix else {
+            self.answer(sender, None);
+            return None;
+        };
+        // What has no length is equal at once.
+        (prefix.offset() == 0).then(|| self.take(sender, Bytes::new()).err().map(Err)).flatten()
+    }
+
+    fn answer(&mut self, sender: &Sender, resumed: Option<u64>) {
+        if self.treatment != Treatment::Pass {
+            // Without an encoder the text crosses as it is.
+            self.encoder = Encoder::new(self.level, content_length(&self.head.fields)).ok();
+        }
+        let coding = if self.encoder.is_some() { Coding::Zstd } else { Coding::Identity };
+        sender.answer(&self.head, coding, resumed);
+    }
+
+    /// Reads and writes, each as far as the other allows, until the end is written.
+    async fn stream(
+        &mut self,
+        sender: &mut Sender,
+        mut end: Option<End>,
+    ) -> Result<Option<HeaderMap>, Undelivered> {
+        loop {
+            if self.queue.is_empty()
+                && let Some(end) = end
+            {
+                return end.map_err(Undelivered::Failed);
+            }
+            let reads = end.is_none() && self.queue.has_room();
+            let part = tokio::select! {
+                biased;
+                room = room(sender, self.queue.is_empty()) => {
+                    room?;
+                    None
+                }
+                part = next(&mut self.source, !self.gathered.is_empty()), if reads => Some(part),
+            };
+            let ended = match part {
+                None => {
+                    if let Some(bytes) = self.queue.pop() {
+                        // It is queued by the first poll; room is waited for before the next.
+                        sender.write(bytes).now_or_never().transpose()?;
+                    }
+                    continue;
+                }
+                Some(None) => self.flush().err().map(Err),
+                Some(Some(Ok(Part::Bytes(bytes)))) => self.take(sender, bytes).err().map(Err),
+                Some(Some(Ok(Part::End(trailers)))) => Some(self.close(sender).map(|()| trailers)),
+                Some(Some(Err(failure))) => {
+                    // What was received is still of use.
+                    let _ = self.flush();
+                    Some(Err(failure))
+                }
+            };
+            end = end.or(ended);
+        }
+    }
+
+    /// The next piece of the body as it is delivered.
+    fn take(&mut self, sender: &Sender, bytes: Bytes) -> Result<(), Failure> {
+        let fresh = match &mut self.prefix {
+            None => bytes.clone(),
+            Some(prefix) => match prefix.take(bytes.clone()).map_err(|error| failure::mismatch(&error))? {
+                // What was delivered was promised for, then; the remote asks for what was lost of it.
+                Step::More => {
+                    if let Some(page) = &mut self.page {
+                        page.skim(bytes);
+                    }
+                    return Ok(());
+                }
+                Step::Equal(fresh) => {
+                    let offset = prefix.offset();
+                    self.prefix = None;
+                    self.answer(sender, Some(offset));
+                    fresh
+                }
+            },
+        };
+        self.scan(sender, bytes);
+        if self.encoder.is_none() {
+            return self.enqueue(fresh);
+        }
+        self.gathered.extend_from_slice(&fresh);
+        if self.gathered.len() < BATCH { Ok(()) } else { self.flush() }
+    }
+
+    /// Codes what is gathered.
+    fn flush(&mut self) -> Result<(), Failure> {
+        let gathered = std::mem::take(&mut self.gathered);
+        let Some(encoder) = &mut self.encoder else { return Ok(()) };
+        let coded = encoder.chunk(&gathered).map_err(|error| failure::internal(&error))?;
+        self.enqueue(coded)
+    }
+
+    fn close(&mut self, sender: &Sender) -> Result<(), Failure> {
+        if self.prefix.is_some() {
+            return Err(failure::mismatch(&crate::prefix::Mismatch));
+        }
+        self.scan_end(sender);
+        let Some(encoder) = self.encoder.take() else { return Ok(()) };
+        let coded = encoder.finish(&self.gathered).map_err(|error| failure::internal(&error))?;
+        self.gathered = BytesMut::new();
+        self.permit = None;
+        self.enqueue(coded)
+    }
+
+    fn enqueue(&mut self, bytes: Bytes) -> Result<(), Failure> {
+        if let Some(share) = &mut self.share {
+            share.spend(bytes.len()).map_err(|error| failure::withdrawn(&error))?;
+        }
+        self.crossed += bytes.len() as u64;
+        self.queue.push(bytes);
+        Ok(())
+    }
+
+    fn scan(&mut self, sender: &Sender, bytes: Bytes) {
+        if let Some(page) = &mut self.page {
+            page.read(bytes, sender);
+        }
+    }
+
+    fn scan_end(&mut self, sender: &Sender) {
+        if let Some(page) = &mut self.page {
+            page.finish(sender);
+        }
+    }
+}
+
+/// Completes when more may be written, or fails when nobody takes it; with nothing to write, only the latter.
+async fn room(sender: &Sender, idle: bool) -> Result<(), Gone> {
+    if idle { Err(sender.gone().await) } else { sender.room().await }
+}
+
+/// The next part; `None` at once when none is here and the encoder should be flushed meanwhile.
+async fn next(source: &mut Source, unflushed: bool) -> Option<Result<Part, Failure>> {
+    if unflushed { source.next().now_or_never() } else { Some(source.next().await) }
+}

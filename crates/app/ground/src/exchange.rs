@@ -1,0 +1,158 @@
+//! The HTTP component of ground: one request of a user, answered by its origin. The body's way is `delivery`'s, what
+//! a page needs besides is `page`'s and `bundle`'s.
+
+use std::sync::Arc;
+
+use farhop_events::{Event, ExchangeId};
+use farhop_htotp::frame::{Failure, Resume};
+use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_transport::hop::{Receiver, Sender};
+use http::{HeaderMap, Method, StatusCode, header};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::bundle::Bundle;
+use crate::carrier::Carrier;
+use crate::delivery::{Delivery, Undelivered};
+use crate::failure;
+use crate::head;
+use crate::origins::{Asked, Informed, Response};
+use crate::owner::Owner;
+use crate::page::{Page, is_page};
+use crate::treatment::{Treatment, has_body, treatment};
+use crate::upload::{self, Uploading};
+
+/// A request that came over a carrier.
+pub(crate) struct Exchange {
+    pub(crate) carrier: Arc<Carrier>,
+    pub(crate) id: ExchangeId,
+    pub(crate) owner: Owner,
+    pub(crate) resume: Option<Resume>,
+    pub(crate) request: RequestHead,
+}
+
+/// What the origin said before its response.
+#[derive(Default)]
+struct Early {
+    /// `Link` fields of 103 responses.
+    hints: Vec<HeaderMap>,
+}
+
+/// Why there is no response.
+enum Unanswered {
+    Gone,
+    Failed(Failure),
+}
+
+impl Exchange {
+    /// Answers, whatever happens; ends at once when the remote wants nothing any more.
+    pub(crate) async fn serve(self, sender: Sender, receiver: Receiver) {
+        let started = Instant::now();
+        if self.resume.is_some() && self.request.method != Method::GET {
+            // What is not idempotent is never sent twice, and of the rest only GET has a body worth resuming.
+            return self.fail(sender, failure::bad_request(400, "only a GET can be resumed"));
+        }
+        let mut early = Early::default();
+        // The body may still be on its way when the answer is; it is given up with the exchange.
+        let (response, _uploading) = match self.ask(&sender, receiver, &mut early).await {
+            Ok(answered) => answered,
+            Err(Unanswered::Failed(failure)) => return self.fail(sender, failure),
+            Err(Unanswered::Gone) => return,
+        };
+        self.deliver(sender, response, early, started).await;
+    }
+
+    async fn ask(
+        &self,
+        sender: &Sender,
+        receiver: Receiver,
+        early: &mut Early,
+    ) -> Result<(Response, Uploading), Unanswered> {
+        let (upload, uploading) = tokio::select! {
+            biased;
+            begun = upload::begin(receiver, &self.request.fields) => begun.ok_or(Unanswered::Gone)?,
+            _ = sender.gone() => return Err(Unanswered::Gone),
+        };
+        let (informed, mut informing) = mpsc::unbounded_channel();
+        let asked = Asked {
+            owner: &self.owner,
+            exchange: self.id,
+            head: &self.request,
+            upload,
+            informed: Some(informed),
+        };
+        let fetch = self.carrier.ground.origins.fetch(asked);
+        tokio::pin!(fetch);
+        loop {
+            tokio::select! {
+                biased;
+                Some(informed) = informing.recv() => self.inform(sender, informed, early),
+                response = &mut fetch => {
+                    while let Ok(informed) = informing.try_recv() {
+                        self.inform(sender, informed, early);
+                    }
+                    return response.map(|response| (response, uploading)).map_err(Unanswered::Failed);
+                }
+                _ = sender.gone() => return Err(Unanswered::Gone),
+            }
+        }
+    }
+
+    /// Passes a 1xx response on (RFC 9110 §15.2).
+    fn inform(&self, sender: &Sender, informed: Informed, early: &mut Early) {
+        if informed.status == StatusCode::EARLY_HINTS && informed.fields.contains_key(header::LINK) {
+            // Followed once the response is here: only then is it known that this is a page.
+            early.hints.push(informed.fields.clone());
+        }
+        sender.inform(&head::towards_remote(informed.status, informed.fields, self.id));
+    }
+
+    async fn deliver(&self, sender: Sender, response: Response, early: Early, started: Instant) {
+        let ground = &self.carrier.ground;
+        let status = response.status;
+        let head = head::towards_remote(status, response.fields, self.id);
+        let treatment = treatment(&self.request, &head, ground.settings().squeeze.zstd_level);
+        let page = self.page(&head, &treatment, early);
+        let delivery = Delivery {
+            ground,
+            head,
+            treatment,
+            body: has_body(&self.request.method, status).then_some(response.body),
+            resume: self.resume,
+            page,
+            share: None,
+        };
+        let delivered = delivery.run(sender).await;
+        match delivered.outcome {
+            Ok(()) => ground.bus.emit(Event::Fetched {
+                exchange: self.id,
+                unasked: false,
+                url: ground.bus.url(&self.request.url()),
+                status: status.as_u16(),
+                origin_bytes: delivered.origin_bytes,
+                crossed_bytes: delivered.crossed_bytes,
+                total_ms: started.elapsed().as_millis() as u64,
+            }),
+            Err(Undelivered::Failed(failure)) => self.tell(&failure),
+            Err(Undelivered::Gone) => {}
+        }
+    }
+
+    fn page(&self, head: &ResponseHead, treatment: &Treatment, early: Early) -> Option<Page> {
+        if !is_page(&self.request, head) {
+            return None;
+        }
+        let bundle = Bundle::new(&self.carrier, &self.owner, self.id, &self.request, head)?;
+        let decoded = matches!(treatment, Treatment::Recode(_));
+        Page::new(&self.request, head, decoded, early.hints, bundle)
+    }
+
+    fn fail(&self, sender: Sender, failure: Failure) {
+        self.tell(&failure);
+        sender.fail(failure);
+    }
+
+    fn tell(&self, failure: &Failure) {
+        tracing::info!(exchange = %self.id, user = self.owner.user, "{failure}");
+    }
+}

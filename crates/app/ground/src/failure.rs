@@ -1,0 +1,50 @@
+//! What the remote is told when there is no (whole) answer: the failing side, the status that its client gets, an
+//! RFC 9209 error type and a line for people.
+
+use std::fmt::Display;
+
+use farhop_htotp::frame::{Failure, Side};
+use farhop_origin::Error;
+
+use crate::prefix::Mismatch;
+
+fn failure(side: Side, status: u16, token: &str, detail: String) -> Failure {
+    Failure { side, status, token: token.into(), detail }
+}
+
+/// The origin, or the way to it, failed; or the request is none that can be sent.
+pub(crate) fn origin(error: &Error) -> Failure {
+    let side = match error {
+        Error::InvalidRequest(_) | Error::UploadFailed(_) => Side::User,
+        _ => Side::Origin,
+    };
+    failure(side, error.status().as_u16(), error.proxy_status(), error.to_string())
+}
+
+/// The origin's content coding is broken.
+pub(crate) fn coding(error: &dyn Display) -> Failure {
+    // RFC 9209 §2.3.18
+    failure(Side::Origin, 502, "http_response_content_coding", error.to_string())
+}
+
+/// A resumed body is not the one that was cut.
+pub(crate) fn mismatch(error: &Mismatch) -> Failure {
+    failure(Side::Origin, 502, "resume_mismatch", error.to_string())
+}
+
+/// Ground itself cannot go on.
+pub(crate) fn internal(error: &dyn Display) -> Failure {
+    // RFC 9209 §2.3.25
+    failure(Side::Link, 500, "proxy_internal_error", format!("ground: {error}"))
+}
+
+/// The request cannot be sent to any origin.
+pub(crate) fn bad_request(status: u16, detail: &str) -> Failure {
+    // RFC 9209 §2.3.23
+    failure(Side::User, status, "http_request_error", detail.into())
+}
+
+/// A promise is taken back: the remote asks if it is asked.
+pub(crate) fn withdrawn(why: &dyn Display) -> Failure {
+    failure(Side::Link, 502, "promise_withdrawn", why.to_string())
+}

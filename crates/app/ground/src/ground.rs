@@ -1,0 +1,159 @@
+//! What all carriers of a ground share, and how one is served. It listens nowhere: carriers are handed in, by
+//! [`crate::run`] from a socket, by `farhop local` from inside the process.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use farhop_events::{Bus, Event};
+use farhop_htotp::frame::Hello;
+use farhop_htotp::scheduler::Pace;
+use farhop_htotp::session::{Config, Role};
+use farhop_settings::GroundSettings;
+use farhop_transport::hop::Hop;
+use farhop_transport::path::{End, PathPlan};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use crate::carrier::Carrier;
+use crate::error::GroundError;
+use crate::origins::Origins;
+use crate::owner::Owners;
+use crate::plan::path_plan;
+use crate::spool::Spool;
+
+/// Bodies that are squeezed at a time. Each encoder holds up to 20 MB at the highest levels.
+const ENCODERS: usize = 6;
+
+/// The end near the internet. Clones are the same ground.
+#[derive(Clone)]
+pub struct Ground(Arc<Shared>);
+
+/// See [`Ground`].
+pub(crate) struct Shared {
+    settings: RwLock<Arc<GroundSettings>>,
+    pub(crate) bus: Bus,
+    pub(crate) origins: Origins,
+    pub(crate) owners: Owners,
+    pub(crate) spool: Spool,
+    pub(crate) encoders: Semaphore,
+    plan: PathPlan,
+    epoch: u64,
+    started: Instant,
+    carriers: Mutex<BTreeMap<u64, Arc<Carrier>>>,
+    next_carrier: AtomicU64,
+}
+
+impl std::fmt::Debug for Ground {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ground").field("carriers", &self.0.lock().len()).finish()
+    }
+}
+
+impl Ground {
+    /// A ground without carriers. `epoch` is a number that no earlier process of this ground had. Must be called
+    /// inside a tokio runtime.
+    ///
+    /// # Errors
+    /// A setting names what does not exist, or the system's name resolution cannot be set up.
+    pub fn new(settings: GroundSettings, epoch: u64, bus: Bus) -> Result<Ground, GroundError> {
+        let plan = path_plan(&settings.link)?;
+        bus.set_host_only(settings.log.host_only);
+        let shared = Shared {
+            origins: Origins::new(&settings, bus.clone())?,
+            spool: Spool::new(&settings.spool),
+            settings: RwLock::new(Arc::new(settings)),
+            bus,
+            owners: Owners::default(),
+            encoders: Semaphore::new(ENCODERS),
+            plan,
+            epoch,
+            started: Instant::now(),
+            carriers: Mutex::default(),
+            next_carrier: AtomicU64::new(0),
+        };
+        Ok(Ground(Arc::new(shared)))
+    }
+
+    /// What the settings say of the long hop.
+    pub fn plan(&self) -> PathPlan {
+        self.0.plan
+    }
+
+    /// Serves `connection` from the remote of this name, until it ends.
+    pub async fn serve_carrier(&self, connection: quinn::Connection, remote: Arc<str>) {
+        let shared = &self.0;
+        let address = connection.remote_address().to_string();
+        let round_trip_ms = connection.rtt().as_millis() as u64;
+        let hop = Hop::start(connection.clone(), Role::Ground, shared.session_config(), &shared.plan);
+        let carrier = Carrier::new(Arc::clone(shared), hop, Arc::clone(&remote), connection);
+        let number = shared.next_carrier.fetch_add(1, Relaxed);
+        shared.lock().insert(number, Arc::clone(&carrier));
+        shared.bus.emit(Event::CarrierUp { peer: remote.to_string(), address, round_trip_ms });
+        carrier.serve().await;
+        shared.lock().remove(&number);
+    }
+
+    /// Puts new settings into force, as far as they are live (the others are read once, at the start).
+    pub fn set_settings(&self, settings: GroundSettings) {
+        self.0.bus.set_host_only(settings.log.host_only);
+        self.0.origins.set(&settings);
+        *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> Arc<GroundSettings> {
+        self.0.settings()
+    }
+
+    /// Tells every remote to begin nothing more, and waits at most `patience` for what is under way. Then closes.
+    pub async fn drain(&self, patience: Duration) {
+        let carriers: Vec<_> = self.0.lock().values().cloned().collect();
+        let deadline = Instant::now() + patience;
+        for carrier in &carriers {
+            carrier.hop.drain();
+        }
+        for carrier in &carriers {
+            carrier.idle(deadline).await;
+            carrier.hop.close();
+        }
+    }
+
+    /// What `farhop status` shows.
+    pub fn status(&self) -> Value {
+        let carriers: Vec<Value> = self.0.lock().values().map(|carrier| carrier.status()).collect();
+        json!({
+            "end": "ground",
+            "version": env!("CARGO_PKG_VERSION"),
+            "up_s": self.0.started.elapsed().as_secs(),
+            "carriers": carriers,
+        })
+    }
+}
+
+impl Shared {
+    /// The settings in force.
+    pub(crate) fn settings(&self) -> Arc<GroundSettings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn session_config(&self) -> Config {
+        let hello = Hello {
+            versions: Vec::new(),
+            epoch: self.epoch,
+            profile: self.settings().link.profile.clone(),
+            agent: format!("farhop/{}", env!("CARGO_PKG_VERSION")),
+        };
+        Config {
+            hello,
+            pace: Pace { rate: self.plan.sending_rate(End::Ground), ..Pace::default() },
+            ..Config::default()
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Carrier>>> {
+        self.carriers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

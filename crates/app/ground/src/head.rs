@@ -1,0 +1,59 @@
+//! Heads on their way through ground: what a proxy takes out and adds. Pure.
+
+use farhop_events::ExchangeId;
+use farhop_htotp::ResponseHead;
+use farhop_origin::strip_hop_by_hop;
+use http::StatusCode;
+use http::header::{self, HeaderMap, HeaderValue};
+
+/// The fields of a request as the origin gets them. Everything end-to-end stays as the browser sent it.
+pub(crate) fn towards_origin(fields: &HeaderMap) -> HeaderMap {
+    let mut fields = fields.clone();
+    strip_hop_by_hop(&mut fields);
+    // RFC 9110 §7.6.3: a proxy adds itself; the pseudonym hides who and where it is.
+    fields.append(header::VIA, HeaderValue::from_static("1.1 farhop"));
+    fields
+}
+
+/// A response head as the remote gets it. The exchange's id lets both ends' logs be put side by side.
+pub(crate) fn towards_remote(
+    status: StatusCode,
+    mut fields: HeaderMap,
+    exchange: ExchangeId,
+) -> ResponseHead {
+    strip_hop_by_hop(&mut fields);
+    // RFC 9110 §7.6.3: a comment may say more.
+    if let Ok(via) = HeaderValue::from_str(&format!("1.1 farhop ({exchange})")) {
+        fields.append(header::VIA, via);
+    }
+    ResponseHead { status, fields }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_keeps_what_is_end_to_end_and_names_the_proxy() {
+        let mut fields = HeaderMap::new();
+        for (name, value) in
+            [("accept-encoding", "gzip"), ("connection", "x-hop"), ("x-hop", "1"), ("via", "1.0 other")]
+        {
+            fields.insert(name, HeaderValue::from_static(value));
+        }
+        let fields = towards_origin(&fields);
+        assert_eq!(fields["accept-encoding"], "gzip");
+        assert!(!fields.contains_key("connection") && !fields.contains_key("x-hop"));
+        let via: Vec<_> = fields.get_all("via").iter().collect();
+        assert_eq!(via, ["1.0 other", "1.1 farhop"]);
+    }
+
+    #[test]
+    fn a_response_names_its_exchange() {
+        let mut fields = HeaderMap::new();
+        fields.insert("keep-alive", HeaderValue::from_static("timeout=5"));
+        let head = towards_remote(StatusCode::OK, fields, ExchangeId(0xab));
+        assert_eq!(head.fields["via"], "1.1 farhop (00000000000000ab)");
+        assert!(!head.fields.contains_key("keep-alive"));
+    }
+}

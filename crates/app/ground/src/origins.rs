@@ -1,0 +1,191 @@
+//! Ground's way to origins: `farhop-origin`'s client under the settings in force, its errors told and turned into what
+//! crosses the hop. No other file of this crate touches that client.
+
+use std::str::FromStr;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use farhop_events::{Bus, Event, ExchangeId};
+use farhop_htotp::RequestHead;
+use farhop_htotp::frame::Failure;
+use farhop_origin::{
+    Cidr, Client, Destination, Error, Guard, Partition, Request, ResponseBody, Settings, SystemResolver,
+    Upload,
+};
+use farhop_settings::GroundSettings;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, StatusCode};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use crate::error::GroundError;
+use crate::failure;
+use crate::head::towards_origin;
+use crate::owner::Owner;
+
+/// See the module.
+pub(crate) struct Origins {
+    client: RwLock<Client>,
+    resolver: Arc<SystemResolver>,
+    bus: Bus,
+}
+
+/// A request for an origin.
+pub(crate) struct Asked<'a> {
+    pub(crate) owner: &'a Owner,
+    pub(crate) exchange: ExchangeId,
+    pub(crate) head: &'a RequestHead,
+    pub(crate) upload: Upload,
+    /// Where 1xx responses go; their number is bounded.
+    pub(crate) informed: Option<mpsc::UnboundedSender<Informed>>,
+}
+
+/// A 1xx response.
+pub(crate) struct Informed {
+    pub(crate) status: StatusCode,
+    pub(crate) fields: HeaderMap,
+}
+
+/// A response whose body is still to come.
+pub(crate) struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) fields: HeaderMap,
+    pub(crate) body: OriginBody,
+}
+
+/// A body as the origin sends it.
+pub(crate) struct OriginBody(ResponseBody);
+
+/// The next part of it.
+pub(crate) enum OriginPart {
+    /// At least one byte.
+    Bytes(Bytes),
+    /// Complete.
+    End(Option<HeaderMap>),
+}
+
+impl OriginBody {
+    /// The next part; nothing follows the end or a failure. Cancel-safe.
+    ///
+    /// # Errors
+    /// The body is not whole.
+    pub(crate) async fn next(&mut self) -> Result<OriginPart, Failure> {
+        match self.0.data().await {
+            Ok(Some(bytes)) => Ok(OriginPart::Bytes(bytes)),
+            Ok(None) => Ok(OriginPart::End(self.0.trailers())),
+            Err(error) => Err(failure::origin(&error)),
+        }
+    }
+}
+
+impl Origins {
+    /// Under these settings, with the system's name resolution.
+    ///
+    /// # Errors
+    /// Name resolution cannot be set up.
+    pub(crate) fn new(settings: &GroundSettings, bus: Bus) -> Result<Self, GroundError> {
+        let resolver = SystemResolver::new().map_err(|error| GroundError::Resolver(error.to_string()))?;
+        let resolver = Arc::new(resolver);
+        let client = RwLock::new(client(settings, &resolver));
+        Ok(Origins { client, resolver, bus })
+    }
+
+    /// Puts new settings into force. Connections of before end with what they carry.
+    pub(crate) fn set(&self, settings: &GroundSettings) {
+        let client = client(settings, &self.resolver);
+        *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
+    }
+
+    /// Sends a request and waits for the head of its response. Dropping the future gives it up.
+    ///
+    /// # Errors
+    /// There is no response.
+    pub(crate) async fn fetch(&self, asked: Asked<'_>) -> Result<Response, Failure> {
+        let head = asked.head;
+        if head.scheme != "http" {
+            return Err(failure::bad_request(
+                501,
+                "ground speaks plain HTTP to origins, others are reached by CONNECT",
+            ));
+        }
+        let path = PathAndQuery::from_str(&head.path)
+            .map_err(|_| failure::bad_request(400, "the request target has characters that no URL has"))?;
+        let destination = Destination::of_url(&head.scheme, &head.authority);
+        let request = Request {
+            partition: Partition::new(format!("{}/{}", asked.owner.remote, asked.owner.user)),
+            method: head.method.clone(),
+            destination: destination.map_err(|error| failure::origin(&error))?,
+            path,
+            fields: towards_origin(&head.fields),
+            upload: asked.upload,
+        };
+        let informed = asked.informed;
+        let inform = move |status, fields| {
+            if let Some(informed) = &informed {
+                // Fails only when nobody asks any more.
+                let _ = informed.send(Informed { status, fields });
+            }
+        };
+        let response =
+            self.client().fetch(request, inform).await.map_err(|error| self.told(asked.exchange, &error))?;
+        Ok(Response { status: response.status, fields: response.fields, body: OriginBody(response.body) })
+    }
+
+    /// A TCP connection for a tunnel.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) async fn connect(
+        &self,
+        exchange: ExchangeId,
+        host: &str,
+        port: u16,
+    ) -> Result<TcpStream, Failure> {
+        let connected = self.client().connect(&Destination::new(host, port)).await;
+        connected.map_err(|error| self.told(exchange, &error))
+    }
+
+    fn client(&self) -> Client {
+        self.client.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn told(&self, exchange: ExchangeId, error: &Error) -> Failure {
+        if let Error::Refused { host, address, refusal } = error {
+            let (host, address, why) = (host.clone(), address.to_string(), refusal.to_string());
+            self.bus.emit(Event::DestinationRefused { exchange, host, address, why });
+        }
+        failure::origin(error)
+    }
+}
+
+fn client(settings: &GroundSettings, resolver: &Arc<SystemResolver>) -> Client {
+    let origin = &settings.origin;
+    let limits = Settings {
+        connections: origin.connections as usize,
+        queue_timeout: origin.queue,
+        resolve_timeout: origin.connect,
+        connect_timeout: origin.connect,
+        first_byte_timeout: origin.first_byte,
+        body_timeout: origin.stall,
+        idle_timeout: origin.keep,
+        head: origin.head,
+        fields: origin.fields as usize,
+        ..Settings::default()
+    };
+    // Both crates read the same notation; a range of one cannot be lost on the way to the other.
+    let allowed = settings.allow.iter().filter_map(|range| Cidr::from_str(&range.to_string()).ok()).collect();
+    Client::new(limits, Guard::new(allowed), Arc::clone(resolver) as _)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_range_that_the_settings_take_is_one_for_the_guard() {
+        for text in ["127.0.0.0/8", "10.1.2.3", "0.0.0.0/0", "::/0", "fd00::/8", "::1"] {
+            let range: farhop_settings::Cidr = text.parse().unwrap();
+            assert!(Cidr::from_str(&range.to_string()).is_ok(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The long hop as the settings describe it: a named profile, with what is set besides over it. Pure.
+
+use farhop_orbit::Profile;
+use farhop_settings::common::LinkSettings;
+use farhop_transport::path::PathPlan;
+
+use crate::error::GroundError;
+
+/// The plan that carriers are sized for.
+///
+/// # Errors
+/// There is no such profile.
+pub(crate) fn path_plan(link: &LinkSettings) -> Result<PathPlan, GroundError> {
+    let profile = Profile::named(&link.profile).map_err(|error| GroundError::Profile(error.to_string()))?;
+    let plan = PathPlan::for_profile(&profile);
+    Ok(PathPlan {
+        rtt: link.round_trip.unwrap_or(plan.rtt),
+        forward: link.forward_rate.or(plan.forward),
+        return_: link.return_rate.or(plan.return_),
+    })
+}

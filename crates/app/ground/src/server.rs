@@ -1,0 +1,136 @@
+//! `farhop ground`, assembled: identity, socket, control, and the loop that takes carriers and signals.
+
+use std::future::pending;
+use std::io;
+
+use farhop_congestion::Choice;
+use farhop_control::{Server, Socket};
+use farhop_events::{Bus, Event};
+use farhop_settings::ground::RemotePeer;
+use farhop_settings::{GroundSettings, changes};
+use farhop_transport::identity::{Identity, PublicKey};
+use farhop_transport::path::End;
+use farhop_transport::quic::{CarrierError, Listener, Peers, Refused};
+use farhop_transport::socket::udp::UdpSocket;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
+
+use crate::error::GroundError;
+use crate::ground::Ground;
+
+/// HTOTP's close code for an end that goes down in order.
+const GOING_DOWN: u32 = 0;
+
+/// Runs ground until SIGTERM or SIGINT, then drains it. On SIGHUP `reload` is asked for settings anew; it may put
+/// the log level into force itself, since the log is the caller's. `epoch` is as for [`Ground::new`].
+///
+/// # Errors
+/// Ground cannot start. Once it runs, nothing ends it but a signal.
+pub async fn run(
+    settings: GroundSettings,
+    epoch: u64,
+    bus: Bus,
+    reload: impl Fn() -> Result<GroundSettings, String> + Send,
+) -> Result<(), GroundError> {
+    let identity = Identity::load(&settings.identity)?;
+    let peers = peers(&settings.remote)?;
+    let ground = Ground::new(settings, epoch, bus.clone())?;
+    let settings = ground.settings();
+    let plan = ground.plan();
+    let socket = UdpSocket::bind(settings.listen, plan.socket_buffer())?;
+    let choice: Choice = plan.default_choice(End::Ground);
+    let mut listener = Listener::new(socket, identity, peers, plan, choice).map_err(system("listen"))?;
+    let control = Socket::open(&settings.control)?;
+    let [mut terminate, mut interrupt, mut hangup] = [
+        signals(SignalKind::terminate())?,
+        signals(SignalKind::interrupt())?,
+        signals(SignalKind::hangup())?,
+    ];
+
+    let mut tasks = JoinSet::new();
+    tasks.spawn(commands(&ground, bus.clone()).serve(control));
+    tracing::info!(listen = %settings.listen, "ground is up");
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Some(Ok(accepted)) => {
+                    let ground = ground.clone();
+                    tasks.spawn(async move { ground.serve_carrier(accepted.connection, accepted.name).await });
+                }
+                Some(Err(refused)) => tell(&bus, &refused),
+                None => pending().await,
+            },
+            Some(_) = tasks.join_next() => {}
+            _ = hangup.recv() => apply(&ground, reload()),
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    let patience = ground.settings().drain;
+    tracing::info!(seconds = patience.as_secs_f32(), "ground is going down once what is under way has ended");
+    tokio::select! {
+        () = ground.drain(patience) => {}
+        // Whoever asks twice does not want to wait.
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    listener.close(GOING_DOWN, "ground is going down").await;
+    Ok(())
+}
+
+/// The commands of the control socket.
+pub(crate) fn commands(ground: &Ground, bus: Bus) -> Server {
+    let ground = ground.clone();
+    Server::new(bus).command("status", "carriers, what is under way, time up, version", move |_| {
+        let status = ground.status();
+        async move { Ok(status) }
+    })
+}
+
+fn peers(remotes: &[RemotePeer]) -> Result<Peers, GroundError> {
+    let mut listed = Vec::new();
+    for remote in remotes {
+        for (index, line) in remote.keys.iter().enumerate() {
+            let key: PublicKey =
+                line.parse().map_err(|error: farhop_transport::identity::KeyError| GroundError::Key {
+                    remote: remote.name.to_string(),
+                    number: index + 1,
+                    reason: error.to_string(),
+                })?;
+            listed.push((remote.name.to_string(), key));
+        }
+    }
+    Ok(Peers::new(listed)?)
+}
+
+fn tell(bus: &Bus, refused: &Refused) {
+    match &refused.error {
+        CarrierError::Stranger { addr, key } => {
+            bus.emit(Event::StrangerRefused { address: addr.to_string(), key: key.to_string() });
+        }
+        error => tracing::debug!(address = %refused.addr, "no carrier: {error}"),
+    }
+}
+
+/// Settings that were read anew: what is live is put into force, the rest is named.
+fn apply(ground: &Ground, reloaded: Result<GroundSettings, String>) {
+    let settings = match reloaded {
+        Ok(settings) => settings,
+        Err(error) => return tracing::error!("settings stay as they are: {error}"),
+    };
+    for change in changes(&*ground.settings(), &settings) {
+        match change.live {
+            true => tracing::info!(setting = change.key, "is in force"),
+            false => tracing::warn!(setting = change.key, "needs a restart to be in force"),
+        }
+    }
+    ground.set_settings(settings);
+}
+
+fn signals(kind: SignalKind) -> Result<Signal, GroundError> {
+    signal(kind).map_err(system("signals"))
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> GroundError {
+    move |error| GroundError::System { what, error }
+}

@@ -1,0 +1,313 @@
+//! How a response body may be coded to cross the hop, and what that changes in its head. Pure: fields in,
+//! verdict out; the coding itself is `farhop-squeeze`'s.
+
+use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_squeeze::{Coding, UnknownCoding, parse_codings};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
+
+/// Fields that vouch for the bytes as the origin coded them (RFC 9530, RFC 9421, RFC 3230, RFC 2616 §14.15).
+const VOUCHING: [&str; 6] =
+    ["content-digest", "repr-digest", "digest", "signature", "signature-input", "content-md5"];
+
+/// What happens to a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Treatment {
+    /// It crosses as the origin sent it.
+    Pass,
+    /// Text without a content coding: it crosses as zstd and is delivered byte for byte as the origin sent it, so the
+    /// head stays as it is.
+    Squeeze,
+    /// Text with content codings (last applied last): it is decoded here, crosses as zstd and is delivered decoded, so
+    /// the head changes.
+    Recode(Vec<Coding>),
+}
+
+/// The treatment of the answer to `request`. `level` is the setting `squeeze.zstd_level`.
+pub(crate) fn treatment(request: &RequestHead, response: &ResponseHead, level: u32) -> Treatment {
+    let fields = &response.fields;
+    let media = media_type(fields);
+    if level == 0 || !has_body(&request.method, response.status) || !farhop_squeeze::is_text(&media) {
+        return Treatment::Pass;
+    }
+    match codings(fields) {
+        Ok(codings) if codings.is_empty() => Treatment::Squeeze,
+        Ok(codings) if may_be_decoded(request, response, &media) => Treatment::Recode(codings),
+        _ => Treatment::Pass,
+    }
+}
+
+fn may_be_decoded(request: &RequestHead, response: &ResponseHead, media: &str) -> bool {
+    let fields = &response.fields;
+    let strong = fields.get(header::ETAG).is_some_and(|tag| !tag.as_bytes().starts_with(b"W/"));
+    // Pages and what they are made of are shown, not compared byte by byte. Other programs may keep a copy of the coded
+    // bytes under the tag.
+    let kept_by_its_tag = strong && !is_page_part(media);
+    // A client that does not know the coding keeps the coded bytes as a file, as `wget x.txt.gz` does.
+    let client_decodes = list(fields, &header::CONTENT_ENCODING)
+        .all(|coding| accepts(&request.fields, coding))
+        && accepts(&request.fields, "identity");
+    response.status == StatusCode::OK
+        && request.method != Method::HEAD
+        && !request.fields.contains_key(header::RANGE)
+        && !kept_by_its_tag
+        && client_decodes
+        && !is_attachment(fields)
+        // RFC 9110 §7.7: a proxy must not transform what says no-transform.
+        && !has_directive(fields, &header::CACHE_CONTROL, "no-transform")
+        && !has_directive(&request.fields, &header::CACHE_CONTROL, "no-transform")
+        && !VOUCHING.iter().any(|name| fields.contains_key(*name))
+}
+
+/// Changes `head` into that of the decoded body, whose length is given where it is known.
+pub(crate) fn describe_decoded(head: &mut ResponseHead, length: Option<u64>) {
+    let fields = &mut head.fields;
+    fields.remove(header::CONTENT_ENCODING);
+    fields.remove(header::CONTENT_LENGTH);
+    // The origin's ranges are of the coded bytes.
+    fields.remove(header::ACCEPT_RANGES);
+    if let Some(length) = length {
+        fields.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    // RFC 9110 §8.8.1: a strong validator names one sequence of bytes, and this is another.
+    let weak = fields
+        .get(header::ETAG)
+        .filter(|tag| !tag.as_bytes().starts_with(b"W/"))
+        .and_then(|tag| HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat()).ok());
+    if let Some(weak) = weak {
+        fields.insert(header::ETAG, weak);
+    }
+}
+
+/// Whether a response to `method` with this status has a body (RFC 9112 §6.3).
+pub(crate) fn has_body(method: &Method, status: StatusCode) -> bool {
+    let bodiless = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
+    !(status.is_informational() || bodiless || method == Method::HEAD)
+}
+
+/// The content codings, in the order in which they were applied; `identity` is none.
+///
+/// # Errors
+/// One of them is not known here.
+pub(crate) fn codings(fields: &HeaderMap) -> Result<Vec<Coding>, UnknownCoding> {
+    parse_codings(&list(fields, &header::CONTENT_ENCODING).collect::<Vec<_>>().join(","))
+}
+
+/// The length of the body, where it is told.
+pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
+    text(fields, &header::CONTENT_LENGTH).parse().ok()
+}
+
+/// Type and subtype in lower case, without parameters; empty where there is none.
+pub(crate) fn media_type(fields: &HeaderMap) -> String {
+    let whole = text(fields, &header::CONTENT_TYPE);
+    whole.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// The `charset` parameter.
+pub(crate) fn charset(fields: &HeaderMap) -> Option<String> {
+    text(fields, &header::CONTENT_TYPE).split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches('"').to_owned())
+    })
+}
+
+/// Whether the body is to be saved, not shown.
+pub(crate) fn is_attachment(fields: &HeaderMap) -> bool {
+    let whole = text(fields, &header::CONTENT_DISPOSITION);
+    let kind = whole.split(';').next().unwrap_or_default().trim();
+    // RFC 6266 §4.2: an unknown type is treated as attachment.
+    !kind.is_empty() && !kind.eq_ignore_ascii_case("inline")
+}
+
+/// Pages, and what they are made of.
+fn is_page_part(media: &str) -> bool {
+    media.ends_with("+xml")
+        || matches!(
+            media,
+            "text/html"
+                | "text/css"
+                | "text/plain"
+                | "text/xml"
+                | "application/xml"
+                | "text/javascript"
+                | "application/javascript"
+                | "application/x-javascript"
+                | "application/ecmascript"
+        )
+}
+
+/// Whether `Accept-Encoding` allows `coding` by its name; `identity` is allowed unless it is refused (RFC 9110
+/// §12.5.3).
+fn accepts(request: &HeaderMap, coding: &str) -> bool {
+    let coding = coding.to_ascii_lowercase();
+    let coding = coding.strip_prefix("x-").unwrap_or(&coding);
+    let mut any = None;
+    for entry in list(request, &header::ACCEPT_ENCODING) {
+        let (name, parameters) = entry.split_once(';').unwrap_or((entry, ""));
+        let name = name.trim().to_ascii_lowercase();
+        let allowed = !parameters
+            .split(';')
+            .filter_map(|parameter| parameter.trim().strip_prefix("q="))
+            .any(|weight| weight.trim().parse::<f32>().is_ok_and(|weight| weight == 0.0));
+        match name.as_str() {
+            "*" => any = Some(allowed),
+            name if name.strip_prefix("x-").unwrap_or(name) == coding => return allowed,
+            _ => {}
+        }
+    }
+    any.unwrap_or(coding == "identity")
+}
+
+fn has_directive(fields: &HeaderMap, name: &HeaderName, directive: &str) -> bool {
+    list(fields, name).any(|entry| entry.eq_ignore_ascii_case(directive))
+}
+
+fn list<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    let values = fields.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim).filter(|entry| !entry.is_empty())
+}
+
+fn text<'a>(fields: &'a HeaderMap, name: &HeaderName) -> &'a str {
+    fields.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(lines: &str) -> HeaderMap {
+        lines
+            .split('|')
+            .filter(|line| !line.trim().is_empty())
+            .map(|line| {
+                let (name, value) = line.split_once(':').unwrap();
+                (name.trim().parse::<HeaderName>().unwrap(), value.trim().parse::<HeaderValue>().unwrap())
+            })
+            .collect()
+    }
+
+    fn request(lines: &str) -> RequestHead {
+        RequestHead {
+            method: Method::GET,
+            scheme: "http".into(),
+            authority: "site.test".into(),
+            path: "/".into(),
+            fields: fields(lines),
+        }
+    }
+
+    fn verdict(asked: &str, answered: &str) -> Treatment {
+        let response = ResponseHead { status: StatusCode::OK, fields: fields(answered) };
+        treatment(&request(asked), &response, 9)
+    }
+
+    fn gzip() -> Treatment {
+        Treatment::Recode(vec![Coding::Gzip])
+    }
+
+    /// Each row: request fields, response fields, what happens.
+    #[test]
+    fn bodies_are_treated_as_the_table_says() {
+        use Treatment::{Pass, Squeeze};
+        let takes = "accept-encoding: gzip, br";
+        let rows = [
+            ("", "content-type: text/html", Squeeze),
+            ("", "content-type: application/json | etag: \"1\"", Squeeze),
+            ("", "content-type: text/html | content-encoding: identity", Squeeze),
+            ("range: bytes=5-", "content-type: text/html", Squeeze),
+            ("", "content-type: text/html | cache-control: no-transform", Squeeze),
+            ("", "content-type: text/html | content-digest: sha-256=:AA==:", Squeeze),
+            (takes, "content-type: image/png", Pass),
+            (takes, "content-type: font/woff2", Pass),
+            (takes, "x-none: 1", Pass),
+            (takes, "content-type: text/html; charset=utf-8 | content-encoding: GZIP", gzip()),
+            (takes, "content-type: text/css | content-encoding: gzip | etag: \"1\"", gzip()),
+            (takes, "content-type: image/svg+xml | content-encoding: gzip | etag: \"1\"", gzip()),
+            (takes, "content-type: application/json | content-encoding: gzip | etag: W/\"1\"", gzip()),
+            (takes, "content-type: application/json | content-encoding: gzip", gzip()),
+            (takes, "content-type: application/json | content-encoding: gzip | etag: \"1\"", Pass),
+            (takes, "content-type: text/csv | content-encoding: gzip | etag: \"1\"", Pass),
+            (
+                takes,
+                "content-type: text/html | content-encoding: gzip | cache-control: public, No-Transform",
+                Pass,
+            ),
+            (
+                takes,
+                "content-type: text/html | content-encoding: gzip | content-digest: sha-256=:AA==:",
+                Pass,
+            ),
+            (takes, "content-type: text/html | content-encoding: gzip | repr-digest: sha-256=:AA==:", Pass),
+            (takes, "content-type: text/html | content-encoding: gzip | digest: sha-256=AA==", Pass),
+            (takes, "content-type: text/html | content-encoding: gzip | signature: s=:AA==:", Pass),
+            (takes, "content-type: text/html | content-encoding: gzip | content-md5: AA==", Pass),
+            (
+                takes,
+                "content-type: text/html | content-encoding: gzip | content-disposition: attachment",
+                Pass,
+            ),
+            (takes, "content-type: text/html | content-encoding: unheard-of", Pass),
+            ("accept-encoding: br", "content-type: text/html | content-encoding: gzip", Pass),
+            ("", "content-type: text/html | content-encoding: gzip", Pass),
+            ("accept-encoding: gzip;q=0", "content-type: text/html | content-encoding: gzip", Pass),
+            ("accept-encoding: *", "content-type: text/html | content-encoding: gzip", gzip()),
+            ("accept-encoding: gzip, identity;q=0", "content-type: text/html | content-encoding: gzip", Pass),
+            (
+                "accept-encoding: gzip | range: bytes=5-",
+                "content-type: text/html | content-encoding: gzip",
+                Pass,
+            ),
+            (
+                "accept-encoding: gzip | cache-control: no-transform",
+                "content-type: text/html | content-encoding: gzip",
+                Pass,
+            ),
+        ];
+        for (asked, answered, expected) in rows {
+            assert_eq!(verdict(asked, answered), expected, "{asked} → {answered}");
+        }
+    }
+
+    #[test]
+    fn answers_other_than_200_are_not_decoded() {
+        let coded = fields("content-type: text/html | content-encoding: gzip");
+        for (status, expected) in [(206, Treatment::Pass), (404, Treatment::Pass), (200, gzip())] {
+            let response =
+                ResponseHead { status: StatusCode::from_u16(status).unwrap(), fields: coded.clone() };
+            assert_eq!(treatment(&request("accept-encoding: gzip"), &response, 9), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_squeezed_where_there_is_no_body_or_the_level_is_0() {
+        let response = |status| ResponseHead { status, fields: fields("content-type: text/html") };
+        let head = RequestHead { method: Method::HEAD, ..request("") };
+        assert_eq!(treatment(&head, &response(StatusCode::OK), 9), Treatment::Pass);
+        assert_eq!(treatment(&request(""), &response(StatusCode::NOT_MODIFIED), 9), Treatment::Pass);
+        assert_eq!(treatment(&request(""), &response(StatusCode::OK), 0), Treatment::Pass);
+    }
+
+    #[test]
+    fn a_decoded_body_gets_the_head_of_another_representation() {
+        let mut head = ResponseHead {
+            status: StatusCode::OK,
+            fields: fields(
+                "content-encoding: gzip | content-length: 9 | etag: \"v\" | vary: accept-encoding | accept-ranges: bytes",
+            ),
+        };
+        describe_decoded(&mut head, None);
+        assert_eq!(head.fields, fields("etag: W/\"v\" | vary: accept-encoding"));
+        describe_decoded(&mut head, Some(4));
+        assert_eq!(head.fields, fields("etag: W/\"v\" | vary: accept-encoding | content-length: 4"));
+    }
+
+    #[test]
+    fn charset_is_read_whatever_its_spelling() {
+        assert_eq!(
+            charset(&fields("content-type: text/html; Charset=\"ISO-8859-1\"")),
+            Some("ISO-8859-1".into())
+        );
+        assert_eq!(charset(&fields("content-type: text/html")), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! The tunnel component of ground: bytes between a TCP connection and a tunnel stream, both ways, with each side's end
+//! and reset carried to the other. It never looks into the bytes and never holds any back.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use farhop_events::{Event, ExchangeId};
+use farhop_transport::hop::{Arrival, Receiver, Sender};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::time::Instant;
+
+use crate::carrier::Carrier;
+use crate::owner::Owner;
+
+/// RFC 5382 REQ-5: what carries TCP connections keeps an idle one for at least 2 hours and 4 minutes.
+const IDLE: Duration = Duration::from_secs(124 * 60);
+/// The same for one that one side has closed: 4 minutes.
+const IDLE_HALF_CLOSED: Duration = Duration::from_secs(4 * 60);
+/// Read at once; nothing is held for a tunnel that is idle.
+const CHUNK: usize = 32 * 1024;
+
+/// A tunnel that a remote asked for.
+pub(crate) struct Tunnel {
+    pub(crate) carrier: Arc<Carrier>,
+    pub(crate) id: ExchangeId,
+    pub(crate) owner: Owner,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+/// Why a direction ended before its end.
+enum Broken {
+    /// The hop's side: reset, or nobody takes it.
+    Hop,
+    /// The TCP connection.
+    Tcp,
+}
+
+/// When something last moved, and how long nothing may.
+struct Watch(Mutex<(Instant, Duration)>);
+
+impl Tunnel {
+    /// Connects and carries until both sides have ended.
+    pub(crate) async fn serve(self, sender: Sender, receiver: Receiver) {
+        let ground = &self.carrier.ground;
+        let connected = tokio::select! {
+            biased;
+            connected = ground.origins.connect(self.id, &self.host, self.port) => connected,
+            _ = sender.gone() => return,
+        };
+        let stream = match connected {
+            Ok(stream) => stream,
+            Err(failure) => {
+                tracing::info!(exchange = %self.id, user = self.owner.user, "{failure}");
+                return sender.fail(failure);
+            }
+        };
+        sender.accept_tunnel();
+        ground.bus.emit(Event::TunnelOpened { exchange: self.id, host: self.host.clone(), port: self.port });
+        carry(stream, sender, receiver).await;
+    }
+}
+
+/// Copies both ways until both have ended, one is broken, or nothing moves for too long.
+async fn carry(mut stream: TcpStream, mut sender: Sender, mut receiver: Receiver) {
+    let watch = Watch(Mutex::new((Instant::now(), IDLE)));
+    let (mut reader, mut writer) = stream.split();
+    let outcome = tokio::select! {
+        outcome = async {
+            tokio::try_join!(
+                down(&mut reader, &mut sender, &watch),
+                up(&mut receiver, &mut writer, &watch),
+            )
+        } => outcome.map(drop),
+        () = watch.idle() => Err(Broken::Hop),
+    };
+    if let Err(Broken::Hop) = outcome {
+        // The far client was reset, so the origin is too: an orderly end would say that all had arrived.
+        let _ = stream.set_zero_linger();
+    }
+    // A sender that has not finished resets its side of the hop when it is dropped, a receiver stops its peer's.
+}
+
+/// From the TCP connection to the hop.
+async fn down(reader: &mut ReadHalf<'_>, sender: &mut Sender, watch: &Watch) -> Result<(), Broken> {
+    loop {
+        tokio::select! {
+            readable = reader.readable() => readable.map_err(|_| Broken::Tcp)?,
+            _ = sender.gone() => return Err(Broken::Hop),
+        }
+        let mut buffer = BytesMut::with_capacity(CHUNK);
+        match reader.try_read_buf(&mut buffer) {
+            Ok(0) => {
+                sender.finish(None);
+                watch.half_closed();
+                return Ok(());
+            }
+            Ok(_) => {
+                watch.moved();
+                sender.write(small(buffer).freeze()).await.map_err(|_| Broken::Hop)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return Err(Broken::Tcp),
+        }
+    }
+}
+
+/// From the hop to the TCP connection.
+async fn up(receiver: &mut Receiver, writer: &mut WriteHalf<'_>, watch: &Watch) -> Result<(), Broken> {
+    loop {
+        match receiver.next().await {
+            Arrival::Body(bytes) => {
+                watch.moved();
+                writer.write_all(&bytes).await.map_err(|_| Broken::Tcp)?;
+                watch.moved();
+            }
+            Arrival::Ended => {
+                watch.half_closed();
+                return writer.shutdown().await.map_err(|_| Broken::Tcp);
+            }
+            _ => return Err(Broken::Hop),
+        }
+    }
+}
+
+/// A few bytes must not hold a whole buffer while they wait.
+fn small(buffer: BytesMut) -> BytesMut {
+    if buffer.len() < CHUNK / 4 { BytesMut::from(&buffer[..]) } else { buffer }
+}
+
+impl Watch {
+    fn with<T>(&self, act: impl FnOnce(&mut (Instant, Duration)) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn moved(&self) {
+        self.with(|state| state.0 = Instant::now());
+    }
+
+    fn half_closed(&self) {
+        self.with(|state| *state = (Instant::now(), IDLE_HALF_CLOSED));
+    }
+
+    /// Completes once nothing has moved for too long.
+    async fn idle(&self) {
+        loop {
+            let deadline = self.with(|(moved, patience)| *moved + *patience);
+            if deadline <= Instant::now() {
+                return;
+            }
+            // A half-close shortens the wait meanwhile, so no sleep is longer than the shorter patience.
+            tokio::time::sleep_until(deadline.min(Instant::now() + IDLE_HALF_CLOSED)).await;
+        }
+    }
+}

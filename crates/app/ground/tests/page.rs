@@ -1,0 +1,328 @@
+//! Pages through ground: what they need is promised ahead of the bytes that mention it, fetched and pushed.
+
+mod support;
+
+use farhop_events::Event;
+use farhop_htotp::frame::Coding;
+use farhop_transport::hop::{Arrival, Incoming};
+use support::{Origin, Pair, Peer, Reply, gzip, navigate, noise};
+use tokio::sync::mpsc;
+
+const PAGE: &str = "<!doctype html><html><head><title>t</title><link rel=stylesheet href=/a.css><link rel=icon href=/i.svg>\
+                    </head><body><script src='b.js?x=1&amp;y=2'></script><img src=/c.png><p>text</body></html>";
+
+/// An origin with the page at `/`, and for anything else what `answer` says.
+async fn site<F>(fields: &'static str, page: impl Into<Vec<u8>>, answer: fn(Peer) -> F) -> Origin
+where
+    F: Future<Output = Option<Peer>> + Send + 'static,
+{
+    let page = page.into();
+    Origin::start(move |mut peer: Peer| {
+        let page = page.clone();
+        async move {
+            if peer.path() != "/" {
+                return answer(peer).await;
+            }
+            peer.answer(fields, page).await;
+            Some(peer)
+        }
+    })
+    .await
+}
+
+async fn echo_path(mut peer: Peer) -> Option<Peer> {
+    let path = peer.path().to_string();
+    let kind = if path.ends_with(".png") { "content-type: image/png" } else { "content-type: text/css" };
+    peer.answer(kind, path.repeat(20)).await;
+    Some(peer)
+}
+
+/// The next push: which promise it keeps, and what it brings.
+async fn pushed(pair: &Pair) -> (u64, Reply) {
+    loop {
+        if let Some(Incoming::Push { promise, mut receiver }) = pair.hop.accept().await {
+            return (promise, Reply::take(&mut receiver).await);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_brings_what_it_needs_with_the_requests_that_its_browser_would_send() {
+    let origin = site("content-type: text/html", PAGE, echo_path).await;
+    let pair = Pair::new(&[]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    assert!(reply.whole && reply.body == PAGE.as_bytes());
+    assert_eq!(reply.promised_paths(), ["/a.css", "/i.svg", "/b.js?x=1&y=2", "/c.png"], "as they are found");
+    for _ in 0..4 {
+        let (promise, push) = pushed(&pair).await;
+        let (_, asked, _) = reply.promises.iter().find(|(number, ..)| *number == promise).unwrap();
+        assert!(push.whole && push.body == asked.path.repeat(20).as_bytes());
+        assert_eq!(asked.fields["cookie"], "session=1", "the document's own origin gets its cookie");
+        assert_eq!(asked.fields["referer"], format!("http://{}/", origin.addr));
+        let sent = origin
+            .requests()
+            .into_iter()
+            .find(|head| head.starts_with(&format!("get {} ", asked.path)))
+            .unwrap();
+        for (name, value) in &asked.fields {
+            let line = format!("{name}: {}\r\n", value.to_str().unwrap()).to_lowercase();
+            assert!(sent.contains(&line), "{line} is not in {sent}");
+        }
+    }
+    assert_eq!(origin.paths().len(), 5, "each once");
+}
+
+#[tokio::test]
+async fn a_promise_stands_ahead_of_the_bytes_that_mention_it() {
+    let (go, going) = mpsc::unbounded_channel::<()>();
+    let going = std::sync::Arc::new(tokio::sync::Mutex::new(going));
+    let origin = Origin::start(move |mut peer: Peer| {
+        let going = going.clone();
+        async move {
+            if peer.path() != "/" {
+                return echo_path(peer).await;
+            }
+            peer.say("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ntransfer-encoding: chunked\r\n\r\n")
+                .await;
+            for number in 0..50 {
+                let text = format!("<p>{}</p><img src=/{number}.png>", "word ".repeat(number * 20));
+                // Cut in the middle of a tag.
+                let (first, second) = text.split_at(text.len() - 6);
+                peer.say(format!("{:x}\r\n{first}\r\n", first.len())).await;
+                going.lock().await.recv().await;
+                peer.say(format!("{:x}\r\n{second}\r\n", second.len())).await;
+            }
+            peer.say("0\r\n\r\n").await;
+            Some(peer)
+        }
+    })
+    .await;
+    for _ in 0..50 {
+        go.send(()).unwrap();
+    }
+    let pair = Pair::new(&[]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    assert!(reply.whole);
+    let text = String::from_utf8(reply.body.clone()).unwrap();
+    let mut images = 0;
+    for (_, head, before) in &reply.promises {
+        let mention = text.find(&format!("src={}>", head.path));
+        if let Some(mention) = mention {
+            assert!(*before <= mention + head.path.len() + 4, "{} came after its mention", head.path);
+            images += 1;
+        }
+    }
+    assert_eq!(images, 50);
+}
+
+#[tokio::test]
+async fn a_compressed_page_is_read_whether_it_is_recoded_or_not() {
+    for fields in [
+        "content-type: text/html | content-encoding: gzip",
+        "content-type: text/html | content-encoding: gzip | cache-control: no-transform",
+    ] {
+        let origin = site(fields, gzip(PAGE.as_bytes()), echo_path).await;
+        let pair = Pair::new(&[]).await;
+        let reply = pair.get(&navigate(&origin, "/")).await;
+        assert!(reply.whole);
+        assert_eq!(reply.coding == Coding::Identity, fields.contains("no-transform"));
+        assert_eq!(reply.promises.len(), 4, "{fields}");
+    }
+}
+
+#[tokio::test]
+async fn link_fields_and_early_hints_are_hints() {
+    let origin = Origin::start(|mut peer: Peer| async move {
+        if peer.path() != "/" {
+            return echo_path(peer).await;
+        }
+        peer.say("HTTP/1.1 103 Early Hints\r\nlink: </early.js>; rel=preload; as=script\r\n\r\n").await;
+        peer.answer("content-type: text/html | link: </linked.css>; rel=preload; as=style", "<p>").await;
+        Some(peer)
+    })
+    .await;
+    let pair = Pair::new(&[]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    let paths = reply.promised_paths();
+    assert!(paths.contains(&"/early.js") && paths.contains(&"/linked.css"), "{paths:?}");
+    assert!(reply.promises[..2].iter().all(|(.., before)| *before == 0));
+}
+
+#[tokio::test]
+async fn a_page_that_sets_a_cookie_and_what_is_no_page_promise_nothing() {
+    for fields in [
+        "content-type: text/html | set-cookie: a=b",
+        "content-type: text/plain",
+        "content-type: text/html | content-disposition: attachment",
+    ] {
+        let origin = site(fields, PAGE, echo_path).await;
+        let pair = Pair::new(&[]).await;
+        let reply = pair.get(&navigate(&origin, "/")).await;
+        assert!(reply.whole && reply.promises.is_empty(), "{fields}");
+        assert_eq!(origin.paths(), ["/"], "{fields}");
+    }
+    let origin = site("content-type: text/html", PAGE, echo_path).await;
+    let pair = Pair::new(&[]).await;
+    let mut frame = navigate(&origin, "/");
+    frame.fields.insert("sec-fetch-dest", "iframe".parse().unwrap());
+    assert!(pair.get(&frame).await.promises.is_empty());
+    let off = Pair::new(&["bundle.enabled=false"]).await;
+    assert!(off.get(&navigate(&origin, "/")).await.promises.is_empty());
+}
+
+#[tokio::test]
+async fn what_sets_a_cookie_is_not_pushed_and_not_fetched_unasked_again() {
+    async fn cookie(mut peer: Peer) -> Option<Peer> {
+        peer.answer("content-type: text/css | set-cookie: a=b", "x").await;
+        Some(peer)
+    }
+    let origin = site(
+        "content-type: text/html",
+        "<link rel=icon href=data:,><link rel=stylesheet href=/a.css>",
+        cookie,
+    )
+    .await;
+    let pair = Pair::new(&[]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    assert_eq!(reply.promised_paths(), ["/a.css"]);
+    let (promise, push) = pushed(&pair).await;
+    assert_eq!(promise, reply.promises[0].0);
+    assert_eq!(&*push.failure().token, "promise_withdrawn");
+    let again = pair.get(&navigate(&origin, "/")).await;
+    assert!(again.promises.is_empty());
+    assert_eq!(origin.paths(), ["/", "/a.css", "/"]);
+}
+
+#[tokio::test]
+async fn a_promise_that_cannot_be_kept_is_withdrawn() {
+    async fn close(_: Peer) -> Option<Peer> {
+        None
+    }
+    let origin = site("content-type: text/html", PAGE, close).await;
+    let pair = Pair::new(&[]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    for _ in &reply.promises {
+        let (_, push) = pushed(&pair).await;
+        assert!(push.head.is_none());
+        assert_eq!(&*push.failure().token, "connection_terminated");
+    }
+}
+
+#[tokio::test]
+async fn answers_other_than_200_keep_a_promise_too() {
+    async fn missing(mut peer: Peer) -> Option<Peer> {
+        peer.say("HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\ncontent-type: text/html\r\n\r\nnone").await;
+        Some(peer)
+    }
+    let origin = site("content-type: text/html", PAGE, missing).await;
+    let pair = Pair::new(&[]).await;
+    pair.get(&navigate(&origin, "/")).await;
+    let (_, push) = pushed(&pair).await;
+    assert_eq!((push.head().status.as_u16(), &push.body[..]), (404, &b"none"[..]));
+}
+
+#[tokio::test]
+async fn a_promise_that_the_remote_does_not_want_is_not_fetched_further() {
+    let (told, mut tell) = mpsc::unbounded_channel();
+    let origin = Origin::start(move |mut peer: Peer| {
+        let told = told.clone();
+        async move {
+            if peer.path() == "/" {
+                peer.answer("content-type: text/html", "<link rel=icon href=data:,><img src=/slow.png>")
+                    .await;
+                return Some(peer);
+            }
+            told.send("asked").unwrap();
+            peer.read().await;
+            told.send("closed").unwrap();
+            None
+        }
+    })
+    .await;
+    let pair = Pair::new(&[]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    assert_eq!(tell.recv().await, Some("asked"));
+    pair.hop.refuse_promise(reply.promises[0].0);
+    assert_eq!(tell.recv().await, Some("closed"));
+}
+
+#[tokio::test]
+async fn a_page_is_not_sent_more_unasked_than_its_budgets_allow() {
+    async fn big(mut peer: Peer) -> Option<Peer> {
+        peer.answer("content-type: image/png", noise(400_000)).await;
+        Some(peer)
+    }
+    let page: String = (0..5).map(|number| format!("<img src=/{number}.png>")).collect();
+    let origin = site("content-type: text/html", format!("<link rel=icon href=data:,>{page}"), big).await;
+    let pair = Pair::new(&["bundle.bytes=1 MB", "bundle.hints=4"]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    assert_eq!(reply.promises.len(), 4);
+    let mut kept = 0;
+    for _ in 0..4 {
+        let (_, push) = pushed(&pair).await;
+        kept += usize::from(push.whole);
+        assert!(push.whole || push.body.is_empty());
+    }
+    assert_eq!(kept, 2, "what does not fit whole is left to the browser");
+}
+
+#[tokio::test]
+async fn what_is_fetched_is_told_with_its_sizes() {
+    let body = "a { color: red } ".repeat(2_000);
+    let origin = site(
+        "content-type: text/html",
+        "<link rel=icon href=data:,><link rel=stylesheet href=/a.css>",
+        |mut peer| async move {
+            peer.answer("content-type: text/css", "a { color: red } ".repeat(2_000)).await;
+            Some(peer)
+        },
+    )
+    .await;
+    let pair = Pair::new(&[]).await;
+    let mut events = pair.bus.subscribe();
+    pair.get(&navigate(&origin, "/")).await;
+    let (origin_bytes, crossed_bytes) = support::event(&mut events, |event| match event {
+        Event::Fetched { unasked: true, origin_bytes, crossed_bytes, .. } => {
+            Some((*origin_bytes, *crossed_bytes))
+        }
+        _ => None,
+    })
+    .await;
+    assert_eq!(origin_bytes, body.len() as u64);
+    assert!(crossed_bytes < 200);
+    assert_eq!(pair.bus.counters().promised(), 1);
+}
+
+#[tokio::test]
+async fn a_document_resumed_in_its_middle_promises_only_for_the_rest() {
+    let page =
+        format!("<link rel=icon href=data:,><img src=/a.png>{}<img src=/b.png>", "word ".repeat(40_000));
+    let origin = site("content-type: text/html", page.clone(), echo_path).await;
+    let pair = Pair::new(&[]).await;
+    let prefix = *blake3::hash(&page.as_bytes()[..150_000]).as_bytes();
+    let resume = farhop_htotp::frame::Resume { offset: 150_000, prefix };
+    let reply = pair.get_from(&navigate(&origin, "/"), Some(resume)).await;
+    assert!(reply.whole && reply.body == page.as_bytes()[150_000..]);
+    assert_eq!(reply.promised_paths(), ["/b.png"]);
+}
+
+#[tokio::test]
+async fn a_document_that_is_left_ends_its_fetch() {
+    let (told, mut tell) = mpsc::unbounded_channel();
+    let origin = Origin::start(move |mut peer: Peer| {
+        let told = told.clone();
+        async move {
+            peer.say("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 9999\r\n\r\n<p>").await;
+            peer.read().await;
+            told.send(()).unwrap();
+            None
+        }
+    })
+    .await;
+    let pair = Pair::new(&[]).await;
+    let (mut sender, mut receiver) = pair.ask(&navigate(&origin, "/"), None);
+    sender.finish(None);
+    assert!(matches!(receiver.next().await, Arrival::Answered { .. }));
+    drop(receiver);
+    assert_eq!(tell.recv().await, Some(()));
+}

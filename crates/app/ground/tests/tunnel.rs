@@ -1,0 +1,127 @@
+//! Tunnels through ground: bytes both ways at once, each side's end and reset carried to the other.
+
+mod support;
+
+use std::net::SocketAddr;
+
+use farhop_htotp::frame::Class;
+use farhop_transport::hop::{Arrival, Receiver, Sender};
+use support::{Pair, noise};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A tunnel that stands, and its far end.
+async fn open(pair: &Pair) -> (Sender, Receiver, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let (sender, mut receiver) = ask(pair, addr);
+    let (stream, _) = listener.accept().await.unwrap();
+    assert_eq!(receiver.next().await, Arrival::TunnelOpened);
+    (sender, receiver, stream)
+}
+
+fn ask(pair: &Pair, addr: SocketAddr) -> (Sender, Receiver) {
+    pair.hop.open_tunnel(1, 7, Class::Web, &addr.ip().to_string(), addr.port())
+}
+
+async fn read_to_end(receiver: &mut Receiver) -> (Vec<u8>, Arrival) {
+    let mut all = Vec::new();
+    loop {
+        match receiver.next().await {
+            Arrival::Body(bytes) => all.extend_from_slice(&bytes),
+            end => return (all, end),
+        }
+    }
+}
+
+#[tokio::test]
+async fn megabytes_pass_both_ways_at_once() {
+    let pair = Pair::new(&[]).await;
+    let (mut sender, mut receiver, stream) = open(&pair).await;
+    let body = noise(5_000_000);
+    let (mut reader, mut writer) = stream.into_split();
+    let upload = async {
+        for piece in body.chunks(50_000) {
+            sender.write(bytes::Bytes::copy_from_slice(piece)).await.unwrap();
+        }
+        sender.finish(None);
+    };
+    let download = async {
+        writer.write_all(&body).await.unwrap();
+        writer.shutdown().await.unwrap();
+    };
+    let taken = async {
+        let mut taken = Vec::new();
+        reader.read_to_end(&mut taken).await.unwrap();
+        taken
+    };
+    let ((), (), taken, (got, end)) = tokio::join!(upload, download, taken, read_to_end(&mut receiver));
+    assert!(taken == body && got == body);
+    assert_eq!(end, Arrival::Ended);
+}
+
+#[tokio::test]
+async fn a_side_that_has_ended_can_still_be_answered() {
+    let pair = Pair::new(&[]).await;
+    let (mut sender, mut receiver, mut stream) = open(&pair).await;
+    sender.write("question".into()).await.unwrap();
+    sender.finish(None);
+    let mut question = String::new();
+    stream.read_to_string(&mut question).await.unwrap();
+    assert_eq!(question, "question");
+    stream.write_all(b"answer").await.unwrap();
+    drop(stream);
+    assert_eq!(read_to_end(&mut receiver).await, (b"answer".to_vec(), Arrival::Ended));
+
+    let (mut sender, mut receiver, mut stream) = open(&pair).await;
+    stream.shutdown().await.unwrap();
+    assert_eq!(receiver.next().await, Arrival::Ended);
+    sender.write("late".into()).await.unwrap();
+    sender.finish(None);
+    let mut late = String::new();
+    stream.read_to_string(&mut late).await.unwrap();
+    assert_eq!(late, "late");
+}
+
+#[tokio::test]
+async fn a_reset_crosses_as_a_reset() {
+    let pair = Pair::new(&[]).await;
+    let (_sender, mut receiver, stream) = open(&pair).await;
+    stream.set_zero_linger().unwrap();
+    drop(stream);
+    assert!(matches!(receiver.next().await, Arrival::Reset(_)));
+
+    let (sender, receiver, mut stream) = open(&pair).await;
+    drop((sender, receiver));
+    let error = stream.read(&mut [0; 1]).await.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn what_is_sent_before_the_tunnel_stands_arrives_first() {
+    let pair = Pair::new(&[]).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (mut sender, _receiver) = ask(&pair, listener.local_addr().unwrap());
+    sender.write("early ".into()).await.unwrap();
+    let (mut stream, _) = listener.accept().await.unwrap();
+    sender.write("late".into()).await.unwrap();
+    let mut all = [0; 10];
+    stream.read_exact(&mut all).await.unwrap();
+    assert_eq!(&all, b"early late");
+}
+
+#[tokio::test]
+async fn a_tunnel_that_cannot_be_says_why() {
+    let pair = Pair::new(&[]).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    drop(listener);
+    let (_sender, mut receiver) = ask(&pair, addr);
+    let Arrival::Failed(failure) = receiver.next().await else { panic!("it stands") };
+    assert_eq!((failure.status, &*failure.token), (502, "connection_refused"));
+
+    let private = Pair::new(&["allow="]).await;
+    let (_sender, mut receiver) = ask(&private, addr);
+    let Arrival::Failed(failure) = receiver.next().await else { panic!("it stands") };
+    assert_eq!((failure.status, &*failure.token), (403, "destination_ip_prohibited"));
+}
