@@ -21,6 +21,8 @@ pub struct Settings {
     pub drain: Bytes,
     /// How long a closing connection still listens, so that its last response isn't lost to a reset.
     pub linger: Duration,
+    /// How long a client that sends nothing more is still worth an answer that has not begun.
+    pub half_close_grace: Duration,
     /// Connections served at once; further ones wait in the listen queue.
     pub connections: usize,
     /// How this proxy names itself in `Proxy-Status` (RFC 9209 §2).
@@ -37,6 +39,7 @@ impl Default for Settings {
             write_timeout: Duration::from_secs(120),
             drain: Bytes(256 * 1024),
             linger: Duration::from_secs(2),
+            half_close_grace: Duration::from_secs(5),
             connections: 4096,
             name: "farhop".into(),
         }

@@ -501,7 +501,9 @@ async fn a_client_that_leaves_is_noticed_while_its_answer_is_awaited() {
     tokio::task::yield_now().await;
     assert!(!waiting.is_finished(), "a pipelined request is no departure");
     drop(client);
+    let left = tokio::time::Instant::now();
     assert_eq!(waiting.await.unwrap(), Departure::EndOfInput);
+    assert!(left.elapsed() >= Settings::default().half_close_grace, "it could have been a half-close");
 }
 
 #[tokio::test(start_paused = true)]
@@ -602,4 +604,20 @@ async fn fields_of_the_connection_are_never_the_applications() {
     let mut names: Vec<_> = response.fields.keys().map(|name| name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["content-length", "date"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_at_hand_says_its_length_only_where_that_is_its_body() {
+    let (mut client, mut connection) = pair();
+    for (method, status, length) in
+        [("GET", 200, Some("1")), ("GET", 304, None), ("GET", 204, None), ("HEAD", 200, None)]
+    {
+        client.send(&GET.replace("GET", method)).await;
+        let exchange = next(&mut connection).await;
+        exchange.responder.respond(head(status, &[]), "x".into()).await.unwrap();
+        drop(exchange.body);
+        let response = client.response_to(&method.parse().unwrap()).await;
+        let said = response.fields.get("content-length").map(|value| value.to_str().unwrap());
+        assert_eq!(said, length, "{method} {status}");
+    }
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
 use bytes::Bytes;
-use farhop_front::{Head, ListenError, Listener, Settings};
+use farhop_front::{Departure, Head, ListenError, Listener, Settings};
 use http::{HeaderMap, StatusCode};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -35,6 +35,18 @@ async fn a_body_that_only_ends_with_the_connection_is_aborted_by_a_reset() {
     body.abort();
     let error = client.read_buf(&mut seen).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn a_client_that_resets_is_noticed_at_once() {
+    let (listener, address) = listen(Settings::default()).await;
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client.write_all(b"GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    let (mut connection, _) = listener.accept().await;
+    let exchange = connection.next_request().await.unwrap().unwrap();
+    client.set_zero_linger().unwrap();
+    drop(client);
+    assert_eq!(exchange.responder.departure().await, Departure::Reset);
 }
 
 #[tokio::test]

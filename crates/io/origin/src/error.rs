@@ -51,7 +51,7 @@ pub enum Error {
         host: String,
     },
     /// No address of the host is one that may be connected to.
-    #[error("{host} is at {address}, {refusal}: name its range in the settings if it is meant to be reached")]
+    #[error("{host}{} is refused as {refusal}: name its range in the settings if it is to be reached", at(host, *address))]
     Refused {
         /// The name or address asked for.
         host: String,
@@ -116,6 +116,11 @@ pub enum Error {
     /// The origin paused within the body for too long.
     #[error("the origin sent nothing of its response body for too long")]
     BodyStalled,
+}
+
+/// Where a name leads; nothing for what is an address already.
+fn at(host: &str, address: IpAddr) -> String {
+    if host.parse::<IpAddr>().is_ok() { String::new() } else { format!(" ({address})") }
 }
 
 impl Error {

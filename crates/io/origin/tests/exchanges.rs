@@ -1,5 +1,7 @@
 //! What well-behaved origins get and give: fields on the wire, bodies both ways, pools and retries.
 
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
 mod support;
 
 use bytes::Bytes;
@@ -403,4 +405,57 @@ async fn a_dead_address_does_not_keep_a_live_one_from_being_used() {
     let settings = Settings { attempt_delay: Duration::from_secs(3600), ..Settings::default() };
     let client = Client::new(settings, guard, Arc::new(resolver));
     assert!(client.connect(&Destination::new("two.example", origin.port)).await.is_ok());
+}
+
+/// An address that lets connections hang: a listener whose queue is full. The second value keeps it so.
+async fn hanging(address: &str) -> (std::net::SocketAddr, (socket2::Socket, Vec<tokio::net::TcpStream>)) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&format!("{address}:0").parse::<std::net::SocketAddr>().unwrap().into()).unwrap();
+    socket.listen(0).unwrap();
+    let address = socket.local_addr().unwrap().as_socket().unwrap();
+    // The kernel queues one connection more than asked for and drops what comes after.
+    let queued = tokio::net::TcpStream::connect(address).await.unwrap();
+    (address, (socket, vec![queued]))
+}
+
+#[tokio::test]
+async fn an_address_that_hangs_is_overtaken_by_the_next_one() {
+    let (hung, _held) = hanging("127.0.0.2").await;
+    let live = tokio::net::TcpListener::bind(("127.0.0.1", hung.port())).await.unwrap();
+    let addresses = vec![hung.ip(), live.local_addr().unwrap().ip()];
+    let resolver = FixedResolver { names: [("two.example".to_owned(), addresses)].into() };
+    let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
+    let settings = Settings { attempt_delay: Duration::from_millis(20), ..Settings::default() };
+    let client = Client::new(settings, guard, Arc::new(resolver));
+    let stream = client.connect(&Destination::new("two.example", hung.port())).await.unwrap();
+    assert_eq!(stream.peer_addr().unwrap().ip(), live.local_addr().unwrap().ip());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_hangs_is_timed_out() {
+    let (hung, _held) = hanging("127.0.0.1").await;
+    let error = client().connect(&Destination::new("127.0.0.1", hung.port())).await.unwrap_err();
+    assert_eq!(error, Error::ConnectTimedOut { host: "127.0.0.1".into() });
+    assert_eq!((error.status(), error.proxy_status()), (StatusCode::GATEWAY_TIMEOUT, "connection_timeout"));
+}
+
+#[tokio::test]
+async fn unasked_bytes_after_a_response_without_body_poison_nothing() {
+    let origin = Origin::start(|mut stream, _| async move {
+        while !read_head(&mut stream).await.is_empty() {
+            stream
+                .write_all(
+                    b"HTTP/1.1 304 Not Modified\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+                )
+                .await
+                .unwrap();
+        }
+    })
+    .await;
+    let client = client();
+    for _ in 0..3 {
+        let mut response = fetch(&client, origin.get("/")).await.unwrap();
+        assert_eq!(response.status, 304);
+        assert_eq!(whole(&mut response).await.unwrap(), "");
+    }
 }

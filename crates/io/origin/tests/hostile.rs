@@ -303,6 +303,12 @@ async fn private_destinations_are_refused_by_address_and_by_name_and_for_tunnels
             );
         }
     }
+    let said =
+        client.connect(&farhop_origin::Destination::new("10.0.0.1", 80)).await.unwrap_err().to_string();
+    assert!(said.starts_with("10.0.0.1 is refused as a private address: "), "{said}");
+    let said =
+        client.connect(&farhop_origin::Destination::new("inside.example", 80)).await.unwrap_err().to_string();
+    assert!(said.starts_with("inside.example (10.0.0.1) is refused as a private address: "), "{said}");
     assert_eq!(origin.connections(), 0);
     let nowhere = farhop_origin::Destination::new("nowhere.example", 80);
     let error = client.connect(&nowhere).await.unwrap_err();

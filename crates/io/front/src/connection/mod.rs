@@ -31,7 +31,7 @@ use std::task::ready;
 use std::time::SystemTime;
 use tokio::io::AsyncWrite;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
+use tokio::time::{sleep_until, timeout};
 
 /// A request that came in, and the means to answer it.
 #[derive(Debug)]
@@ -70,6 +70,17 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Resolves when the client is seen to have left. An end of input alone can be a half-close, and a full one shows
+    /// itself at the first write: only when nothing was written for the grace does it count.
+    async fn departure(&self) -> Departure {
+        let departure = poll_fn(|cx| self.state().poll_departure(cx)).await;
+        let ended_at = self.state().ended_at;
+        if let (Departure::EndOfInput, Some(ended_at)) = (departure, ended_at) {
+            sleep_until(ended_at + self.settings.half_close_grace).await;
+        }
+        departure
+    }
+
     /// Writes all that is queued; fails when the client takes nothing for the write timeout.
     async fn flush(&self) -> io::Result<()> {
         loop {
@@ -105,7 +116,7 @@ impl Connection {
     }
 
     /// The next request, once the one before is answered; `None` when the connection has ended in peace or was
-    /// handed over as a tunnel. Dropping the future loses nothing.
+    /// handed over as a tunnel. Dropping the future while it waits loses nothing.
     ///
     /// # Errors
     /// The request may not be forwarded, came too slowly, or the connection failed. It is closed then.

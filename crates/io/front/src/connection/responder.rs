@@ -4,11 +4,10 @@ use super::response_body::ResponseBody;
 use super::state::{Answer, Departure};
 use super::tunnel::Tunnel;
 use super::{Shared, date};
-use crate::h1::{Refusal, RequestHead, encode_head, plan, without_framing};
+use crate::h1::{Refusal, RequestHead, encode_head, plan, without_body, without_framing};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
-use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 
@@ -95,7 +94,7 @@ impl Responder {
     /// The client is gone.
     pub async fn respond(mut self, head: Head, body: Bytes) -> Result<(), WriteError> {
         let Head { status, mut fields } = head;
-        if self.method != Method::HEAD {
+        if !without_body(&self.method, status) {
             fields.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         }
         let shared = self.begin_answer(Head { status, fields })?;
@@ -168,7 +167,7 @@ impl Responder {
     /// the request body is unread (its reader will be told) or when requests sent ahead fill the buffer.
     pub async fn departure(&self) -> Departure {
         match &self.shared {
-            Some(shared) => poll_fn(|cx| shared.state().poll_departure(cx)).await,
+            Some(shared) => shared.departure().await,
             None => Departure::Reset,
         }
     }

@@ -6,7 +6,6 @@ use super::state::{Answer, Departure};
 use crate::h1::{Framing, encode_end, encode_line};
 use bytes::Bytes;
 use http::HeaderMap;
-use std::future::poll_fn;
 use std::sync::Arc;
 
 /// The body of a response under way. Dropped without [`ResponseBody::finish`], it is aborted: the client sees a
@@ -102,7 +101,7 @@ impl ResponseBody {
     /// Resolves when the client is seen to have left; see [`super::Responder::departure`].
     pub async fn departure(&self) -> Departure {
         match &self.shared {
-            Some(shared) => poll_fn(|cx| shared.state().poll_departure(cx)).await,
+            Some(shared) => shared.departure().await,
             None => Departure::Reset,
         }
     }

@@ -18,6 +18,7 @@ use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 /// What one read may bring while a body arrives, and the most that is kept of requests sent ahead.
 const READ_AHEAD: usize = 16 * 1024;
@@ -40,8 +41,8 @@ pub(super) enum Answer {
 /// How a client left while its response was awaited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Departure {
-    /// The client sends nothing more. Browsers only do so when they close the connection; a script that closed its
-    /// sending half may still read.
+    /// The client has sent nothing more for the grace of the settings. Browsers do so when they close the connection;
+    /// a script that closed its sending half may still wait.
     EndOfInput,
     /// The connection is broken.
     Reset,
@@ -74,7 +75,8 @@ pub(super) struct State {
     pub(super) decoder: BodyDecoder,
     /// A reading error was reported: nothing further can be read as HTTP.
     pub(super) reading_failed: bool,
-    pub(super) end_of_input: bool,
+    /// When the client was seen to send nothing more.
+    pub(super) ended_at: Option<Instant>,
     /// The application still holds the request body.
     pub(super) body_held: bool,
     pub(super) out: VecDeque<Bytes>,
@@ -92,7 +94,7 @@ impl State {
             buffer: BytesMut::new(),
             decoder: BodyDecoder::new(Framing::None, HeadLimits::default()),
             reading_failed: false,
-            end_of_input: false,
+            ended_at: None,
             body_held: false,
             out: VecDeque::new(),
             answer: Answer::Settled,
@@ -134,7 +136,7 @@ impl State {
 
     /// Reads once into the buffer; the count of bytes, 0 at the end of the stream.
     pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.end_of_input {
+        if self.ended_at.is_some() {
             return Poll::Ready(Ok(0));
         }
         let count = if self.buffer.is_empty() && self.decoder.is_ended() {
@@ -150,7 +152,7 @@ impl State {
             // `read_buf` keeps nothing between polls, so that a fresh future each time loses nothing.
             ready!(pin!(self.socket.read_buf(&mut self.buffer)).poll(cx))?
         };
-        self.end_of_input = count == 0;
+        self.ended_at = (count == 0).then(Instant::now);
         Poll::Ready(Ok(count))
     }
 
@@ -209,7 +211,7 @@ impl State {
             if self.closed {
                 return Poll::Ready(Departure::Reset);
             }
-            if self.end_of_input {
+            if self.ended_at.is_some() {
                 return Poll::Ready(Departure::EndOfInput);
             }
             if !self.body_over() || self.buffer.len() >= READ_AHEAD {

@@ -48,7 +48,7 @@ pub(super) fn of_response(
 }
 
 /// Responses that never have a body, whatever their fields say (RFC 9112 §6.3, 1).
-pub(super) fn without_body(method: &Method, status: StatusCode) -> bool {
+pub(crate) fn without_body(method: &Method, status: StatusCode) -> bool {
     method == Method::HEAD
         || status.is_informational()
         || status == StatusCode::NO_CONTENT

@@ -29,5 +29,5 @@ pub use scan::{HeadLimits, HeadScanner, Section};
 pub use target::{Authority, Scheme, Target};
 
 pub(crate) use chunk::{encode_end, encode_line};
-pub(crate) use framing::request_persists;
+pub(crate) use framing::{request_persists, without_body};
 pub(crate) use response::{encode_head, plan, without_framing};
