@@ -21,7 +21,7 @@ pub struct Settings {
     pub drain: Bytes,
     /// How long a closing connection still listens, so that its last response isn't lost to a reset.
     pub linger: Duration,
-    /// How long a client that sends nothing more is still worth an answer that has not begun.
+    /// How long a client that sends nothing more is believed to be there while nothing is written to it.
     pub half_close_grace: Duration,
     /// Connections served at once; further ones wait in the listen queue.
     pub connections: usize,

@@ -621,3 +621,18 @@ async fn an_answer_at_hand_says_its_length_only_where_that_is_its_body() {
         assert_eq!(said, length, "{method} {status}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_half_closed_client_that_takes_its_body_has_not_left() {
+    let (mut client, mut connection) = pair();
+    client.send(GET).await;
+    client.stream.shutdown().await.unwrap();
+    let exchange = next(&mut connection).await;
+    let mut body = exchange.responder.start(head(200, &[]), Bytes::new()).await.unwrap();
+    for _ in 0..10 {
+        let pause = Settings::default().half_close_grace / 2;
+        assert!(tokio::time::timeout(pause, body.departure()).await.is_err());
+        body.send("event".into()).await.unwrap();
+    }
+    assert_eq!(body.departure().await, Departure::EndOfInput, "when nothing comes any more");
+}

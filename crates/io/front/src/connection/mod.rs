@@ -31,7 +31,7 @@ use std::task::ready;
 use std::time::SystemTime;
 use tokio::io::AsyncWrite;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// A request that came in, and the means to answer it.
 #[derive(Debug)]
@@ -74,9 +74,13 @@ impl Shared {
     /// itself at the first write: only when nothing was written for the grace does it count.
     async fn departure(&self) -> Departure {
         let departure = poll_fn(|cx| self.state().poll_departure(cx)).await;
-        let ended_at = self.state().ended_at;
-        if let (Departure::EndOfInput, Some(ended_at)) = (departure, ended_at) {
-            sleep_until(ended_at + self.settings.half_close_grace).await;
+        while departure == Departure::EndOfInput {
+            let last_sign = self.state().last_sign_of_half_closed();
+            let due = last_sign.map_or_else(Instant::now, |at| at + self.settings.half_close_grace);
+            if due <= Instant::now() {
+                break;
+            }
+            sleep_until(due).await;
         }
         departure
     }

@@ -41,8 +41,8 @@ pub(super) enum Answer {
 /// How a client left while its response was awaited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Departure {
-    /// The client has sent nothing more for the grace of the settings. Browsers do so when they close the connection;
-    /// a script that closed its sending half may still wait.
+    /// The client sends nothing more, and for the grace of the settings nothing was written to it. Browsers end their
+    /// input when they close the connection; a script that closed its sending half may still wait.
     EndOfInput,
     /// The connection is broken.
     Reset,
@@ -76,7 +76,9 @@ pub(super) struct State {
     /// A reading error was reported: nothing further can be read as HTTP.
     pub(super) reading_failed: bool,
     /// When the client was seen to send nothing more.
-    pub(super) ended_at: Option<Instant>,
+    ended_at: Option<Instant>,
+    /// When the client's socket last took bytes.
+    written_at: Option<Instant>,
     /// The application still holds the request body.
     pub(super) body_held: bool,
     pub(super) out: VecDeque<Bytes>,
@@ -95,6 +97,7 @@ impl State {
             decoder: BodyDecoder::new(Framing::None, HeadLimits::default()),
             reading_failed: false,
             ended_at: None,
+            written_at: None,
             body_held: false,
             out: VecDeque::new(),
             answer: Answer::Settled,
@@ -225,6 +228,11 @@ impl State {
         }
     }
 
+    /// When a client that sends nothing more last gave reason to believe that it is there.
+    pub(super) fn last_sign_of_half_closed(&self) -> Option<Instant> {
+        self.ended_at.max(self.written_at)
+    }
+
     /// Writes all that is queued.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.out.is_empty() {
@@ -253,6 +261,7 @@ impl State {
         if written == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
+        self.written_at = Some(Instant::now());
         while let Some(piece) = self.out.front_mut() {
             if written < piece.len() {
                 piece.advance(written);
