@@ -73,16 +73,17 @@ impl Shared {
     /// Resolves when the client is seen to have left. An end of input alone can be a half-close, and a full one shows
     /// itself at the first write: only when nothing was written for the grace does it count.
     async fn departure(&self) -> Departure {
-        let departure = poll_fn(|cx| self.state().poll_departure(cx)).await;
-        while departure == Departure::EndOfInput {
+        if poll_fn(|cx| self.state().poll_departure(cx)).await == Departure::Reset {
+            return Departure::Reset;
+        }
+        loop {
             let last_sign = self.state().last_sign_of_half_closed();
             let due = last_sign.map_or_else(Instant::now, |at| at + self.settings.half_close_grace);
             if due <= Instant::now() {
-                break;
+                return Departure::EndOfInput;
             }
             sleep_until(due).await;
         }
-        departure
     }
 
     /// Writes all that is queued; fails when the client takes nothing for the write timeout.
