@@ -1,6 +1,10 @@
 //! `farhop lab`: the emulated link and what is measured over it. The command lines are those of the lab's own crates.
 
+use std::ffi::OsString;
+use std::process::ExitCode;
+
 use clap::Subcommand;
+use farhop_orbit::Profile;
 
 /// A satellite link on this machine, and experiments over it. Needs root.
 #[derive(Debug, clap::Args)]
@@ -12,15 +16,37 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Experiment {
     Compare(farhop_compare::CompareArguments),
+    Shell(ShellArguments),
     // The lab starts this one itself, inside its testbed.
     #[command(hide = true)]
     Origins(farhop_compare::OriginsArguments),
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+/// Runs any command behind the link: this machine and its networks, seen over a satellite.
+#[derive(Debug, clap::Args)]
+struct ShellArguments {
+    /// The link: geo-256k, geo-500k, geo-2m, geo-hylas2, geo-20m or none
+    #[arg(long, value_name = "PROFILE", default_value = "geo-hylas2", value_parser = Profile::named)]
+    link: Profile,
+    /// Decides which packets a lossy link loses
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The command and its arguments; $SHELL where they are left out. It finds this machine at $FARHOP_HOST
+    #[arg(last = true)]
+    command: Vec<OsString>,
+}
+
+/// Runs the experiment; a command behind the link gives its own exit code.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.experiment {
         Experiment::Compare(arguments) => farhop_compare::compare(arguments)?,
         Experiment::Origins(arguments) => farhop_compare::origins(arguments)?,
+        Experiment::Shell(arguments) => return shell(arguments),
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shell(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
+    let status = farhop_testbed::shell(&arguments.link, arguments.seed, &arguments.command)?;
+    Ok(u8::try_from(status).map_or(ExitCode::FAILURE, ExitCode::from))
 }

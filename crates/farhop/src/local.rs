@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// An address range to fetch from although it is private or loopback, such as 127.0.0.0/8.
     #[arg(long, value_name = "CIDR")]
     allow: Vec<String>,
+    /// Opens a control socket for the remote end here: status, counters, events and commands.
+    #[arg(long, value_name = "SOCKET")]
+    control: Option<PathBuf>,
     /// A settings file with the tables [remote] and [ground]; `farhop check --sample local` prints one.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -52,6 +55,10 @@ impl Arguments {
         if !self.allow.is_empty() {
             sets.push(format!("ground.allow=\"{}\"", self.allow.join(",")));
         }
+        if let Some(control) = &self.control {
+            let control = std::path::absolute(control).context("control")?;
+            sets.push(format!("remote.control={}", serde_json::json!(control.to_string_lossy())));
+        }
         sets.extend(self.sets.iter().cloned());
         Ok(load(self.config.as_deref(), &sets)?)
     }
@@ -61,10 +68,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let settings = arguments.settings()?;
     log::start(settings.remote.log.level);
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
-    runtime.block_on(serve(settings))
+    runtime.block_on(serve(settings, arguments.control.is_some()))
 }
 
-async fn serve(settings: LocalSettings) -> anyhow::Result<()> {
+async fn serve(settings: LocalSettings, control: bool) -> anyhow::Result<()> {
     let LocalSettings { remote, ground } = settings;
     let profile = Profile::named(&remote.link.profile).context("link")?;
     let (link, at_ground, at_remote) = link::pair(&profile, 1);
@@ -80,8 +87,9 @@ async fn serve(settings: LocalSettings) -> anyhow::Result<()> {
     let serving = tokio::spawn(accept(ground.clone(), listener));
 
     let plan = path_plan(&remote.link)?;
-    let reach = Reach { socket: at_remote, identity: remote_identity, plan, in_process: Some((address, ground_key)) };
-    let running = farhop_remote::start(remote, reach, Bus::new(), false).await?;
+    let reach =
+        Reach { socket: at_remote, identity: remote_identity, plan, in_process: Some((address, ground_key)) };
+    let running = farhop_remote::start(remote, reach, Bus::new(), control).await?;
     if !running.connected(Duration::from_secs(30)).await {
         bail!("the ends did not find each other over the link '{}'", profile.name);
     }
@@ -105,7 +113,9 @@ async fn accept(ground: Ground, mut listener: Listener) {
         match accepted {
             Ok(accepted) => {
                 let ground = ground.clone();
-                tokio::spawn(async move { ground.serve_carrier(accepted.connection, Arc::clone(&accepted.name)).await });
+                tokio::spawn(async move {
+                    ground.serve_carrier(accepted.connection, Arc::clone(&accepted.name)).await
+                });
             }
             Err(refused) => tracing::warn!("{refused}"),
         }

@@ -37,21 +37,22 @@ enum Command {
     Demo(farhop_compare::DemoArguments),
 }
 
-/// Exit codes: 0 done, 1 failed, 2 the command line itself is wrong (clap's own).
+/// Exit codes: 0 done, 1 failed, 2 the command line itself is wrong (clap's own). `lab shell` ends as its command did.
 fn main() -> ExitCode {
+    let done = |()| ExitCode::SUCCESS;
     let outcome = match CommandLine::parse().command {
-        Command::Remote(arguments) => remote::run(&arguments),
-        Command::Ground(arguments) => ground::run(&arguments),
-        Command::Local(arguments) => local::run(&arguments),
-        Command::Keygen(arguments) => keygen::run(&arguments),
-        Command::Check(arguments) => check::run(&arguments),
-        Command::Status(arguments) => control::status(&arguments),
-        Command::Control(arguments) => control::run(&arguments),
+        Command::Remote(arguments) => remote::run(&arguments).map(done),
+        Command::Ground(arguments) => ground::run(&arguments).map(done),
+        Command::Local(arguments) => local::run(&arguments).map(done),
+        Command::Keygen(arguments) => keygen::run(&arguments).map(done),
+        Command::Check(arguments) => check::run(&arguments).map(done),
+        Command::Status(arguments) => control::status(&arguments).map(done),
+        Command::Control(arguments) => control::run(&arguments).map(done),
         Command::Lab(arguments) => lab::run(&arguments),
-        Command::Demo(arguments) => farhop_compare::demo(&arguments).map_err(Into::into),
+        Command::Demo(arguments) => farhop_compare::demo(&arguments).map(done).map_err(Into::into),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         // `head` and `less` hang up when they have seen enough: nothing failed.
         Err(error) if output::is_hangup(&error) => ExitCode::SUCCESS,
         Err(error) => {

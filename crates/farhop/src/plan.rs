@@ -18,5 +18,7 @@ pub(crate) fn path_plan(link: &LinkSettings) -> anyhow::Result<PathPlan> {
 
 /// A number that no earlier process of this end had.
 pub(crate) fn epoch() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as u64)
 }
