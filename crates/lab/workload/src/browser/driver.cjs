@@ -32,6 +32,16 @@ function pageTimings() {
   };
 }
 
+/** When a frame's document and its resources were asked for and there, by its own clock: milliseconds since 1970. */
+function resourceTimes() {
+  const entries = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
+  return entries.map(({ name, startTime, responseEnd }) => ({
+    url: name,
+    start: performance.timeOrigin + startTime,
+    end: responseEnd > 0 ? performance.timeOrigin + responseEnd : null,
+  }));
+}
+
 /** Width and height of an image as this browser decodes it. */
 async function decodedSize({ base64, type }) {
   const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
@@ -39,9 +49,10 @@ async function decodedSize({ base64, type }) {
   return [bitmap.width, bitmap.height];
 }
 
-async function describe(entry, page, origin) {
+async function describe(entry, page, origin, times) {
   const { request, response, failure } = entry;
-  const timing = request.timing();
+  // The page's clock where it saw this request; else when the driver heard of it, which is a little later.
+  const seen = (times.get(request.url()) || []).shift() || { start: entry.start, end: entry.end };
   const resource = {
     url: request.url(),
     destination: request.resourceType(),
@@ -51,8 +62,8 @@ async function describe(entry, page, origin) {
     sha256: null,
     bytes: null,
     decoded: null,
-    start_ms: timing.startTime > 0 ? timing.startTime - origin : null,
-    end_ms: entry.end !== null ? entry.end - origin : null,
+    start_ms: seen.start - origin,
+    end_ms: entry.end !== null ? (seen.end || entry.end) - origin : null,
     redirected_to: request.redirectedTo() ? request.redirectedTo().url() : null,
     failure: failure || (entry.end === null ? 'still loading when the time was up' : null),
   };
@@ -83,13 +94,15 @@ async function main() {
     viewport: null,
     timeout: 60000,
   });
+  // A page may have more resources than the 250 that its clock keeps by default.
+  await context.addInitScript(() => performance.setResourceTimingBufferSize(100000));
   const page = await context.newPage();
   const entries = new Map();
   let lastChange = Date.now();
   let inFlight = 0;
   context.on('request', (request) => {
     if (!/^https?:/.test(request.url())) return;
-    entries.set(request, { request, response: null, failure: null, end: null });
+    entries.set(request, { request, response: null, failure: null, start: Date.now(), end: null });
     inFlight += 1;
     lastChange = Date.now();
   });
@@ -100,8 +113,7 @@ async function main() {
   const ended = (request, failure) => {
     const entry = entries.get(request);
     if (!entry || entry.end !== null) return;
-    const timing = request.timing();
-    entry.end = timing.startTime > 0 && timing.responseEnd >= 0 ? timing.startTime + timing.responseEnd : Date.now();
+    entry.end = Date.now();
     entry.failure = failure;
     inFlight -= 1;
     lastChange = Date.now();
@@ -127,15 +139,20 @@ async function main() {
   result.first_byte_ms = timings && timings.first_byte;
   result.first_paint_ms = timings && timings.first_paint;
   result.url = timings ? timings.url : page.url();
-  const stopped = Date.now();
+  const times = new Map();
+  for (const frame of page.frames()) {
+    for (const { url, ...seen } of await within(2000, frame.evaluate(resourceTimes), [])) {
+      times.set(url, [...(times.get(url) || []), seen]);
+    }
+  }
   if (order.screenshot) await within(10000, page.screenshot({ path: order.screenshot, fullPage: !!order.full_page }), null);
   // Looking at bodies must put nothing on the link.
   await within(2000, context.setOffline(true), null);
   // A document that never came has no clock of its own; the first request's start serves.
   const first = [...entries.values()][0];
-  const began = first && first.request.timing().startTime > 0 ? first.request.timing().startTime : stopped;
+  const began = first ? first.start : Date.now();
   const origin = timings && /^https?:/.test(timings.url) ? timings.origin : began;
-  for (const entry of [...entries.values()]) result.resources.push(await describe(entry, page, origin));
+  for (const entry of [...entries.values()]) result.resources.push(await describe(entry, page, origin, times));
 
   fs.writeFileSync(`${order.result}.half`, JSON.stringify(result));
   fs.renameSync(`${order.result}.half`, order.result);
