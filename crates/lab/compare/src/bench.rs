@@ -16,6 +16,7 @@ use farhop_workload::origins::{OriginSpec, OriginsSpec, Ready, await_ready};
 use farhop_workload::pages::Page;
 
 use crate::check::Sites;
+use crate::ends::Keys;
 use crate::interrupt::Interrupt;
 use crate::{CompareError, Progress};
 
@@ -30,6 +31,8 @@ pub(crate) struct Bench {
     pub(crate) browser: Browser,
     pub(crate) delays: HashMap<String, Duration>,
     pub(crate) interrupt: Interrupt,
+    /// The identities of Farhop's ends.
+    pub(crate) keys: Keys,
     /// What the origins saw.
     pub(crate) log: PathBuf,
     _origins: Running,
@@ -90,6 +93,7 @@ impl Bench {
             browser: Browser::new(node),
             delays: wanted.delays,
             interrupt: wanted.interrupt,
+            keys: Keys::make(folder.path())?,
             log: spec.log.unwrap_or_default(),
             _origins: origins,
             testbed,

@@ -91,8 +91,9 @@ impl Ends {
     ///
     /// # Errors
     /// One of them ended, or the carrier did not come up.
-    pub(crate) fn start(bench: &Bench, keys: &Keys, variant: Variant) -> Result<Ends, CompareError> {
+    pub(crate) fn start(bench: &Bench, variant: Variant) -> Result<Ends, CompareError> {
         let folder = bench.folder.path();
+        let keys = &bench.keys;
         let addresses = &bench.testbed.addresses;
         let carrier = SocketAddr::from((addresses.ground_satellite, CARRIER_PORT));
         let proxy = SocketAddr::from((addresses.remote, PROXY_PORT));

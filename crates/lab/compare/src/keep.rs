@@ -8,7 +8,7 @@ use std::thread;
 use farhop_testbed::Place;
 
 use crate::bench::Bench;
-use crate::load::Loader;
+use crate::ends::Ends;
 use crate::{CompareError, Progress, Variant};
 
 /// Where the machine's own browser finds the proxy, if that port is free.
@@ -16,8 +16,7 @@ const PORT: u16 = 3128;
 
 /// Starts Farhop, says how to use it, and waits.
 pub(crate) fn keep(bench: &Bench, progress: &mut Progress<'_>) -> Result<(), CompareError> {
-    let mut loader = Loader::new(bench, std::time::Duration::ZERO);
-    let ends = loader.start_ends(Variant::Farhop)?;
+    let ends = Ends::start(bench, Variant::Farhop)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))
         .or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
         .map_err(CompareError::file("127.0.0.1"))?;

@@ -9,7 +9,7 @@ use farhop_workload::pages::Page;
 
 use crate::bench::Bench;
 use crate::check::{Checked, check};
-use crate::ends::{Counters, Ends, Keys};
+use crate::ends::{Counters, Ends};
 use crate::interrupt::Ended;
 use crate::settle::{Seen, new_lines, quiet_link};
 use crate::{CompareError, Variant};
@@ -36,14 +36,13 @@ pub(crate) struct Measured {
 /// How loads are made.
 pub(crate) struct Loader<'a> {
     pub(crate) bench: &'a Bench,
-    pub(crate) keys: Option<Keys>,
     pub(crate) timeout: Duration,
     log_read: u64,
 }
 
 impl<'a> Loader<'a> {
     pub(crate) fn new(bench: &'a Bench, timeout: Duration) -> Loader<'a> {
-        Loader { bench, keys: None, timeout, log_read: 0 }
+        Loader { bench, timeout, log_read: 0 }
     }
 
     /// Loads a page once.
@@ -52,7 +51,7 @@ impl<'a> Loader<'a> {
     /// The browser or one of Farhop's ends could not be run, or the user wants to stop. A page that does not load is a
     /// result.
     pub(crate) fn load(&mut self, page: &Page, variant: Variant) -> Result<Measured, CompareError> {
-        let mut ends = if variant.is_farhop() { Some(self.start_ends(variant)?) } else { None };
+        let mut ends = if variant.is_farhop() { Some(Ends::start(self.bench, variant)?) } else { None };
         let hosts: Vec<&str> = self.bench.sites.keys().map(String::as_str).collect();
         let (_, log_read) = new_lines(&self.bench.log, self.log_read, &hosts)?; // what came in between
         let host = page.sites.first().map(|site| site.host.as_str()).unwrap_or_default();
@@ -103,14 +102,6 @@ impl<'a> Loader<'a> {
         let measured = self.load(page, Variant::DirectH2);
         link.switch(&profile);
         measured
-    }
-
-    pub(crate) fn start_ends(&mut self, variant: Variant) -> Result<Ends, CompareError> {
-        let keys = match self.keys.take() {
-            Some(keys) => keys,
-            None => Keys::make(self.bench.folder.path())?,
-        };
-        Ends::start(self.bench, self.keys.insert(keys), variant)
     }
 
     fn browse(&self, prepared: Prepared) -> Result<PageLoad, CompareError> {
