@@ -37,6 +37,7 @@ struct Delivery {
     bytes: u64,
     prefix: blake3::Hasher,
     first_byte_ms: u64,
+    asked_again: bool,
 }
 
 impl Exchange {
@@ -219,14 +220,16 @@ impl Exchange {
                         Err(error) => self.client_gone(remote, &delivery, &error.to_string()),
                     };
                 }
-                Err(Broken::Lost) => match self.resume(remote, head, &delivery, &out).await {
-                    Ok(rest) => reader = rest,
-                    Err(why) => {
-                        remote.bus().emit(Event::Aborted { exchange: self.id, why: why.clone() });
-                        out.abort();
-                        return self.broken(remote, &delivery, Side::Link, why);
+                Err(broken) if delivery.may_go_on(&broken) => {
+                    match self.resume(remote, head, &delivery, &out).await {
+                        Ok(rest) => reader = rest,
+                        Err(why) => {
+                            remote.bus().emit(Event::Aborted { exchange: self.id, why: why.clone() });
+                            out.abort();
+                            return self.broken(remote, &delivery, Side::Link, why);
+                        }
                     }
-                },
+                }
                 Err(broken) => {
                     out.abort();
                     return self.broken(remote, &delivery, Side::Origin, broken.to_string());
@@ -384,7 +387,25 @@ impl Answer {
 
 impl Delivery {
     fn new(from: AnsweredFrom, status: StatusCode) -> Self {
-        Delivery { from, status, bytes: 0, prefix: blake3::Hasher::new(), first_byte_ms: 0 }
+        Delivery {
+            from,
+            status,
+            bytes: 0,
+            prefix: blake3::Hasher::new(),
+            first_byte_ms: 0,
+            asked_again: false,
+        }
+    }
+
+    /// A lost carrier comes back. A push that ground could not finish is asked for in the ordinary way, once.
+    fn may_go_on(&mut self, broken: &Broken) -> bool {
+        let promised = matches!(self.from, AnsweredFrom::PromiseEarly | AnsweredFrom::PromiseOnTheWay);
+        match broken {
+            Broken::Lost => true,
+            Broken::Failed(_) | Broken::GivenUp => {
+                promised && !std::mem::replace(&mut self.asked_again, true)
+            }
+        }
     }
 
     fn take(&mut self, bytes: &Bytes) {

@@ -34,6 +34,13 @@ pub const VERSION: u64 = 1;
 /// Bytes that an app may have queued on one stream before it has to wait for [`Event::Drained`].
 pub const ROOM: usize = 64 * 1024;
 
+/// Bytes that may wait, over all streams, for the rest of their frames: every stream of a full carrier in the
+/// middle of a head of 4 KiB.
+const MOST_UNFINISHED: usize = 16 << 20;
+
+/// Bytes that may wait on the control stream for a peer that does not read it; each head costs four at most.
+const MOST_CONTROL: usize = 256 * 1024;
+
 /// Which end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -78,17 +85,28 @@ enum Phase {
 
 struct Stream {
     kind: Kind,
+    direction: Direction,
     place: Place,
     reader: FrameReader,
     phase: Phase,
     /// This end still writes.
     writing: bool,
+    /// The app has said its last: nothing may follow on the wire.
+    finished: bool,
+    /// The peer has stopped the stream before its own first frame was here; the app hears of both together.
+    stopped: Option<u64>,
     /// Set while the app waits for room.
     full: bool,
     /// Scheme and authority of the request.
     origin: Bytes,
     /// What the next promise on this stream refers to: the request, then the promise before.
     base: Option<Arc<Lines>>,
+}
+
+impl Stream {
+    fn may_write(&self) -> bool {
+        self.writing && !self.finished
+    }
 }
 
 struct Promise {
@@ -107,6 +125,12 @@ pub struct Session {
     streams: HashMap<StreamId, Stream>,
     promises: HashMap<u64, Promise>,
     control: Option<StreamId>,
+    /// Ground: control frames from before the remote's control stream was here.
+    early: Vec<Bytes>,
+    /// The peer's hello is here.
+    greeted: bool,
+    /// Bytes kept by the readers of all streams.
+    unfinished: usize,
     events: VecDeque<Event>,
     transmits: VecDeque<Transmit>,
     probe: probe::State,
@@ -128,6 +152,9 @@ impl Session {
             streams: HashMap::new(),
             promises: HashMap::new(),
             control: None,
+            early: Vec::new(),
+            greeted: false,
+            unfinished: 0,
             events: VecDeque::new(),
             transmits: VecDeque::new(),
             next_stream: 0,
@@ -163,8 +190,19 @@ impl Session {
             (Direction::Both, _) => (true, Phase::Head),
         };
         let reader = FrameReader::default();
-        let stream =
-            Stream { kind, place, reader, phase, writing, full: false, origin: Bytes::new(), base: None };
+        let stream = Stream {
+            kind,
+            direction,
+            place,
+            reader,
+            phase,
+            writing,
+            finished: false,
+            stopped: None,
+            full: false,
+            origin: Bytes::new(),
+            base: None,
+        };
         self.streams.insert(id, stream);
         if writing {
             self.scheduler.open(id, place);
@@ -177,8 +215,19 @@ impl Session {
     }
 
     fn send_control(&mut self, frame: &Frame) {
-        if let Some(control) = self.control {
-            self.scheduler.enqueue(control, frame.encode());
+        let Some(control) = self.control else { return self.early.push(frame.encode()) };
+        self.scheduler.enqueue(control, frame.encode());
+        if self.scheduler.queued(control) > MOST_CONTROL {
+            self.break_off(FrameError::Unread);
+        }
+    }
+
+    /// Ground: the remote's control stream is here, and what waited for it goes out.
+    fn adopt_control(&mut self, id: StreamId) {
+        self.control = Some(id);
+        self.introduce();
+        for frame in std::mem::take(&mut self.early) {
+            self.scheduler.enqueue(id, frame);
         }
     }
 
@@ -195,23 +244,48 @@ impl Session {
 
     /// The peer abandoned its side.
     pub fn handle_reset(&mut self, id: StreamId, code: u64) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get(&id) else { return };
         if stream.kind == Kind::Control {
             return self.break_off(FrameError::Truncated);
         }
-        stream.phase = Phase::Done;
-        self.events.push_back(Event::Reset { stream: id, code });
+        if stream.kind == Kind::Unknown {
+            // No app knows of it that could end this side.
+            self.end_writing(id, code);
+        } else {
+            self.events.push_back(Event::Reset { stream: id, code });
+        }
+        self.end_reading(id);
         self.forget_if_done(id);
     }
 
     /// The peer wants no more of this side.
     pub fn handle_stopped(&mut self, id: StreamId, code: u64) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
+        if stream.kind == Kind::Control {
+            return self.break_off(FrameError::Truncated);
+        }
+        if stream.kind == Kind::Unknown {
+            stream.stopped = Some(code);
+        } else if stream.writing {
+            self.events.push_back(Event::Stopped { stream: id, code });
+        }
+        self.end_writing(id, code);
+        self.forget_if_done(id);
+    }
+
+    /// Abandons the sending side, if it is not complete.
+    fn end_writing(&mut self, id: StreamId, code: u64) {
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.writing) else { return };
         stream.writing = false;
         self.scheduler.close(id);
         self.transmits.push_back(Transmit::Reset(id, code));
-        self.events.push_back(Event::Stopped { stream: id, code });
-        self.forget_if_done(id);
+    }
+
+    /// Nothing of the peer's side is looked at any more.
+    fn end_reading(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.phase = Phase::Done;
+        self.unfinished -= std::mem::take(&mut stream.reader).held();
     }
 
     /// The carrier has received something, whatever it was.
@@ -261,7 +335,7 @@ impl Session {
 
     /// When `poll_transmit` has to be called again though nothing happened.
     pub fn next_wakeup(&self, now: Duration) -> Option<Duration> {
-        let probe = (self.role == Role::Remote).then(|| self.probe.next_wakeup(self.is_active()));
+        let probe = (self.role == Role::Remote).then(|| self.probe.next_wakeup(self.is_watched(now)));
         [self.scheduler.next_wakeup(now), probe].into_iter().flatten().min()
     }
 
@@ -270,11 +344,19 @@ impl Session {
         self.streams.len() > usize::from(self.control.is_some())
     }
 
+    /// True while the carrier is watched closely: something is open, or was a short while ago.
+    pub fn is_watched(&self, now: Duration) -> bool {
+        self.is_active() || self.probe.is_recent(now)
+    }
+
     fn run_probe(&mut self, now: Duration) {
         if self.role != Role::Remote {
             return;
         }
-        match self.probe.poll(now, self.is_active()) {
+        if self.is_active() {
+            self.probe.used(now);
+        }
+        match self.probe.poll(now, self.is_watched(now)) {
             Some(probe::Action::Ping(token)) => self.send_control(&Frame::Ping(token)),
             Some(probe::Action::Dead) => self.events.push_back(Event::Dead),
             None => {}

@@ -1,12 +1,13 @@
 //! Liveness: the remote asks for a sign of life when it has heard nothing for a while, and gives the
 //! carrier up when none comes. It does not wait for the backoff of the carrier's own timers.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How to probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probe {
-    /// Silence before a ping while exchanges are open.
+    /// Silence before a ping while exchanges are open, and for a minute after.
     pub active: Duration,
     /// Silence before a ping otherwise.
     pub idle: Duration,
@@ -22,8 +23,14 @@ impl Default for Probe {
     }
 }
 
+/// Whoever asked a moment ago is likely to ask again, and should not be the one to find the carrier dead.
+const RECENT: Duration = Duration::from_secs(60);
+
 /// Pings go out this often while none is answered, so that one lost packet does not matter.
 const REPEAT: Duration = Duration::from_millis(500);
+
+/// Pings whose answers still count.
+const MOST_PINGS: usize = 16;
 
 pub(super) enum Action {
     Ping(u64),
@@ -35,13 +42,16 @@ pub(super) struct State {
     heard: Duration,
     /// When the first ping since the last sign of life went out, and when the latest.
     asked: Option<(Duration, Duration)>,
+    /// Tokens of the latest pings, oldest first.
+    pings: VecDeque<u64>,
     dead: bool,
     rtt: Duration,
+    used: Option<Duration>,
 }
 
 impl State {
     pub(super) fn new(probe: Probe, now: Duration) -> Self {
-        State { probe, heard: now, asked: None, dead: false, rtt: Duration::ZERO }
+        State { probe, heard: now, asked: None, pings: VecDeque::new(), dead: false, rtt: Duration::ZERO, used: None }
     }
 
     pub(super) fn heard(&mut self, now: Duration) {
@@ -49,10 +59,22 @@ impl State {
         self.asked = None;
     }
 
-    /// The token of a ping is the time it was sent, in microseconds.
-    pub(super) fn answered(&mut self, now: Duration, token: u64) -> Duration {
+    /// Something is open.
+    pub(super) fn used(&mut self, now: Duration) {
+        self.used = Some(now);
+    }
+
+    pub(super) fn is_recent(&self, now: Duration) -> bool {
+        self.used.is_some_and(|used| now < used + RECENT)
+    }
+
+    /// The round trip, if a ping with this token is open. It is the time it was sent, in microseconds; another
+    /// would let the peer choose the round trip, and with it how long its silence is borne.
+    pub(super) fn answered(&mut self, now: Duration, token: u64) -> Option<Duration> {
+        let place = self.pings.iter().position(|sent| *sent == token)?;
+        self.pings.drain(..=place);
         self.rtt = now.saturating_sub(Duration::from_micros(token));
-        self.rtt
+        Some(self.rtt)
     }
 
     fn due(&self, active: bool) -> Duration {
@@ -80,6 +102,11 @@ impl State {
         }
         let first = self.asked.map_or(now, |(first, _)| first);
         self.asked = Some((first, now));
-        Some(Action::Ping(now.as_micros() as u64))
+        let token = now.as_micros() as u64;
+        if self.pings.len() == MOST_PINGS {
+            self.pings.pop_front();
+        }
+        self.pings.push_back(token);
+        Some(Action::Ping(token))
     }
 }

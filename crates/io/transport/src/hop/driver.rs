@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use super::{Closed, READ_AHEAD, Shared};
 use crate::write_ahead::WriteAhead;
 
-/// How often a sign of life is looked for while exchanges are open.
+/// How often a sign of life is looked for while the carrier is watched closely.
 const LISTEN: Duration = Duration::from_millis(200);
 /// Bytes read at once.
 const CHUNK: usize = 64 * 1024;
@@ -142,7 +142,7 @@ impl Driver {
             return Err(reason);
         }
         let mut wakeup = state.session.next_wakeup(now);
-        if state.session.is_active() {
+        if state.session.is_watched(now) {
             wakeup = Some(wakeup.map_or(now + LISTEN, |at| at.min(now + LISTEN)));
         }
         drop(state);
