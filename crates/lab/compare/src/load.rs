@@ -65,7 +65,11 @@ impl<'a> Loader<'a> {
         };
         let prepared = self.bench.browser.prepare(&order)?;
         self.bench.testbed.link().take_record();
-        let load = self.browse(prepared)?;
+        let mut load = self.browse(prepared)?;
+        if let Some(failure) = load.document_failure() {
+            load.load_ms = None; // an error page is no page, however quickly it loads
+            load.errors.insert(0, failure);
+        }
         let record = quiet_link(self.bench)?;
         let (seen, log_read) = new_lines(&self.bench.log, log_read, &hosts)?;
         self.log_read = log_read;

@@ -135,9 +135,11 @@ async function main() {
   while (loaded && Date.now() < quietBy && (inFlight > 0 || Date.now() - lastChange < order.idle_ms)) await sleep(20);
 
   const timings = await within(5000, page.evaluate(pageTimings), null);
-  result.load_ms = timings && timings.load;
-  result.first_byte_ms = timings && timings.first_byte;
-  result.first_paint_ms = timings && timings.first_paint;
+  // The browser's own error page loads too, and quickly.
+  const pageCame = timings !== null && /^https?:/.test(timings.url);
+  result.load_ms = pageCame ? timings.load : null;
+  result.first_byte_ms = pageCame ? timings.first_byte : null;
+  result.first_paint_ms = pageCame ? timings.first_paint : null;
   result.url = timings ? timings.url : page.url();
   const times = new Map();
   for (const frame of page.frames()) {
@@ -151,7 +153,7 @@ async function main() {
   // A document that never came has no clock of its own; the first request's start serves.
   const first = [...entries.values()][0];
   const began = first ? first.start : Date.now();
-  const origin = timings && /^https?:/.test(timings.url) ? timings.origin : began;
+  const origin = pageCame ? timings.origin : began;
   for (const entry of [...entries.values()]) result.resources.push(await describe(entry, page, origin, times));
 
   fs.writeFileSync(`${order.result}.half`, JSON.stringify(result));

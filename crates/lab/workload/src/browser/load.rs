@@ -57,6 +57,19 @@ impl PageLoad {
         let arrived = self.resources.iter().filter(|resource| resource.failure.is_none());
         arrived.filter_map(|resource| resource.end_ms).max_by(f64::total_cmp)
     }
+
+    /// Why the page's own document is none that can be timed: an error page loads quickly, too. None when it is there.
+    pub fn document_failure(&self) -> Option<String> {
+        let document = self.resources.iter().find(|resource| resource.redirected_to.is_none());
+        match document {
+            None => Some("nothing was asked for".into()),
+            Some(Resource { failure: Some(failure), .. }) => Some(failure.clone()),
+            Some(Resource { status: Some(status), .. }) if *status < 400 => None,
+            Some(Resource { status, .. }) => {
+                Some(format!("status {} for the page itself", status.unwrap_or(0)))
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -64,8 +77,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_error_page_is_no_load() {
+        let document = |status, redirected_to: Option<&str>, failure: Option<&str>| Resource {
+            status,
+            redirected_to: redirected_to.map(str::to_owned),
+            ..resource(Some(1.0), failure)
+        };
+        let failure = |resources| PageLoad { resources, ..load(Vec::new()) }.document_failure();
+        let moved = document(Some(301), Some("http://a.test/sub/"), None);
+        assert_eq!(failure(vec![moved.clone(), document(Some(200), None, None)]), None);
+        assert_eq!(
+            failure(vec![moved, document(Some(502), None, None)]).unwrap(),
+            "status 502 for the page itself"
+        );
+        assert_eq!(failure(vec![document(None, None, Some("net::ERR_FAILED"))]).unwrap(), "net::ERR_FAILED");
+        assert_eq!(failure(vec![]).unwrap(), "nothing was asked for");
+    }
+
+    #[test]
     fn the_last_needed_resource_is_the_last_that_came_whole() {
-        let resource = |end_ms, failure: Option<&str>| Resource {
+        let ends =
+            [resource(Some(3.0), None), resource(Some(9.0), None), resource(Some(99.0), Some("net::ERR"))];
+        let load = load(ends.into());
+        assert_eq!(load.last_resource_ms(), Some(9.0));
+    }
+
+    fn resource(end_ms: Option<f64>, failure: Option<&str>) -> Resource {
+        Resource {
             url: "http://a.test/x".into(),
             destination: "image".into(),
             status: Some(200),
@@ -78,20 +116,18 @@ mod tests {
             end_ms,
             redirected_to: None,
             failure: failure.map(str::to_owned),
-        };
-        let load = PageLoad {
+        }
+    }
+
+    fn load(resources: Vec<Resource>) -> PageLoad {
+        PageLoad {
             browser: None,
             load_ms: Some(5.0),
             first_paint_ms: None,
             first_byte_ms: None,
             url: "http://a.test/".into(),
             errors: Vec::new(),
-            resources: vec![
-                resource(Some(3.0), None),
-                resource(Some(9.0), None),
-                resource(Some(99.0), Some("net::ERR")),
-            ],
-        };
-        assert_eq!(load.last_resource_ms(), Some(9.0));
+            resources,
+        }
     }
 }
