@@ -177,7 +177,7 @@ impl<'a> Asking<'a> {
         let limit = if partition.is_some() { remote.settings().repository.entry.0 } else { 0 };
         let (intake, body) = arriving::body(remote.budget(), limit);
         if let Some(partition) = partition {
-            let stored = to_store(&fetch.head.fields, head, requested_at);
+            let stored = to_store(partition, &fetch.head.fields, head, requested_at);
             remote.repository().store(partition, fetch.url.as_str(), stored, body.clone()).await;
         }
         // The upload goes on for as long as the answer does.

@@ -8,7 +8,7 @@ use farhop_events::{Crossing, ExchangeId};
 use farhop_freshness::{Precondition, RequestDirectives, Scope, Stored, Verdict, Why, evaluate};
 use farhop_htotp::ResponseHead;
 use farhop_store::{Body, Held, Partition};
-use http::header::{self, HeaderMap};
+use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, StatusCode};
 
 use crate::Remote;
@@ -95,8 +95,8 @@ async fn in_repository(remote: &Remote, user: &User, fetch: &Fetch) -> Stocked {
     let mut best = Stocked::Nothing;
     for partition in [Partition::User(user.id), Partition::Shared] {
         for held in remote.repository().find(partition, fetch.url.as_str(), fields).await {
-            // A page that asks with another Origin may be given other permissions (CORS), whatever Vary says.
-            if held.head.nominated.get(header::ORIGIN) != fields.get(header::ORIGIN) {
+            let same = |name: &HeaderName| held.head.nominated.get(name) == fields.get(name);
+            if !bound_to(partition).iter().all(same) {
                 continue;
             }
             match held.head.verdict(&fetch.head.method, fields, partition.scope(), now) {
@@ -158,11 +158,28 @@ pub(crate) fn partition_for(
     may(Scope::Private).then_some(Partition::User(user))
 }
 
-/// The head to keep; the request's `Origin` is remembered whatever `Vary` names.
-pub(crate) fn to_store(request: &HeaderMap, head: &ResponseHead, requested_at: SystemTime) -> Stored {
+/// Request fields that a held answer stays bound to, whatever its `Vary` names. A page that asks with another
+/// `Origin` may be given other permissions (CORS). Behind one address may be several people: what is private also
+/// stays with the browser, the cookies and the credentials that it was given to.
+fn bound_to(partition: Partition) -> &'static [HeaderName] {
+    match partition {
+        Partition::Shared => &[header::ORIGIN],
+        Partition::User(_) => &[header::ORIGIN, header::AUTHORIZATION, header::COOKIE, header::USER_AGENT],
+    }
+}
+
+/// The head to keep in `partition`, with what it stays bound to.
+pub(crate) fn to_store(
+    partition: Partition,
+    request: &HeaderMap,
+    head: &ResponseHead,
+    requested_at: SystemTime,
+) -> Stored {
     let mut stored = Stored::new(request, head.status, &head.fields, requested_at, SystemTime::now());
-    if let Some(origin) = request.get(header::ORIGIN) {
-        stored.nominated.insert(header::ORIGIN, origin.clone());
+    for name in bound_to(partition) {
+        if let Some(value) = request.get(name) {
+            stored.nominated.insert(name.clone(), value.clone());
+        }
     }
     stored
 }

@@ -96,7 +96,7 @@ async fn keep(remote: Arc<Remote>, id: PromiseId, mut receiver: Receiver) {
     let Some(known) = remote.desk().head(id, &head, body.clone(), remote.now()) else { return };
     let mut stored = None;
     if let Some(partition) = partition_for(known.user, &known.request, head.status, &head.fields) {
-        let entry = to_store(&known.request, &head, requested_at);
+        let entry = to_store(partition, &known.request, &head, requested_at);
         stored = Some(remote.repository().store(partition, known.url.as_str(), entry, body.clone()).await);
     }
     drop(body);
