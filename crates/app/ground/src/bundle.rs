@@ -1,8 +1,6 @@
 //! What a page will need, fetched before anyone asks: promises on the stream of the document, fetches in the order of
 //! render priority, pushes. Which hints are worth it is `farhop-bundle`'s decision.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhop_bundle::{Budget, Decision, Load, NeverUnasked, Plan, Skip, Unasked, Urgency};
@@ -22,6 +20,7 @@ use crate::carrier::Carrier;
 use crate::delivery::Delivery;
 use crate::failure;
 use crate::head;
+use crate::order::{Limits, Order};
 use crate::origins::Asked;
 use crate::owner::Owner;
 use crate::treatment::{content_length, has_body, treatment};
@@ -40,45 +39,16 @@ struct Fetching {
     page: ExchangeId,
     never: Arc<Mutex<NeverUnasked>>,
     allowance: Allowance,
-    waiting: Mutex<Waiting>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    jobs: BinaryHeap<Reverse<Job>>,
-    workers: u32,
-    found: u64,
+    order: Mutex<Order<Job>>,
 }
 
 /// A promise that is to be kept.
 struct Job {
-    /// First of the order: urgency, then discovery.
-    rank: (u8, u64),
     promise: u64,
     head: RequestHead,
     url: Url,
     /// Rings when the remote does not want it.
     unwanted: oneshot::Receiver<()>,
-}
-
-impl PartialEq for Job {
-    fn eq(&self, other: &Self) -> bool {
-        self.rank == other.rank
-    }
-}
-
-impl Eq for Job {}
-
-impl PartialOrd for Job {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Job {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.rank.cmp(&other.rank)
-    }
 }
 
 impl Bundle {
@@ -101,7 +71,7 @@ impl Bundle {
             page,
             never: Arc::clone(&never),
             allowance: Allowance::new(settings.bundle.bytes.0),
-            waiting: Mutex::default(),
+            order: Mutex::default(),
         };
         Some(Bundle { plan: Plan::new(load, &response.fields, budget), never, fetching: Arc::new(fetching) })
     }
@@ -131,36 +101,33 @@ impl Fetching {
         let bus = &self.carrier.ground.bus;
         bus.emit(Event::Promised { promise, page: self.page, url: bus.url(unasked.url.as_str()) });
         let unwanted = self.carrier.promised(promise);
-        let mut waiting = lock(&self.waiting);
-        let rank = (urgency.level, waiting.found);
-        waiting.found += 1;
-        waiting.jobs.push(Reverse(Job { rank, promise, head, url: unasked.url, unwanted }));
-        if waiting.workers < self.carrier.ground.settings().bundle.concurrent {
-            waiting.workers += 1;
-            let fetching = Arc::clone(self);
-            self.carrier.spawn(async move { fetching.work().await });
-        }
+        let origin = head.origin();
+        lock(&self.order).add(urgency.level, origin, Job { promise, head, url: unasked.url, unwanted });
+        self.begin();
     }
 
-    /// Keeps promises until none waits.
-    async fn work(self: Arc<Self>) {
-        loop {
-            let job = {
-                let mut waiting = lock(&self.waiting);
-                let Some(Reverse(job)) = waiting.jobs.pop() else {
-                    waiting.workers -= 1;
-                    return;
-                };
-                job
-            };
-            let promise = job.promise;
-            self.keep(job).await;
-            self.carrier.settled(promise);
+    /// Begins what may begin.
+    fn begin(self: &Arc<Self>) {
+        let settings = self.carrier.ground.settings();
+        let limits = Limits {
+            total: settings.bundle.concurrent as usize,
+            origin: settings.origin.connections as usize,
+        };
+        let begun = lock(&self.order).begin(limits);
+        if let Some((origin, job)) = begun {
+            let fetching = Arc::clone(self);
+            self.carrier.spawn(async move {
+                let promise = job.promise;
+                fetching.keep(job).await;
+                fetching.carrier.settled(promise);
+                lock(&fetching.order).ended(&origin);
+                fetching.begin();
+            });
         }
     }
 
     async fn keep(&self, job: Job) {
-        let Job { promise, head, url, mut unwanted, .. } = job;
+        let Job { promise, head, url, mut unwanted } = job;
         tokio::select! {
             biased;
             // Ends what is under way: dropping the fetch frees its connection.

@@ -4,12 +4,14 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::Hello;
 use farhop_transport::hop::{Hop, Incoming};
+use farhop_transport::path::End;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
@@ -17,6 +19,11 @@ use crate::exchange::Exchange;
 use crate::ground::Shared;
 use crate::owner::Owner;
 use crate::tunnel::Tunnel;
+
+/// How often a carrier that is drained is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// Scheduling and the peer's delayed acknowledgement, beyond the link's own time.
+const LEAST_FAREWELL: Duration = Duration::from_millis(100);
 
 /// A carrier and what is under way on it.
 pub(crate) struct Carrier {
@@ -30,8 +37,6 @@ pub(crate) struct Carrier {
     under_way: AtomicU64,
     exchanges: AtomicU64,
     tunnels: AtomicU64,
-    /// Rings whenever one of them ends.
-    ended: Notify,
 }
 
 #[derive(Default)]
@@ -60,7 +65,6 @@ impl Carrier {
             under_way: AtomicU64::new(0),
             exchanges: AtomicU64::new(0),
             tunnels: AtomicU64::new(0),
-            ended: Notify::new(),
         })
     }
 
@@ -141,15 +145,27 @@ impl Carrier {
         drop(bell);
     }
 
-    /// Waits, at most until `deadline`, for what is under way.
-    pub(crate) async fn idle(&self, deadline: Instant) {
-        loop {
-            let ended = self.ended.notified();
-            tokio::pin!(ended);
-            ended.as_mut().enable();
-            if self.under_way.load(Relaxed) == 0 || timeout_at(deadline, ended).await.is_err() {
-                return;
-            }
+    /// Waits, at most until `deadline`, for what is under way, and closes once the remote can have it all.
+    pub(crate) async fn drain(&self, deadline: Instant) {
+        self.hop.drain();
+        let served = self.hop.is_active();
+        let _ = timeout_at(deadline, self.ended()).await;
+        if served {
+            // Closing throws away what the remote has not acknowledged: at most a send window, which crosses in this
+            // time. A remote that has it all may close by itself, or call another ground.
+            let plan = self.ground.plan;
+            let window = plan.send_window(End::Ground);
+            let crossing = plan.forward.map_or(Duration::ZERO, |rate| rate.time_for(window));
+            let acknowledged = Instant::now() + crossing + 3 * self.connection.rtt() + LEAST_FAREWELL;
+            let _ = timeout_at(deadline.min(acknowledged), self.connection.closed()).await;
+        }
+        self.hop.close();
+    }
+
+    /// Completes when nothing is under way and all of it has been given to QUIC.
+    async fn ended(&self) {
+        while self.under_way.load(Relaxed) > 0 || (self.hop.is_active() && self.hop.closed().is_none()) {
+            tokio::time::sleep(LOOK).await;
         }
     }
 
@@ -189,6 +205,5 @@ impl Count {
 impl Drop for Count {
     fn drop(&mut self) {
         (self.number)(&self.carrier).fetch_sub(1, Relaxed);
-        self.carrier.ended.notify_waiters();
     }
 }

@@ -11,8 +11,8 @@ use farhop_squeeze::Encoder;
 use farhop_transport::hop::{Gone, Sender};
 use futures_util::FutureExt;
 use http::HeaderMap;
-use tokio::sync::SemaphorePermit;
-use tokio::time::Instant;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout};
 
 use crate::allowance::Share;
 use crate::body::{Part, Source};
@@ -20,7 +20,7 @@ use crate::failure;
 use crate::ground::Shared;
 use crate::origins::OriginBody;
 use crate::page::Page;
-use crate::prefix::{Prefix, Step};
+use crate::prefix::{Mismatch, Prefix, Step};
 use crate::spool::Queue;
 use crate::treatment::{Treatment, content_length, describe_decoded};
 
@@ -28,6 +28,8 @@ use crate::treatment::{Treatment, content_length, describe_decoded};
 const SMALL: u64 = 64 * 1024;
 /// A bound on what a small text may grow to when decoded before it is streamed after all.
 const SMALL_DECODED: usize = 512 * 1024;
+/// How long an encoder is waited for when all are taken.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// Text is coded in pieces of at least so many bytes while they follow each other without a pause.
 const BATCH: usize = 32 * 1024;
 /// How long the rest of a small text is waited for: its last byte is rarely far behind its head, and the hop takes
@@ -82,17 +84,17 @@ impl Delivery<'_> {
     /// Sends head and body, and ends `sender` as the body ended.
     pub(crate) async fn run(self, mut sender: Sender) -> Delivered {
         let Some(body) = self.body else {
+            if self.resume.is_some_and(|resume| resume.offset > 0) {
+                let failure = failure::mismatch(&Mismatch);
+                sender.fail(failure.clone());
+                let outcome = Err(Undelivered::Failed(failure));
+                return Delivered { origin_bytes: 0, crossed_bytes: 0, outcome };
+            }
             sender.answer(&self.head, Coding::Identity, None);
             sender.finish(None);
             return Delivered { origin_bytes: 0, crossed_bytes: 0, outcome: Ok(()) };
         };
-        // An encoder holds a few megabytes. When all are taken the body crosses as it is, rather than wait.
-        let permit = match self.treatment {
-            Treatment::Pass => None,
-            _ => self.ground.encoders.try_acquire().ok(),
-        };
-        let treatment = if permit.is_some() { self.treatment } else { Treatment::Pass };
-        let source = match &treatment {
+        let source = match &self.treatment {
             Treatment::Recode(codings) => Source::new(body, codings),
             Treatment::Pass | Treatment::Squeeze => Source::new(body, &[]),
         };
@@ -101,8 +103,8 @@ impl Delivery<'_> {
             source,
             queue: self.ground.spool.queue(),
             head: self.head,
-            treatment,
-            permit,
+            treatment: self.treatment,
+            encoders: &self.ground.encoders,
             prefix: self.resume.map(Prefix::new),
             page: self.page,
             share: self.share,
@@ -137,11 +139,11 @@ struct Flow<'a> {
     queue: Queue,
     head: ResponseHead,
     treatment: Treatment,
-    permit: Option<SemaphorePermit<'a>>,
+    encoders: &'a Semaphore,
     prefix: Option<Prefix>,
     page: Option<Page>,
     share: Option<Share>,
-    encoder: Option<Encoder>,
+    encoder: Option<(Encoder, SemaphorePermit<'a>)>,
     /// Bytes for the encoder: together they become smaller. They wait only while more follow without a pause.
     gathered: BytesMut,
     crossed: u64,
@@ -154,7 +156,7 @@ impl Flow<'_> {
         }
         let end = match self.is_small() {
             true => self.gather(sender).await?,
-            false => self.begin(sender),
+            false => self.begin(sender).await,
         };
         self.stream(sender, end).await
     }
@@ -185,7 +187,7 @@ impl Flow<'_> {
                 break;
             }
         }
-        if let Some(end) = self.begin(sender) {
+        if let Some(end) = self.begin(sender).await {
             return Ok(Some(end));
         }
         Ok(self.take(sender, whole.into()).err().map(Err))
@@ -199,7 +201,6 @@ impl Flow<'_> {
             describe_decoded(&mut self.head, Some(whole.len() as u64));
         }
         let squeezed = farhop_squeeze::compress(&whole, self.level).ok();
-        self.permit = None;
         let (coding, bytes) = match squeezed.filter(|squeezed| squeezed.len() < whole.len()) {
             Some(squeezed) => (Coding::Zstd, squeezed),
             None => (Coding::Identity, whole),
@@ -210,9 +211,14 @@ impl Flow<'_> {
     }
 
     /// Answers with a body that will be streamed; not before the part that was delivered is known to be equal.
-    fn begin(&mut self, sender: &Sender) -> Option<End> {
+    async fn begin(&mut self, sender: &Sender) -> Option<End> {
         if let Treatment::Recode(_) = self.treatment {
             describe_decoded(&mut self.head, None);
+        }
+        if self.treatment != Treatment::Pass {
+            // Encoders hold megabytes, so their number is bounded. Without one, text crosses as it is delivered.
+            let permit = timeout(PATIENCE, self.encoders.acquire()).await.ok().and_then(Result::ok);
+            self.encoder = permit.and_then(|permit| Some((Encoder::new(self.level, None).ok()?, permit)));
         }
         let Some(prefix) = &self.prefix else {
             self.answer(sender, None);
@@ -223,10 +229,6 @@ impl Flow<'_> {
     }
 
     fn answer(&mut self, sender: &Sender, resumed: Option<u64>) {
-        if self.treatment != Treatment::Pass {
-            // Without an encoder the text crosses as it is.
-            self.encoder = Encoder::new(self.level, content_length(&self.head.fields)).ok();
-        }
         let coding = if self.encoder.is_some() { Coding::Zstd } else { Coding::Identity };
         sender.answer(&self.head, coding, resumed);
     }
@@ -304,20 +306,19 @@ impl Flow<'_> {
     /// Codes what is gathered.
     fn flush(&mut self) -> Result<(), Failure> {
         let gathered = std::mem::take(&mut self.gathered);
-        let Some(encoder) = &mut self.encoder else { return Ok(()) };
+        let Some((encoder, _)) = &mut self.encoder else { return Ok(()) };
         let coded = encoder.chunk(&gathered).map_err(|error| failure::internal(&error))?;
         self.enqueue(coded)
     }
 
     fn close(&mut self, sender: &Sender) -> Result<(), Failure> {
         if self.prefix.is_some() {
-            return Err(failure::mismatch(&crate::prefix::Mismatch));
+            return Err(failure::mismatch(&Mismatch));
         }
         self.scan_end(sender);
-        let Some(encoder) = self.encoder.take() else { return Ok(()) };
+        let Some((encoder, _permit)) = self.encoder.take() else { return Ok(()) };
         let coded = encoder.finish(&self.gathered).map_err(|error| failure::internal(&error))?;
         self.gathered = BytesMut::new();
-        self.permit = None;
         self.enqueue(coded)
     }
 

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use farhop_bundle::Urgency;
 use farhop_events::{Event, ExchangeId};
-use farhop_htotp::frame::{Failure, Resume};
+use farhop_htotp::frame::{Failure, Priority, Resume};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_transport::hop::{Receiver, Sender};
 use http::{HeaderMap, Method, StatusCode, header};
@@ -21,6 +22,10 @@ use crate::owner::Owner;
 use crate::page::{Page, is_page};
 use crate::treatment::{Treatment, has_body, treatment};
 use crate::upload::{self, Uploading};
+
+/// RFC 9218 §4: most urgent, and of use in parts.
+const DOCUMENT: Priority =
+    Priority { urgency: Urgency::DOCUMENT.level, incremental: Urgency::DOCUMENT.incremental };
 
 /// A request that came over a carrier.
 pub(crate) struct Exchange {
@@ -113,6 +118,10 @@ impl Exchange {
         let head = head::towards_remote(status, response.fields, self.id);
         let treatment = treatment(&self.request, &head, ground.settings().squeeze.zstd_level);
         let page = self.page(&head, &treatment, early);
+        if page.is_some() {
+            // Whatever else the page brings, its document goes first.
+            sender.reprioritize(DOCUMENT);
+        }
         let delivery = Delivery {
             ground,
             head,
@@ -133,7 +142,7 @@ impl Exchange {
                 crossed_bytes: delivered.crossed_bytes,
                 total_ms: started.elapsed().as_millis() as u64,
             }),
-            Err(Undelivered::Failed(failure)) => self.tell(&failure),
+            Err(Undelivered::Failed(failure)) => self.tell(&failure, true, delivered.crossed_bytes),
             Err(Undelivered::Gone) => {}
         }
     }
@@ -148,11 +157,21 @@ impl Exchange {
     }
 
     fn fail(&self, sender: Sender, failure: Failure) {
-        self.tell(&failure);
+        self.tell(&failure, false, 0);
         sender.fail(failure);
     }
 
-    fn tell(&self, failure: &Failure) {
-        tracing::info!(exchange = %self.id, user = self.owner.user, "{failure}");
+    fn tell(&self, failure: &Failure, answered: bool, bytes: u64) {
+        let ground = &self.carrier.ground;
+        ground.bus.emit(Event::Failed {
+            exchange: self.id,
+            user: self.owner.to_string(),
+            method: self.request.method.to_string(),
+            url: ground.bus.url(&self.request.url()),
+            side: failure::side(failure),
+            error: failure.to_string(),
+            status: (!answered).then_some(failure.status),
+            bytes,
+        });
     }
 }

@@ -12,6 +12,16 @@ fn failure(side: Side, status: u16, token: &str, detail: String) -> Failure {
     Failure { side, status, token: token.into(), detail }
 }
 
+/// The side as events name it.
+pub(crate) fn side(failure: &Failure) -> farhop_events::Side {
+    match failure.side {
+        Side::User => farhop_events::Side::User,
+        // The hop itself cannot fail here: what ground says of it is ground's.
+        Side::Link => farhop_events::Side::Ground,
+        Side::Origin => farhop_events::Side::Origin,
+    }
+}
+
 /// The origin, or the way to it, failed; or the request is none that can be sent.
 pub(crate) fn origin(error: &Error) -> Failure {
     let side = match error {

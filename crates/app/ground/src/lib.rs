@@ -12,6 +12,7 @@ mod exchange;
 mod failure;
 mod ground;
 mod head;
+mod order;
 mod origins;
 mod owner;
 mod page;

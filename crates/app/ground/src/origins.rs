@@ -112,7 +112,7 @@ impl Origins {
             .map_err(|_| failure::bad_request(400, "the request target has characters that no URL has"))?;
         let destination = Destination::of_url(&head.scheme, &head.authority);
         let request = Request {
-            partition: Partition::new(format!("{}/{}", asked.owner.remote, asked.owner.user)),
+            partition: Partition::new(asked.owner.to_string()),
             method: head.method.clone(),
             destination: destination.map_err(|error| failure::origin(&error))?,
             path,

@@ -20,6 +20,12 @@ pub(crate) struct Owner {
     pub(crate) user: u64,
 }
 
+impl std::fmt::Display for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.remote, self.user)
+    }
+}
+
 /// What is remembered of users.
 #[derive(Default)]
 pub(crate) struct Owners(Mutex<State>);

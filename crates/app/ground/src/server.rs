@@ -75,6 +75,8 @@ pub async fn run(
         _ = interrupt.recv() => {}
     }
     listener.close(GOING_DOWN, "ground is going down").await;
+    // Waited for, so that the control socket's file is gone when this returns.
+    tasks.shutdown().await;
     Ok(())
 }
 

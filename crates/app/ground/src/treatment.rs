@@ -27,7 +27,9 @@ pub(crate) enum Treatment {
 pub(crate) fn treatment(request: &RequestHead, response: &ResponseHead, level: u32) -> Treatment {
     let fields = &response.fields;
     let media = media_type(fields);
-    if level == 0 || !has_body(&request.method, response.status) || !farhop_squeeze::is_text(&media) {
+    // An event stream would keep an encoder for as long as a page is open, for lines that hardly get smaller.
+    let is_text = farhop_squeeze::is_text(&media) && media != "text/event-stream";
+    if level == 0 || !has_body(&request.method, response.status) || !is_text {
         return Treatment::Pass;
     }
     match codings(fields) {
@@ -221,6 +223,7 @@ mod tests {
             (takes, "content-type: image/png", Pass),
             (takes, "content-type: font/woff2", Pass),
             (takes, "x-none: 1", Pass),
+            (takes, "content-type: text/event-stream", Pass),
             (takes, "content-type: text/html; charset=utf-8 | content-encoding: GZIP", gzip()),
             (takes, "content-type: text/css | content-encoding: gzip | etag: \"1\"", gzip()),
             (takes, "content-type: image/svg+xml | content-encoding: gzip | etag: \"1\"", gzip()),

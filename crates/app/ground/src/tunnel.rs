@@ -14,6 +14,7 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::time::Instant;
 
 use crate::carrier::Carrier;
+use crate::failure;
 use crate::owner::Owner;
 
 /// RFC 5382 REQ-5: what carries TCP connections keeps an idle one for at least 2 hours and 4 minutes.
@@ -55,7 +56,16 @@ impl Tunnel {
         let stream = match connected {
             Ok(stream) => stream,
             Err(failure) => {
-                tracing::info!(exchange = %self.id, user = self.owner.user, "{failure}");
+                ground.bus.emit(Event::Failed {
+                    exchange: self.id,
+                    user: self.owner.to_string(),
+                    method: "CONNECT".into(),
+                    url: format!("{}:{}", self.host, self.port),
+                    side: failure::side(&failure),
+                    error: failure.to_string(),
+                    status: Some(failure.status),
+                    bytes: 0,
+                });
                 return sender.fail(failure);
             }
         };

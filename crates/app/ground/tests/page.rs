@@ -1,5 +1,7 @@
 //! Pages through ground: what they need is promised ahead of the bytes that mention it, fetched and pushed.
 
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
 mod support;
 
 use farhop_events::Event;

@@ -1,6 +1,7 @@
 //! A ground with a carrier over the in-process link, its remote's half played by the test, and small origins on
 //! loopback that say exactly what they are told to.
 #![allow(dead_code, unreachable_pub)] // each test binary uses its own part
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
 use std::future::Future;
 use std::net::SocketAddr;
