@@ -117,7 +117,7 @@ fn push_fields(fields: &HeaderMap, lines: &mut Vec<Line>) {
 }
 
 fn read_fields(lines: &[Line]) -> Option<HeaderMap> {
-    let mut fields = HeaderMap::with_capacity(lines.len());
+    let mut fields = HeaderMap::try_with_capacity(lines.len()).ok()?;
     for line in lines {
         // `HeaderName::from_bytes` would fold upper case; the wire has none.
         if line.name.iter().any(u8::is_ascii_uppercase) {

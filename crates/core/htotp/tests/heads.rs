@@ -17,7 +17,7 @@ fn corpus() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/testkit/corpora/heads");
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .expect("the corpus is part of the repository")
-        .map(|entry| entry.unwrap().path())
+        .map(|entry| entry.expect("a readable folder").path())
         .filter(|path| path.extension().is_some_and(|e| e == "heads"))
         .collect();
     files.sort();
@@ -78,9 +78,8 @@ impl Wire {
                             self.streams.push(ids);
                         }
                         Transmit::Write { stream, segments, .. } => {
-                            let peer = self.streams.iter().find(|ids| ids[end] == Some(stream)).unwrap()
-                                [1 - end]
-                                .unwrap();
+                            let known = self.streams.iter().find(|ids| ids[end] == Some(stream));
+                            let peer = known.and_then(|ids| ids[1 - end]).expect("the stream was opened");
                             for segment in segments {
                                 written += if end == from { segment.len() } else { 0 };
                                 self.ends[1 - end].handle_data(Duration::ZERO, peer, segment);

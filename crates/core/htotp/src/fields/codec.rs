@@ -3,8 +3,9 @@
 //!
 //! An instruction is one byte, then its operands (docs/htotp.md, "Field sections"):
 //! `1nnnnnnn` copy n+1 lines · `01nnnnnn` skip n+1 lines · `00iiiiii` i < 58: dictionary line i whole ·
-//! 58: the reference's line at an index, wherever the cursor is · 59: dictionary line by varint · 60: a dictionary line's name with the reference's URL patched · 61: dictionary
-//! line patched · 62: the line at the cursor patched · 63: a literal name and value.
+//! 58: the reference's line at an index, wherever the cursor is · 59: dictionary line by varint ·
+//! 60: a dictionary line's name with the reference's URL patched · 61: dictionary line patched ·
+//! 62: the line at the cursor patched · 63: a literal name and value.
 //! A patch is (prefix, suffix, string between).
 
 use bytes::{Buf, Bytes};
@@ -30,6 +31,13 @@ pub struct SectionLimit {
     pub lines: usize,
 }
 
+impl SectionLimit {
+    /// True for a section that a peer with this limit takes.
+    pub fn admits(&self, lines: &Lines) -> bool {
+        lines.0.len() <= self.lines && lines.size() <= self.bytes
+    }
+}
+
 impl Default for SectionLimit {
     fn default() -> Self {
         SectionLimit { bytes: 512 * 1024, lines: 2048 }
@@ -45,6 +53,12 @@ pub enum SectionError {
     /// An instruction refers past the end of its reference or of the dictionary.
     #[error("field section refers to a line that does not exist")]
     NoSuchLine,
+    /// The reference is to a section that is not, or not any more, held.
+    #[error("field section refers to a section that is not held")]
+    NoSuchSection,
+    /// A section is to be kept that is too long, under an id in use, or one too many.
+    #[error("field section cannot be kept as asked")]
+    CannotKeep,
     /// A patch keeps more of a value than there is.
     #[error("field section patches more than the value has")]
     BadPatch,
@@ -200,8 +214,10 @@ pub fn decode(mut input: Bytes, reference: &Lines, limit: SectionLimit) -> Resul
     let mut lines = Vec::new();
     let mut cursor = 0usize;
     let mut spent = 0usize;
+    // Made once: a section may patch it a thousand times.
+    let mut url = None;
     let mut keep = |lines: &mut Vec<Line>, line: Line| {
-        spent += line.name.len() + line.value.len() + 32;
+        spent += line.size();
         if spent > limit.bytes || lines.len() >= limit.lines {
             return Err(SectionError::TooLarge);
         }
@@ -243,8 +259,11 @@ pub fn decode(mut input: Bytes, reference: &Lines, limit: SectionLimit) -> Resul
             }
             URL_PATCH => {
                 let (name, _) = take_dictionary(&mut input)?;
-                let url = reference.url().ok_or(SectionError::NoSuchLine)?;
-                let value = take_patch(&mut input, &url, limit)?;
+                if url.is_none() {
+                    url = reference.url();
+                }
+                let url = url.as_deref().ok_or(SectionError::NoSuchLine)?;
+                let value = take_patch(&mut input, url, limit)?;
                 keep(&mut lines, Line { name: Bytes::from_static(name.as_bytes()), value })?;
             }
             DICTIONARY_PATCH => {
@@ -278,10 +297,10 @@ fn take_patch(input: &mut Bytes, held: &[u8], limit: SectionLimit) -> Result<Byt
     if prefix.checked_add(suffix).is_none_or(|kept| kept > held.len() as u64) {
         return Err(SectionError::BadPatch);
     }
-    if held.len() + middle.len() > limit.bytes {
+    let (prefix, suffix) = (prefix as usize, suffix as usize);
+    if prefix + suffix + middle.len() > limit.bytes {
         return Err(SectionError::TooLarge);
     }
-    let (prefix, suffix) = (prefix as usize, suffix as usize);
     Ok([&held[..prefix], &middle, &held[held.len() - suffix..]].concat().into())
 }
 

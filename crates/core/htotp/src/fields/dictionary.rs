@@ -81,6 +81,9 @@ pub const LINES: &[(&str, &str)] = &[
     ("x-content-type-options", ""), ("cross-origin-resource-policy", "cross-origin"), ("cross-origin-opener-policy", ""),
     ("allow", "GET, HEAD, OPTIONS"), ("accept-ch", ""), ("service-worker", "script"), ("purpose", "prefetch"),
     ("content-location", ""), ("clear-site-data", ""), ("priority", ""), ("server-timing", ""), (":status", ""), (":method", ""),
+    ("accept", "application/font-woff2;q=1.0,application/font-woff;q=0.9,*/*;q=0.8"), ("accept-encoding", "identity"),
+    ("priority", "u=0"), ("priority", "u=1"), ("priority", "u=2"), ("priority", "u=4"), ("priority", "u=5"),
+    ("priority", "u=6"), ("priority", "u=2, i"), ("priority", "u=3, i"), ("priority", "u=4, i"), ("priority", "u=5, i"),
 ];
 
 /// The line whose name is `name` and whose value is exactly `value`.

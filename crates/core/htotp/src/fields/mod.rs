@@ -27,6 +27,11 @@ impl Line {
             value: Bytes::copy_from_slice(value.as_bytes()),
         }
     }
+
+    /// Bytes that it counts for: name, value and 32 (RFC 9113 §6.5.2).
+    pub fn size(&self) -> usize {
+        self.name.len() + self.value.len() + 32
+    }
 }
 
 /// A field section, in order.
@@ -57,6 +62,11 @@ const PORTABLE: &[&str] = &[
 ];
 
 impl Lines {
+    /// Bytes that it counts for.
+    pub fn size(&self) -> usize {
+        self.0.iter().map(Line::size).sum()
+    }
+
     /// The part that may serve as reference across origins.
     pub fn portable(&self) -> Lines {
         Lines(

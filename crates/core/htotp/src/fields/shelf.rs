@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 
 use super::{Lines, SectionError, SectionLimit, codec};
 use crate::varint;
@@ -21,7 +21,7 @@ const PER_CONTEXT: usize = 8;
 const MOST: usize = 1024;
 /// How long the reader keeps a retired section: longer than any section can be on its way.
 const GRACE: Duration = Duration::from_secs(120);
-/// A section longer than this is not worth keeping twice.
+/// A section that counts for more than this is not worth keeping twice, and the reader keeps none.
 const LARGEST: usize = 8 * 1024;
 /// A section that still costs this much against the best reference is worth keeping itself.
 const WORTH_SAVING: usize = 10;
@@ -146,9 +146,12 @@ impl Shelf {
         while self.retired.front().is_some_and(|(when, _)| *when + GRACE + GRACE < now) {
             self.retired.pop_front();
         }
-        let size: usize = lines.0.iter().map(|line| line.name.len() + line.value.len()).sum();
+        // Retiring makes no room before its time has passed: then there is no use in it.
+        if lines.size() > LARGEST || self.held.len() + self.retired.len() >= MOST {
+            return false;
+        }
         let ids = self.contexts.get(context).map(Vec::as_slice).unwrap_or_default();
-        if size > LARGEST || ids.iter().filter(|id| !self.held[id].acknowledged).count() >= PER_CONTEXT / 2 {
+        if ids.iter().filter(|id| !self.held[id].acknowledged).count() >= PER_CONTEXT / 2 {
             return false;
         }
         if ids.len() >= PER_CONTEXT {
@@ -170,7 +173,7 @@ impl Shelf {
                 self.retire(now, id);
             }
         }
-        self.held.len() + self.retired.len() < MOST
+        true
     }
 
     fn save(&mut self, context: &Context, lines: &Lines) -> u64 {
@@ -210,10 +213,15 @@ impl Shelf {
     }
 }
 
+struct Kept {
+    lines: Arc<Lines>,
+    retired: bool,
+}
+
 /// The reader's side.
 #[derive(Default)]
 pub struct Archive {
-    held: HashMap<u64, Arc<Lines>>,
+    held: HashMap<u64, Kept>,
     retired: VecDeque<(Duration, u64)>,
 }
 
@@ -239,26 +247,30 @@ impl Archive {
             1 => Some(varint::take(&mut input).ok_or(SectionError::Truncated)?),
             _ => None,
         };
-        let held = |id: u64| self.held.get(&id).cloned().ok_or(SectionError::NoSuchLine);
+        let held = |id: u64| {
+            self.held.get(&id).map(|kept| Arc::clone(&kept.lines)).ok_or(SectionError::NoSuchSection)
+        };
         let lines = match (header >> 1, base) {
             (0, _) => codec::decode(input, &Lines::default(), limit)?,
             (1, Base::Stream(base)) => codec::decode(input, base, limit)?,
-            (1, Base::None) => return Err(SectionError::NoSuchLine),
+            (1, Base::None) => return Err(SectionError::NoSuchSection),
             (code, _) if code % 2 == 0 => codec::decode(input, held((code - 2) / 2)?.as_ref(), limit)?,
             (code, _) => codec::decode(input, &held((code - 3) / 2)?.portable(), limit)?,
         };
         if let Some(id) = saved {
-            if self.held.len() >= 2 * MOST {
-                return Err(SectionError::TooLarge);
+            // Whatever the peer does, this is all that is ever kept for it: MOST × LARGEST.
+            if self.held.len() >= MOST || lines.size() > LARGEST || self.held.contains_key(&id) {
+                return Err(SectionError::CannotKeep);
             }
-            self.held.insert(id, Arc::new(lines.clone()));
+            self.held.insert(id, Kept { lines: Arc::new(lines.clone()), retired: false });
         }
         Ok((lines, saved))
     }
 
     /// The writer will not refer to `id` any more.
     pub fn retire(&mut self, now: Duration, id: u64) {
-        if self.held.contains_key(&id) {
+        if let Some(kept) = self.held.get_mut(&id).filter(|kept| !kept.retired) {
+            kept.retired = true;
             self.retired.push_back((now, id));
         }
     }
@@ -278,8 +290,8 @@ pub fn fuzz(data: &[u8]) {
     let base = Lines(vec![super::Line::new(":path", "/a/b"), super::Line::new("accept", "*/*")]);
     let limit = SectionLimit { bytes: 64 * 1024, lines: 256 };
     for part in data.split(|b| *b == 0xff) {
-        let bytes = Bytes::copy_from_slice(part).copy_to_bytes(part.len());
-        let _ = archive.decode(Duration::ZERO, bytes, Base::Stream(&base), limit);
+        let _ = archive.decode(Duration::ZERO, Bytes::copy_from_slice(part), Base::Stream(&base), limit);
+        archive.retire(Duration::ZERO, part.len() as u64);
     }
 }
 
@@ -390,5 +402,47 @@ mod tests {
         }
         assert!(archive.held.len() <= MOST, "{}", archive.held.len());
         assert!(shelf.held.len() <= MOST / 2);
+    }
+
+    #[test]
+    fn a_shelf_that_may_keep_no_more_gives_up_none_of_what_it_has() {
+        let mut shelf = Shelf::default();
+        let mut first = Vec::new();
+        for n in 0..3 * MOST {
+            let mut out = Vec::new();
+            shelf.encode(NOW, &context(1, &format!("http://{n}.test")), &head("/"), Base::None, &mut out);
+            first.extend(shelf.held.keys().copied());
+            first.iter().for_each(|id| shelf.acknowledge(*id));
+            first.clear();
+        }
+        assert_eq!(shelf.held.len() + shelf.retired.len(), MOST);
+        assert_eq!(shelf.held.len(), MOST / 2);
+    }
+
+    /// What a writer that keeps to no rule says.
+    fn saved(id: u64, section: &Lines) -> Bytes {
+        let mut out = Vec::new();
+        varint::put(&mut out, 1);
+        varint::put(&mut out, id);
+        codec::encode(section, &Lines::default(), &mut out);
+        out.into()
+    }
+
+    #[test]
+    fn a_peer_cannot_make_the_archive_keep_more_than_agreed() {
+        let mut archive = Archive::default();
+        let mut keep = |id, lines: &Lines| {
+            archive.decode(NOW, saved(id, lines), Base::None, SectionLimit::default()).map(|_| ())
+        };
+        let long = Lines(vec![Line::new("x-own", &"v".repeat(LARGEST))]);
+        assert_eq!(keep(0, &long), Err(SectionError::CannotKeep));
+        assert_eq!(keep(0, &head("/")), Ok(()));
+        assert_eq!(keep(0, &head("/")), Err(SectionError::CannotKeep));
+        for id in 1..MOST as u64 {
+            assert_eq!(keep(id, &head("/")), Ok(()));
+        }
+        assert_eq!(keep(u64::MAX >> 2, &head("/")), Err(SectionError::CannotKeep));
+        (0..10_000).for_each(|_| archive.retire(NOW, 7));
+        assert_eq!(archive.retired.len(), 1);
     }
 }

@@ -51,7 +51,15 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(probe: Probe, now: Duration) -> Self {
-        State { probe, heard: now, asked: None, pings: VecDeque::new(), dead: false, rtt: Duration::ZERO, used: None }
+        State {
+            probe,
+            heard: now,
+            asked: None,
+            pings: VecDeque::new(),
+            dead: false,
+            rtt: Duration::ZERO,
+            used: None,
+        }
     }
 
     pub(super) fn heard(&mut self, now: Duration) {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::StatusCode;
 
-use super::event::Event;
-use super::{Kind, Phase, Role, Session, VERSION};
+use super::event::{Direction, Event};
+use super::{Kind, MOST_UNFINISHED, Phase, Role, Session, VERSION};
 use crate::fields::Lines;
 use crate::fields::shelf::Base;
 use crate::frame::{Frame, FrameError, kind};
@@ -26,7 +27,11 @@ impl Session {
                 }
                 _ => {}
             }
-            match stream.reader.next(&mut bytes) {
+            let before = stream.reader.held();
+            let next = stream.reader.next(&mut bytes);
+            self.unfinished = self.unfinished + stream.reader.held() - before;
+            match next {
+                _ if self.unfinished > MOST_UNFINISHED => self.break_off(FrameError::Unfinished),
                 Ok(Some(frame)) => {
                     if let Err(error) = self.handle_frame(now, id, frame) {
                         self.break_off(error);
@@ -51,8 +56,8 @@ impl Session {
         if !complete || stream.kind == Kind::Control {
             return self.break_off(FrameError::Truncated);
         }
-        stream.phase = Phase::Done;
         self.events.push_back(Event::Ended { stream: id });
+        self.end_reading(id);
         self.forget_if_done(id);
     }
 
@@ -70,16 +75,20 @@ impl Session {
     /// The first frame of a stream that the peer opened.
     fn handle_first(&mut self, now: Duration, id: StreamId, frame: Frame) -> Result<(), FrameError> {
         let misplaced = FrameError::Misplaced(frame.kind());
-        match (self.role, frame) {
-            (Role::Ground, frame @ Frame::Hello(_)) if self.control.is_none() => {
-                self.control = Some(id);
+        let Some(direction) = self.streams.get(&id).map(|stream| stream.direction) else { return Ok(()) };
+        match (self.role, direction, frame) {
+            (Role::Ground, Direction::Both, frame @ Frame::Hello(_)) if self.control.is_none() => {
                 if let Some(stream) = self.streams.get_mut(&id) {
                     stream.kind = Kind::Control;
                 }
-                self.introduce();
+                self.adopt_control(id);
                 self.handle_control(now, frame)
             }
-            (Role::Ground, Frame::Request { exchange, user, class, priority, resume, section }) => {
+            (
+                Role::Ground,
+                Direction::Both,
+                Frame::Request { exchange, user, class, priority, resume, section },
+            ) => {
                 let lines = Arc::new(self.section(now, section, Base::None)?);
                 let head =
                     RequestHead::from_lines(&lines).map_err(|_| FrameError::Malformed(kind::REQUEST))?;
@@ -97,15 +106,17 @@ impl Session {
                     resume,
                     head,
                 });
+                self.tell_stopped(id);
                 Ok(())
             }
-            (Role::Ground, Frame::Tunnel { tunnel, user, class, host, port }) => {
+            (Role::Ground, Direction::Both, Frame::Tunnel { tunnel, user, class, host, port }) => {
                 let place = Place { class, user, priority: Default::default() };
                 self.place(id, Kind::Tunnel, place, Phase::Raw);
                 self.events.push_back(Event::TunnelAsked { stream: id, tunnel, user, class, host, port });
+                self.tell_stopped(id);
                 Ok(())
             }
-            (Role::Remote, Frame::Push { promise }) => {
+            (Role::Remote, Direction::One, Frame::Push { promise }) => {
                 if let Some(stream) = self.streams.get_mut(&id) {
                     stream.kind = Kind::Push;
                 }
@@ -113,6 +124,13 @@ impl Session {
                 Ok(())
             }
             _ => Err(misplaced),
+        }
+    }
+
+    /// The carrier may deliver a stop before the bytes that say what was stopped.
+    fn tell_stopped(&mut self, id: StreamId) {
+        if let Some(code) = self.streams.get(&id).and_then(|stream| stream.stopped) {
+            self.events.push_back(Event::Stopped { stream: id, code });
         }
     }
 
@@ -125,18 +143,21 @@ impl Session {
 
     fn handle_control(&mut self, now: Duration, frame: Frame) -> Result<(), FrameError> {
         match frame {
-            Frame::Hello(hello) => {
+            Frame::Hello(hello) if !self.greeted => {
+                self.greeted = true;
                 if !hello.versions.contains(&VERSION) {
                     return Err(FrameError::Version);
                 }
                 self.events.push_back(Event::Hello(hello));
             }
+            // The first word says which rules the others keep.
+            other if !self.greeted => return Err(FrameError::Misplaced(other.kind())),
             // Settings of later versions change nothing here.
             Frame::Settings(_) => {}
             Frame::Ping(token) => self.send_control(&Frame::Pong(token)),
             Frame::Pong(token) => {
                 let rtt = self.probe.answered(now, token);
-                self.events.push_back(Event::Pong(rtt));
+                self.events.extend(rtt.map(Event::Pong));
             }
             Frame::Saved(id) => self.shelf.acknowledge(id),
             Frame::Retire(id) => self.archive.retire(now, id),
@@ -228,7 +249,7 @@ impl Session {
         Ok(lines)
     }
 
-    fn phase(&self, id: StreamId) -> Phase {
+    pub(super) fn phase(&self, id: StreamId) -> Phase {
         self.streams.get(&id).map_or(Phase::Done, |stream| stream.phase)
     }
 
@@ -239,6 +260,14 @@ impl Session {
     }
 }
 
+/// RFC 9110 §15.2: a 1xx head is not the answer. 101 would change what the stream carries; no frame does that.
 fn response(lines: &Lines, kind: u64) -> Result<ResponseHead, FrameError> {
-    ResponseHead::from_lines(lines).map_err(|_| FrameError::Malformed(kind))
+    let head = ResponseHead::from_lines(lines).map_err(|_| FrameError::Malformed(kind))?;
+    let fits = match kind {
+        kind::INFORMATIONAL => {
+            head.status.is_informational() && head.status != StatusCode::SWITCHING_PROTOCOLS
+        }
+        _ => !head.status.is_informational(),
+    };
+    if fits { Ok(head) } else { Err(FrameError::Malformed(kind)) }
 }

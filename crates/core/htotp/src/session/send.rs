@@ -6,10 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::event::{Direction, Transmit, code};
-use super::{Kind, Phase, Promise, ROOM, Session};
+use super::event::{Direction, Event, Transmit, code};
+use super::{Kind, Phase, Promise, ROOM, Session, Stream};
+use crate::fields::Lines;
 use crate::fields::shelf::{Base, Kind as SectionKind};
-use crate::frame::{Class, Coding, Failure, Frame, Priority, Resume, data_header};
+use crate::frame::{Class, Coding, Failure, Frame, Priority, Resume, Side, data_header};
 use crate::head::{self, RequestHead, ResponseHead};
 use crate::scheduler::{Pace, Place, StreamId};
 
@@ -32,8 +33,11 @@ impl Session {
     /// Remote: asks. The request's body follows by `write` and `finish`.
     pub fn ask(&mut self, now: Duration, ask: Ask, head: &RequestHead) -> StreamId {
         let place = Place { class: ask.class, user: ask.user, priority: ask.priority };
-        let id = self.open(Kind::Exchange, Direction::Both, place);
         let lines = head.to_lines();
+        if !self.config.sections.admits(&lines) {
+            return self.refuse_ask(place);
+        }
+        let id = self.open(Kind::Exchange, Direction::Both, place);
         let origin = Bytes::from(head.origin());
         let context = Self::context(ask.user, origin.clone(), SectionKind::Request);
         let mut section = Vec::new();
@@ -48,6 +52,21 @@ impl Session {
         id
     }
 
+    /// A head that ground would not take must not end the carrier for everyone: it fails by itself.
+    fn refuse_ask(&mut self, place: Place) -> StreamId {
+        let id = self.add(Kind::Exchange, Direction::Both, place, true);
+        self.streams.remove(&id);
+        self.scheduler.close(id);
+        let failure = Failure {
+            side: Side::User,
+            status: 431, // RFC 6585 §5
+            token: "http_request_error".into(),
+            detail: "the request's fields are too large to cross".into(),
+        };
+        self.events.push_back(Event::Failed { stream: id, failure });
+        id
+    }
+
     /// Remote: asks for a tunnel. Bytes may be written at once.
     pub fn open_tunnel(&mut self, tunnel: u64, user: u64, class: Class, host: &str, port: u16) -> StreamId {
         let place = Place { class, user, priority: Priority::default() };
@@ -59,12 +78,16 @@ impl Session {
 
     /// Ground: the tunnel stands.
     pub fn accept_tunnel(&mut self, id: StreamId) {
-        self.scheduler.enqueue(id, Frame::TunnelOpened.encode());
+        if self.streams.get(&id).is_some_and(Stream::may_write) {
+            self.scheduler.enqueue(id, Frame::TunnelOpened.encode());
+        }
     }
 
     /// Ground: a 1xx head.
     pub fn inform(&mut self, now: Duration, id: StreamId, head: &ResponseHead) {
-        if let Some(section) = self.response_section(now, id, head) {
+        if self.admits(head)
+            && let Some(section) = self.response_section(now, id, head)
+        {
             self.scheduler.enqueue(id, Frame::Informational(section).encode());
         }
     }
@@ -78,13 +101,32 @@ impl Session {
         coding: Coding,
         resumed: Option<u64>,
     ) {
+        if !self.admits(head) {
+            return self.refuse_answer(id);
+        }
         if let Some(section) = self.response_section(now, id, head) {
             self.scheduler.enqueue(id, Frame::Response { coding, resumed, section }.encode());
         }
     }
 
+    fn admits(&self, head: &ResponseHead) -> bool {
+        self.config.sections.admits(&head.to_lines())
+    }
+
+    /// As `refuse_ask`; the app is told that its body is not wanted.
+    fn refuse_answer(&mut self, id: StreamId) {
+        let failure = Failure {
+            side: Side::Origin,
+            status: 502,
+            token: "http_response_header_section_size".into(), // RFC 9209 §2.3.19
+            detail: "the response's fields are too large to cross".into(),
+        };
+        self.fail(id, failure);
+        self.events.push_back(Event::Stopped { stream: id, code: code::CANCELLED });
+    }
+
     fn response_section(&mut self, now: Duration, id: StreamId, head: &ResponseHead) -> Option<Bytes> {
-        let stream = self.streams.get(&id)?;
+        let stream = self.streams.get(&id).filter(|stream| stream.may_write())?;
         let context = Self::context(stream.place.user, stream.origin.clone(), SectionKind::Response);
         let mut section = Vec::new();
         self.shelf.encode(now, &context, &head.to_lines(), Base::None, &mut section);
@@ -100,10 +142,13 @@ impl Session {
         head: &RequestHead,
         priority: Priority,
     ) -> Option<u64> {
-        let stream = self.streams.get_mut(&id).filter(|stream| stream.writing)?;
+        let stream = self.streams.get_mut(&id).filter(|stream| stream.may_write())?;
         let user = stream.place.user;
         let base = stream.base.clone()?;
         let lines = head.to_lines();
+        if !self.config.sections.admits(&lines) {
+            return None;
+        }
         let origin = Bytes::from(head.origin());
         let context = Self::context(user, origin.clone(), SectionKind::Request);
         let mut section = Vec::new();
@@ -132,13 +177,17 @@ impl Session {
 
     /// Ground: says why there is no (whole) answer, and ends the stream.
     pub fn fail(&mut self, id: StreamId, failure: Failure) {
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.may_write()) else { return };
+        stream.finished = true;
         self.scheduler.enqueue(id, Frame::Failure(failure).encode());
         self.scheduler.finish(id);
     }
 
     /// Adds to a body or a tunnel. Returns false when the app should wait for [`super::Event::Drained`].
     pub fn write(&mut self, id: StreamId, bytes: Bytes) -> bool {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.writing) else { return true };
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.may_write()) else {
+            return true;
+        };
         if stream.kind != Kind::Tunnel && !bytes.is_empty() {
             self.scheduler.enqueue(id, data_header(bytes.len()));
         }
@@ -149,13 +198,16 @@ impl Session {
 
     /// Ends this side of a stream, with trailers if there are any.
     pub fn finish(&mut self, now: Duration, id: StreamId, trailers: Option<&HeaderMap>) {
-        let Some(stream) = self.streams.get(&id) else { return };
-        if let Some(trailers) = trailers.filter(|trailers| !trailers.is_empty()) {
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.may_write()) else { return };
+        stream.finished = true;
+        let sections = self.config.sections;
+        // RFC 9110 §6.5.1: trailers may be discarded; those that the peer would not take are.
+        let admitted = |lines: &Lines| !lines.0.is_empty() && sections.admits(lines);
+        if let Some(lines) = trailers.map(head::trailer_lines).filter(admitted) {
             let kind =
                 if self.role == super::Role::Remote { SectionKind::Request } else { SectionKind::Response };
             let context = Self::context(stream.place.user, stream.origin.clone(), kind);
             let mut section = Vec::new();
-            let lines = head::trailer_lines(trailers);
             // Against nothing, never saved: trailers do not look like heads.
             self.shelf.encode(now, &context, &lines, Base::Stream(&Default::default()), &mut section);
             self.scheduler.enqueue(id, Frame::Trailers(section.into()).encode());
@@ -165,35 +217,24 @@ impl Session {
 
     /// Abandons what this end still sends and stops what the peer still sends.
     pub fn cancel(&mut self, id: StreamId, code: u64) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        if stream.writing {
-            stream.writing = false;
-            self.scheduler.close(id);
-            self.transmits.push_back(Transmit::Reset(id, code));
-        }
-        if stream.phase != Phase::Done {
-            stream.phase = Phase::Done;
-            self.transmits.push_back(Transmit::Stop(id, code));
-        }
+        self.end_writing(id, code);
+        self.stop(id, code);
         self.forget_if_done(id);
     }
 
     /// Stops only what the peer still sends: an early answer makes the rest of an upload useless.
     pub fn stop(&mut self, id: StreamId, code: u64) {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.phase != Phase::Done) else {
+        if self.phase(id) == Phase::Done {
             return;
-        };
-        stream.phase = Phase::Done;
+        }
+        self.end_reading(id);
         self.transmits.push_back(Transmit::Stop(id, code));
         self.forget_if_done(id);
     }
 
     /// Abandons only the sending side: the body cannot be finished.
     pub fn abort(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.writing) else { return };
-        stream.writing = false;
-        self.scheduler.close(id);
-        self.transmits.push_back(Transmit::Reset(id, code::INCOMPLETE));
+        self.end_writing(id, code::INCOMPLETE);
         self.forget_if_done(id);
     }
 

@@ -31,14 +31,14 @@ struct End {
 }
 
 /// Remote and ground over one carrier.
-pub struct Pair {
-    pub now: Duration,
-    pub latency: Duration,
-    pub rate: Option<BitRate>,
+pub(crate) struct Pair {
+    pub(crate) now: Duration,
+    pub(crate) latency: Duration,
+    pub(crate) rate: Option<BitRate>,
     /// While set nothing crosses.
-    pub cut: bool,
+    pub(crate) cut: bool,
     /// Pieces into which the carrier breaks what it delivers.
-    pub piece: usize,
+    pub(crate) piece: usize,
     ends: [End; 2],
     /// (arrival, sequence) → (to, parcel)
     flight: BTreeMap<(Duration, u64), (usize, Parcel)>,
@@ -46,11 +46,11 @@ pub struct Pair {
     next_number: u64,
 }
 
-pub const REMOTE: usize = 0;
-pub const GROUND: usize = 1;
+pub(crate) const REMOTE: usize = 0;
+pub(crate) const GROUND: usize = 1;
 
 impl Pair {
-    pub fn new(latency: Duration, rate: Option<BitRate>, config: Config) -> Self {
+    pub(crate) fn new(latency: Duration, rate: Option<BitRate>, config: Config) -> Self {
         let end = |role| End {
             session: Session::new(role, config.clone(), Duration::ZERO),
             numbers: HashMap::new(),
@@ -72,21 +72,21 @@ impl Pair {
         }
     }
 
-    pub fn remote(&mut self) -> &mut Session {
+    pub(crate) fn remote(&mut self) -> &mut Session {
         &mut self.ends[REMOTE].session
     }
 
-    pub fn ground(&mut self) -> &mut Session {
+    pub(crate) fn ground(&mut self) -> &mut Session {
         &mut self.ends[GROUND].session
     }
 
     /// Bytes that an end has put on the carrier.
-    pub fn sent(&self, end: usize) -> usize {
+    pub(crate) fn sent(&self, end: usize) -> usize {
         self.ends[end].sent
     }
 
     /// Takes the events of an end, with their times.
-    pub fn events(&mut self, end: usize) -> Vec<(Duration, Event)> {
+    pub(crate) fn events(&mut self, end: usize) -> Vec<(Duration, Event)> {
         self.settle();
         std::mem::take(&mut self.ends[end].events)
     }
@@ -144,7 +144,7 @@ impl Pair {
     }
 
     /// Jumps to the next thing that happens, if it happens before `until`.
-    pub fn step(&mut self, until: Duration) -> bool {
+    pub(crate) fn step(&mut self, until: Duration) -> bool {
         self.settle();
         let arrival = self.flight.keys().next().map(|(at, _)| *at);
         let wakeup = self.ends.iter().filter_map(|end| end.session.next_wakeup(self.now)).min();
@@ -180,7 +180,7 @@ impl Pair {
     }
 
     /// Runs until nothing happens before `until`.
-    pub fn run(&mut self, until: Duration) {
+    pub(crate) fn run(&mut self, until: Duration) {
         while self.step(until) {}
         self.now = self.now.max(until);
         self.settle();

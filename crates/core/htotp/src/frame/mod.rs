@@ -1,0 +1,251 @@
+//! Frames: type, length, value, both numbers as variable-length integers. A type with its lowest bit set
+//! is critical: an end that does not know it closes the carrier. Others are skipped (docs/htotp.md,
+//! "Frames"). Here are the words; `value` writes and reads them, `reader` cuts a stream into them.
+
+mod reader;
+mod value;
+
+use bytes::Bytes;
+
+use crate::fields::SectionError;
+
+pub use reader::{FrameReader, data_header, fuzz};
+
+/// A frame other than `DATA` may not be longer.
+pub const LARGEST: u64 = 1 << 20;
+
+/// Type numbers.
+pub mod kind {
+    #![allow(missing_docs)]
+    pub const HELLO: u64 = 0x01;
+    pub const SETTINGS: u64 = 0x03;
+    pub const PING: u64 = 0x04;
+    pub const PONG: u64 = 0x06;
+    pub const SAVED: u64 = 0x05;
+    pub const RETIRE: u64 = 0x07;
+    pub const DRAIN: u64 = 0x08;
+    pub const UNWANTED: u64 = 0x0a;
+    pub const REQUEST: u64 = 0x11;
+    pub const DATA: u64 = 0x13;
+    pub const TRAILERS: u64 = 0x15;
+    pub const RESPONSE: u64 = 0x17;
+    pub const INFORMATIONAL: u64 = 0x19;
+    pub const PROMISE: u64 = 0x1b;
+    pub const FAILURE: u64 = 0x1d;
+    pub const PUSH: u64 = 0x21;
+    pub const TUNNEL: u64 = 0x31;
+    pub const TUNNEL_OPENED: u64 = 0x33;
+
+    /// Every type that this version knows, with its name in docs/htotp.md.
+    pub const ALL: &[(u64, &str)] = &[
+        (HELLO, "HELLO"),
+        (SETTINGS, "SETTINGS"),
+        (PING, "PING"),
+        (SAVED, "SAVED"),
+        (PONG, "PONG"),
+        (RETIRE, "RETIRE"),
+        (DRAIN, "DRAIN"),
+        (UNWANTED, "UNWANTED"),
+        (REQUEST, "REQUEST"),
+        (DATA, "DATA"),
+        (TRAILERS, "TRAILERS"),
+        (RESPONSE, "RESPONSE"),
+        (INFORMATIONAL, "INFORMATIONAL"),
+        (PROMISE, "PROMISE"),
+        (FAILURE, "FAILURE"),
+        (PUSH, "PUSH"),
+        (TUNNEL, "TUNNEL"),
+        (TUNNEL_OPENED, "TUNNEL_OPENED"),
+    ];
+
+    /// True for a type that this version knows.
+    pub fn is_known(kind: u64) -> bool {
+        ALL.iter().any(|(known, _)| *known == kind)
+    }
+}
+
+/// DiffServ-like class of an exchange or tunnel; the scheduler serves lower values first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(u8)]
+pub enum Class {
+    /// Voice and what keeps the carrier alive.
+    Expedited = 0,
+    /// A person waits for each answer: terminals, games.
+    Interactive = 1,
+    /// Pages.
+    #[default]
+    Web = 2,
+    /// Video and audio with a play rate.
+    Streaming = 3,
+    /// Downloads.
+    Bulk = 4,
+    /// Updates, backups.
+    Background = 5,
+}
+
+impl Class {
+    pub(crate) fn from_bits(bits: u8) -> Self {
+        match bits {
+            0 => Class::Expedited,
+            1 => Class::Interactive,
+            2 => Class::Web,
+            3 => Class::Streaming,
+            4 => Class::Bulk,
+            _ => Class::Background,
+        }
+    }
+}
+
+/// RFC 9218: urgency 0 (first) to 7 and whether a part of the body is of use by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Priority {
+    /// 0 is served first.
+    pub urgency: u8,
+    /// Shares with others of its urgency instead of going in turn.
+    pub incremental: bool,
+}
+
+impl Default for Priority {
+    /// RFC 9218 §4: urgency 3, not incremental.
+    fn default() -> Self {
+        Priority { urgency: 3, incremental: false }
+    }
+}
+
+/// Asks for a body from where it was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resume {
+    /// Bytes of the decoded body that were delivered.
+    pub offset: u64,
+    /// BLAKE3 hash of these bytes.
+    pub prefix: [u8; 32],
+}
+
+/// How a body's bytes are coded on the hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Coding {
+    /// As they are.
+    #[default]
+    Identity = 0,
+    /// One zstd frame.
+    Zstd = 1,
+}
+
+/// The side at which an exchange failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Side {
+    /// The user's client.
+    User = 0,
+    /// The long hop.
+    Link = 1,
+    /// The origin, or the way from ground to it.
+    Origin = 2,
+}
+
+/// Why there is no (whole) answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Where.
+    pub side: Side,
+    /// What a gateway answers: 403, 502, 504.
+    pub status: u16,
+    /// RFC 9209 §2.3 error type.
+    pub token: String,
+    /// One line for people.
+    pub detail: String,
+}
+
+/// What both ends say first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Hello {
+    /// Versions spoken, best first.
+    pub versions: Vec<u64>,
+    /// Changes whenever this end has forgotten what it held.
+    pub epoch: u64,
+    /// The link profile this end was set up for; empty when measured.
+    pub profile: String,
+    /// Program and version, for people.
+    pub agent: String,
+}
+
+/// A frame, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Frame {
+    Hello(Hello),
+    Settings(Vec<(u64, u64)>),
+    Ping(u64),
+    Pong(u64),
+    Saved(u64),
+    Retire(u64),
+    Drain,
+    Unwanted(u64),
+    Request {
+        exchange: u64,
+        user: u64,
+        class: Class,
+        priority: Priority,
+        resume: Option<Resume>,
+        section: Bytes,
+    },
+    /// A piece of a `DATA` frame.
+    Data(Bytes),
+    Trailers(Bytes),
+    Response {
+        coding: Coding,
+        resumed: Option<u64>,
+        section: Bytes,
+    },
+    Informational(Bytes),
+    Promise {
+        promise: u64,
+        priority: Priority,
+        section: Bytes,
+    },
+    Failure(Failure),
+    Push {
+        promise: u64,
+    },
+    Tunnel {
+        tunnel: u64,
+        user: u64,
+        class: Class,
+        host: String,
+        port: u16,
+    },
+    TunnelOpened,
+}
+
+/// Why bytes are no frame; ends the carrier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// A critical type that this version does not know.
+    #[error("unknown critical frame {0:#x}")]
+    UnknownCritical(u64),
+    /// Longer than [`LARGEST`].
+    #[error("frame {0:#x} is longer than 1 MiB")]
+    TooLong(u64),
+    /// The value is not what its type asks for.
+    #[error("malformed frame {0:#x}")]
+    Malformed(u64),
+    /// A frame where it may not stand.
+    #[error("frame {0:#x} does not belong here")]
+    Misplaced(u64),
+    /// The stream ends inside a frame or before its message is whole.
+    #[error("stream ends inside a message")]
+    Truncated,
+    /// A field section is malformed.
+    #[error(transparent)]
+    Section(#[from] SectionError),
+    /// No common version.
+    #[error("peer speaks no version of HTOTP that this end knows")]
+    Version,
+    /// More bytes wait for the rest of their frames than any honest peer leaves.
+    #[error("peer leaves too many frames unfinished")]
+    Unfinished,
+    /// What this end has to say on the control stream is not taken.
+    #[error("peer does not read its control stream")]
+    Unread,
+}

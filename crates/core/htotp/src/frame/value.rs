@@ -1,0 +1,217 @@
+//! What stands in each frame's value, written and read side by side (docs/htotp.md, "Frames"). Nothing here
+//! knows which frame may follow which.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use super::{Class, Coding, Failure, Frame, FrameError, Hello, Priority, Resume, Side, kind};
+use crate::fields::codec;
+use crate::varint;
+
+impl Frame {
+    /// The type number.
+    pub fn kind(&self) -> u64 {
+        match self {
+            Frame::Hello(_) => kind::HELLO,
+            Frame::Settings(_) => kind::SETTINGS,
+            Frame::Ping(_) => kind::PING,
+            Frame::Pong(_) => kind::PONG,
+            Frame::Saved(_) => kind::SAVED,
+            Frame::Retire(_) => kind::RETIRE,
+            Frame::Drain => kind::DRAIN,
+            Frame::Unwanted(_) => kind::UNWANTED,
+            Frame::Request { .. } => kind::REQUEST,
+            Frame::Data(_) => kind::DATA,
+            Frame::Trailers(_) => kind::TRAILERS,
+            Frame::Response { .. } => kind::RESPONSE,
+            Frame::Informational(_) => kind::INFORMATIONAL,
+            Frame::Promise { .. } => kind::PROMISE,
+            Frame::Failure(_) => kind::FAILURE,
+            Frame::Push { .. } => kind::PUSH,
+            Frame::Tunnel { .. } => kind::TUNNEL,
+            Frame::TunnelOpened => kind::TUNNEL_OPENED,
+        }
+    }
+
+    /// The frame in bytes.
+    pub fn encode(&self) -> Bytes {
+        let mut value = Vec::new();
+        self.put_value(&mut value);
+        let mut out = BytesMut::with_capacity(value.len() + 6);
+        varint::put(&mut out, self.kind());
+        varint::put(&mut out, value.len() as u64);
+        out.put_slice(&value);
+        out.freeze()
+    }
+
+    fn put_value(&self, out: &mut Vec<u8>) {
+        match self {
+            Frame::Hello(hello) => {
+                varint::put(out, hello.versions.len() as u64);
+                hello.versions.iter().for_each(|version| varint::put(out, *version));
+                varint::put(out, hello.epoch);
+                codec::put_string(hello.profile.as_bytes(), out);
+                codec::put_string(hello.agent.as_bytes(), out);
+            }
+            Frame::Settings(settings) => settings.iter().for_each(|(id, value)| {
+                varint::put(out, *id);
+                varint::put(out, *value);
+            }),
+            Frame::Ping(n)
+            | Frame::Pong(n)
+            | Frame::Saved(n)
+            | Frame::Retire(n)
+            | Frame::Unwanted(n)
+            | Frame::Push { promise: n } => {
+                varint::put(out, *n);
+            }
+            Frame::Drain | Frame::TunnelOpened => {}
+            Frame::Request { exchange, user, class, priority, resume, section } => {
+                varint::put(out, *exchange);
+                varint::put(out, *user);
+                out.push(flags(*class, *priority, resume.is_some()));
+                if let Some(resume) = resume {
+                    varint::put(out, resume.offset);
+                    out.extend_from_slice(&resume.prefix);
+                }
+                out.extend_from_slice(section);
+            }
+            Frame::Data(bytes) | Frame::Trailers(bytes) | Frame::Informational(bytes) => {
+                out.extend_from_slice(bytes)
+            }
+            Frame::Response { coding, resumed, section } => {
+                out.push((*coding as u8) << 1 | u8::from(resumed.is_some()));
+                if let Some(offset) = resumed {
+                    varint::put(out, *offset);
+                }
+                out.extend_from_slice(section);
+            }
+            Frame::Promise { promise, priority, section } => {
+                varint::put(out, *promise);
+                out.push(flags(Class::Web, *priority, false));
+                out.extend_from_slice(section);
+            }
+            Frame::Failure(failure) => {
+                out.push(failure.side as u8);
+                out.put_u16(failure.status);
+                codec::put_string(failure.token.as_bytes(), out);
+                codec::put_string(failure.detail.as_bytes(), out);
+            }
+            Frame::Tunnel { tunnel, user, class, host, port } => {
+                varint::put(out, *tunnel);
+                varint::put(out, *user);
+                out.push(flags(*class, Priority::default(), false));
+                codec::put_string(host.as_bytes(), out);
+                out.put_u16(*port);
+            }
+        }
+    }
+
+    /// Reads the value of a frame; `Ok(None)` for an unknown type that may be skipped.
+    pub(super) fn decode(kind: u64, mut value: Bytes) -> Result<Option<Frame>, FrameError> {
+        if !kind::is_known(kind) {
+            return if kind & 1 == 1 { Err(FrameError::UnknownCritical(kind)) } else { Ok(None) };
+        }
+        let frame = Self::read_value(kind, &mut value).ok_or(FrameError::Malformed(kind))?;
+        if value.has_remaining() {
+            return Err(FrameError::Malformed(kind));
+        }
+        Ok(Some(frame))
+    }
+
+    fn read_value(kind: u64, value: &mut Bytes) -> Option<Frame> {
+        Some(match kind {
+            kind::HELLO => {
+                let count = varint::take(value)?;
+                if count > 64 {
+                    return None;
+                }
+                let versions = (0..count).map(|_| varint::take(value)).collect::<Option<Vec<_>>>()?;
+                let epoch = varint::take(value)?;
+                Frame::Hello(Hello { versions, epoch, profile: text(value)?, agent: text(value)? })
+            }
+            kind::SETTINGS => {
+                let mut settings = Vec::new();
+                while value.has_remaining() {
+                    settings.push((varint::take(value)?, varint::take(value)?));
+                }
+                Frame::Settings(settings)
+            }
+            kind::PING => Frame::Ping(varint::take(value)?),
+            kind::PONG => Frame::Pong(varint::take(value)?),
+            kind::SAVED => Frame::Saved(varint::take(value)?),
+            kind::RETIRE => Frame::Retire(varint::take(value)?),
+            kind::UNWANTED => Frame::Unwanted(varint::take(value)?),
+            kind::PUSH => Frame::Push { promise: varint::take(value)? },
+            kind::DRAIN => Frame::Drain,
+            kind::TUNNEL_OPENED => Frame::TunnelOpened,
+            kind::REQUEST => {
+                let (exchange, user) = (varint::take(value)?, varint::take(value)?);
+                let (class, priority, resumes) = read_flags(value)?;
+                let resume = if resumes { Some(read_resume(value)?) } else { None };
+                Frame::Request { exchange, user, class, priority, resume, section: rest(value) }
+            }
+            kind::TRAILERS => Frame::Trailers(rest(value)),
+            kind::INFORMATIONAL => Frame::Informational(rest(value)),
+            kind::RESPONSE => {
+                let flags = byte(value)?;
+                let coding = match flags >> 1 {
+                    0 => Coding::Identity,
+                    1 => Coding::Zstd,
+                    _ => return None,
+                };
+                let resumed = if flags & 1 == 1 { Some(varint::take(value)?) } else { None };
+                Frame::Response { coding, resumed, section: rest(value) }
+            }
+            kind::PROMISE => {
+                let promise = varint::take(value)?;
+                let (_, priority, _) = read_flags(value)?;
+                Frame::Promise { promise, priority, section: rest(value) }
+            }
+            kind::FAILURE => {
+                let side = match byte(value)? {
+                    0 => Side::User,
+                    1 => Side::Link,
+                    _ => Side::Origin,
+                };
+                let status = (value.remaining() >= 2).then(|| value.get_u16())?;
+                Frame::Failure(Failure { side, status, token: text(value)?, detail: text(value)? })
+            }
+            kind::TUNNEL => {
+                let (tunnel, user) = (varint::take(value)?, varint::take(value)?);
+                let (class, _, _) = read_flags(value)?;
+                let host = text(value)?;
+                let port = (value.remaining() >= 2).then(|| value.get_u16())?;
+                Frame::Tunnel { tunnel, user, class, host, port }
+            }
+            _ => return None,
+        })
+    }
+}
+
+fn flags(class: Class, priority: Priority, resumes: bool) -> u8 {
+    (class as u8) << 5 | (priority.urgency & 7) << 2 | u8::from(priority.incremental) << 1 | u8::from(resumes)
+}
+
+fn read_flags(value: &mut Bytes) -> Option<(Class, Priority, bool)> {
+    let flags = byte(value)?;
+    let priority = Priority { urgency: flags >> 2 & 7, incremental: flags & 2 == 2 };
+    Some((Class::from_bits(flags >> 5), priority, flags & 1 == 1))
+}
+
+fn read_resume(value: &mut Bytes) -> Option<Resume> {
+    let offset = varint::take(value)?;
+    let prefix = (value.remaining() >= 32).then(|| value.split_to(32))?;
+    Some(Resume { offset, prefix: <[u8; 32]>::try_from(&prefix[..]).ok()? })
+}
+
+fn byte(value: &mut Bytes) -> Option<u8> {
+    value.has_remaining().then(|| value.get_u8())
+}
+
+fn text(value: &mut Bytes) -> Option<String> {
+    String::from_utf8(codec::take_string(value).ok()?.to_vec()).ok()
+}
+
+fn rest(value: &mut Bytes) -> Bytes {
+    value.split_to(value.remaining())
+}
