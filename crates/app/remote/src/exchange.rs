@@ -46,7 +46,7 @@ impl Exchange {
         let found = look_up(&remote, &self.user, self.id, &self.fetch).await;
         match found {
             Found::Held { held, not_modified } => {
-                self.from_repository(&remote, responder, held, not_modified).await
+                self.answer_from(&remote, responder, held, not_modified).await
             }
             Found::Promised { head, body: promised, early } => {
                 let from = if early { AnsweredFrom::PromiseEarly } else { AnsweredFrom::PromiseOnTheWay };
@@ -136,13 +136,7 @@ impl Exchange {
         Some(Held { head: Arc::new(fresh), ..held.clone() })
     }
 
-    async fn from_repository(
-        self,
-        remote: &Arc<Remote>,
-        responder: Responder,
-        held: Held,
-        not_modified: bool,
-    ) {
+    async fn answer_from(self, remote: &Arc<Remote>, responder: Responder, held: Held, not_modified: bool) {
         remote.desk().used_from_repository(held.id);
         let head = from_repository(&held.head, not_modified);
         let head = ResponseHead { status: head.status, fields: head.fields };

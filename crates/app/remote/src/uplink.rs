@@ -120,12 +120,16 @@ impl Caller {
                     }
                 };
                 generation += 1;
-                pause = Duration::ZERO;
                 publish.send_replace(Some(carrier.clone()));
                 attend(carrier.clone()).await;
                 publish.send_replace(None);
                 let why = self.why_lost(&carrier);
                 self.bus.emit(Event::CarrierDown { peer: carrier.peer.clone(), why, exchanges: 0 });
+                // What lasted is called again at once. A ground that ends each carrier as soon as it is up, for a key
+                // that it does not know, is called ever more rarely.
+                if carrier.since.elapsed() > self.longest_pause {
+                    pause = Duration::ZERO;
+                }
             }
             sleep(pause).await;
             // The first attempt after a loss comes at once; a ground that is down is not hammered.
