@@ -30,6 +30,8 @@ pub(crate) struct Carrier {
     pub(crate) ground: Arc<Shared>,
     pub(crate) hop: Hop,
     pub(crate) remote: Arc<str>,
+    /// Whose the remote's users are, for as long as this carrier numbers them.
+    owners: Arc<str>,
     connection: quinn::Connection,
     since: Instant,
     state: Mutex<State>,
@@ -48,16 +50,20 @@ struct State {
 }
 
 impl Carrier {
-    /// A carrier over `hop`, which runs on `connection`, to the remote of this name.
+    /// Carrier `number` over `hop`, which runs on `connection`, to the remote of this name.
     pub(crate) fn new(
         ground: Arc<Shared>,
         hop: Hop,
         remote: Arc<str>,
+        number: u64,
         connection: quinn::Connection,
     ) -> Arc<Carrier> {
         Arc::new(Carrier {
             ground,
             hop,
+            // A remote that was restarted numbers its users anew: connections that an origin may take for one user
+            // must not pass to another.
+            owners: format!("{remote}#{number}").into(),
             remote,
             connection,
             since: Instant::now(),
@@ -112,7 +118,7 @@ impl Carrier {
     }
 
     fn owner(&self, user: u64) -> Owner {
-        Owner { remote: Arc::clone(&self.remote), user }
+        Owner { remote: Arc::clone(&self.owners), user }
     }
 
     /// Runs a task until it or the carrier ends.

@@ -89,8 +89,8 @@ impl Ground {
         let address = connection.remote_address().to_string();
         let round_trip_ms = connection.rtt().as_millis() as u64;
         let hop = Hop::start(connection.clone(), Role::Ground, shared.session_config(), &shared.plan);
-        let carrier = Carrier::new(Arc::clone(shared), hop, Arc::clone(&remote), connection);
         let number = shared.next_carrier.fetch_add(1, Relaxed);
+        let carrier = Carrier::new(Arc::clone(shared), hop, Arc::clone(&remote), number, connection);
         shared.lock().insert(number, Arc::clone(&carrier));
         shared.bus.emit(Event::CarrierUp { peer: remote.to_string(), address, round_trip_ms });
         carrier.serve().await;

@@ -110,6 +110,8 @@ fn tell(bus: &Bus, refused: &Refused) {
         CarrierError::Stranger { addr, key } => {
             bus.emit(Event::StrangerRefused { address: addr.to_string(), key: key.to_string() });
         }
+        // The operator here can see to it that the other end learns of this key.
+        error @ CarrierError::Denied { .. } => tracing::warn!("no carrier: {error}"),
         error => tracing::debug!(address = %refused.addr, "no carrier: {error}"),
     }
 }
