@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 /// Code length in bits of each byte value; part of the wire format (docs/htotp.md, "Strings").
 #[rustfmt::skip]
-const LENGTHS: [u8; 256] = [
+pub const LENGTHS: [u8; 256] = [
     16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16,
     16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16,
      6, 12,  8, 12, 12,  8,  8, 12, 11, 11, 10,  9,  8,  6,  6,  5,
