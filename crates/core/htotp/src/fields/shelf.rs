@@ -283,14 +283,20 @@ fn is_referer(lines: &Lines) -> bool {
         .is_some_and(|accept| accept.starts_with(b"text/html") || accept.starts_with(b"text/css"))
 }
 
-/// For fuzzing: any bytes decode or are refused, against any base.
+/// For fuzzing: any bytes decode or are refused, and what decodes is written and read again.
 #[doc(hidden)]
 pub fn fuzz(data: &[u8]) {
     let mut archive = Archive::default();
     let base = Lines(vec![super::Line::new(":path", "/a/b"), super::Line::new("accept", "*/*")]);
     let limit = SectionLimit { bytes: 64 * 1024, lines: 256 };
     for part in data.split(|b| *b == 0xff) {
-        let _ = archive.decode(Duration::ZERO, Bytes::copy_from_slice(part), Base::Stream(&base), limit);
+        let read = archive.decode(Duration::ZERO, Bytes::copy_from_slice(part), Base::Stream(&base), limit);
+        if let Ok((lines, _)) = read {
+            assert!(limit.admits(&lines), "more than the limit");
+            let mut again = Vec::new();
+            codec::encode(&lines, &base, &mut again);
+            assert_eq!(codec::decode(again.into(), &base, limit), Ok(lines));
+        }
         archive.retire(Duration::ZERO, part.len() as u64);
     }
 }

@@ -108,14 +108,44 @@ pub fn data_header(length: usize) -> Bytes {
     out.freeze()
 }
 
-/// For fuzzing: any bytes are frames or are refused, and their split does not matter.
+/// For fuzzing: any bytes are frames or are refused, their split does not matter, and frames come back.
 #[doc(hidden)]
 pub fn fuzz(data: &[u8]) {
-    let mut reader = FrameReader::default();
-    let mut input = Bytes::copy_from_slice(data);
-    while let Ok(Some(frame)) = reader.next(&mut input) {
-        let _ = frame.encode();
+    let whole = read_in_pieces(data, data.len());
+    assert_eq!(read_in_pieces(data, 1), whole, "the split matters");
+    for frame in whole.0 {
+        if let Frame::Data(_) = frame {
+            continue;
+        }
+        // Numbers and flags may be written in more than one way; what is written again means the same.
+        let mut again = frame.encode();
+        if again.len() as u64 <= LARGEST {
+            assert_eq!(FrameReader::default().next(&mut again), Ok(Some(frame)));
+        }
     }
+}
+
+/// All frames, with the pieces of `DATA` joined, and what ended them.
+fn read_in_pieces(data: &[u8], piece: usize) -> (Vec<Frame>, Option<FrameError>) {
+    let (mut reader, mut all) = (FrameReader::default(), Vec::new());
+    let mut body = BytesMut::new();
+    for piece in data.chunks(piece.max(1)) {
+        let mut input = Bytes::copy_from_slice(piece);
+        loop {
+            match reader.next(&mut input) {
+                Ok(Some(Frame::Data(bytes))) => body.extend_from_slice(&bytes),
+                Ok(Some(frame)) => {
+                    if !body.is_empty() {
+                        all.push(Frame::Data(body.split().freeze()));
+                    }
+                    all.push(frame);
+                }
+                Ok(None) => break,
+                Err(error) => return (all, Some(error)),
+            }
+        }
+    }
+    (all, None)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //! says what it is. See docs/htotp.md.
 
 mod event;
+mod fuzz;
 mod probe;
 mod receive;
 mod send;
@@ -25,6 +26,8 @@ use crate::frame::{Class, Failure, Frame, FrameError, FrameReader, Hello, Priori
 use crate::scheduler::{Pace, Place, Scheduler, StreamId};
 
 pub use event::{Direction, Event, Transmit, code};
+#[doc(hidden)]
+pub use fuzz::fuzz;
 pub use probe::Probe;
 pub use send::Ask;
 
@@ -389,5 +392,17 @@ fn control_place() -> Place {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} ({}): {}", self.status, self.token, self.detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_input_is_too_much(data in proptest::collection::vec(any::<u8>(), 0..600)) {
+            super::fuzz(&data);
+        }
     }
 }

@@ -1,0 +1,4 @@
+//! Fuzzes field sections of HTOTP, and what their reader keeps. The checks are in the entry function, which `tests/tests/fuzz_replay.rs` calls too.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| farhop_htotp::fields::shelf::fuzz(data));
