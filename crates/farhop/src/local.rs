@@ -11,7 +11,7 @@ use farhop_events::Bus;
 use farhop_ground::Ground;
 use farhop_orbit::Profile;
 use farhop_remote::Reach;
-use farhop_settings::{LocalSettings, load};
+use farhop_settings::{Cidr, LocalSettings, load};
 use farhop_transport::identity::Identity;
 use farhop_transport::path::End;
 use farhop_transport::quic::{Listener, Peers};
@@ -28,10 +28,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:3128")]
     listen: SocketAddr,
     /// The link between the ends: geo-256k, geo-500k, geo-2m, geo-hylas2, geo-20m, or none.
-    #[arg(long, value_name = "PROFILE", default_value = "none")]
+    #[arg(long, value_name = "PROFILE", default_value = "none", value_parser = profile)]
     link: String,
     /// An address range to fetch from although it is private or loopback, such as 127.0.0.0/8.
-    #[arg(long, value_name = "CIDR")]
+    #[arg(long, value_name = "CIDR", value_parser = range)]
     allow: Vec<String>,
     /// Opens a control socket for the remote end here: status, counters, events and commands.
     #[arg(long, value_name = "SOCKET")]
@@ -42,6 +42,15 @@ pub(crate) struct Arguments {
     /// Sets one value over the file, such as ground.squeeze.zstd_level=3.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
+}
+
+fn profile(name: &str) -> Result<String, String> {
+    Profile::named(name).map(|profile| profile.name).map_err(|error| error.to_string())
+}
+
+fn range(text: &str) -> Result<String, String> {
+    let wrong = |()| "not an address range; write it like 127.0.0.0/8".to_owned();
+    text.parse().map(|range: Cidr| range.to_string()).map_err(wrong)
 }
 
 impl Arguments {

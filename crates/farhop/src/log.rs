@@ -13,7 +13,10 @@ pub(crate) struct Log(reload::Handle<EnvFilter, Registry>);
 /// Starts the log.
 pub(crate) fn start(level: LogLevel) -> Log {
     let (filter, handle) = reload::Layer::new(filter(level));
-    let lines = fmt::layer().with_writer(std::io::stderr).with_target(false).with_ansi(std::io::stderr().is_terminal());
+    let lines = fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal());
     // Fails only where a log runs already, as in a process that starts two ends.
     let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
     Log(handle)

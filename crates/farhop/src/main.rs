@@ -15,6 +15,7 @@ mod remote;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use farhop_settings::SettingsError;
 
 /// The web made quick over links with long round trips.
 #[derive(Debug, Parser)]
@@ -37,7 +38,7 @@ enum Command {
     Demo(farhop_compare::DemoArguments),
 }
 
-/// Exit codes: 0 done, 1 failed, 2 the command line itself is wrong (clap's own). `lab shell` ends as its command did.
+/// Exit codes: 0 done, 1 failed, 2 the command line itself is wrong (clap's own, and a `--set` that cannot be). `lab shell` ends as its command did.
 fn main() -> ExitCode {
     let done = |()| ExitCode::SUCCESS;
     let outcome = match CommandLine::parse().command {
@@ -58,7 +59,8 @@ fn main() -> ExitCode {
         Err(error) => {
             // One line, whatever the causes say.
             eprintln!("farhop: {}", format!("{error:#}").replace('\n', " "));
-            ExitCode::FAILURE
+            let usage = error.downcast_ref::<SettingsError>().is_some_and(SettingsError::is_usage);
+            if usage { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -96,3 +96,17 @@ pub enum SettingsError {
         reason: String,
     },
 }
+
+impl SettingsError {
+    /// Whether the command line is at fault, not a file: the exit code of a usage error is another.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            SettingsError::Unreadable { .. } => false,
+            SettingsError::Syntax { place, .. }
+            | SettingsError::Unknown { place, .. }
+            | SettingsError::Value { place, .. }
+            | SettingsError::Missing { place, .. }
+            | SettingsError::Conflict { place, .. } => matches!(place, Place::Argument(_)),
+        }
+    }
+}
