@@ -1,7 +1,7 @@
 //! The end beside the users: takes their requests, answers what it holds or was promised, asks ground for the rest.
 //!
-//! A request's life in files: [`clients`] → [`request`] → [`exchange`] → [`lookup`] → [`ask`] → [`arriving`], with
-//! [`promising`] and [`desk`] for what comes unasked and [`uplink`] for the carrier beneath.
+//! A request's life in files: `clients` → `request` → `exchange` → `lookup` → `ask` → `arriving`, with
+//! `promising` and `desk` for what comes unasked and `uplink` for the carrier beneath.
 
 mod answers;
 mod arriving;

@@ -23,7 +23,15 @@ const LISTEN: Duration = Duration::from_millis(200);
 /// Bytes read at once.
 const CHUNK: usize = 64 * 1024;
 
-type Job<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type Jobs<T> = FuturesUnordered<Pin<Box<dyn Future<Output = T> + Send>>>;
+/// A stream opened, with its receiving side where it has one; `None` once the connection has ended.
+type Opened = (StreamId, Option<(SendStream, Option<RecvStream>)>);
+/// A write done; its side comes back unless it was its last.
+type Written = (StreamId, Option<SendStream>, Result<(), WriteError>);
+/// A read done; its side comes back unless it was interrupted.
+type Read = (StreamId, Option<RecvStream>, Result<Option<Chunk>, ReadError>);
+/// The peer wants no more of a stream, or it is complete.
+type Stopped = (StreamId, Result<Option<VarInt>, StoppedError>);
 
 /// A sending side: at rest, or lent to a write that a reset can interrupt.
 enum Out {
@@ -43,10 +51,10 @@ struct Driver {
     shared: Arc<Shared>,
     outs: HashMap<StreamId, Out>,
     ins: HashMap<StreamId, In>,
-    opening: FuturesUnordered<Job<(StreamId, Option<(SendStream, Option<RecvStream>)>)>>,
-    writes: FuturesUnordered<Job<(StreamId, Option<SendStream>, Result<(), WriteError>)>>,
-    reads: FuturesUnordered<Job<(StreamId, Option<RecvStream>, Result<Option<Chunk>, ReadError>)>>,
-    stops: FuturesUnordered<Job<(StreamId, Result<Option<VarInt>, StoppedError>)>>,
+    opening: Jobs<Opened>,
+    writes: Jobs<Written>,
+    reads: Jobs<Read>,
+    stops: Jobs<Stopped>,
     received: u64,
     /// Writes under way, oldest first. One that a later write has overtaken waits for its own reader and fills nothing.
     waiting: Vec<Waiting>,
@@ -77,7 +85,10 @@ pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: Writ
         ahead,
     };
     let reason = driver.serve().await;
-    driver.connection.close(VarInt::from_u32(0), reason.to_string().as_bytes());
+    // A connection that has ended keeps the reason for whoever asks; closing it would put this end's own in its place.
+    if driver.connection.close_reason().is_none() {
+        driver.connection.close(VarInt::from_u32(0), reason.to_string().as_bytes());
+    }
     let shared = Arc::clone(&driver.shared);
     let unaccepted = {
         let mut state = shared.lock();

@@ -46,12 +46,22 @@ pub enum Arrival {
 }
 
 impl Arrival {
+    /// Bytes that it counts for while it waits: without heads, a peer that sends nothing else would never be paused.
     pub(super) fn size(&self) -> usize {
         match self {
             Arrival::Body(bytes) => bytes.len(),
-            _ => 0,
+            Arrival::Informed(head) | Arrival::Answered { head, .. } => fields_size(&head.fields),
+            Arrival::Promised { head, .. } => head.path.len() + fields_size(&head.fields),
+            Arrival::Trailers(fields) => fields_size(fields),
+            Arrival::Failed(failure) => failure.token.len() + failure.detail.len(),
+            Arrival::Ended | Arrival::Reset(_) | Arrival::TunnelOpened | Arrival::Lost => 0,
         }
     }
+}
+
+/// As RFC 9113 §6.5.2 counts, and 32 for the head itself.
+fn fields_size(fields: &HeaderMap) -> usize {
+    32 + fields.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum::<usize>()
 }
 
 /// Nobody takes what is written any more.
