@@ -104,6 +104,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<(), CompareError> {
             arguments.entry
         )));
     }
+    farhop_testbed::require_privileges()?;
     let interrupt = Interrupt::install()?;
     let site = |site: &SiteArgument| Site { host: site.host.clone(), folder: site.folder.clone() };
     let name = arguments.sites.first().map(|site| host_label(&site.folder)).unwrap_or_default();

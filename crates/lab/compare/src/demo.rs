@@ -34,6 +34,7 @@ pub(crate) fn demonstrate(
     progress: &mut Progress<'_>,
     show: impl FnOnce(&Comparison) -> Result<(), CompareError>,
 ) -> Result<(), CompareError> {
+    farhop_testbed::require_privileges()?;
     let interrupt = Interrupt::install()?;
     let folder = tempfile::Builder::new().prefix("farhop-pages-").tempdir();
     let folder = folder.map_err(CompareError::file(std::env::temp_dir()))?;

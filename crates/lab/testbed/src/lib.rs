@@ -26,6 +26,14 @@ pub use testbed::{Addresses, Place, Testbed};
 
 use std::io;
 
+/// Whether this process may bring a testbed up: to be asked before long preparations.
+///
+/// # Errors
+/// It lacks the privileges, or the machine lacks TUN devices or `ip`.
+pub fn require_privileges() -> Result<(), Error> {
+    Ok(farhop_netdev::require_privileges("the lab")?)
+}
+
 /// Why a testbed does not work.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

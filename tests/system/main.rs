@@ -1,0 +1,16 @@
+//! The two ends together, as their users meet them: the program itself is started, spoken to over sockets, killed.
+//! Nothing in here knows the inside of an end; only `outages` puts both into one process, to cut the link between them.
+//!
+//! The package `farhop` builds these tests, since cargo tells a test where a program is only within its own package.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
+mod browser;
+mod destinations;
+mod hostile;
+mod keys;
+mod outages;
+mod requests;
+mod starting;
+mod support;
+mod tunnels;

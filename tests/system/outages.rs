@@ -1,0 +1,165 @@
+//! What becomes of exchanges when ground dies or the link is cut under them: they go on where they stopped, or their
+//! client is cut off. Never a mixed body, never a request sent twice that may change something.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use farhop_testkit::pattern::Checker;
+use farhop_testkit::{File, HostileOrigin, Manners, Site, Step};
+use http::{Method, Response};
+use http_body_util::{BodyExt as _, Empty, Full};
+use hyper::body::Incoming;
+
+use crate::support::{InProcess, PATIENCE, Pair, open, request, send, until};
+
+const SIZE: u64 = 48 << 20;
+
+/// A download on its way, checked byte by byte.
+struct Download {
+    body: Incoming,
+    checker: Checker,
+}
+
+impl Download {
+    async fn start(proxy: SocketAddr, url: &str, seed: u64) -> Download {
+        let asked = request(Method::GET, url).body(Empty::new().boxed()).unwrap();
+        let answer: Response<Incoming> = open(proxy, asked).await;
+        assert_eq!(answer.status(), 200);
+        Download { body: answer.into_body(), checker: Checker::new(seed) }
+    }
+
+    /// Takes bytes until there are `count` of them; false once the body is broken off.
+    async fn take(&mut self, count: u64) -> bool {
+        while self.checker.checked() < count {
+            let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await;
+            match frame.unwrap_or_else(|_| panic!("nothing came after {} bytes", self.checker.checked())) {
+                Some(Ok(frame)) => {
+                    let data = frame.into_data().unwrap_or_default();
+                    self.checker.check(&data).expect("every byte is the origin's");
+                }
+                Some(Err(_)) => return false,
+                None => panic!("the body ended as if whole after {} bytes", self.checker.checked()),
+            }
+        }
+        true
+    }
+
+    /// Takes the rest of a body of [`SIZE`] bytes and its end.
+    async fn finish(mut self) {
+        assert!(self.take(SIZE).await, "cut off after {} bytes", self.checker.checked());
+        let end = self.body.frame().await;
+        assert!(end.is_none(), "{end:?} after the last byte");
+    }
+}
+
+/// Kills ground, does `meanwhile`, and brings it back.
+async fn ground_dies(pair: &mut Pair, meanwhile: impl FnOnce()) {
+    pair.ground.kill();
+    meanwhile();
+    until("the remote has noticed", async || {
+        (pair.counters("remote").await["carriers_down"].as_u64() > Some(0)).then_some(())
+    })
+    .await;
+    pair.restart_ground();
+    pair.await_carrier().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_outlives_the_death_of_ground() {
+    let mut pair = Pair::start().await;
+    let site = Site::new().file("/big", File::pattern(1, SIZE)).serve().await;
+    let mut download = Download::start(pair.proxy, &site.url("/big"), 1).await;
+    assert!(download.take(SIZE / 16).await);
+    ground_dies(&mut pair, || {}).await;
+    download.finish().await;
+    assert_eq!(pair.counters("remote").await["resumed"], 1);
+    assert_eq!(site.times("/big"), 2);
+    pair.assert_both_run();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_changed_meanwhile_is_cut_off_and_never_mixed() {
+    let mut pair = Pair::start().await;
+    let site = Site::new().file("/big", File::pattern(1, SIZE)).serve().await;
+    let mut download = Download::start(pair.proxy, &site.url("/big"), 1).await;
+    assert!(download.take(SIZE / 16).await);
+    ground_dies(&mut pair, || site.put("/big", File::pattern(2, SIZE))).await;
+    // Whatever still comes is of the first body: the checker fails the test otherwise.
+    assert!(!download.take(SIZE).await, "another body came as if it were the same");
+    assert_eq!(pair.counters("remote").await["aborted"], 1);
+    pair.assert_both_run();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_of_the_same_validator_and_other_bytes_is_cut_off_too() {
+    let mut pair = Pair::start().await;
+    let file = |seed| {
+        // The origin lies: it says that nothing has changed.
+        let bytes = farhop_testkit::pattern::bytes_at(seed, 0, SIZE as usize);
+        format!("HTTP/1.1 200 OK\r\nETag: \"same\"\r\nContent-Length: {SIZE}\r\n\r\n")
+            .into_bytes()
+            .into_iter()
+            .chain(bytes)
+    };
+    let script = |seed| {
+        let bytes: Vec<u8> = file(seed).collect();
+        vec![Step::ReadHead, Step::Send(bytes.into()), Step::Close]
+    };
+    let origin = HostileOrigin::playing(vec![script(1), script(2)]).await;
+    let mut download = Download::start(pair.proxy, &origin.url("/big"), 1).await;
+    assert!(download.take(SIZE / 16).await);
+    ground_dies(&mut pair, || {}).await;
+    assert!(!download.take(SIZE).await, "another body came as if it were the same");
+    pair.assert_both_run();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_without_an_answer_yet_is_asked_again() {
+    let mut pair = Pair::start().await;
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    let origin = HostileOrigin::playing(vec![
+        vec![Step::ReadHead, Step::Hang],
+        vec![Step::ReadHead, Step::Send(answer.into()), Step::Close],
+    ])
+    .await;
+    let asked = request(Method::GET, &origin.url("/")).body(Empty::new().boxed()).unwrap();
+    let waiting = tokio::spawn(send(pair.proxy, asked));
+    until("the origin has the request", async || (origin.heads().len() == 1).then_some(())).await;
+    ground_dies(&mut pair, || {}).await;
+    let answer = waiting.await.unwrap();
+    assert_eq!((answer.status, answer.text().as_str()), (200, "hello"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_is_not_sent_twice() {
+    let mut pair = Pair::start().await;
+    let origin = HostileOrigin::with(Manners::Hangs).await;
+    let asked = request(Method::POST, &origin.url("/order")).body(Full::from("one piano").boxed()).unwrap();
+    let waiting = tokio::spawn(send(pair.proxy, asked));
+    until("the origin has the request", async || (origin.heads().len() == 1).then_some(())).await;
+    ground_dies(&mut pair, || {}).await;
+    let answer = waiting.await.unwrap();
+    assert_eq!(
+        (answer.status, answer.reported().as_str()),
+        (502, "farhop-remote; error=connection_terminated")
+    );
+    assert!(answer.text().contains("it was not sent again"), "{}", answer.text());
+    assert_eq!(origin.heads().len(), 1);
+    pair.assert_both_run();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_rides_out_a_link_cut_of_30_seconds() {
+    const SIZE: u64 = 6 << 20;
+    let ends = InProcess::start("geo-20m").await;
+    let site = Site::new().file("/big", File::pattern(3, SIZE)).serve().await;
+    let mut download = Download::start(ends.proxy, &site.url("/big"), 3).await;
+    assert!(download.take(SIZE / 4).await);
+    ends.link.cut();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    ends.link.restore();
+    assert!(download.take(SIZE).await, "cut off after {} bytes", download.checker.checked());
+    assert!(download.body.frame().await.is_none());
+    let counted = ends.events.counters().snapshot();
+    assert_eq!((&counted["resumed"], &counted["aborted"]), (&1.into(), &0.into()), "{counted}");
+}

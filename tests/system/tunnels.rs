@@ -1,0 +1,79 @@
+//! CONNECT through both ends: bytes both ways, half-closed connections, and why there is no tunnel.
+
+use farhop_testkit::pattern::bytes_at;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+use crate::support::{Local, raw};
+
+const SIZE: usize = 3 << 20;
+
+async fn connect(local: &Local, target: &str) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(local.proxy).await.unwrap();
+    let text = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n");
+    let said = raw(&mut stream, &text, |said| said.contains("\r\n\r\n")).await;
+    (stream, said)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_has_said_everything_still_hears_everything() {
+    let local = Local::allowed(&["--set", "remote.connect_ports=1-65535"]).await;
+    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = server.local_addr().unwrap().to_string();
+    let serving = tokio::spawn(async move {
+        let (mut stream, _) = server.accept().await.unwrap();
+        let mut heard = Vec::new();
+        // Answers only once the other side has ended its half.
+        stream.read_to_end(&mut heard).await.unwrap();
+        stream.write_all(&bytes_at(2, 0, SIZE)).await.unwrap();
+        heard
+    });
+    let (mut stream, said) = connect(&local, &target).await;
+    assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+    stream.write_all(&bytes_at(1, 0, SIZE)).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut got = Vec::new();
+    stream.read_to_end(&mut got).await.unwrap();
+    assert!(serving.await.unwrap() == bytes_at(1, 0, SIZE), "what went up is not what was sent");
+    assert!(got == bytes_at(2, 0, SIZE), "what came down is not what was sent: {} bytes", got.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_has_said_everything_still_hears_everything() {
+    let local = Local::allowed(&["--set", "remote.connect_ports=1-65535"]).await;
+    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = server.local_addr().unwrap().to_string();
+    let serving = tokio::spawn(async move {
+        let (mut stream, _) = server.accept().await.unwrap();
+        stream.write_all(b"that is all").await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut heard = Vec::new();
+        stream.read_to_end(&mut heard).await.unwrap();
+        heard
+    });
+    let (mut stream, mut said) = connect(&local, &target).await;
+    stream.read_to_string(&mut said).await.unwrap();
+    assert!(said.ends_with("that is all"), "{said}");
+    stream.write_all(&bytes_at(3, 0, SIZE)).await.unwrap();
+    stream.shutdown().await.unwrap();
+    assert!(serving.await.unwrap() == bytes_at(3, 0, SIZE), "what went up is not what was sent");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn success_is_told_only_once_ground_is_connected() {
+    let local = Local::allowed(&["--set", "remote.connect_ports=1-65535"]).await;
+    let held = TcpSocket::new_v4().unwrap();
+    held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let (_, said) = connect(&local, &held.local_addr().unwrap().to_string()).await;
+    assert!(said.starts_with("HTTP/1.1 502 "), "{said}");
+    assert!(said.contains("Proxy-Status: farhop-ground; error=connection_refused"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ports_that_policy_does_not_allow_are_refused_at_once() {
+    let local = Local::allowed(&[]).await;
+    let (_, said) = connect(&local, "127.0.0.1:25").await;
+    assert!(said.starts_with("HTTP/1.1 403 "), "{said}");
+    assert!(said.contains("add it to 'connect_ports'"), "{said}");
+    assert_eq!(local.counters().await["requests_crossed"], 0);
+}
