@@ -169,6 +169,8 @@ impl Attempt {
         self.watch_informational(&mut request, too_many.clone(), seen.clone());
         self.progress.touch();
         let result = tokio::select! {
+            // A flood can keep this from being polled until its time is up as well; what came first counts.
+            biased;
             result = connection.sender.try_send_request(request) => result,
             () = too_many.notified() => return Err(Failed::For(Error::TooManyInformational)),
             () = self.progress.stalled(self.settings.first_byte_timeout) => {
