@@ -8,12 +8,7 @@ use farhop_transport::path::PathPlan;
 /// The plan that a carrier is sized for.
 pub(crate) fn path_plan(link: &LinkSettings) -> anyhow::Result<PathPlan> {
     let profile = Profile::named(&link.profile).context("link.profile")?;
-    let plan = PathPlan::for_profile(&profile);
-    Ok(PathPlan {
-        rtt: link.round_trip.unwrap_or(plan.rtt),
-        forward: link.forward_rate.or(plan.forward),
-        return_: link.return_rate.or(plan.return_),
-    })
+    Ok(PathPlan::for_profile(&profile).refined(link.round_trip, link.forward_rate, link.return_rate))
 }
 
 /// A number that no earlier process of this end had.

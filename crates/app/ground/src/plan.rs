@@ -12,10 +12,5 @@ use crate::error::GroundError;
 /// There is no such profile.
 pub(crate) fn path_plan(link: &LinkSettings) -> Result<PathPlan, GroundError> {
     let profile = Profile::named(&link.profile).map_err(|error| GroundError::Profile(error.to_string()))?;
-    let plan = PathPlan::for_profile(&profile);
-    Ok(PathPlan {
-        rtt: link.round_trip.unwrap_or(plan.rtt),
-        forward: link.forward_rate.or(plan.forward),
-        return_: link.return_rate.or(plan.return_),
-    })
+    Ok(PathPlan::for_profile(&profile).refined(link.round_trip, link.forward_rate, link.return_rate))
 }

@@ -60,6 +60,16 @@ impl PathPlan {
         PathPlan { rtt: profile.rtt(), forward: profile.forward.rate, return_: profile.return_.rate }
     }
 
+    /// This plan, with what an operator knows better than its profile.
+    #[must_use]
+    pub fn refined(self, rtt: Option<Duration>, forward: Option<BitRate>, return_: Option<BitRate>) -> Self {
+        PathPlan {
+            rtt: rtt.unwrap_or(self.rtt),
+            forward: forward.or(self.forward),
+            return_: return_.or(self.return_),
+        }
+    }
+
     /// The rate at which `end` may send.
     pub fn sending_rate(&self, end: End) -> Option<BitRate> {
         match end {
