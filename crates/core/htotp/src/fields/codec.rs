@@ -354,6 +354,15 @@ mod tests {
     }
 
     #[test]
+    fn what_counts_against_the_limit_is_the_new_value_and_not_the_old() {
+        let long = |letter: &str| Lines(vec![Line::new("x-own", &letter.repeat(3000))]);
+        let mut out = Vec::new();
+        encode(&long("b"), &long("a"), &mut out);
+        let limit = SectionLimit { bytes: 4096, lines: 64 };
+        assert_eq!(decode(out.into(), &long("a"), limit), Ok(long("b")));
+    }
+
+    #[test]
     fn a_section_beyond_its_limit_is_refused() {
         let section = Lines(vec![Line::new("x-own", &"v".repeat(5000))]);
         let mut out = Vec::new();
