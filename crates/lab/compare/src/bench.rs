@@ -17,6 +17,7 @@ use farhop_workload::pages::Page;
 
 use crate::check::Sites;
 use crate::ends::Keys;
+use crate::ends::Stage;
 use crate::interrupt::Interrupt;
 use crate::{CompareError, Progress};
 
@@ -99,6 +100,16 @@ impl Bench {
             testbed,
             folder,
         })
+    }
+
+    /// Where Farhop's ends run.
+    pub(crate) fn stage(&self) -> Stage<'_> {
+        Stage {
+            testbed: &self.testbed,
+            folder: self.folder.path(),
+            keys: &self.keys,
+            interrupt: &self.interrupt,
+        }
     }
 
     /// The delay of the origin of this name.

@@ -17,19 +17,24 @@ use crate::keep::keep;
 use crate::{CompareError, Variant};
 
 /// What is demonstrated.
-pub(crate) struct Demo {
-    pub(crate) profile: Profile,
-    pub(crate) pages: Vec<String>,
-    pub(crate) runs: u32,
-    pub(crate) timeout: Duration,
-    pub(crate) keep: bool,
+pub struct Demo {
+    /// The link.
+    pub profile: Profile,
+    /// Names of pages.
+    pub pages: Vec<String>,
+    /// Loads of each page through each variant.
+    pub runs: u32,
+    /// When a load is given up.
+    pub timeout: Duration,
+    /// Whether the testbed stays up afterwards.
+    pub keep: bool,
 }
 
 /// Builds the pages, compares, hands the result to `show`, and stays up where that is wanted.
 ///
 /// # Errors
 /// See [`CompareError`].
-pub(crate) fn demonstrate(
+pub fn demonstrate(
     demo: &Demo,
     progress: &mut Progress<'_>,
     show: impl FnOnce(&Comparison) -> Result<(), CompareError>,
@@ -58,7 +63,7 @@ pub(crate) fn demonstrate(
     if demo.keep { keep(&bench, progress) } else { Ok(()) }
 }
 
-fn build(
+pub(crate) fn build(
     names: &[String],
     folder: PathBuf,
     interrupt: &Interrupt,

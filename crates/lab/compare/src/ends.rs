@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use farhop_control::Client;
-use farhop_testbed::{Place, Running};
+use farhop_testbed::{Place, Running, Testbed};
+use farhop_units::Bytes;
 use serde_json::Value;
 
-use crate::bench::{Bench, last_words, spawn, this_program};
+use crate::bench::{last_words, spawn, this_program};
+use crate::interrupt::Interrupt;
 use crate::{CompareError, Variant};
 
 /// Port of the proxy, and of ground on the link.
@@ -18,8 +20,21 @@ const CARRIER_PORT: u16 = 4433;
 /// How long a promise that nobody asks for lasts after its last byte (DESIGN.md), with room for the sweep.
 const LAPSE: Duration = Duration::from_secs(12);
 
+/// Where ends run and write.
+#[derive(Clone, Copy)]
+pub struct Stage<'a> {
+    /// The namespaces and the link.
+    pub testbed: &'a Testbed,
+    /// For settings and logs.
+    pub folder: &'a Path,
+    /// Who the ends are.
+    pub keys: &'a Keys,
+    /// Ends every wait when the user wants it.
+    pub interrupt: &'a Interrupt,
+}
+
 /// The identities of both ends, made once for a bench.
-pub(crate) struct Keys {
+pub struct Keys {
     remote: Key,
     ground: Key,
 }
@@ -30,9 +45,9 @@ struct Key {
 }
 
 /// Both ends, running, the carrier up.
-pub(crate) struct Ends {
+pub struct Ends {
     /// Where browsers find the proxy.
-    pub(crate) proxy: SocketAddr,
+    pub proxy: SocketAddr,
     control: PathBuf,
     runtime: tokio::runtime::Runtime,
     remote: (Running, PathBuf),
@@ -41,13 +56,17 @@ pub(crate) struct Ends {
 
 /// What the remote counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Counters {
-    pub(crate) requests_crossed: u64,
-    pub(crate) promised: u64,
-    pub(crate) used: u64,
-    pub(crate) wasted_bytes: u64,
+pub struct Counters {
+    /// Requests sent across the hop.
+    pub requests_crossed: u64,
+    /// Promises received.
+    pub promised: u64,
+    /// Promises that answered a request.
+    pub used: u64,
+    /// Body bytes that nobody used.
+    pub wasted_bytes: u64,
     /// Promises that have ended, one way or the other.
-    pub(crate) ended: u64,
+    pub ended: u64,
 }
 
 impl Counters {
@@ -70,7 +89,7 @@ impl Keys {
     ///
     /// # Errors
     /// `farhop keygen` failed.
-    pub(crate) fn make(folder: &Path) -> Result<Keys, CompareError> {
+    pub fn make(folder: &Path) -> Result<Keys, CompareError> {
         let key = |name: &str| {
             let file = folder.join(format!("{name}.key"));
             let made =
@@ -91,15 +110,14 @@ impl Ends {
     ///
     /// # Errors
     /// One of them ended, or the carrier did not come up.
-    pub(crate) fn start(bench: &Bench, variant: Variant) -> Result<Ends, CompareError> {
-        let folder = bench.folder.path();
-        let keys = &bench.keys;
-        let addresses = &bench.testbed.addresses;
+    pub fn start(stage: Stage<'_>, variant: Variant) -> Result<Ends, CompareError> {
+        let Stage { testbed, folder, keys, .. } = stage;
+        let addresses = &testbed.addresses;
         let carrier = SocketAddr::from((addresses.ground_satellite, CARRIER_PORT));
         let proxy = SocketAddr::from((addresses.remote, PROXY_PORT));
         let control = folder.join("remote.sock");
         let (range, length) = addresses.origin_range;
-        let profile = bench.testbed.link().profile().name;
+        let profile = testbed.link().profile().name;
         let ground = ground_settings(&EndSettings {
             listen: carrier,
             control: &folder.join("ground.sock"),
@@ -120,28 +138,24 @@ impl Ends {
             other: &keys.ground.public,
         };
         let remote = remote_settings(&remote, carrier);
-        let start = |end: &str, place, settings: &str| {
+        for (end, settings) in [("ground", ground), ("remote", remote)] {
             let file = folder.join(format!("{end}.toml"));
             std::fs::write(&file, settings).map_err(CompareError::file(&file))?;
-            let stderr = folder.join(format!("{end}.stderr"));
-            let mut command = this_program()?;
-            command.args([end, "--config"]).arg(&file);
-            Ok::<_, CompareError>((spawn(&bench.testbed, place, command, &stderr)?, stderr))
-        };
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let mut ends = Ends {
             proxy,
             control,
             runtime: runtime.map_err(CompareError::file("control socket"))?,
-            ground: start("ground", Place::Ground, &ground)?,
-            remote: start("remote", Place::Remote, &remote)?,
+            ground: start(stage, "ground", Place::Ground)?,
+            remote: start(stage, "remote", Place::Remote)?,
         };
-        ends.await_carrier(bench)?;
+        ends.await_carrier(stage)?;
         Ok(ends)
     }
 
-    fn await_carrier(&mut self, bench: &Bench) -> Result<(), CompareError> {
-        let deadline = Instant::now() + bench.testbed.link().profile().rtt() * 8 + Duration::from_secs(15);
+    fn await_carrier(&mut self, stage: Stage<'_>) -> Result<(), CompareError> {
+        let deadline = Instant::now() + stage.testbed.link().profile().rtt() * 8 + Duration::from_secs(15);
         loop {
             self.check_alive()?;
             // Before it listens, the remote is merely not there yet.
@@ -158,11 +172,15 @@ impl Ends {
                 );
                 return Err(CompareError::End { end: "remote", reason: said });
             }
-            bench.interrupt.sleep(Duration::from_millis(20))?;
+            stage.interrupt.sleep(Duration::from_millis(20))?;
         }
     }
 
-    fn check_alive(&mut self) -> Result<(), CompareError> {
+    /// Whether both run.
+    ///
+    /// # Errors
+    /// One of them does not; with its last words.
+    pub fn check_alive(&mut self) -> Result<(), CompareError> {
         for (end, (process, stderr)) in [("ground", &mut self.ground), ("remote", &mut self.remote)] {
             if let Ok(Some(status)) = process.try_wait() {
                 return Err(CompareError::End {
@@ -172,6 +190,28 @@ impl Ends {
             }
         }
         Ok(())
+    }
+
+    /// SIGKILL for ground.
+    ///
+    /// # Errors
+    /// The system does not let it be waited for.
+    pub fn kill_ground(&mut self) -> Result<(), CompareError> {
+        self.ground.0.kill_group().map(drop).map_err(CompareError::file("the ground process"))
+    }
+
+    /// Starts ground as it was started before.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn restart_ground(&mut self, stage: Stage<'_>) -> Result<(), CompareError> {
+        self.ground = start(stage, "ground", Place::Ground)?;
+        Ok(())
+    }
+
+    /// The most resident memory that remote and ground have held at a time; none for one that is gone.
+    pub fn peak_memory(&self) -> [Option<Bytes>; 2] {
+        [peak_memory(&self.remote.0), peak_memory(&self.ground.0)]
     }
 
     fn ask(&self, command: &str) -> Result<Value, CompareError> {
@@ -190,7 +230,7 @@ impl Ends {
     ///
     /// # Errors
     /// An end is gone: it died during the load.
-    pub(crate) fn settled_counters(&mut self, bench: &Bench) -> Result<Counters, CompareError> {
+    pub fn settled_counters(&mut self, stage: Stage<'_>) -> Result<Counters, CompareError> {
         let deadline = Instant::now() + LAPSE;
         loop {
             self.check_alive()?;
@@ -203,9 +243,25 @@ impl Ends {
             if counters.ended >= counters.promised || Instant::now() > deadline {
                 return Ok(counters);
             }
-            bench.interrupt.sleep(Duration::from_millis(50))?;
+            stage.interrupt.sleep(Duration::from_millis(50))?;
         }
     }
+}
+
+/// Starts an end whose settings are written.
+fn start(stage: Stage<'_>, end: &str, place: Place) -> Result<(Running, PathBuf), CompareError> {
+    let stderr = stage.folder.join(format!("{end}.stderr"));
+    let mut command = this_program()?;
+    command.args([end, "--config"]).arg(stage.folder.join(format!("{end}.toml")));
+    Ok((spawn(stage.testbed, place, command, &stderr)?, stderr))
+}
+
+/// The most memory that a process has held at a time (`VmHWM`, proc(5)); none once it is gone.
+fn peak_memory(process: &Running) -> Option<Bytes> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Bytes(kilobytes * 1024))
 }
 
 /// What the settings files of both ends have in common.

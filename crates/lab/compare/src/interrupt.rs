@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// Whether the user wants it to end.
 #[derive(Debug, Clone)]
-pub(crate) struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt(Arc<AtomicBool>);
 
 /// How a wait for a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,10 @@ pub(crate) enum Ended {
 
 impl Interrupt {
     /// Takes the signals over. To be called before a testbed comes up, which else ends the process itself.
-    pub(crate) fn install() -> Result<Interrupt, CompareError> {
+    ///
+    /// # Errors
+    /// The system refuses signal handlers.
+    pub fn install() -> Result<Interrupt, CompareError> {
         let flag = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             // The second one ends at once: kernel objects still go, since their janitor sees its owner's end.
@@ -42,12 +45,15 @@ impl Interrupt {
     ///
     /// # Errors
     /// It has.
-    pub(crate) fn check(&self) -> Result<(), CompareError> {
+    pub fn check(&self) -> Result<(), CompareError> {
         if self.0.load(Ordering::Relaxed) { Err(CompareError::Interrupted) } else { Ok(()) }
     }
 
     /// Waits for a time.
-    pub(crate) fn sleep(&self, time: Duration) -> Result<(), CompareError> {
+    ///
+    /// # Errors
+    /// The signal has come.
+    pub fn sleep(&self, time: Duration) -> Result<(), CompareError> {
         let until = Instant::now() + time;
         while Instant::now() < until {
             self.check()?;

@@ -16,7 +16,7 @@ const PORT: u16 = 3128;
 
 /// Starts Farhop, says how to use it, and waits.
 pub(crate) fn keep(bench: &Bench, progress: &mut Progress<'_>) -> Result<(), CompareError> {
-    let ends = Ends::start(bench, Variant::Farhop)?;
+    let ends = Ends::start(bench.stage(), Variant::Farhop)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))
         .or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
         .map_err(CompareError::file("127.0.0.1"))?;

@@ -14,6 +14,7 @@ mod interrupt;
 mod keep;
 mod limit;
 mod load;
+mod restart;
 mod settle;
 mod site;
 mod summary;
@@ -21,6 +22,10 @@ mod variant;
 
 pub use cli::{CompareArguments, DemoArguments, OriginsArguments, compare, demo, origins};
 pub use compare::{Plan, Progress};
+pub use demo::{Demo, demonstrate};
+pub use ends::{Counters, Ends, Keys, Stage};
 pub use error::CompareError;
+pub use interrupt::Interrupt;
+pub use restart::{Restarted, restart_mid_page};
 pub use site::{HostDelay, SiteArgument};
 pub use variant::Variant;

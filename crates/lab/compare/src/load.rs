@@ -51,7 +51,8 @@ impl<'a> Loader<'a> {
     /// The browser or one of Farhop's ends could not be run, or the user wants to stop. A page that does not load is a
     /// result.
     pub(crate) fn load(&mut self, page: &Page, variant: Variant) -> Result<Measured, CompareError> {
-        let mut ends = if variant.is_farhop() { Some(Ends::start(self.bench, variant)?) } else { None };
+        let mut ends =
+            if variant.is_farhop() { Some(Ends::start(self.bench.stage(), variant)?) } else { None };
         let hosts: Vec<&str> = self.bench.sites.keys().map(String::as_str).collect();
         let (_, log_read) = new_lines(&self.bench.log, self.log_read, &hosts)?; // what came in between
         let host = page.sites.first().map(|site| site.host.as_str()).unwrap_or_default();
@@ -74,7 +75,7 @@ impl<'a> Loader<'a> {
         let (seen, log_read) = new_lines(&self.bench.log, log_read, &hosts)?;
         self.log_read = log_read;
         let counters = match &mut ends {
-            Some(ends) => ends.settled_counters(self.bench)?,
+            Some(ends) => ends.settled_counters(self.bench.stage())?,
             None => Counters { requests_crossed: seen.requests, ..Counters::default() },
         };
         let seconds = |ms: Option<f64>| ms.map(|ms| (ms * 10.0).round() / 1e4); // a tenth of a millisecond is plenty

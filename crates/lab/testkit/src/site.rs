@@ -132,7 +132,11 @@ impl Site {
 
     /// Serves the site on a loopback port of its own until the origin is dropped.
     pub async fn serve(self) -> SiteOrigin {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("loopback has free ports");
+        self.serve_on(TcpListener::bind(("127.0.0.1", 0)).await.expect("loopback has free ports"))
+    }
+
+    /// Serves the site on this listener, which may live in another network namespace.
+    pub fn serve_on(self, listener: TcpListener) -> SiteOrigin {
         let address = listener.local_addr().expect("a bound listener has an address");
         let shared =
             Arc::new(Shared { site: Mutex::new(self), asked: Mutex::default(), since: SystemTime::now() });

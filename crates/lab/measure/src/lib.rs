@@ -1,0 +1,72 @@
+//! `farhop lab measure N`: every row of part N's "Must hold", measured here and now on this machine, beside its bound.
+//!
+//! One file per group of rows; [`part1`] lists them. A group that cannot be measured is a row that misses, with the
+//! reason: nothing is passed over in silence. Wall-clock bounds want a quiet machine and a release build.
+
+mod error;
+mod heads;
+mod hostile;
+mod local;
+mod outage;
+mod pages;
+mod part1;
+mod row;
+mod strangers;
+mod transfers;
+
+use std::io::Write as _;
+
+pub use error::MeasureError;
+pub use row::{Row, Verdict};
+
+/// Prints every bound of a part of Farhop beside what this machine measures. Needs root.
+#[derive(Debug, clap::Args)]
+pub struct MeasureArguments {
+    /// The part: 1
+    #[arg(value_name = "PART", value_parser = ["1"])]
+    pub part: String,
+    /// Measures only the groups of rows whose names contain WORD: pages, transfers, outage, hostile, emulator, heads, fresh
+    #[arg(long, value_name = "WORD")]
+    pub only: Option<String>,
+    /// Loads of each page through each variant
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: u32,
+}
+
+/// Measures group by group and prints the rows of each as soon as they are there, on standard output; progress goes to
+/// standard error. True if no row misses.
+///
+/// # Errors
+/// No privileges, no such group, the user stopped it, or nobody reads the output.
+pub fn measure(arguments: &MeasureArguments) -> Result<bool, MeasureError> {
+    let wanted = |name: &str| arguments.only.as_ref().is_none_or(|word| name.contains(word.as_str()));
+    let groups: Vec<_> = part1::GROUPS.iter().filter(|group| wanted(group.name)).collect();
+    if groups.is_empty() {
+        return Err(MeasureError::NoGroup {
+            word: arguments.only.clone().unwrap_or_default(),
+            known: part1::GROUPS.map(|group| group.name).join(", "),
+        });
+    }
+    farhop_testbed::require_privileges()?;
+    let interrupt = farhop_compare::Interrupt::install()?;
+    let context = part1::Context { interrupt, runs: arguments.runs };
+    let (mut all, mut missed) = (0, 0);
+    for group in groups {
+        eprintln!("== {}", group.name);
+        let rows = match (group.measure)(&context) {
+            Ok(rows) => rows,
+            Err(error) if error.is_interruption() => return Err(error),
+            Err(error) => vec![Row::unmeasured(group.name, &error)],
+        };
+        context.interrupt.check()?;
+        let mut out = std::io::stdout().lock();
+        for row in &rows {
+            writeln!(out, "{row}").map_err(MeasureError::Output)?;
+        }
+        out.flush().map_err(MeasureError::Output)?;
+        all += rows.len();
+        missed += rows.iter().filter(|row| row.verdict == Verdict::Miss).count();
+    }
+    eprintln!("{all} rows, {missed} missed");
+    Ok(missed == 0)
+}

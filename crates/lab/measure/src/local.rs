@@ -1,0 +1,129 @@
+//! `farhop local` as a process of its own, and a client that tells a whole answer from one that was cut off.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use farhop_netdev::Running;
+
+use crate::MeasureError;
+
+/// The client gives up after so long without a byte.
+const STILL: Duration = Duration::from_secs(30);
+/// More of an endless body proves nothing new.
+const ENOUGH: usize = 4096;
+
+/// The program that is running.
+pub(crate) fn farhop() -> Result<Command, MeasureError> {
+    std::env::current_exe().map(Command::new).map_err(MeasureError::system("the running program"))
+}
+
+/// Whether a command ended as a failure that is told in one line on standard error; the line, or what was wrong.
+pub(crate) fn told_in_one_line(command: &mut Command) -> Result<String, String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    let Output { status, stderr, .. } = output;
+    let said = String::from_utf8_lossy(&stderr).trim().to_owned();
+    match (status.code(), said.lines().count()) {
+        (Some(1 | 2), 1) => Ok(said),
+        (code, lines) => Err(format!("exit code {code:?}, {lines} lines: {said}")),
+    }
+}
+
+/// A running `farhop local`.
+pub(crate) struct Local {
+    process: Running,
+    proxy: SocketAddr,
+}
+
+/// An answer as far as it came.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// `Proxy-Status` and `Location`, empty where there are none.
+    pub(crate) proxy_status: String,
+    pub(crate) location: String,
+    pub(crate) body: Vec<u8>,
+    /// Whether it ended as its framing says that a whole one does.
+    pub(crate) whole: bool,
+}
+
+impl Local {
+    /// Starts it and waits until it serves.
+    pub(crate) fn start(options: &[&str]) -> Result<Local, MeasureError> {
+        let mut command = farhop()?;
+        command.args(["local", "--listen", "127.0.0.1:0"]).args(options);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = Running::start(&mut command).map_err(MeasureError::system("farhop local"))?;
+        let mut line = String::new();
+        if let Some(output) = process.stdout.take() {
+            BufReader::new(output).read_line(&mut line).map_err(MeasureError::system("farhop local"))?;
+        }
+        let address =
+            line.strip_prefix("farhop: proxy on ").and_then(|rest| rest.split(',').next()?.parse().ok());
+        let proxy = address.ok_or_else(|| MeasureError::Unexpected(format!("farhop local said '{line}'")))?;
+        Ok(Local { process, proxy })
+    }
+
+    /// Whether the process still runs.
+    pub(crate) fn runs(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// GET through the proxy.
+    pub(crate) fn get(&self, url: &str) -> Result<Answer, MeasureError> {
+        let failed = MeasureError::system("the client");
+        let host = url.split('/').nth(2).unwrap_or_default();
+        let mut stream = TcpStream::connect(self.proxy).map_err(&failed)?;
+        stream.set_read_timeout(Some(STILL)).map_err(&failed)?;
+        write!(stream, "GET {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").map_err(&failed)?;
+        let mut stream = BufReader::new(stream);
+        let mut answer = Answer::default();
+        let fields = loop {
+            let (status, fields) = head(&mut stream).map_err(&failed)?;
+            if !(100..200).contains(&status) {
+                answer.status = status;
+                break fields;
+            }
+        };
+        let field = |name: &str| {
+            let found = fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+            found.map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        (answer.proxy_status, answer.location) = (field("proxy-status"), field("location"));
+        let mut buffer = [0; ENOUGH];
+        // A reset is one way of being cut off.
+        while answer.body.len() < 16 * ENOUGH
+            && let Ok(count @ 1..) = stream.read(&mut buffer)
+        {
+            answer.body.extend_from_slice(&buffer[..count]);
+        }
+        // RFC 9112 §6.3: without either, the body would end with the connection, and nobody could tell.
+        answer.whole = match field("content-length").parse::<usize>() {
+            Ok(length) => answer.body.len() == length,
+            Err(_) => field("transfer-encoding") == "chunked" && answer.body.ends_with(b"0\r\n\r\n"),
+        };
+        Ok(answer)
+    }
+}
+
+/// A status and its fields.
+type Head = (u16, Vec<(String, String)>);
+
+fn head(stream: &mut impl std::io::BufRead) -> std::io::Result<Head> {
+    let mut status = None;
+    let mut fields = Vec::new();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        let line = line.trim_end();
+        match (status, line.split_once(": ")) {
+            (Some(status), None) => return Ok((status, fields)),
+            (Some(_), Some((name, value))) => fields.push((name.to_owned(), value.to_owned())),
+            (None, _) => {
+                let code = line.split(' ').nth(1).and_then(|code| code.parse().ok());
+                status = Some(code.ok_or(std::io::ErrorKind::UnexpectedEof)?);
+            }
+        }
+    }
+}
