@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     /// Opens a control socket for the remote end here: status, counters, events and commands.
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// A settings file with the tables [remote] and [ground]; `farhop check --sample local` prints one.
+    /// A settings file with the tables `remote` and `ground`; `farhop check --sample local` prints one.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Sets one value over the file, such as ground.squeeze.zstd_level=3.

@@ -14,8 +14,13 @@ fn out(output: &Output) -> String {
 
 /// The one line of a failure.
 fn error(output: &Output) -> String {
+    error_with(output, 1)
+}
+
+/// The one line of an error with this exit code.
+fn error_with(output: &Output, code: i32) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert_eq!(output.status.code(), Some(code), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
     text
 }
@@ -65,7 +70,7 @@ fn check_says_what_is_wrong_with_a_file_and_where() {
     assert!(farhop(&["keygen", text(&folder.path().join("ground.key"))]).status.success());
     let damaged = error(&farhop(&["check", text(&file)]));
     assert!(damaged.starts_with("farhop: [[remote]] ship, key 1: key is damaged"), "{damaged}");
-    let unknown = error(&farhop(&["check", text(&file), "--set", "spool.totl=1 GB"]));
+    let unknown = error_with(&farhop(&["check", text(&file), "--set", "spool.totl=1 GB"]), 2);
     assert!(unknown.ends_with("did you mean 'spool.total'?\n"), "{unknown}");
     let profile = error(&farhop(&["check", text(&file), "--set", "link.profile=geo-9"]));
     assert!(profile.contains("geo-9") && profile.contains("geo-hylas2"), "{profile}");

@@ -13,7 +13,7 @@ pub enum ControlError {
     #[error("{}: exists and is no socket; move it away, or set another 'control' path", .0.display())]
     NotASocket(PathBuf),
     /// The socket cannot be made.
-    #[error("{}: cannot open the control socket ({source}); give a 'control' path in a folder that exists and is writable", path.display())]
+    #[error("{}: cannot open the control socket; give a 'control' path in a folder that exists and is writable", path.display())]
     Open {
         /// The path.
         path: PathBuf,
@@ -21,7 +21,7 @@ pub enum ControlError {
         source: io::Error,
     },
     /// Nobody answers.
-    #[error("{}: no farhop answers there ({source}); is it running, and is this its 'control' path?", path.display())]
+    #[error("{}: no farhop answers there; is it running, and is this its 'control' path?", path.display())]
     Connect {
         /// The path.
         path: PathBuf,

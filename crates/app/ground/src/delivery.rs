@@ -9,6 +9,8 @@ use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Resume};
 use farhop_squeeze::Encoder;
 use farhop_transport::hop::{Gone, Sender};
+use farhop_transport::path::End as PathEnd;
+use farhop_units::BitRate;
 use futures_util::FutureExt;
 use http::HeaderMap;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -24,14 +26,16 @@ use crate::prefix::{Mismatch, Prefix, Step};
 use crate::spool::Queue;
 use crate::treatment::{Treatment, content_length, describe_decoded};
 
-/// A text of at most so many bytes is coded in one go, which is smaller and lets its decoded length be told.
-const SMALL: u64 = 64 * 1024;
+/// A text is coded in one go, which is smaller and lets its decoded length be told, if it has at most so many bytes
+/// and, whatever it shrinks to, at most so much link time: a browser reads a page while it arrives.
+const SMALL: (u64, u64) = (4 * 1024, 64 * 1024);
+const SMALL_TIME: Duration = Duration::from_millis(100);
 /// A bound on what a small text may grow to when decoded before it is streamed after all.
 const SMALL_DECODED: usize = 512 * 1024;
 /// How long an encoder is waited for when all are taken.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Text is coded in pieces of at least so many bytes while they follow each other without a pause.
-const BATCH: usize = 32 * 1024;
+/// Text is coded in pieces of at least half of that while they follow each other without a pause.
+const BATCHES_IN_SMALL: u64 = 2;
 /// How long the rest of a small text is waited for: its last byte is rarely far behind its head, and the hop takes
 /// far longer. A body that trickles is streamed as it comes.
 const GATHER: Duration = Duration::from_millis(30);
@@ -90,7 +94,11 @@ impl Delivery<'_> {
                 let outcome = Err(Undelivered::Failed(failure));
                 return Delivered { origin_bytes: 0, crossed_bytes: 0, outcome };
             }
-            sender.answer(&self.head, Coding::Identity, None);
+            let mut head = self.head;
+            if let Treatment::Recode(_) = self.treatment {
+                describe_decoded(&mut head, None);
+            }
+            sender.answer(&head, Coding::Identity, None);
             sender.finish(None);
             return Delivered { origin_bytes: 0, crossed_bytes: 0, outcome: Ok(()) };
         };
@@ -99,6 +107,7 @@ impl Delivery<'_> {
             Treatment::Pass | Treatment::Squeeze => Source::new(body, &[]),
         };
         let mut flow = Flow {
+            small: small(self.ground.plan().sending_rate(PathEnd::Ground)),
             level: self.ground.settings().squeeze.zstd_level as i32,
             source,
             queue: self.ground.spool.queue(),
@@ -129,11 +138,18 @@ impl Delivery<'_> {
     }
 }
 
+/// Bytes of a text that crosses in one go over a link of this rate.
+fn small(rate: Option<BitRate>) -> u64 {
+    rate.map_or(SMALL.1, |rate| rate.bytes_in(SMALL_TIME).0.clamp(SMALL.0, SMALL.1))
+}
+
 /// How a body ended: with its trailers, or not whole.
 type End = Result<Option<HeaderMap>, Failure>;
 
 /// A body under way.
 struct Flow<'a> {
+    /// Bytes of a text that crosses in one go.
+    small: u64,
     level: i32,
     source: Source,
     queue: Queue,
@@ -165,7 +181,7 @@ impl Flow<'_> {
     fn is_small(&self) -> bool {
         self.treatment != Treatment::Pass
             && self.prefix.is_none()
-            && content_length(&self.head.fields).is_some_and(|length| length <= SMALL)
+            && content_length(&self.head.fields).is_some_and(|length| length <= self.small)
     }
 
     /// Waits a moment for the whole body. Nothing is answered before, so an origin that fails gets an error page.
@@ -300,7 +316,7 @@ impl Flow<'_> {
             return self.enqueue(fresh);
         }
         self.gathered.extend_from_slice(&fresh);
-        if self.gathered.len() < BATCH { Ok(()) } else { self.flush() }
+        if (self.gathered.len() as u64) < self.small / BATCHES_IN_SMALL { Ok(()) } else { self.flush() }
     }
 
     /// Codes what is gathered.

@@ -20,7 +20,7 @@ use crate::head;
 use crate::origins::{Asked, Informed, Response};
 use crate::owner::Owner;
 use crate::page::{Page, is_page};
-use crate::treatment::{Treatment, has_body, treatment};
+use crate::treatment::{Treatment, confirm_decoded, has_body, treatment};
 use crate::upload::{self, Uploading};
 
 /// RFC 9218 §4: most urgent, and of use in parts.
@@ -115,7 +115,8 @@ impl Exchange {
     async fn deliver(&self, sender: Sender, response: Response, early: Early, started: Instant) {
         let ground = &self.carrier.ground;
         let status = response.status;
-        let head = head::towards_remote(status, response.fields, self.id);
+        let mut head = head::towards_remote(status, response.fields, self.id);
+        confirm_decoded(&self.request.fields, &mut head);
         let treatment = treatment(&self.request, &head, ground.settings().squeeze.zstd_level);
         let page = self.page(&head, &treatment, early);
         if page.is_some() {

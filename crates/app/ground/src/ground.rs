@@ -138,6 +138,11 @@ impl Shared {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// What the settings say of the long hop.
+    pub(crate) fn plan(&self) -> PathPlan {
+        self.plan
+    }
+
     fn session_config(&self) -> Config {
         let hello = Hello {
             versions: Vec::new(),

@@ -29,8 +29,17 @@ pub(crate) fn treatment(request: &RequestHead, response: &ResponseHead, level: u
     let media = media_type(fields);
     // An event stream would keep an encoder for as long as a page is open, for lines that hardly get smaller.
     let is_text = farhop_squeeze::is_text(&media) && media != "text/event-stream";
-    if level == 0 || !has_body(&request.method, response.status) || !is_text {
+    if level == 0 || !is_text {
         return Treatment::Pass;
+    }
+    if !has_body(&request.method, response.status) {
+        // RFC 9110 §9.3.2: HEAD is answered with the head that GET would be.
+        let asked = RequestHead { method: Method::GET, ..request.clone() };
+        let as_get = request.method == Method::HEAD && may_be_decoded(&asked, response, &media);
+        return match codings(fields) {
+            Ok(codings) if as_get && !codings.is_empty() => Treatment::Recode(codings),
+            _ => Treatment::Pass,
+        };
     }
     match codings(fields) {
         Ok(codings) if codings.is_empty() => Treatment::Squeeze,
@@ -50,7 +59,6 @@ fn may_be_decoded(request: &RequestHead, response: &ResponseHead, media: &str) -
         .all(|coding| accepts(&request.fields, coding))
         && accepts(&request.fields, "identity");
     response.status == StatusCode::OK
-        && request.method != Method::HEAD
         && !request.fields.contains_key(header::RANGE)
         && !kept_by_its_tag
         && client_decodes
@@ -59,6 +67,28 @@ fn may_be_decoded(request: &RequestHead, response: &ResponseHead, media: &str) -
         && !has_directive(fields, &header::CACHE_CONTROL, "no-transform")
         && !has_directive(&request.fields, &header::CACHE_CONTROL, "no-transform")
         && !VOUCHING.iter().any(|name| fields.contains_key(*name))
+}
+
+/// Makes the head of a 304 one for the decoded body, if that is what the client holds: it asked with the weak tag that
+/// [`describe_decoded`] gave it, and must not learn the strong one of other bytes.
+pub(crate) fn confirm_decoded(request: &HeaderMap, head: &mut ResponseHead) {
+    let Some(tag) = head.fields.get(header::ETAG).map(|tag| tag.as_bytes().to_vec()) else { return };
+    let weak = [b"W/", tag.as_slice()].concat();
+    let asked = |wanted: &[u8]| {
+        let mut tags = request
+            .get_all(header::IF_NONE_MATCH)
+            .iter()
+            .flat_map(|list| list.as_bytes().split(|b| *b == b','));
+        tags.any(|listed| listed.trim_ascii() == wanted)
+    };
+    if head.status == StatusCode::NOT_MODIFIED
+        && !tag.starts_with(b"W/")
+        && asked(&weak)
+        && !asked(&tag)
+        && let Ok(weak) = HeaderValue::from_bytes(&weak)
+    {
+        head.fields.insert(header::ETAG, weak);
+    }
 }
 
 /// Changes `head` into that of the decoded body, whose length is given where it is known.
@@ -124,19 +154,17 @@ pub(crate) fn is_attachment(fields: &HeaderMap) -> bool {
 
 /// Pages, and what they are made of.
 fn is_page_part(media: &str) -> bool {
-    media.ends_with("+xml")
-        || matches!(
-            media,
-            "text/html"
-                | "text/css"
-                | "text/plain"
-                | "text/xml"
-                | "application/xml"
-                | "text/javascript"
-                | "application/javascript"
-                | "application/x-javascript"
-                | "application/ecmascript"
-        )
+    matches!(
+        media,
+        "text/html"
+            | "application/xhtml+xml"
+            | "image/svg+xml"
+            | "text/css"
+            | "text/javascript"
+            | "application/javascript"
+            | "application/x-javascript"
+            | "application/ecmascript"
+    )
 }
 
 /// Whether `Accept-Encoding` allows `coding` by its name; `identity` is allowed unless it is refused (RFC 9110
@@ -209,6 +237,15 @@ mod tests {
     }
 
     /// Each row: request fields, response fields, what happens.
+    #[test]
+    fn a_304_confirms_the_tag_that_the_client_holds() {
+        let mut head = ResponseHead { status: StatusCode::NOT_MODIFIED, fields: fields("etag: \"1\"") };
+        confirm_decoded(&fields("if-none-match: \"1\""), &mut head);
+        assert_eq!(head.fields["etag"], "\"1\"");
+        confirm_decoded(&fields("if-none-match: \"0\", W/\"1\""), &mut head);
+        assert_eq!(head.fields["etag"], "W/\"1\"");
+    }
+
     #[test]
     fn bodies_are_treated_as_the_table_says() {
         use Treatment::{Pass, Squeeze};

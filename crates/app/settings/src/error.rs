@@ -42,7 +42,7 @@ pub(crate) fn one_line(text: &str) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file cannot be opened or is not UTF-8.
-    #[error("{}: cannot read settings ({source}); name a file that exists, or start one with `farhop check --sample`", path.display())]
+    #[error("{}: cannot read settings; name a file that exists, or start one with `farhop check --sample`", path.display())]
     Unreadable {
         /// The file as it was named.
         path: PathBuf,
