@@ -51,6 +51,8 @@ words! {
         Mismatch = "mismatch",
         /// A promise was under way when the carrier was lost.
         PromiseLost = "promise_lost",
+        /// The carrier was lost under its answer: the rest is asked for.
+        Resumed = "resumed",
         /// Ground took its promise back: the origin failed, or a budget ran out.
         PromiseWithdrawn = "promise_withdrawn",
         /// The method changes something at the origin, or carries a body.

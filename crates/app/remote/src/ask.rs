@@ -2,6 +2,7 @@
 //! the answer with a body that fills as it comes. Knows nothing of clients but where 1xx heads go.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 
 use farhop_events::Side;
@@ -150,7 +151,7 @@ impl<'a> Asking<'a> {
         match self.body.take() {
             None => sender.finish(None),
             Some(body) => {
-                let task = tokio::spawn(upload(body, sender));
+                let task = tokio::spawn(upload(body, sender, Arc::clone(&self.exchange.uploaded)));
                 self.upload = Some(AbortOnDrop(task.abort_handle()));
             }
         }
@@ -171,9 +172,10 @@ impl<'a> Asking<'a> {
             remote.repository().invalidate(url.as_str()).await;
         }
         let user = self.exchange.user.id;
-        let partition = (fetch.head.method == Method::GET && !fetch.has_body && resumed.is_none())
-            .then(|| partition_for(user, &fetch.head.fields, head.status, &head.fields))
-            .flatten();
+        let partition =
+            (fetch.head.method == Method::GET && fetch.may_be_answered_here() && resumed.is_none())
+                .then(|| partition_for(user, &fetch.head.fields, head.status, &head.fields))
+                .flatten();
         let limit = if partition.is_some() { remote.settings().repository.entry.0 } else { 0 };
         let (intake, body) = arriving::body(remote.budget(), limit);
         if let Some(partition) = partition {
@@ -213,10 +215,11 @@ fn priority_of(head: &RequestHead) -> Priority {
 
 /// Sends the client's body across as it comes. A body that the client does not finish is abandoned, so that ground
 /// does not take it for whole.
-async fn upload(mut body: RequestBody, mut sender: Sender) {
+async fn upload(mut body: RequestBody, mut sender: Sender, uploaded: Arc<AtomicU64>) {
     loop {
         match body.data().await {
             Ok(Some(bytes)) => {
+                uploaded.fetch_add(bytes.len() as u64, Relaxed);
                 if sender.write(bytes).await.is_err() {
                     return;
                 }

@@ -82,10 +82,7 @@ pub(crate) async fn accept(remote: Arc<Remote>, listener: Listener) {
 async fn attend(remote: Arc<Remote>, mut connection: Connection, peer: SocketAddr) {
     let address = peer.ip().to_canonical();
     let settings = remote.settings();
-    let Some(_counted) = remote.census().enter(address, settings.limits.connections_per_client) else {
-        remote.bus().emit(Event::ClientRefused { address: address.to_string() });
-        return;
-    };
+    let counted = remote.census().enter(address, settings.limits.connections_per_client);
     let admitted = settings.clients.iter().any(|range| range.contains(address));
     loop {
         let incoming = tokio::select! {
@@ -93,12 +90,19 @@ async fn attend(remote: Arc<Remote>, mut connection: Connection, peer: SocketAdd
             () = remote.draining() => return,
         };
         match incoming {
-            Ok(Some(incoming)) if admitted => serve(&remote, incoming, address).await,
+            Ok(Some(incoming)) if admitted && counted.is_some() => serve(&remote, incoming, address).await,
             Ok(Some(incoming)) => {
                 remote.bus().emit(Event::ClientRefused { address: address.to_string() });
-                let detail = format!("{address} may not use this proxy; add it to 'clients'");
-                let trouble =
-                    Trouble::new(StatusCode::FORBIDDEN, Side::Remote, "http_request_denied", detail);
+                let (status, token, detail) = if admitted {
+                    let detail = format!(
+                        "{address} has more connections open than 'limits.connections_per_client' allows"
+                    );
+                    (StatusCode::SERVICE_UNAVAILABLE, "connection_limit_reached", detail)
+                } else {
+                    let detail = format!("{address} may not use this proxy; add it to 'clients'");
+                    (StatusCode::FORBIDDEN, "http_request_denied", detail)
+                };
+                let trouble = Trouble::new(status, Side::Remote, token, detail);
                 let (head, page) = trouble.page(remote.next_exchange());
                 // It is refused either way.
                 let _ = incoming.responder.respond(head, page).await;
@@ -132,7 +136,7 @@ async fn serve(remote: &Arc<Remote>, incoming: Incoming, address: IpAddr) {
     let _busy = remote.busy();
     match wanted {
         Wanted::Fetch(fetch) => {
-            let exchange = Exchange { id, user, fetch: (*fetch).into(), started };
+            let exchange = Exchange { id, user, fetch: (*fetch).into(), started, uploaded: Arc::default() };
             exchange.serve(Arc::clone(remote), body, responder).await;
         }
         Wanted::Tunnel { host, port } => {

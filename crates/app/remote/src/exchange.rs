@@ -3,6 +3,7 @@
 //! client already has.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use farhop_front::{Departure, Head, RequestBody, Responder, ResponseBody};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Resume;
 use farhop_store::{Broken, Held, Piece, Reader};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 
@@ -28,6 +29,8 @@ pub(crate) struct Exchange {
     pub(crate) user: User,
     pub(crate) fetch: Arc<Fetch>,
     pub(crate) started: Instant,
+    /// Body bytes taken from the client.
+    pub(crate) uploaded: Arc<AtomicU64>,
 }
 
 /// What has been delivered of an answer.
@@ -267,7 +270,7 @@ impl Exchange {
         loop {
             remote.bus().emit(Event::RequestCrossed {
                 exchange: self.id,
-                why: Crossing::PromiseLost,
+                why: Crossing::Resumed,
                 field: None,
             });
             let mut asking = Asking::new(remote, self, self.fetch.head.clone());
@@ -331,7 +334,7 @@ impl Exchange {
             status: delivery.status.as_u16(),
             from: delivery.from,
             bytes: delivery.bytes,
-            upload_bytes: 0,
+            upload_bytes: self.uploaded.load(Relaxed),
             first_byte_ms: delivery.first_byte_ms,
             total_ms: self.elapsed_ms(),
         });
@@ -425,11 +428,19 @@ fn client_head(head: &ResponseHead) -> Head {
     Head { status: head.status, fields: head.fields.clone() }
 }
 
-/// Whether a body that belongs to `again` may follow the head `before`.
+/// Whether a body that belongs to `again` may follow the head `before`. A length that only one of them tells is no
+/// difference: a text may be coded in one go once and be streamed the next time.
 fn is_same(before: &ResponseHead, again: &ResponseHead) -> bool {
-    const DESCRIBE: [HeaderName; 4] = [CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED];
+    const DESCRIBE: [HeaderName; 5] = [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_RANGE, ETAG, LAST_MODIFIED];
     let values = |head: &ResponseHead, name: &HeaderName| -> Vec<HeaderValue> {
         head.fields.get_all(name).iter().cloned().collect()
     };
-    before.status == again.status && DESCRIBE.iter().all(|name| values(before, name) == values(again, name))
+    let length = |head: &ResponseHead| head.fields.get(CONTENT_LENGTH).cloned();
+    let lengths_agree = match (length(before), length(again)) {
+        (Some(before), Some(again)) => before == again,
+        _ => true,
+    };
+    before.status == again.status
+        && lengths_agree
+        && DESCRIBE.iter().all(|name| values(before, name) == values(again, name))
 }

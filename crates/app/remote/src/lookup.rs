@@ -31,6 +31,10 @@ pub(crate) enum Found {
 /// Looks a request up. Waits for the head of a promise that answers it.
 pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, fetch: &Fetch) -> Found {
     let fields = &fetch.head.fields;
+    if !fetch.may_be_answered_here() {
+        let why = if fetch.has_body { Crossing::Method } else { Crossing::Undiscovered };
+        return Found::Ask { why, field: None, stale: None };
+    }
     let asked = {
         let mut desk = remote.desk();
         if fetch.head.method == Method::GET {
@@ -63,7 +67,7 @@ pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, 
     }
     let mut stale = None;
     if matches!(fetch.head.method, Method::GET | Method::HEAD) {
-        match in_repository(remote, user, fetch).await {
+        match in_repository(remote, user.id, &fetch.head.method, fetch.url.as_str(), fields).await {
             Stocked::Answer { held, not_modified } => return Found::Held { held, not_modified },
             Stocked::Unsatisfiable => return Found::Unsatisfiable,
             Stocked::Stale { held, reason } => {
@@ -82,24 +86,31 @@ pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, 
     Found::Ask { why, field, stale }
 }
 
-enum Stocked {
+/// What the repository says to a request.
+pub(crate) enum Stocked {
     Answer { held: Held, not_modified: bool },
     Unsatisfiable,
     Stale { held: Option<Held>, reason: Crossing },
     Nothing,
 }
 
-async fn in_repository(remote: &Remote, user: &User, fetch: &Fetch) -> Stocked {
-    let fields = &fetch.head.fields;
+/// Looks into what is held for this user and for all.
+pub(crate) async fn in_repository(
+    remote: &Remote,
+    user: u64,
+    method: &Method,
+    url: &str,
+    fields: &HeaderMap,
+) -> Stocked {
     let now = SystemTime::now();
     let mut best = Stocked::Nothing;
-    for partition in [Partition::User(user.id), Partition::Shared] {
-        for held in remote.repository().find(partition, fetch.url.as_str(), fields).await {
+    for partition in [Partition::User(user), Partition::Shared] {
+        for held in remote.repository().find(partition, url, fields).await {
             let same = |name: &HeaderName| held.head.nominated.get(name) == fields.get(name);
             if !bound_to(partition).iter().all(same) {
                 continue;
             }
-            match held.head.verdict(&fetch.head.method, fields, partition.scope(), now) {
+            match held.head.verdict(method, fields, partition.scope(), now) {
                 Verdict::Fresh => match evaluate(fields, &held.head) {
                     Precondition::Holds => return Stocked::Answer { held, not_modified: false },
                     Precondition::NotModified => return Stocked::Answer { held, not_modified: true },
@@ -116,7 +127,7 @@ async fn in_repository(remote: &Remote, user: &User, fetch: &Fetch) -> Stocked {
                     let validates = matches!(
                         why,
                         Why::Stale | Why::ResponseNoCache | Why::RequestAge | Why::RequestNoCache
-                    ) && fetch.head.method == Method::GET
+                    ) && method == Method::GET
                         && !is_conditional(fields)
                         && held.body.is_whole();
                     best = Stocked::Stale { held: validates.then_some(held), reason };

@@ -5,10 +5,8 @@ use std::time::SystemTime;
 
 use farhop_bundle::PromiseId;
 use farhop_events::ExchangeId;
-use farhop_freshness::Verdict;
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Priority;
-use farhop_store::Partition;
 use farhop_transport::hop::{Hop, Receiver};
 use http::{HeaderMap, Method};
 use url::Url;
@@ -16,7 +14,7 @@ use url::Url;
 use crate::Remote;
 use crate::arriving::{self, Early};
 use crate::exchange::Exchange;
-use crate::lookup::{partition_for, to_store};
+use crate::lookup::{Stocked, in_repository, partition_for, to_store};
 use crate::uplink::Carrier;
 use crate::users::User;
 
@@ -62,15 +60,8 @@ impl Page {
 
 /// Whether the repository would answer the promised request without asking.
 async fn is_held(remote: &Remote, user: &User, url: &Url, request: &HeaderMap) -> bool {
-    for partition in [Partition::User(user.id), Partition::Shared] {
-        for held in remote.repository().find(partition, url.as_str(), request).await {
-            let verdict = held.head.verdict(&Method::GET, request, partition.scope(), SystemTime::now());
-            if verdict == Verdict::Fresh {
-                return true;
-            }
-        }
-    }
-    false
+    let stocked = in_repository(remote, user.id, &Method::GET, url.as_str(), request).await;
+    matches!(stocked, Stocked::Answer { .. })
 }
 
 /// A push has come: it keeps its promise, once that is known.

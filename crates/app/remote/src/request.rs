@@ -23,11 +23,18 @@ pub(crate) enum Wanted {
 #[derive(Debug)]
 pub(crate) struct Fetch {
     pub(crate) head: RequestHead,
+    /// The URL as browsers normalise it.
     pub(crate) url: Url,
     pub(crate) has_body: bool,
 }
 
 impl Fetch {
+    /// Whether an answer that is held or promised may stand for asking. Two targets that normalise to one URL are two
+    /// resources to an origin that tells them apart, and content may change what is answered.
+    pub(crate) fn may_be_answered_here(&self) -> bool {
+        !self.has_body && self.url.as_str() == self.head.url()
+    }
+
     /// Whether it may be sent again when nobody knows what became of it (RFC 9110 §9.2.2), its body being gone.
     pub(crate) fn is_repeatable(&self) -> bool {
         !self.has_body

@@ -124,7 +124,11 @@ impl Caller {
                 attend(carrier.clone()).await;
                 publish.send_replace(None);
                 let why = self.why_lost(&carrier);
-                self.bus.emit(Event::CarrierDown { peer: carrier.peer.clone(), why, exchanges: 0 });
+                self.bus.emit(Event::CarrierDown {
+                    peer: carrier.peer.clone(),
+                    why,
+                    exchanges: carrier.hop.open_streams(),
+                });
                 // What lasted is called again at once. A ground that ends each carrier as soon as it is up, for a key
                 // that it does not know, is called ever more rarely.
                 if carrier.since.elapsed() > self.longest_pause {
@@ -155,13 +159,12 @@ impl Caller {
             addresses.map_err(|error| format!("cannot resolve {}: {error}", target.address.host))?;
         let mut last = format!("{} has no address", target.address.host);
         for address in addresses {
-            let started = Instant::now();
             match self.dialer.connect(address, &target.keys).await {
                 Ok(connection) => {
                     self.bus.emit(Event::CarrierUp {
                         peer: target.name.clone(),
                         address: address.to_string(),
-                        round_trip_ms: started.elapsed().as_millis() as u64,
+                        round_trip_ms: connection.rtt().as_millis() as u64,
                     });
                     let hop = Hop::start(connection.clone(), Role::Remote, self.config.clone(), &self.plan);
                     let peer = target.name.clone();

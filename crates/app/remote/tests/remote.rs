@@ -221,6 +221,39 @@ async fn what_is_held_fresh_is_answered_without_crossing() {
     assert_eq!(world.crossed(), 1);
 }
 
+/// Lets ground answer the next request with a cacheable body.
+async fn answer_with(world: &World, body: &'static str) {
+    let Asked { mut sender, .. } = world.asked().await;
+    sender.answer(&head(CACHEABLE), Coding::Identity, None);
+    sender.write(Bytes::from_static(body.as_bytes())).await.unwrap();
+    sender.finish(None);
+}
+
+#[tokio::test]
+async fn targets_that_normalise_to_one_url_stay_apart() {
+    let world = world().await;
+    for (path, body) in [("/up/../app.js", "raw"), ("/%2e/app.js", "dotted"), ("/app.js", "plain")] {
+        let client = world.get(path, BROWSER).await;
+        answer_with(&world, body).await;
+        assert!(answer(client).await.contains(body), "{path} was answered by another target");
+    }
+    assert!(answer(world.get("/app.js", BROWSER).await).await.contains("plain"));
+    assert_eq!(world.crossed(), 3);
+}
+
+#[tokio::test]
+async fn a_get_with_content_is_never_answered_from_what_is_held() {
+    let world = world().await;
+    let client = world.get("/q", BROWSER).await;
+    answer_with(&world, "without content").await;
+    assert!(answer(client).await.contains("without content"));
+    let mut client = world.get("/q", &format!("{BROWSER}content-length: 2\r\n")).await;
+    client.write_all(b"{}").await.unwrap();
+    answer_with(&world, "with content").await;
+    assert!(answer(client).await.contains("with content\r\n"));
+    assert!(answer(world.get("/q", BROWSER).await).await.contains("without content"));
+}
+
 #[tokio::test]
 async fn a_request_that_differs_in_a_field_is_asked() {
     let world = world().await;

@@ -93,7 +93,7 @@ settings! {
             fields: u32, default "128", range "16" to "1000";
             /// Most client connections at a time; further ones wait to be accepted.
             connections: u32, default "4096", range "1" to "1000000";
-            /// Most connections at a time from one client address; further ones are closed.
+            /// Most connections at a time from one client address; a request on a further one is answered 503.
             connections_per_client: u32, default "256", range "1" to "1000000";
         }
     }

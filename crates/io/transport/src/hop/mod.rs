@@ -234,6 +234,11 @@ impl Hop {
         self.0.lock().rtt
     }
 
+    /// Exchanges, pushes and tunnels whose handles are held; those that were lost count until they are dropped.
+    pub fn open_streams(&self) -> u64 {
+        self.0.lock().slots.len() as u64
+    }
+
     /// True while exchanges or tunnels are open.
     pub fn is_active(&self) -> bool {
         self.0.lock().session.is_active()
