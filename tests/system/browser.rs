@@ -59,6 +59,8 @@ async fn a_page_crosses_in_one_request_and_every_file_is_right() {
     let order = Order { proxy: Some(local.proxy.to_string()), ..Order::new(origin.url("/")) };
     let load = load(&browser, order).await;
     assert!(load.errors.is_empty() && load.load_ms.is_some(), "{load:?}");
+    let counted = local.counters().await;
+    assert_eq!(counted["requests_crossed"], 1, "{counted}");
     for (path, _, text) in files.iter().filter(|(path, ..)| path != "/icon.svg") {
         let got = load.resources.iter().find(|got| got.url == origin.url(path));
         let got = got.unwrap_or_else(|| panic!("{path} was not loaded: {load:?}"));
@@ -67,9 +69,7 @@ async fn a_page_crosses_in_one_request_and_every_file_is_right() {
             (Some(200), Some(sha256_hex(text.as_bytes()))),
             "{path}"
         );
-        assert_eq!(origin.times(path), 1, "{path}");
+        assert_eq!(origin.times(path), 1, "{path}: {counted}");
     }
-    let counted = local.counters().await;
-    assert_eq!(counted["requests_crossed"], 1, "{counted}");
     local.program.assert_runs();
 }

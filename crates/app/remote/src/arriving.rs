@@ -1,12 +1,14 @@
 //! A response on its way: from the arrivals of a stream to a head and a body that can be read while it comes.
 //! The same for what was asked and for what was promised.
 
-use farhop_htotp::frame::{Coding, Failure, Priority};
+use farhop_htotp::frame::{Coding, Failure};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_squeeze::HopDecoder;
 use farhop_store::{Body, Broken, Budget, Intake};
 use farhop_transport::hop::{Arrival, Receiver};
 use std::sync::Arc;
+
+use crate::promising::Page;
 
 /// What comes before the body.
 #[derive(Debug)]
@@ -14,7 +16,7 @@ pub(crate) enum Early {
     /// A 1xx head.
     Informed(ResponseHead),
     /// A response to this request will come unasked.
-    Promised { promise: u64, priority: Priority, head: RequestHead },
+    Promised { promise: u64, head: RequestHead },
     /// The response's head; the body follows.
     Head { head: ResponseHead, coding: Coding, resumed: Option<u64> },
     /// There will be none.
@@ -27,7 +29,7 @@ pub(crate) enum Early {
 pub(crate) async fn early(receiver: &mut Receiver) -> Early {
     match receiver.next().await {
         Arrival::Informed(head) => Early::Informed(head),
-        Arrival::Promised { promise, priority, head } => Early::Promised { promise, priority, head },
+        Arrival::Promised { promise, head, .. } => Early::Promised { promise, head },
         Arrival::Answered { head, coding, resumed } => Early::Head { head, coding, resumed },
         Arrival::Failed(failure) => Early::Failed(failure),
         // An exchange has a head first; anything else here is a peer that gave up.
@@ -40,13 +42,13 @@ pub(crate) fn body(budget: &Arc<Budget>, limit: u64) -> (Intake, Body) {
     Body::new(budget, limit)
 }
 
-/// Carries the body into `intake` until it is whole, broken, or wanted by nobody; `promised` is told of promises that
+/// Carries the body into `intake` until it is whole, broken, or wanted by nobody; `page` is told of promises that
 /// come between the bytes, always before the bytes after them are readable. Gives the bytes as they stood decoded.
 pub(crate) async fn carry(
     mut receiver: Receiver,
     coding: Coding,
     mut intake: Intake,
-    mut promised: impl FnMut(u64, Priority, RequestHead),
+    page: Option<&Page>,
 ) -> Result<(), Broken> {
     let mut decoder = match coding {
         Coding::Identity => None,
@@ -72,7 +74,10 @@ pub(crate) async fn carry(
                     }
                 }
             },
-            Arrival::Promised { promise, priority, head } => promised(promise, priority, head),
+            Arrival::Promised { promise, head, .. } => match page {
+                Some(page) => page.promised(promise, head).await,
+                None => {}
+            },
             Arrival::Trailers(fields) => trailers = Some(fields),
             Arrival::Ended if decoder.as_ref().is_none_or(HopDecoder::is_complete) => {
                 intake.finish(trailers);

@@ -108,7 +108,7 @@ impl<'a> Asking<'a> {
                     self.crossing = Some(crossed);
                     return Ok(Progress::Informed(head));
                 }
-                Early::Promised { promise, priority, head } => crossed.page.promised(promise, priority, head),
+                Early::Promised { promise, head } => crossed.page.promised(promise, head).await,
                 Early::Failed(failure) => return Err(NotAnswered::Trouble(Trouble::from_ground(&failure))),
                 Early::Lost if crossed.carrier.hop.closed().is_none() => {
                     let detail = "the far end gave this exchange up";
@@ -187,9 +187,7 @@ impl<'a> Asking<'a> {
         let peer = carrier.peer;
         tokio::spawn(async move {
             let _upload = upload;
-            let carried = arriving::carry(receiver, coding, intake, |promise, priority, head| {
-                page.promised(promise, priority, head);
-            });
+            let carried = arriving::carry(receiver, coding, intake, Some(&page));
             if let Err(why) = carried.await {
                 tracing::debug!(target: "farhop", "a body from {peer} ended early: {why}");
             }

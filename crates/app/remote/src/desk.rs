@@ -1,7 +1,7 @@
 //! Promises at the remote: what ground said would come, what of it has come, and who waits for it. Which promise
 //! answers which request is `farhop_bundle`'s rule; here are the bodies and the waiting.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ use crate::users::User;
 const PER_USER: usize = 4096;
 /// Pushes whose promise has not been heard yet; more than this is not honest.
 const MOST_ORPHANS: usize = 1024;
+/// Unwanted promises that are remembered; each is forgotten when its push comes.
+const MOST_UNWANTED: usize = 8192;
 
 /// What is known of a promised response.
 #[derive(Debug, Clone)]
@@ -39,6 +41,8 @@ struct Entry {
     state: watch::Sender<Promised>,
     /// The push's number on its carrier.
     wire: (u64, u64),
+    /// Its push has begun.
+    pushed: bool,
     used: bool,
 }
 
@@ -57,8 +61,8 @@ pub(crate) struct Desk {
     orphans: HashMap<(u64, u64), Receiver>,
     /// Cacheable promises that are whole: the repository answers for them, used or not.
     handed_over: HashMap<u64, HandedOver>,
-    /// The highest promise heard, and on which carrier.
-    heard: Option<(u64, u64)>,
+    /// Promises that ended or were refused before their push came, oldest first: that push is not wanted.
+    unwanted: VecDeque<(u64, u64)>,
     next: u64,
     bus: Bus,
 }
@@ -81,7 +85,7 @@ impl Desk {
             wire: HashMap::new(),
             orphans: HashMap::new(),
             handed_over: HashMap::new(),
-            heard: None,
+            unwanted: VecDeque::new(),
             next: 0,
             bus,
         }
@@ -105,7 +109,6 @@ impl Desk {
     ) -> Option<(PromiseId, Option<Receiver>)> {
         let id = PromiseId(self.next);
         self.next += 1;
-        self.heard = self.heard.max(Some(wire));
         self.bus.emit(Event::Promised { promise: id.0, page, url: self.bus.url(url.as_str()) });
         let orphan = self.orphans.remove(&wire);
         if !self.book.promise(id, &user.name, LoadId(page.0), url.clone(), request.clone()) {
@@ -120,7 +123,10 @@ impl Desk {
             return None;
         }
         let (state, _) = watch::channel(Promised::Awaited);
-        self.entries.insert(id, Entry { url, user: user.id, request, state, wire, used: false });
+        self.entries.insert(
+            id,
+            Entry { url, user: user.id, request, state, wire, pushed: orphan.is_some(), used: false },
+        );
         self.wire.insert(wire, id);
         Some((id, orphan))
     }
@@ -128,11 +134,15 @@ impl Desk {
     /// A push begins. Gives its promise; a push that is ahead of its promise is kept until that is heard.
     pub(crate) fn pushed(&mut self, wire: (u64, u64), receiver: Receiver) -> Option<(PromiseId, Receiver)> {
         if let Some(id) = self.wire.get(&wire) {
+            if let Some(entry) = self.entries.get_mut(id) {
+                entry.pushed = true;
+            }
             return Some((*id, receiver));
         }
-        // Numbers grow with each promise: a lower one was heard and ended, its push is not wanted.
-        if self.orphans.len() < MOST_ORPHANS && self.heard.is_none_or(|heard| wire > heard) {
-            self.orphans.insert(wire, receiver);
+        match self.unwanted.iter().position(|other| *other == wire) {
+            Some(place) => drop(self.unwanted.remove(place)),
+            None if self.orphans.len() < MOST_ORPHANS => drop(self.orphans.insert(wire, receiver)),
+            None => {}
         }
         None
     }
@@ -175,12 +185,6 @@ impl Desk {
     pub(crate) fn withdraw(&mut self, id: PromiseId) {
         self.book.withdraw(id);
         self.end(id, PromiseEnd::Withdrawn);
-    }
-
-    /// A promise is not wanted: the repository has a fresh answer.
-    pub(crate) fn cancel(&mut self, id: PromiseId) {
-        self.book.withdraw(id);
-        self.end(id, PromiseEnd::Cancelled);
     }
 
     /// Which promise answers this request; whoever takes it watches it come.
@@ -255,6 +259,7 @@ impl Desk {
         for lost in self.book.carrier_lost() {
             self.end(lost.id, PromiseEnd::Lost);
         }
+        self.unwanted.retain(|(of, _)| *of != generation);
     }
 
     /// Open promises.
@@ -277,7 +282,20 @@ impl Desk {
     fn forget(&mut self, id: PromiseId) -> Option<Entry> {
         let entry = self.entries.remove(&id)?;
         self.wire.remove(&entry.wire);
+        if !entry.pushed {
+            self.refuse(entry.wire);
+        }
         Some(entry)
+    }
+
+    /// The push of this promise is not wanted, whenever it comes.
+    pub(crate) fn refuse(&mut self, wire: (u64, u64)) {
+        if self.orphans.remove(&wire).is_none() {
+            self.unwanted.push_back(wire);
+            if self.unwanted.len() > MOST_UNWANTED {
+                self.unwanted.pop_front();
+            }
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use std::time::SystemTime;
 use farhop_bundle::PromiseId;
 use farhop_events::ExchangeId;
 use farhop_htotp::RequestHead;
-use farhop_htotp::frame::Priority;
 use farhop_transport::hop::{Hop, Receiver};
 use http::{HeaderMap, Method};
 use url::Url;
@@ -38,23 +37,25 @@ impl Page {
         }
     }
 
-    /// A promise: taken down at once, before any byte that comes after it can be read by a browser.
-    pub(crate) fn promised(&self, promise: u64, _priority: Priority, head: RequestHead) {
+    /// A promise: taken down before any byte that comes after it can be read by a browser, unless the repository has a
+    /// fresh answer already.
+    pub(crate) async fn promised(&self, promise: u64, head: RequestHead) {
         let wire = (self.generation, promise);
-        let Ok(url) = Url::parse(&head.url()) else { return self.hop.refuse_promise(promise) };
-        let fields = head.fields.clone();
-        let taken = self.remote.desk().promise(wire, &self.user, self.exchange, url.clone(), fields);
-        let Some((id, orphan)) = taken else { return self.hop.refuse_promise(promise) };
-        if let Some(receiver) = orphan {
-            tokio::spawn(keep(Arc::clone(&self.remote), id, receiver));
-        }
-        let (remote, user, hop) = (Arc::clone(&self.remote), self.user.clone(), self.hop.clone());
-        tokio::spawn(async move {
-            if is_held(&remote, &user, &url, &head.fields).await {
-                remote.desk().cancel(id);
-                hop.refuse_promise(promise);
+        let url = Url::parse(&head.url()).ok();
+        let wanted = match url {
+            Some(url) if !is_held(&self.remote, &self.user, &url, &head.fields).await => {
+                self.remote.desk().promise(wire, &self.user, self.exchange, url, head.fields)
             }
-        });
+            _ => None,
+        };
+        match wanted {
+            Some((id, Some(receiver))) => begin_keeping(&self.remote, id, receiver),
+            Some((_, None)) => {}
+            None => {
+                self.remote.desk().refuse(wire);
+                self.hop.refuse_promise(promise);
+            }
+        }
     }
 }
 
@@ -68,8 +69,13 @@ async fn is_held(remote: &Remote, user: &User, url: &Url, request: &HeaderMap) -
 pub(crate) fn pushed(remote: &Arc<Remote>, generation: u64, promise: u64, receiver: Receiver) {
     let found = remote.desk().pushed((generation, promise), receiver);
     if let Some((id, receiver)) = found {
-        tokio::spawn(keep(Arc::clone(remote), id, receiver));
+        begin_keeping(remote, id, receiver);
     }
+}
+
+/// Takes a promised response in, in a task of its own.
+fn begin_keeping(remote: &Arc<Remote>, id: PromiseId, receiver: Receiver) {
+    tokio::spawn(keep(Arc::clone(remote), id, receiver));
 }
 
 /// Takes in a promised response: its head to the desk, its body to whoever waits, and to the repository where it may
@@ -91,7 +97,7 @@ async fn keep(remote: Arc<Remote>, id: PromiseId, mut receiver: Receiver) {
         stored = Some(remote.repository().store(partition, known.url.as_str(), entry, body.clone()).await);
     }
     drop(body);
-    match arriving::carry(receiver, coding, intake, |_, _, _| {}).await {
+    match arriving::carry(receiver, coding, intake, None).await {
         Ok(()) => remote.desk().complete(id, stored, remote.now()),
         Err(_) => remote.desk().withdraw(id),
     }

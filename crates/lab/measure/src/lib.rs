@@ -1,6 +1,6 @@
 //! `farhop lab measure N`: every row of part N's "Must hold", measured here and now on this machine, beside its bound.
 //!
-//! One file per group of rows; [`part1`] lists them. A group that cannot be measured is a row that misses, with the
+//! One file per group of rows; `part1` lists them. A group that cannot be measured is a row that misses, with the
 //! reason: nothing is passed over in silence. Wall-clock bounds want a quiet machine and a release build.
 
 mod error;
