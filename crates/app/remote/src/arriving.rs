@@ -74,10 +74,11 @@ pub(crate) async fn carry(
                     }
                 }
             },
-            Arrival::Promised { promise, head, .. } => match page {
-                Some(page) => page.promised(promise, head).await,
-                None => {}
-            },
+            Arrival::Promised { promise, head, .. } => {
+                if let Some(page) = page {
+                    page.promised(promise, head).await;
+                }
+            }
             Arrival::Trailers(fields) => trailers = Some(fields),
             Arrival::Ended if decoder.as_ref().is_none_or(HopDecoder::is_complete) => {
                 intake.finish(trailers);
