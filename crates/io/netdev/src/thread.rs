@@ -1,10 +1,13 @@
 //! What a thread that must be on time asks of the kernel: priority, exact timers, waiting, its own CPU time.
 
 use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
-use std::io;
+use nix::unistd::Pid;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
@@ -26,6 +29,34 @@ pub fn realtime_priority(priority: i32) -> io::Result<()> {
 pub fn precise_timers() {
     // Best effort: a kernel without this setting is only less exact, and the lateness shows it.
     let _ = nix::sys::prctl::set_timerslack(1);
+}
+
+/// Keeps the processors from sleeping deeply while it lives, as cyclictest does: waking a halted one takes a
+/// virtual machine's host tens of microseconds at best and milliseconds at worst. Costs power, so it is held
+/// only while something measures (Linux's Documentation/power/pm_qos_interface.rst).
+#[derive(Debug)]
+pub struct AwakeProcessors(#[expect(dead_code, reason = "closing it ends the request")] File);
+
+impl AwakeProcessors {
+    /// Asks for a wake-up latency of zero.
+    ///
+    /// # Errors
+    /// The system does not allow it, or does not know it; processors go on sleeping.
+    pub fn request() -> io::Result<Self> {
+        let mut file = File::options().write(true).open("/dev/cpu_dma_latency")?;
+        file.write_all(&0_i32.to_ne_bytes())?;
+        Ok(AwakeProcessors(file))
+    }
+}
+
+/// Keeps the calling thread on one processor, counted from 0.
+///
+/// # Errors
+/// There is no such processor, or it is not for this process.
+pub fn run_on_processor(number: usize) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    set.set(number)?;
+    Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
 }
 
 /// CPU time, user and system, that the calling thread has used.

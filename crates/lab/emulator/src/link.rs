@@ -1,7 +1,7 @@
 //! The link as its users hold it: started between two devices, controlled and read while it runs. The work
 //! itself is in `lane`.
 
-use farhop_netdev::Tun;
+use farhop_netdev::{AwakeProcessors, Tun};
 use farhop_orbit::{Counters, Path, Profile, Way};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -15,6 +15,8 @@ use crate::{LoadRecord, StartError, WayRecord};
 pub struct Link {
     handle: LinkHandle,
     threads: Vec<JoinHandle<()>>,
+    /// `None` where the system does not allow it: the lateness shows it.
+    _awake: Option<AwakeProcessors>,
 }
 
 /// Control of a running link; clones control the same one.
@@ -46,7 +48,7 @@ impl Link {
         let setup = Mutex::new(Setup { profile: profile.clone(), since: epoch });
         let shared = Shared { forward: Arc::clone(&forward), return_: Arc::clone(&return_), setup };
         // Made before the threads: should the second not start, dropping it stops the first.
-        let mut link = Link { handle: LinkHandle(Arc::new(shared)), threads: Vec::new() };
+        let mut link = Link { handle: LinkHandle(Arc::new(shared)), threads: Vec::new(), _awake: AwakeProcessors::request().ok() };
         let lanes = [
             ("link-forward", forward, Arc::clone(&gateway), Arc::clone(&terminal)),
             ("link-return", return_, terminal, gateway),

@@ -14,6 +14,7 @@ mod calibrate;
 mod fitness;
 pub mod measure;
 mod probe;
+mod quiet;
 mod shell;
 mod testbed;
 

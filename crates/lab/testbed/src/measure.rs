@@ -1,6 +1,7 @@
 //! The emulator measured from outside, between two kernels: the rows of `./run measure 1` that are about it.
 //! Meant for a quiet machine; on a busy one the delay rows tell how busy it is.
 
+use farhop_emulator::LatenessSummary;
 use farhop_netdev::precise_timers;
 use farhop_orbit::{Leg, Profile, Way};
 use farhop_units::{BitRate, Bytes};
@@ -10,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::probe::{HEADERS, Probe, SMALLEST};
-use crate::{Error, Place, Testbed};
+use crate::{Error, Place, Testbed, quiet};
 
 /// One measured bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,15 @@ pub struct Row {
 
 /// One-way delay: at most this wrong at the 99th percentile.
 const DELAY_BOUND: Duration = Duration::from_micros(200);
+
+/// Probes of the delay, 5 ms apart.
+const PROBES: u64 = 1000;
+
+/// A machine that wakes idle threads later than this at the 99th percentile is not quiet: half the bound.
+const QUIET: Duration = Duration::from_micros(100);
+
+/// The delay is measured at most this often, until the machine was quiet.
+const ATTEMPTS: usize = 10;
 
 /// Rates: at most this share wrong.
 const RATE_BOUND: f64 = 0.005;
@@ -104,40 +114,65 @@ fn exchange(
     })
 }
 
-/// From a packet's sending to its arrival at the other kernel, against what the profile says.
+/// One attempt at the delay row.
+struct Delays {
+    /// Sorted.
+    errors: Vec<Duration>,
+    /// The link's own.
+    lateness: LatenessSummary,
+    /// The machine's own, at the 99th percentile.
+    machine: Duration,
+}
+
+/// From a packet's sending to its arrival at the other kernel, against what the profile says. An attempt counts
+/// if the machine was quiet meanwhile, whatever came out of it; else it is repeated, and the quietest counts.
 fn delay(testbed: &Testbed, way: Way) -> Result<Row, Error> {
-    const PROBES: u64 = 1000;
     let profile = testbed.link().profile();
+    let mut attempts = vec![attempt(testbed, &profile, way)?];
+    while attempts.last().is_some_and(|last| last.machine > QUIET) && attempts.len() < ATTEMPTS {
+        attempts.push(attempt(testbed, &profile, way)?);
+    }
+    let tried = attempts.len();
+    let Some(Delays { errors, lateness, machine }) = attempts.into_iter().min_by_key(|one| one.machine)
+    else {
+        return Err(probing(io::Error::other("no attempt was made")));
+    };
+    let percentile =
+        |percent: usize| errors.get((errors.len() * percent).div_ceil(100).saturating_sub(1)).copied();
+    let (p50, p99) = (percentile(50).unwrap_or(Duration::MAX), percentile(99).unwrap_or(Duration::MAX));
+    let quiet = if machine <= QUIET { "quiet" } else { "NOT quiet" };
+    Ok(Row {
+        what: format!("one-way delay error, {} {way}", profile.name),
+        measured: format!(
+            "p99 {} (p50 {}; the link's own lateness p99 {}; {} of {PROBES} probes; the machine was {quiet}: \
+             an idle thread woke {} late at p99; attempt {tried})",
+            micros(p99),
+            micros(p50),
+            micros(lateness.p99),
+            errors.len(),
+            micros(machine),
+        ),
+        bound: format!("p99 ≤ {} on a quiet machine", micros(DELAY_BOUND)),
+        pass: p99 <= DELAY_BOUND && errors.len() as u64 == PROBES,
+    })
+}
+
+fn attempt(testbed: &Testbed, profile: &Profile, way: Way) -> Result<Delays, Error> {
     let leg = profile.leg(way);
     let size = Bytes((SMALLEST + HEADERS) as u64);
     let expected = leg.delay + leg.rate.map_or(Duration::ZERO, |rate| rate.time_for(size));
     let probe = hop(testbed, way)?;
-    let (sent, arrivals) = exchange(&probe, PROBES, SMALLEST, Duration::from_millis(5)).map_err(probing)?;
-    let mut errors: Vec<Duration> = arrivals
-        .iter()
-        .filter_map(|arrival| {
-            let sent = sent.get(arrival.number as usize)?;
-            Some(arrival.at.saturating_sub(*sent).abs_diff(expected))
-        })
-        .collect();
+    testbed.link().take_record();
+    let (exchanged, machine) =
+        quiet::lateness_during(|| exchange(&probe, PROBES, SMALLEST, Duration::from_millis(5)));
+    let (sent, arrivals) = exchanged.map_err(probing)?;
+    let error = |arrival: &crate::probe::Arrival| {
+        let sent = sent.get(arrival.number as usize)?;
+        Some(arrival.at.saturating_sub(*sent).abs_diff(expected))
+    };
+    let mut errors: Vec<Duration> = arrivals.iter().filter_map(error).collect();
     errors.sort();
-    let percentile =
-        |percent: usize| errors.get((errors.len() * percent).div_ceil(100).saturating_sub(1)).copied();
-    let (p50, p99) = (percentile(50).unwrap_or(Duration::MAX), percentile(99).unwrap_or(Duration::MAX));
-    let lateness = testbed.link().take_record().way(way).lateness;
-    Ok(Row {
-        what: format!("one-way delay error, {} {way}", profile.name),
-        measured: format!(
-            "p99 {} (p50 {}; the link's own lateness p50 {}, p99 {}; {} of {PROBES} probes)",
-            micros(p99),
-            micros(p50),
-            micros(lateness.p50),
-            micros(lateness.p99),
-            errors.len()
-        ),
-        bound: format!("p99 ≤ {}", micros(DELAY_BOUND)),
-        pass: p99 <= DELAY_BOUND && errors.len() as u64 == PROBES,
-    })
+    Ok(Delays { errors, lateness: testbed.link().take_record().way(way).lateness, machine })
 }
 
 fn rate(testbed: &Testbed, profile: &Profile, way: Way) -> Result<Row, Error> {
