@@ -191,5 +191,6 @@ fn dest(destination: Destination) -> &'static str {
         Destination::Manifest => "manifest",
         Destination::Fetch => "empty",
         Destination::Track => "track",
+        Destination::Frame => "iframe",
     }
 }

@@ -23,7 +23,7 @@ pub fn urgency(hint: &Hint) -> Urgency {
     let level = match (hint.destination, hint.timing) {
         (Destination::Style, _) if !hint.applies => 7,
         (Destination::Style, _) | (Destination::Script, Timing::Blocking) => 1,
-        (Destination::Font | Destination::Fetch, _) => 2,
+        (Destination::Font | Destination::Fetch | Destination::Frame, _) => 2,
         (Destination::Script, _) => 3,
         (Destination::Image, Timing::Lazy) => 6,
         (Destination::Image | Destination::Track, _) => 4,

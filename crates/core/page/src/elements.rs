@@ -4,7 +4,7 @@
 use crate::address;
 use crate::attributes::Attributes;
 use crate::collector::Collector;
-use crate::hint::{Destination, Hint, Mode, ReferrerPolicy, Source, Timing};
+use crate::hint::{Confidence, Destination, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
 use crate::icons::{self, IconLink};
 use crate::media;
 use crate::options::Options;
@@ -136,6 +136,10 @@ impl Page {
             priority: mention.attributes.fetch_priority(),
             applies: true,
             referrer_policy: own.or(self.policy),
+            initiator: Initiator::Document,
+            confidence: Confidence::Sure,
+            below_fold: false,
+            nonce: mention.attributes.value("nonce").filter(|nonce| !nonce.is_empty()).map(Into::into),
             integrity: mention.attributes.value("integrity").is_some_and(|value| !value.trim().is_empty()),
             order: 0, // set by the collector
             offset: mention.offset,

@@ -23,12 +23,44 @@ pub struct Hint {
     /// `referrerpolicy` of the element, else the page's `<meta name=referrer>` seen so far. The document's
     /// `Referrer-Policy` field applies where this is `None`.
     pub referrer_policy: Option<ReferrerPolicy>,
+    /// Who names it: decides `Referer` and what a content security policy says.
+    pub initiator: Initiator,
+    /// How sure it is that the browser will ask for it.
+    pub confidence: Confidence,
+    /// Stands below the first screenful, as far as the mark-up tells: ranked last of its kind.
+    pub below_fold: bool,
+    /// `nonce` of the element, which a content security policy may ask for.
+    pub nonce: Option<Box<str>>,
     /// Has an `integrity` check, so its body must arrive exactly as the origin sent it.
     pub integrity: bool,
     /// Running number in the order of discovery, from 0.
     pub order: u32,
     /// Where in the document's bytes the naming tag starts; 0 for `Link` fields.
     pub offset: u64,
+}
+
+/// What names a resource.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Initiator {
+    /// The document itself, by its mark-up, its own styles and scripts, or `Link` fields.
+    #[default]
+    Document,
+    /// The stylesheet at this URL (after redirects): its resources carry it as `Referer`.
+    Sheet(Url),
+    /// The module script at this URL (after redirects).
+    Module(Url),
+}
+
+/// How sure it is that the browser will ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Confidence {
+    /// A guess, such as a path in a script's text: fetched only while the budget for guesses allows.
+    Guess,
+    /// As sure as matching without running scripts can be.
+    Likely,
+    /// The mark-up demands it.
+    #[default]
+    Sure,
 }
 
 /// Request destination, as far as pages name them.
@@ -50,6 +82,8 @@ pub enum Destination {
     Fetch,
     /// Preloaded `as=track`.
     Track,
+    /// Document in an `iframe`.
+    Frame,
 }
 
 /// Fetch mode and credentials mode together, as they occur in mark-up.
@@ -92,8 +126,26 @@ pub enum Source {
     InputImage,
     /// `<video poster>`.
     Poster,
+    /// `<iframe src>`.
+    Frame,
+    /// `style` attribute.
+    StyleAttribute,
+    /// `url()` or `image-set()` of a rule that matches, in `<style>` or in a stylesheet.
+    Rule,
+    /// `@import`.
+    Import,
+    /// `@font-face` that the page's text needs.
+    FontFace,
+    /// `import` or `export … from` of a module.
+    StaticImport,
+    /// `import("…")` of a module.
+    DynamicImport,
+    /// A literal resource path in a script's text.
+    Literal,
     /// A `Link` response field.
     LinkField,
+    /// A `Link` field of a 103 response (RFC 8297).
+    EarlyHints,
 }
 
 /// How long the page can do without a resource.

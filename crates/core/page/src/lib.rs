@@ -21,7 +21,7 @@ mod source_size;
 mod srcset;
 mod types;
 
-pub use hint::{Destination, FetchPriority, Hint, Mode, ReferrerPolicy, Source, Timing};
+pub use hint::{Confidence, Destination, FetchPriority, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
 pub use link_field::link_hints;
 pub use options::{Options, Viewport};
 pub use scanner::Scanner;
