@@ -19,6 +19,8 @@ mod options;
 mod scanner;
 mod source_size;
 mod srcset;
+#[allow(dead_code)] // until the stylesheets are matched against it
+mod tree;
 mod types;
 
 pub use hint::{Confidence, Destination, FetchPriority, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
