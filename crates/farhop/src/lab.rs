@@ -26,8 +26,8 @@ enum Experiment {
 /// Runs any command behind the link: this machine and its networks, seen over a satellite.
 #[derive(Debug, clap::Args)]
 struct ShellArguments {
-    /// The link: geo-256k, geo-500k, geo-2m, geo-hylas2, geo-20m or none
-    #[arg(long, value_name = "PROFILE", default_value = "geo-hylas2", value_parser = Profile::named)]
+    /// The link
+    #[arg(long, value_name = "PROFILE", default_value = "geo-hylas2", value_parser = farhop_compare::profiles())]
     link: Profile,
     /// Decides which packets a lossy link loses
     #[arg(long, default_value_t = 1)]

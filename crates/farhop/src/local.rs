@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use clap::builder::PossibleValuesParser;
 use farhop_events::Bus;
 use farhop_ground::Ground;
 use farhop_orbit::Profile;
@@ -27,8 +28,8 @@ pub(crate) struct Arguments {
     /// Where the proxy listens.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:3128")]
     listen: SocketAddr,
-    /// The link between the ends: geo-256k, geo-500k, geo-2m, geo-hylas2, geo-20m, or none.
-    #[arg(long, value_name = "PROFILE", default_value = "none", value_parser = profile)]
+    /// The link between the ends.
+    #[arg(long, value_name = "PROFILE", default_value = "none", value_parser = PossibleValuesParser::new(Profile::NAMES))]
     link: String,
     /// An address range to fetch from although it is private or loopback, such as 127.0.0.0/8.
     #[arg(long, value_name = "CIDR", value_parser = range)]
@@ -42,10 +43,6 @@ pub(crate) struct Arguments {
     /// Sets one value over the file, such as ground.squeeze.zstd_level=3.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-}
-
-fn profile(name: &str) -> Result<String, String> {
-    Profile::named(name).map(|profile| profile.name).map_err(|error| error.to_string())
 }
 
 fn range(text: &str) -> Result<String, String> {

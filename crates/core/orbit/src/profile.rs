@@ -46,15 +46,27 @@ pub struct UnknownProfile {
 
 impl Profile {
     /// Every name that [`Profile::named`] knows.
-    pub const NAMES: [&str; 6] = ["geo-256k", "geo-500k", "geo-2m", "geo-hylas2", "geo-20m", "none"];
+    pub const NAMES: [&str; 9] = [
+        "geo-256k",
+        "geo-500k",
+        "geo-2m",
+        "geo-isti-128k",
+        "geo-isti-1m",
+        "geo-hylas2",
+        "geo-hylas2-4m",
+        "geo-20m",
+        "none",
+    ];
 
     /// No direction has less queue than this: below it a single initial window would be dropped.
     pub const SMALLEST_QUEUE: Bytes = Bytes(64_000);
 
     /// The profile of that name.
     ///
-    /// `geo-256k`, `geo-500k` and `geo-2m` are HTTPEP's testbed (300 ms each way), `geo-hylas2` a Hylas 2
-    /// broadband service (325 ms each way), `geo-20m` a current service, `none` a link without effect.
+    /// `geo-256k`, `geo-500k` and `geo-2m` are HTTPEP's testbed (300 ms each way), `geo-isti-128k` and `geo-isti-1m`
+    /// the emulated links of the study of web protocols over GEO (260 and 360 ms each way), `geo-hylas2` a Hylas 2
+    /// broadband service (325 ms each way), `geo-hylas2-4m` the same with a return link of 4 Mbit/s (the study
+    /// of HTTP/2 over it prints "512 KB/s"), `geo-20m` a current service, `none` a link without effect.
     ///
     /// # Errors
     /// The name is none of [`Profile::NAMES`].
@@ -63,7 +75,10 @@ impl Profile {
             "geo-256k" => (BitRate::kbit(256), BitRate::kbit(256), 300),
             "geo-500k" => (BitRate::kbit(500), BitRate::kbit(500), 300),
             "geo-2m" => (BitRate::mbit(2), BitRate::mbit(2), 300),
+            "geo-isti-128k" => (BitRate::kbit(128), BitRate::kbit(128), 260),
+            "geo-isti-1m" => (BitRate::mbit(1), BitRate::mbit(1), 360),
             "geo-hylas2" => (BitRate::mbit(8), BitRate::kbit(512), 325),
+            "geo-hylas2-4m" => (BitRate::mbit(8), BitRate::mbit(4), 325),
             "geo-20m" => (BitRate::mbit(20), BitRate::mbit(5), 300),
             "none" => {
                 let (forward, return_) = (Leg::transparent(), Leg::transparent());
@@ -72,7 +87,7 @@ impl Profile {
             _ => return Err(UnknownProfile { name: name.into() }),
         };
         let mut profile = Profile::symmetric_delay(name, forward, return_, Duration::from_millis(delay));
-        if name == "geo-hylas2" {
+        if name.starts_with("geo-hylas2") {
             profile.forward.queue = Bytes(600_000); // as in the measurements that this profile repeats
         }
         Ok(profile)
@@ -129,7 +144,8 @@ mod tests {
     fn an_unknown_name_is_answered_with_the_known_ones() {
         assert_eq!(
             Profile::named("leo").unwrap_err().to_string(),
-            "no link profile is called 'leo', known are geo-256k, geo-500k, geo-2m, geo-hylas2, geo-20m, none"
+            "no link profile is called 'leo', known are geo-256k, geo-500k, geo-2m, geo-isti-128k, geo-isti-1m, \
+             geo-hylas2, geo-hylas2-4m, geo-20m, none"
         );
     }
 
@@ -143,7 +159,10 @@ mod tests {
         assert_eq!(row("geo-256k"), (256, 256, 600, 64_000, 64_000));
         assert_eq!(row("geo-500k"), (500, 500, 600, 64_000, 64_000));
         assert_eq!(row("geo-2m"), (2_000, 2_000, 600, 150_000, 150_000));
+        assert_eq!(row("geo-isti-128k"), (128, 128, 520, 64_000, 64_000));
+        assert_eq!(row("geo-isti-1m"), (1_000, 1_000, 720, 90_000, 90_000));
         assert_eq!(row("geo-hylas2"), (8_000, 512, 650, 600_000, 64_000));
+        assert_eq!(row("geo-hylas2-4m"), (8_000, 4_000, 650, 600_000, 325_000));
         assert_eq!(row("geo-20m"), (20_000, 5_000, 600, 1_500_000, 375_000));
         assert_eq!(row("none").2, 0);
     }

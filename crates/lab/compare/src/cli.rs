@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use farhop_orbit::Profile;
 use farhop_report::{Comparison, html, table};
 use farhop_workload::pages::{self, Page, Site};
@@ -25,8 +26,8 @@ pub struct CompareArguments {
     /// The page's path on the first site
     #[arg(long, value_name = "/PATH", default_value = "/")]
     pub entry: String,
-    /// The link: geo-256k, geo-500k, geo-2m, geo-hylas2, geo-20m or none
-    #[arg(long, value_name = "PROFILE", default_value = "geo-hylas2", value_parser = profile)]
+    /// The link
+    #[arg(long, value_name = "PROFILE", default_value = "geo-hylas2", value_parser = profiles())]
     pub link: Profile,
     /// The ways to load the page, separated by commas
     #[arg(long, value_delimiter = ',', default_value = "direct-h1,direct-h2,farhop")]
@@ -54,8 +55,8 @@ pub struct CompareArguments {
 /// Shows the difference: three pages, directly and through Farhop, over an emulated satellite link.
 #[derive(Debug, clap::Args)]
 pub struct DemoArguments {
-    /// The link: geo-256k, geo-500k, geo-2m, geo-hylas2, geo-20m or none
-    #[arg(long, value_name = "PROFILE", default_value = "geo-hylas2", value_parser = profile)]
+    /// The link
+    #[arg(long, value_name = "PROFILE", default_value = "geo-hylas2", value_parser = profiles())]
     pub link: Profile,
     /// The pages: flags, photos, article; all where it is left out
     #[arg(long = "page", value_name = "PAGE", value_delimiter = ',', value_parser = pages::NAMES)]
@@ -85,8 +86,9 @@ pub struct OriginsArguments {
     pub spec: PathBuf,
 }
 
-fn profile(name: &str) -> Result<Profile, String> {
-    Profile::named(name).map_err(|error| error.to_string())
+/// Reads the name of a link profile; the help lists all of them.
+pub fn profiles() -> impl TypedValueParser<Value = Profile> {
+    PossibleValuesParser::new(Profile::NAMES).try_map(|name| Profile::named(&name))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -20,7 +20,7 @@ mod site;
 mod summary;
 mod variant;
 
-pub use cli::{CompareArguments, DemoArguments, OriginsArguments, compare, demo, origins};
+pub use cli::{CompareArguments, DemoArguments, OriginsArguments, compare, demo, origins, profiles};
 pub use compare::{Plan, Progress};
 pub use demo::{Demo, demonstrate};
 pub use ends::{Counters, Ends, Keys, Stage};
