@@ -2,7 +2,7 @@
 
 use super::fields;
 use super::framing::{self, Framing};
-use super::target::{Authority, Target};
+use super::target::{Authority, Target, encode_bare};
 use super::{HeadLimits, Refusal};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::{EXPECT, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
@@ -32,6 +32,7 @@ impl RequestHead {
     /// # Errors
     /// Everything that may not be forwarded.
     pub fn parse(head: &[u8], limits: &HeadLimits) -> Result<RequestHead, Refusal> {
+        let head = &*encode_bare(head);
         let mut lines = vec![httparse::EMPTY_HEADER; fields::count_lines(head)];
         let mut parsed = httparse::Request::new(&mut lines);
         let status = parsed.parse(head).map_err(|error| match error {

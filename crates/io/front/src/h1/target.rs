@@ -3,6 +3,7 @@
 use super::Refusal;
 use http::Method;
 use http::uri::PathAndQuery;
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -155,7 +156,7 @@ impl Target {
     /// # Errors
     /// The text is in no form, in one that the method may not use, or holds bytes that no URI may hold.
     pub fn parse(method: &Method, text: &str) -> Result<Target, Refusal> {
-        // Browsers and RFC 3986 encode everything else; a fragment is never sent (RFC 9112 §3.2.1).
+        // What a URI may not hold is encoded by now ([`encode_bare`]); a fragment is never sent (RFC 9112 §3.2.1).
         if !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
             return Err(Refusal::Target);
         }
@@ -192,4 +193,33 @@ impl Target {
 
 fn path(text: &str) -> Result<PathAndQuery, Refusal> {
     PathAndQuery::try_from(text).map_err(|_| Refusal::Target)
+}
+
+/// Percent-encodes what clients that build their URLs by hand leave bare in the target of a head's first line,
+/// as a browser would have: the characters that WHATWG URL encodes in path and query, and whatever is not
+/// ASCII, byte by byte, since old sites' names are not UTF-8. RFC 9112 §3.2 lets a server mend or refuse a
+/// target; spaces, control characters and all that stands before the target stay as they are, to be refused.
+pub(super) fn encode_bare(head: &[u8]) -> Cow<'_, [u8]> {
+    let line_end = head.iter().position(|&byte| byte == b'\r').unwrap_or(head.len());
+    let start = head[..line_end].iter().position(|&byte| byte == b' ').unwrap_or(line_end);
+    let query = head[start..line_end].iter().position(|&byte| byte == b'?').map_or(line_end, |at| start + at);
+    let is_bare = |(at, byte): (usize, u8)| match byte {
+        b'"' | b'<' | b'>' => true,
+        b'`' | b'{' | b'}' => at < query,
+        _ => !byte.is_ascii(),
+    };
+    let target = || (start..line_end).zip(head[start..line_end].iter().copied());
+    if !target().any(is_bare) {
+        return Cow::Borrowed(head);
+    }
+    let mut encoded = head[..start].to_vec();
+    for (at, byte) in target() {
+        if is_bare((at, byte)) {
+            encoded.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        } else {
+            encoded.push(byte);
+        }
+    }
+    encoded.extend_from_slice(&head[line_end..]);
+    Cow::Owned(encoded)
 }

@@ -147,7 +147,9 @@ const REFUSED: &[(&str, Refusal)] = &[
     ("GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::Scheme),
     ("GET file:///etc/passwd HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::Scheme),
     ("GET /#fragment HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::Target),
-    ("GET /\u{e9} HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::Target),
+    ("GET http://m\u{fc}nchen.example/ HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::Authority),
+    ("GET http://a{b}/ HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::Authority),
+    ("GET / HTTP/1.1\u{e9}\r\nHost: a\r\n\r\n", Refusal::RequestLine),
     ("GET * HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::TargetForm),
     ("GET a.example:80 HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::Target),
     // CONNECT.
@@ -238,6 +240,27 @@ fn ambiguous_or_malformed_requests_are_refused_with_their_reason() {
     }
     let old = "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
     assert_eq!(parse(old).map(|_| ()), Err(Refusal::TransferEncoding));
+}
+
+#[test]
+fn what_a_browser_would_have_encoded_in_a_target_is_encoded() {
+    let cases: &[(&[u8], &str)] = &[
+        ("/caf\u{e9}?q=\u{20ac}".as_bytes(), "/caf%C3%A9?q=%E2%82%AC"),
+        (b"/caf\xe9?q=\xff", "/caf%E9?q=%FF"), // Latin-1
+        (b"/a`b{c}\"<d>", "/a%60b%7Bc%7D%22%3Cd%3E"),
+        (b"/?a`b{c}\"<d>", "/?a`b{c}%22%3Cd%3E"),
+        (b"?{\"a\":[1]}", "/?{%22a%22:[1]}"),
+        (b"/a|b^c\\d[e]'f?a|b^c\\d[e]'f", "/a|b^c\\d[e]'f?a|b^c\\d[e]'f"),
+        (b"/%e9%zz%", "/%e9%zz%"),
+    ];
+    for (written, path) in cases {
+        let text = [b"GET http://a", *written, b" HTTP/1.1\r\nHost: a\r\n\r\n"].concat();
+        let head = RequestHead::parse(&text, &HeadLimits::default()).unwrap();
+        let Target::Absolute { path: read, .. } = head.target else { panic!("{:?}", head.target) };
+        assert_eq!(read, *path);
+    }
+    let text = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "\u{e9}".repeat(8 * 1024));
+    assert_eq!(parse(&text).map(|_| ()), Err(Refusal::TargetTooLong), "the bound holds for what is passed on");
 }
 
 #[test]
