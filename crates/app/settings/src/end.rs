@@ -15,6 +15,17 @@ pub enum End {
     Local,
 }
 
+impl End {
+    /// How it is started.
+    pub const fn command(self) -> &'static str {
+        match self {
+            End::Remote => "farhop remote",
+            End::Ground => "farhop ground",
+            End::Local => "farhop local",
+        }
+    }
+}
+
 /// Reads `file` just far enough to see whose settings it holds.
 ///
 /// # Errors

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::end::End;
+
 /// Where a value was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
@@ -67,6 +69,22 @@ pub enum SettingsError {
         /// The nearest setting that exists.
         nearest: String,
     },
+    /// Another end has a setting of this name: the file is likely that end's.
+    #[error(
+        "{place}: {key} is a setting of `{}`, not of `{}`; set it there, or start that with this file",
+        theirs.command(),
+        ours.command()
+    )]
+    OtherEnd {
+        /// Where.
+        place: Place,
+        /// The name as written.
+        key: String,
+        /// Whose setting it is.
+        theirs: End,
+        /// Whose settings are read.
+        ours: End,
+    },
     /// The value cannot be read as the setting's type or is outside its range.
     #[error("{place}: {key}: {reason}")]
     Value {
@@ -104,6 +122,7 @@ impl SettingsError {
             SettingsError::Unreadable { .. } => false,
             SettingsError::Syntax { place, .. }
             | SettingsError::Unknown { place, .. }
+            | SettingsError::OtherEnd { place, .. }
             | SettingsError::Value { place, .. }
             | SettingsError::Missing { place, .. }
             | SettingsError::Conflict { place, .. } => matches!(place, Place::Argument(_)),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use farhop_units::Bytes;
 
 use crate::common::{LinkSettings, LogSettings, ProbeSettings};
+use crate::end::End;
 use crate::error::SettingsError;
 use crate::kinds::{Cidr, PeerName};
 use crate::load::{Checked, check_peers, conflict};
@@ -141,6 +142,8 @@ impl GroundSettings {
 }
 
 impl Checked for GroundSettings {
+    const END: End = End::Ground;
+
     fn check(&self, source: &Source) -> Result<(), SettingsError> {
         self.check_alone(source, "")?;
         check_peers(source, "remote", self.remote.iter().map(|peer| &peer.name))?;

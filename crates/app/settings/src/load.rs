@@ -2,12 +2,16 @@
 
 use std::path::Path;
 
+use crate::end::End;
 use crate::error::SettingsError;
 use crate::section::{Definition, Described, Section};
 use crate::source::Source;
 
 /// A whole settings file, with the rules that no single setting can hold.
 pub trait Checked: Section {
+    /// Whose settings these are.
+    const END: End;
+
     /// Rules between settings; `source` is there to name the place of the culprit.
     ///
     /// # Errors
@@ -40,7 +44,7 @@ pub fn parse<S: Checked>(text: &str, path: &Path, sets: &[String]) -> Result<S, 
     for argument in sets {
         source.set(argument)?;
     }
-    source.refuse_unknown(&definitions::<S>())?;
+    source.refuse_unknown(S::END, &definitions::<S>(), |key| other_end(S::END, key))?;
     source.refuse_gaps()?;
     let settings = S::read(&source, "")?;
     settings.check(&source)?;
@@ -60,6 +64,18 @@ pub fn fuzz_settings(data: &[u8]) {
     ];
     for error in errors.into_iter().flatten() {
         assert!(!error.to_string().contains('\n'), "an error is one line: {error:?}");
+    }
+}
+
+/// The end that knows `key` (as definitions are named) where `ours` does not. The names of `farhop local` are those
+/// of both ends in tables, so the nearest one says more there than whose it is.
+fn other_end(ours: End, key: &str) -> Option<End> {
+    let known = |definitions: Vec<Definition>| definitions.iter().any(|definition| definition.key == key);
+    match ours {
+        End::Remote if known(definitions::<crate::GroundSettings>()) => Some(End::Ground),
+        End::Ground if known(definitions::<crate::RemoteSettings>()) => Some(End::Remote),
+        End::Remote | End::Ground if known(definitions::<crate::LocalSettings>()) => Some(End::Local),
+        _ => None,
     }
 }
 

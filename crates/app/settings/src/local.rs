@@ -1,5 +1,6 @@
 //! Settings of `farhop local`: both ends in one process, each with its own table.
 
+use crate::end::End;
 use crate::error::SettingsError;
 use crate::ground::GroundSettings;
 use crate::load::Checked;
@@ -21,6 +22,8 @@ settings! {
 }
 
 impl Checked for LocalSettings {
+    const END: End = End::Local;
+
     fn check(&self, source: &Source) -> Result<(), SettingsError> {
         self.remote.check_alone(source, "remote.")?;
         self.ground.check_alone(source, "ground.")

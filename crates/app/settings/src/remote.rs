@@ -7,6 +7,7 @@ use std::time::Duration;
 use farhop_units::Bytes;
 
 use crate::common::{LinkSettings, LogSettings, ProbeSettings};
+use crate::end::End;
 use crate::error::SettingsError;
 use crate::kinds::{Cidr, HostPort, PeerName, PortRange};
 use crate::load::{Checked, check_peers, conflict};
@@ -139,6 +140,8 @@ impl RemoteSettings {
 }
 
 impl Checked for RemoteSettings {
+    const END: End = End::Remote;
+
     fn check(&self, source: &Source) -> Result<(), SettingsError> {
         self.check_alone(source, "")?;
         check_peers(source, "ground", self.ground.iter().map(|peer| &peer.name))?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::end::End;
 use crate::error::{Place, SettingsError, one_line};
 use crate::nearest;
 use crate::raw::Raw;
@@ -59,14 +60,23 @@ impl Source {
         Ok(())
     }
 
-    /// Refuses the first name that no definition has.
+    /// Refuses the first name that no definition has; `other_end` tells who else has it.
     ///
     /// # Errors
-    /// [`SettingsError::Unknown`] with the nearest name that exists.
-    pub(crate) fn refuse_unknown(&self, known: &[Definition]) -> Result<(), SettingsError> {
+    /// [`SettingsError::OtherEnd`], else [`SettingsError::Unknown`] with the nearest name that exists.
+    pub(crate) fn refuse_unknown(
+        &self,
+        ours: End,
+        known: &[Definition],
+        other_end: impl Fn(&str) -> Option<End>,
+    ) -> Result<(), SettingsError> {
         for (key, (_, place)) in &self.values {
             let pattern = pattern(key);
             if !known.iter().any(|definition| definition.key == pattern) {
+                if let Some(theirs) = other_end(&pattern) {
+                    let (place, key) = (place.clone(), nearest::in_words(&pattern));
+                    return Err(SettingsError::OtherEnd { place, key, theirs, ours });
+                }
                 let nearest = nearest::nearest(&pattern, known.iter().map(|it| it.key.as_str()));
                 return Err(SettingsError::Unknown {
                     place: place.clone(),

@@ -101,6 +101,20 @@ fn inline_tables_are_tables_too() {
 }
 
 #[test]
+fn settings_of_the_other_end_are_told_as_such() {
+    assert_eq!(
+        line(remote(GROUND, &[])),
+        "/etc/farhop/remote.toml:3: 'keys' in [[remote]] is a setting of `farhop ground`, not of `farhop remote`; \
+         set it there, or start that with this file"
+    );
+    assert!(line(ground(REMOTE)).contains("is a setting of `farhop remote`, not of `farhop ground`; "));
+    assert!(line(ground("[ground]\ndrain = \"1 s\"\n")).contains("'ground.drain' is a setting of `farhop local`"));
+    let typed = remote(REMOTE, &["spool.total=1 GB"]).unwrap_err();
+    assert!(typed.is_usage());
+    assert!(typed.to_string().starts_with("--set spool.total=1 GB: 'spool.total' is a setting of `farhop ground`"));
+}
+
+#[test]
 fn unknown_settings_are_refused_with_the_nearest_known_one() {
     let refused = |addition: &str| line(remote(&format!("{addition}\n{REMOTE}"), &[]));
     assert_eq!(
