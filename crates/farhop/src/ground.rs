@@ -1,31 +1,25 @@
 //! `farhop ground`: the end near the internet.
 
-use std::path::PathBuf;
-
 use anyhow::Context;
 use farhop_events::Bus;
-use farhop_settings::{GroundSettings, load};
+use farhop_settings::GroundSettings;
 
+use crate::source::Source;
 use crate::{log, plan};
 
 /// Runs the end near the internet: fetches what remotes ask for and what their pages will need.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The settings file; `farhop check --sample ground` prints one to start from.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
-    /// Sets one value over the file.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    sets: Vec<String>,
+    #[command(flatten)]
+    source: Source,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let read = || load::<GroundSettings>(Some(&arguments.config), &arguments.sets);
-    let settings = read()?;
+    let settings: GroundSettings = arguments.source.load()?;
     let log = log::start(settings.log.level);
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
     let reload = || {
-        let settings = read().map_err(|error| error.to_string())?;
+        let settings: GroundSettings = arguments.source.load().map_err(|error| error.to_string())?;
         log.set(settings.log.level);
         Ok(settings)
     };

@@ -15,6 +15,7 @@ pub(crate) fn start(level: LogLevel) -> Log {
     let (filter, handle) = reload::Layer::new(filter(level));
     let lines = fmt::layer()
         .with_writer(std::io::stderr)
+        .log_internal_errors(false) // it would panic where standard error is full
         .with_target(false)
         .with_ansi(std::io::stderr().is_terminal());
     // Fails only where a log runs already, as in a process that starts two ends.

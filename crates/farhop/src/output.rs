@@ -1,18 +1,44 @@
-//! Writing to standard output without dying when the reader has gone.
+//! What the program says, without dying when nobody can hear it.
 
 use std::io::{self, Write};
+use std::process::ExitCode;
+
+use farhop_settings::SettingsError;
 
 /// Writes `text` and a line end to standard output.
 ///
 /// # Errors
-/// The reader has gone ([`is_hangup`]), or the disk behind the redirection is full.
+/// The reader has gone, which is no failure ([`finish`]), or the disk behind the redirection is full.
 pub(crate) fn say(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", text.trim_end_matches('\n'))?;
-    Ok(out.flush()?)
+    writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush()).map_err(unwritable)
 }
 
-/// Whether an error only says that nobody reads standard output any more.
-pub(crate) fn is_hangup(error: &anyhow::Error) -> bool {
+/// Names standard output as what could not be written to.
+pub(crate) fn unwritable(error: io::Error) -> anyhow::Error {
+    anyhow::Error::new(error).context("cannot write to standard output")
+}
+
+/// Writes one line to standard error, whatever `text` holds.
+pub(crate) fn complain(text: &str) {
+    // Where that fails too, nobody is left to be told.
+    let _ = writeln!(io::stderr(), "farhop: {}", text.replace('\n', " "));
+}
+
+/// The exit code of an outcome, its error told: 1 it failed, 2 the command line is wrong (a `--set` that cannot be).
+pub(crate) fn finish(outcome: anyhow::Result<ExitCode>) -> ExitCode {
+    match outcome {
+        Ok(code) => code,
+        // `head` and `less` hang up when they have seen enough: nothing failed.
+        Err(error) if is_hangup(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            let usage = error.downcast_ref::<SettingsError>().is_some_and(SettingsError::is_usage);
+            if usage { ExitCode::from(2) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+fn is_hangup(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

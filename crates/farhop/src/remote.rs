@@ -1,32 +1,28 @@
 //! `farhop remote`: the end beside the users.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
 
 use anyhow::Context;
 use farhop_events::Bus;
 use farhop_remote::{Reach, Running};
-use farhop_settings::{RemoteSettings, changes, load};
+use farhop_settings::{RemoteSettings, changes};
 use farhop_transport::identity::Identity;
 use farhop_transport::socket::udp::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::log::{self, Log};
 use crate::plan::path_plan;
+use crate::source::Source;
 
 /// Runs the end beside the users: a proxy for their browsers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The settings file; `farhop check --sample remote` prints one to start from.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
-    /// Sets one value over the file.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    sets: Vec<String>,
+    #[command(flatten)]
+    source: Source,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let settings: RemoteSettings = load(Some(&arguments.config), &arguments.sets)?;
+    let settings: RemoteSettings = arguments.source.load()?;
     let log = log::start(settings.log.level);
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
     runtime.block_on(serve(arguments, settings, &log))
@@ -70,7 +66,7 @@ async fn until_told(
         tokio::select! {
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
-            _ = hangup.recv() => match load::<RemoteSettings>(Some(&arguments.config), &arguments.sets) {
+            _ = hangup.recv() => match arguments.source.load::<RemoteSettings>() {
                 Err(error) => tracing::error!("settings stay as they are: {error}"),
                 Ok(new) => {
                     for change in changes(&settings, &new) {

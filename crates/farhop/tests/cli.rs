@@ -44,6 +44,17 @@ fn keygen_writes_a_secret_that_only_its_owner_reads_and_prints_the_public_line()
 }
 
 #[test]
+fn keygen_tells_the_public_line_of_a_key_that_is_there_and_makes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("remote.key");
+    let missing = error(&farhop(&["keygen", "--public", text(&key)]));
+    assert!(missing.contains("remote.key does not exist"), "{missing}");
+    assert!(!key.exists());
+    let made = out(&farhop(&["keygen", text(&key)]));
+    assert_eq!(out(&farhop(&["keygen", "--public", text(&key)])), made);
+}
+
+#[test]
 fn a_pair_of_samples_with_fresh_keys_checks_good() {
     let folder = tempfile::tempdir().unwrap();
     for (own, other) in [("remote", "ground"), ("ground", "remote")] {
@@ -86,12 +97,55 @@ fn check_asks_whose_settings_they_are_when_the_file_does_not_tell() {
 }
 
 #[test]
+fn a_wrong_command_line_is_told_in_one_line_with_what_was_meant_and_where_the_rest_is_said() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["keygne"], "unrecognized subcommand 'keygne'; a similar subcommand exists: 'keygen'; see farhop --help"),
+        (&["remote"], "the following required arguments were not provided: --config <FILE>; see farhop remote --help"),
+        (
+            &["local", "--lisen", "x"],
+            "unexpected argument '--lisen' found; a similar argument exists: '--listen'; see farhop local --help",
+        ),
+        (
+            &["check", "x", "--as", "moon"],
+            "invalid value 'moon' for '--as <END>' [possible values: remote, ground, local]; see farhop check --help",
+        ),
+        (
+            &["check", "x", "--reference"],
+            "the argument '[FILE]' cannot be used with '--reference'; see farhop check --help",
+        ),
+        (
+            &["lab", "compare", "--runs", "many"],
+            "invalid value 'many' for '--runs <RUNS>': invalid digit found in string; see farhop lab compare --help",
+        ),
+    ];
+    for (arguments, told) in cases {
+        assert_eq!(error_with(&farhop(arguments), 2), format!("farhop: {told}\n"));
+    }
+}
+
+#[test]
 fn a_wrong_command_line_exits_with_2_and_a_failure_with_1() {
-    assert_eq!(farhop(&["fly"]).status.code(), Some(2));
-    assert_eq!(farhop(&["check"]).status.code(), Some(2));
-    assert_eq!(farhop(&["control", "x.sock", "drain", "{"]).status.code(), Some(2));
+    error_with(&farhop(&["check"]), 2);
+    error_with(&farhop(&["control", "x.sock", "drain", "{"]), 2);
     let error = error(&farhop(&["status", "no-such.sock"]));
     assert!(error.starts_with("farhop: no-such.sock: no farhop answers there"), "{error}");
+}
+
+#[test]
+fn output_that_finds_no_room_is_a_failure_in_one_line() {
+    for arguments in [["check", "--reference"].as_slice(), &["--help"], &["--version"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_farhop")).args(arguments).stdout(full).output().unwrap();
+        let told = error(&output);
+        assert!(told.starts_with("farhop: cannot write to standard output: No space left"), "{told}");
+    }
+}
+
+#[test]
+fn a_failure_that_cannot_be_told_is_still_a_failure() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let status = Command::new(env!("CARGO_BIN_EXE_farhop")).args(["status", "no-such.sock"]).stderr(full).status();
+    assert_eq!(status.unwrap().code(), Some(1));
 }
 
 #[test]

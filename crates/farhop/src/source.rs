@@ -1,0 +1,25 @@
+//! Where an end's settings come from: a file, with `--set` over it.
+
+use std::path::PathBuf;
+
+use farhop_settings::{Checked, SettingsError, load};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Source {
+    /// The settings file; `farhop check --sample remote` (or ground) prints one to start from.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Sets one value over the file.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+}
+
+impl Source {
+    /// The settings as they are now: a file may have been changed since.
+    ///
+    /// # Errors
+    /// The first thing wrong with them.
+    pub(crate) fn load<S: Checked>(&self) -> Result<S, SettingsError> {
+        load(Some(&self.config), &self.sets)
+    }
+}
