@@ -148,6 +148,7 @@ mod tests {
             decoded: None,
             start_ms: None,
             end_ms: None,
+            initiator: None,
             redirected_to: None,
             failure: None,
         }

@@ -1,6 +1,5 @@
 //! The command lines of `farhop lab compare`, `farhop lab origins` and `farhop demo`, and where their results go.
 
-use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,8 +9,7 @@ use farhop_orbit::Profile;
 use farhop_report::{Comparison, html, table};
 use farhop_workload::pages::{self, Page, Site};
 
-use crate::bench::{Bench, Wanted};
-use crate::compare::{Plan, run};
+use crate::compare::{Experiment, Plan};
 use crate::demo::{Demo, demonstrate};
 use crate::interrupt::Interrupt;
 use crate::site::host_label;
@@ -58,9 +56,12 @@ pub struct DemoArguments {
     /// The link
     #[arg(long, value_name = "PROFILE", default_value = "geo-hylas2", value_parser = profiles())]
     pub link: Profile,
-    /// The pages: flags, photos, article; all where it is left out
-    #[arg(long = "page", value_name = "PAGE", value_delimiter = ',', value_parser = pages::NAMES)]
+    /// The pages; flags, photos and article where it is left out
+    #[arg(long = "page", value_name = "PAGE", value_delimiter = ',', value_parser = page_names())]
     pub pages: Vec<String>,
+    /// The ways to load them, separated by commas
+    #[arg(long, value_delimiter = ',', default_value = "direct-h1,direct-h2,farhop")]
+    pub variants: Vec<Variant>,
     /// Loads of each page through each variant
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
@@ -91,6 +92,10 @@ pub fn profiles() -> impl TypedValueParser<Value = Profile> {
     PossibleValuesParser::new(Profile::NAMES).try_map(|name| Profile::named(&name))
 }
 
+fn page_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(pages::NAMES.iter().chain(&pages::HTTPEP))
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     farhop_units::parse_duration(text).map_err(|error| error.to_string())
 }
@@ -108,25 +113,35 @@ pub fn compare(arguments: &CompareArguments) -> Result<(), CompareError> {
     }
     farhop_testbed::require_privileges()?;
     let interrupt = Interrupt::install()?;
-    let site = |site: &SiteArgument| Site { host: site.host.clone(), folder: site.folder.clone() };
+    let delay =
+        |host: &str| arguments.delays.iter().rfind(|delay| delay.host == host).map(|delay| delay.delay);
+    let site = |site: &SiteArgument| Site {
+        delay: delay(&site.host).unwrap_or_default(),
+        ..Site::new(&site.host, &site.folder)
+    };
+    if let Some(stray) =
+        arguments.delays.iter().find(|delay| arguments.sites.iter().all(|site| site.host != delay.host))
+    {
+        let host = &stray.host;
+        return Err(CompareError::Arguments(format!(
+            "no site is called {host}, so that it can have no delay"
+        )));
+    }
     let name = arguments.sites.first().map(|site| host_label(&site.folder)).unwrap_or_default();
     let page =
         Page { name, entry: arguments.entry.clone(), sites: arguments.sites.iter().map(site).collect() };
-    let delays: HashMap<_, _> =
-        arguments.delays.iter().map(|delay| (delay.host.clone(), delay.delay)).collect();
     let mut variants = Vec::new();
     for variant in &arguments.variants {
         if !variants.contains(variant) {
             variants.push(*variant);
         }
     }
-    let plan = Plan { pages: vec![page], variants, runs: arguments.runs, timeout: arguments.timeout };
-    let progress = &mut |line: &str| eprintln!("{line}");
-    let wanted =
-        Wanted { profile: &arguments.link, pages: &plan.pages, delays, seed: arguments.seed, interrupt };
-    let bench = Bench::up(wanted, progress)?;
-    let comparison = run(&bench, &plan, progress)?;
-    drop(bench);
+    let experiment = Experiment {
+        profile: arguments.link.clone(),
+        seed: arguments.seed,
+        plan: Plan { pages: vec![page], variants, runs: arguments.runs, timeout: arguments.timeout },
+    };
+    let comparison = experiment.carry_out(interrupt, &mut |line| eprintln!("{line}"))?;
     let json_to_stdout = arguments.json.as_deref() == Some(Path::new("-"));
     if let Some(file) = &arguments.html {
         write(file, &html(&comparison))?;
@@ -147,6 +162,7 @@ pub fn demo(arguments: &DemoArguments) -> Result<(), CompareError> {
     let demo = Demo {
         profile: arguments.link.clone(),
         pages: if arguments.pages.is_empty() { every() } else { arguments.pages.clone() },
+        variants: arguments.variants.clone(),
         runs: arguments.runs,
         timeout: arguments.timeout,
         keep: arguments.keep,

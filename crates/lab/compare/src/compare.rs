@@ -10,6 +10,7 @@ use farhop_workload::pages::Page;
 use std::sync::Arc;
 
 use crate::bench::Bench;
+use crate::interrupt::Interrupt;
 use crate::limit::Smallest;
 use crate::load::{Loader, Measured};
 use crate::summary::summarise;
@@ -32,6 +33,32 @@ pub struct Plan {
     pub runs: u32,
     /// When a load is given up.
     pub timeout: Duration,
+}
+
+/// A whole comparison: the link, and what is loaded over it.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// The link.
+    pub profile: Profile,
+    /// Decides which packets a lossy link loses.
+    pub seed: u64,
+    /// What is loaded.
+    pub plan: Plan,
+}
+
+impl Experiment {
+    /// Brings a testbed up, carries the plan out on it and takes it down. Needs root.
+    ///
+    /// # Errors
+    /// See [`CompareError`]; a page that does not load is a result.
+    pub fn carry_out(
+        &self,
+        interrupt: Interrupt,
+        progress: &mut Progress<'_>,
+    ) -> Result<Comparison, CompareError> {
+        let bench = Bench::up(self, interrupt, progress)?;
+        run(&bench, &self.plan, progress)
+    }
 }
 
 /// What was gathered about one page and one variant.
@@ -74,7 +101,7 @@ pub(crate) fn run(
                 })?;
             }
         }
-        let origin = page.sites.first().map(|site| bench.delay(&site.host)).unwrap_or_default();
+        let origin = page.sites.first().map(|site| site.delay).unwrap_or_default();
         let limit = limit_of(&reference, &profile, origin, &mut smallest);
         results.push(PageResult {
             page: page.name.clone(),

@@ -1,7 +1,6 @@
-//! The demonstration: the three pages directly and through Farhop, a table, one HTML file, and on request a testbed that
+//! The demonstration: pages made here, directly and through Farhop, a table, one HTML file, and on request a testbed that
 //! stays up for one's own browser.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,8 +9,8 @@ use farhop_report::Comparison;
 use farhop_workload::npm;
 use farhop_workload::pages::{self, Page};
 
-use crate::bench::{Bench, Wanted};
-use crate::compare::{Plan, Progress, run};
+use crate::bench::Bench;
+use crate::compare::{Experiment, Plan, Progress, run};
 use crate::interrupt::Interrupt;
 use crate::keep::keep;
 use crate::{CompareError, Variant};
@@ -22,6 +21,8 @@ pub struct Demo {
     pub profile: Profile,
     /// Names of pages.
     pub pages: Vec<String>,
+    /// The ways to load them.
+    pub variants: Vec<Variant>,
     /// Loads of each page through each variant.
     pub runs: u32,
     /// When a load is given up.
@@ -44,21 +45,13 @@ pub fn demonstrate(
     let folder = tempfile::Builder::new().prefix("farhop-pages-").tempdir();
     let folder = folder.map_err(CompareError::file(std::env::temp_dir()))?;
     let pages = build(&demo.pages, folder.path().to_path_buf(), &interrupt, progress)?;
-    let wanted = Wanted {
-        profile: &demo.profile,
-        pages: &pages,
-        delays: HashMap::new(),
+    let experiment = Experiment {
+        profile: demo.profile.clone(),
         seed: 1,
-        interrupt: interrupt.clone(),
+        plan: Plan { pages, variants: demo.variants.clone(), runs: demo.runs, timeout: demo.timeout },
     };
-    let bench = Bench::up(wanted, progress)?;
-    let plan = Plan {
-        pages,
-        variants: vec![Variant::DirectH1, Variant::DirectH2, Variant::Farhop],
-        runs: demo.runs,
-        timeout: demo.timeout,
-    };
-    let comparison = run(&bench, &plan, progress)?;
+    let bench = Bench::up(&experiment, interrupt, progress)?;
+    let comparison = run(&bench, &experiment.plan, progress)?;
     show(&comparison)?;
     if demo.keep { keep(&bench, progress) } else { Ok(()) }
 }

@@ -9,7 +9,7 @@ use farhop_testbed::Place;
 
 use crate::bench::Bench;
 use crate::ends::Ends;
-use crate::{CompareError, Progress, Variant};
+use crate::{CompareError, Progress, Variant, origins};
 
 /// Where the machine's own browser finds the proxy, if that port is free.
 const PORT: u16 = 3128;
@@ -48,8 +48,11 @@ pub(crate) fn keep(bench: &Bench, progress: &mut Progress<'_>) -> Result<(), Com
 }
 
 fn how_to_use(bench: &Bench, here: SocketAddr, proxy: SocketAddr, client: &str) -> Vec<String> {
-    let sites: Vec<String> =
-        bench.ready.origins.iter().map(|origin| format!("http://{}/", origin.name)).collect();
+    let sites: Vec<String> = origins::names(&bench.origins)
+        .into_iter()
+        .filter(|name| bench.sites.contains_key(*name))
+        .map(|name| format!("http://{name}/"))
+        .collect();
     let site = sites.first().cloned().unwrap_or_default();
     let profile = bench.testbed.link().profile().name;
     vec![

@@ -14,6 +14,7 @@ mod interrupt;
 mod keep;
 mod limit;
 mod load;
+mod origins;
 mod restart;
 mod settle;
 mod site;
@@ -21,7 +22,7 @@ mod summary;
 mod variant;
 
 pub use cli::{CompareArguments, DemoArguments, OriginsArguments, compare, demo, origins, profiles};
-pub use compare::{Plan, Progress};
+pub use compare::{Experiment, Plan, Progress};
 pub use demo::{Demo, demonstrate};
 pub use ends::{Counters, Ends, Keys, Stage};
 pub use error::CompareError;

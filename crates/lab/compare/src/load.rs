@@ -11,6 +11,7 @@ use crate::bench::Bench;
 use crate::check::{Checked, check};
 use crate::ends::{Counters, Ends};
 use crate::interrupt::Ended;
+use crate::origins::{self, looked_up_as};
 use crate::settle::{Seen, new_lines, quiet_link};
 use crate::{CompareError, Variant};
 
@@ -53,12 +54,13 @@ impl<'a> Loader<'a> {
     pub(crate) fn load(&mut self, page: &Page, variant: Variant) -> Result<Measured, CompareError> {
         let mut ends =
             if variant.is_farhop() { Some(Ends::start(self.bench.stage(), variant)?) } else { None };
-        let hosts: Vec<&str> = self.bench.sites.keys().map(String::as_str).collect();
+        let hosts = origins::names(&self.bench.origins);
         let (_, log_read) = new_lines(&self.bench.log, self.log_read, &hosts)?; // what came in between
         let host = page.sites.first().map(|site| site.host.as_str()).unwrap_or_default();
         let order = Order {
             proxy: ends.as_ref().map(|ends| ends.proxy.to_string()),
-            http2: variant != Variant::DirectH1s,
+            http2: variant.http2(),
+            looked_up_as: if variant.is_bbr() { looked_up_as(&self.bench.origins) } else { Vec::new() },
             spki: Some(self.bench.ready.spki.clone()),
             timeout: self.timeout,
             idle: Duration::from_millis(800) + self.bench.testbed.link().profile().rtt(),

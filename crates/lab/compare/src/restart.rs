@@ -1,15 +1,14 @@
 //! A page whose ground dies in the middle of it and comes back a while later: what the browser makes of that.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use farhop_orbit::Profile;
 use farhop_testbed::Place;
 use farhop_workload::browser::Order;
 
-use crate::bench::{Bench, Wanted};
+use crate::bench::Bench;
 use crate::check::check;
-use crate::compare::Progress;
+use crate::compare::{Experiment, Plan, Progress};
 use crate::demo::build;
 use crate::ends::Ends;
 use crate::interrupt::Interrupt;
@@ -43,13 +42,15 @@ pub fn restart_mid_page(
 ) -> Result<Restarted, CompareError> {
     let folder = tempfile::tempdir().map_err(CompareError::file(std::env::temp_dir()))?;
     let pages = build(&[name.to_owned()], folder.path().to_path_buf(), &interrupt, progress)?;
-    let wanted = Wanted { profile, pages: &pages, delays: HashMap::new(), seed: 1, interrupt };
-    let bench = Bench::up(wanted, progress)?;
+    let timeout = Duration::from_secs(120);
+    let plan = Plan { pages, variants: vec![Variant::Farhop], runs: 1, timeout };
+    let experiment = Experiment { profile: profile.clone(), seed: 1, plan };
+    let bench = Bench::up(&experiment, interrupt, progress)?;
     let mut ends = Ends::start(bench.stage(), Variant::Farhop)?;
-    let page = &pages[0];
+    let page = &experiment.plan.pages[0];
     let order = Order {
         proxy: Some(ends.proxy.to_string()),
-        timeout: Duration::from_secs(120),
+        timeout,
         ..Order::new(format!("http://{}{}", page.sites[0].host, page.entry))
     };
     let prepared = bench.browser.prepare(&order)?;

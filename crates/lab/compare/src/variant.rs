@@ -11,13 +11,27 @@ pub enum Variant {
     DirectH1s,
     /// HTTPS with HTTP/2.
     DirectH2,
+    /// Plain HTTP/1.1, the origins sending with BBR.
+    #[value(name = "direct-h1+bbr")]
+    DirectH1Bbr,
+    /// HTTPS with HTTP/1.1, the origins sending with BBR.
+    #[value(name = "direct-h1s+bbr")]
+    DirectH1sBbr,
+    /// HTTPS with HTTP/2, the origins sending with BBR.
+    #[value(name = "direct-h2+bbr")]
+    DirectH2Bbr,
     /// Plain HTTP through Farhop as it comes.
     Farhop,
     /// Farhop with nothing lossy.
     FarhopIdentity,
+    /// Farhop with JPEG images at quality 50, as HTTPEP's study had them.
+    FarhopHttpep,
     /// Farhop without bundling: its carrier alone.
     FarhopTransport,
 }
+
+/// The congestion control of origins for the `+bbr` variants.
+pub(crate) const BBR: &str = "bbr";
 
 impl Variant {
     /// The name in reports.
@@ -26,35 +40,49 @@ impl Variant {
             Variant::DirectH1 => "direct-h1",
             Variant::DirectH1s => "direct-h1s",
             Variant::DirectH2 => "direct-h2",
+            Variant::DirectH1Bbr => "direct-h1+bbr",
+            Variant::DirectH1sBbr => "direct-h1s+bbr",
+            Variant::DirectH2Bbr => "direct-h2+bbr",
             Variant::Farhop => "farhop",
             Variant::FarhopIdentity => "farhop-identity",
+            Variant::FarhopHttpep => "farhop-httpep",
             Variant::FarhopTransport => "farhop-transport",
         }
     }
 
     /// Whether it goes through Farhop.
     pub fn is_farhop(self) -> bool {
-        matches!(self, Variant::Farhop | Variant::FarhopIdentity | Variant::FarhopTransport)
+        self.name().starts_with("farhop")
+    }
+
+    /// Whether origins send with BBR.
+    pub(crate) fn is_bbr(self) -> bool {
+        self.name().ends_with("+bbr")
     }
 
     /// The scheme of its URLs.
     pub(crate) fn scheme(self) -> &'static str {
         match self {
-            Variant::DirectH1s | Variant::DirectH2 => "https",
+            Variant::DirectH1s | Variant::DirectH2 | Variant::DirectH1sBbr | Variant::DirectH2Bbr => "https",
             _ => "http",
         }
     }
 
+    /// Whether the browser may speak HTTP/2 to HTTPS origins.
+    pub(crate) fn http2(self) -> bool {
+        !matches!(self, Variant::DirectH1s | Variant::DirectH1sBbr)
+    }
+
     /// Whether images may come recoded.
     pub(crate) fn may_recode(self) -> bool {
-        self == Variant::Farhop
+        matches!(self, Variant::Farhop | Variant::FarhopHttpep)
     }
 
     /// What stands in ground's settings for it, beside what every variant has.
     pub(crate) fn ground_settings(self) -> &'static str {
         match self {
             Variant::FarhopTransport => "[bundle]\nenabled = false\n",
-            // Nothing lossy exists yet, so that there is nothing to switch off for identity.
+            // Nothing lossy exists yet, so that there is nothing to choose or to switch off.
             _ => "",
         }
     }
@@ -69,5 +97,17 @@ mod tests {
         for variant in Variant::value_variants() {
             assert_eq!(Variant::from_str(variant.name(), false), Ok(*variant));
         }
+    }
+
+    #[test]
+    fn a_variant_with_bbr_differs_from_its_twin_in_nothing_else() {
+        let mut pairs = 0;
+        for bbr in Variant::value_variants().iter().filter(|variant| variant.is_bbr()) {
+            let twin = Variant::from_str(bbr.name().trim_end_matches("+bbr"), false).unwrap();
+            assert_eq!((bbr.scheme(), bbr.http2()), (twin.scheme(), twin.http2()));
+            assert!(!bbr.is_farhop() && !twin.is_bbr());
+            pairs += 1;
+        }
+        assert_eq!(pairs, 3);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farhop_compare::{Demo, demonstrate};
+use farhop_compare::{Demo, Variant, demonstrate};
 use farhop_orbit::Profile;
 use farhop_report::{PageResult, ratio};
 use farhop_workload::pages::NAMES;
@@ -27,6 +27,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     let demo = Demo {
         profile,
         pages: NAMES.map(str::to_owned).into(),
+        variants: vec![Variant::DirectH1, Variant::DirectH2, Variant::Farhop],
         runs: context.runs,
         timeout: Duration::from_secs(300),
         keep: false,

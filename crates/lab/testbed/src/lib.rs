@@ -35,6 +35,22 @@ pub fn require_privileges() -> Result<(), Error> {
     Ok(farhop_netdev::require_privileges("the lab")?)
 }
 
+/// Whether sockets of this kernel may send with the TCP congestion control `name`; loads its module where it can.
+///
+/// # Errors
+/// They may not; says which ones they may.
+pub fn require_congestion_control(name: &str) -> Result<(), Error> {
+    let socket = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0));
+    let chosen = socket.and_then(|socket| farhop_netdev::set_congestion_control(&socket, name));
+    chosen.map_err(|_| Error::CongestionControl {
+        name: name.into(),
+        known: std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+            .unwrap_or_default()
+            .trim()
+            .into(),
+    })
+}
+
 /// Why a testbed does not work.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -53,6 +69,16 @@ pub enum Error {
         place: &'static str,
         /// Why not.
         source: io::Error,
+    },
+    /// The kernel lacks a congestion control.
+    #[error(
+        "this kernel has no TCP congestion control '{name}', only: {known}; load its module (modprobe tcp_{name}) or leave out what needs it"
+    )]
+    CongestionControl {
+        /// What was wanted.
+        name: String,
+        /// What there is.
+        known: String,
     },
     /// Every address that a shell could have is in use here.
     #[error("no free addresses in 100.64.0.0/10 on this machine, end another shell first")]

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,11 +26,8 @@ fn browser() -> Option<Browser> {
 }
 
 async fn origins(folder: &Path, names: &[&str]) -> Ready {
-    let origin = |(place, name): (usize, &&str)| OriginSpec {
-        name: (*name).into(),
-        address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1 + place as u8)),
-        folder: folder.join("site"),
-        delay_ms: 0,
+    let origin = |(place, name): (usize, &&str)| {
+        OriginSpec::new(*name, Ipv4Addr::new(127, 0, 0, 1 + place as u8), folder.join("site"))
     };
     let spec = OriginsSpec {
         origins: names.iter().enumerate().map(origin).collect(),
@@ -130,4 +127,28 @@ async fn a_page_that_cannot_be_had_is_a_result_and_a_browser_that_cannot_be_had_
     let mut command = prepared.command().unwrap();
     assert!(!command.status().unwrap().success());
     assert!(prepared.finish().unwrap_err().to_string().contains("/nonexistent/chromium"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_made_the_browser_ask_is_told_and_the_picture_shows_the_page() {
+    let Some(browser) = browser() else { return };
+    let page =
+        b"<link rel=stylesheet href=a.css><body style='margin:0'><p>x<script>fetch('by-script')</script>";
+    let style = b"p { height: 6000px; margin: 0; background: url(by-style.png) #fff }";
+    let folder = site(&[("index.html", page), ("a.css", style)]);
+    let ready = origins(folder.path(), &["a.test"]).await;
+    let url = format!("http://{}/", ready.origins[0].http);
+    let picture = folder.path().join("page.png");
+    let order =
+        Order { idle: Duration::from_millis(200), screenshot: Some(picture.clone()), ..Order::new(&url) };
+    let load = load(&browser, order).await;
+    let initiator = |name: &str| {
+        let found = load.resources.iter().find(|resource| resource.url == format!("{url}{name}"));
+        found.unwrap_or_else(|| panic!("{name} in {load:?}")).initiator.clone().unwrap()
+    };
+    assert!(initiator("a.css").is_markup() && initiator("by-style.png").is_markup());
+    assert_eq!(initiator("by-style.png").url, Some(format!("{url}a.css")));
+    assert_eq!(initiator("by-script").kind, "script");
+    let (_, height) = image::image_dimensions(picture).unwrap();
+    assert_eq!(height, 4000, "a page of 6,000 pixels is pictured down to 4,000");
 }

@@ -27,7 +27,7 @@ async fn lab(delay_ms: u64) -> Lab {
     std::fs::write(site.join("big.bin"), vec![5u8; 9 << 20]).unwrap();
     let localhost = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let spec = OriginsSpec {
-        origins: vec![OriginSpec { name: "a.test".into(), address: localhost, folder: site, delay_ms }],
+        origins: vec![OriginSpec { delay_ms, ..OriginSpec::new("a.test", localhost, site) }],
         dns: Some(SocketAddr::new(localhost, 0)),
         http_port: 0,
         https_port: 0,
@@ -183,4 +183,40 @@ async fn the_log_tells_requests_and_names_asked_for() {
     assert_eq!(Message::from_vec(&reply[..len]).unwrap().answers.len(), 1);
     let log = std::fs::read_to_string(lab.folder.path().join("log")).unwrap();
     assert!(log.contains(r#""request":"/x?y=1""#) && log.contains(r#""dns":"a.test""#), "{log}");
+}
+
+#[tokio::test]
+async fn a_site_may_have_a_second_server_known_by_another_name_that_sends_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("index.html"), "hello").unwrap();
+    let first = OriginSpec::new("a.test", Ipv4Addr::LOCALHOST, folder.path());
+    // Reno is a part of every kernel.
+    let second = OriginSpec {
+        address: Ipv4Addr::new(127, 0, 0, 2).into(),
+        dns_name: Some("reno.a.test".into()),
+        congestion_control: "reno".into(),
+        ..first.clone()
+    };
+    let spec = OriginsSpec {
+        origins: vec![first, second],
+        dns: Some((Ipv4Addr::LOCALHOST, 0).into()),
+        http_port: 0,
+        https_port: 0,
+        ca: folder.path().join("ca.pem"),
+        ready: folder.path().join("ready.json"),
+        log: None,
+    };
+    let ready = serve(&spec).await.unwrap();
+    let controls: Vec<&str> = ready.origins.iter().map(|origin| origin.congestion_control.as_str()).collect();
+    assert_eq!(controls, ["cubic", "reno"]);
+    assert!(
+        ready.settings.to_string().starts_with("cubic and reno congestion control"),
+        "{}",
+        ready.settings
+    );
+    let stream = TcpStream::connect(ready.origins[1].http).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let answer = sender.send_request(get("/")).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK, "it answers to the site's own name");
 }

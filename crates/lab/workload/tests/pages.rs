@@ -33,22 +33,44 @@ fn references(text: &str) -> Vec<String> {
 fn every_file_the_article_names_is_on_its_site() {
     let folder = tempfile::tempdir().unwrap();
     let Some(page) = article(folder.path()) else { return };
-    let (own, other) = (&page.sites[0], &page.sites[1]);
-    let html = std::fs::read_to_string(own.folder.join("index.html")).unwrap();
-    let named = references(&html);
-    assert_eq!(named.len(), 10, "{named:?}");
-    for reference in named {
-        let file = match reference.strip_prefix(&format!("//{}/", other.host)) {
-            Some(path) => other.folder.join(path),
-            None => own.folder.join(reference),
+    let own = &page.sites[0];
+    let file = |base: &Path, reference: &str| {
+        let elsewhere = reference.strip_prefix("//").and_then(|rest| rest.split_once('/'));
+        let file = match elsewhere {
+            Some((host, path)) => page.sites.iter().find(|site| site.host == host).unwrap().folder.join(path),
+            None => base.join(reference),
         };
         assert!(file.is_file(), "{}", file.display());
-    }
-    for sheet in ["base.css", "article.css", "fonts.css"] {
-        let text = std::fs::read_to_string(own.folder.join("style").join(sheet)).unwrap();
+        file
+    };
+    let html = std::fs::read_to_string(own.folder.join("index.html")).unwrap();
+    let named = references(&html);
+    assert_eq!(named.len(), 12, "{named:?}");
+    let mut sheets: Vec<PathBuf> = named.iter().map(|reference| file(&own.folder, reference)).collect();
+    sheets.retain(|file| file.extension().is_some_and(|extension| extension == "css"));
+    // Those that are imported, too.
+    while let Some(sheet) = sheets.pop() {
+        let text = std::fs::read_to_string(&sheet).unwrap();
         for reference in references(&text) {
-            let file = own.folder.join("style").join(reference.trim_matches('"'));
-            assert!(file.is_file(), "{}", file.display());
+            let found = file(sheet.parent().unwrap(), reference.trim_matches('"'));
+            sheets.extend(found.extension().is_some_and(|extension| extension == "css").then_some(found));
+        }
+    }
+}
+
+#[test]
+fn the_article_has_two_third_parties_with_a_delay_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(page) = article(folder.path()) else { return };
+    let own = |host: &str| host == "article.test" || host.ends_with(".article.test");
+    let others: Vec<_> = page.sites.iter().filter(|site| !own(&site.host)).collect();
+    assert_eq!(others.len(), 2);
+    assert!(others.iter().all(|site| !site.delay.is_zero()));
+    let html = std::fs::read_to_string(page.sites[0].folder.join("index.html")).unwrap();
+    for (host, kinds) in [("letters.test", &[".css"][..]), ("pictures.test", &[".jpg", ".js"])] {
+        for kind in kinds {
+            let of_kind = |name: &String| name.starts_with(&format!("//{host}/")) && name.ends_with(kind);
+            assert!(references(&html).iter().any(of_kind), "{host} {kind}");
         }
     }
 }

@@ -33,7 +33,9 @@ pub(super) fn arguments(order: &Order) -> Vec<String> {
     let mut arguments: Vec<String> = SWITCHES.map(str::to_owned).into();
     // Neither a proxy nor a resolver is asked about these: bypassing the proxy alone would only send them direct.
     let nowhere = MAKERS_DOMAINS.map(|domain| format!("MAP {domain} ~NOTFOUND,MAP *.{domain} ~NOTFOUND"));
-    arguments.push(format!("--host-resolver-rules={}", nowhere.join(",")));
+    let elsewhere = order.looked_up_as.iter().map(|(host, name)| format!("MAP {host} {name}"));
+    let rules: Vec<String> = nowhere.into_iter().chain(elsewhere).collect();
+    arguments.push(format!("--host-resolver-rules={}", rules.join(",")));
     if let Some(proxy) = &order.proxy {
         let bypass = MAKERS_DOMAINS.map(|domain| format!("{domain};*.{domain}"));
         arguments.push(format!("--proxy-server=http://{proxy}"));

@@ -49,7 +49,27 @@ async function decodedSize({ base64, type }) {
   return [bitmap.width, bitmap.height];
 }
 
-async function describe(entry, page, origin, times) {
+/** Who makes this page ask, by URL in the order of asking: the DevTools protocol alone tells. */
+async function watchInitiators(context, page) {
+  const initiators = new Map();
+  const session = await context.newCDPSession(page);
+  session.on('Network.requestWillBeSent', ({ request, initiator, redirectResponse }) => {
+    if (redirectResponse) return;
+    const url = request.url;
+    initiators.set(url, [...(initiators.get(url) || []), { kind: initiator.type, url: initiator.url || null }]);
+  });
+  await session.send('Network.enable');
+  return initiators;
+}
+
+/** The page from its top, down to a height that any page's picture can be held in; what moves stands still. */
+async function picture(page, file, most) {
+  const [width, height] = await page.evaluate(() => [innerWidth, document.documentElement.scrollHeight]);
+  const clip = { x: 0, y: 0, width, height: Math.max(1, Math.min(height, most)) };
+  await page.screenshot({ path: file, fullPage: true, clip, animations: 'disabled', caret: 'hide' });
+}
+
+async function describe(entry, page, origin, times, initiators) {
   const { request, response, failure } = entry;
   // The page's clock where it saw this request; else when the driver heard of it, which is a little later.
   const seen = (times.get(request.url()) || []).shift() || { start: entry.start, end: entry.end };
@@ -65,6 +85,7 @@ async function describe(entry, page, origin, times) {
     start_ms: seen.start - origin,
     end_ms: entry.end !== null ? (seen.end || entry.end) - origin : null,
     redirected_to: request.redirectedTo() ? request.redirectedTo().url() : null,
+    initiator: (initiators.get(request.url()) || []).shift() || null,
     failure: failure || (entry.end === null ? 'still loading when the time was up' : null),
   };
   if (!response) return resource;
@@ -97,6 +118,7 @@ async function main() {
   // A page may have more resources than the 250 that its clock keeps by default.
   await context.addInitScript(() => performance.setResourceTimingBufferSize(100000));
   const page = await context.newPage();
+  const initiators = await within(5000, watchInitiators(context, page), new Map());
   const entries = new Map();
   let lastChange = Date.now();
   let inFlight = 0;
@@ -147,14 +169,16 @@ async function main() {
       times.set(url, [...(times.get(url) || []), seen]);
     }
   }
-  if (order.screenshot) await within(10000, page.screenshot({ path: order.screenshot, fullPage: !!order.full_page }), null);
+  // Taking the picture may make the page ask for more, which is no part of the load.
+  const asked = [...entries.values()];
+  if (order.screenshot) await within(20000, picture(page, order.screenshot, order.screenshot_most_px), null);
   // Looking at bodies must put nothing on the link.
   await within(2000, context.setOffline(true), null);
   // A document that never came has no clock of its own; the first request's start serves.
-  const first = [...entries.values()][0];
+  const first = asked[0];
   const began = first ? first.start : Date.now();
   const origin = pageCame ? timings.origin : began;
-  for (const entry of [...entries.values()]) result.resources.push(await describe(entry, page, origin, times));
+  for (const entry of asked) result.resources.push(await describe(entry, page, origin, times, initiators));
 
   fs.writeFileSync(`${order.result}.half`, JSON.stringify(result));
   fs.renameSync(`${order.result}.half`, order.result);

@@ -45,10 +45,28 @@ pub struct Resource {
     pub start_ms: Option<f64>,
     /// When its last byte was there.
     pub end_ms: Option<f64>,
+    /// Who made the browser ask; none where it does not tell.
+    pub initiator: Option<Initiator>,
     /// Where a redirect led.
     pub redirected_to: Option<String>,
     /// Why it failed.
     pub failure: Option<String>,
+}
+
+/// Who made the browser ask, as the DevTools protocol has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Initiator {
+    /// `parser` for a name that stands in HTML or CSS, `preload`, `script`, `other`, …
+    pub kind: String,
+    /// Where the name stands: a document or a style sheet.
+    pub url: Option<String>,
+}
+
+impl Initiator {
+    /// Whether the name stands in HTML or CSS.
+    pub fn is_markup(&self) -> bool {
+        matches!(self.kind.as_str(), "parser" | "preload")
+    }
 }
 
 impl PageLoad {
@@ -114,6 +132,7 @@ mod tests {
             decoded: None,
             start_ms: Some(0.0),
             end_ms,
+            initiator: None,
             redirected_to: None,
             failure: failure.map(str::to_owned),
         }

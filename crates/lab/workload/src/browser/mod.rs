@@ -10,10 +10,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use load::{PageLoad, Resource};
+pub use load::{Initiator, PageLoad, Resource};
 
 /// The script, written beside each order and run by `node`.
 const DRIVER: &str = include_str!("driver.cjs");
+
+/// Height of a picture at most, in pixels: some pages are longer than any picture may be.
+const SCREENSHOT_MOST_PX: u32 = 4000;
 
 /// What to load and how.
 #[derive(Debug, Clone)]
@@ -26,11 +29,13 @@ pub struct Order {
     pub http2: bool,
     /// Base64 SHA-256 of the origins' leaf key, trusted without a CA.
     pub spki: Option<String>,
+    /// Hosts that are looked up by another name than their own; nothing else about their requests changes.
+    pub looked_up_as: Vec<(String, String)>,
     /// When to give up on the page.
     pub timeout: Duration,
     /// How long nothing may move before the page counts as idle after its load event.
     pub idle: Duration,
-    /// A picture of the page at the end.
+    /// A picture of the page at the end (PNG), from its top down to a few screens; absent when the page has none to show.
     pub screenshot: Option<PathBuf>,
 }
 
@@ -42,6 +47,7 @@ impl Order {
             proxy: None,
             http2: true,
             spki: None,
+            looked_up_as: Vec::new(),
             timeout: Duration::from_secs(60),
             idle: Duration::from_millis(1500),
             screenshot: None,
@@ -104,6 +110,7 @@ struct DriverOrder<'a> {
     idle_most_ms: u128,
     decode_most_bytes: u64,
     screenshot: Option<&'a Path>,
+    screenshot_most_px: u32,
 }
 
 impl Browser {
@@ -137,6 +144,7 @@ impl Browser {
             idle_most_ms: order.idle.as_millis() * 8,
             decode_most_bytes: 8 << 20,
             screenshot: order.screenshot.as_deref(),
+            screenshot_most_px: SCREENSHOT_MOST_PX,
         };
         let text = serde_json::to_string(&full)?;
         for (name, text) in [("order.json", text.as_str()), ("driver.cjs", DRIVER)] {

@@ -5,9 +5,9 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, ACCEPT_RANGES, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
-    ETAG, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED, LOCATION,
-    RANGE, VARY,
+    ACCEPT_ENCODING, ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH,
+    CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+    IF_UNMODIFIED_SINCE, LAST_MODIFIED, LOCATION, RANGE, VARY,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 
@@ -91,6 +91,10 @@ fn serve(asset: &Asset, method: &Method, request: &HeaderMap) -> Answer {
     }
 
     fields.insert(CONTENT_TYPE, HeaderValue::from_static(asset.media_type));
+    // Fonts of another origin come by CORS only (CSS Fonts 4 §4.8.2); hosts that serve them allow everyone.
+    if asset.media_type.starts_with("font/") {
+        fields.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    }
     if let Some(small) = gzip {
         fields.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         fields.insert(CONTENT_LENGTH, HeaderValue::from(small.len()));
@@ -331,6 +335,14 @@ mod tests {
             assert!(!answer.fields.contains_key(CONTENT_ENCODING), "{refusal}");
         }
         assert!(ask(&site, "/page.html", &[("accept-encoding", "*")]).fields.contains_key(CONTENT_ENCODING));
+    }
+
+    #[test]
+    fn fonts_may_be_used_by_any_origin_and_nothing_else_says_so() {
+        let (folder, site) = site();
+        std::fs::write(folder.path().join("a.woff2"), "font").unwrap();
+        assert_eq!(ask(&site, "/a.woff2", &[]).fields[ACCESS_CONTROL_ALLOW_ORIGIN], "*");
+        assert!(!ask(&site, "/t.txt", &[]).fields.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN));
     }
 
     #[test]

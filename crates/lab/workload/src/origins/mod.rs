@@ -10,6 +10,7 @@ mod server;
 pub mod site;
 mod spec;
 
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -93,15 +94,17 @@ pub async fn serve(spec: &OriginsSpec) -> Result<Ready, OriginsError> {
         .map_err(|source| OriginsError::Write { path: spec.log.clone().unwrap_or_default(), source })?;
     let log = Arc::new(log);
 
-    let mut origins = Vec::new();
-    let mut congestion_control = String::new();
+    let mut origins: Vec<Listening> = Vec::new();
+    let mut sites: HashMap<&Path, Arc<site::Site>> = HashMap::new();
     for wanted in &spec.origins {
-        let site = site::Site::open(&wanted.folder).map_err(|source| OriginsError::Folder {
-            name: wanted.name.clone(),
-            folder: wanted.folder.clone(),
-            source,
-        })?;
-        let site = Arc::new(site);
+        let site =
+            match sites.get(wanted.folder.as_path()) {
+                Some(known) => known.clone(),
+                None => Arc::new(site::Site::open(&wanted.folder).map_err(|source| {
+                    OriginsError::Folder { name: wanted.name.clone(), folder: wanted.folder.clone(), source }
+                })?),
+            };
+        sites.insert(&wanted.folder, site.clone());
         let origin = |secure| {
             Arc::new(Origin {
                 name: wanted.name.clone(),
@@ -114,18 +117,17 @@ pub async fn serve(spec: &OriginsSpec) -> Result<Ready, OriginsError> {
         let listen = |port| {
             let address = SocketAddr::new(wanted.address, port);
             let failed = |source| OriginsError::Listen { name: wanted.name.clone(), address, source };
-            let listener = server::listen(address).map_err(failed)?;
+            let listener = server::listen(address, &wanted.congestion_control).map_err(failed)?;
             let bound = listener.local_addr().map_err(failed)?;
             let control = server::congestion_control(&listener).map_err(failed)?;
             Ok::<_, OriginsError>((listener, bound, control))
         };
-        let (plain, http, control) = listen(spec.http_port)?;
+        let (plain, http, congestion_control) = listen(spec.http_port)?;
         let (secure, https, _) = listen(spec.https_port)?;
-        congestion_control = control;
         let tls = Arc::new(authority.server(&wanted.name, wanted.address)?);
         tokio::spawn(server::serve_plain(plain, origin(false)));
         tokio::spawn(server::serve_tls(secure, origin(true), tls));
-        origins.push(Listening { name: wanted.name.clone(), http, https });
+        origins.push(Listening { name: wanted.name.clone(), http, https, congestion_control });
     }
 
     let dns = match spec.dns {
@@ -133,15 +135,22 @@ pub async fn serve(spec: &OriginsSpec) -> Result<Ready, OriginsError> {
             let failed = |source| OriginsError::Listen { name: "dns".into(), address, source };
             let socket = tokio::net::UdpSocket::bind(address).await.map_err(failed)?;
             let bound = socket.local_addr().map_err(failed)?;
-            let names = spec.origins.iter().map(|origin| (origin.name.clone(), origin.address)).collect();
+            let name = |origin: &OriginSpec| origin.dns_name.as_ref().unwrap_or(&origin.name).clone();
+            let names = spec.origins.iter().map(|origin| (name(origin), origin.address)).collect();
             tokio::spawn(dns::serve(socket, Arc::new(names), log));
             Some(bound)
         }
         None => None,
     };
 
+    let mut controls: Vec<&str> = Vec::new();
+    for origin in &origins {
+        if !controls.contains(&origin.congestion_control.as_str()) {
+            controls.push(&origin.congestion_control);
+        }
+    }
     let settings = ServerSettings {
-        congestion_control,
+        congestion_control: controls.join(" and "),
         gzip_level: site::GZIP_LEVEL,
         tls_record_bytes: TLS_RECORD_BYTES as u64,
         h2_streams: server::H2_STREAMS,

@@ -28,8 +28,6 @@ use super::site::{Site, hex};
 
 /// Streams a client may have open at once, as nginx allows.
 pub(super) const H2_STREAMS: u32 = 128;
-/// The congestion control of every origin, so that the opponent is the same on every machine.
-const CONGESTION_CONTROL: &str = "cubic";
 
 type ResponseBody = BoxBody<Bytes, io::Error>;
 
@@ -44,11 +42,11 @@ pub(super) struct Origin {
 }
 
 /// Opens a listening socket with its congestion control pinned; accepted sockets inherit it.
-pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+pub(super) fn listen(address: SocketAddr, congestion_control: &str) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
-    socket.set_tcp_congestion(CONGESTION_CONTROL.as_bytes())?;
+    socket.set_tcp_congestion(congestion_control.as_bytes())?;
     socket.bind(&address.into())?;
     socket.listen(1024)?;
     TcpListener::from_std(socket.into())

@@ -43,6 +43,31 @@ pub struct OriginSpec {
     /// What it waits before each response head, in milliseconds.
     #[serde(default)]
     pub delay_ms: u64,
+    /// The name by which the DNS server knows it, where that is not its own: so a site has a second server.
+    #[serde(default)]
+    pub dns_name: Option<String>,
+    /// TCP congestion control of its listening sockets, pinned so that the opponent is the same on every machine; accepted
+    /// sockets inherit it.
+    #[serde(default = "cubic")]
+    pub congestion_control: String,
+}
+
+impl OriginSpec {
+    /// An origin that answers at once, sends with CUBIC and is known by its own name.
+    pub fn new(
+        name: impl Into<String>,
+        address: impl Into<IpAddr>,
+        folder: impl Into<PathBuf>,
+    ) -> OriginSpec {
+        OriginSpec {
+            name: name.into(),
+            address: address.into(),
+            folder: folder.into(),
+            delay_ms: 0,
+            dns_name: None,
+            congestion_control: cubic(),
+        }
+    }
 }
 
 /// What the origins process says of itself once it listens.
@@ -67,12 +92,14 @@ pub struct Listening {
     pub http: SocketAddr,
     /// Its HTTPS socket.
     pub https: SocketAddr,
+    /// TCP congestion control of both, as the kernel reports it.
+    pub congestion_control: String,
 }
 
 /// What an opponent's server settings are: they can outweigh an accelerator, so every report states them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerSettings {
-    /// TCP congestion control of the listening sockets, as the kernel reports it.
+    /// TCP congestion control of the listening sockets; each that occurs, the first origin's first.
     pub congestion_control: String,
     /// gzip level of text resources.
     pub gzip_level: u32,
@@ -107,4 +134,8 @@ fn http_port() -> u16 {
 
 fn https_port() -> u16 {
     443
+}
+
+fn cubic() -> String {
+    "cubic".into()
 }

@@ -1,18 +1,23 @@
 //! The pages of the demonstration: `flags` (many small files), `photos` (bytes that no coding shrinks), `article` (style,
-//! fonts, scripts, two origins). Each is built anew into a folder; what others made comes from npm at that moment and
-//! stays in the cache folder, none of it in this repository.
+//! fonts, scripts, two origins of its own and two of others), and the test pages of HTTPEP's study. Each is built anew into
+//! a folder; what others made comes from npm at that moment and stays in the cache folder, none of it in this repository.
 
 mod article;
 mod flags;
+mod httpep;
 mod landscape;
 mod photos;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::npm::NpmError;
 
 /// The names of the pages, in the order of the demonstration.
 pub const NAMES: [&str; 3] = ["flags", "photos", "article"];
+
+/// The pages of HTTPEP's study by name: one text with 1, 5, 10, 20 and 30 images.
+pub const HTTPEP: [&str; 5] = ["httpep-1", "httpep-5", "httpep-10", "httpep-20", "httpep-30"];
 
 /// A page ready to be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,13 +37,22 @@ pub struct Site {
     pub host: String,
     /// The folder.
     pub folder: PathBuf,
+    /// What this origin adds before each answer: others' hosts are not next door to the page's own.
+    pub delay: Duration,
+}
+
+impl Site {
+    /// A site that answers at once.
+    pub fn new(host: impl Into<String>, folder: impl Into<PathBuf>) -> Site {
+        Site { host: host.into(), folder: folder.into(), delay: Duration::ZERO }
+    }
 }
 
 /// Why a page cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// No page has this name.
-    #[error("no page is called '{0}': the pages are flags, photos and article")]
+    #[error("no page is called '{0}': the pages are {names}, {httpep}", names = NAMES.join(", "), httpep = HTTPEP.join(", "))]
     Unknown(String),
     /// A package is missing.
     #[error(transparent)]
@@ -69,15 +83,16 @@ pub enum PageError {
 /// # Errors
 /// The name is unknown, npm cannot be reached and the cache lacks a package, or the disk refuses.
 pub fn build(name: &str, folder: &Path, node: &Path) -> Result<Page, PageError> {
-    let mut sites = vec![Site { host: format!("{name}.test"), folder: folder.join(name) }];
+    let own = folder.join(name);
+    let mut sites = vec![Site::new(format!("{name}.test"), &own)];
     match name {
-        "flags" => flags::build(&sites[0].folder, node)?,
-        "photos" => photos::build(&sites[0].folder)?,
-        "article" => {
-            sites.push(Site { host: article::STATIC_HOST.into(), folder: folder.join("article-static") });
-            article::build(&sites[0].folder, &sites[1].folder, node)?;
-        }
-        _ => return Err(PageError::Unknown(name.into())),
+        "flags" => flags::build(&own, node)?,
+        "photos" => photos::build(&own)?,
+        "article" => sites.extend(article::build(&own, node)?),
+        _ => match httpep::images(name) {
+            Some(images) => httpep::build(&own, images)?,
+            None => return Err(PageError::Unknown(name.into())),
+        },
     }
     Ok(Page { name: name.into(), entry: "/".into(), sites })
 }
@@ -111,7 +126,11 @@ mod tests {
     fn an_unknown_page_is_refused_with_those_that_exist() {
         let folder = tempfile::tempdir().unwrap();
         let error = build("flag", folder.path(), folder.path()).unwrap_err().to_string();
-        assert_eq!(error, "no page is called 'flag': the pages are flags, photos and article");
+        assert_eq!(
+            error,
+            "no page is called 'flag': the pages are flags, photos, article, httpep-1, httpep-5, httpep-10, httpep-20, \
+             httpep-30"
+        );
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub(super) fn build(folder: &Path) -> Result<(), PageError> {
     write(&folder.join("index.html"), page.as_bytes())
 }
 
-/// Qualities go round from 75 to 85, as pictures of a real site do not all come from one tool.
-fn photo(number: u32) -> Scene {
+/// The photograph of this number, about 10 KB as a JPEG. Qualities go round from 75 to 85, as pictures of a real site do not all come from one tool.
+pub(super) fn photo(number: u32) -> Scene {
     let quality = 75 + (number % 11) as u8;
     Scene { seed: number * 7919, width: SIZE.0, height: SIZE.1, quality }
 }
