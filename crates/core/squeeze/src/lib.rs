@@ -1,5 +1,5 @@
-//! Content codings: streaming, bounded decoders for what origins send (`gzip`, `deflate`, `br`, `zstd`, chained), and
-//! zstd both ways for the long hop.
+//! What makes bodies small: streaming, bounded decoders for what origins send (`gzip`, `deflate`, `br`, `zstd`, chained),
+//! zstd both ways for the long hop, images coded anew by [`Policy`], and the processor time that it may take.
 //!
 //! Pure: bytes in, bytes out, nothing read or written elsewhere. Output comes in pieces of at most [`PIECE`] bytes, so
 //! a decompression bomb costs its receiver no memory. What a stream holds:
@@ -10,20 +10,31 @@
 //! | [`Decoder`] br | as its window: usually 4 MB, at most 16 MB (RFC 7932 §9.1) |
 //! | [`Decoder`] zstd | as its window: at most 8 MB (RFC 9659 §3) |
 //! | [`Encoder`] | unknown length: 1.6 MB at level 3, 3.7 MB at 9; known: as the body, 0.2 MB for 5 KB |
+//! | [`recode`] | up to 9 bytes for each of at most [`MAX_PIXELS`] pixels, beside the file |
 //! | [`HopDecoder`] | 1.3 MB: windows beyond 2^[`HOP_WINDOW_LOG`] are refused |
 
 mod brotli_stage;
+mod budget;
 mod decoder;
 mod deflate_stage;
 mod gzip_stage;
 mod hop;
+mod image;
 mod kinds;
+mod level;
+mod policy;
 mod stage;
 mod zstd_stage;
 
+pub use budget::{CpuBudget, Load};
 pub use decoder::{Coding, Decoder, UnknownCoding, parse_codings};
 pub use hop::{Encoder, HOP_WINDOW_LOG, HopDecoder, compress, decompress};
+pub use image::{
+    Done, Format, ImageOffer, Kept, LARGEST_IMAGE, LEAST_IMAGE, MAX_PIXELS, Recipe, Recoded, image_plan, recode,
+};
 pub use kinds::is_text;
+pub use level::text_level;
+pub use policy::{Policy, UnknownPolicy};
 pub use stage::SqueezeError;
 
 /// Largest piece of output, in bytes.
