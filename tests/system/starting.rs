@@ -1,10 +1,14 @@
 //! What the program says when it cannot start: one line that names what, where and what to do; exit code 1.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::process::Command;
 
-use crate::support::{ended_with, farhop, keygen, refused};
+use tokio::net::TcpStream;
+
+use crate::support::{Program, ended_with, farhop, keygen, raw, refused};
 
 fn write(folder: &Path, name: &str, text: &str) -> std::path::PathBuf {
     let file = folder.join(name);
@@ -47,6 +51,38 @@ fn a_port_in_use_is_named_by_each_end() {
     in_use(refused(farhop().args(["local", "--listen", &tcp])), &tcp);
     in_use(refused(farhop().args(["remote", "--config"]).arg(&remote)), &tcp);
     in_use(refused(farhop().args(["ground", "--config"]).arg(&ground)), &udp);
+}
+
+/// A remote that is passed `socket` as a service manager does it: as descriptor 3, named in the environment.
+fn remote_passed(socket: impl Into<OwnedFd>, settings: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\" 3<&0 </dev/null", "sh"]);
+    command.arg(farhop().get_program()).args(["remote", "--config"]).arg(settings).stdin(socket.into());
+    command
+}
+
+#[tokio::test]
+async fn a_remote_serves_on_the_listener_that_a_service_manager_passes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (remote, _) = settings(folder.path(), &format!("listen = ['{}']", taken.local_addr().unwrap()), "");
+    let passed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = passed.local_addr().unwrap();
+    let _remote = Program::start(remote_passed(passed, &remote), folder.path(), "remote");
+    // The socket listens from the start: what is asked before the remote is up waits in it.
+    let mut client = TcpStream::connect(address).await.unwrap();
+    let text = "OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let answer = raw(&mut client, text, |_| false).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}
+
+#[test]
+fn a_passed_socket_that_is_no_listener_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (remote, _) = settings(folder.path(), "", "");
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let said = refused(&mut remote_passed(socket, &remote));
+    assert!(said.contains("socket 1 that the service manager passed"), "{said}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod check;
 mod control;
 mod ground;
+mod inherited;
 mod keygen;
 mod lab;
 mod local;

@@ -1,6 +1,6 @@
 //! `farhop remote`: the end beside the users.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 use anyhow::Context;
 use farhop_events::Bus;
@@ -10,6 +10,7 @@ use farhop_transport::identity::Identity;
 use farhop_transport::socket::udp::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::inherited;
 use crate::log::{self, Log};
 use crate::plan::path_plan;
 use crate::source::Source;
@@ -24,15 +25,27 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let settings: RemoteSettings = arguments.source.load()?;
     let log = log::start(settings.log.level);
+    let listeners = inherited::listeners()?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
-    runtime.block_on(serve(arguments, settings, &log))
+    runtime.block_on(serve(arguments, settings, listeners, &log))
 }
 
-async fn serve(arguments: &Arguments, settings: RemoteSettings, log: &Log) -> anyhow::Result<()> {
+async fn serve(
+    arguments: &Arguments,
+    settings: RemoteSettings,
+    listeners: Vec<TcpListener>,
+    log: &Log,
+) -> anyhow::Result<()> {
     let identity = Identity::load(&settings.identity).context("identity")?;
     let plan = path_plan(&settings.link)?;
     let reach = Reach { socket: socket(plan.socket_buffer())?, identity, plan, in_process: None };
-    let running = farhop_remote::start(settings.clone(), reach, Bus::new(), true).await?;
+    let running = if listeners.is_empty() {
+        farhop_remote::start(settings.clone(), reach, Bus::new(), true).await?
+    } else {
+        let listeners =
+            listeners.into_iter().map(tokio::net::TcpListener::from_std).collect::<Result<_, _>>()?;
+        farhop_remote::start_on(listeners, settings.clone(), reach, Bus::new(), true).await?
+    };
     for address in running.addresses() {
         tracing::info!("remote is up, proxy on {address}");
     }

@@ -99,8 +99,14 @@ fn check_asks_whose_settings_they_are_when_the_file_does_not_tell() {
 #[test]
 fn a_wrong_command_line_is_told_in_one_line_with_what_was_meant_and_where_the_rest_is_said() {
     let cases: &[(&[&str], &str)] = &[
-        (&["keygne"], "unrecognized subcommand 'keygne'; a similar subcommand exists: 'keygen'; see farhop --help"),
-        (&["remote"], "the following required arguments were not provided: --config <FILE>; see farhop remote --help"),
+        (
+            &["keygne"],
+            "unrecognized subcommand 'keygne'; a similar subcommand exists: 'keygen'; see farhop --help",
+        ),
+        (
+            &["remote"],
+            "the following required arguments were not provided: --config <FILE>; see farhop remote --help",
+        ),
         (
             &["local", "--lisen", "x"],
             "unexpected argument '--lisen' found; a similar argument exists: '--listen'; see farhop local --help",
@@ -135,7 +141,8 @@ fn a_wrong_command_line_exits_with_2_and_a_failure_with_1() {
 fn output_that_finds_no_room_is_a_failure_in_one_line() {
     for arguments in [["check", "--reference"].as_slice(), &["--help"], &["--version"]] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_farhop")).args(arguments).stdout(full).output().unwrap();
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_farhop")).args(arguments).stdout(full).output().unwrap();
         let told = error(&output);
         assert!(told.starts_with("farhop: cannot write to standard output: No space left"), "{told}");
     }
@@ -144,7 +151,8 @@ fn output_that_finds_no_room_is_a_failure_in_one_line() {
 #[test]
 fn a_failure_that_cannot_be_told_is_still_a_failure() {
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let status = Command::new(env!("CARGO_BIN_EXE_farhop")).args(["status", "no-such.sock"]).stderr(full).status();
+    let status =
+        Command::new(env!("CARGO_BIN_EXE_farhop")).args(["status", "no-such.sock"]).stderr(full).status();
     assert_eq!(status.unwrap().code(), Some(1));
 }
 

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// The program under test.
+/// The program under test, with nothing to read.
 pub(crate) fn farhop() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_farhop"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_farhop"));
+    command.stdin(Stdio::null());
+    command
 }
 
 /// Runs the program to its end, which has to be a failure (exit code 1) that is told in one line; gives the line.
@@ -15,7 +17,7 @@ pub(crate) fn refused(command: &mut Command) -> String {
 
 /// Runs the program to its end, which has to be of this exit code and told in one line; gives the line.
 pub(crate) fn ended_with(code: i32, command: &mut Command) -> String {
-    let output = command.stdin(Stdio::null()).output().unwrap();
+    let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{command:?}: {said}");
     assert_eq!(said.lines().count(), 1, "{command:?}: {said}");
@@ -35,7 +37,7 @@ impl Program {
         let stderr = folder.join(format!("{name}.stderr"));
         // A restarted end goes on in the same file.
         let file = std::fs::File::options().create(true).append(true).open(&stderr).unwrap();
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file).spawn().unwrap();
+        let child = command.stdout(Stdio::piped()).stderr(file).spawn().unwrap();
         Program { child, stderr }
     }
 

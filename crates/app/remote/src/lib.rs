@@ -33,6 +33,7 @@ use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::path::PathPlan;
 use farhop_transport::quic::Dialer;
 use quinn::AsyncUdpSocket;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -115,11 +116,37 @@ pub async fn start(
     bus: Bus,
     control: bool,
 ) -> Result<Running, StartError> {
-    bus.set_host_only(settings.log.host_only);
     let mut listeners = Vec::new();
     for address in &settings.listen {
         listeners.push(Listener::bind(*address, clients::front_settings(&settings)).await?);
     }
+    start_with(listeners, settings, reach, bus, control)
+}
+
+/// As [`start`], with sockets that listen already in place of the settings' addresses: a service manager's.
+///
+/// # Errors
+/// See [`StartError`]; nothing is left running.
+pub async fn start_on(
+    inherited: Vec<TcpListener>,
+    settings: RemoteSettings,
+    reach: Reach,
+    bus: Bus,
+    control: bool,
+) -> Result<Running, StartError> {
+    let listen = |listener| Listener::from_listener(listener, clients::front_settings(&settings));
+    let listeners = inherited.into_iter().map(listen).collect();
+    start_with(listeners, settings, reach, bus, control)
+}
+
+fn start_with(
+    listeners: Vec<Listener>,
+    settings: RemoteSettings,
+    reach: Reach,
+    bus: Bus,
+    control: bool,
+) -> Result<Running, StartError> {
+    bus.set_host_only(settings.log.host_only);
     let addresses = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let socket = if control { Some(Socket::open(&settings.control)?) } else { None };
     let targets = match reach.in_process {

@@ -18,7 +18,8 @@ settings! {
     /// Settings of `farhop remote`.
     pub struct RemoteSettings {
         values {
-            /// Addresses on which browsers find the proxy (TCP).
+            /// Addresses on which browsers find the proxy (TCP). Listening sockets that a service manager passes (systemd's
+            /// `LISTEN_FDS`) take their place.
             listen: Vec<SocketAddr>, default "127.0.0.1:3128";
             /// Unix socket for status, counters, events and commands. Only its owner may use it.
             control: PathBuf, default "remote.sock";
