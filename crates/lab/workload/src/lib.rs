@@ -4,4 +4,5 @@
 pub mod browser;
 pub mod npm;
 pub mod origins;
+pub mod packages;
 pub mod pages;
