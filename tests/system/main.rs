@@ -7,6 +7,7 @@
 
 mod browser;
 mod destinations;
+mod histories;
 mod hostile;
 mod keys;
 mod outages;

@@ -4,6 +4,7 @@
 //! here is for use outside tests: it panics where a test should fail.
 
 pub mod heads;
+pub mod histories;
 pub mod hostile;
 pub mod manners;
 pub mod pattern;

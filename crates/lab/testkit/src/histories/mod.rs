@@ -1,0 +1,179 @@
+//! Random histories of two users on one site, every answer held against what the origin itself would say.
+//!
+//! A history is a small site whose answers depend on who asks, in which language, with which `Accept`, cookies and
+//! credentials, under every kind of caching rule, and a course of page loads, single requests, reloads, posts and changes
+//! at the origin by two users with their own addresses. Everything follows from one number. `judge` is the reference: it
+//! knows no cache but what the origin's own fields allow, and shares no code with what it checks.
+
+mod judge;
+mod origin;
+mod random;
+mod site;
+mod user;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::task::JoinSet;
+
+use judge::Judge;
+use origin::Origins;
+use random::Random;
+use site::{Kind, Model};
+use user::{Ask, Browser, User};
+
+/// Steps of a history, at least and at most.
+const STEPS: (u64, u64) = (4, 9);
+/// Findings that are kept; what follows the first few says little.
+const KEPT: usize = 20;
+
+/// Which histories are lived.
+#[derive(Debug, Clone, Copy)]
+pub struct Histories {
+    /// The number of the first.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// How many at a time, at most 250.
+    pub concurrent: u8,
+}
+
+/// What became of them.
+#[derive(Debug, Default, Clone)]
+pub struct Outcome {
+    /// Histories lived to their end.
+    pub histories: u64,
+    /// Answers judged.
+    pub answers: u64,
+    /// Requests that reached the origin, asked and unasked.
+    pub at_origin: u64,
+    /// The first wrong ones, each with the number of its history, which lives it again.
+    pub wrong: Vec<String>,
+}
+
+/// Lives the histories through `proxy`, which has to serve clients from 127/8 and fetch from 127/8.
+///
+/// # Panics
+/// No socket is to be had, or the proxy cannot be reached.
+pub async fn live(proxy: SocketAddr, wanted: Histories) -> Outcome {
+    let origins = Origins::start().await;
+    let next = Arc::new(AtomicU64::new(wanted.first));
+    let mut workers = JoinSet::new();
+    for slot in 1..=wanted.concurrent.clamp(1, 250) {
+        let (origins, next) = (origins.clone(), next.clone());
+        workers.spawn(async move {
+            let mut outcome = Outcome::default();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= wanted.first + wanted.count || outcome.wrong.len() >= KEPT {
+                    return outcome;
+                }
+                one(proxy, &origins, slot, number, &mut outcome).await;
+            }
+        });
+    }
+    let mut all = Outcome::default();
+    while let Some(part) = workers.join_next().await {
+        let part = part.expect("a worker ends with its histories");
+        all.histories += part.histories;
+        all.answers += part.answers;
+        all.at_origin += part.at_origin;
+        all.wrong.extend(part.wrong);
+    }
+    all.wrong.truncate(KEPT);
+    all
+}
+
+/// What one user does in one step.
+enum Act {
+    Load { page: usize, reload: bool, given_up: bool },
+    Fetch { thing: usize },
+    Revalidate { thing: usize },
+    Part { thing: usize },
+    Head { thing: usize },
+    Post { thing: usize },
+}
+
+async fn one(proxy: SocketAddr, origins: &Origins, slot: u8, number: u64, outcome: &mut Outcome) {
+    let mut random = Random::new(number);
+    let model = Arc::new(Model::random(&mut random));
+    // Some histories share a host with those before and after them, so that a cache has met it.
+    let host = SocketAddr::from((Ipv4Addr::new(127, 33, (number / 8 % 8) as u8, slot), origins.port()));
+    let base = format!("http://{host}/{number}");
+    origins.open(number, model.clone());
+    let judge = Judge::new(model.clone(), origins.clone(), number);
+    let mut users = [Browser::Chromium, Browser::Firefox].map(|browser| {
+        let address = Ipv4Addr::new(127, 34, slot, 1 + browser as u8);
+        User::new(number, browser, address, proxy, base.clone(), judge.clone())
+    });
+    for _ in 0..random.between(STEPS.0, STEPS.1) {
+        // The moments of a history are its steps; within one, the origin does not change unless it is told to.
+        judge.next_moment();
+        let who = random.below(2) as usize;
+        match random.below(20) {
+            0..=2 => judge.change(random.below(model.things.len() as u64) as usize),
+            3 => users[who].change_language(&mut random),
+            4 => users[who].change_cookie(&mut random),
+            5 => users[who].change_credentials(&mut random),
+            6 | 7 => {
+                // Both at once: what is promised to one is under way while the other asks.
+                let [one, other] = &mut users;
+                let (first, second) = (random.act(&model, true), random.act(&model, true));
+                let (mut here, mut there) = (random.fork(), random.fork());
+                tokio::join!(act(one, &model, first, &mut here), act(other, &model, second, &mut there));
+            }
+            _ => {
+                let doing = random.act(&model, false);
+                act(&mut users[who], &model, doing, &mut random).await;
+            }
+        }
+    }
+    let findings = judge.findings();
+    outcome.histories += 1;
+    outcome.answers += findings.answers;
+    outcome.at_origin += findings.at_origin;
+    outcome.wrong.extend(findings.wrong.into_iter().map(|wrong| format!("history {number}: {wrong}")));
+    origins.close(number);
+}
+
+impl Random {
+    fn act(&mut self, model: &Model, load: bool) -> Act {
+        let page = self.below(model.pages as u64) as usize;
+        let thing = self.below(model.things.len() as u64) as usize;
+        match self.below(if load { 12 } else { 20 }) {
+            0..=9 => Act::Load { page, reload: false, given_up: false },
+            10 => Act::Load { page, reload: true, given_up: false },
+            11 => Act::Load { page, reload: false, given_up: true },
+            12..=14 => Act::Fetch { thing },
+            15 | 16 => Act::Revalidate { thing },
+            17 => Act::Part { thing },
+            18 => Act::Head { thing },
+            _ => Act::Post { thing },
+        }
+    }
+}
+
+async fn act(user: &mut User, model: &Model, act: Act, random: &mut Random) {
+    match act {
+        Act::Load { page, given_up: true, .. } => user.give_up(page).await,
+        Act::Load { page, reload, .. } => {
+            user.load(page, reload).await;
+            // What a page names is asked for together, most of it.
+            let named = |things: &[usize], random: &mut Random| -> Vec<usize> {
+                things.iter().copied().filter(|_| random.below(5) > 0).collect()
+            };
+            let first = named(&model.things[page].names, random);
+            user.fetch_all(page, &first).await;
+            for style in first.into_iter().filter(|thing| model.things[*thing].kind == Kind::Style) {
+                let second = named(&model.things[style].names, random);
+                user.fetch_all(style, &second).await;
+            }
+        }
+        Act::Fetch { thing } => user.ask(thing, Ask::Plain).await,
+        Act::Revalidate { thing } => user.ask(thing, Ask::IfNoneMatch).await,
+        Act::Part { thing } => user.ask(thing, Ask::Range).await,
+        Act::Head { thing } => user.ask(thing, Ask::Head).await,
+        Act::Post { thing } => user.ask(thing, Ask::Post).await,
+    }
+}

@@ -1,0 +1,190 @@
+//! The origin of all histories: one listener that every loopback address reaches. Answers by the site's model in the version
+//! of the moment, with validators, ranges and posts.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::site::{Fields, Model, tag, user_of};
+
+/// What is true of a history's site now, and was before.
+#[derive(Debug)]
+pub(super) struct Truth {
+    pub(super) model: Arc<Model>,
+    /// The moments count the steps of the history.
+    pub(super) moment: u64,
+    /// For each thing, the moment at which each of its versions came to be.
+    pub(super) born: Vec<Vec<u64>>,
+    serial: u64,
+    /// Requests that reached the origin.
+    pub(super) asked: u64,
+}
+
+impl Truth {
+    /// The thing's content changes now.
+    pub(super) fn change(&mut self, thing: usize) -> usize {
+        self.born[thing].push(self.moment);
+        self.born[thing].len() - 1
+    }
+}
+
+/// The origin. Its copies are the same one; it ends with the last of them.
+#[derive(Debug, Clone)]
+pub(super) struct Origins {
+    port: u16,
+    open: Arc<Mutex<HashMap<u64, Truth>>>,
+    _task: Arc<Ends>,
+}
+
+#[derive(Debug)]
+struct Ends(AbortHandle);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Origins {
+    pub(super) async fn start() -> Origins {
+        let listener = TcpListener::bind(("0.0.0.0", 0)).await.expect("this machine has free ports");
+        let port = listener.local_addr().expect("a bound listener has an address").port();
+        let open: Arc<Mutex<HashMap<u64, Truth>>> = Arc::default();
+        let task = tokio::spawn(accept(listener, open.clone())).abort_handle();
+        Origins { port, open, _task: Arc::new(Ends(task)) }
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Begins to serve a history's site.
+    pub(super) fn open(&self, number: u64, model: Arc<Model>) {
+        let born = vec![vec![0]; model.things.len()];
+        let truth = Truth { model, moment: 0, born, serial: 0, asked: 0 };
+        self.locked().insert(number, truth);
+    }
+
+    /// Ends it: what is asked late is 404.
+    pub(super) fn close(&self, number: u64) {
+        self.locked().remove(&number);
+    }
+
+    /// Looks at, or changes, what is true of a history.
+    pub(super) fn truth<T>(&self, number: u64, look: impl FnOnce(&mut Truth) -> T) -> T {
+        look(self.locked().get_mut(&number).expect("a history is open while it is lived"))
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<u64, Truth>> {
+        self.open.lock().expect("no holder of this lock panics")
+    }
+}
+
+async fn accept(listener: TcpListener, open: Arc<Mutex<HashMap<u64, Truth>>>) {
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        while connections.try_join_next().is_some() {}
+        let _ = stream.set_nodelay(true);
+        let open = open.clone();
+        let service = hyper::service::service_fn(move |request| serve(open.clone(), request));
+        connections.spawn(
+            hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service),
+        );
+    }
+}
+
+async fn serve(
+    open: Arc<Mutex<HashMap<u64, Truth>>>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let (head, body) = request.into_parts();
+    // A body that breaks off is the sender's affair; the answer is the same.
+    let _ = body.collect().await;
+    let mut open = open.lock().expect("no holder of this lock panics");
+    let place = place(head.uri.path());
+    let found = place.and_then(|(number, thing)| {
+        let truth = open.get_mut(&number)?;
+        (thing < truth.model.things.len()).then_some((number, thing, truth))
+    });
+    let Some((number, thing, truth)) = found else {
+        return Ok(answer(StatusCode::NOT_FOUND, Vec::new(), b"no such thing".to_vec()));
+    };
+    truth.asked += 1;
+    if head.method == Method::POST {
+        let version = truth.change(thing);
+        let fields = vec![(header::CACHE_CONTROL, "no-store".to_owned())];
+        return Ok(answer(StatusCode::OK, fields, posted(thing, version)));
+    }
+    Ok(get(truth, number, thing, &head.headers))
+}
+
+/// What a post to a thing is answered.
+pub(super) fn posted(thing: usize, version: usize) -> Vec<u8> {
+    format!("thing {thing} is now version {version}").into_bytes()
+}
+
+/// `/HISTORY/THING`.
+fn place(path: &str) -> Option<(u64, usize)> {
+    let (number, thing) = path.strip_prefix('/')?.split_once('/')?;
+    Some((number.parse().ok()?, thing.parse().ok()?))
+}
+
+fn get(truth: &mut Truth, number: u64, place: usize, asked: &HeaderMap) -> Response<Full<Bytes>> {
+    truth.serial += 1;
+    let model = truth.model.clone();
+    let thing = &model.things[place];
+    let field = |name: HeaderName| {
+        let values: Vec<_> = asked.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+        values.join(", ")
+    };
+    let by = Fields {
+        cookie: field(header::COOKIE),
+        language: field(header::ACCEPT_LANGUAGE),
+        accept: field(header::ACCEPT),
+        authorization: field(header::AUTHORIZATION),
+    };
+    let version = truth.born[place].len() - 1;
+    let body = model.body(place, version, user_of(&by.cookie), &by, truth.serial);
+    let mut fields = vec![(header::CONTENT_TYPE, thing.media_type().to_owned())];
+    fields.extend(thing.cache_control().map(|value| (header::CACHE_CONTROL, value.to_owned())));
+    fields.extend(thing.vary().map(|value| (header::VARY, value)));
+    if thing.sets_cookie {
+        fields.push((header::SET_COOKIE, format!("c{place}={}; Path=/{number}/", truth.serial)));
+    }
+    if !thing.tagged {
+        return answer(StatusCode::OK, fields, body);
+    }
+    let tag = tag(&body);
+    fields.push((header::ETAG, tag.clone()));
+    if field(header::IF_NONE_MATCH).split(", ").any(|held| held.trim_start_matches("W/") == tag) {
+        return answer(StatusCode::NOT_MODIFIED, fields, Vec::new());
+    }
+    let range = field(header::RANGE);
+    let bounds = range.strip_prefix("bytes=").and_then(|range| range.split_once('-'));
+    let bounds = bounds.and_then(|(first, last)| Some((first.parse().ok()?, last.parse::<usize>().ok()?)));
+    match bounds {
+        Some((first, last)) if first <= last && first < body.len() => {
+            let last = last.min(body.len() - 1);
+            fields.push((header::CONTENT_RANGE, format!("bytes {first}-{last}/{}", body.len())));
+            answer(StatusCode::PARTIAL_CONTENT, fields, body[first..=last].to_vec())
+        }
+        _ => answer(StatusCode::OK, fields, body),
+    }
+}
+
+fn answer(status: StatusCode, fields: Vec<(HeaderName, String)>, body: Vec<u8>) -> Response<Full<Bytes>> {
+    let mut response = Response::builder().status(status);
+    for (name, value) in fields {
+        response = response.header(name, value);
+    }
+    response.body(Full::new(body.into())).expect("every field was valid")
+}
