@@ -2,6 +2,7 @@
 //! through the same code that serves them; judges one load at a time.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use farhop_workload::browser::{PageLoad, Resource};
@@ -21,6 +22,8 @@ pub(crate) struct Checked {
     pub(crate) bad: Vec<String>,
     /// The files that the browser used, each once.
     pub(crate) used: Vec<Arc<Asset>>,
+    /// Body bytes of images that came recoded, by the file that they stand for.
+    pub(crate) recoded: HashMap<PathBuf, u64>,
 }
 
 /// The verdict on one resource.
@@ -38,6 +41,13 @@ pub(crate) fn check(sites: &Sites, load: &PageLoad, may_recode: bool) -> Checked
         match judge(sites, resource, may_recode) {
             Verdict::Right(asset) => {
                 checked.ok += 1;
+                if let (Some(asset), Some(bytes), Some(hash)) = (&asset, resource.bytes, &resource.sha256)
+                    && resource.status == Some(200)
+                    && *hash != asset.sha256
+                    && !is_text(asset.media_type)
+                {
+                    checked.recoded.insert(asset.path.clone(), bytes);
+                }
                 let new = asset.filter(|asset| !checked.used.iter().any(|known| known.path == asset.path));
                 checked.used.extend(new);
             }
@@ -147,6 +157,8 @@ mod tests {
             bytes: Some(body.len() as u64),
             decoded: None,
             start_ms: None,
+            sent_ms: None,
+            first_byte_ms: None,
             end_ms: None,
             initiator: None,
             redirected_to: None,
@@ -154,7 +166,7 @@ mod tests {
         }
     }
 
-    fn judged(sites: &Sites, resource: Resource, may_recode: bool) -> (u64, Vec<String>) {
+    fn checked(sites: &Sites, resources: Vec<Resource>, may_recode: bool) -> Checked {
         let load = PageLoad {
             browser: None,
             load_ms: None,
@@ -162,9 +174,13 @@ mod tests {
             first_byte_ms: None,
             url: String::new(),
             errors: Vec::new(),
-            resources: vec![resource],
+            resources,
         };
-        let checked = check(sites, &load, may_recode);
+        check(sites, &load, may_recode)
+    }
+
+    fn judged(sites: &Sites, resource: Resource, may_recode: bool) -> (u64, Vec<String>) {
+        let checked = checked(sites, vec![resource], may_recode);
         (checked.ok, checked.bad)
     }
 
@@ -207,6 +223,8 @@ mod tests {
         let (_folder, sites) = sites();
         let recoded = |decoded| Resource { decoded: Some(decoded), ..resource("/p.png", 200, b"smaller") };
         assert_eq!(judged(&sites, recoded((3, 2)), true).0, 1);
+        let checked = checked(&sites, vec![recoded((3, 2)), resource("/a.js", 200, b"let a = 1;")], true);
+        assert_eq!(checked.recoded.into_values().collect::<Vec<_>>(), [7], "its size is that of what came");
         assert_eq!(judged(&sites, recoded((3, 2)), false).0, 0);
         assert_eq!(judged(&sites, recoded((2, 2)), true).0, 0);
         assert_eq!(judged(&sites, resource("/p.png", 200, b"undecodable"), true).0, 0);

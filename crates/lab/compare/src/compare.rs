@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use farhop_orbit::Profile;
-use farhop_report::{Calibration, Comparison, Leg, Limit, Link, PageResult, Servers, Spread};
+use farhop_report::{Calibration, Comparison, Leg, Link, PageResult, Servers};
 use farhop_testbed::Fitness;
-use farhop_workload::origins::site::Asset;
 use farhop_workload::pages::Page;
-use std::sync::Arc;
 
 use crate::bench::Bench;
 use crate::interrupt::Interrupt;
-use crate::limit::Smallest;
+use crate::limit::{PageLimit, Smallest};
 use crate::load::{Loader, Measured};
-use crate::summary::summarise;
+use crate::summary::{Gathered, summarise};
 use crate::{CompareError, Variant};
 
 /// Told, line by line, what is going on.
@@ -61,13 +59,6 @@ impl Experiment {
     }
 }
 
-/// What was gathered about one page and one variant.
-#[derive(Default)]
-struct Gathered {
-    counted: Vec<Measured>,
-    bad_elsewhere: u64,
-}
-
 /// Carries a plan out on a bench.
 ///
 /// # Errors
@@ -101,19 +92,28 @@ pub(crate) fn run(
                 })?;
             }
         }
-        let origin = page.sites.first().map(|site| site.delay).unwrap_or_default();
-        let limit = limit_of(&reference, &profile, origin, &mut smallest);
+        let limit = PageLimit::of(&reference, page, &profile, &mut smallest);
+        let rate = profile.forward.rate.map(|rate| rate.0);
+        let mut variants = Vec::new();
+        for (variant, gathered) in plan.variants.iter().zip(&gathered) {
+            let own = limit.recoded(gathered.loads(), &mut smallest);
+            let result = summarise(*variant, gathered, &own, rate);
+            if result.unfit {
+                let said = format!(
+                    "{}, {}: no load was fit; the least late stands in, an indication only",
+                    page.name, result.name
+                );
+                progress(&said);
+                notes.push(said);
+            }
+            variants.push(result);
+        }
         results.push(PageResult {
             page: page.name.clone(),
             entry: page.entry.clone(),
-            limit_s: limit.seconds(profile.forward.rate.map(|rate| rate.0)),
-            limit,
-            variants: plan
-                .variants
-                .iter()
-                .zip(&gathered)
-                .map(|(variant, gathered)| summarise(*variant, &gathered.counted, gathered.bad_elsewhere))
-                .collect(),
+            limit_s: limit.parts.seconds(rate),
+            limit: limit.parts,
+            variants,
         });
     }
     notes.dedup();
@@ -143,24 +143,27 @@ fn fit_load(
         if bad.len() > 3 {
             notes.push(format!("{who}: and {} more", bad.len() - 3));
         }
-        let why = match (&measured.fitness, measured.plt_s) {
-            (Fitness::Fit, Some(_)) => {
+        let wrong = bad.len() as u64;
+        let loaded = measured.plt_s.is_some();
+        let why = match (&measured.fitness, loaded) {
+            (Fitness::Fit, true) => {
                 gathered.counted.push(measured);
                 return Ok(());
             }
             (Fitness::Unfit(reason), _) => format!("unfit, {reason}"),
-            (Fitness::Fit, None) => {
+            (Fitness::Fit, false) => {
                 let said = measured.errors.first().map_or("no load event", String::as_str);
                 gathered.bad_elsewhere = gathered.bad_elsewhere.max(1);
                 format!("the page did not load, {said}")
             }
         };
-        gathered.bad_elsewhere = gathered.bad_elsewhere.max(bad.len() as u64);
+        gathered.bad_elsewhere = gathered.bad_elsewhere.max(wrong);
+        gathered.unfit(measured);
         let next = if attempt < ATTEMPTS { "repeated" } else { "given up" };
         progress(&format!("{why}: {next}"));
         notes.push(format!("{who}: a load was left out and {next}: {why}"));
         // A page that fails the same way twice is not the link's doing.
-        if measured.plt_s.is_none() && attempt >= 2 {
+        if !loaded && attempt >= 2 {
             return Ok(());
         }
     }
@@ -177,22 +180,6 @@ fn in_words(measured: &Measured) -> String {
         "{load}, {} files right{bad}, {} requests crossed",
         measured.checked.ok, measured.counters.requests_crossed
     )
-}
-
-/// The parts of the limit, as DESIGN.md defines it.
-fn limit_of(reference: &[Measured], profile: &Profile, origin: Duration, smallest: &mut Smallest) -> Limit {
-    let mut used: Vec<&Arc<Asset>> = Vec::new();
-    for asset in reference.iter().flat_map(|load| &load.checked.used) {
-        if !used.iter().any(|known| known.path == asset.path) {
-            used.push(asset);
-        }
-    }
-    Limit {
-        browser_s: Spread::of(reference.iter().filter_map(|load| load.plt_s)).map(|spread| spread.median),
-        rtt_s: profile.rtt().as_secs_f64(),
-        origin_s: origin.as_secs_f64(),
-        bytes: used.into_iter().map(|asset| smallest.size(asset)).sum(),
-    }
 }
 
 fn conditions(bench: &Bench, profile: &Profile, browser: Option<String>, notes: Vec<String>) -> Link {

@@ -1,5 +1,5 @@
-//! Farhop's two ends as processes of their own in the testbed, started anew for each load: keys, settings files, and the
-//! counters of the remote over its control socket.
+//! Farhop's two ends as processes of their own in the testbed, started anew for each load: keys, settings files, the
+//! counters of the remote over its control socket, and what both tell there.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,8 @@ use farhop_units::Bytes;
 use serde_json::Value;
 
 use crate::bench::{last_words, spawn, this_program};
+use crate::books::{Books, Hearing};
+use crate::end_settings::{EndSettings, ground_settings, remote_settings};
 use crate::interrupt::Interrupt;
 use crate::{CompareError, Variant};
 
@@ -39,9 +41,9 @@ pub struct Keys {
     ground: Key,
 }
 
-struct Key {
-    file: PathBuf,
-    public: String,
+pub(crate) struct Key {
+    pub(crate) file: PathBuf,
+    pub(crate) public: String,
 }
 
 /// Both ends, running, the carrier up.
@@ -52,6 +54,8 @@ pub struct Ends {
     runtime: tokio::runtime::Runtime,
     remote: (Running, PathBuf),
     ground: (Running, PathBuf),
+    /// What remote and ground have told of since their carrier came up.
+    heard: [Hearing; 2],
 }
 
 /// What the remote counted.
@@ -115,21 +119,17 @@ impl Ends {
         let addresses = &testbed.addresses;
         let carrier = SocketAddr::from((addresses.ground_satellite, CARRIER_PORT));
         let proxy = SocketAddr::from((addresses.remote, PROXY_PORT));
-        let control = folder.join("remote.sock");
+        let (control, ground_control) = (folder.join("remote.sock"), folder.join("ground.sock"));
         let (range, length) = addresses.origin_range;
         let profile = testbed.link().profile().name;
-        let ground = ground_settings(&EndSettings {
+        let ground = EndSettings {
             listen: carrier,
-            control: &folder.join("ground.sock"),
+            control: &ground_control,
             profile: &profile,
             own: &keys.ground,
             other: &keys.remote.public,
-        });
-        let ground = format!(
-            "allow = [{}]\n{ground}{}",
-            quoted(&format!("{range}/{length}")),
-            variant.ground_settings()
-        );
+        };
+        let ground = ground_settings(&ground, &format!("{range}/{length}"), variant);
         let remote = EndSettings {
             listen: proxy,
             control: &control,
@@ -142,15 +142,23 @@ impl Ends {
             let file = folder.join(format!("{end}.toml"));
             std::fs::write(&file, settings).map_err(CompareError::file(&file))?;
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let mut ends = Ends {
             proxy,
             control,
             runtime: runtime.map_err(CompareError::file("control socket"))?,
             ground: start(stage, "ground", Place::Ground)?,
             remote: start(stage, "remote", Place::Remote)?,
+            heard: [Hearing::default(), Hearing::default()],
         };
         ends.await_carrier(stage)?;
+        let Ends { runtime, control, heard, .. } = &ends;
+        for (socket, (end, hearing)) in
+            [(control, ("remote", &heard[0])), (&ground_control, ("ground", &heard[1]))]
+        {
+            let listening = runtime.block_on(hearing.listen(socket));
+            listening.map_err(|error| CompareError::End { end, reason: error.to_string() })?;
+        }
         Ok(ends)
     }
 
@@ -246,6 +254,24 @@ impl Ends {
             stage.interrupt.sleep(Duration::from_millis(50))?;
         }
     }
+
+    /// The books of what the ends have done, once they have told of everything that `counters` counts.
+    ///
+    /// # Errors
+    /// The user wants to stop.
+    pub(crate) fn books(&self, stage: Stage<'_>, counters: &Counters) -> Result<Books, CompareError> {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        loop {
+            let [remote, ground] = self.heard.each_ref().map(Hearing::so_far);
+            let books = Books::of(&remote, &ground);
+            let told = books.accounts.crossed.len() as u64 >= counters.requests_crossed
+                && books.accounts.ends.values().sum::<u64>() >= counters.ended;
+            if told || Instant::now() > deadline {
+                return Ok(books);
+            }
+            stage.interrupt.sleep(Duration::from_millis(20))?;
+        }
+    }
 }
 
 /// Starts an end whose settings are written.
@@ -264,46 +290,6 @@ fn peak_memory(process: &Running) -> Option<Bytes> {
     Some(Bytes(kilobytes * 1024))
 }
 
-/// What the settings files of both ends have in common.
-struct EndSettings<'a> {
-    listen: SocketAddr,
-    control: &'a Path,
-    profile: &'a str,
-    own: &'a Key,
-    other: &'a str,
-}
-
-impl EndSettings<'_> {
-    /// The keys of the file itself, then the tables.
-    fn common(&self) -> String {
-        format!(
-            "listen = {}\ncontrol = {}\nidentity = {}\n[link]\nprofile = {}\n[log]\nlevel = \"warn\"\n",
-            quoted(&self.listen.to_string()),
-            quoted(&self.control.to_string_lossy()),
-            quoted(&self.own.file.to_string_lossy()),
-            quoted(self.profile),
-        )
-    }
-}
-
-fn ground_settings(end: &EndSettings<'_>) -> String {
-    format!("{}[[remote]]\nname = \"lab\"\nkeys = [{}]\n", end.common(), quoted(end.other))
-}
-
-fn remote_settings(end: &EndSettings<'_>, ground: SocketAddr) -> String {
-    let address = quoted(&ground.to_string());
-    format!(
-        "{}[[ground]]\nname = \"lab\"\naddress = {address}\nkeys = [{}]\n",
-        end.common(),
-        quoted(end.other)
-    )
-}
-
-/// A TOML basic string: JSON's escapes are a part of its own.
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,30 +301,6 @@ mod tests {
         for name in ["carriers_up", "carriers_down"] {
             assert!(snapshot[name].is_u64(), "{name}");
         }
-    }
-
-    #[test]
-    fn the_ends_accept_the_settings_written_for_them() {
-        use clap::ValueEnum;
-        use farhop_settings::{GroundSettings, RemoteSettings, parse};
-        let own = Key { file: "/lab/a \"key\"".into(), public: "farhop-ed25519 AAAA".into() };
-        let end = EndSettings {
-            listen: "10.0.0.1:4433".parse().unwrap(),
-            control: Path::new("/lab/end.sock"),
-            profile: "geo-20m",
-            own: &own,
-            other: &own.public,
-        };
-        for variant in Variant::value_variants() {
-            let allow = "allow = [\"10.77.16.0/20\"]";
-            let text = format!("{allow}\n{}{}", ground_settings(&end), variant.ground_settings());
-            let ground: GroundSettings = parse(&text, Path::new("ground.toml"), &[]).unwrap();
-            assert_eq!((ground.identity, ground.link.profile.as_str()), (own.file.clone(), "geo-20m"));
-            assert_eq!(ground.bundle.enabled, *variant != Variant::FarhopTransport);
-        }
-        let text = remote_settings(&end, "10.0.0.2:4433".parse().unwrap());
-        let remote: RemoteSettings = parse(&text, Path::new("remote.toml"), &[]).unwrap();
-        assert_eq!((remote.listen, remote.ground.len()), (vec![end.listen], 1));
     }
 
     #[test]

@@ -4,12 +4,15 @@
 //! looks. Farhop itself runs as its own two processes and is asked over its control socket; nothing here knows its inside.
 
 mod bench;
+mod books;
 mod check;
 mod cli;
 mod compare;
 mod demo;
+mod end_settings;
 mod ends;
 mod error;
+mod falls;
 mod interrupt;
 mod keep;
 mod limit;

@@ -1,11 +1,60 @@
-//! The bytes of DESIGN.md's limit: what must cross at least, each resource in its smallest known encoding. Pure but for
-//! large files, which it reads.
+//! The parts of DESIGN.md's limit, above all its bytes: what must cross at least, each resource in its smallest known
+//! encoding. Pure.
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use farhop_orbit::Profile;
+use farhop_report::{Limit, Spread};
 use farhop_workload::origins::media::is_text;
 use farhop_workload::origins::site::Asset;
+use farhop_workload::pages::Page;
+
+use crate::load::Measured;
+
+/// The limit of a page, and what it was made of.
+pub(crate) struct PageLimit {
+    /// The parts for what is sent as it is.
+    pub(crate) parts: Limit,
+    used: Vec<Arc<Asset>>,
+}
+
+impl PageLimit {
+    /// The limit by loads over link `none`, with direct HTTP/2.
+    pub(crate) fn of(
+        reference: &[Measured],
+        page: &Page,
+        profile: &Profile,
+        smallest: &mut Smallest,
+    ) -> PageLimit {
+        let mut used: Vec<Arc<Asset>> = Vec::new();
+        for asset in reference.iter().flat_map(|load| &load.checked.used) {
+            if !used.iter().any(|known| known.path == asset.path) {
+                used.push(asset.clone());
+            }
+        }
+        let parts = Limit {
+            browser_s: Spread::of(reference.iter().filter_map(|load| load.plt_s)).map(|spread| spread.median),
+            rtt_s: profile.rtt().as_secs_f64(),
+            origin_s: page.sites.first().map_or(0.0, |site| site.delay.as_secs_f64()),
+            bytes: used.iter().map(|asset| smallest.size(asset)).sum(),
+        };
+        PageLimit { parts, used }
+    }
+
+    /// The same with images as these loads had them: a lossy variant's own limit.
+    pub(crate) fn recoded(&self, loads: &[Measured], smallest: &mut Smallest) -> Limit {
+        let mut recoded: HashMap<&PathBuf, u64> = HashMap::new();
+        for (path, bytes) in loads.iter().flat_map(|load| &load.checked.recoded) {
+            recoded.entry(path).and_modify(|known| *known = (*known).min(*bytes)).or_insert(*bytes);
+        }
+        let size = |asset: &Arc<Asset>| recoded.get(&asset.path).copied().unwrap_or(u64::MAX);
+        let bytes = self.used.iter().map(|asset| smallest.size(asset).min(size(asset))).sum();
+        Limit { bytes, ..self.parts.clone() }
+    }
+}
 
 /// Sizes already found, by content hash: the best codings take their time.
 #[derive(Debug, Default)]

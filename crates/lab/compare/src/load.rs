@@ -1,15 +1,19 @@
 //! One load of a page through one variant, everything cold, measured at the browser, on the link, at the origins and in
 //! Farhop's remote.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
+use farhop_report::{Accounts, Waterfall};
 use farhop_testbed::{Fitness, Place, fit};
 use farhop_workload::browser::{Order, PageLoad, Prepared};
 use farhop_workload::pages::Page;
 
 use crate::bench::Bench;
+use crate::books::Books;
 use crate::check::{Checked, check};
 use crate::ends::{Counters, Ends};
+use crate::falls::waterfall;
 use crate::interrupt::Ended;
 use crate::origins::{self, looked_up_as};
 use crate::settle::{Seen, new_lines, quiet_link};
@@ -27,9 +31,14 @@ pub(crate) struct Measured {
     pub(crate) bytes: [u64; 2],
     pub(crate) packets: [u64; 2],
     pub(crate) counters: Counters,
+    /// What Farhop's ends told of it; none for direct loads.
+    pub(crate) accounts: Option<Accounts>,
+    pub(crate) waterfall: Waterfall,
     pub(crate) checked: Checked,
     pub(crate) seen: Seen,
     pub(crate) fitness: Fitness,
+    /// How late packets left at the 99th percentile; none when the link itself broke.
+    pub(crate) lateness: Option<Duration>,
     pub(crate) browser: Option<String>,
     pub(crate) errors: Vec<String>,
 }
@@ -76,9 +85,17 @@ impl<'a> Loader<'a> {
         let record = quiet_link(self.bench)?;
         let (seen, log_read) = new_lines(&self.bench.log, log_read, &hosts)?;
         self.log_read = log_read;
-        let counters = match &mut ends {
-            Some(ends) => ends.settled_counters(self.bench.stage())?,
-            None => Counters { requests_crossed: seen.requests, ..Counters::default() },
+        let stage = self.bench.stage();
+        let (counters, books) = match &mut ends {
+            Some(ends) => {
+                let counters = ends.settled_counters(stage)?;
+                (counters, Some(ends.books(stage, &counters)?))
+            }
+            None => (Counters { requests_crossed: seen.requests, ..Counters::default() }, None),
+        };
+        let (accounts, unasked) = match books {
+            Some(Books { accounts, unasked }) => (Some(accounts), unasked),
+            None => (None, HashMap::new()),
         };
         let seconds = |ms: Option<f64>| ms.map(|ms| (ms * 10.0).round() / 1e4); // a tenth of a millisecond is plenty
         let both = [record.forward.counters.sent, record.return_.counters.sent];
@@ -91,9 +108,12 @@ impl<'a> Loader<'a> {
             bytes: both.map(|tally| tally.bytes.0),
             packets: both.map(|tally| tally.packets),
             counters,
+            accounts,
+            waterfall: waterfall(&load, &unasked),
             checked: check(&self.bench.sites, &load, variant.may_recode()),
             seen,
             fitness: fit(&record),
+            lateness: record.failure.is_none().then(|| record.p99_lateness()),
             browser: load.browser,
             errors: load.errors,
         })

@@ -1,14 +1,19 @@
 //! What a comparison found, and how it is shown: JSON for programs, a table for terminals, one HTML file for people. Pure:
 //! results come in, text goes out; measures nothing and writes no file.
 
+mod accounts;
 mod html;
 mod result;
 mod spread;
 mod table;
+mod waterfall;
 
+pub use accounts::{Accounts, Crossed};
 pub use html::html;
 pub use result::{
     Calibration, Comparison, Leg, Limit, Link, PageResult, SCHEMA, Servers, VariantResult, Ways, ratio,
+    saving, saving_at_limit,
 };
 pub use spread::Spread;
 pub use table::table;
+pub use waterfall::{Bar, Waterfall};

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::Spread;
+use crate::{Accounts, Spread, Waterfall};
 
 /// The JSON schema of [`Comparison`].
 pub const SCHEMA: &str = include_str!("../schema/compare.json");
@@ -119,7 +119,7 @@ impl Limit {
 pub struct VariantResult {
     /// The variant's name.
     pub name: String,
-    /// Loads that count.
+    /// Loads that count, the stand-in of an unfit variant included.
     pub runs: u32,
     /// Page load time (`loadEventEnd`) in seconds; none when no load counted.
     pub plt_s: Option<Spread>,
@@ -146,6 +146,15 @@ pub struct VariantResult {
     /// Body bytes that crossed and that nobody used.
     #[serde(serialize_with = "count")]
     pub wasted_bytes: f64,
+    /// The limit for what this variant sends, in seconds: where images come recoded, they count as they come.
+    pub limit_s: Option<f64>,
+    /// The bytes of that limit.
+    pub limit_bytes: u64,
+    /// Whether no load was fit to count, the link having been late in each: the least late one stands in, and its numbers
+    /// are an indication only.
+    pub unfit: bool,
+    /// What became of hints, promises and requests, load by load; none for direct variants.
+    pub accounts: Vec<Accounts>,
     /// Resources equal to the folder's, in the worst load.
     pub resources_ok: u64,
     /// Resources that were wrong or failed, in the worst load, those left out included.
@@ -153,6 +162,16 @@ pub struct VariantResult {
     /// When the last resource was there, in seconds: some pages load most files after their load event.
     #[serde(skip)]
     pub last_s: Option<Spread>,
+    /// The load in the middle, resource by resource.
+    #[serde(skip)]
+    pub waterfall: Waterfall,
+}
+
+impl VariantResult {
+    /// Whether it goes through Farhop.
+    pub fn is_farhop(&self) -> bool {
+        self.name.starts_with("farhop")
+    }
 }
 
 /// A number for each way.
@@ -180,6 +199,17 @@ impl PageResult {
     pub fn variant(&self, name: &str) -> Option<&VariantResult> {
         self.variants.iter().find(|variant| variant.name == name)
     }
+}
+
+/// The share of `base`'s median load time that `variant` saves; negative where it is slower.
+pub fn saving(base: &VariantResult, variant: &VariantResult) -> Option<f64> {
+    ratio(base, variant).map(|times| 1.0 - 1.0 / times)
+}
+
+/// The share of `base`'s median load time that would be saved at `variant`'s limit.
+pub fn saving_at_limit(base: &VariantResult, variant: &VariantResult) -> Option<f64> {
+    let base = base.plt_s?.median;
+    (base > 0.0).then_some(1.0 - variant.limit_s? / base)
 }
 
 /// How many times faster `variant` is than `base`, by median load time.

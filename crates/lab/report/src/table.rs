@@ -61,7 +61,33 @@ fn page_table(page: &PageResult) -> String {
         ),
         _ => "  limit unknown: the page did not load over link none\n".into(),
     });
+    for variant in &page.variants {
+        about(variant, page.limit.bytes).iter().for_each(|line| out.push_str(&format!("  {line}\n")));
+    }
     out
+}
+
+/// What a variant's row has no room for: a limit of its own, and its books.
+fn about(variant: &VariantResult, page_bytes: u64) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(limit) = variant.limit_s.filter(|_| variant.limit_bytes != page_bytes) {
+        let kilobytes = variant.limit_bytes as f64 / 1e3;
+        lines.push(format!(
+            "{}: limit {limit:.2} s, with images as it sends them ({kilobytes:.0} KB)",
+            variant.name
+        ));
+    }
+    let worst = variant.accounts.iter().max_by_key(|books| (books.crossed.len(), books.wasted_bytes));
+    let which = if variant.accounts.iter().all(|books| Some(books) == worst) { "" } else { ", worst load" };
+    let books = worst.map(|books| books.lines()).unwrap_or_default();
+    lines.extend(books.into_iter().map(|line| format!("{}{which}: {line}", variant.name)));
+    lines
+}
+
+/// `3 runs`, and whether they are worth as much.
+pub(crate) fn runs(variant: &VariantResult) -> String {
+    let runs = if variant.runs == 1 { "1 run".into() } else { format!("{} runs", variant.runs) };
+    if variant.unfit { format!("{runs}, late: indicative") } else { runs }
 }
 
 fn row(page: &PageResult, variant: &VariantResult) -> Vec<String> {
@@ -77,7 +103,7 @@ fn row(page: &PageResult, variant: &VariantResult) -> Vec<String> {
         variant.requests_crossed.to_string()
     };
     vec![
-        format!("{} ({} {})", variant.name, variant.runs, if variant.runs == 1 { "run" } else { "runs" }),
+        format!("{} ({})", variant.name, runs(variant)),
         seconds(variant.plt_s),
         variant.plt_s.map_or("-".into(), |plt| format!("{:.2}-{:.2}", plt.min, plt.max)),
         seconds(variant.fcp_s),

@@ -18,6 +18,8 @@ fn the_table_shows_ratios_against_both_versions_of_http() {
             "limit 1.58 s = browser 0.42 + round trip 0.65 + origin 0.00 + 512 KB at the link's rate"
         )
     );
+    assert!(text.contains("farhop: 251 hints (251 img), 251 promised, 251 used, 0 cancelled, 0.0 KB wasted"));
+    assert!(text.contains("farhop: crossed because: 1 mismatch in accept, 1 undiscovered"), "{text}");
     assert!(text.contains("note: photos, direct-h1: one load was left out"));
 }
 
@@ -29,5 +31,26 @@ fn the_html_stands_alone_and_escapes_what_it_quotes() {
         assert!(!page.contains(foreign), "{foreign}");
     }
     assert!(page.contains("2.5 ms late &lt;b&gt;"));
-    assert_eq!(page.matches("<svg").count(), 2);
+}
+
+#[test]
+fn each_page_has_bars_and_waterfalls_and_farhops_once_more_where_it_is_much_quicker() {
+    let mut sample = sample::comparison();
+    let page = html(&sample);
+    assert_eq!(page.matches("<svg").count(), 2 * 3);
+    assert_eq!(page.matches("<g class=\"early\">").count(), 2 * 2 * 30);
+    assert!(page.contains("http://flags.test/7: wanted at 0.70 s, held back "));
+    for result in &mut sample.results {
+        result.variants.iter_mut().for_each(|variant| variant.waterfall = Default::default());
+    }
+    assert_eq!(html(&sample).matches("<svg").count(), 2, "what was not recorded is not drawn");
+}
+
+#[test]
+fn a_stand_in_of_late_loads_says_so() {
+    let mut sample = sample::comparison();
+    let variant = &mut sample.results[0].variants[2];
+    (variant.unfit, variant.runs) = (true, 1);
+    assert!(table(&sample).contains("farhop (1 run, late: indicative)"));
+    assert!(html(&sample).contains("1 run, late: indicative"));
 }

@@ -1,7 +1,8 @@
 //! A comparison with made-up numbers, for tests of how results are written.
 
 use farhop_report::{
-    Calibration, Comparison, Leg, Limit, Link, PageResult, Servers, Spread, VariantResult, Ways,
+    Accounts, Bar, Calibration, Comparison, Crossed, Leg, Limit, Link, PageResult, Servers, Spread,
+    VariantResult, Waterfall, Ways,
 };
 
 fn variant(name: &str, plt: f64, crossed: f64, promised: f64) -> VariantResult {
@@ -19,10 +20,46 @@ fn variant(name: &str, plt: f64, crossed: f64, promised: f64) -> VariantResult {
         promised,
         used: promised,
         wasted_bytes: 0.0,
+        limit_s: Some(1.58),
+        limit_bytes: 512_345,
+        unfit: false,
+        accounts: if promised > 0.0 { vec![accounts(promised as u64)] } else { Vec::new() },
         resources_ok: 251,
         resources_bad: 0,
         last_s: spread(plt * 1.01),
+        waterfall: waterfall(plt, promised > 0.0),
     }
+}
+
+fn accounts(promised: u64) -> Accounts {
+    let document = Crossed { url: "http://flags.test/".into(), why: "undiscovered".into(), field: None };
+    let mismatch = Crossed { why: "mismatch".into(), field: Some("accept".into()), ..document.clone() };
+    Accounts {
+        hints: [("img".to_owned(), promised)].into(),
+        promised,
+        used: promised,
+        ends: [("used".to_owned(), promised)].into(),
+        crossed: vec![document, mismatch],
+        ..Accounts::default()
+    }
+}
+
+/// A document and thirty pictures, evenly over the load.
+fn waterfall(plt: f64, unasked: bool) -> Waterfall {
+    let bar = |number: u32| {
+        let start_s = if number == 0 { 0.0 } else { 0.7 };
+        let end_s = plt * f64::from(number + 1) / 31.0;
+        Bar {
+            url: format!("http://flags.test/{number}"),
+            destination: if number == 0 { "document" } else { "image" }.into(),
+            start_s,
+            sent_s: start_s + (end_s - start_s) * 0.5,
+            first_byte_s: start_s + (end_s - start_s) * 0.9,
+            end_s: end_s.max(start_s),
+            unasked: unasked && number > 0,
+        }
+    };
+    Waterfall { load_s: Some(plt), paint_s: Some(plt * 0.4), bars: (0..31).map(bar).collect() }
 }
 
 /// A comparison of two pages.

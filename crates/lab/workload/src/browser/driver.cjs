@@ -73,6 +73,7 @@ async function describe(entry, page, origin, times, initiators) {
   const { request, response, failure } = entry;
   // The page's clock where it saw this request; else when the driver heard of it, which is a little later.
   const seen = (times.get(request.url()) || []).shift() || { start: entry.start, end: entry.end };
+  const { startTime, requestStart, responseStart } = request.timing();
   const resource = {
     url: request.url(),
     destination: request.resourceType(),
@@ -83,6 +84,8 @@ async function describe(entry, page, origin, times, initiators) {
     bytes: null,
     decoded: null,
     start_ms: seen.start - origin,
+    sent_ms: requestStart >= 0 ? startTime + requestStart - origin : null,
+    first_byte_ms: responseStart >= 0 ? startTime + responseStart - origin : null,
     end_ms: entry.end !== null ? (seen.end || entry.end) - origin : null,
     redirected_to: request.redirectedTo() ? request.redirectedTo().url() : null,
     initiator: (initiators.get(request.url()) || []).shift() || null,

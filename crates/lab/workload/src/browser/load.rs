@@ -43,6 +43,10 @@ pub struct Resource {
     pub decoded: Option<(u32, u32)>,
     /// When it was asked for.
     pub start_ms: Option<f64>,
+    /// When its request was sent: the browser may hold it back until a connection is free.
+    pub sent_ms: Option<f64>,
+    /// When the head of the response was there.
+    pub first_byte_ms: Option<f64>,
     /// When its last byte was there.
     pub end_ms: Option<f64>,
     /// Who made the browser ask; none where it does not tell.
@@ -131,6 +135,8 @@ mod tests {
             bytes: None,
             decoded: None,
             start_ms: Some(0.0),
+            sent_ms: None,
+            first_byte_ms: None,
             end_ms,
             initiator: None,
             redirected_to: None,

@@ -1,8 +1,11 @@
 //! The comparison as one HTML file that needs nothing else: no script, no font, no picture from anywhere. Pure.
 
+mod falls;
+
 use std::fmt::Write;
 
-use crate::{Comparison, PageResult, Spread, VariantResult, ratio};
+use crate::table::runs;
+use crate::{Comparison, PageResult, Spread, ratio};
 
 /// The whole page.
 pub fn html(comparison: &Comparison) -> String {
@@ -55,6 +58,7 @@ fn section(out: &mut String, page: &PageResult) {
     }
     bars(out, page);
     rows(out, page);
+    falls::falls(out, page);
     if let (Some(seconds), Some(browser)) = (page.limit_s, page.limit.browser_s) {
         let _ = writeln!(
             out,
@@ -69,7 +73,7 @@ fn section(out: &mut String, page: &PageResult) {
 
 /// One sentence about Farhop against each direct variant.
 fn claim(page: &PageResult) -> Option<String> {
-    let farhop = page.variants.iter().find(|variant| variant.name.starts_with("farhop"))?;
+    let farhop = page.variants.iter().find(|variant| variant.is_farhop())?;
     let against = |name: &str, words: &str| {
         let times = ratio(page.variant(name)?, farhop)?;
         Some(format!("<b>{times:.1}×</b> the speed of direct {words}"))
@@ -109,7 +113,7 @@ fn bars(out: &mut String, page: &PageResult) {
         let top = ROW * place as u32 + 4;
         let middle = top + BAR / 2;
         let text = top + BAR / 2 + 5;
-        let kind = if variant.name.starts_with("farhop") { "ours" } else { "direct" };
+        let kind = if variant.is_farhop() { "ours" } else { "direct" };
         let _ = writeln!(
             out,
             "<text class=\"name\" x=\"{}\" y=\"{text}\">{}</text>",
@@ -156,7 +160,7 @@ fn rows(out: &mut String, page: &PageResult) {
          <th>Files right</th><th>Wrong</th></tr></thead>\n<tbody>\n",
     );
     for variant in &page.variants {
-        let ours = if variant.name.starts_with("farhop") { " class=\"ours\"" } else { "" };
+        let ours = if variant.is_farhop() { " class=\"ours\"" } else { "" };
         let _ = write!(out, "<tr{ours}><th>{} <small>{}</small></th>", escape(&variant.name), runs(variant));
         for cell in [
             seconds(variant.plt_s),
@@ -178,13 +182,6 @@ fn rows(out: &mut String, page: &PageResult) {
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table></div>\n");
-}
-
-fn runs(variant: &VariantResult) -> String {
-    match variant.runs {
-        1 => "1 run".into(),
-        runs => format!("{runs} runs"),
-    }
 }
 
 fn seconds(spread: Option<Spread>) -> String {

@@ -1,0 +1,85 @@
+//! The settings files of Farhop's two ends as an experiment writes them. Pure.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::Variant;
+use crate::ends::Key;
+
+/// What the settings files of both ends have in common.
+pub(crate) struct EndSettings<'a> {
+    pub(crate) listen: SocketAddr,
+    pub(crate) control: &'a Path,
+    pub(crate) profile: &'a str,
+    pub(crate) own: &'a Key,
+    pub(crate) other: &'a str,
+}
+
+impl EndSettings<'_> {
+    /// The keys of the file itself, then the tables.
+    fn common(&self) -> String {
+        format!(
+            "listen = {}\ncontrol = {}\nidentity = {}\n[link]\nprofile = {}\n[log]\nlevel = \"warn\"\n",
+            quoted(&self.listen.to_string()),
+            quoted(&self.control.to_string_lossy()),
+            quoted(&self.own.file.to_string_lossy()),
+            quoted(self.profile),
+        )
+    }
+}
+
+/// Ground's settings file: it may fetch from `allowed`, which is private like all of the testbed.
+pub(crate) fn ground_settings(end: &EndSettings<'_>, allowed: &str, variant: Variant) -> String {
+    format!(
+        "allow = [{}]\n{}[[remote]]\nname = \"lab\"\nkeys = [{}]\n{}",
+        quoted(allowed),
+        end.common(),
+        quoted(end.other),
+        variant.ground_settings()
+    )
+}
+
+/// The remote's settings file.
+pub(crate) fn remote_settings(end: &EndSettings<'_>, ground: SocketAddr) -> String {
+    let address = quoted(&ground.to_string());
+    format!(
+        "{}[[ground]]\nname = \"lab\"\naddress = {address}\nkeys = [{}]\n",
+        end.common(),
+        quoted(end.other)
+    )
+}
+
+/// A TOML basic string: JSON's escapes are a part of its own.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_accept_the_settings_written_for_them() {
+        use clap::ValueEnum;
+        use farhop_settings::{GroundSettings, RemoteSettings, parse};
+        let own = Key { file: "/lab/a \"key\"".into(), public: "farhop-ed25519 AAAA".into() };
+        let end = EndSettings {
+            listen: "10.0.0.1:4433".parse().unwrap(),
+            control: Path::new("/lab/end.sock"),
+            profile: "geo-20m",
+            own: &own,
+            other: &own.public,
+        };
+        for variant in Variant::value_variants() {
+            let text = ground_settings(&end, "10.77.16.0/20", *variant);
+            let ground: GroundSettings = parse(&text, Path::new("ground.toml"), &[]).unwrap();
+            assert_eq!((ground.identity, ground.link.profile.as_str()), (own.file.clone(), "geo-20m"));
+            assert_eq!(ground.bundle.enabled, *variant != Variant::FarhopTransport);
+        }
+        let text = remote_settings(&end, "10.0.0.2:4433".parse().unwrap());
+        let remote: RemoteSettings = parse(&text, Path::new("remote.toml"), &[]).unwrap();
+        assert_eq!((remote.listen, remote.ground.len()), (vec![end.listen], 1));
+    }
+}
