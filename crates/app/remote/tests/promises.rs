@@ -1,0 +1,131 @@
+//! Promises that race: with their page's end, with their push, and with what is held already.
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
+mod support;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use farhop_htotp::frame::{Coding, Priority};
+use farhop_transport::hop::{Gone, Sender};
+use support::{
+    Asked, BROWSER, PATIENCE, REFERER, UNCACHEABLE, World, answer, answer_with, failure, head, page,
+    predicted, world,
+};
+use tokio::time::timeout;
+
+/// A stream that has taken nothing for so long is full.
+const FULL: Duration = Duration::from_millis(300);
+
+/// What a browser asks for a document with: only such a request begins a page, and ends one.
+const DOCUMENT: &str = "accept: text/html,*/*\r\nuser-agent: Mozilla/5.0 Chrome/156.0.0.0\r\n";
+
+/// Loads a document that promises nothing.
+async fn plain_page(world: &World) {
+    let client = world.get("/", DOCUMENT).await;
+    let Asked { mut sender, .. } = world.asked().await;
+    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    sender.finish(None);
+    answer(client).await;
+}
+
+/// Begins a push with an uncacheable head and the start of a body.
+async fn begin(world: &World, promise: u64) -> Sender {
+    let mut push = world.hop.push(promise).unwrap();
+    push.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    // Whether it is wanted is what the tests ask.
+    let _ = push.write(Bytes::from_static(b"promised")).await;
+    push
+}
+
+/// Asks for `/a.css` as the page does and has ground answer, which fails the test if nothing crosses.
+async fn is_asked(world: &World, fields: &str) {
+    let client = world.get("/a.css", fields).await;
+    answer_with(world, "asked").await;
+    assert!(answer(client).await.contains("asked"));
+}
+
+#[tokio::test]
+async fn a_push_whose_page_was_left_before_it_began_is_stopped_and_answers_nobody() {
+    let world = world().await;
+    let client = world.get("/", DOCUMENT).await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    let promise = sender.promise(&predicted(&asked, "/a.css"), Priority::default()).unwrap();
+    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    sender.finish(None);
+    answer(client).await;
+    plain_page(&world).await; // the same document anew: the first load is over
+    // Ground may have heard that it is not wanted, and gives no stream for it then.
+    if let Some(push) = world.hop.push(promise) {
+        push.answer(&head(UNCACHEABLE), Coding::Identity, None);
+        assert_eq!(timeout(PATIENCE, push.gone()).await, Ok(Gone::Stopped));
+    }
+    is_asked(&world, &format!("{DOCUMENT}{REFERER}")).await;
+    assert_eq!(world.bus.counters().snapshot()["promise_ends"]["page_left"], 1);
+}
+
+#[tokio::test]
+async fn a_push_ahead_of_its_promise_waits_for_it() {
+    let world = world().await;
+    let client = world.get("/", BROWSER).await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    // The client does not read: at some time nothing more fits, and the promise waits behind what is written.
+    let piece = Bytes::from(vec![b'.'; 256 * 1024]);
+    while timeout(FULL, sender.write(piece.clone())).await.is_ok() {}
+    let promise = sender.promise(&predicted(&asked, "/a.css"), Priority::default()).unwrap();
+    let mut push = begin(&world, promise).await;
+    push.finish(None);
+    sender.finish(None);
+    answer(client).await;
+    assert!(answer(world.get("/a.css", &format!("{BROWSER}{REFERER}")).await).await.contains("promised"));
+    assert_eq!(world.crossed(), 1);
+}
+
+#[tokio::test]
+async fn a_promise_that_is_taken_back_sends_whoever_waits_to_ask() {
+    let world = world().await;
+    let (_, promise) = page(&world).await;
+    let waiting = world.get("/a.css", &format!("{BROWSER}{REFERER}")).await;
+    world.hop.push(promise).unwrap().fail(failure());
+    answer_with(&world, "asked after all").await;
+    assert!(answer(waiting).await.contains("asked after all"));
+}
+
+#[tokio::test]
+async fn a_promise_of_what_is_held_fresh_is_refused_and_its_push_with_it() {
+    let world = world().await;
+    let client = world.get("/a.css", BROWSER).await;
+    answer_with(&world, "held").await;
+    answer(client).await;
+    let (_, promise) = page(&world).await;
+    if let Some(push) = world.hop.push(promise) {
+        assert_eq!(timeout(PATIENCE, push.gone()).await, Ok(Gone::Stopped));
+    }
+    let got = answer(world.get("/a.css", &format!("{BROWSER}{REFERER}")).await).await;
+    assert!(got.contains("held"), "{got}");
+    assert_eq!(world.crossed(), 2, "the file once, and the document");
+    assert_eq!(world.bus.counters().snapshot()["promised"], 0, "what is refused at once is no promise");
+}
+
+#[tokio::test]
+async fn a_promise_is_kept_where_what_is_held_would_not_be_used() {
+    const STALE: &[(&str, &str)] = &[("content-type", "text/css"), ("cache-control", "max-age=0")];
+    const VARIES: &[(&str, &str)] =
+        &[("content-type", "text/css"), ("cache-control", "max-age=600"), ("vary", "referer")];
+    for unusable in [STALE, VARIES] {
+        let world = world().await;
+        let client = world.get("/a.css", BROWSER).await;
+        let Asked { mut sender, .. } = world.asked().await;
+        sender.answer(&head(unusable), Coding::Identity, None);
+        sender.write(Bytes::from_static(b"of another request")).await.unwrap();
+        sender.finish(None);
+        answer(client).await;
+        let (_, promise) = page(&world).await;
+        let mut push = begin(&world, promise).await;
+        push.finish(None);
+        let got = answer(world.get("/a.css", &format!("{BROWSER}{REFERER}")).await).await;
+        assert!(got.contains("promised"), "{got}");
+        assert_eq!(world.crossed(), 2);
+    }
+}

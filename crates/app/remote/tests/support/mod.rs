@@ -1,0 +1,189 @@
+//! A remote with a ground that the test plays over a link in the process, and what clients say and read.
+#![allow(dead_code, unreachable_pub)] // each test binary uses its own part
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use farhop_events::Bus;
+use farhop_htotp::frame::{Coding, Failure, Priority, Resume, Side};
+use farhop_htotp::session::{Config, Role};
+use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_orbit::Profile;
+use farhop_remote::{Reach, Running};
+use farhop_settings::RemoteSettings;
+use farhop_transport::hop::{Hop, Incoming, Receiver, Sender};
+use farhop_transport::identity::Identity;
+use farhop_transport::path::{End, PathPlan};
+use farhop_transport::quic::{Listener, Peers};
+use farhop_transport::socket::link;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
+
+pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const BROWSER: &str = "accept: */*\r\nuser-agent: Mozilla/5.0 Chrome/156.0.0.0\r\n";
+
+/// A remote, and the ground that the test plays.
+pub struct World {
+    pub running: Running,
+    pub listener: Listener,
+    pub hop: Hop,
+    pub bus: Bus,
+    _link: link::Link,
+}
+
+/// A request that has come to ground.
+pub struct Asked {
+    pub head: RequestHead,
+    pub resume: Option<Resume>,
+    pub sender: Sender,
+    pub receiver: Receiver,
+}
+
+pub async fn world() -> World {
+    world_with(&[]).await
+}
+
+/// A world with these settings (`key=value`) over the defaults.
+pub async fn world_with(more: &[&str]) -> World {
+    let profile = Profile::named("none").unwrap();
+    let (link, at_ground, at_remote) = link::pair(&profile, 1);
+    let (ground, remote) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let (key, plan) = (ground.public(), PathPlan::for_profile(&profile));
+    let peers = Peers::new([("test".to_owned(), remote.public())]).unwrap();
+    let mut listener =
+        Listener::new(at_ground, ground, peers, plan, plan.default_choice(End::Ground)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let sets = [
+        "listen=\"127.0.0.1:0\"",
+        "ground.0.name=\"test\"",
+        "ground.0.address=\"127.0.0.1:1\"",
+        "ground.0.keys=[\"x\"]",
+    ];
+    let sets: Vec<String> = sets.iter().chain(more).map(|set| (*set).to_owned()).collect();
+    let settings: RemoteSettings = farhop_settings::load(None, &sets).unwrap();
+    let bus = Bus::new();
+    let reach = Reach { socket: at_remote, identity: remote, plan, in_process: Some((address, key)) };
+    let running = farhop_remote::start(settings, reach, bus.clone(), false).await.unwrap();
+    let hop = carrier(&mut listener).await;
+    assert!(running.connected(PATIENCE).await);
+    World { running, listener, hop, bus, _link: link }
+}
+
+pub async fn carrier(listener: &mut Listener) -> Hop {
+    let accepted = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap().unwrap();
+    Hop::start(accepted.connection, Role::Ground, Config::default(), &PathPlan::UNKNOWN)
+}
+
+impl World {
+    /// The next request that crosses.
+    pub async fn asked(&self) -> Asked {
+        loop {
+            let incoming = timeout(PATIENCE, self.hop.accept()).await.expect("a request crosses").unwrap();
+            if let Incoming::Exchange { head, resume, sender, receiver, .. } = incoming {
+                return Asked { head, resume, sender, receiver };
+            }
+        }
+    }
+
+    /// Loses the carrier as a killed ground does, and takes the next.
+    pub async fn lose_carrier(&mut self) {
+        self.hop.close();
+        self.hop = carrier(&mut self.listener).await;
+    }
+
+    pub async fn client(&self) -> TcpStream {
+        self.client_at(Ipv4Addr::LOCALHOST).await
+    }
+
+    pub async fn client_at(&self, address: Ipv4Addr) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::new(IpAddr::V4(address), 0)).unwrap();
+        socket.connect(self.running.addresses()[0]).await.unwrap()
+    }
+
+    /// Asks for a URL of the site and gives the connection.
+    pub async fn get(&self, path: &str, fields: &str) -> TcpStream {
+        let mut client = self.client().await;
+        send(&mut client, "GET", path, fields).await;
+        client
+    }
+
+    pub fn crossed(&self) -> u64 {
+        self.bus.counters().requests_crossed()
+    }
+}
+
+pub async fn send(client: &mut TcpStream, method: &str, path: &str, fields: &str) {
+    let request = format!(
+        "{method} http://site.test{path} HTTP/1.1\r\nhost: site.test\r\n{fields}connection: close\r\n\r\n"
+    );
+    client.write_all(request.as_bytes()).await.unwrap();
+}
+
+/// Reads until `enough` or the end.
+pub async fn read_until(client: &mut TcpStream, got: &mut String, enough: &str) {
+    let mut buffer = [0; 4096];
+    while enough.is_empty() || !got.contains(enough) {
+        let count = timeout(PATIENCE, client.read(&mut buffer)).await.expect("an answer comes").unwrap_or(0);
+        if count == 0 {
+            return;
+        }
+        got.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+}
+
+pub async fn answer(mut client: TcpStream) -> String {
+    let mut got = String::new();
+    read_until(&mut client, &mut got, "").await;
+    got
+}
+
+pub fn head(fields: &[(&'static str, &'static str)]) -> ResponseHead {
+    let fields: HeaderMap =
+        fields.iter().map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_static(v))).collect();
+    ResponseHead { status: StatusCode::OK, fields }
+}
+
+pub const CACHEABLE: &[(&str, &str)] = &[("content-type", "text/css"), ("cache-control", "max-age=600")];
+pub const UNCACHEABLE: &[(&str, &str)] = &[("content-type", "text/css"), ("cache-control", "no-store")];
+
+/// The request that a browser sends for a resource of the document, as ground predicts it.
+pub fn predicted(document: &RequestHead, path: &str) -> RequestHead {
+    let mut head = RequestHead { path: path.into(), ..document.clone() };
+    head.fields.insert("referer", HeaderValue::from_static("http://site.test/"));
+    head
+}
+
+pub const REFERER: &str = "referer: http://site.test/\r\n";
+
+/// Loads a document whose answer promises `/a.css`; gives its head as asked and the promise.
+pub async fn page(world: &World) -> (RequestHead, u64) {
+    let client = world.get("/", BROWSER).await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    let promise = sender.promise(&predicted(&asked, "/a.css"), Priority::default()).unwrap();
+    sender.answer(
+        &head(&[("content-type", "text/html"), ("cache-control", "no-store")]),
+        Coding::Identity,
+        None,
+    );
+    sender.write(Bytes::from_static(b"<link rel=stylesheet href=a.css>")).await.unwrap();
+    sender.finish(None);
+    assert!(answer(client).await.contains("a.css"));
+    (asked, promise)
+}
+
+/// Lets ground answer the next request with a cacheable body.
+pub async fn answer_with(world: &World, body: &'static str) {
+    let Asked { mut sender, .. } = world.asked().await;
+    sender.answer(&head(CACHEABLE), Coding::Identity, None);
+    sender.write(Bytes::from_static(body.as_bytes())).await.unwrap();
+    sender.finish(None);
+}
+
+pub fn failure() -> Failure {
+    Failure { side: Side::Origin, status: 502, token: "connection_refused".into(), detail: "refused".into() }
+}
