@@ -9,6 +9,7 @@ mod browser;
 mod destinations;
 mod histories;
 mod hostile;
+mod hostile_page;
 mod keys;
 mod outages;
 mod requests;

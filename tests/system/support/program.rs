@@ -53,6 +53,14 @@ impl Program {
         }
     }
 
+    /// The most resident memory it has held at a time, in bytes (`VmHWM`, proc(5)).
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let kilobytes: u64 = line.trim().strip_suffix("kB").unwrap().trim().parse().unwrap();
+        kilobytes * 1024
+    }
+
     /// SIGKILL, and its body taken away.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();

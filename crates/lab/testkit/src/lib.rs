@@ -6,10 +6,12 @@
 pub mod heads;
 pub mod histories;
 pub mod hostile;
+pub mod hostile_page;
 pub mod manners;
 pub mod pattern;
 pub mod site;
 
 pub use hostile::{HostileOrigin, Step};
+pub use hostile_page::HostilePage;
 pub use manners::Manners;
 pub use site::{File, Site, SiteOrigin};
