@@ -1,13 +1,14 @@
 //! One carrier: takes what its remote begins and gives each to the ground half of its component. Here is the list of
 //! the components. What they do is theirs.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use farhop_events::{Event, ExchangeId};
-use farhop_htotp::frame::Hello;
+use farhop_htotp::frame::{Hello, Priority};
 use farhop_transport::hop::{Hop, Incoming};
 use farhop_transport::path::End;
 use serde_json::{Value, json};
@@ -43,11 +44,21 @@ pub(crate) struct Carrier {
 
 #[derive(Default)]
 struct State {
-    /// Promises that are not kept yet, each with the bell that says it is not wanted.
-    promises: HashMap<u64, oneshot::Sender<()>>,
+    /// Promises that are not kept yet.
+    promises: BTreeMap<u64, Promise>,
     tasks: JoinSet<()>,
     hello: Option<Hello>,
 }
+
+/// Who has to be told what becomes of a promise.
+struct Promise {
+    /// Rings when it is not wanted; so does dropping it.
+    _bell: oneshot::Sender<()>,
+    /// Told once, when the browser asks for it.
+    wanted: Option<Wanted>,
+}
+
+type Wanted = Box<dyn FnOnce(Priority) + Send>;
 
 impl Carrier {
     /// Carrier `number` over `hop`, which runs on `connection`, to the remote of this name.
@@ -108,7 +119,8 @@ impl Carrier {
                     tunnel.serve(sender, receiver).await;
                 });
             }
-            Incoming::Unwanted { promise } => self.settled(promise),
+            Incoming::Unwanted { promises } => self.unwanted(promises),
+            Incoming::Wanted { promise, priority } => self.wanted(promise, priority),
             Incoming::Hello(hello) => self.lock().hello = Some(hello),
             // A remote that drains begins nothing more; what is under way goes on.
             Incoming::Drain => {}
@@ -140,9 +152,35 @@ impl Carrier {
 
     /// A promise was made; the bell rings when it is not wanted.
     pub(crate) fn promised(&self, promise: u64) -> oneshot::Receiver<()> {
-        let (bell, unwanted) = oneshot::channel();
-        self.lock().promises.insert(promise, bell);
+        let (_bell, unwanted) = oneshot::channel();
+        self.lock().promises.insert(promise, Promise { _bell, wanted: None });
         unwanted
+    }
+
+    /// Calls `wanted` once with the priority that the promise has from then on, if the user's browser asks for it before
+    /// it is settled. A push that is open has been moved by then; this is for what has not come so far.
+    pub(crate) fn on_wanted(&self, promise: u64, wanted: impl FnOnce(Priority) + Send + 'static) {
+        if let Some(promise) = self.lock().promises.get_mut(&promise) {
+            promise.wanted = Some(Box::new(wanted));
+        }
+    }
+
+    fn wanted(&self, promise: u64, priority: Priority) {
+        let wanted = self.lock().promises.get_mut(&promise).and_then(|promise| promise.wanted.take());
+        // Without the lock: who is told may begin to fetch.
+        if let Some(wanted) = wanted {
+            wanted(priority);
+        }
+    }
+
+    /// None of a run of promises is wanted; the run may be longer than what is promised.
+    fn unwanted(&self, promises: RangeInclusive<u64>) {
+        let settled: Vec<Promise> = {
+            let mut state = self.lock();
+            let numbers: Vec<u64> = state.promises.range(promises).map(|(number, _)| *number).collect();
+            numbers.iter().filter_map(|number| state.promises.remove(number)).collect()
+        };
+        drop(settled);
     }
 
     /// A promise was kept, withdrawn, or is not wanted. Dropping the bell rings it.

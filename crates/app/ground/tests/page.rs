@@ -244,7 +244,8 @@ async fn a_promise_that_the_remote_does_not_want_is_not_fetched_further() {
     let pair = Pair::new(&[]).await;
     let reply = pair.get(&navigate(&origin, "/")).await;
     assert_eq!(tell.recv().await, Some("asked"));
-    pair.hop.refuse_promise(reply.promises[0].0);
+    let unwanted = reply.promises[0].0;
+    pair.hop.refuse_promises(unwanted..=unwanted);
     assert_eq!(tell.recv().await, Some("closed"));
 }
 

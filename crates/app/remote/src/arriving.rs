@@ -1,14 +1,14 @@
 //! A response on its way: from the arrivals of a stream to a head and a body that can be read while it comes.
 //! The same for what was asked and for what was promised.
 
+use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure};
-use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_squeeze::HopDecoder;
 use farhop_store::{Body, Broken, Budget, Intake};
 use farhop_transport::hop::{Arrival, Receiver};
 use std::sync::Arc;
 
-use crate::promising::Page;
+use crate::promising::{Offer, Page};
 
 /// What comes before the body.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) enum Early {
     /// A 1xx head.
     Informed(ResponseHead),
     /// A response to this request will come unasked.
-    Promised { promise: u64, head: RequestHead },
+    Promised(Offer),
     /// The response's head; the body follows.
     Head { head: ResponseHead, coding: Coding, resumed: Option<u64> },
     /// There will be none.
@@ -29,7 +29,7 @@ pub(crate) enum Early {
 pub(crate) async fn early(receiver: &mut Receiver) -> Early {
     match receiver.next().await {
         Arrival::Informed(head) => Early::Informed(head),
-        Arrival::Promised { promise, head, .. } => Early::Promised { promise, head },
+        Arrival::Promised { promise, priority, head } => Early::Promised(Offer { promise, priority, head }),
         Arrival::Answered { head, coding, resumed } => Early::Head { head, coding, resumed },
         Arrival::Failed(failure) => Early::Failed(failure),
         // An exchange has a head first; anything else here is a peer that gave up.
@@ -48,7 +48,7 @@ pub(crate) async fn carry(
     mut receiver: Receiver,
     coding: Coding,
     mut intake: Intake,
-    page: Option<&Page>,
+    page: &Page,
 ) -> Result<(), Broken> {
     let mut decoder = match coding {
         Coding::Identity => None,
@@ -74,10 +74,8 @@ pub(crate) async fn carry(
                     }
                 }
             },
-            Arrival::Promised { promise, head, .. } => {
-                if let Some(page) = page {
-                    page.promised(promise, head).await;
-                }
+            Arrival::Promised { promise, priority, head } => {
+                page.promised(Offer { promise, priority, head }).await;
             }
             Arrival::Trailers(fields) => trailers = Some(fields),
             Arrival::Ended if decoder.as_ref().is_none_or(HopDecoder::is_complete) => {

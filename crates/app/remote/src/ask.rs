@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use farhop_events::Side;
 use farhop_front::RequestBody;
-use farhop_htotp::frame::{Class, Coding, Priority, Resume};
+use farhop_htotp::frame::{Class, Coding, Resume};
 use farhop_htotp::session::Ask;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_store::Body;
@@ -21,6 +21,7 @@ use crate::answers::Trouble;
 use crate::arriving::{self, Early};
 use crate::exchange::Exchange;
 use crate::lookup::{partition_for, to_store};
+use crate::priority;
 use crate::promising::Page;
 use crate::uplink::Carrier;
 
@@ -108,7 +109,7 @@ impl<'a> Asking<'a> {
                     self.crossing = Some(crossed);
                     return Ok(Progress::Informed(head));
                 }
-                Early::Promised { promise, head } => crossed.page.promised(promise, head).await,
+                Early::Promised(offer) => crossed.page.promised(offer).await,
                 Early::Failed(failure) => return Err(NotAnswered::Trouble(Trouble::from_ground(&failure))),
                 Early::Lost if crossed.carrier.hop.closed().is_none() => {
                     let detail = "the far end gave this exchange up";
@@ -135,7 +136,7 @@ impl<'a> Asking<'a> {
             exchange: self.exchange.id.0,
             user: self.exchange.user.id,
             class: Class::Web,
-            priority: priority_of(&self.head),
+            priority: priority::of_request(&self.head.fields),
             resume,
         };
         let requested_at = SystemTime::now();
@@ -187,28 +188,13 @@ impl<'a> Asking<'a> {
         let peer = carrier.peer;
         tokio::spawn(async move {
             let _upload = upload;
-            let carried = arriving::carry(receiver, coding, intake, Some(&page));
+            let carried = arriving::carry(receiver, coding, intake, &page);
             if let Err(why) = carried.await {
                 tracing::debug!(target: "farhop", "a body from {peer} ended early: {why}");
             }
         });
         body
     }
-}
-
-/// What the request's own `Priority` says (RFC 9218), else what its destination implies.
-fn priority_of(head: &RequestHead) -> Priority {
-    let navigation = farhop_bundle::is_navigation(&head.fields);
-    let mut priority = Priority { urgency: if navigation { 1 } else { 3 }, incremental: false };
-    let said = head.fields.get("priority").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    for member in said.split(',').map(str::trim) {
-        match member.split_once('=') {
-            Some(("u", urgency)) => priority.urgency = urgency.parse().ok().filter(|u| *u <= 7).unwrap_or(3),
-            None if member == "i" => priority.incremental = true,
-            _ => {}
-        }
-    }
-    priority
 }
 
 /// Sends the client's body across as it comes. A body that the client does not finish is abandoned, so that ground

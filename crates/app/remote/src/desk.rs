@@ -2,18 +2,21 @@
 //! answers which request is `farhop_bundle`'s rule; here are the bodies and the waiting.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use farhop_bundle::{Answer, LoadId, PromiseId, Promises, WhyAsk};
 use farhop_events::{Bus, Event, ExchangeId, PromiseEnd};
 use farhop_htotp::ResponseHead;
+use farhop_htotp::frame::Priority;
 use farhop_store::Body;
 use farhop_transport::hop::Receiver;
 use http::{HeaderMap, Method};
 use tokio::sync::watch;
 use url::Url;
 
+use crate::priority;
 use crate::users::User;
 
 /// Promises that one user may have open at a time.
@@ -36,11 +39,14 @@ pub(crate) enum Promised {
 
 struct Entry {
     url: Url,
-    user: u64,
+    user: User,
+    /// The exchange of the document that needs it, at whatever remove.
+    page: ExchangeId,
+    priority: Priority,
     request: HeaderMap,
     state: watch::Sender<Promised>,
     /// The push's number on its carrier.
-    wire: (u64, u64),
+    wire: Wire,
     /// Its push has begun.
     pushed: bool,
     used: bool,
@@ -48,21 +54,48 @@ struct Entry {
 
 /// What whoever takes a promised response in needs to know of it.
 pub(crate) struct Known {
-    pub(crate) user: u64,
+    pub(crate) user: User,
+    pub(crate) page: ExchangeId,
     pub(crate) url: Url,
     pub(crate) request: HeaderMap,
+    /// Turns to [`Promised::Gone`] when nobody wants it any more.
+    pub(crate) state: watch::Receiver<Promised>,
 }
+
+/// A promise as ground made it.
+pub(crate) struct Made {
+    /// Carrier and number.
+    pub(crate) wire: Wire,
+    /// The exchange of the document that needs it.
+    pub(crate) page: ExchangeId,
+    pub(crate) url: Url,
+    pub(crate) request: HeaderMap,
+    pub(crate) priority: Priority,
+}
+
+/// Which promise answers a request.
+pub(crate) struct Answering {
+    pub(crate) promised: watch::Receiver<Promised>,
+    /// To be told to ground: what it has not begun to send is waited for now.
+    pub(crate) wanted: Option<(Wire, Priority)>,
+}
+
+/// A promise by its carrier and its number there.
+pub(crate) type Wire = (u64, u64);
 
 /// See the module.
 pub(crate) struct Desk {
     book: Promises,
     entries: HashMap<PromiseId, Entry>,
-    wire: HashMap<(u64, u64), PromiseId>,
-    orphans: HashMap<(u64, u64), Receiver>,
+    wire: HashMap<Wire, PromiseId>,
+    /// Pushes that are ahead of their promises, and since when.
+    orphans: HashMap<Wire, (Receiver, Duration)>,
     /// Cacheable promises that are whole: the repository answers for them, used or not.
     handed_over: HashMap<u64, HandedOver>,
     /// Promises that ended or were refused before their push came, oldest first: that push is not wanted.
-    unwanted: VecDeque<(u64, u64)>,
+    unwanted: VecDeque<Wire>,
+    /// Those of them of which ground has not been told.
+    untold: Vec<Wire>,
     next: u64,
     bus: Bus,
 }
@@ -73,6 +106,9 @@ struct HandedOver {
     bytes: u64,
     lapses: Duration,
 }
+
+/// A promise that is lost on the way is there again after some round trips.
+const LONGEST_ORPHAN: Duration = Duration::from_secs(30);
 
 /// Cacheable promises count as used when they are asked for within this time; later uses are the repository's.
 const ACCOUNTED: Duration = Duration::from_secs(10);
@@ -86,6 +122,7 @@ impl Desk {
             orphans: HashMap::new(),
             handed_over: HashMap::new(),
             unwanted: VecDeque::new(),
+            untold: Vec::new(),
             next: 0,
             bus,
         }
@@ -99,19 +136,15 @@ impl Desk {
 
     /// Takes down a promise. Gives the push's receiver if it came before its promise; `None` twice when the promise
     /// is not wanted.
-    pub(crate) fn promise(
-        &mut self,
-        wire: (u64, u64),
-        user: &User,
-        page: ExchangeId,
-        url: Url,
-        request: HeaderMap,
-    ) -> Option<(PromiseId, Option<Receiver>)> {
+    pub(crate) fn promise(&mut self, user: &User, made: Made) -> Option<(PromiseId, Option<Receiver>)> {
+        let Made { wire, page, url, request, priority } = made;
         let id = PromiseId(self.next);
         self.next += 1;
         self.bus.emit(Event::Promised { promise: id.0, page, url: self.bus.url(url.as_str()) });
-        let orphan = self.orphans.remove(&wire);
-        if !self.book.promise(id, &user.name, LoadId(page.0), url.clone(), request.clone()) {
+        let load = LoadId(page.0);
+        // What a stylesheet names may come when its page has been left.
+        if !self.book.is_open(load) || !self.book.promise(id, &user.name, load, url.clone(), request.clone())
+        {
             let url = self.bus.url(url.as_str());
             self.bus.emit(Event::PromiseEnded {
                 promise: id.0,
@@ -122,17 +155,22 @@ impl Desk {
             });
             return None;
         }
+        let orphan = self.orphans.remove(&wire).map(|(receiver, _)| receiver);
         let (state, _) = watch::channel(Promised::Awaited);
-        self.entries.insert(
-            id,
-            Entry { url, user: user.id, request, state, wire, pushed: orphan.is_some(), used: false },
-        );
+        let (user, pushed) = (user.clone(), orphan.is_some());
+        let entry = Entry { url, user, page, priority, request, state, wire, pushed, used: false };
+        self.entries.insert(id, entry);
         self.wire.insert(wire, id);
         Some((id, orphan))
     }
 
     /// A push begins. Gives its promise; a push that is ahead of its promise is kept until that is heard.
-    pub(crate) fn pushed(&mut self, wire: (u64, u64), receiver: Receiver) -> Option<(PromiseId, Receiver)> {
+    pub(crate) fn pushed(
+        &mut self,
+        wire: Wire,
+        receiver: Receiver,
+        now: Duration,
+    ) -> Option<(PromiseId, Receiver)> {
         if let Some(id) = self.wire.get(&wire) {
             if let Some(entry) = self.entries.get_mut(id) {
                 entry.pushed = true;
@@ -141,25 +179,37 @@ impl Desk {
         }
         match self.unwanted.iter().position(|other| *other == wire) {
             Some(place) => drop(self.unwanted.remove(place)),
-            None if self.orphans.len() < MOST_ORPHANS => drop(self.orphans.insert(wire, receiver)),
+            None if self.orphans.len() < MOST_ORPHANS => drop(self.orphans.insert(wire, (receiver, now))),
             None => {}
         }
         None
     }
 
-    /// The head of a promised response is here; `None` when nobody wants it any more.
+    /// What is known of a promise whose push has begun; `None` when nobody wants it any more.
+    pub(crate) fn known(&self, id: PromiseId) -> Option<Known> {
+        let entry = self.entries.get(&id)?;
+        Some(Known {
+            user: entry.user.clone(),
+            page: entry.page,
+            url: entry.url.clone(),
+            request: entry.request.clone(),
+            state: entry.state.subscribe(),
+        })
+    }
+
+    /// The head of a promised response is here; `false` when nobody wants it any more.
     pub(crate) fn head(
         &mut self,
         id: PromiseId,
         head: &Arc<ResponseHead>,
         body: Body,
         now: Duration,
-    ) -> Option<Known> {
-        let entry = self.entries.get_mut(&id)?;
+    ) -> bool {
+        let Some(entry) = self.entries.get_mut(&id) else { return false };
         let wall = std::time::SystemTime::now();
         self.book.head(id, head.status, &head.fields, now, wall);
         entry.state.send_replace(Promised::Coming { head: Arc::clone(head), body });
-        Some(Known { user: entry.user, url: entry.url.clone(), request: entry.request.clone() })
+        true
     }
 
     /// The last byte of a promised response is here. `stored` is its entry in the repository, if it has one.
@@ -195,19 +245,22 @@ impl Desk {
         url: &Url,
         request: &HeaderMap,
         now: Duration,
-    ) -> Result<watch::Receiver<Promised>, WhyAsk> {
+    ) -> Result<Answering, WhyAsk> {
         match self.book.ask(&user.name, method, url, request, now) {
             Answer::Ask(why) => Err(why),
             Answer::Promise(id) => {
                 let Some(entry) = self.entries.get_mut(&id) else { return Err(WhyAsk::NotPromised) };
-                let watch = entry.state.subscribe();
+                let promised = entry.state.subscribe();
                 let bytes = entry.bytes();
+                let is_awaited = matches!(*promised.borrow(), Promised::Awaited);
+                let wanted = (is_awaited && !entry.used)
+                    .then(|| (entry.wire, priority::of_what_is_asked(request, entry.priority)));
                 if !std::mem::replace(&mut entry.used, true) {
                     let url = self.bus.url(entry.url.as_str());
                     let end = PromiseEnd::Used;
                     self.bus.emit(Event::PromiseEnded { promise: id.0, url, end, bytes, wasted_bytes: 0 });
                 }
-                Ok(watch)
+                Ok(Answering { promised, wanted })
             }
         }
     }
@@ -226,6 +279,8 @@ impl Desk {
         for id in self.book.lapse(now) {
             self.end(id, PromiseEnd::Lapsed);
         }
+        // Its promise was lost with a stream that nobody read to its end: dropping the push stops it.
+        self.orphans.retain(|_, (_, since)| *since + LONGEST_ORPHAN > now);
         let over: Vec<u64> =
             self.handed_over.iter().filter(|(_, handed)| handed.lapses <= now).map(|(id, _)| *id).collect();
         for stored in over {
@@ -270,7 +325,9 @@ impl Desk {
     fn end(&mut self, id: PromiseId, end: PromiseEnd) {
         let Some(entry) = self.forget(id) else { return };
         let bytes = entry.bytes();
-        if matches!(*entry.state.borrow(), Promised::Awaited) {
+        let is_awaited = matches!(*entry.state.borrow(), Promised::Awaited);
+        if is_awaited || !entry.used {
+            // Whoever waits asks, and who takes it in gives it up.
             entry.state.send_replace(Promised::Gone);
         }
         if !entry.used {
@@ -289,13 +346,22 @@ impl Desk {
     }
 
     /// The push of this promise is not wanted, whenever it comes.
-    pub(crate) fn refuse(&mut self, wire: (u64, u64)) {
+    pub(crate) fn refuse(&mut self, wire: Wire) {
         if self.orphans.remove(&wire).is_none() {
+            self.untold.push(wire);
             self.unwanted.push_back(wire);
             if self.unwanted.len() > MOST_UNWANTED {
                 self.unwanted.pop_front();
             }
         }
+    }
+
+    /// Runs of promises that ground has to be told are not wanted, by carrier.
+    pub(crate) fn take_untold(&mut self) -> Vec<(u64, RangeInclusive<u64>)> {
+        let mut untold = std::mem::take(&mut self.untold);
+        untold.sort_unstable();
+        let runs = untold.chunk_by(|a, b| a.0 == b.0 && a.1 + 1 == b.1);
+        runs.filter_map(|run| Some((run.first()?.0, run.first()?.1..=run.last()?.1))).collect()
     }
 }
 

@@ -10,6 +10,7 @@ mod clients;
 mod desk;
 mod exchange;
 mod lookup;
+mod priority;
 mod promising;
 mod request;
 mod status;
@@ -217,14 +218,12 @@ fn targets(settings: &RemoteSettings) -> Result<Vec<Target>, StartError> {
 async fn attend(remote: Arc<Remote>, carrier: Carrier) {
     while let Some(incoming) = carrier.hop.accept().await {
         match incoming {
-            Incoming::Push { promise, receiver } => {
-                promising::pushed(&remote, carrier.generation, promise, receiver)
-            }
+            Incoming::Push { promise, receiver } => promising::pushed(&remote, &carrier, promise, receiver),
             Incoming::Hello(hello) => {
                 tracing::debug!(target: "farhop", "ground {} is {}", carrier.peer, hello.agent);
             }
             // A ground that drains goes on with what is open; its end brings the next carrier.
-            Incoming::Drain | Incoming::Unwanted { .. } => {}
+            Incoming::Drain | Incoming::Unwanted { .. } | Incoming::Wanted { .. } => {}
             Incoming::Exchange { .. } | Incoming::Tunnel { .. } => {}
         }
     }
@@ -238,6 +237,7 @@ async fn keep_time(remote: Arc<Remote>) {
         tick.tick().await;
         let now = remote.now();
         remote.desk().lapse(now);
+        promising::tell_unwanted(&remote);
     }
 }
 

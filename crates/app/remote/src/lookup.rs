@@ -12,7 +12,8 @@ use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, StatusCode};
 
 use crate::Remote;
-use crate::desk::Promised;
+use crate::desk::{Answering, Promised};
+use crate::promising;
 use crate::request::Fetch;
 use crate::users::User;
 
@@ -31,20 +32,19 @@ pub(crate) enum Found {
 /// Looks a request up. Waits for the head of a promise that answers it.
 pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, fetch: &Fetch) -> Found {
     let fields = &fetch.head.fields;
+    if fetch.head.method == Method::GET {
+        remote.desk().begin_load(user, exchange, &fetch.url, fields);
+        promising::tell_unwanted(remote);
+    }
     if !fetch.may_be_answered_here() {
         let why = if fetch.has_body { Crossing::Method } else { Crossing::Undiscovered };
         return Found::Ask { why, field: None, stale: None };
     }
-    let asked = {
-        let mut desk = remote.desk();
-        if fetch.head.method == Method::GET {
-            desk.begin_load(user, exchange, &fetch.url, fields);
-        }
-        desk.ask(user, &fetch.head.method, &fetch.url, fields, remote.now())
-    };
+    let asked = remote.desk().ask(user, &fetch.head.method, &fetch.url, fields, remote.now());
     let (mut why, mut field) = (Crossing::Undiscovered, None);
     match asked {
-        Ok(mut promised) => {
+        Ok(Answering { mut promised, wanted }) => {
+            promising::tell_wanted(remote, wanted);
             let early = matches!(&*promised.borrow(), Promised::Coming { body, .. } if body.is_whole());
             // The desk drops its end when a promise ends: then what was last seen holds.
             let _ = promised.wait_for(|state| !matches!(state, Promised::Awaited)).await;

@@ -6,18 +6,28 @@ use std::time::SystemTime;
 use farhop_bundle::PromiseId;
 use farhop_events::ExchangeId;
 use farhop_htotp::RequestHead;
+use farhop_htotp::frame::Priority;
 use farhop_transport::hop::{Hop, Receiver};
 use http::{HeaderMap, Method};
 use url::Url;
 
 use crate::Remote;
 use crate::arriving::{self, Early};
+use crate::desk::{Known, Made, Promised, Wire};
 use crate::exchange::Exchange;
 use crate::lookup::{Stocked, in_repository, partition_for, to_store};
 use crate::uplink::Carrier;
 use crate::users::User;
 
-/// The page whose exchange carries promises.
+/// A promise as it arrives.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) promise: u64,
+    pub(crate) priority: Priority,
+    pub(crate) head: RequestHead,
+}
+
+/// The page to which the promises of a stream belong: of its document's exchange, or of a push within it.
 pub(crate) struct Page {
     remote: Arc<Remote>,
     user: User,
@@ -39,21 +49,25 @@ impl Page {
 
     /// A promise: taken down before any byte that comes after it can be read by a browser, unless the repository has a
     /// fresh answer already.
-    pub(crate) async fn promised(&self, promise: u64, head: RequestHead) {
+    pub(crate) async fn promised(&self, offer: Offer) {
+        let Offer { promise, priority, head } = offer;
         let wire = (self.generation, promise);
         let url = Url::parse(&head.url()).ok();
         let wanted = match url {
             Some(url) if !is_held(&self.remote, &self.user, &url, &head.fields).await => {
-                self.remote.desk().promise(wire, &self.user, self.exchange, url, head.fields)
+                let made = Made { wire, page: self.exchange, url, request: head.fields, priority };
+                self.remote.desk().promise(&self.user, made)
             }
             _ => None,
         };
         match wanted {
-            Some((id, Some(receiver))) => begin_keeping(&self.remote, id, receiver),
+            Some((id, Some(receiver))) => {
+                begin_keeping(&self.remote, &self.hop, self.generation, id, receiver)
+            }
             Some((_, None)) => {}
             None => {
                 self.remote.desk().refuse(wire);
-                self.hop.refuse_promise(promise);
+                tell_unwanted(&self.remote);
             }
         }
     }
@@ -65,39 +79,75 @@ async fn is_held(remote: &Remote, user: &User, url: &Url, request: &HeaderMap) -
     matches!(stocked, Stocked::Answer { .. })
 }
 
+/// Tells ground of the promises that nobody wants any more.
+pub(crate) fn tell_unwanted(remote: &Remote) {
+    let untold = remote.desk().take_untold();
+    if untold.is_empty() {
+        return;
+    }
+    let Some(carrier) = remote.uplink().now() else { return };
+    // Those of a lost carrier are lost with it.
+    for (_, promises) in untold.into_iter().filter(|(generation, _)| *generation == carrier.generation) {
+        carrier.hop.refuse_promises(promises);
+    }
+}
+
+/// Tells ground what the browser waits for.
+pub(crate) fn tell_wanted(remote: &Remote, wanted: Option<(Wire, Priority)>) {
+    if let (Some(((generation, promise), priority)), Some(carrier)) = (wanted, remote.uplink().now())
+        && generation == carrier.generation
+    {
+        carrier.hop.want(promise, priority);
+    }
+}
+
 /// A push has come: it keeps its promise, once that is known.
-pub(crate) fn pushed(remote: &Arc<Remote>, generation: u64, promise: u64, receiver: Receiver) {
-    let found = remote.desk().pushed((generation, promise), receiver);
+pub(crate) fn pushed(remote: &Arc<Remote>, carrier: &Carrier, promise: u64, receiver: Receiver) {
+    let found = remote.desk().pushed((carrier.generation, promise), receiver, remote.now());
     if let Some((id, receiver)) = found {
-        begin_keeping(remote, id, receiver);
+        begin_keeping(remote, &carrier.hop, carrier.generation, id, receiver);
     }
 }
 
 /// Takes a promised response in, in a task of its own.
-fn begin_keeping(remote: &Arc<Remote>, id: PromiseId, receiver: Receiver) {
-    tokio::spawn(keep(Arc::clone(remote), id, receiver));
+fn begin_keeping(remote: &Arc<Remote>, hop: &Hop, generation: u64, id: PromiseId, receiver: Receiver) {
+    let Some(known) = remote.desk().known(id) else { return };
+    let (user, exchange) = (known.user.clone(), known.page);
+    let page = Page { remote: Arc::clone(remote), user, exchange, hop: hop.clone(), generation };
+    tokio::spawn(async move {
+        let mut state = known.state.clone();
+        tokio::select! {
+            () = keep(&page, id, known, receiver) => {}
+            // Dropped with its receiver, which stops the push. A desk that has forgotten it still lets it come.
+            Ok(_) = state.wait_for(|state| matches!(state, Promised::Gone)) => {}
+        }
+    });
 }
 
 /// Takes in a promised response: its head to the desk, its body to whoever waits, and to the repository where it may
-/// be kept.
-async fn keep(remote: Arc<Remote>, id: PromiseId, mut receiver: Receiver) {
+/// be kept. What it promises in turn belongs to the same page.
+async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) {
+    let remote = &page.remote;
     let requested_at = SystemTime::now();
     let (head, coding) = loop {
         match arriving::early(&mut receiver).await {
             Early::Head { head, coding, .. } => break (Arc::new(head), coding),
-            Early::Informed(_) | Early::Promised { .. } => {}
+            Early::Promised(offer) => page.promised(offer).await,
+            Early::Informed(_) => {}
             Early::Failed(_) | Early::Lost => return remote.desk().withdraw(id),
         }
     };
     let (intake, body) = arriving::body(remote.budget(), remote.settings().repository.entry.0);
-    let Some(known) = remote.desk().head(id, &head, body.clone(), remote.now()) else { return };
+    if !remote.desk().head(id, &head, body.clone(), remote.now()) {
+        return;
+    }
     let mut stored = None;
-    if let Some(partition) = partition_for(known.user, &known.request, head.status, &head.fields) {
+    if let Some(partition) = partition_for(known.user.id, &known.request, head.status, &head.fields) {
         let entry = to_store(partition, &known.request, &head, requested_at);
         stored = Some(remote.repository().store(partition, known.url.as_str(), entry, body.clone()).await);
     }
     drop(body);
-    match arriving::carry(receiver, coding, intake, None).await {
+    match arriving::carry(receiver, coding, intake, page).await {
         Ok(()) => remote.desk().complete(id, stored, remote.now()),
         Err(_) => remote.desk().withdraw(id),
     }

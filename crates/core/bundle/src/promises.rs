@@ -159,6 +159,11 @@ impl Promises {
         })
     }
 
+    /// Whether the page of `load` is taken to be open.
+    pub fn is_open(&self, load: LoadId) -> bool {
+        self.loads.iter().any(|(id, _, _)| *id == load)
+    }
+
     /// Takes down that ground promised `request` on `url` to `user`, for `load`. `false` if the book is full for this
     /// user: the promise is to be cancelled.
     #[must_use]

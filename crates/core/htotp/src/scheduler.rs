@@ -50,6 +50,8 @@ pub struct Place {
     pub user: u64,
     /// Render priority within a user.
     pub priority: Priority,
+    /// Someone waits for it: goes ahead of what was pushed unasked with the same urgency.
+    pub asked: bool,
 }
 
 /// Bytes that may go to the carrier now.
@@ -62,6 +64,9 @@ pub struct Grant {
     /// The stream ends after these.
     pub end: bool,
 }
+
+/// The order within a user: urgency, asked for or not, turn.
+type Key = (u8, bool, u64, StreamId);
 
 struct Queue {
     place: Place,
@@ -78,14 +83,14 @@ impl Queue {
         !self.busy && (self.queued > 0 || self.end)
     }
 
-    fn key(&self, id: StreamId) -> (u8, u64, StreamId) {
-        (self.place.priority.urgency, self.turn, id)
+    fn key(&self, id: StreamId) -> Key {
+        (self.place.priority.urgency, !self.place.asked, self.turn, id)
     }
 }
 
 struct User {
     deficit: i64,
-    ready: BTreeSet<(u8, u64, StreamId)>,
+    ready: BTreeSet<Key>,
 }
 
 impl Default for User {
@@ -249,7 +254,7 @@ impl Scheduler {
             return None;
         }
         // Each round gives every user a quantum; who overdrew sits rounds out.
-        let (urgency, _, id) = *loop {
+        let (urgency, .., id) = *loop {
             let user = ring.users.get_mut(ring.ring.front()?)?;
             if user.deficit > 0 || ring.ring.len() == 1 {
                 break user.ready.first()?;
@@ -345,7 +350,7 @@ mod tests {
     const START: Duration = Duration::ZERO;
 
     fn place(class: Class, user: u64, urgency: u8, incremental: bool) -> Place {
-        Place { class, user, priority: Priority { urgency, incremental } }
+        Place { class, user, priority: Priority { urgency, incremental }, asked: true }
     }
 
     /// Opens a stream with `size` bytes queued.

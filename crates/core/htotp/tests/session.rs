@@ -2,12 +2,13 @@
 
 mod pair;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_htotp::frame::{Class, Coding, Failure, Priority, Resume, Side};
 use farhop_htotp::scheduler::{Pace, StreamId};
-use farhop_htotp::session::{Ask, Config, Event, Probe, code};
+use farhop_htotp::session::{Ask, Config, Direction, Event, Probe, Role, Session, Transmit, code};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_units::BitRate;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -94,6 +95,183 @@ fn a_promise_arrives_ahead_of_the_bytes_that_mention_it() {
     let Event::Pushed { stream: push, .. } = events[pushed].1 else { unreachable!() };
     assert_eq!(body(&events, push), b"body{}");
     assert!(events.iter().any(|(_, e)| *e == Event::Ended { stream: push }));
+}
+
+/// A page that is answered with a promise of a style, which is pushed with a promise of a font.
+fn nested(pair: &mut Pair) -> [u64; 2] {
+    pair.remote().ask(Duration::ZERO, Ask { user: 3, ..Ask::default() }, &get("/"));
+    pair.run(HALF * 2);
+    let (_, page, _) = asked(pair);
+    let now = pair.now;
+    let ground = pair.ground();
+    ground.answer(now, page, &ok(), Coding::Identity, None);
+    let style = ground.promise(now, page, &get("/style.css"), Priority::default()).unwrap();
+    let push = ground.push(style).unwrap();
+    ground.answer(now, push, &ok(), Coding::Identity, None);
+    let font = ground.promise(now, push, &get("/font.woff2"), Priority::default()).unwrap();
+    ground.write(push, Bytes::from_static(b"@font-face{}"));
+    ground.finish(now, push, None);
+    [style, font]
+}
+
+#[test]
+fn a_push_promises_what_its_body_names_ahead_of_it() {
+    let mut pair = geo();
+    let [style, font] = nested(&mut pair);
+    pair.run(Duration::from_secs(5));
+    let events = pair.events(REMOTE);
+    let place = |wanted: &dyn Fn(&Event) -> bool| events.iter().position(|(_, event)| wanted(event)).unwrap();
+    let pushed = place(&|e| matches!(e, Event::Pushed { promise, .. } if *promise == style));
+    let Event::Pushed { stream: push, .. } = events[pushed].1 else { unreachable!() };
+    let nested = place(&|e| {
+        matches!(e, Event::Promised { stream, promise, head, .. }
+            if *stream == push && *promise == font && *head == get("/font.woff2"))
+    });
+    let named = place(&|e| matches!(e, Event::Body { stream, .. } if *stream == push));
+    assert!(pushed < nested && nested < named);
+    assert!(pair.ground().push(font).is_some());
+}
+
+#[test]
+fn a_push_that_nobody_reads_promises_nothing_more() {
+    let mut pair = geo();
+    let now = pair.now;
+    let page = pair.remote().ask(now, Ask::default(), &get("/second"));
+    pair.run(now + HALF * 2);
+    let (_, second, _) = asked(&mut pair);
+    let now = pair.now;
+    let style = pair.ground().promise(now, second, &get("/b.css"), Priority::default()).unwrap();
+    let push = pair.ground().push(style).unwrap();
+    pair.run(now + HALF * 2);
+    let there = pair.events(REMOTE).into_iter().find_map(|(_, e)| match e {
+        Event::Pushed { stream, promise } if promise == style => Some(stream),
+        _ => None,
+    });
+    pair.remote().cancel(there.unwrap(), code::CANCELLED);
+    pair.remote().cancel(page, code::CANCELLED);
+    let now = pair.now;
+    pair.run(now + HALF * 2);
+    let now = pair.now;
+    for stream in [push, second] {
+        assert_eq!(pair.ground().promise(now, stream, &get("/c.png"), Priority::default()), None);
+    }
+}
+
+/// What ground writes, in the order in which it wants it written, stream by stream.
+fn written(session: &mut Session, now: Duration) -> (Vec<StreamId>, HashMap<StreamId, Vec<u8>>) {
+    let (mut order, mut bytes) = (Vec::new(), HashMap::<StreamId, Vec<u8>>::new());
+    while let Some(transmit) = session.poll_transmit(now) {
+        match transmit {
+            Transmit::Open(id, _) => order.push(id),
+            Transmit::Write { stream, segments, .. } => {
+                bytes.entry(stream).or_default().extend(segments.concat());
+                session.handle_written(stream);
+            }
+            Transmit::Reset(..) | Transmit::Stop(..) => {}
+        }
+    }
+    (order, bytes)
+}
+
+#[test]
+fn pushes_that_overtake_the_promises_they_keep_are_read_once_these_are_here() {
+    let now = Duration::ZERO;
+    let [mut remote, mut ground] =
+        [Role::Remote, Role::Ground].map(|role| Session::new(role, Config::default(), now));
+    let page = remote.ask(now, Ask::default(), &get("/"));
+    let (_, asked) = written(&mut remote, now);
+    let there = ground.handle_opened(Direction::Both);
+    ground.handle_data(now, there, asked[&page].clone().into());
+    // A chain: each push promises the next one, and what comes first is what was sent last.
+    let mut above = there;
+    for n in 0..300 {
+        let promise = ground.promise(now, above, &get(&format!("/{n}")), Priority::default()).unwrap();
+        above = ground.push(promise).unwrap();
+        ground.answer(now, above, &ok(), Coding::Identity, None);
+    }
+    let (pushes, mut bytes) = written(&mut ground, now);
+    let mut held = Vec::new();
+    for push in pushes.into_iter().rev() {
+        let here = remote.handle_opened(Direction::One);
+        remote.handle_data(now, here, bytes.remove(&push).unwrap().into());
+        held.push(remote.held_back(here));
+    }
+    assert!(held.iter().filter(|held| **held > 0).count() >= 299, "all but the last name more");
+    let promised = |session: &mut Session| {
+        std::iter::from_fn(|| session.poll_event()).filter(|e| matches!(e, Event::Promised { .. })).count()
+    };
+    assert_eq!(promised(&mut remote), 0);
+    remote.handle_data(now, page, bytes.remove(&there).unwrap().into());
+    assert_eq!(promised(&mut remote), 300);
+}
+
+#[test]
+fn a_run_of_promises_is_refused_in_one_frame() {
+    let mut pair = geo();
+    pair.remote().ask(Duration::ZERO, Ask::default(), &get("/"));
+    pair.run(HALF * 2);
+    let (_, page, _) = asked(&mut pair);
+    let now = pair.now;
+    let promises: Vec<u64> = (0..600)
+        .map(|n| pair.ground().promise(now, page, &get(&format!("/{n}.png")), Priority::default()).unwrap())
+        .collect();
+    pair.run(now + HALF * 4);
+    let (now, before) = (pair.now, pair.sent(REMOTE));
+    pair.remote().refuse_promises(promises[1]..=promises[598]);
+    pair.run(now + HALF * 2);
+    assert!(pair.sent(REMOTE) - before < 16, "{} bytes", pair.sent(REMOTE) - before);
+    let told = Event::Unwanted { promises: promises[1]..=promises[598] };
+    assert!(pair.events(GROUND).iter().any(|(_, e)| *e == told));
+    let kept: Vec<u64> = promises.iter().copied().filter(|p| pair.ground().push(*p).is_some()).collect();
+    assert_eq!(kept, [promises[0], promises[599]]);
+}
+
+#[test]
+fn what_the_browser_asks_for_first_arrives_first() {
+    let mut pair = geo();
+    pair.remote().ask(Duration::ZERO, Ask::default(), &get("/"));
+    pair.run(HALF * 2);
+    let (_, page, _) = asked(&mut pair);
+    let now = pair.now;
+    let ground = pair.ground();
+    let unasked = Priority { urgency: 5, incremental: false };
+    let promises: Vec<u64> =
+        (0..40).map(|n| ground.promise(now, page, &get(&format!("/{n}.png")), unasked).unwrap()).collect();
+    ground.answer(now, page, &ok(), Coding::Identity, None);
+    ground.finish(now, page, None);
+    for promise in &promises[..39] {
+        let push = ground.push(*promise).unwrap();
+        ground.answer(now, push, &ok(), Coding::Identity, None);
+        ground.write(push, Bytes::from(vec![0; 60_000]));
+        ground.finish(now, push, None);
+    }
+    pair.run(now + HALF);
+    // One that is being sent last of all, and one whose fetch has not even begun.
+    for promise in [promises[38], promises[39]] {
+        pair.remote().want(promise, unasked);
+    }
+    pair.run(now + HALF * 2 + Duration::from_millis(10));
+    let wanted = |e: &Event| matches!(e, Event::Wanted { promise, .. } if *promise == promises[39]);
+    assert!(pair.events(GROUND).iter().any(|(_, e)| wanted(e)));
+    let now = pair.now;
+    let push = pair.ground().push(promises[39]).unwrap();
+    pair.ground().answer(now, push, &ok(), Coding::Identity, None);
+    pair.ground().write(push, Bytes::from(vec![0; 60_000]));
+    pair.ground().finish(now, push, None);
+    pair.run(now + Duration::from_secs(10));
+    let events = pair.events(REMOTE);
+    let mut numbers = HashMap::new();
+    let mut ended = Vec::new();
+    for (_, event) in &events {
+        match event {
+            Event::Pushed { stream, promise } => drop(numbers.insert(*stream, *promise)),
+            Event::Ended { stream } => ended.extend(numbers.get(stream).copied()),
+            _ => {}
+        }
+    }
+    let place = |promise: u64| ended.iter().position(|p| *p == promise).unwrap();
+    // 650 ms at 8 Mbit/s are ten images: those went before anyone asked.
+    assert!(place(promises[38]) <= 12 && place(promises[39]) <= 13, "{ended:?}");
 }
 
 #[test]

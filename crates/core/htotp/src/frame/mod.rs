@@ -25,6 +25,7 @@ pub mod kind {
     pub const RETIRE: u64 = 0x07;
     pub const DRAIN: u64 = 0x08;
     pub const UNWANTED: u64 = 0x0a;
+    pub const WANTED: u64 = 0x0c;
     pub const REQUEST: u64 = 0x11;
     pub const DATA: u64 = 0x13;
     pub const TRAILERS: u64 = 0x15;
@@ -46,6 +47,7 @@ pub mod kind {
         (RETIRE, "RETIRE"),
         (DRAIN, "DRAIN"),
         (UNWANTED, "UNWANTED"),
+        (WANTED, "WANTED"),
         (REQUEST, "REQUEST"),
         (DATA, "DATA"),
         (TRAILERS, "TRAILERS"),
@@ -181,7 +183,15 @@ pub enum Frame {
     Saved(u64),
     Retire(u64),
     Drain,
-    Unwanted(u64),
+    /// This promise, and as many that follow it.
+    Unwanted {
+        promise: u64,
+        more: u64,
+    },
+    Wanted {
+        promise: u64,
+        priority: Priority,
+    },
     Request {
         exchange: u64,
         user: u64,

@@ -178,6 +178,9 @@ mod tests {
             proptest::collection::vec((0..99u64, 0..varint::MAX), 0..6).prop_map(Frame::Settings),
             (0..varint::MAX).prop_map(Frame::Ping),
             (0..varint::MAX).prop_map(Frame::Saved),
+            (0..varint::MAX, 0..9u64).prop_map(|(promise, more)| Frame::Unwanted { promise, more }),
+            (0..varint::MAX, priority.clone())
+                .prop_map(|(promise, priority)| Frame::Wanted { promise, priority }),
             Just(Frame::Drain),
             (0..varint::MAX, 0..999u64, class.clone(), priority.clone(), resume, bytes.clone()).prop_map(
                 |(exchange, user, class, priority, resume, section)| Frame::Request {

@@ -18,7 +18,8 @@ impl Frame {
             Frame::Saved(_) => kind::SAVED,
             Frame::Retire(_) => kind::RETIRE,
             Frame::Drain => kind::DRAIN,
-            Frame::Unwanted(_) => kind::UNWANTED,
+            Frame::Unwanted { .. } => kind::UNWANTED,
+            Frame::Wanted { .. } => kind::WANTED,
             Frame::Request { .. } => kind::REQUEST,
             Frame::Data(_) => kind::DATA,
             Frame::Trailers(_) => kind::TRAILERS,
@@ -60,9 +61,18 @@ impl Frame {
             | Frame::Pong(n)
             | Frame::Saved(n)
             | Frame::Retire(n)
-            | Frame::Unwanted(n)
             | Frame::Push { promise: n } => {
                 varint::put(out, *n);
+            }
+            Frame::Unwanted { promise, more } => {
+                varint::put(out, *promise);
+                if *more > 0 {
+                    varint::put(out, *more);
+                }
+            }
+            Frame::Wanted { promise, priority } => {
+                varint::put(out, *promise);
+                out.push(flags(Class::Web, *priority, false));
             }
             Frame::Drain | Frame::TunnelOpened => {}
             Frame::Request { exchange, user, class, priority, resume, section } => {
@@ -140,7 +150,16 @@ impl Frame {
             kind::PONG => Frame::Pong(varint::take(value)?),
             kind::SAVED => Frame::Saved(varint::take(value)?),
             kind::RETIRE => Frame::Retire(varint::take(value)?),
-            kind::UNWANTED => Frame::Unwanted(varint::take(value)?),
+            kind::UNWANTED => {
+                let promise = varint::take(value)?;
+                let more = if value.has_remaining() { varint::take(value)? } else { 0 };
+                Frame::Unwanted { promise, more }
+            }
+            kind::WANTED => {
+                let promise = varint::take(value)?;
+                let (_, priority, _) = read_flags(value)?;
+                Frame::Wanted { promise, priority }
+            }
             kind::PUSH => Frame::Push { promise: varint::take(value)? },
             kind::DRAIN => Frame::Drain,
             kind::TUNNEL_OPENED => Frame::TunnelOpened,

@@ -1,5 +1,7 @@
 //! What a session tells its app, and what it tells its carrier to do.
 
+use std::ops::RangeInclusive;
+
 use bytes::Bytes;
 use http::HeaderMap;
 
@@ -88,9 +90,18 @@ pub enum Event {
         stream: StreamId,
         promise: u64,
     },
-    /// Ground: the remote does not want it.
+    /// Ground: the remote does not want these, of which some may never have been promised.
     Unwanted {
+        promises: RangeInclusive<u64>,
+    },
+    /// Ground: the user's browser asks for this promise, which is not whole yet.
+    Wanted {
         promise: u64,
+        priority: Priority,
+    },
+    /// Remote: a push that was held back until its promise came can be read on.
+    Released {
+        stream: StreamId,
     },
     /// Part of a body or of a tunnel.
     Body {

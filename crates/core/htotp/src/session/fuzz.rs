@@ -110,7 +110,7 @@ impl Driver {
             }
             Event::TunnelAsked { stream, .. } => self.session.accept_tunnel(stream),
             Event::Body { stream, bytes } => drop(self.session.write(stream, bytes)),
-            Event::Promised { promise, .. } => self.session.refuse_promise(promise),
+            Event::Promised { promise, .. } => self.session.refuse_promises(promise..=promise),
             Event::Ended { stream } | Event::Reset { stream, .. } | Event::Stopped { stream, .. } => {
                 self.session.cancel(stream, code::CANCELLED);
             }

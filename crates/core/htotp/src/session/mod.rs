@@ -11,6 +11,7 @@
 mod event;
 mod fuzz;
 mod probe;
+mod pushes;
 mod receive;
 mod send;
 
@@ -29,6 +30,7 @@ pub use event::{Direction, Event, Transmit, code};
 #[doc(hidden)]
 pub use fuzz::fuzz;
 pub use probe::Probe;
+use pushes::{HeldBack, Promises};
 pub use send::Ask;
 
 /// The version this crate speaks.
@@ -104,18 +106,16 @@ struct Stream {
     origin: Bytes,
     /// What the next promise on this stream refers to: the request, then the promise before.
     base: Option<Arc<Lines>>,
+    /// The promise that a push keeps.
+    promise: Option<u64>,
+    /// What has come of a push whose promise has not, from the first promise on it.
+    held_back: Option<HeldBack>,
 }
 
 impl Stream {
     fn may_write(&self) -> bool {
         self.writing && !self.finished
     }
-}
-
-struct Promise {
-    user: u64,
-    origin: Bytes,
-    priority: Priority,
 }
 
 /// See the module.
@@ -126,7 +126,7 @@ pub struct Session {
     shelf: Shelf,
     archive: Archive,
     streams: HashMap<StreamId, Stream>,
-    promises: HashMap<u64, Promise>,
+    promises: Promises,
     control: Option<StreamId>,
     /// Ground: control frames from before the remote's control stream was here.
     early: Vec<Bytes>,
@@ -138,7 +138,6 @@ pub struct Session {
     transmits: VecDeque<Transmit>,
     probe: probe::State,
     next_stream: u64,
-    next_promise: u64,
     broken: bool,
 }
 
@@ -153,7 +152,7 @@ impl Session {
             shelf: Shelf::default(),
             archive: Archive::default(),
             streams: HashMap::new(),
-            promises: HashMap::new(),
+            promises: Promises::default(),
             control: None,
             early: Vec::new(),
             greeted: false,
@@ -161,7 +160,6 @@ impl Session {
             events: VecDeque::new(),
             transmits: VecDeque::new(),
             next_stream: 0,
-            next_promise: 0,
             broken: false,
         };
         if role == Role::Remote {
@@ -205,6 +203,8 @@ impl Session {
             full: false,
             origin: Bytes::new(),
             base: None,
+            promise: None,
+            held_back: None,
         };
         self.streams.insert(id, stream);
         if writing {
@@ -289,6 +289,7 @@ impl Session {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.phase = Phase::Done;
         self.unfinished -= std::mem::take(&mut stream.reader).held();
+        self.unfinished -= stream.held_back.take().map_or(0, |held| held.size());
     }
 
     /// The carrier has received something, whatever it was.
@@ -376,8 +377,8 @@ impl Session {
     /// Both sides are complete: nothing of the stream is needed any more.
     fn forget_if_done(&mut self, id: StreamId) {
         let done = self.streams.get(&id).is_some_and(|stream| stream.phase == Phase::Done && !stream.writing);
-        if done {
-            self.streams.remove(&id);
+        if done && let Some(stream) = self.streams.remove(&id) {
+            self.forget_push(&stream);
             self.scheduler.close(id);
         }
     }
@@ -385,7 +386,12 @@ impl Session {
 
 /// Control frames and streams that have not said what they are.
 fn control_place() -> Place {
-    Place { class: Class::Expedited, user: 0, priority: Priority { urgency: 0, incremental: false } }
+    Place {
+        class: Class::Expedited,
+        user: 0,
+        priority: Priority { urgency: 0, incremental: false },
+        asked: true,
+    }
 }
 
 /// A failure in one line for people.

@@ -16,9 +16,22 @@ use crate::scheduler::{Place, StreamId};
 
 impl Session {
     /// The next bytes of a stream.
-    pub fn handle_data(&mut self, now: Duration, id: StreamId, mut bytes: Bytes) {
+    pub fn handle_data(&mut self, now: Duration, id: StreamId, bytes: Bytes) {
+        self.read(now, id, bytes);
+        self.read_released(now);
+    }
+
+    pub(super) fn read(&mut self, now: Duration, id: StreamId, mut bytes: Bytes) {
         while !self.broken && !bytes.is_empty() {
             let Some(stream) = self.streams.get_mut(&id) else { return };
+            if let Some(held) = &mut stream.held_back {
+                self.unfinished += bytes.len();
+                held.push(bytes);
+                if self.unfinished > MOST_UNFINISHED {
+                    self.break_off(FrameError::Unfinished);
+                }
+                return;
+            }
             match stream.phase {
                 Phase::Done => return,
                 Phase::Raw => {
@@ -46,6 +59,9 @@ impl Session {
     /// The peer's side of a stream is complete.
     pub fn handle_end(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
+        if let Some(held) = &mut stream.held_back {
+            return held.end();
+        }
         let complete = match stream.phase {
             Phase::Done => return,
             Phase::Raw => true,
@@ -92,7 +108,7 @@ impl Session {
                 let lines = Arc::new(self.section(now, section, Base::None)?);
                 let head =
                     RequestHead::from_lines(&lines).map_err(|_| FrameError::Malformed(kind::REQUEST))?;
-                self.place(id, Kind::Exchange, Place { class, user, priority }, Phase::Body);
+                self.place(id, Kind::Exchange, Place { class, user, priority, asked: true }, Phase::Body);
                 if let Some(stream) = self.streams.get_mut(&id) {
                     stream.origin = head.origin().into();
                     stream.base = Some(lines);
@@ -110,17 +126,14 @@ impl Session {
                 Ok(())
             }
             (Role::Ground, Direction::Both, Frame::Tunnel { tunnel, user, class, host, port }) => {
-                let place = Place { class, user, priority: Default::default() };
+                let place = Place { class, user, priority: Default::default(), asked: true };
                 self.place(id, Kind::Tunnel, place, Phase::Raw);
                 self.events.push_back(Event::TunnelAsked { stream: id, tunnel, user, class, host, port });
                 self.tell_stopped(id);
                 Ok(())
             }
             (Role::Remote, Direction::One, Frame::Push { promise }) => {
-                if let Some(stream) = self.streams.get_mut(&id) {
-                    stream.kind = Kind::Push;
-                }
-                self.events.push_back(Event::Pushed { stream: id, promise });
+                self.handle_push(id, promise);
                 Ok(())
             }
             _ => Err(misplaced),
@@ -162,9 +175,11 @@ impl Session {
             Frame::Saved(id) => self.shelf.acknowledge(id),
             Frame::Retire(id) => self.archive.retire(now, id),
             Frame::Drain => self.events.push_back(Event::Drain),
-            Frame::Unwanted(promise) => {
-                self.promises.remove(&promise);
-                self.events.push_back(Event::Unwanted { promise });
+            Frame::Unwanted { promise, more } if self.role == Role::Ground => {
+                self.handle_unwanted(promise, more)
+            }
+            Frame::Wanted { promise, priority } if self.role == Role::Ground => {
+                self.handle_wanted(promise, priority)
             }
             other => return Err(FrameError::Misplaced(other.kind())),
         }
@@ -196,15 +211,7 @@ impl Session {
                 self.events.push_back(Event::Answered { stream: id, head, coding, resumed });
             }
             (Phase::Head | Phase::Body, Frame::Promise { promise, priority, section }) => {
-                let base = self.streams.get(&id).and_then(|stream| stream.base.clone());
-                let base = base.ok_or(FrameError::Misplaced(kind::PROMISE))?;
-                let lines = self.section(now, section, Base::Stream(&base))?;
-                let head =
-                    RequestHead::from_lines(&lines).map_err(|_| FrameError::Malformed(kind::PROMISE))?;
-                if let Some(stream) = self.streams.get_mut(&id) {
-                    stream.base = Some(Arc::new(lines));
-                }
-                self.events.push_back(Event::Promised { stream: id, promise, priority, head });
+                self.handle_promise(now, id, promise, priority, section)?;
             }
             (Phase::Body, Frame::Data(bytes)) => self.events.push_back(Event::Body { stream: id, bytes }),
             (Phase::Body, Frame::Trailers(section)) => self.trailers(now, id, section)?,
@@ -241,7 +248,12 @@ impl Session {
         Ok(())
     }
 
-    fn section(&mut self, now: Duration, section: Bytes, base: Base<'_>) -> Result<Lines, FrameError> {
+    pub(super) fn section(
+        &mut self,
+        now: Duration,
+        section: Bytes,
+        base: Base<'_>,
+    ) -> Result<Lines, FrameError> {
         let (lines, saved) = self.archive.decode(now, section, base, self.config.sections)?;
         if let Some(id) = saved {
             self.send_control(&Frame::Saved(id));

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 
 use super::event::{Direction, Event, Transmit, code};
-use super::{Kind, Phase, Promise, ROOM, Session, Stream};
+use super::{Kind, Phase, ROOM, Session, Stream};
 use crate::fields::Lines;
 use crate::fields::shelf::{Base, Kind as SectionKind};
 use crate::frame::{Class, Coding, Failure, Frame, Priority, Resume, Side, data_header};
@@ -32,7 +32,7 @@ pub struct Ask {
 impl Session {
     /// Remote: asks. The request's body follows by `write` and `finish`.
     pub fn ask(&mut self, now: Duration, ask: Ask, head: &RequestHead) -> StreamId {
-        let place = Place { class: ask.class, user: ask.user, priority: ask.priority };
+        let place = Place { class: ask.class, user: ask.user, priority: ask.priority, asked: true };
         let lines = head.to_lines();
         if !self.config.sections.admits(&lines) {
             return self.refuse_ask(place);
@@ -69,7 +69,7 @@ impl Session {
 
     /// Remote: asks for a tunnel. Bytes may be written at once.
     pub fn open_tunnel(&mut self, tunnel: u64, user: u64, class: Class, host: &str, port: u16) -> StreamId {
-        let place = Place { class, user, priority: Priority::default() };
+        let place = Place { class, user, priority: Priority::default(), asked: true };
         let id = self.open(Kind::Tunnel, Direction::Both, place);
         let frame = Frame::Tunnel { tunnel, user, class, host: host.into(), port };
         self.scheduler.enqueue(id, frame.encode());
@@ -131,48 +131,6 @@ impl Session {
         let mut section = Vec::new();
         self.shelf.encode(now, &context, &head.to_lines(), Base::None, &mut section);
         Some(section.into())
-    }
-
-    /// Ground: announces, ahead of what is written to `id` from now on, that the response to `head` will come
-    /// by [`Session::push`].
-    pub fn promise(
-        &mut self,
-        now: Duration,
-        id: StreamId,
-        head: &RequestHead,
-        priority: Priority,
-    ) -> Option<u64> {
-        let stream = self.streams.get_mut(&id).filter(|stream| stream.may_write())?;
-        let user = stream.place.user;
-        let base = stream.base.clone()?;
-        let lines = head.to_lines();
-        if !self.config.sections.admits(&lines) {
-            return None;
-        }
-        let origin = Bytes::from(head.origin());
-        let context = Self::context(user, origin.clone(), SectionKind::Request);
-        let mut section = Vec::new();
-        self.shelf.encode(now, &context, &lines, Base::Stream(&base), &mut section);
-        stream.base = Some(Arc::new(lines));
-        let promise = self.next_promise;
-        self.next_promise += 1;
-        self.promises.insert(promise, Promise { user, origin, priority });
-        self.scheduler.enqueue(id, Frame::Promise { promise, priority, section: section.into() }.encode());
-        Some(promise)
-    }
-
-    /// Ground: opens the stream of a promised response; `None` when the remote does not want it any more.
-    pub fn push(&mut self, promise: u64) -> Option<StreamId> {
-        let Promise { user, origin, priority } = self.promises.remove(&promise)?;
-        let id = self.open(Kind::Push, Direction::One, Place { class: Class::Web, user, priority });
-        self.streams.get_mut(&id)?.origin = origin;
-        self.scheduler.enqueue(id, Frame::Push { promise }.encode());
-        Some(id)
-    }
-
-    /// Remote: a promise is not wanted; its push, if it has begun, is stopped by `cancel`.
-    pub fn refuse_promise(&mut self, promise: u64) {
-        self.send_control(&Frame::Unwanted(promise));
     }
 
     /// Ground: says why there is no (whole) answer, and ends the stream.

@@ -176,10 +176,17 @@ pub(crate) fn record() -> String {
         Coding::Identity,
         None,
     );
+    let font = get("site.test", "/font.woff2", &[cookie[0], ("referer", "http://site.test/style.css")]);
+    let font = ground.promise(now, push, &font, Priority::default()).and_then(|promise| ground.push(promise));
     ground.write(push, Bytes::from_static(b"body{}"));
     ground.finish(now, push, None);
+    let font = font.expect("nobody refused it");
+    ground.answer(now, font, &response(StatusCode::NOT_FOUND, &[]), Coding::Identity, None);
+    ground.finish(now, font, None);
     tape.settle();
-    tape.ends[REMOTE].refuse_promise(image.expect("the page is open"));
+    let image = image.expect("the page is open");
+    tape.ends[REMOTE].want(image, Priority::default());
+    tape.ends[REMOTE].refuse_promises(image..=image);
 
     // An upload, answered while it is under way; a download resumed; a failure; one given up.
     let mut post = get("site.test", "/upload", &cookie);
@@ -328,7 +335,12 @@ fn words(event: &Event) -> String {
             format!("promised {promise}, {}: {}", order(priority), request(head))
         }
         Event::Pushed { promise, .. } => format!("pushed {promise}"),
-        Event::Unwanted { promise } => format!("unwanted {promise}"),
+        Event::Unwanted { promises } if promises.start() == promises.end() => {
+            format!("unwanted {}", promises.start())
+        }
+        Event::Unwanted { promises } => format!("unwanted {} to {}", promises.start(), promises.end()),
+        Event::Wanted { promise, priority } => format!("wanted {promise}, {}", order(priority)),
+        Event::Released { .. } => "released".into(),
         Event::Body { bytes, .. } => format!("body {:?}", text(bytes)),
         Event::Trailers { fields, .. } => format!("trailers{}", listed(fields)),
         Event::Ended { .. } => "ended".into(),

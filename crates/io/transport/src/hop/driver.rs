@@ -332,12 +332,13 @@ impl Driver {
             Ok(Some(chunk)) => {
                 state.session.handle_data(shared.now(), id, chunk.bytes);
                 let broken = state.dispatch(&shared);
-                let full = state.slots.get(&id).is_some_and(|slot| slot.buffered >= READ_AHEAD);
+                let buffered =
+                    state.slots.get(&id).map_or(0, |slot| slot.buffered) + state.session.held_back(id);
                 if let Some(reason) = broken {
                     state.closed.get_or_insert(reason);
                 }
                 drop(state);
-                if full {
+                if buffered >= READ_AHEAD {
                     self.ins.insert(id, In::Paused(recv));
                 } else {
                     self.start_read(id, recv);

@@ -5,6 +5,7 @@ mod driver;
 mod stream;
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -68,8 +69,10 @@ pub enum Incoming {
     },
     /// Remote: a promised response begins.
     Push { promise: u64, receiver: Receiver },
-    /// Ground: the remote does not want this promise.
-    Unwanted { promise: u64 },
+    /// Ground: the remote does not want these, of which some may never have been promised.
+    Unwanted { promises: RangeInclusive<u64> },
+    /// Ground: the user's browser asks for this promise. If its push is open it has been moved already.
+    Wanted { promise: u64, priority: Priority },
     /// The peer introduced itself.
     Hello(Hello),
     /// The peer takes no more exchanges.
@@ -206,9 +209,15 @@ impl Hop {
         Some(Sender::new(Arc::clone(&self.0), id, slot))
     }
 
-    /// Remote: a promise is not wanted.
-    pub fn refuse_promise(&self, promise: u64) {
-        self.0.lock().session.refuse_promise(promise);
+    /// Remote: these promises are not wanted.
+    pub fn refuse_promises(&self, promises: RangeInclusive<u64>) {
+        self.0.lock().session.refuse_promises(promises);
+        self.0.work.notify_one();
+    }
+
+    /// Remote: the user's browser asks for what was promised and is not whole yet.
+    pub fn want(&self, promise: u64, priority: Priority) {
+        self.0.lock().session.want(promise, priority);
         self.0.work.notify_one();
     }
 
@@ -276,10 +285,19 @@ impl State {
     }
 
     fn deliver(&mut self, id: StreamId, arrival: Arrival) {
-        let Some(slot) = self.slots.get_mut(&id).filter(|slot| !slot.receiver_gone) else { return };
+        let Some(slot) = self.slots.get_mut(&id).filter(|slot| !slot.receiver_gone) else {
+            return self.refuse_unread(&arrival);
+        };
         slot.buffered += arrival.size();
         slot.arrivals.push_back(arrival);
         slot.signals.readable.notify_one();
+    }
+
+    /// A promise that nobody reads is not wanted: its push would wait for it for ever.
+    fn refuse_unread(&mut self, arrival: &Arrival) {
+        if let Arrival::Promised { promise, .. } = arrival {
+            self.session.refuse_promises(*promise..=*promise);
+        }
     }
 
     /// Turns the session's events into arrivals and incomings. Returns a reason to close.
@@ -334,7 +352,11 @@ impl State {
                     let receiver = Receiver::new(Arc::clone(shared), stream, signals);
                     self.incoming.push_back(Incoming::Push { promise, receiver });
                 }
-                Event::Unwanted { promise } => self.incoming.push_back(Incoming::Unwanted { promise }),
+                Event::Unwanted { promises } => self.incoming.push_back(Incoming::Unwanted { promises }),
+                Event::Wanted { promise, priority } => {
+                    self.incoming.push_back(Incoming::Wanted { promise, priority });
+                }
+                Event::Released { stream } => self.resume.push(stream),
                 Event::Hello(hello) => self.incoming.push_back(Incoming::Hello(hello)),
                 Event::Drain => self.incoming.push_back(Incoming::Drain),
                 Event::Pong(rtt) => self.rtt = Some(rtt),

@@ -150,9 +150,12 @@ impl Drop for Receiver {
             state.session.stop(self.id, code::CANCELLED);
             self.shared.work.notify_one();
         }
-        if let Some(slot) = state.slots.get_mut(&self.id) {
+        let unread = state.slots.get_mut(&self.id).map(|slot| {
             slot.receiver_gone = true;
-            slot.arrivals.clear();
+            std::mem::take(&mut slot.arrivals)
+        });
+        for arrival in unread.iter().flatten() {
+            state.refuse_unread(arrival);
         }
         state.sweep(self.id);
     }
@@ -241,7 +244,8 @@ impl Sender {
         self.with(|state, now, id| state.session.answer(now, id, head, coding, resumed));
     }
 
-    /// Ground: announces a response ahead of whatever is written after.
+    /// Ground: announces a response ahead of whatever is written after, on an exchange or a push. `None` when nobody
+    /// reads this stream any more.
     pub fn promise(&self, head: &RequestHead, priority: Priority) -> Option<u64> {
         let now = self.shared.now();
         let promise = self.shared.lock().session.promise(now, self.id, head, priority);
