@@ -1,0 +1,111 @@
+//! Sets of code points: which characters a page shows, which a font file has.
+
+use std::collections::BTreeMap;
+
+/// A set of code points, 64 to a block.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Characters {
+    /// ASCII apart: most texts have nothing else.
+    ascii: u128,
+    blocks: BTreeMap<u32, u64>,
+}
+
+impl Characters {
+    /// Adds what a font has to draw of `text`: everything but white space and controls.
+    pub(super) fn add_text(&mut self, text: &str) {
+        for character in text.chars() {
+            let code = u32::from(character);
+            if code < 128 {
+                self.ascii |= u128::from(code > 32 && code != 127) << code;
+            } else {
+                *self.blocks.entry(code / 64).or_default() |= 1 << (code % 64);
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ascii == 0 && self.blocks.is_empty()
+    }
+
+    /// Adds all of `other`; returns whether any was new.
+    pub(super) fn add(&mut self, other: &Characters) -> bool {
+        let mut grown = other.ascii & !self.ascii != 0;
+        self.ascii |= other.ascii;
+        for (&block, &bits) in &other.blocks {
+            let own = self.blocks.entry(block).or_default();
+            grown |= bits & !*own != 0;
+            *own |= bits;
+        }
+        grown
+    }
+
+    /// Takes those in `ranges` (first and last code point) away; returns whether there were any.
+    pub(super) fn take(&mut self, ranges: &[(u32, u32)]) -> bool {
+        let mut any = false;
+        for &(first, last) in ranges {
+            if first < 128 {
+                let upper = last.min(127);
+                let mask = (u128::MAX >> (127 - upper)) & (u128::MAX << first);
+                any |= self.ascii & mask != 0;
+                self.ascii &= !mask;
+            }
+            let low = first.max(128);
+            if low > last {
+                continue;
+            }
+            for (&block, bits) in self.blocks.range_mut(low / 64..=last / 64) {
+                let start = low.saturating_sub(block * 64).min(63);
+                let end = (last - block * 64).min(63);
+                let mask = (u64::MAX >> (63 - end)) & (u64::MAX << start);
+                any |= *bits & mask != 0;
+                *bits &= !mask;
+            }
+        }
+        self.blocks.retain(|_, bits| *bits != 0);
+        any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(text: &str) -> Characters {
+        let mut set = Characters::default();
+        set.add_text(text);
+        set
+    }
+
+    #[test]
+    fn ranges_take_what_lies_in_them_and_nothing_else() {
+        let cases = [
+            ("abc", (0x61, 0x62), true, "c"),
+            ("abc", (0, 0xff), true, ""),
+            ("abc", (0x64, 0x10_ffff), false, "abc"),
+            ("aäЖ", (0x80, 0xff), true, "aЖ"),
+            ("aäЖ", (0x0, 0x10_ffff), true, ""),
+            ("\u{f000}\u{f03f}\u{f040}", (0xf03f, 0xf040), true, "\u{f000}"),
+            ("\u{7f}\u{80}", (0x80, 0x80), true, ""),
+            ("~", (0x7e, 0x7e), true, ""),
+        ];
+        for (text, range, any, left) in cases {
+            let mut characters = set(text);
+            assert_eq!(characters.take(&[range]), any, "{text:?} {range:x?}");
+            assert_eq!(characters, set(left), "{text:?} {range:x?}");
+        }
+    }
+
+    #[test]
+    fn white_space_needs_no_font() {
+        assert!(set(" \n\t\r").is_empty());
+        assert!(!set("\u{a0}").is_empty(), "a no-break space is drawn");
+    }
+
+    #[test]
+    fn a_union_tells_whether_it_grew() {
+        let mut characters = set("ab");
+        assert!(!characters.add(&set("b")));
+        assert!(characters.add(&set("bé")));
+        assert_eq!(characters, set("abé"));
+    }
+}

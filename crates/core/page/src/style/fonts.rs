@@ -1,0 +1,159 @@
+//! Which font files the page's text needs: texts gathered by the font they are set in, and the faces that have their
+//! characters.
+
+use super::cascade::Origin;
+use super::characters::Characters;
+use super::face::{Face, choose};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Different fonts of one page that are told apart.
+const MAX_FONTS: usize = 1_000;
+
+/// Families that every desktop has: what stands after them in a list is not asked for.
+const PRESENT: [&str; 17] = [
+    "serif",
+    "sans-serif",
+    "monospace",
+    "cursive",
+    "fantasy",
+    "system-ui",
+    "ui-serif",
+    "ui-sans-serif",
+    "ui-monospace",
+    "ui-rounded",
+    "arial",
+    "helvetica",
+    "times new roman",
+    "times",
+    "courier new",
+    "courier",
+    "-webkit-body",
+];
+
+/// Families in order of preference, weight and slant: what text inherits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Font {
+    /// Lower case.
+    pub(super) families: Arc<[Box<str>]>,
+    pub(super) weight: u16,
+    pub(super) italic: bool,
+}
+
+/// A font of the page, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FontId(u32);
+
+#[derive(Debug, Default)]
+struct Text {
+    characters: Characters,
+    /// Characters came that no face was chosen for yet.
+    grown: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct PlacedFace {
+    pub(super) face: Face,
+    pub(super) origin: Arc<Origin>,
+    rank: u32,
+    sheet: u32,
+}
+
+/// All fonts and faces of a page.
+#[derive(Debug)]
+pub(super) struct Fonts {
+    fonts: Vec<(Font, Text)>,
+    numbers: HashMap<Font, FontId>,
+    /// In the order of the cascade.
+    faces: Vec<PlacedFace>,
+    by_family: HashMap<Box<str>, Vec<usize>>,
+}
+
+impl Fonts {
+    /// What a page without styles is set in.
+    pub(super) const INITIAL: FontId = FontId(0);
+
+    pub(super) fn new() -> Self {
+        let mut fonts = Fonts {
+            fonts: Vec::new(),
+            numbers: HashMap::new(),
+            faces: Vec::new(),
+            by_family: HashMap::new(),
+        };
+        fonts.number(Font { families: [].into(), weight: 400, italic: false });
+        fonts
+    }
+
+    /// Takes the faces of a complete sheet. [`rank`](Fonts::rank) must follow.
+    pub(super) fn add_sheet(&mut self, sheet: u32, faces: &mut Vec<Face>, origin: &Arc<Origin>) {
+        self.faces.extend(faces.drain(..).map(|face| PlacedFace {
+            face,
+            origin: Arc::clone(origin),
+            rank: 0,
+            sheet,
+        }));
+    }
+
+    /// Orders faces as their sheets are (`ranks` by number), and forgets which texts were set.
+    pub(super) fn rank(&mut self, ranks: &[u32]) {
+        for face in &mut self.faces {
+            face.rank = ranks.get(face.sheet as usize).copied().unwrap_or_default();
+        }
+        self.faces.sort_by_key(|face| face.rank);
+        self.by_family.clear();
+        for (at, placed) in self.faces.iter().enumerate() {
+            self.by_family.entry(placed.face.family.clone()).or_default().push(at);
+        }
+        self.fonts.iter_mut().for_each(|(_, text)| *text = Text::default());
+    }
+
+    pub(super) fn number(&mut self, font: Font) -> FontId {
+        if let Some(&known) = self.numbers.get(&font) {
+            return known;
+        }
+        if self.fonts.len() >= MAX_FONTS {
+            return Self::INITIAL;
+        }
+        let number = FontId(self.fonts.len() as u32);
+        self.numbers.insert(font.clone(), number);
+        self.fonts.push((font, Text::default()));
+        number
+    }
+
+    pub(super) fn get(&self, number: FontId) -> &Font {
+        &self.fonts[number.0 as usize].0
+    }
+
+    /// `characters` are shown in font `number`.
+    pub(super) fn show(&mut self, number: FontId, characters: &Characters) {
+        let (_, text) = &mut self.fonts[number.0 as usize];
+        text.grown |= text.characters.add(characters);
+    }
+
+    /// The faces that texts shown since the last call may need, each perhaps again.
+    pub(super) fn needed(&mut self) -> Vec<&PlacedFace> {
+        let mut needed = Vec::new();
+        for (font, text) in self.fonts.iter_mut().filter(|(_, text)| text.grown) {
+            text.grown = false;
+            let mut left = text.characters.clone();
+            for family in &*font.families {
+                let Some(members) = self.by_family.get(family) else {
+                    if PRESENT.contains(&&**family) {
+                        break;
+                    }
+                    continue;
+                };
+                let faces: Vec<&Face> = members.iter().map(|&at| &self.faces[at].face).collect();
+                let chosen = choose(&faces, font.weight, font.italic, &mut left);
+                let placed = members.iter().map(|&at| &self.faces[at]);
+                needed.extend(
+                    placed.filter(|placed| chosen.iter().any(|own| std::ptr::eq(*own, &placed.face))),
+                );
+                if left.is_empty() {
+                    break;
+                }
+            }
+        }
+        needed
+    }
+}

@@ -1,0 +1,214 @@
+//! Whether an element matches a selector: right to left, as browsers do, with a budget instead of trust.
+
+use super::selector::{Combinator, Compound, Part, Selector};
+use crate::tree::{Element, NodeId, Tree};
+use std::cell::Cell;
+use std::collections::HashSet;
+
+/// What the tree does not say of its elements by itself: places among siblings, and, once the document has ended, what
+/// follows.
+#[derive(Debug, Default)]
+pub(super) struct Shape {
+    /// Place among siblings, from 1, by node.
+    place: Vec<u32>,
+    /// The sibling after each node; filled at the end of the document.
+    next: Vec<Option<NodeId>>,
+    has_child: Vec<bool>,
+    pub(super) complete: bool,
+}
+
+impl Shape {
+    /// Takes in what was pushed since.
+    pub(super) fn extend(&mut self, tree: &Tree) {
+        for at in self.place.len()..tree.len() {
+            let previous = tree.get(NodeId(at as u32)).previous();
+            self.place.push(previous.map_or(1, |previous| self.place[previous.0 as usize] + 1));
+        }
+    }
+
+    /// The document is complete.
+    pub(super) fn complete(&mut self, tree: &Tree) {
+        self.next = vec![None; tree.len()];
+        self.has_child = vec![false; tree.len()];
+        for at in 0..tree.len() {
+            let node = NodeId(at as u32);
+            let element = tree.get(node);
+            if let Some(previous) = element.previous() {
+                self.next[previous.0 as usize] = Some(node);
+            }
+            if let Some(parent) = element.parent() {
+                self.has_child[parent.0 as usize] = true;
+            }
+        }
+        self.complete = true;
+    }
+}
+
+/// Matches selectors against one tree.
+pub(super) struct Matcher<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) shape: &'a Shape,
+    /// Elements with text of their own, for `:empty`.
+    pub(super) with_text: &'a dyn Fn(NodeId) -> bool,
+    /// Steps left; at 0 nothing matches any more.
+    pub(super) budget: &'a Cell<u64>,
+}
+
+/// As Blink's `SelectorChecker`: a failure further up that no other ancestor can mend ends the search, so that a
+/// chain of descendants costs no more than the depth of the tree.
+#[derive(PartialEq, Eq, Clone, Copy)]
+enum Outcome {
+    Matches,
+    Fails,
+    FailsForAll,
+}
+
+impl Matcher<'_> {
+    pub(super) fn matches(&self, selector: &Selector, node: NodeId) -> bool {
+        (!selector.late || self.shape.complete) && self.chain(&selector.compounds, node) == Outcome::Matches
+    }
+
+    /// Pays for one step; false once the budget is spent.
+    fn pay(&self) -> bool {
+        let left = self.budget.get();
+        self.budget.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    fn chain(&self, compounds: &[Compound], node: NodeId) -> Outcome {
+        if !self.pay() {
+            return Outcome::FailsForAll;
+        }
+        let Some((compound, rest)) = compounds.split_first() else { return Outcome::Matches };
+        let element = self.tree.get(node);
+        if !compound.parts.iter().all(|part| self.pay() && self.part(part, element, node)) {
+            return Outcome::Fails;
+        }
+        let Some(combinator) = compound.combinator else { return Outcome::Matches };
+        let step = |node: NodeId| match combinator {
+            Combinator::Descendant | Combinator::Child => self.tree.get(node).parent(),
+            Combinator::NextSibling | Combinator::LaterSibling => self.tree.get(node).previous(),
+        };
+        let mut next = step(node);
+        while let Some(node) = next {
+            match (self.chain(rest, node), combinator) {
+                (Outcome::Fails, Combinator::Descendant | Combinator::LaterSibling) => next = step(node),
+                (outcome, _) => return outcome,
+            }
+        }
+        match combinator {
+            Combinator::Descendant | Combinator::Child => Outcome::FailsForAll,
+            _ => Outcome::Fails,
+        }
+    }
+
+    fn part(&self, part: &Part, element: Element<'_>, node: NodeId) -> bool {
+        match part {
+            Part::Name(name) => element.name() == &**name,
+            Part::Id(id) => element.id() == Some(id),
+            Part::Class(class) => element.classes().any(|own| own == &**class),
+            Part::Attribute(attribute) => {
+                element.attribute(&attribute.name).is_some_and(|value| attribute.fits(value))
+            }
+            Part::Root => element.parent().is_none(),
+            &Part::Nth { step, offset, of_type, from_end } => {
+                let place = self.place(node, of_type, from_end);
+                let distance = i64::from(place) - i64::from(offset);
+                match i64::from(step) {
+                    0 => distance == 0,
+                    step => distance % step == 0 && distance / step >= 0,
+                }
+            }
+            Part::Empty => {
+                !self.shape.has_child.get(node.0 as usize).copied().unwrap_or(true) && !(self.with_text)(node)
+            }
+            Part::Link => matches!(element.name(), "a" | "area") && element.attribute("href").is_some(),
+            Part::Enabled => {
+                matches!(element.name(), "input" | "button" | "select" | "textarea" | "option" | "fieldset")
+                    && element.attribute("disabled").is_none()
+            }
+            Part::Lang(tags) => self.speaks(node, tags),
+            Part::Any(selectors) => selectors.iter().any(|own| self.pay() && self.matches(own, node)),
+            Part::Not(selectors) => !selectors.iter().any(|own| !self.pay() || self.matches(own, node)),
+            Part::Has(relatives) => relatives.iter().any(|(relation, own)| self.has(node, *relation, own)),
+            Part::Never => false,
+        }
+    }
+
+    /// Place among siblings, from 1.
+    fn place(&self, node: NodeId, of_type: bool, from_end: bool) -> u32 {
+        if !of_type && !from_end {
+            return self.shape.place[node.0 as usize];
+        }
+        let name = self.tree.get(node).name();
+        let step = |node: NodeId| {
+            if from_end {
+                self.shape.next.get(node.0 as usize).copied().flatten()
+            } else {
+                self.tree.get(node).previous()
+            }
+        };
+        let mut place = 1;
+        let mut next = step(node);
+        while let Some(node) = next.filter(|_| self.pay()) {
+            place += u32::from(!of_type || self.tree.get(node).name() == name);
+            next = step(node);
+        }
+        place
+    }
+
+    fn speaks(&self, node: NodeId, tags: &[Box<str>]) -> bool {
+        let mut next = Some(node);
+        while let Some(node) = next.filter(|_| self.pay()) {
+            let element = self.tree.get(node);
+            if let Some(language) = element.attribute("lang") {
+                let language = language.to_ascii_lowercase();
+                return tags.iter().any(|tag| {
+                    language.strip_prefix(&**tag).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+                });
+            }
+            next = element.parent();
+        }
+        false
+    }
+
+    /// `:has()`. What stands to the left within `selector` may lie outside `node`: seldom written, and only one hint
+    /// too many.
+    fn has(&self, node: NodeId, relation: Combinator, selector: &Selector) -> bool {
+        let next = |node: NodeId| self.shape.next.get(node.0 as usize).copied().flatten();
+        match relation {
+            Combinator::Descendant | Combinator::Child => {
+                // Document order: what an element contains follows it without a gap.
+                let mut inside = HashSet::from([node]);
+                for at in node.0 + 1..self.tree.len() as u32 {
+                    let Some(parent) =
+                        self.tree.get(NodeId(at)).parent().filter(|parent| inside.contains(parent))
+                    else {
+                        break;
+                    };
+                    inside.insert(NodeId(at));
+                    if !self.pay() {
+                        break;
+                    }
+                    if (relation == Combinator::Descendant || parent == node)
+                        && self.matches(selector, NodeId(at))
+                    {
+                        return true;
+                    }
+                }
+                false
+            }
+            Combinator::NextSibling => next(node).is_some_and(|sibling| self.matches(selector, sibling)),
+            Combinator::LaterSibling => {
+                let mut sibling = next(node);
+                while let Some(node) = sibling.filter(|_| self.pay()) {
+                    if self.matches(selector, node) {
+                        return true;
+                    }
+                    sibling = next(node);
+                }
+                false
+            }
+        }
+    }
+}

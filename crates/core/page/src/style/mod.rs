@@ -1,0 +1,388 @@
+//! Style sheets: what of them this page will fetch, decided by matching their rules against the elements seen.
+//!
+//! [`Styles`] is told of sheets, of their text, of elements and of their text, in any interleaving, and gives what the
+//! page needs. A browser fetches what rules name only once every sheet that holds up rendering is there, since a later
+//! rule may overrule an earlier one. So does this: nothing but imports comes out while such a sheet is awaited.
+//!
+//! ```text
+//! sheet ──► feed* ──► end | lost        @import: a sheet of its own, announced with its hint
+//! element pushed ──► inline, text* ──► nodes
+//!                    └─ all needs of what is styled so far: take
+//! ```
+//!
+//! Pure, and bounded: a page that exceeds a bound gets fewer hints. See `docs/decisions/0012-css-by-matching.md`.
+
+mod cascade;
+mod characters;
+mod cut;
+mod face;
+mod font_value;
+mod fonts;
+mod image_value;
+mod layers;
+mod matching;
+mod selector;
+mod selector_text;
+mod sheet;
+mod styling;
+mod supports;
+mod value;
+mod variables;
+
+#[cfg(test)]
+mod tests;
+
+use crate::address::resolve;
+use crate::hint::{Confidence, Destination, Initiator, Mode, Source};
+use crate::options::Options;
+use crate::tree::{NodeId, Tree};
+use cascade::{Cascade, Origin};
+use cut::{Cutter, Item, items};
+use sheet::{Block, Import, Reader};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use styling::{Need, Styling};
+use url::Url;
+
+/// Sheets of one page that are read.
+const MAX_SHEETS: usize = 512;
+/// Imports within imports that are followed.
+const MAX_IMPORT_DEPTH: usize = 8;
+/// Longest `style` attribute that is read, in bytes.
+const MAX_INLINE: usize = 16 * 1024;
+
+/// A sheet of this page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct SheetId(u32);
+
+/// What names a sheet.
+#[derive(Debug, Clone)]
+pub(crate) enum Owner {
+    /// A `<style>` element, its URLs resolved against the document's base.
+    Document { base: Url },
+    /// A file at this URL.
+    File { url: Url },
+}
+
+/// A fetch that a sheet or a `style` attribute causes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) url: Url,
+    pub(crate) destination: Destination,
+    pub(crate) mode: Mode,
+    pub(crate) source: Source,
+    pub(crate) initiator: Initiator,
+    pub(crate) confidence: Confidence,
+    /// False for imports whose media do not match: fetched all the same, last.
+    pub(crate) applies: bool,
+    pub(crate) below_fold: bool,
+    /// Of an import: the sheet to feed or to declare lost.
+    pub(crate) sheet: Option<SheetId>,
+}
+
+#[derive(Debug)]
+struct Open {
+    /// Orders sheets as if imports stood in the place of their `@import`.
+    key: Vec<u32>,
+    origin: Arc<Origin>,
+    blocking: bool,
+    imports: u32,
+    layers: Vec<Box<str>>,
+    early: usize,
+    /// `None` once it has ended or is lost.
+    reading: Option<(Cutter, Reader)>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Styles {
+    document: Url,
+    options: Options,
+    sheets: Vec<Open>,
+    /// Sheets that hold up rendering and have not ended.
+    awaited: usize,
+    /// Bytes of style sheets that may still be read.
+    bytes_left: usize,
+    by_url: HashMap<Url, SheetId>,
+    roots: u32,
+    cascade: Cascade,
+    styling: Styling,
+    /// Rules came that elements were not styled by yet.
+    changed: bool,
+    attribute_origin: Option<Arc<Origin>>,
+    /// What was given before, as written.
+    given: HashSet<(Box<str>, bool, usize)>,
+    found: Vec<Found>,
+}
+
+impl Styles {
+    /// For the document at `document`.
+    pub(crate) fn new(document: &Url, options: &Options) -> Self {
+        Styles {
+            document: document.clone(),
+            options: options.clone(),
+            sheets: Vec::new(),
+            awaited: 0,
+            bytes_left: options.max_css,
+            by_url: HashMap::new(),
+            roots: 0,
+            cascade: Cascade::default(),
+            styling: Styling::new(options.max_matching),
+            changed: false,
+            attribute_origin: None,
+            given: HashSet::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Announces a sheet whose media match, in document order; elements before it must be in the tree. `blocking`: the
+    /// browser shows nothing more before it is there. The sheet must then be ended or lost.
+    pub(crate) fn sheet(&mut self, owner: Owner, blocking: bool, tree: &Tree) -> SheetId {
+        // What stands before it is shown without waiting for it.
+        self.nodes(tree);
+        self.roots += 1;
+        self.announce(vec![self.roots], owner, blocking, None)
+    }
+
+    fn announce(&mut self, key: Vec<u32>, owner: Owner, blocking: bool, layer: Option<Arc<str>>) -> SheetId {
+        let id = SheetId(self.sheets.len() as u32);
+        let (base, initiator) = match owner {
+            Owner::Document { base } => (base, Initiator::Document),
+            Owner::File { url } => {
+                self.by_url.insert(url.clone(), id);
+                (url.clone(), Initiator::Sheet(url))
+            }
+        };
+        let readable = self.sheets.len() < MAX_SHEETS;
+        self.awaited += usize::from(blocking && readable);
+        self.sheets.push(Open {
+            key,
+            origin: Arc::new(Origin { base, initiator, source: Source::Rule }),
+            blocking,
+            imports: 0,
+            layers: Vec::new(),
+            early: 0,
+            reading: readable.then(|| (Cutter::new(), Reader::new(id.0 as usize, layer))),
+        });
+        id
+    }
+
+    /// The file of sheet `id` came from `url`, after redirects. Before the first [`feed`](Styles::feed).
+    pub(crate) fn redirected(&mut self, id: SheetId, url: &Url) {
+        let sheet = &mut self.sheets[id.0 as usize];
+        if sheet.origin.base != *url {
+            sheet.origin = Arc::new(Origin {
+                base: url.clone(),
+                initiator: Initiator::Sheet(url.clone()),
+                source: Source::Rule,
+            });
+        }
+    }
+
+    /// Takes the next piece of a sheet's text. Imports that it completes are found at once.
+    pub(crate) fn feed(&mut self, id: SheetId, text: &str) {
+        let Some(left) = self.bytes_left.checked_sub(text.len()) else { return };
+        self.bytes_left = left;
+        if let Some((cutter, _)) = &mut self.sheets[id.0 as usize].reading {
+            cutter.push(text);
+            self.read(id, false);
+        }
+    }
+
+    fn read(&mut self, id: SheetId, last: bool) {
+        let sheet = &mut self.sheets[id.0 as usize];
+        let Some((cutter, reader)) = &mut sheet.reading else { return };
+        while let Some(item) = cutter.next(last) {
+            reader.item(item, &self.options);
+        }
+        for import in std::mem::take(&mut reader.sheet.imports) {
+            self.import(id, import);
+        }
+    }
+
+    fn import(&mut self, parent: SheetId, import: Import) {
+        let sheet = &mut self.sheets[parent.0 as usize];
+        let Some(url) = resolve(&import.url, &sheet.origin.base, &self.document, self.options.max_url) else {
+            return;
+        };
+        sheet.imports += 1;
+        let key: Vec<u32> = sheet.key.iter().copied().chain([sheet.imports]).collect();
+        let (blocking, initiator) = (sheet.blocking, sheet.origin.initiator.clone());
+        // A sheet imported twice, or by itself, counts where it was first.
+        if self.by_url.contains_key(&url) || self.sheets.len() >= MAX_SHEETS || key.len() > MAX_IMPORT_DEPTH {
+            return;
+        }
+        let owner = Owner::File { url: url.clone() };
+        let child = import.applies.then(|| self.announce(key, owner, blocking, import.layer));
+        self.found.push(Found {
+            url,
+            destination: Destination::Style,
+            mode: Mode::NoCors,
+            source: Source::Import,
+            initiator,
+            confidence: Confidence::Sure,
+            applies: import.applies,
+            below_fold: false,
+            sheet: child,
+        });
+    }
+
+    /// A sheet is complete. What it names is found now, unless others are still awaited.
+    pub(crate) fn end(&mut self, id: SheetId, tree: &Tree) {
+        self.read(id, true);
+        let sheet = &mut self.sheets[id.0 as usize];
+        let Some((_, reader)) = sheet.reading.take() else { return };
+        self.awaited -= usize::from(sheet.blocking);
+        let mut told = reader.sheet;
+        self.changed |= !told.rules.is_empty()
+            || !told.faces.is_empty()
+            || !told.keyframes.is_empty()
+            || !told.initial.is_empty()
+            || told.has_containers;
+        self.cascade.add_sheet(id.0, &mut told, &sheet.origin);
+        self.styling.fonts.add_sheet(id.0, &mut told.faces, &sheet.origin);
+        for (name, images) in told.keyframes {
+            self.styling.keyframes.insert(name, (images, Arc::clone(&sheet.origin)));
+        }
+        for (name, text) in told.initial {
+            self.styling.initial(name, text);
+        }
+        (sheet.layers, sheet.early) = (told.layers, told.early);
+        self.nodes(tree);
+    }
+
+    /// A sheet will not come: what waited for it goes on without.
+    pub(crate) fn lost(&mut self, id: SheetId, tree: &Tree) {
+        let sheet = &mut self.sheets[id.0 as usize];
+        if sheet.reading.take().is_some() {
+            self.awaited -= usize::from(sheet.blocking);
+            self.nodes(tree);
+        }
+    }
+
+    /// Element `node` has a `style` attribute. Before the element is styled: at once after it was pushed.
+    pub(crate) fn inline(&mut self, node: NodeId, text: &str, base: &Url) {
+        if text.len() > MAX_INLINE {
+            return;
+        }
+        let mut block = Block::default();
+        for item in items(text) {
+            if let Item::Statement(declaration) = item {
+                block.declare(declaration, &self.options);
+            }
+        }
+        if block.is_empty() {
+            return;
+        }
+        let origin =
+            self.attribute_origin.take().filter(|origin| origin.base == *base).unwrap_or_else(|| {
+                Arc::new(Origin {
+                    base: base.clone(),
+                    initiator: Initiator::Document,
+                    source: Source::StyleAttribute,
+                })
+            });
+        self.cascade.attach(node, block, Arc::clone(&origin));
+        self.attribute_origin = Some(origin);
+    }
+
+    /// Element `node` shows `text`, apart from the elements within it; in any pieces.
+    pub(crate) fn text(&mut self, node: NodeId, text: &str) {
+        self.styling.text(node, text);
+    }
+
+    /// Elements were pushed, or texts came: what they need is found, unless a sheet is awaited.
+    pub(crate) fn nodes(&mut self, tree: &Tree) {
+        if self.awaited > 0 {
+            return;
+        }
+        if self.changed {
+            self.changed = false;
+            self.rank();
+            self.styling.restart();
+        }
+        let mut needs = Vec::new();
+        self.styling.run(&self.cascade, tree, &self.options, &mut needs);
+        for need in needs {
+            self.find_image(need);
+        }
+        self.find_fonts();
+    }
+
+    /// The document is complete: what selectors say of last and of empty elements is decided.
+    pub(crate) fn document_end(&mut self, tree: &Tree) {
+        self.styling.shape.complete(tree);
+        self.changed = true;
+        self.nodes(tree);
+    }
+
+    /// What was found since the last call.
+    pub(crate) fn take(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Puts sheets and layers into the order of the document.
+    fn rank(&mut self) {
+        let mut order: Vec<(Vec<u32>, usize, &[Box<str>])> = Vec::new();
+        for (at, sheet) in self.sheets.iter().enumerate() {
+            let (early, late) = sheet.layers.split_at(sheet.early);
+            let place = |last: u32| sheet.key.iter().copied().chain([last]).collect();
+            order.push((place(0), at, early));
+            order.push((place(u32::MAX), at, late));
+        }
+        order.sort();
+        let mut ranks = vec![0; self.sheets.len()];
+        for (rank, (_, at, _)) in order.iter().enumerate() {
+            ranks[*at] = rank as u32;
+        }
+        self.styling.fonts.rank(&ranks);
+        let layers = order.iter().flat_map(|(_, _, layers)| layers.iter().map(|layer| &**layer));
+        self.cascade.rank(ranks, layers);
+    }
+
+    fn find_image(&mut self, need: Need) {
+        let mode = if need.cors { Mode::Cors } else { Mode::NoCors };
+        self.find(&need.url, &need.origin, Destination::Image, mode, need.origin.source, need.below_fold);
+    }
+
+    fn find_fonts(&mut self) {
+        let needed = self.styling.fonts.needed();
+        let sources = needed.into_iter().filter_map(|placed| {
+            placed.face.source.clone().map(|source| (source, Arc::clone(&placed.origin)))
+        });
+        for (url, origin) in sources.collect::<Vec<_>>() {
+            self.find(&url, &origin, Destination::Font, Mode::Cors, Source::FontFace, false);
+        }
+    }
+
+    fn find(
+        &mut self,
+        text: &str,
+        origin: &Arc<Origin>,
+        destination: Destination,
+        mode: Mode,
+        source: Source,
+        below_fold: bool,
+    ) {
+        if !self.given.insert((text.into(), mode == Mode::Cors, Arc::as_ptr(origin) as usize)) {
+            return;
+        }
+        // A fragment alone names a part of the page itself.
+        let fetched = !text.trim_start().starts_with('#');
+        let Some(url) = resolve(text, &origin.base, &self.document, self.options.max_url).filter(|_| fetched)
+        else {
+            return;
+        };
+        self.found.push(Found {
+            url,
+            destination,
+            mode,
+            source,
+            initiator: origin.initiator.clone(),
+            confidence: Confidence::Likely,
+            applies: true,
+            below_fold,
+            sheet: None,
+        });
+    }
+}

@@ -1,0 +1,463 @@
+//! Reads one style sheet, keeping of it only what can cause a fetch.
+
+use super::cut::{Item, items, trim_start};
+use super::face::Face;
+use super::selector::Selector;
+use super::value::{self, Property, Value};
+use super::{layers, selector_text, supports};
+use crate::media;
+use crate::options::Options;
+use cssparser::{Parser, ParserInput};
+use std::sync::Arc;
+
+/// Rules and conditions within each other that are followed.
+const MAX_DEPTH: u32 = 32;
+/// Rules kept of one sheet, selectors of a list counted apart.
+const MAX_RULES: usize = 50_000;
+/// Declarations kept of one rule.
+const MAX_DECLARATIONS: usize = 256;
+/// Faces kept of one sheet.
+const MAX_FACES: usize = 2_000;
+/// Layers told apart of one sheet.
+const MAX_LAYERS: usize = 1_000;
+/// Imports of one sheet that are followed.
+const MAX_IMPORTS: usize = 64;
+
+/// What a sheet says, in its order.
+#[derive(Debug, Default)]
+pub(super) struct Sheet {
+    pub(super) rules: Vec<Rule>,
+    pub(super) blocks: Vec<Block>,
+    pub(super) faces: Vec<Face>,
+    /// Images named in `@keyframes`, by its name.
+    pub(super) keyframes: Vec<(Box<str>, Box<[Box<str>]>)>,
+    /// Full names of layers as they are first named; `early` of them stand before the imports.
+    pub(super) layers: Vec<Box<str>>,
+    pub(super) early: usize,
+    /// `initial-value` of `@property`.
+    pub(super) initial: Vec<(Box<str>, Arc<str>)>,
+    pub(super) imports: Vec<Import>,
+    /// Some element is a container, so that `@container` can hold.
+    pub(super) has_containers: bool,
+}
+
+/// A selector and what it styles.
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) selector: Selector,
+    /// Of [`Sheet::blocks`].
+    pub(super) block: usize,
+    /// Full name.
+    pub(super) layer: Option<Arc<str>>,
+    /// Stands within `@container`.
+    pub(super) contained: bool,
+}
+
+/// Declarations of one rule.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Block {
+    pub(super) declarations: Vec<Declaration>,
+    pub(super) custom: Vec<Custom>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Declaration {
+    pub(super) property: Property,
+    pub(super) important: bool,
+    pub(super) value: Value,
+}
+
+/// A custom property.
+#[derive(Debug, Clone)]
+pub(super) struct Custom {
+    pub(super) name: Box<str>,
+    pub(super) important: bool,
+    pub(super) text: Arc<str>,
+}
+
+/// `@import`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Import {
+    /// As written.
+    pub(super) url: Box<str>,
+    /// Its media match a screen. Where they don't, browsers still fetch it, late.
+    pub(super) applies: bool,
+    /// Full name of the layer it is imported into.
+    pub(super) layer: Option<Arc<str>>,
+}
+
+#[derive(Clone, Default)]
+struct Context {
+    layer: Option<Arc<str>>,
+    /// Selectors of the rule around.
+    parents: Option<Arc<[Selector]>>,
+    contained: bool,
+    depth: u32,
+}
+
+/// Reads a sheet item by item.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub(super) sheet: Sheet,
+    /// Layer that the whole sheet was imported into.
+    layer: Option<Arc<str>>,
+    /// Only `@charset` and `@layer` statements came so far (CSS Cascade 5, §2).
+    importable: bool,
+    imported: usize,
+    /// Distinguishes this sheet's layers without a name from those of others.
+    number: usize,
+    unnamed: usize,
+}
+
+impl Block {
+    /// Adds declaration `text` if it can cause a fetch.
+    pub(super) fn declare(&mut self, text: &str, options: &Options) {
+        let Some((name, text, important)) = value::split(text) else { return };
+        if self.declarations.len() + self.custom.len() >= MAX_DECLARATIONS {
+            return;
+        }
+        if name.starts_with("--") {
+            if matters(text) {
+                self.custom.push(Custom { name: name.into(), important, text: text.into() });
+            }
+            return;
+        }
+        if value::longhands(name).is_empty() {
+            return;
+        }
+        value::parse(name, text, options, |property, value| {
+            self.declarations.push(Declaration { property, important, value });
+        });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.declarations.is_empty() && self.custom.is_empty()
+    }
+}
+
+/// Whether a custom property could end as an image, a font, a content or a `display`: most are colours and lengths.
+fn matters(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let one_word = !bytes.iter().any(u8::is_ascii_whitespace);
+    let color = bytes.first() == Some(&b'#');
+    let measure = matches!(bytes, [b'0'..=b'9' | b'.' | b'-', ..])
+        && bytes.last().is_some_and(|last| !last.is_ascii_digit())
+        && !text.starts_with("--");
+    !(one_word && (color || measure))
+}
+
+impl Reader {
+    /// For the `number`th sheet of the page, imported into `layer`.
+    pub(super) fn new(number: usize, layer: Option<Arc<str>>) -> Self {
+        let mut sheet = Sheet::default();
+        sheet.layers.extend(layer.iter().map(|layer| Box::from(&**layer)));
+        sheet.early = sheet.layers.len();
+        Reader { sheet, layer, importable: true, imported: 0, number, unnamed: 0 }
+    }
+
+    /// Takes the next top-level item.
+    pub(super) fn item(&mut self, item: Item<'_>, options: &Options) {
+        let context = Context { layer: self.layer.clone(), ..Context::default() };
+        match item {
+            Item::Statement(text) => self.statement(trim_start(text), &context, options),
+            Item::Block { prelude, body } => {
+                self.importable = false;
+                let mut prelude = trim_start(prelude);
+                while let Some(rest) = prelude.strip_prefix("<!--").or_else(|| prelude.strip_prefix("-->")) {
+                    prelude = trim_start(rest);
+                }
+                self.block(prelude, body, &context, options);
+            }
+        }
+    }
+
+    fn statement(&mut self, text: &str, context: &Context, options: &Options) {
+        let Some((name, rest)) = at_rule(text) else { return };
+        match name.as_str() {
+            "import" if self.importable && self.imported < MAX_IMPORTS => {
+                if let Some(import) = self.import(rest, options) {
+                    self.imported += 1;
+                    self.sheet.imports.push(import);
+                }
+            }
+            "layer" => {
+                for name in rest.split(',') {
+                    self.name_layer(context, name.trim());
+                }
+            }
+            "charset" | "import" => {}
+            _ => self.importable = false,
+        }
+        if self.importable && self.imported == 0 {
+            self.sheet.early = self.sheet.layers.len();
+        }
+    }
+
+    fn name_layer(&mut self, context: &Context, name: &str) -> Arc<str> {
+        let name = if name.is_empty() {
+            self.unnamed += 1;
+            // No identifier begins with a number.
+            layers::within(context.layer.as_deref(), &format!("{}/{}", self.number, self.unnamed))
+        } else {
+            layers::within(context.layer.as_deref(), name)
+        };
+        if self.sheet.layers.len() < MAX_LAYERS && !self.sheet.layers.contains(&name) {
+            self.sheet.layers.push(name.clone());
+        }
+        name.into()
+    }
+
+    /// `@import url layer? supports()? media` (CSS Cascade 5, §2). `None` where it is not fetched at all.
+    fn import(&mut self, text: &str, options: &Options) -> Option<Import> {
+        let mut input = ParserInput::new(text);
+        let mut input = Parser::new(&mut input);
+        let url = Box::from(&*input.expect_url_or_string().ok()?);
+        let own = Context { layer: self.layer.clone(), ..Context::default() };
+        let mut layer = self.layer.clone();
+        if input.try_parse(|input| input.expect_ident_matching("layer")).is_ok() {
+            layer = Some(self.name_layer(&own, ""));
+        } else if let Ok(name) = input.try_parse(|input| function(input, "layer")) {
+            layer = Some(self.name_layer(&own, name.trim()));
+        }
+        if let Ok(condition) = input.try_parse(|input| function(input, "supports"))
+            && !supports::holds(condition)
+        {
+            return None;
+        }
+        input.skip_whitespace();
+        let start = input.position();
+        while input.next().is_ok() {}
+        let applies = media::matches(input.slice_from(start), &options.viewport);
+        Some(Import { url, applies, layer })
+    }
+
+    fn block(&mut self, prelude: &str, body: &str, context: &Context, options: &Options) {
+        if context.depth >= MAX_DEPTH {
+            return;
+        }
+        let inner = Context { depth: context.depth + 1, ..context.clone() };
+        let Some((name, rest)) = at_rule(prelude) else {
+            self.style(prelude, body, &inner, options);
+            return;
+        };
+        match name.as_str() {
+            "media" if media::matches(rest, &options.viewport) => self.contents(body, &inner, options),
+            "supports" if supports::holds(rest) => self.contents(body, &inner, options),
+            "layer" => {
+                let layer = Some(self.name_layer(context, rest.trim()));
+                self.contents(body, &Context { layer, ..inner }, options);
+            }
+            // Measured against the container, which is no wider than the screen.
+            "container" if container_may_hold(rest, options) => {
+                self.contents(body, &Context { contained: true, ..inner }, options);
+            }
+            // Where the scope is, is not looked at.
+            "scope" => self.contents(body, &inner, options),
+            "font-face" if self.sheet.faces.len() < MAX_FACES => self.sheet.faces.extend(Face::parse(body)),
+            "keyframes" | "-webkit-keyframes" => self.keyframes(rest, body, options),
+            "property" => self.property(rest.trim(), body),
+            _ => {}
+        }
+    }
+
+    /// What a conditional group holds: rules, and declarations for the rule around it.
+    fn contents(&mut self, body: &str, context: &Context, options: &Options) {
+        let mut block = Block::default();
+        for item in items(body) {
+            match item {
+                Item::Statement(text) if context.parents.is_some() => block.declare(text, options),
+                Item::Statement(text) => self.statement(trim_start(text), context, options),
+                Item::Block { prelude, body } => self.block(trim_start(prelude), body, context, options),
+            }
+        }
+        if let Some(parents) = &context.parents {
+            self.add(parents, block, context);
+        }
+    }
+
+    fn style(&mut self, prelude: &str, body: &str, context: &Context, options: &Options) {
+        let mut block = Block::default();
+        let mut nested = Vec::new();
+        for item in items(body) {
+            match item {
+                Item::Statement(text) => block.declare(text, options),
+                Item::Block { prelude, body } => nested.push((trim_start(prelude), body)),
+            }
+        }
+        // Most rules end here, their selectors unread.
+        if block.is_empty() && nested.is_empty() {
+            self.sheet.has_containers |= body.contains("container");
+            return;
+        }
+        self.sheet.has_containers |= body.contains("container");
+        let selectors: Arc<[Selector]> = selector_text::parse(prelude, context.parents.as_ref()).into();
+        if selectors.is_empty() {
+            return;
+        }
+        self.add(&selectors, block, context);
+        let inner = Context { parents: Some(selectors), ..context.clone() };
+        for (prelude, body) in nested {
+            self.block(prelude, body, &inner, options);
+        }
+    }
+
+    fn add(&mut self, selectors: &[Selector], block: Block, context: &Context) {
+        if block.is_empty() {
+            return;
+        }
+        let number = self.sheet.blocks.len();
+        let room = MAX_RULES.saturating_sub(self.sheet.rules.len());
+        let telling = selectors.iter().filter(|selector| !selector.is_void()).take(room);
+        self.sheet.rules.extend(telling.map(|selector| Rule {
+            selector: selector.clone(),
+            block: number,
+            layer: context.layer.clone(),
+            contained: context.contained,
+        }));
+        if self.sheet.rules.last().is_some_and(|rule| rule.block == number) {
+            self.sheet.blocks.push(block);
+        }
+    }
+
+    fn keyframes(&mut self, name: &str, body: &str, options: &Options) {
+        let name = name.trim().trim_matches(['"', '\'']);
+        let mut images = Vec::new();
+        for frame in items(body) {
+            let Item::Block { body, .. } = frame else { continue };
+            let mut block = Block::default();
+            items(body).for_each(|item| {
+                if let Item::Statement(text) = item {
+                    block.declare(text, options);
+                }
+            });
+            for declaration in block.declarations {
+                if let Value::Images(urls) = declaration.value {
+                    images.extend(urls);
+                }
+            }
+        }
+        if !images.is_empty() && self.sheet.keyframes.len() < MAX_RULES {
+            self.sheet.keyframes.push((name.into(), images.into()));
+        }
+    }
+
+    fn property(&mut self, name: &str, body: &str) {
+        for item in items(body) {
+            if let Item::Statement(text) = item
+                && let Some((descriptor, text, _)) = value::split(text)
+                && descriptor.eq_ignore_ascii_case("initial-value")
+                && self.sheet.initial.len() < MAX_RULES
+            {
+                self.sheet.initial.push((name.into(), text.into()));
+            }
+        }
+    }
+}
+
+/// Lower-case name of an at-rule, and what follows it.
+fn at_rule(text: &str) -> Option<(String, &str)> {
+    let text = text.strip_prefix('@')?;
+    let end =
+        text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))).unwrap_or(text.len());
+    Some((text[..end].to_ascii_lowercase(), &text[end..]))
+}
+
+/// The text within the parentheses of function `name`.
+fn function<'i>(input: &mut Parser<'i, '_>, name: &str) -> value::Fallible<'i, &'i str> {
+    input.expect_function_matching(name)?;
+    input.parse_nested_block(|input| {
+        let start = input.position();
+        while input.next().is_ok() {}
+        Ok(input.slice_from(start))
+    })
+}
+
+/// `@container name? (condition)`: sizes as if the container were as wide as the screen; queries of styles hold.
+fn container_may_hold(prelude: &str, options: &Options) -> bool {
+    let condition = prelude.find('(').map_or("", |at| &prelude[at..]);
+    let negated = prelude.trim_start().starts_with("not");
+    prelude.contains("style(") || media::matches(condition, &options.viewport) != negated
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::style::cut::Cutter;
+
+    fn read(text: &str) -> Sheet {
+        let mut reader = Reader::new(0, None);
+        let mut cutter = Cutter::new();
+        cutter.push(text);
+        while let Some(item) = cutter.next(true) {
+            reader.item(item, &Options::default());
+        }
+        reader.sheet
+    }
+
+    fn imports(text: &str) -> Vec<(String, bool, Option<String>)> {
+        let told = |import: Import| {
+            (import.url.into_string(), import.applies, import.layer.map(|layer| layer.to_string()))
+        };
+        read(text).imports.into_iter().map(told).collect()
+    }
+
+    #[test]
+    fn imports_stand_first_and_carry_their_conditions() {
+        let plain = |url: &str| vec![(url.to_owned(), true, None)];
+        assert_eq!(imports("@import 'a.css';"), plain("a.css"));
+        assert_eq!(imports("@charset \"utf-8\";/*c*/@IMPORT url( a.css ) screen;"), plain("a.css"));
+        assert_eq!(
+            imports("@import url(\"a.css\") supports(display: grid) (min-width:1px);"),
+            plain("a.css")
+        );
+        assert_eq!(imports("@import 'a.css' print;"), [("a.css".to_owned(), false, None)]);
+        assert_eq!(imports("@import 'a.css' supports(-moz-x: y);"), []);
+        assert_eq!(imports("a{}@import 'a.css';"), []);
+        assert_eq!(imports("@font-face{}@import 'a.css';"), []);
+        assert_eq!(
+            imports("@layer x;@import 'a.css' layer(y.z);"),
+            [("a.css".to_owned(), true, Some("y.z".to_owned()))]
+        );
+        assert_eq!(imports("@import 'a.css'").len(), 1, "the end of the sheet ends it");
+    }
+
+    #[test]
+    fn rules_that_fetch_nothing_are_not_kept() {
+        let sheet = read(
+            "a{color:red;margin:0}b{background:url(b)}c:hover{background:url(c)}d::selection{background:url(d)}",
+        );
+        assert_eq!(sheet.rules.len(), 1);
+        assert_eq!(sheet.blocks.len(), 1);
+        let sheet = read(":root{--color:#fff;--gap:1.5rem;--icon:url(x)}");
+        assert_eq!(sheet.blocks[0].custom.len(), 1);
+    }
+
+    #[test]
+    fn conditions_decide_what_counts() {
+        let cases = [
+            ("@media screen{a{background:url(x)}}", 1),
+            ("@media print{a{background:url(x)}}", 0),
+            ("@media (max-width:600px){a{background:url(x)}}", 0),
+            ("@supports (display:grid){@media screen{a{background:url(x)}}}", 1),
+            ("@supports not (display:grid){a{background:url(x)}}", 0),
+            ("@layer a{a{background:url(x)}}", 1),
+            ("a{&.b{background:url(x)}.c &{background:url(y)}}", 2),
+            ("a{@media screen{background:url(x)}}", 1),
+            ("a,b:-moz-x{background:url(x)}", 0),
+            ("};a{background:url(x)}", 0),
+            ("<!-- a{background:url(x)} -->", 1),
+            ("@starting-style{a{background:url(x)}}", 0),
+        ];
+        for (text, rules) in cases {
+            assert_eq!(read(text).rules.len(), rules, "{text}");
+        }
+    }
+
+    #[test]
+    fn nesting_bombs_are_bounded() {
+        let bomb = format!("{}background:url(x)", "a,b,c,d{&,& &,&>&{".repeat(30));
+        assert!(read(&bomb).rules.len() <= MAX_RULES);
+        let many = format!("{}{{background:url(x)}}", "a,".repeat(100_000) + "b");
+        assert!(read(&many).rules.len() <= MAX_RULES);
+    }
+}

@@ -1,0 +1,360 @@
+//! Styles elements in document order: what each shows, inherits and needs.
+
+use super::cascade::{Cascade, Origin, Winners};
+use super::characters::Characters;
+use super::fonts::{Font, FontId, Fonts};
+use super::matching::{Matcher, Shape};
+use super::selector::Target;
+use super::value::{self, Property, Value};
+use super::variables::Variables;
+use crate::options::Options;
+use crate::tree::{Element, NodeId, Tree};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Properties whose value is images only.
+const IMAGES: [Property; 6] = [
+    Property::BackgroundImage,
+    Property::BorderImage,
+    Property::ListStyleImage,
+    Property::MaskImage,
+    Property::ShapeOutside,
+    Property::Cursor,
+];
+
+/// Pseudo-elements that can need something; the first three exist only with `content`.
+const PSEUDO: [Target; 6] = [
+    Target::Before,
+    Target::After,
+    Target::Marker,
+    Target::FirstLine,
+    Target::FirstLetter,
+    Target::Placeholder,
+];
+
+/// What an element passes on to those within it.
+#[derive(Debug, Clone, Copy)]
+struct Inherited {
+    /// `None`: `display: none`, here or above.
+    font: Option<FontId>,
+    variables: Option<u32>,
+}
+
+/// An image that the page shows.
+#[derive(Debug)]
+pub(super) struct Need {
+    /// As written.
+    pub(super) url: Box<str>,
+    pub(super) origin: Arc<Origin>,
+    /// CSS Masking 1 and CSS Shapes 1 fetch with CORS.
+    pub(super) cors: bool,
+    pub(super) below_fold: bool,
+}
+
+/// The styles of all elements so far.
+#[derive(Debug)]
+pub(super) struct Styling {
+    inherited: Vec<Inherited>,
+    pub(super) shape: Shape,
+    /// What elements show themselves, apart from those within them.
+    texts: HashMap<NodeId, Characters>,
+    variables: Variables,
+    pub(super) fonts: Fonts,
+    pub(super) keyframes: HashMap<Box<str>, (Box<[Box<str>]>, Arc<Origin>)>,
+    winners: Winners,
+    budget: Cell<u64>,
+}
+
+impl Styling {
+    /// `budget`: steps of matching, for the whole page.
+    pub(super) fn new(budget: u64) -> Self {
+        Styling {
+            inherited: Vec::new(),
+            shape: Shape::default(),
+            texts: HashMap::new(),
+            variables: Variables::default(),
+            fonts: Fonts::new(),
+            keyframes: HashMap::new(),
+            winners: Winners::default(),
+            budget: Cell::new(budget),
+        }
+    }
+
+    /// Adds an initial value of a custom property.
+    pub(super) fn initial(&mut self, name: Box<str>, text: Arc<str>) {
+        self.variables.initial.insert(name, text);
+    }
+
+    /// `node` shows `text`.
+    pub(super) fn text(&mut self, node: NodeId, text: &str) {
+        let mut characters = Characters::default();
+        characters.add_text(text);
+        if characters.is_empty() {
+            return;
+        }
+        if let Some(&Inherited { font: Some(font), .. }) = self.inherited.get(node.0 as usize) {
+            self.fonts.show(font, &characters);
+        }
+        self.texts.entry(node).or_default().add(&characters);
+    }
+
+    /// Forgets all styles: rules have changed.
+    pub(super) fn restart(&mut self) {
+        self.inherited.clear();
+        self.variables.clear();
+    }
+
+    /// Styles the elements that are not yet, giving what they need.
+    pub(super) fn run(&mut self, cascade: &Cascade, tree: &Tree, options: &Options, needs: &mut Vec<Need>) {
+        self.shape.extend(tree);
+        let mut winners = std::mem::take(&mut self.winners);
+        for at in self.inherited.len()..tree.len() {
+            let node = NodeId(at as u32);
+            let element = tree.get(node);
+            let parent = match element.parent() {
+                Some(parent) => self.inherited[parent.0 as usize],
+                None => Inherited { font: Some(Fonts::INITIAL), variables: None },
+            };
+            let Some(parent_font) = parent.font else {
+                // Nothing within what is not displayed is styled at all.
+                self.inherited.push(parent);
+                continue;
+            };
+            let texts = &self.texts;
+            let matcher = Matcher {
+                tree,
+                shape: &self.shape,
+                with_text: &|node| texts.contains_key(&node),
+                budget: &self.budget,
+            };
+            cascade.collect(&matcher, node, &mut winners);
+            let mut one = One { cascade, options, element, winners: &winners, needs: &mut *needs };
+            let own = one.style(self, parent.variables, parent_font);
+            self.inherited.push(own);
+            if let Some(font) = own.font {
+                if let Some(characters) = self.texts.get(&node) {
+                    self.fonts.show(font, characters);
+                }
+                let drawn = drawn_by_itself(element);
+                self.show_text(font, drawn.unwrap_or_default());
+            }
+        }
+        self.winners = winners;
+    }
+
+    fn show_text(&mut self, font: FontId, text: &str) {
+        if !text.is_empty() {
+            let mut characters = Characters::default();
+            characters.add_text(text);
+            self.fonts.show(font, &characters);
+        }
+    }
+}
+
+/// Text of controls, which stands in attributes.
+fn drawn_by_itself<'t>(element: Element<'t>) -> Option<&'t str> {
+    if element.name() != "input" && element.name() != "textarea" {
+        return None;
+    }
+    let kind = element.attribute("type").unwrap_or("text").to_ascii_lowercase();
+    match kind.as_str() {
+        "hidden" | "checkbox" | "radio" | "range" | "color" | "image" => None,
+        "submit" => Some(element.attribute("value").unwrap_or("Submit")),
+        _ => element.attribute("value").or_else(|| element.attribute("placeholder")),
+    }
+}
+
+/// One element while it is styled.
+struct One<'a> {
+    cascade: &'a Cascade,
+    options: &'a Options,
+    element: Element<'a>,
+    winners: &'a Winners,
+    needs: &'a mut Vec<Need>,
+}
+
+impl One<'_> {
+    fn style(&mut self, styling: &mut Styling, variables: Option<u32>, parent: FontId) -> Inherited {
+        let own = self.cascade.variables(self.winners, Target::Element);
+        let variables = styling.variables.scope(variables, own);
+        let hidden = match self.value(styling, Target::Element, Property::Display, variables) {
+            Some((Value::Hidden(hidden), _)) => hidden,
+            // Nothing said, `revert` and what is invalid leave it to the browser's own sheet.
+            _ => self.element.hidden_itself(),
+        };
+        if hidden {
+            return Inherited { font: None, variables };
+        }
+        let font = self.font(styling, Target::Element, parent, variables);
+        self.images(styling, Target::Element, variables);
+        self.content(styling, Target::Element, variables);
+        for target in PSEUDO {
+            if self.winners.speaks_of(target) {
+                self.pseudo(styling, target, variables, font);
+            }
+        }
+        Inherited { font: Some(font), variables }
+    }
+
+    fn pseudo(&mut self, styling: &mut Styling, target: Target, variables: Option<u32>, parent: FontId) {
+        let own = self.cascade.variables(self.winners, target);
+        let variables = styling.variables.scope(variables, own);
+        if let Some((Value::Hidden(true), _)) = self.value(styling, target, Property::Display, variables) {
+            return;
+        }
+        let text = self.content(styling, target, variables);
+        if matches!(target, Target::Before | Target::After) && text.is_none() {
+            return;
+        }
+        self.images(styling, target, variables);
+        let font = self.font(styling, target, parent, variables);
+        styling.show_text(font, &text.unwrap_or_default());
+    }
+
+    /// The winning value, variables replaced. `Initial` where that fails.
+    fn value(
+        &self,
+        styling: &Styling,
+        target: Target,
+        property: Property,
+        variables: Option<u32>,
+    ) -> Option<(Value, Arc<Origin>)> {
+        let (value, origin) = self.cascade.value(self.winners, target, property)?;
+        let Value::Pending(pending) = value else { return Some((value.clone(), Arc::clone(origin))) };
+        let mut found = None;
+        if let Some(text) = styling.variables.replace(&pending.1, variables)
+            && !value::has_variables(&text)
+        {
+            value::parse(&pending.0, text.trim(), self.options, |own, value| {
+                if own == property {
+                    found = Some(value);
+                }
+            });
+        }
+        // Invalid at computed-value time: as `unset` (CSS Variables 1, §3.1).
+        let inherits = matches!(property, Property::FontFamily | Property::FontWeight | Property::FontStyle);
+        let unset = if inherits { Value::Inherit } else { Value::Initial };
+        Some((found.unwrap_or(unset), Arc::clone(origin)))
+    }
+
+    fn need(&mut self, urls: &[Box<str>], origin: &Arc<Origin>, cors: bool) {
+        let below_fold = self.element.below_fold();
+        self.needs.extend(urls.iter().map(|url| Need {
+            url: url.clone(),
+            origin: Arc::clone(origin),
+            cors,
+            below_fold,
+        }));
+    }
+
+    fn images(&mut self, styling: &Styling, target: Target, variables: Option<u32>) {
+        for property in IMAGES {
+            if let Some((Value::Images(urls), origin)) = self.value(styling, target, property, variables) {
+                let cors = matches!(property, Property::MaskImage | Property::ShapeOutside);
+                self.need(&urls, &origin, cors);
+            }
+        }
+        if let Some((Value::Animations(names), _)) =
+            self.value(styling, target, Property::AnimationName, variables)
+        {
+            for name in &names {
+                if let Some((urls, origin)) = styling.keyframes.get(name) {
+                    self.need(urls, origin, false);
+                }
+            }
+        }
+    }
+
+    /// The text that `content` draws; `None` if it makes no box.
+    fn content(&mut self, styling: &Styling, target: Target, variables: Option<u32>) -> Option<String> {
+        let Some((Value::Content(content), origin)) =
+            self.value(styling, target, Property::Content, variables)
+        else {
+            return None;
+        };
+        if !content.shown {
+            return None;
+        }
+        self.need(&content.images, &origin, false);
+        let mut text = content.text.into_string();
+        for name in &content.attributes {
+            text.push_str(self.element.attribute(name).unwrap_or_default());
+        }
+        Some(text)
+    }
+
+    fn font(&self, styling: &mut Styling, target: Target, parent: FontId, variables: Option<u32>) -> FontId {
+        let get = |property| self.value(styling, target, property, variables).map(|(value, _)| value);
+        let own = |property| match get(property) {
+            Some(Value::Inherit) => Some(None),
+            Some(value) => Some(Some(value)),
+            None => None,
+        };
+        let default =
+            if target == Target::Element { browser_font(self.element.name()) } else { BrowserFont::NONE };
+        let (families, weight, italic) =
+            (own(Property::FontFamily), own(Property::FontWeight), own(Property::FontStyle));
+        if families.is_none() && weight.is_none() && italic.is_none() && default == BrowserFont::NONE {
+            return parent;
+        }
+        let above = styling.fonts.get(parent).clone();
+        let font = Font {
+            families: match families {
+                Some(Some(Value::Families(families))) => families.into(),
+                Some(Some(_)) => [].into(),
+                Some(None) => above.families,
+                None => match default.families {
+                    Some(families) => families.iter().map(|&family| family.into()).collect(),
+                    None => above.families,
+                },
+            },
+            weight: match weight {
+                Some(Some(Value::Weight(weight))) => weight.computed(above.weight),
+                Some(Some(_)) => 400,
+                Some(None) => above.weight,
+                None => default.weight.map_or(above.weight, |weight| weight.computed(above.weight)),
+            },
+            italic: match italic {
+                Some(Some(Value::Italic(italic))) => italic,
+                Some(Some(_)) => false,
+                Some(None) => above.italic,
+                None => default.italic.unwrap_or(above.italic),
+            },
+        };
+        styling.fonts.number(font)
+    }
+}
+
+/// What the browser's own sheet says of an element's font.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct BrowserFont {
+    families: Option<&'static [&'static str]>,
+    weight: Option<super::font_value::Weight>,
+    italic: Option<bool>,
+}
+
+impl BrowserFont {
+    const NONE: Self = BrowserFont { families: None, weight: None, italic: None };
+}
+
+/// HTML, "rendering": §15.3 and §15.5.
+fn browser_font(name: &str) -> BrowserFont {
+    use super::font_value::Weight;
+    let none = BrowserFont::NONE;
+    match name {
+        "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "th" => {
+            BrowserFont { weight: Some(Weight::Absolute(700)), ..none }
+        }
+        "b" | "strong" => BrowserFont { weight: Some(Weight::Bolder), ..none },
+        "i" | "em" | "cite" | "var" | "dfn" | "address" => BrowserFont { italic: Some(true), ..none },
+        "code" | "pre" | "kbd" | "samp" | "tt" => BrowserFont { families: Some(&["monospace"]), ..none },
+        // Controls do not inherit.
+        "input" | "button" | "select" | "textarea" => BrowserFont {
+            families: Some(&["system-ui"]),
+            weight: Some(Weight::Absolute(400)),
+            italic: Some(false),
+        },
+        _ => none,
+    }
+}
