@@ -68,7 +68,7 @@ fn page_table(page: &PageResult) -> String {
 }
 
 /// What a variant's row has no room for: a limit of its own, and its books.
-fn about(variant: &VariantResult, page_bytes: u64) -> Vec<String> {
+pub(crate) fn about(variant: &VariantResult, page_bytes: u64) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(limit) = variant.limit_s.filter(|_| variant.limit_bytes != page_bytes) {
         let kilobytes = variant.limit_bytes as f64 / 1e3;

@@ -23,7 +23,7 @@ pub struct Bar {
     pub destination: String,
     /// The page wanted it.
     pub start_s: f64,
-    /// The browser sent its request: until then it held it back, for want of a connection mostly.
+    /// The browser sent its request: until then it looked up a name, opened a connection or had none free.
     pub sent_s: f64,
     /// The first byte of the answer was there.
     pub first_byte_s: f64,

@@ -39,7 +39,7 @@ fn each_page_has_bars_and_waterfalls_and_farhops_once_more_where_it_is_much_quic
     let page = html(&sample);
     assert_eq!(page.matches("<svg").count(), 2 * 3);
     assert_eq!(page.matches("<g class=\"early\">").count(), 2 * 2 * 30);
-    assert!(page.contains("http://flags.test/7: wanted at 0.70 s, held back "));
+    assert!(page.contains("http://flags.test/7: wanted at 0.70 s, not sent for "));
     for result in &mut sample.results {
         result.variants.iter_mut().for_each(|variant| variant.waterfall = Default::default());
     }

@@ -14,9 +14,9 @@ const ABOVE: f64 = 44.0;
 const BELOW: f64 = 26.0;
 /// Between groups of rows.
 const APART: f64 = 7.0;
-/// The page's width, which up to three panels share; more of them make the drawing wider, and it scrolls.
+/// The page's width, which up to four panels share; more of them make the drawing wider, and it scrolls.
 const WIDTH: f64 = 920.0;
-const NARROWEST: f64 = 245.0;
+const NARROWEST: f64 = 180.0;
 /// Rows of at least this height have their names beside them.
 const NAMED: f64 = 13.0;
 /// Where Farhop is quicker than the slowest by more than this, its waterfall is drawn once more by itself.
@@ -40,7 +40,7 @@ pub(super) fn falls(out: &mut String, page: &PageResult) {
     }
 }
 
-const LEGEND: &str = "<p class=\"legend\"><span><i class=\"held\"></i>held back by the browser</span>\
+const LEGEND: &str = "<p class=\"legend\"><span><i class=\"held\"></i>before it could be sent: name, connection, a free slot</span>\
 <span><i class=\"asked wait\"></i><i class=\"asked\"></i>asked for across the link: waiting, arriving</span>\
 <span><i class=\"early wait\"></i><i class=\"early\"></i>sent before it was asked for: waiting, arriving</span>\
 <span><i class=\"at paint\"></i>first paint</span><span><i class=\"at load\"></i>loaded</span></p>\n";
@@ -180,7 +180,7 @@ fn short(url: &str) -> String {
     }
 }
 
-/// One resource of one load: held back, waiting, arriving.
+/// One resource of one load: not sent yet, waiting, arriving.
 fn draw(out: &mut String, bar: &Bar, left: f64, middle: f64, row: f64, scale: f64) {
     let x = |seconds: f64| left + seconds.max(0.0) * scale;
     let thick = if row >= NAMED { row * 0.62 } else { row * 0.82 };
@@ -206,7 +206,7 @@ fn draw(out: &mut String, bar: &Bar, left: f64, middle: f64, row: f64, scale: f6
 fn in_words(bar: &Bar) -> String {
     let way = if bar.unasked { "sent before it was asked for" } else { "asked for across the link" };
     format!(
-        "{}: wanted at {:.2} s, held back {:.2} s, waited {:.2} s, arrived in {:.2} s, there at {:.2} s; {way}",
+        "{}: wanted at {:.2} s, not sent for {:.2} s, waited {:.2} s, arrived in {:.2} s, there at {:.2} s; {way}",
         bar.url,
         bar.start_s,
         bar.sent_s - bar.start_s,

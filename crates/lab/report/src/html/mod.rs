@@ -4,7 +4,7 @@ mod falls;
 
 use std::fmt::Write;
 
-use crate::table::runs;
+use crate::table::{about, runs};
 use crate::{Comparison, PageResult, Spread, ratio};
 
 /// The whole page.
@@ -67,6 +67,9 @@ fn section(out: &mut String, page: &PageResult) {
             page.limit.origin_s,
             page.limit.bytes as f64 / 1e3
         );
+    }
+    for line in page.variants.iter().flat_map(|variant| about(variant, page.limit.bytes)) {
+        let _ = writeln!(out, "<p class=\"books\">{}</p>", escape(&line));
     }
     out.push_str("</section>\n");
 }
