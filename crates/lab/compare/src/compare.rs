@@ -1,21 +1,43 @@
 //! The course of a comparison: rounds of pages, rounds of variants, A/B/A/B, unfit loads repeated, everything summed up.
 
+use std::collections::HashMap;
+use std::path::Path;
 use std::time::Duration;
 
 use farhop_orbit::Profile;
 use farhop_report::{Calibration, Comparison, Leg, Link, PageResult, Servers};
 use farhop_testbed::Fitness;
+use farhop_workload::browser::PageLoad;
 use farhop_workload::pages::Page;
 
 use crate::bench::Bench;
 use crate::interrupt::Interrupt;
 use crate::limit::{PageLimit, Smallest};
-use crate::load::{Loader, Measured};
+use crate::load::{Last, Loader, Measured};
 use crate::summary::{Gathered, summarise};
 use crate::{CompareError, Variant};
 
 /// Told, line by line, what is going on.
 pub type Progress<'a> = dyn FnMut(&str) + 'a;
+
+/// A load that came to its load event, resource by resource.
+#[derive(Debug)]
+pub struct Loaded<'a> {
+    /// The page's name.
+    pub page: &'a str,
+    /// The way it was loaded.
+    pub variant: Variant,
+    /// What the browser saw.
+    pub load: &'a PageLoad,
+    /// For each URL, request by request, whether its answer was there or on its way before it was asked for. Empty for
+    /// direct loads.
+    pub unasked: &'a HashMap<String, Vec<bool>>,
+    /// A picture of the page (PNG), there until the next load.
+    pub picture: Option<&'a Path>,
+}
+
+/// Shown every load.
+pub type Watch<'a> = dyn FnMut(Loaded<'_>) + 'a;
 
 /// Attempts at a load that is unfit: the first and three more.
 const ATTEMPTS: u32 = 4;
@@ -57,6 +79,22 @@ impl Experiment {
         let bench = Bench::up(self, interrupt, progress)?;
         run(&bench, &self.plan, progress)
     }
+
+    /// The same, with a picture of the page at the end of each load, and `watch` shown each.
+    ///
+    /// # Errors
+    /// As [`carry_out`](Self::carry_out).
+    pub fn carry_out_watched(
+        &self,
+        interrupt: Interrupt,
+        progress: &mut Progress<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Comparison, CompareError> {
+        let bench = Bench::up(self, interrupt, progress)?;
+        let mut loader = Loader::new(&bench, self.plan.timeout);
+        loader.pictures = true;
+        run_with(loader, &self.plan, progress, watch)
+    }
 }
 
 /// Carries a plan out on a bench.
@@ -68,8 +106,17 @@ pub(crate) fn run(
     plan: &Plan,
     progress: &mut Progress<'_>,
 ) -> Result<Comparison, CompareError> {
+    run_with(Loader::new(bench, plan.timeout), plan, progress, &mut |_| {})
+}
+
+fn run_with(
+    mut loader: Loader<'_>,
+    plan: &Plan,
+    progress: &mut Progress<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Comparison, CompareError> {
+    let bench = loader.bench;
     let profile = bench.testbed.link().profile();
-    let mut loader = Loader::new(bench, plan.timeout);
     let mut notes = Vec::new();
     if let Fitness::Unfit(reason) = bench.calibration.fitness() {
         notes.push(format!("the link itself was off by more than 2 % when it was measured: {reason}"));
@@ -87,9 +134,8 @@ pub(crate) fn run(
             browser = browser.or_else(|| over_none.browser.take());
             reference.push(over_none);
             for (variant, gathered) in plan.variants.iter().zip(&mut gathered) {
-                fit_load(&mut loader, page, *variant, gathered, &mut notes, &mut |line| {
-                    progress(&format!("{said} {}: {line}", variant.name()));
-                })?;
+                let progress = &mut |line: &str| progress(&format!("{said} {}: {line}", variant.name()));
+                fit_load(&mut loader, page, *variant, gathered, &mut notes, progress, watch)?;
             }
         }
         let limit = PageLimit::of(&reference, page, &profile, &mut smallest);
@@ -128,6 +174,7 @@ fn fit_load(
     gathered: &mut Gathered,
     notes: &mut Vec<String>,
     progress: &mut Progress<'_>,
+    watch: &mut Watch<'_>,
 ) -> Result<(), CompareError> {
     let who = format!("{}, {}", page.name, variant.name());
     for attempt in 1..=ATTEMPTS {
@@ -145,6 +192,9 @@ fn fit_load(
         }
         let wrong = bad.len() as u64;
         let loaded = measured.plt_s.is_some();
+        if let Some(Last { load, unasked, picture }) = loader.last.as_ref().filter(|_| loaded) {
+            watch(Loaded { page: &page.name, variant, load, unasked, picture: picture.as_deref() });
+        }
         let why = match (&measured.fitness, loaded) {
             (Fitness::Fit, true) => {
                 gathered.counted.push(measured);

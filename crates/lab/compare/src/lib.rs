@@ -25,7 +25,7 @@ mod summary;
 mod variant;
 
 pub use cli::{CompareArguments, DemoArguments, OriginsArguments, compare, demo, origins, profiles};
-pub use compare::{Experiment, Plan, Progress};
+pub use compare::{Experiment, Loaded, Plan, Progress, Watch};
 pub use demo::{Demo, demonstrate};
 pub use ends::{Counters, Ends, Keys, Stage};
 pub use error::CompareError;

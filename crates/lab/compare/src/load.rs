@@ -2,6 +2,7 @@
 //! Farhop's remote.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use farhop_report::{Accounts, Waterfall};
@@ -47,12 +48,24 @@ pub(crate) struct Measured {
 pub(crate) struct Loader<'a> {
     pub(crate) bench: &'a Bench,
     pub(crate) timeout: Duration,
+    /// Whether each load ends with a picture of the page.
+    pub(crate) pictures: bool,
     log_read: u64,
+    /// The last load, resource by resource.
+    pub(crate) last: Option<Last>,
+}
+
+/// A load, resource by resource.
+pub(crate) struct Last {
+    pub(crate) load: PageLoad,
+    /// As [`Books::unasked`].
+    pub(crate) unasked: HashMap<String, Vec<bool>>,
+    pub(crate) picture: Option<PathBuf>,
 }
 
 impl<'a> Loader<'a> {
     pub(crate) fn new(bench: &'a Bench, timeout: Duration) -> Loader<'a> {
-        Loader { bench, timeout, log_read: 0 }
+        Loader { bench, timeout, pictures: false, log_read: 0, last: None }
     }
 
     /// Loads a page once.
@@ -66,7 +79,12 @@ impl<'a> Loader<'a> {
         let hosts = origins::names(&self.bench.origins);
         let (_, log_read) = new_lines(&self.bench.log, self.log_read, &hosts)?; // what came in between
         let host = page.sites.first().map(|site| site.host.as_str()).unwrap_or_default();
+        let picture = self.pictures.then(|| self.bench.folder.path().join("picture.png"));
+        if let Some(picture) = &picture {
+            let _ = std::fs::remove_file(picture); // that of the load before, if there was one
+        }
         let order = Order {
+            screenshot: picture.clone(),
             proxy: ends.as_ref().map(|ends| ends.proxy.to_string()),
             http2: variant.http2(),
             looked_up_as: if variant.is_bbr() { looked_up_as(&self.bench.origins) } else { Vec::new() },
@@ -99,7 +117,7 @@ impl<'a> Loader<'a> {
         };
         let seconds = |ms: Option<f64>| ms.map(|ms| (ms * 10.0).round() / 1e4); // a tenth of a millisecond is plenty
         let both = [record.forward.counters.sent, record.return_.counters.sent];
-        Ok(Measured {
+        let measured = Measured {
             plt_s: seconds(load.load_ms),
             fcp_s: seconds(load.first_paint_ms),
             ttfb_s: seconds(load.first_byte_ms),
@@ -114,9 +132,11 @@ impl<'a> Loader<'a> {
             seen,
             fitness: fit(&record),
             lateness: record.failure.is_none().then(|| record.p99_lateness()),
-            browser: load.browser,
-            errors: load.errors,
-        })
+            browser: load.browser.clone(),
+            errors: load.errors.clone(),
+        };
+        self.last = Some(Last { load, unasked, picture: picture.filter(|picture| picture.exists()) });
+        Ok(measured)
     }
 
     /// Loads a page over link `none` with direct HTTP/2, for the limit, and puts the link back.
