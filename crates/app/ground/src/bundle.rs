@@ -2,8 +2,9 @@
 //! render priority, pushes. Which hints are worth it is `farhop-bundle`'s decision.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
-use farhop_bundle::{Budget, Decision, Load, NeverUnasked, Plan, Skip, Unasked, Urgency};
+use farhop_bundle::{Budget, Cookies, Decision, Load, NeverUnasked, Plan, Skip, Unasked, Urgency};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Failure, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -28,6 +29,7 @@ use crate::treatment::{content_length, has_body, treatment};
 /// The bundle of one load of one page.
 pub(crate) struct Bundle {
     plan: Plan,
+    cookies: Cookies,
     never: Arc<Mutex<NeverUnasked>>,
     fetching: Arc<Fetching>,
 }
@@ -62,7 +64,11 @@ impl Bundle {
     ) -> Option<Bundle> {
         let settings = carrier.ground.settings();
         let url = Url::parse(&request.url()).ok().filter(|_| settings.bundle.enabled)?;
-        let load = Load::new(url, request.fields.clone(), &response.fields);
+        let mut cookies = Cookies::default();
+        let now = SystemTime::now();
+        let noted = cookies.note_request(&url, &request.fields, now);
+        cookies.note_response(&noted, &url, &response.fields, now);
+        let load = Load::new(url, request.fields.clone(), &response.fields, &noted);
         let budget = Budget { max_requests: settings.bundle.hints as usize, ..Budget::default() };
         let never = carrier.ground.owners.never_unasked(owner);
         let fetching = Fetching {
@@ -73,13 +79,14 @@ impl Bundle {
             allowance: Allowance::new(settings.bundle.bytes.0),
             order: Mutex::default(),
         };
-        Some(Bundle { plan: Plan::new(load, &response.fields, budget), never, fetching: Arc::new(fetching) })
+        let plan = Plan::new(load, budget);
+        Some(Bundle { plan, cookies, never, fetching: Arc::new(fetching) })
     }
 
     /// Promises on `sender` what of `hints` is worth it, and begins to fetch it.
     pub(crate) fn add(&mut self, hints: Vec<Hint>, sender: &Sender) {
         for hint in hints {
-            let decision = self.plan.decide(&hint, &lock(&self.never));
+            let decision = self.plan.decide(&hint, &lock(&self.never), &self.cookies, SystemTime::now());
             match decision {
                 Decision::Fetch(unasked, urgency) => self.fetching.promise(unasked, urgency, sender),
                 Decision::Skip(skip) => {
@@ -205,7 +212,10 @@ fn skip_word(skip: Skip) -> &'static str {
     match skip {
         Skip::Duplicate => "decided before",
         Skip::OverBudget => "the page's budget of requests is used up",
-        Skip::DocumentSetsCookie => "the document sets a cookie",
+        Skip::UncacheableTwice => "it was fetched before and may not be reusable",
+        Skip::UnsureOfCookies => "it is not known which cookies the browser sends",
+        Skip::ContentPolicy => "the document's content security policy forbids it",
+        Skip::MixedContent => "a secure page may not load it over plain HTTP",
         Skip::Credentials => "the document was fetched with credentials",
         Skip::SetsCookie => "fetching it unasked has set a cookie before",
         Skip::NotThisBrowser => "this browser does not fetch it",

@@ -41,6 +41,7 @@ impl Family {
     pub(crate) fn accept(self, destination: Destination, document_accept: &str) -> String {
         match (self, destination) {
             (Family::Unknown, _) => "*/*".to_owned(),
+            (_, Destination::Frame) => document_accept.to_owned(),
             (_, Destination::Style) => "text/css,*/*;q=0.1".to_owned(),
             (Family::Chromium, Destination::Image | Destination::Icon) => {
                 chromium_image_accept(document_accept)

@@ -4,16 +4,21 @@
 //! Pure: times are passed in, nothing is fetched or stored here. The rule that all of it serves is DESIGN.md's
 //! "never a wrong byte"; `docs/matching.md` has the table of fields that may differ.
 
+mod cookies;
 mod family;
+mod first_party;
 mod matching;
 mod plan;
+mod policy;
 mod promises;
 mod referrer;
 mod site;
 mod unasked;
 mod urgency;
 
+pub use cookies::{CookieVerdict, Cookies, JarId, Noted};
 pub use family::Family;
+pub use first_party::FirstParty;
 pub use matching::{Mismatch, compare, is_navigation};
 pub use plan::{Budget, Decision, NeverUnasked, Plan, Skip};
 pub use promises::{Answer, LoadId, Lost, PromiseId, Promises, WhyAsk};

@@ -1,26 +1,40 @@
 //! What of a page's hints is fetched unasked: in order, within a budget, and never against the rules.
 
+use crate::cookies::Cookies;
 use crate::family::Family;
+use crate::matching::compare_always;
 use crate::unasked::{Load, Unasked, unasked};
 use crate::urgency::{Urgency, urgency};
-use farhop_page::{Destination, Hint, Source};
+use farhop_freshness::{ResponseDirectives, Scope, Stored, storable};
+use farhop_page::{Confidence, Destination, Hint, Mode, Source, Timing};
 use http::header::{self, HeaderMap};
-use std::collections::{HashSet, VecDeque};
-use url::Url;
+use http::{Method, StatusCode};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::SystemTime;
+use url::{Origin, Url};
 
-/// How much one page may cause.
+/// How much one page may cause, its frames included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
     /// Unasked requests for one page.
     pub max_requests: usize,
     /// Of these, to one origin that is not the page's own.
     pub max_per_foreign_origin: usize,
+    /// Of these, for what may well not be used ([`Confidence::Guess`]).
+    pub max_guesses: usize,
+    /// Bytes of responses to these after which no more are begun.
+    pub max_guess_bytes: u64,
 }
 
 impl Default for Budget {
     /// The median page has 80 requests, one in ten has more than 185 (FINDINGS.md); galleries have several hundred.
     fn default() -> Self {
-        Budget { max_requests: 600, max_per_foreign_origin: 200 }
+        Budget {
+            max_requests: 600,
+            max_per_foreign_origin: 200,
+            max_guesses: 20,
+            max_guess_bytes: 256 * 1024,
+        }
     }
 }
 
@@ -37,16 +51,22 @@ pub enum Decision {
 /// Why a hint is left to the browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Skip {
-    /// The same request was decided before.
+    /// The browser will use what was decided on before.
     Duplicate,
-    /// The page's budget is used up.
+    /// Fetched before for this page, and what came, or will come, may not be reused for this.
+    UncacheableTwice,
+    /// The page's budget is used up, or that of its guesses.
     OverBudget,
-    /// The document sets a cookie: what the browser will send next is not known.
-    DocumentSetsCookie,
     /// The document was fetched with credentials in `Authorization`; how far they reach is the browser's knowledge.
     Credentials,
+    /// The browser holds cookies of which it is not known whether it sends them here.
+    UnsureOfCookies,
     /// An unasked fetch of this URL has set a cookie before.
     SetsCookie,
+    /// The document's content security policy forbids it.
+    ContentPolicy,
+    /// A secure page may not load it over plain HTTP.
+    MixedContent,
     /// This browser does not fetch such a hint.
     NotThisBrowser,
 }
@@ -56,22 +76,34 @@ pub enum Skip {
 pub struct Plan {
     load: Load,
     budget: Budget,
-    document_sets_cookie: bool,
-    decided: HashSet<(Url, farhop_page::Mode, Destination)>,
+    asked: HashMap<Url, Vec<Asked>>,
     requests: usize,
-    foreign: std::collections::HashMap<url::Origin, usize>,
+    foreign: HashMap<Origin, usize>,
+    guesses: usize,
+    guess_bytes: u64,
+}
+
+/// One request that was decided on.
+#[derive(Debug)]
+struct Asked {
+    mode: Mode,
+    destination: Destination,
+    fields: HeaderMap,
+    /// Set once its response is known to be one that a browser may reuse.
+    reusable: Option<Stored>,
 }
 
 impl Plan {
-    /// A plan for a page that was answered with `response`.
-    pub fn new(load: Load, response: &HeaderMap, budget: Budget) -> Self {
+    /// A plan for what `load` will need.
+    pub fn new(load: Load, budget: Budget) -> Self {
         Plan {
-            document_sets_cookie: response.contains_key(header::SET_COOKIE),
             load,
             budget,
-            decided: HashSet::new(),
+            asked: HashMap::new(),
             requests: 0,
-            foreign: std::collections::HashMap::new(),
+            foreign: HashMap::new(),
+            guesses: 0,
+            guess_bytes: 0,
         }
     }
 
@@ -80,55 +112,142 @@ impl Plan {
         &self.load
     }
 
-    /// Decides about the next hint, in the order they are found.
-    pub fn decide(&mut self, hint: &Hint, never: &NeverUnasked) -> Decision {
-        match self.check(hint, never) {
-            Ok(()) => Decision::Fetch(unasked(&self.load, hint), urgency(hint)),
-            Err(skip) => Decision::Skip(skip),
+    /// The same, for what the document's mark-up adds to it.
+    pub fn load_mut(&mut self) -> &mut Load {
+        &mut self.load
+    }
+
+    /// Decides at `now` about the next hint of the document, in the order they are found.
+    pub fn decide(
+        &mut self,
+        hint: &Hint,
+        never: &NeverUnasked,
+        cookies: &Cookies,
+        now: SystemTime,
+    ) -> Decision {
+        let request = self.room_for(hint).and_then(|()| unasked_if(&self.load, hint, never, cookies, now));
+        decision(request.and_then(|request| self.admit(hint, request)), hint)
+    }
+
+    /// Decides about a hint of a document in a frame, within the budget of the page.
+    pub fn decide_framed(
+        &mut self,
+        frame: &Load,
+        hint: &Hint,
+        never: &NeverUnasked,
+        cookies: &Cookies,
+        now: SystemTime,
+    ) -> Decision {
+        let request = self.room_for(hint).and_then(|()| unasked_if(frame, hint, never, cookies, now));
+        decision(request.and_then(|request| self.admit(hint, request)), hint)
+    }
+
+    /// The response to what was decided on has arrived: says whether the browser can use it for other hints too.
+    pub fn answered(&mut self, request: &Unasked, status: StatusCode, response: &HeaderMap, now: SystemTime) {
+        let Some(asked) = self
+            .asked
+            .get_mut(&request.url)
+            .and_then(|all| all.iter_mut().find(|asked| asked.fields == request.fields))
+        else {
+            return;
+        };
+        let may_be_kept = storable(&Method::GET, &request.fields, status, response, Scope::Private).is_ok();
+        let stored = Stored::new(&request.fields, status, response, now, now);
+        if may_be_kept && stored.is_fresh(Scope::Private, now) && !ResponseDirectives::of(response).no_cache {
+            asked.reusable = Some(stored);
         }
     }
 
-    fn check(&mut self, hint: &Hint, never: &NeverUnasked) -> Result<(), Skip> {
-        if self.document_sets_cookie {
-            return Err(Skip::DocumentSetsCookie);
+    /// A response to a [`Confidence::Guess`] took this many more bytes.
+    pub fn spent_on_guess(&mut self, bytes: u64) {
+        self.guess_bytes = self.guess_bytes.saturating_add(bytes);
+    }
+
+    /// Whether a request more is in the budget at all: what a page names beyond it costs next to nothing.
+    fn room_for(&self, hint: &Hint) -> Result<(), Skip> {
+        match self.requests < self.budget.max_requests {
+            true => Ok(()),
+            false if self.asked.contains_key(&hint.url) => Err(Skip::Duplicate),
+            false => Err(Skip::OverBudget),
         }
-        let own = hint.url.origin() == self.load.url.origin();
-        if own && self.load.request.contains_key(header::AUTHORIZATION) {
-            return Err(Skip::Credentials);
-        }
-        if !fetches(self.load.family(), hint) {
-            return Err(Skip::NotThisBrowser);
-        }
-        if never.contains(&hint.url) {
-            return Err(Skip::SetsCookie);
-        }
-        if !self.decided.insert((hint.url.clone(), hint.mode, hint.destination)) {
-            return Err(Skip::Duplicate);
-        }
-        if self.requests >= self.budget.max_requests {
+    }
+
+    fn admit(&mut self, hint: &Hint, request: Unasked) -> Result<Unasked, Skip> {
+        self.check_repeated(hint, &request)?;
+        // Nothing is remembered of what is refused here: a page of very many hints takes no more than its budget.
+        let is_guess = hint.confidence == Confidence::Guess;
+        let guessed_enough =
+            self.guesses >= self.budget.max_guesses || self.guess_bytes >= self.budget.max_guess_bytes;
+        if is_guess && guessed_enough {
             return Err(Skip::OverBudget);
         }
-        if !own {
-            let used = self.foreign.entry(hint.url.origin()).or_default();
-            if *used >= self.budget.max_per_foreign_origin {
+        let origin = request.url.origin();
+        if origin != self.load.url.origin() {
+            let used = self.foreign.get(&origin).copied().unwrap_or(0);
+            if used >= self.budget.max_per_foreign_origin {
                 return Err(Skip::OverBudget);
             }
-            *used += 1;
+            self.foreign.insert(origin, used + 1);
         }
         self.requests += 1;
-        Ok(())
+        self.guesses += usize::from(is_guess);
+        self.asked.entry(request.url.clone()).or_default().push(Asked {
+            mode: hint.mode,
+            destination: hint.destination,
+            fields: request.fields.clone(),
+            reusable: None,
+        });
+        Ok(request)
+    }
+
+    fn check_repeated(&self, hint: &Hint, request: &Unasked) -> Result<(), Skip> {
+        let Some(before) = self.asked.get(&request.url) else { return Ok(()) };
+        for asked in before {
+            // A preload and its use, or the same image in two places, are one fetch to a browser.
+            let is_same = asked.mode == hint.mode && asked.destination == hint.destination;
+            let reuses = |stored: &Stored| {
+                stored.answers(&request.fields) && compare_always(&asked.fields, &request.fields).is_ok()
+            };
+            if is_same || asked.reusable.as_ref().is_some_and(reuses) {
+                return Err(Skip::Duplicate);
+            }
+        }
+        // Where a cache would keep both, both are worth it. What is still on its way may turn out not to be kept.
+        if before.iter().all(|asked| asked.reusable.is_some()) { Ok(()) } else { Err(Skip::UncacheableTwice) }
     }
 }
 
+fn decision(request: Result<Unasked, Skip>, hint: &Hint) -> Decision {
+    match request {
+        Ok(request) => Decision::Fetch(request, urgency(hint)),
+        Err(skip) => Decision::Skip(skip),
+    }
+}
+
+fn unasked_if(
+    load: &Load,
+    hint: &Hint,
+    never: &NeverUnasked,
+    cookies: &Cookies,
+    now: SystemTime,
+) -> Result<Unasked, Skip> {
+    if hint.url.origin() == load.url.origin() && load.request.contains_key(header::AUTHORIZATION) {
+        return Err(Skip::Credentials);
+    }
+    if !fetches(load.family(), hint) {
+        return Err(Skip::NotThisBrowser);
+    }
+    let request = unasked(load, hint, cookies, now)?;
+    if never.contains(&request.url) { Err(Skip::SetsCookie) } else { Ok(request) }
+}
+
 fn fetches(family: Family, hint: &Hint) -> bool {
-    let from_field = hint.source == Source::LinkField;
+    let from_field = matches!(hint.source, Source::LinkField | Source::EarlyHints);
     match (family, hint.destination) {
         // Tools fetch what they are told to; a wrong guess would only cost the link.
         (Family::Unknown, _) => false,
         // Only Firefox obeys stylesheets in Link fields; a preload of a style is obeyed by all and blocks nothing.
-        (_, Destination::Style) if from_field && hint.timing == farhop_page::Timing::Blocking => {
-            family == Family::Firefox
-        }
+        (_, Destination::Style) if from_field && hint.timing == Timing::Blocking => family == Family::Firefox,
         (_, Destination::Icon) if from_field => false,
         (_, Destination::Manifest) => family == Family::Chromium && !from_field,
         _ => true,

@@ -14,7 +14,7 @@ impl Relation {
     pub(crate) fn between(page: &Url, target: &Url) -> Self {
         if page.origin() == target.origin() {
             Relation::SameOrigin
-        } else if page.scheme() == target.scheme() && same_registrable_domain(page, target) {
+        } else if is_same_site(page, target) {
             Relation::SameSite
         } else {
             Relation::CrossSite
@@ -28,6 +28,21 @@ impl Relation {
             Relation::CrossSite => "cross-site",
         }
     }
+}
+
+/// HTML, "schemelessly same site" and the same scheme.
+pub(crate) fn is_same_site(a: &Url, b: &Url) -> bool {
+    a.scheme() == b.scheme() && same_registrable_domain(a, b)
+}
+
+/// Scheme and registrable domain, as text; the host where it has none.
+pub(crate) fn site(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let domain = match url.host() {
+        Some(Host::Domain(name)) => psl::domain_str(name).unwrap_or(name),
+        _ => host,
+    };
+    format!("{}://{domain}", url.scheme())
 }
 
 fn same_registrable_domain(a: &Url, b: &Url) -> bool {

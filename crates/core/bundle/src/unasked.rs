@@ -1,10 +1,15 @@
 //! The request that this user's browser would send for a hint: field by field, from the document's own request.
 
+use crate::cookies::{CookieVerdict, Cookies, JarId, Noted};
 use crate::family::Family;
+use crate::first_party::FirstParty;
+use crate::plan::Skip;
+use crate::policy::Policies;
 use crate::referrer::referrer;
 use crate::site::{Relation, is_potentially_trustworthy};
-use farhop_page::{Destination, Hint, Mode, ReferrerPolicy, Source};
+use farhop_page::{Destination, Hint, Initiator, Mode, ReferrerPolicy, Source};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use std::time::SystemTime;
 use url::Url;
 
 /// Sent with every request of the browser as with the document's.
@@ -23,22 +28,60 @@ pub struct Load {
     pub request: HeaderMap,
     /// From the document's `Referrer-Policy` field.
     pub referrer_policy: Option<ReferrerPolicy>,
-    /// `Sec-Fetch-Storage-Access` as this browser was last seen to send it; which value depends on its settings.
-    pub storage_access: Option<HeaderValue>,
+    /// What its content security policies allow.
+    pub(crate) policies: Policies,
+    /// Whether what it loads over plain HTTP is mixed content.
+    pub(crate) is_secure: bool,
+    first_party: FirstParty,
+    jar: JarId,
     family: Family,
 }
 
 impl Load {
-    /// The load of `url`, asked for with `request` and answered with `response`.
-    pub fn new(url: Url, request: HeaderMap, response: &HeaderMap) -> Self {
+    /// The load of `url` in a window of its own, asked for with `request`, which was `noted`, and answered with
+    /// `response`.
+    pub fn new(url: Url, request: HeaderMap, response: &HeaderMap, noted: &Noted) -> Self {
+        let first_party = FirstParty::of(&url);
+        Self::answered(url, request, response, first_party, noted.jar)
+    }
+
+    /// The load of a document in a frame of `parent`: its resources are judged by its own policies, their cookies by
+    /// the top document.
+    pub fn framed(parent: &Load, url: Url, request: HeaderMap, response: &HeaderMap) -> Self {
+        let first_party = parent.first_party.framed(&url);
+        let mut load = Self::answered(url, request, response, first_party, parent.jar);
+        load.is_secure |= parent.is_secure;
+        load
+    }
+
+    fn answered(
+        url: Url,
+        request: HeaderMap,
+        response: &HeaderMap,
+        first_party: FirstParty,
+        jar: JarId,
+    ) -> Self {
         let referrer_policy = response
             .get_all(header::REFERRER_POLICY)
             .iter()
             .filter_map(|value| value.to_str().ok())
             .filter_map(ReferrerPolicy::from_field)
             .next_back();
-        let family = Family::of(&request);
-        Load { url, request, referrer_policy, storage_access: None, family }
+        Load {
+            policies: Policies::of(&url, response),
+            is_secure: url.scheme() == "https",
+            family: Family::of(&request),
+            url,
+            request,
+            referrer_policy,
+            first_party,
+            jar,
+        }
+    }
+
+    /// The document has a `<meta http-equiv=content-security-policy>` with this content.
+    pub fn add_content_policy(&mut self, content: &str) {
+        self.policies.add_meta(content);
     }
 
     /// The browser that asked.
@@ -67,39 +110,109 @@ pub struct Unasked {
     pub fields: HeaderMap,
 }
 
-/// The request that the browser of `load` would send for `hint`.
-pub fn unasked(load: &Load, hint: &Hint) -> Unasked {
+/// The request that the browser of `load` would send for `hint`, at `now`.
+///
+/// # Errors
+/// Why it is not known, or would not be sent.
+pub fn unasked(load: &Load, hint: &Hint, cookies: &Cookies, now: SystemTime) -> Result<Unasked, Skip> {
+    let target = load.target(hint)?;
     let mut fields = HeaderMap::new();
-    let relation = Relation::between(&load.url, &hint.url);
+    let relation = Relation::between(&load.url, &target);
     for name in COPIED {
         copy(&mut fields, &load.request, HeaderName::from_static(name));
     }
     insert(&mut fields, header::ACCEPT, &load.family.accept(hint.destination, accept_of(&load.request)));
-    if let Some(coding) = accept_encoding(load, hint) {
+    if let Some(coding) = accept_encoding(load, hint, &target) {
         fields.insert(header::ACCEPT_ENCODING, coding);
     }
-    let asked = hint.referrer_policy.or(load.referrer_policy).unwrap_or_default();
-    let policy = load.family.obeyed_policy(asked, relation);
-    if let Some(told) = referrer(policy, &load.url, &hint.url) {
+    if hint.destination == Destination::Frame {
+        copy(&mut fields, &load.request, header::UPGRADE_INSECURE_REQUESTS);
+    }
+    let source = match &hint.initiator {
+        Initiator::Document => &load.url,
+        Initiator::Sheet(url) | Initiator::Module(url) => url,
+    };
+    let policy = load.family.obeyed_policy(load.referrer_policy(hint), relation);
+    if let Some(told) = referrer(policy, source, &target) {
         insert(&mut fields, header::REFERER, &told);
     }
-    if names_origin(load, hint, relation) {
+    let credentials = match hint.mode {
+        Mode::NoCors | Mode::CorsWithCredentials => true,
+        Mode::Cors => relation == Relation::SameOrigin,
+        Mode::CorsAnonymous => false,
+    };
+    let trustworthy = is_potentially_trustworthy(&target);
+    // Storage Access Headers, §4: asked from a stranger's frame for what is the top document's own. Recorded: Chromium
+    // names the frame's origin over plain HTTP too.
+    let returns_home = credentials && load.first_party.returns_home(&target);
+    let names_frame = returns_home && (trustworthy || load.family == Family::Chromium);
+    if names_origin(load, hint, relation) || names_frame {
         insert(&mut fields, header::ORIGIN, &load.url.origin().ascii_serialization());
     }
-    // Only what the user has shown to this very origin, since ground cannot know the rest of the jar; elsewhere
-    // the request goes without, and a browser that would have sent a cookie asks for itself.
-    if relation == Relation::SameOrigin && hint.mode != Mode::CorsAnonymous {
-        copy(&mut fields, &load.request, header::COOKIE);
+    if credentials {
+        match cookies.for_request(load.jar, &target, &load.first_party, now) {
+            CookieVerdict::Send(Some(field)) => _ = fields.insert(header::COOKIE, field),
+            CookieVerdict::Send(None) => {}
+            CookieVerdict::Unsure => return Err(Skip::UnsureOfCookies),
+        }
     }
     if load.is_hard_reload() {
         copy(&mut fields, &load.request, header::CACHE_CONTROL);
         copy(&mut fields, &load.request, header::PRAGMA);
     }
-    if is_potentially_trustworthy(&hint.url) {
+    if trustworthy {
         client_hints(&mut fields, load, relation);
-        fetch_metadata(&mut fields, load, hint, relation);
+        let access = match () {
+            () if returns_home => Some(HeaderValue::from_static("inactive")),
+            () if credentials && load.first_party.is_cross_site(&target) => cookies.storage_access(load.jar),
+            () => None,
+        };
+        fetch_metadata(&mut fields, load, hint, &target, access);
     }
-    Unasked { url: hint.url.clone(), fields }
+    Ok(Unasked { url: target, fields })
+}
+
+impl Load {
+    /// Where the request for `hint` goes, if it may go at all (Fetch, "main fetch", steps 5 to 7).
+    fn target(&self, hint: &Hint) -> Result<Url, Skip> {
+        let mut target = hint.url.clone();
+        if self.policies.upgrade_insecure_requests() {
+            upgrade(&mut target);
+        }
+        if self.is_secure && !is_potentially_trustworthy(&target) {
+            // Mixed Content, §4.1: images are upgraded, unless the host is an address or one of several candidates
+            // was chosen. The rest is blocked (§4.4).
+            let is_image = matches!(hint.destination, Destination::Image | Destination::Icon);
+            let is_name = matches!(target.host(), Some(url::Host::Domain(_)));
+            if !(is_image && is_name && hint.source != Source::Picture) {
+                return Err(Skip::MixedContent);
+            }
+            upgrade(&mut target);
+        }
+        if self.policies.allow(hint, &target) { Ok(target) } else { Err(Skip::ContentPolicy) }
+    }
+
+    /// The policy in force for `hint`, as recorded from the families.
+    fn referrer_policy(&self, hint: &Hint) -> ReferrerPolicy {
+        let of_rule = matches!(hint.source, Source::Rule | Source::FontFace | Source::StyleAttribute);
+        let of_document = match (&hint.initiator, self.family) {
+            // Chromium asks for the images and fonts of styles by the default policy, whatever the document's is.
+            (Initiator::Document, Family::Chromium) if of_rule => return ReferrerPolicy::default(),
+            (Initiator::Document | Initiator::Module(_), _) => self.referrer_policy,
+            // It does obey the document for what sheets import; Firefox does not.
+            (Initiator::Sheet(_), Family::Chromium) if !of_rule => self.referrer_policy,
+            (Initiator::Sheet(_), _) => None,
+        };
+        hint.referrer_policy.or(of_document).unwrap_or_default()
+    }
+}
+
+/// Upgrade Insecure Requests, §3.2: `https`, at its own port if it was at the other's.
+fn upgrade(url: &mut Url) {
+    if url.scheme() == "http" {
+        // Both are special schemes with a host, between which a URL may change.
+        let _ = url.set_scheme("https");
+    }
 }
 
 fn copy(to: &mut HeaderMap, from: &HeaderMap, name: HeaderName) {
@@ -120,8 +233,7 @@ fn accept_of(request: &HeaderMap) -> &str {
 }
 
 /// Browsers offer `br` and `zstd` over TLS only, so another scheme than the document's changes the offer.
-fn accept_encoding(load: &Load, hint: &Hint) -> Option<HeaderValue> {
-    let target = &hint.url;
+fn accept_encoding(load: &Load, hint: &Hint, target: &Url) -> Option<HeaderValue> {
     let own = load.request.get(header::ACCEPT_ENCODING)?;
     // Recorded: fonts that a stylesheet names, which are compressed by themselves; not those preloaded.
     let preloaded = matches!(hint.source, Source::Preload | Source::LinkField);
@@ -164,21 +276,36 @@ fn client_hints(fields: &mut HeaderMap, load: &Load, relation: Relation) {
 }
 
 /// Fetch Metadata, for browsers that sent it with the document.
-fn fetch_metadata(fields: &mut HeaderMap, load: &Load, hint: &Hint, relation: Relation) {
+fn fetch_metadata(
+    fields: &mut HeaderMap,
+    load: &Load,
+    hint: &Hint,
+    target: &Url,
+    storage_access: Option<HeaderValue>,
+) {
     // A page over plain HTTP shows nothing of it, though the browser may well send it to a trustworthy target.
     let knows = load.request.contains_key("sec-fetch-dest")
         || (load.family != Family::Unknown && !is_potentially_trustworthy(&load.url));
     if !knows {
         return;
     }
+    // Recorded: to Firefox a stylesheet asks for its images and imports, not the document.
+    let asker = match (&hint.initiator, load.family, hint.mode) {
+        (Initiator::Sheet(sheet), Family::Firefox, Mode::NoCors) => sheet,
+        _ => &load.url,
+    };
+    let relation = Relation::between(asker, target);
     insert(fields, HeaderName::from_static("sec-fetch-site"), relation.as_str());
-    let mode = if hint.mode == Mode::NoCors { "no-cors" } else { "cors" };
+    let mode = match (hint.destination, hint.mode) {
+        (Destination::Frame, _) => "navigate",
+        (_, Mode::NoCors) => "no-cors",
+        _ => "cors",
+    };
     insert(fields, HeaderName::from_static("sec-fetch-mode"), mode);
     insert(fields, HeaderName::from_static("sec-fetch-dest"), dest(hint.destination));
-    // Storage Access Headers, §2: cross-site and with credentials.
-    let credentials = matches!(hint.mode, Mode::NoCors | Mode::CorsWithCredentials);
-    if let (Relation::CrossSite, true, Some(access)) = (relation, credentials, &load.storage_access) {
-        fields.insert(HeaderName::from_static("sec-fetch-storage-access"), access.clone());
+    // Storage Access Headers, §2: another site's, with credentials.
+    if let Some(access) = storage_access {
+        fields.insert(HeaderName::from_static("sec-fetch-storage-access"), access);
     }
 }
 

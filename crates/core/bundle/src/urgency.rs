@@ -1,6 +1,6 @@
 //! Render priority of a response, as RFC 9218 counts it.
 
-use farhop_page::{Destination, FetchPriority, Hint, Timing};
+use farhop_page::{Confidence, Destination, FetchPriority, Hint, Source, Timing};
 
 /// RFC 9218 §4: urgency 0 (first) to 7 (background), and whether parts of the response are of use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,15 +19,36 @@ impl Urgency {
 }
 
 /// How soon the page needs what the hint names.
+///
+/// | level | what |
+/// |---|---|
+/// | 0 | the document |
+/// | 1 | stylesheets and scripts that hold up rendering |
+/// | 2 | what styles in use import, their fonts; preloaded fetches, styles and fonts |
+/// | 3 | scripts that wait (`defer`, `async`) and modules; frames |
+/// | 4 | images that may be in view |
+/// | 5 | images below the first screenful |
+/// | 6 | lazy images and frames |
+/// | 7 | icons, the manifest, stylesheets for other media, guesses |
+///
+/// `fetchpriority=high` lifts to 2 what would come later, `low` sinks by 2, to 6 at most.
 pub fn urgency(hint: &Hint) -> Urgency {
+    // Images arrive one after the other, in the order of the page: on a slow link the first ones whole are worth more
+    // than all of them in part. A frame is shown as it comes, as the document is.
+    let incremental = hint.destination == Destination::Frame;
+    if hint.confidence == Confidence::Guess || !hint.applies {
+        return Urgency { level: 7, incremental };
+    }
+    let imported = hint.source == Source::Import;
     let level = match (hint.destination, hint.timing) {
-        (Destination::Style, _) if !hint.applies => 7,
-        (Destination::Style, _) | (Destination::Script, Timing::Blocking) => 1,
-        (Destination::Font | Destination::Fetch | Destination::Frame, _) => 2,
-        (Destination::Script, _) => 3,
-        (Destination::Image, Timing::Lazy) => 6,
-        (Destination::Image | Destination::Track, _) => 4,
         (Destination::Icon | Destination::Manifest, _) => 7,
+        (_, Timing::Lazy) => 6,
+        (Destination::Style, Timing::Blocking) if !imported => 1,
+        (Destination::Script, Timing::Blocking) => 1,
+        (Destination::Style | Destination::Font | Destination::Fetch, _) => 2,
+        (Destination::Script | Destination::Frame, _) => 3,
+        (Destination::Image | Destination::Track, _) if hint.below_fold => 5,
+        (Destination::Image | Destination::Track, _) => 4,
     };
     let level = match hint.priority {
         FetchPriority::Auto => level,
@@ -35,7 +56,5 @@ pub fn urgency(hint: &Hint) -> Urgency {
         FetchPriority::High => level.min(2),
         FetchPriority::Low => (level + 2).min(6).max(level),
     };
-    // Images arrive one after the other, in the order of the page: on a slow link the first ones whole are worth more
-    // than all of them in part.
-    Urgency { level, incremental: false }
+    Urgency { level, incremental }
 }

@@ -1,32 +1,60 @@
 //! Which hints are fetched unasked, and with what.
 #![allow(clippy::unwrap_used)] // helpers of tests
 
-use farhop_bundle::{Budget, Decision, Load, NeverUnasked, Plan, Skip, Unasked, Urgency};
-use farhop_page::{Hint, Options, Scanner, link_hints};
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+mod support;
+
+use farhop_bundle::{Budget, Cookies, Decision, Load, NeverUnasked, Plan, Skip, Unasked, Urgency, urgency};
+use farhop_page::{
+    Confidence, Destination, FetchPriority, Hint, Initiator, Mode, Options, Scanner, Source, Timing,
+    link_hints,
+};
+use http::StatusCode;
+use http::header::{self, HeaderMap, HeaderValue};
+use support::{CHROMIUM, FIREFOX, at, by, fields, hint, image, url};
 use url::Url;
 
-const CHROMIUM: &str =
-    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36";
-const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:153.0) Gecko/20100101 Firefox/153.0";
-
 fn page() -> Url {
-    Url::parse("http://site.test/page").unwrap()
+    url("http://site.test/page")
 }
 
-fn fields(lines: &[(&str, &str)]) -> HeaderMap {
-    let mut map = HeaderMap::new();
-    for (name, value) in lines {
-        map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
+/// A plan with what is known of the browser's cookies.
+struct Planned {
+    plan: Plan,
+    cookies: Cookies,
+}
+
+impl Planned {
+    fn decide(&mut self, hint: &Hint, never: &NeverUnasked) -> Decision {
+        self.plan.decide(hint, never, &self.cookies, at(1))
     }
-    map
+
+    fn only(&mut self, hint: &Hint) -> Result<Unasked, Skip> {
+        match self.decide(hint, &NeverUnasked::new(1)) {
+            Decision::Fetch(request, _) => Ok(request),
+            Decision::Skip(why) => Err(why),
+        }
+    }
 }
 
-fn plan(agent: &str, request: &[(&str, &str)], response: &[(&str, &str)], budget: Budget) -> Plan {
+fn plan_of(
+    url: &Url,
+    agent: &str,
+    request: &[(&str, &str)],
+    response: &[(&str, &str)],
+    budget: Budget,
+) -> Planned {
     let mut request = fields(request);
     request.insert(header::USER_AGENT, HeaderValue::from_str(agent).unwrap());
+    request.entry(header::ACCEPT).or_insert(HeaderValue::from_static("text/html,*/*;q=0.8"));
     let response = fields(response);
-    Plan::new(Load::new(page(), request, &response), &response, budget)
+    let mut cookies = Cookies::default();
+    let noted = cookies.note_request(url, &request, at(0));
+    cookies.note_response(&noted, url, &response, at(0));
+    Planned { plan: Plan::new(Load::new(url.clone(), request, &response, &noted), budget), cookies }
+}
+
+fn plan(agent: &str, request: &[(&str, &str)], response: &[(&str, &str)], budget: Budget) -> Planned {
+    plan_of(&page(), agent, request, response, budget)
 }
 
 fn hints(html: &str) -> Vec<Hint> {
@@ -34,7 +62,7 @@ fn hints(html: &str) -> Vec<Hint> {
     scanner.write(html.as_bytes())
 }
 
-fn decide(plan: &mut Plan, html: &str) -> Vec<Result<Unasked, Skip>> {
+fn decide(plan: &mut Planned, html: &str) -> Vec<Result<Unasked, Skip>> {
     let never = NeverUnasked::new(10);
     hints(html)
         .iter()
@@ -45,23 +73,35 @@ fn decide(plan: &mut Plan, html: &str) -> Vec<Result<Unasked, Skip>> {
         .collect()
 }
 
-fn only(plan: &mut Plan, html: &str) -> Result<Unasked, Skip> {
+fn only(plan: &mut Planned, html: &str) -> Result<Unasked, Skip> {
     decide(plan, html).pop().unwrap()
 }
 
 #[test]
-fn a_document_that_sets_a_cookie_gets_no_promises() {
-    let mut plan = plan(CHROMIUM, &[], &[("set-cookie", "a=1")], Budget::default());
-    assert_eq!(only(&mut plan, "<img src=a.png>"), Err(Skip::DocumentSetsCookie));
+fn what_the_document_sets_is_sent_with_what_it_needs() {
+    let mut plan = plan(
+        CHROMIUM,
+        &[("cookie", "a=1")],
+        &[("set-cookie", "a=2; Path=/"), ("set-cookie", "b=1; Path=/x")],
+        Budget::default(),
+    );
+    let cookie = |request: Result<Unasked, Skip>| request.unwrap().fields.get(header::COOKIE).cloned();
+    assert_eq!(cookie(only(&mut plan, "<img src=a.png>")).unwrap(), "a=2");
+    assert_eq!(cookie(only(&mut plan, "<img src=/x/a.png>")).unwrap(), "b=1; a=2");
 }
 
 #[test]
-fn cookies_go_to_the_documents_own_origin_alone() {
+fn cookies_seen_at_the_documents_host_go_there_alone() {
     let mut plan = plan(CHROMIUM, &[("cookie", "a=1")], &[], Budget::default());
     let cookie = |request: Result<Unasked, Skip>| request.unwrap().fields.get(header::COOKIE).cloned();
     assert_eq!(cookie(only(&mut plan, "<img src=a.png>")).unwrap(), "a=1");
     assert_eq!(cookie(only(&mut plan, "<script type=module src=a.js></script>")).unwrap(), "a=1");
-    for other in ["//www.site.test/", "//site.test:8080/", "https://site.test/", "//other.test/"] {
+    assert_eq!(
+        cookie(only(&mut plan, "<img src=//site.test:8080/>")).unwrap(),
+        "a=1",
+        "cookies know no ports"
+    );
+    for other in ["//www.site.test/", "//other.test/"] {
         assert_eq!(cookie(only(&mut plan, &format!("<img src={other}>"))), None, "{other}");
     }
     assert_eq!(cookie(only(&mut plan, "<link rel=manifest href=m.json>")), None);
@@ -77,7 +117,7 @@ fn own_requests_of_a_page_with_authorization_are_left_to_the_browser() {
 
 #[test]
 fn a_request_is_planned_once_and_within_the_budget() {
-    let budget = Budget { max_requests: 3, max_per_foreign_origin: 1 };
+    let budget = Budget { max_requests: 3, max_per_foreign_origin: 1, ..Budget::default() };
     let mut plan = plan(CHROMIUM, &[], &[], budget);
     let html =
         "<img src=1.png><img src=//o.test/1.png><img src=//o.test/2.png><img src=2.png><img src=3.png>";
@@ -175,4 +215,212 @@ fn firefox_asks_in_its_own_words() {
     assert_eq!(image.fields[header::ACCEPT_LANGUAGE], "de");
     let module = only(&mut plan, "<script type=module src=a.js></script>").unwrap();
     assert!(!module.fields.contains_key(header::ORIGIN), "same origin");
+}
+
+#[test]
+fn guesses_have_a_budget_of_their_own_in_number_and_in_bytes() {
+    let guess =
+        |n: u32| Hint { confidence: Confidence::Guess, ..image(&format!("http://site.test/g{n}.png")) };
+    let budget = Budget { max_guesses: 2, max_guess_bytes: 1000, ..Budget::default() };
+    let mut many = plan(CHROMIUM, &[], &[], budget.clone());
+    assert!(many.only(&guess(1)).is_ok() && many.only(&guess(2)).is_ok());
+    assert_eq!(many.only(&guess(3)), Err(Skip::OverBudget));
+    assert!(many.only(&image("http://site.test/sure.png")).is_ok(), "what is sure has its own");
+    let mut large = plan(CHROMIUM, &[], &[], budget);
+    assert!(large.only(&guess(1)).is_ok());
+    large.plan.spent_on_guess(1000);
+    assert_eq!(large.only(&guess(2)), Err(Skip::OverBudget));
+}
+
+#[test]
+fn a_page_of_a_hundred_thousand_hints_gets_no_more_than_its_budget() {
+    let mut plan = plan(CHROMIUM, &[("cookie", "a=1")], &[], Budget::default());
+    let fetched =
+        (0..100_000).filter(|n| plan.only(&image(&format!("http://site.test/{n}"))).is_ok()).count();
+    assert_eq!(fetched, Budget::default().max_requests);
+}
+
+const UNCACHEABLE: [(&str, &str); 1] = [("cache-control", "no-store")];
+
+/// The same file as an image and as something that scripts fetch.
+fn twice() -> (Hint, Hint) {
+    let image = image("http://site.test/a");
+    (image.clone(), hint(image.url, Destination::Fetch, Mode::Cors, Source::Preload))
+}
+
+#[test]
+fn an_uncacheable_response_is_not_fetched_unasked_twice_for_one_page() {
+    let (image, fetch) = twice();
+    for response in [
+        &UNCACHEABLE[..],
+        &[("cache-control", "no-cache"), ("etag", "\"1\"")],
+        &[("cache-control", "max-age=0")],
+        &[("vary", "*"), ("cache-control", "max-age=60")],
+    ] {
+        let mut plan = plan(CHROMIUM, &[], &[], Budget::default());
+        let request = plan.only(&image).unwrap();
+        assert_eq!(plan.only(&fetch), Err(Skip::UncacheableTwice), "it may turn out to be so");
+        plan.plan.answered(&request, StatusCode::OK, &fields(response), at(1));
+        assert_eq!(plan.only(&fetch), Err(Skip::UncacheableTwice), "{response:?}");
+        assert_eq!(plan.only(&image), Err(Skip::Duplicate));
+    }
+}
+
+#[test]
+fn what_the_browser_reuses_is_promised_once_and_what_it_must_keep_twice_is_fetched_twice() {
+    let (image, fetch) = twice();
+    let mut one = plan(FIREFOX, &[], &[], Budget::default());
+    let request = one.only(&image).unwrap();
+    one.plan.answered(&request, StatusCode::OK, &fields(&[("cache-control", "max-age=60")]), at(1));
+    assert_eq!(one.only(&fetch), Err(Skip::Duplicate));
+    let mut two = plan(FIREFOX, &[], &[], Budget::default());
+    let request = two.only(&image).unwrap();
+    let varied = [("cache-control", "max-age=60"), ("vary", "accept")];
+    two.plan.answered(&request, StatusCode::OK, &fields(&varied), at(1));
+    assert!(two.only(&fetch).is_ok());
+}
+
+#[test]
+fn the_same_image_in_the_page_and_in_its_sheet_is_one_request() {
+    let mut plan = plan(CHROMIUM, &[], &[], Budget::default());
+    let image = image("http://site.test/a.png");
+    assert!(plan.only(&image).is_ok());
+    let sheet = by(image, Initiator::Sheet(url("http://site.test/a.css")));
+    assert_eq!(plan.only(&sheet), Err(Skip::Duplicate));
+}
+
+#[test]
+fn a_secure_page_loads_nothing_over_plain_http_but_upgraded_images() {
+    let page = url("https://site.test/");
+    let mut plan = plan_of(&page, CHROMIUM, &[], &[], Budget::default());
+    assert_eq!(plan.only(&image("http://far.test/a.png")).unwrap().url.as_str(), "https://far.test/a.png");
+    assert_eq!(
+        plan.only(&image("http://10.0.0.1/a.png")),
+        Err(Skip::MixedContent),
+        "an address is not upgraded"
+    );
+    assert!(plan.only(&image("http://localhost/a.png")).is_ok());
+    let picture = Hint { source: Source::Picture, ..image("http://far.test/b.png") };
+    assert_eq!(plan.only(&picture), Err(Skip::MixedContent));
+    let script = hint(url("http://site.test/a.js"), Destination::Script, Mode::NoCors, Source::Script);
+    assert_eq!(plan.only(&script), Err(Skip::MixedContent));
+    let mut plain = plan_of(&url("http://site.test/"), CHROMIUM, &[], &[], Budget::default());
+    assert!(plain.only(&script).is_ok());
+}
+
+#[test]
+fn upgrade_insecure_requests_upgrades_everything() {
+    let response = [("content-security-policy", "upgrade-insecure-requests")];
+    let mut plan = plan_of(&url("https://site.test/"), CHROMIUM, &[], &response, Budget::default());
+    let script = hint(url("http://far.test:8080/a.js"), Destination::Script, Mode::NoCors, Source::Script);
+    assert_eq!(plan.only(&script).unwrap().url.as_str(), "https://far.test:8080/a.js");
+    assert_eq!(plan.only(&image("http://10.0.0.1:80/a.png")).unwrap().url.as_str(), "https://10.0.0.1/a.png");
+}
+
+#[test]
+fn a_content_policy_of_field_or_meta_is_obeyed() {
+    let response = [("content-security-policy", "img-src 'self' https://cdn.test")];
+    let mut plan = plan(CHROMIUM, &[], &response, Budget::default());
+    assert!(plan.only(&image("http://site.test/a.png")).is_ok());
+    assert_eq!(plan.only(&image("http://far.test/a.png")), Err(Skip::ContentPolicy));
+    plan.plan.load_mut().add_content_policy("img-src https:");
+    assert_eq!(
+        plan.only(&image("http://site.test/b.png")),
+        Err(Skip::ContentPolicy),
+        "each policy must allow it"
+    );
+    assert!(plan.only(&image("https://cdn.test/b.png")).is_ok());
+}
+
+#[test]
+fn a_frames_documents_needs_are_judged_by_its_own_policy_and_the_pages_cookies() {
+    let page = url("https://site.test/");
+    let request = [("cookie", "a=1"), ("sec-fetch-dest", "document")];
+    let mut plan = plan_of(&page, CHROMIUM, &request, &[], Budget::default());
+    let framed = hint(url("https://far.test/frame"), Destination::Frame, Mode::NoCors, Source::Frame);
+    let request = plan.only(&framed).unwrap();
+    assert_eq!(request.fields["sec-fetch-dest"], "iframe");
+    assert_eq!(request.fields["sec-fetch-mode"], "navigate");
+    let policy = fields(&[("content-security-policy", "img-src 'self'")]);
+    let frame = Load::framed(plan.plan.load(), framed.url, request.fields, &policy);
+    let mut decide = |address: &str| {
+        let never = NeverUnasked::new(1);
+        match plan.plan.decide_framed(&frame, &image(address), &never, &plan.cookies, at(1)) {
+            Decision::Fetch(request, _) => Ok(request.fields),
+            Decision::Skip(why) => Err(why),
+        }
+    };
+    let own = decide("https://far.test/a.png").unwrap();
+    assert_eq!(
+        (&own["sec-fetch-site"], &own["referer"]),
+        (&HeaderValue::from_static("same-origin"), &HeaderValue::from_static("https://far.test/frame"))
+    );
+    assert_eq!(decide("https://site.test/a.png"), Err(Skip::ContentPolicy));
+    assert!(!own.contains_key(header::COOKIE), "the page's cookies are not the frame's");
+}
+
+#[test]
+fn a_stylesheet_is_the_referrer_of_what_it_names_and_the_document_its_origin() {
+    let mut plan =
+        plan(CHROMIUM, &[("cookie", "a=1")], &[("referrer-policy", "unsafe-url")], Budget::default());
+    let sheet = Initiator::Sheet(url("http://cdn.test/a.css"));
+    let font = hint(url("http://cdn.test/a.woff2"), Destination::Font, Mode::Cors, Source::FontFace);
+    let font = plan.only(&by(font, sheet.clone())).unwrap().fields;
+    assert_eq!(font[header::REFERER], "http://cdn.test/a.css");
+    assert_eq!(font[header::ORIGIN], "http://site.test");
+    let own = by(Hint { source: Source::Rule, ..image("http://site.test/a.png") }, sheet);
+    let own = plan.only(&own).unwrap().fields;
+    assert_eq!(own[header::REFERER], "http://cdn.test/", "the default policy, not the document's");
+    assert_eq!(own[header::COOKIE], "a=1");
+    let module = hint(url("http://site.test/b.mjs"), Destination::Script, Mode::Cors, Source::StaticImport);
+    let module = plan.only(&by(module, Initiator::Module(url("http://site.test/a.mjs")))).unwrap().fields;
+    assert_eq!(module[header::REFERER], "http://site.test/a.mjs");
+}
+
+#[test]
+fn where_a_strangers_cookies_are_not_known_nothing_is_fetched() {
+    let mut cookies = Cookies::default();
+    let agent = fields(&[("user-agent", FIREFOX), ("accept", "text/html")]);
+    let far = url("http://far.test/");
+    let noted = cookies.note_request(&far, &agent, at(0));
+    cookies.note_response(&noted, &far, &fields(&[("set-cookie", "a=1")]), at(0));
+    let noted = cookies.note_request(&page(), &agent, at(0));
+    let load = Load::new(page(), agent.clone(), &HeaderMap::new(), &noted);
+    let mut plan = Planned { plan: Plan::new(load, Budget::default()), cookies };
+    assert_eq!(plan.only(&image("http://far.test/a.png")), Err(Skip::UnsureOfCookies));
+    let anonymous = Hint { mode: Mode::Cors, ..image("http://far.test/a.png") };
+    assert!(plan.only(&anonymous).is_ok(), "without credentials no cookie matters");
+    assert!(plan.only(&image("http://other.test/a.png")).is_ok(), "nothing is held for it");
+}
+
+#[test]
+fn the_table_of_urgencies_holds() {
+    let make =
+        |destination, timing| Hint { timing, ..hint(page(), destination, Mode::NoCors, Source::Preload) };
+    use Destination as D;
+    let table = [
+        (make(D::Style, Timing::Blocking), 1),
+        (make(D::Script, Timing::Blocking), 1),
+        (Hint { source: Source::Import, ..make(D::Style, Timing::Blocking) }, 2),
+        (make(D::Font, Timing::Async), 2),
+        (make(D::Fetch, Timing::Async), 2),
+        (make(D::Script, Timing::Deferred), 3),
+        (make(D::Script, Timing::Async), 3),
+        (make(D::Frame, Timing::Async), 3),
+        (make(D::Image, Timing::Async), 4),
+        (Hint { below_fold: true, ..make(D::Image, Timing::Async) }, 5),
+        (make(D::Image, Timing::Lazy), 6),
+        (make(D::Frame, Timing::Lazy), 6),
+        (make(D::Icon, Timing::Async), 7),
+        (make(D::Manifest, Timing::Async), 7),
+        (Hint { applies: false, ..make(D::Style, Timing::Lazy) }, 7),
+        (Hint { confidence: Confidence::Guess, ..make(D::Image, Timing::Async) }, 7),
+        (Hint { priority: FetchPriority::High, ..make(D::Image, Timing::Async) }, 2),
+        (Hint { priority: FetchPriority::Low, ..make(D::Image, Timing::Async) }, 6),
+        (Hint { priority: FetchPriority::Low, ..make(D::Icon, Timing::Async) }, 7),
+    ];
+    for (hint, level) in table {
+        let incremental = hint.destination == D::Frame;
+        assert_eq!(urgency(&hint), Urgency { level, incremental }, "{hint:?}");
+    }
 }

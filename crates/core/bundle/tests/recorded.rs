@@ -2,39 +2,14 @@
 //! and the request compared, field by field, with the one that the browser sent for it.
 #![allow(clippy::unwrap_used)] // helpers of tests
 
-use farhop_bundle::{Budget, Decision, Load, Mismatch, NeverUnasked, Plan, compare};
+mod support;
+
+use farhop_bundle::{Budget, Cookies, Decision, Load, Mismatch, NeverUnasked, Plan, compare};
 use farhop_page::{Options, Scanner};
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header;
 use std::collections::BTreeSet;
+use support::{Head, at, heads, read_fields};
 use url::Url;
-
-struct Head {
-    load: &'static str,
-    url: Url,
-    fields: HeaderMap,
-}
-
-fn fields<'a>(lines: impl Iterator<Item = &'a str>) -> HeaderMap {
-    let mut fields = HeaderMap::new();
-    for (name, value) in lines.map(|line| line.split_once(": ").unwrap()) {
-        fields
-            .append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
-    }
-    fields
-}
-
-fn heads(text: &'static str) -> Vec<Head> {
-    text.split("\n\n")
-        .filter(|block| !block.trim().is_empty())
-        .map(|block| {
-            let mut lines = block.trim().lines();
-            let load = lines.next().unwrap().strip_prefix("# load: ").unwrap();
-            let mut request = lines.next().unwrap().split(' ');
-            assert!(matches!(request.next(), Some("GET" | "POST")));
-            Head { load, url: Url::parse(request.next().unwrap()).unwrap(), fields: fields(lines) }
-        })
-        .collect()
-}
 
 /// What one load of one page gave.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -49,12 +24,13 @@ struct Score {
 fn replay(page: &'static str, recorded: &'static str, load: &str) -> Score {
     let (url, rest) = page.split_once('\n').unwrap();
     let (response, body) = rest.split_once("\n\n").unwrap();
-    let (url, response) = (Url::parse(url).unwrap(), fields(response.lines()));
+    let (url, response) = (Url::parse(url).unwrap(), read_fields(response.lines()));
     let heads: Vec<Head> = heads(recorded).into_iter().filter(|head| head.load == load).collect();
     let document = heads.iter().find(|head| head.url == url).unwrap();
-    let mut cause = Load::new(url.clone(), document.fields.clone(), &response);
-    cause.storage_access = Some(HeaderValue::from_static("none")); // as this browser sends it everywhere
-    let mut plan = Plan::new(cause, &response, Budget::default());
+    let mut cookies = Cookies::default();
+    let noted = cookies.note_request(&url, &document.fields, at(0));
+    let load = Load::new(url.clone(), document.fields.clone(), &response, &noted);
+    let mut plan = Plan::new(load, Budget::default());
     let jpeg_xl = document.fields[header::ACCEPT].to_str().unwrap().contains("image/jxl");
     let mut scanner = Scanner::new(&url, Some("utf-8"), Options { jpeg_xl, ..Options::default() });
     let mut hints = scanner.write(body.as_bytes());
@@ -63,7 +39,9 @@ fn replay(page: &'static str, recorded: &'static str, load: &str) -> Score {
     let mut score = Score::default();
     let mut predicted = BTreeSet::new();
     for hint in &hints {
-        let Decision::Fetch(request, _) = plan.decide(hint, &NeverUnasked::new(10)) else { continue };
+        let Decision::Fetch(request, _) = plan.decide(hint, &NeverUnasked::new(10), &cookies, at(0)) else {
+            continue;
+        };
         predicted.insert(request.url.clone());
         match heads.iter().find(|head| head.url == request.url) {
             None => _ = score.never_asked.insert(request.url.path().to_owned()),

@@ -1,7 +1,7 @@
 // Records the request heads that Chromium (or Firefox) sends through an explicit HTTP proxy, for a few made-up sites.
 // It is proxy and origin in one: it answers every request itself and contacts nothing but the browser it starts.
 //
-//   node --experimental-websocket record.mjs OUTDIR [firefox]     (needs the browser and openssl on the PATH; nothing from npm)
+//   node --experimental-websocket record.mjs OUTDIR [firefox] [SITES.mjs]     (needs the browser and openssl on the PATH; nothing from npm)
 //
 // Must not touch anything outside OUTDIR and its own temporary folder.
 import http from 'node:http';
@@ -11,10 +11,11 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { spawn, execFileSync } from 'node:child_process';
-import { sites, answer } from './sites.mjs';
 
 const out = process.argv[2] ?? '.';
-const firefox = process.argv[3] === 'firefox';
+const firefox = process.argv.includes('firefox');
+const module = process.argv.slice(3).find((word) => word.endsWith('.mjs'));
+const { sites, answer } = await import(module ? path.resolve(module) : './sites.mjs');
 const work = fs.mkdtempSync(path.join(os.tmpdir(), 'heads-'));
 let log = [];
 let label = 'first';
@@ -101,18 +102,59 @@ async function browser(site) {
   return { call, loaded, end: async () => { child.removeAllListeners('exit'); await call('Browser.close').catch(() => {}); await new Promise((done) => (child.exitCode === null ? child.on('exit', done) : done())); } };
 }
 
-async function loadInFirefox(site) {
-  const profile = fs.mkdtempSync(path.join(work, 'profile-'));
-  const prefs = { 'network.proxy.type': 1, 'network.proxy.http': '127.0.0.1', 'network.proxy.http_port': proxy.address().port,
+function preferences() {
+  return { 'network.proxy.type': 1, 'network.proxy.http': '127.0.0.1', 'network.proxy.http_port': proxy.address().port,
     'network.proxy.ssl': '127.0.0.1', 'network.proxy.ssl_port': proxy.address().port, 'network.captive-portal-service.enabled': false,
     'network.connectivity-service.enabled': false, 'app.update.enabled': false, 'datareporting.policy.dataSubmissionEnabled': false,
     'browser.shell.checkDefaultBrowser': false, 'browser.aboutwelcome.enabled': false, 'toolkit.telemetry.enabled': false,
     'dom.security.https_first': false, 'dom.security.https_first_schemeless': false, 'browser.safebrowsing.malware.enabled': false };
+}
+
+async function loadInFirefox(site) {
+  const profile = fs.mkdtempSync(path.join(work, 'profile-'));
+  const prefs = preferences();
   fs.writeFileSync(path.join(profile, 'user.js'), Object.entries(prefs).map(([name, value]) => `user_pref(${JSON.stringify(name)}, ${JSON.stringify(value)});`).join('\n'));
   const child = spawn('firefox-esr', ['--headless', '--no-remote', '--profile', profile, `${new URL(site.steps[0].go).origin}/__start?site=${site.name}`], { stdio: 'ignore' });
   const first = new URL(site.steps[0].go).href;
   for (let waited = 0; waited < 60 && !log.some(({ target }) => target === first); waited++) await new Promise((done) => setTimeout(done, 500));
   await settled();
+  child.kill();
+  await new Promise((done) => child.on('exit', done));
+}
+
+// Sites of several steps, or over TLS, by WebDriver BiDi: it accepts the throwaway certificate and clicks.
+async function stepsInFirefox(site) {
+  const profile = fs.mkdtempSync(path.join(work, 'profile-'));
+  fs.writeFileSync(path.join(profile, 'user.js'), Object.entries({ ...preferences(), 'remote.prefs.recommended': false }).map(([name, value]) => `user_pref(${JSON.stringify(name)}, ${JSON.stringify(value)});`).join('\n'));
+  const child = spawn('firefox-esr', ['--headless', '--no-remote', '--profile', profile, '--remote-debugging-port', '0', 'about:blank'], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const endpoint = await new Promise((done) => {
+    let text = '';
+    child.stderr.on('data', (data) => {
+      text += data;
+      const found = /WebDriver BiDi listening on (ws:\/\/\S+)/.exec(text);
+      if (found) done(found[1]);
+    });
+  });
+  const socket = new WebSocket(`${endpoint}/session`);
+  await new Promise((done) => socket.addEventListener('open', done));
+  let id = 0;
+  const waiting = new Map();
+  socket.addEventListener('message', ({ data }) => {
+    const message = JSON.parse(data);
+    waiting.get(message.id)?.(message);
+  });
+  const call = (method, params = {}) => new Promise((done, fail) => {
+    waiting.set(++id, (message) => (message.type === 'error' ? fail(new Error(`${method}: ${message.message}`)) : done(message.result)));
+    socket.send(JSON.stringify({ id, method, params }));
+  });
+  await call('session.new', { capabilities: { alwaysMatch: { acceptInsecureCerts: true } } });
+  const { contexts: [{ context }] } = await call('browsingContext.getTree');
+  for (const step of site.steps) {
+    label = step.label;
+    if (step.go) await call('browsingContext.navigate', { context, url: step.go, wait: 'complete' });
+    if (step.click) await call('script.evaluate', { target: { context }, expression: `document.querySelector(${JSON.stringify(step.click)}).click()`, awaitPromise: false, userActivation: true });
+    await settled();
+  }
   child.kill();
   await new Promise((done) => child.on('exit', done));
 }
@@ -127,10 +169,10 @@ async function settled() {
 
 for (const site of sites) {
   log = [];
-  if (firefox && site.scheme === 'https') continue; // it would refuse the throwaway certificate
+  if (firefox && site.scheme === 'https' && !module) continue; // the other recordings have it over plain HTTP only
   if (firefox) {
     label = 'first';
-    await loadInFirefox(site);
+    await (module ? stepsInFirefox(site) : loadInFirefox(site));
     write(site, `firefox-${site.name}`);
     continue;
   }

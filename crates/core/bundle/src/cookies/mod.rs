@@ -1,0 +1,215 @@
+//! The cookie mirror: what a user's browsers hold, learnt from what crossed to and from them, so that ground can send
+//! what they would. In memory only, bounded, and forgotten with the user.
+//!
+//! It learns from `Set-Cookie` of responses that crossed, and from the `Cookie` fields of real requests, which overrule
+//! it: cookies set by script show up so, and what a browser no longer sends is dropped. The order of calls for each
+//! exchange is [`Cookies::note_request`], then [`Cookies::note_response`]; [`Cookies::for_request`] at any time. Responses
+//! to unasked requests are not noted: their cookies never reach the browser.
+
+mod cookie;
+mod jar;
+mod set_cookie;
+
+use crate::family::Family;
+use crate::first_party::FirstParty;
+use crate::matching::is_navigation;
+use crate::site::Relation;
+use http::header::{self, HeaderMap, HeaderValue};
+use jar::Jar;
+use std::collections::VecDeque;
+use std::time::SystemTime;
+use url::Url;
+
+/// Browsers of one user that are told apart; of more, the one not seen for the longest is forgotten.
+const MAX_JARS: usize = 8;
+/// Documents of a browser that its requests may belong to.
+const MAX_PAGES: usize = 64;
+
+/// One browser of a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct JarId(u64);
+
+/// What is known of a request that was noted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Noted {
+    /// The browser that sent it.
+    pub jar: JarId,
+    /// In whose page; `None` where its fields do not tell.
+    pub first_party: Option<FirstParty>,
+}
+
+/// What a browser would send as `Cookie`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CookieVerdict {
+    /// This, or no such field.
+    Send(Option<HeaderValue>),
+    /// It holds cookies of which it is not known whether it sends them here.
+    Unsure,
+}
+
+/// Of all browsers of one user.
+#[derive(Debug, Default)]
+pub struct Cookies {
+    /// The one seen last is last.
+    browsers: Vec<Browser>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Browser {
+    id: JarId,
+    agent: Option<HeaderValue>,
+    jar: Jar,
+    pages: VecDeque<(Url, FirstParty)>,
+    /// As last seen on a request that cookies see as another site's; `None` where none was seen.
+    storage_access: Option<Option<HeaderValue>>,
+}
+
+impl Cookies {
+    /// A browser asked for `url` with these fields, at `now`.
+    pub fn note_request(&mut self, url: &Url, request: &HeaderMap, now: SystemTime) -> Noted {
+        let field = joined(request);
+        let pairs: Vec<&str> = field.split(';').map(str::trim).filter(|pair| !pair.is_empty()).collect();
+        let at = self.choose(url, request, &pairs, now);
+        let mut browser = self.browsers.remove(at);
+        let first_party = browser.first_party(url, request);
+        if let Some(page) = &first_party {
+            if shows_credentials(request, &pairs) {
+                let strangers = is_navigation(request);
+                browser.jar.saw(url, page, &pairs, strangers, now);
+            }
+            browser.note(url, page, request);
+        }
+        let noted = Noted { jar: browser.id, first_party };
+        self.browsers.push(browser);
+        noted
+    }
+
+    /// A response of `url` to the request that was `noted` crossed to the browser.
+    pub fn note_response(&mut self, noted: &Noted, url: &Url, response: &HeaderMap, now: SystemTime) {
+        let browser = self.browsers.iter_mut().find(|browser| browser.id == noted.jar);
+        if let (Some(browser), Some(page)) = (browser, &noted.first_party) {
+            for field in response.get_all(header::SET_COOKIE) {
+                browser.jar.set(url, page, field.as_bytes(), now);
+            }
+        }
+    }
+
+    /// What this browser would send with a request with credentials for `url`, made in `page`.
+    pub fn for_request(&self, jar: JarId, url: &Url, page: &FirstParty, now: SystemTime) -> CookieVerdict {
+        self.browser(jar).map_or(CookieVerdict::Unsure, |browser| browser.jar.verdict(url, page, now))
+    }
+
+    /// `Sec-Fetch-Storage-Access` as this browser sends it with requests that cookies see as another site's.
+    pub fn storage_access(&self, jar: JarId) -> Option<HeaderValue> {
+        let browser = self.browser(jar)?;
+        // Recorded: what both send that know it, until a site is granted more.
+        let usual = || {
+            matches!(browser.jar.family, Family::Chromium | Family::Firefox)
+                .then(|| HeaderValue::from_static("none"))
+        };
+        browser.storage_access.clone().unwrap_or_else(usual)
+    }
+
+    fn browser(&self, jar: JarId) -> Option<&Browser> {
+        self.browsers.iter().find(|browser| browser.id == jar)
+    }
+
+    /// Index of the browser of this `User-Agent` whose cookies agree best with those sent; a new one if none can be it.
+    fn choose(&mut self, url: &Url, request: &HeaderMap, pairs: &[&str], now: SystemTime) -> usize {
+        let agent = request.get(header::USER_AGENT);
+        let credentials = shows_credentials(request, pairs);
+        let agreement = |browser: &Browser| match browser.first_party(url, request) {
+            Some(page) if credentials => browser.jar.agreement(url, &page, pairs, now),
+            _ => Some(0),
+        };
+        let alike = self.browsers.iter().enumerate().filter(|(_, browser)| browser.agent.as_ref() == agent);
+        // Of equals the last, which was seen last.
+        let best = alike.filter_map(|(at, browser)| Some((agreement(browser)?, at))).max().map(|(_, at)| at);
+        best.unwrap_or_else(|| {
+            if self.browsers.len() >= MAX_JARS {
+                self.browsers.remove(0);
+            }
+            self.next += 1;
+            self.browsers.push(Browser {
+                id: JarId(self.next),
+                agent: agent.cloned(),
+                jar: Jar::new(Family::of(request)),
+                pages: VecDeque::new(),
+                storage_access: None,
+            });
+            self.browsers.len() - 1
+        })
+    }
+}
+
+impl Browser {
+    /// In whose page a request is made: its own if it is a document, else that of the document which `Referer` names.
+    fn first_party(&self, url: &Url, request: &HeaderMap) -> Option<FirstParty> {
+        if is_navigation(request) {
+            return Some(FirstParty::of(url));
+        }
+        let referer = Url::parse(request.get(header::REFERER)?.to_str().ok()?).ok()?;
+        // Pages of an origin are alike here, unless one is in a frame; stylesheets' URLs are no pages.
+        let is_origin = referer.path() == "/" && referer.query().is_none();
+        let named =
+            |page: &&(Url, FirstParty)| page.0 == referer || is_origin && page.0.origin() == referer.origin();
+        let (page, first_party) = self.pages.iter().rev().find(named)?;
+        // From there browsers name the frame's origin; else it is a stylesheet's of the same host that asks.
+        if first_party.returns_home(url) && !request.contains_key(header::ORIGIN) {
+            return None;
+        }
+        let told = request.get("sec-fetch-site").map(HeaderValue::as_bytes);
+        let agrees = told.is_none_or(|told| told == Relation::between(page, url).as_str().as_bytes());
+        agrees.then(|| first_party.clone())
+    }
+
+    /// Remembers a document and what else the fields tell of the browser.
+    fn note(&mut self, url: &Url, page: &FirstParty, request: &HeaderMap) {
+        let dest = request.get("sec-fetch-dest").map(HeaderValue::as_bytes);
+        let document = match dest {
+            Some(b"iframe" | b"frame") => Some(page.framed(url)),
+            _ => is_navigation(request).then(|| page.clone()),
+        };
+        if let Some(document) = document {
+            if self.pages.len() >= MAX_PAGES {
+                self.pages.pop_front();
+            }
+            self.pages.push_back((url.clone(), document));
+        } else if dest.is_some()
+            && page.is_cross_site(url)
+            && !page.returns_home(url)
+            && !request.contains_key(header::ORIGIN)
+        {
+            self.storage_access = Some(request.get("sec-fetch-storage-access").cloned());
+        }
+    }
+}
+
+/// All `Cookie` fields as one (RFC 9113 §8.2.3).
+fn joined(request: &HeaderMap) -> String {
+    let fields: Vec<String> = request
+        .get_all(header::COOKIE)
+        .iter()
+        .map(|field| String::from_utf8_lossy(field.as_bytes()).into_owned())
+        .collect();
+    fields.join("; ")
+}
+
+/// Whether the request was made with credentials, so that cookies which it lacks are not there: a request for CORS
+/// may be made without.
+fn shows_credentials(request: &HeaderMap, pairs: &[&str]) -> bool {
+    if !pairs.is_empty() {
+        return true;
+    }
+    let field = |name: &str| request.get(name).and_then(|value| value.to_str().ok());
+    let accept = field("accept").unwrap_or_default();
+    match field("sec-fetch-mode") {
+        Some(mode) => matches!(mode, "navigate" | "no-cors") && !request.contains_key(header::ORIGIN),
+        // A plain-HTTP request that names what it wants is an element's; `*/*` may be a fetch of any kind.
+        None => !request.contains_key(header::ORIGIN) && !accept.is_empty() && !accept.starts_with("*/*"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
