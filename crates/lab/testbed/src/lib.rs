@@ -1,10 +1,11 @@
-//! Namespaces client, remote, ground, origins around an emulated link, and what an experiment needs to trust
+//! Namespaces client, neighbour, remote, ground, origins around an emulated link, and what an experiment needs to trust
 //! them: calibration, fitness of a load, measurements of the emulator itself.
 //!
 //! ```text
 //!   client ──lan0── remote ──sat0══(satellite)══sat0── ground ──lan0── origins
 //!   10.77.1.2   10.77.1.1  10.77.2.1      10.77.2.2  10.77.3.1   10.77.3.2, DNS 10.77.3.53,
 //!                                                                origins 10.77.16.0/20
+//!   neighbour ──lan0/lan1── remote: a second user, 10.77.4.2
 //! ```
 //!
 //! Traffic that asks for nobody's help goes from client to origins through all of it. What runs in the

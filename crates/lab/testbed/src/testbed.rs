@@ -1,4 +1,4 @@
-//! The testbed itself: four namespaces, the wires between them, and the link in the middle.
+//! The testbed itself: five namespaces, the wires between them, and the link in the middle.
 
 use farhop_emulator::{Link, LinkHandle, LoadRecord};
 use farhop_netdev::{Janitor, Namespace, Running, Tun, congestion_control_allowed, require_privileges};
@@ -16,6 +16,8 @@ const CONGESTION_CONTROL: &str = "cubic";
 pub enum Place {
     /// The user's machine, where browsers run.
     Client,
+    /// Another user's machine at the same terminal.
+    Neighbour,
     /// The terminal's side of the satellite link, where `farhop remote` runs.
     Remote,
     /// The gateway's side, where `farhop ground` runs.
@@ -26,12 +28,14 @@ pub enum Place {
 
 impl Place {
     /// From the user to the internet.
-    pub const ALL: [Place; 4] = [Place::Client, Place::Remote, Place::Ground, Place::Origins];
+    pub const ALL: [Place; 5] =
+        [Place::Client, Place::Neighbour, Place::Remote, Place::Ground, Place::Origins];
 
     /// In lower case, as namespaces and messages name it.
     pub fn name(self) -> &'static str {
         match self {
             Place::Client => "client",
+            Place::Neighbour => "neighbour",
             Place::Remote => "remote",
             Place::Ground => "ground",
             Place::Origins => "origins",
@@ -44,7 +48,9 @@ impl Place {
 pub struct Addresses {
     /// The client.
     pub client: Ipv4Addr,
-    /// The remote end, as the client reaches it.
+    /// The other user.
+    pub neighbour: Ipv4Addr,
+    /// The remote end, as both reach it.
     pub remote: Ipv4Addr,
     /// The remote end on the satellite link.
     pub remote_satellite: Ipv4Addr,
@@ -64,6 +70,7 @@ pub struct Addresses {
 /// Where everything is.
 const ADDRESSES: Addresses = Addresses {
     client: Ipv4Addr::new(10, 77, 1, 2),
+    neighbour: Ipv4Addr::new(10, 77, 4, 2),
     remote: Ipv4Addr::new(10, 77, 1, 1),
     remote_satellite: Ipv4Addr::new(10, 77, 2, 1),
     ground_satellite: Ipv4Addr::new(10, 77, 2, 2),
@@ -91,7 +98,7 @@ pub struct Testbed {
     pub addresses: Addresses,
     // Dropped in this order: first the link lets go of its devices, then the namespaces go.
     link: Link,
-    namespaces: [Namespace; 4],
+    namespaces: [Namespace; 5],
 }
 
 impl Testbed {
@@ -105,11 +112,12 @@ impl Testbed {
         let at = ADDRESSES;
 
         let mut client = Namespace::create(&janitor, "client")?;
+        let mut neighbour = Namespace::create(&janitor, "neighbour")?;
         let mut remote = Namespace::create(&janitor, "remote")?;
         let mut ground = Namespace::create(&janitor, "ground")?;
         let mut origins = Namespace::create(&janitor, "origins")?;
         congestion_control_allowed(&janitor, CONGESTION_CONTROL)?;
-        for namespace in [&mut client, &mut remote, &mut ground, &mut origins] {
+        for namespace in [&mut client, &mut neighbour, &mut remote, &mut ground, &mut origins] {
             namespace.sysctl("net/ipv4/tcp_congestion_control", CONGESTION_CONTROL)?;
             // Else the second load would start with the window and threshold that the first one learned.
             namespace.sysctl("net/ipv4/tcp_no_metrics_save", "1")?;
@@ -123,6 +131,11 @@ impl Testbed {
             format!("addr add {}/24 dev lan0", at.client),
             "link set lan0 up".into(),
         ])?;
+        neighbour.ip(&[
+            format!("link add lan0 type veth peer name lan1 netns {}", remote.name()),
+            format!("addr add {}/24 dev lan0", at.neighbour),
+            "link set lan0 up".into(),
+        ])?;
         origins.ip(&[
             format!("link add lan0 type veth peer name lan0 netns {}", ground.name()),
             format!("addr add {}/24 dev lan0", at.origins),
@@ -134,6 +147,8 @@ impl Testbed {
         remote.ip(&[
             format!("addr add {}/24 dev lan0", at.remote),
             "link set lan0 up".into(),
+            format!("addr add {NEIGHBOURS_ROUTER}/24 dev lan1"),
+            "link set lan1 up".into(),
             format!("addr add {} peer {} dev sat0", at.remote_satellite, at.ground_satellite),
             SATELLITE_UP.into(),
             "route add default dev sat0".into(),
@@ -144,24 +159,27 @@ impl Testbed {
             format!("addr add {} peer {} dev sat0", at.ground_satellite, at.remote_satellite),
             SATELLITE_UP.into(),
             format!("route add {}/24 dev sat0", network(at.client)),
+            format!("route add {}/24 dev sat0", network(at.neighbour)),
             format!("route add default via {}", at.origins),
         ])?;
         client.ip(&[format!("route add default via {}", at.remote)])?;
+        neighbour.ip(&[format!("route add default via {NEIGHBOURS_ROUTER}")])?;
         for router in [&remote, &ground] {
             router.sysctl("net/ipv4/ip_forward", "1")?;
         }
 
         let link = Link::start(gateway, terminal, profile, seed)?;
-        Ok(Testbed { addresses: at, link, namespaces: [client, remote, ground, origins] })
+        Ok(Testbed { addresses: at, link, namespaces: [client, neighbour, remote, ground, origins] })
     }
 
     /// A place's namespace: to run a thread inside, or to prepare a command that is started elsewhere.
     pub fn namespace(&self, place: Place) -> &Namespace {
         match place {
             Place::Client => &self.namespaces[0],
-            Place::Remote => &self.namespaces[1],
-            Place::Ground => &self.namespaces[2],
-            Place::Origins => &self.namespaces[3],
+            Place::Neighbour => &self.namespaces[1],
+            Place::Remote => &self.namespaces[2],
+            Place::Ground => &self.namespaces[3],
+            Place::Origins => &self.namespaces[4],
         }
     }
 
@@ -198,6 +216,9 @@ impl Testbed {
         ]
     }
 }
+
+/// The remote's address on the neighbour's own wire.
+const NEIGHBOURS_ROUTER: Ipv4Addr = Ipv4Addr::new(10, 77, 4, 1);
 
 /// A device of the link: its queue is long, so that the model's queue is the one that fills.
 pub(crate) const SATELLITE_UP: &str = "link set sat0 mtu 1500 txqueuelen 5000 up";

@@ -72,6 +72,19 @@ fn ground_reaches_origins_without_the_link_and_remote_reaches_ground_over_it() {
 }
 
 #[test]
+fn two_users_at_one_terminal_have_addresses_of_their_own() {
+    let Some(testbed) = testbed(&none()) else { return };
+    let at = testbed.addresses;
+    for (place, address) in [(Place::Client, at.client), (Place::Neighbour, at.neighbour)] {
+        let (_near, proxied) = connection(&testbed, place, Place::Remote, at.remote);
+        assert_eq!(proxied.peer_addr().unwrap().ip(), address);
+        let (_near, direct) = connection(&testbed, place, Place::Origins, at.origin(0));
+        assert_eq!(direct.peer_addr().unwrap().ip(), address);
+    }
+    assert_eq!(testbed.link().record().tcp_flows, 2, "one of each user, none of those to the remote");
+}
+
+#[test]
 fn an_idle_testbed_puts_nothing_on_the_link() {
     let Some(testbed) = testbed(&none()) else { return };
     drop(connection(&testbed, Place::Ground, Place::Origins, testbed.addresses.origin(0)));
