@@ -1,5 +1,7 @@
 //! HTTP through both ends: what a client may expect of any proxy, with the bytes checked.
 
+use std::io::Write as _;
+
 use bytes::Bytes;
 use farhop_testkit::pattern::{Checker, bytes_at};
 use farhop_testkit::{File, HostileOrigin, Site, Step};
@@ -29,6 +31,51 @@ async fn head_has_the_fields_of_get_and_no_body() {
     assert!(whole.bytes == bytes_at(1, 0, 70_000));
     assert_eq!(head.field("etag"), whole.field("etag"));
     assert!(whole.field("via").starts_with("1.1 farhop ("), "{whole:?}");
+}
+
+/// A text of 20 KB that no coding brings below 8 KB, as origins serve it.
+fn gzipped_text() -> (String, File) {
+    let text: String = bytes_at(3, 0, 10_000).iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(5));
+    gzip.write_all(text.as_bytes()).unwrap();
+    let file = File::new("text/html", gzip.finish().unwrap()).field("content-encoding", "gzip");
+    (text, file.field("cache-control", "no-store"))
+}
+
+fn as_browsers(method: Method, url: &str) -> http::Request<crate::support::Body> {
+    request(method, url).header(header::ACCEPT_ENCODING, "gzip, deflate").body(empty()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn head_of_a_text_that_crosses_in_another_coding_is_the_head_of_its_get() {
+    let local = Local::allowed(&[]).await;
+    let (text, file) = gzipped_text();
+    let site = Site::new().file("/", file).serve().await;
+    let whole = send(local.proxy, as_browsers(Method::GET, &site.url("/"))).await;
+    assert_eq!((whole.text(), whole.field("content-encoding")), (text, ""));
+    let head = send(local.proxy, as_browsers(Method::HEAD, &site.url("/"))).await;
+    let comparable = |answer: &crate::support::Answer| {
+        let mut fields = answer.fields.clone();
+        // Of the exchange, not of the page; a length may be left out (RFC 9110 §9.3.2).
+        for name in [header::DATE, header::VIA, header::CONTENT_LENGTH] {
+            fields.remove(name);
+        }
+        fields
+    };
+    assert_eq!(comparable(&head), comparable(&whole));
+    assert!(["", "20000"].contains(&head.field("content-length")), "{head:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_waits_for_its_end_only_where_the_link_carries_it_in_a_moment() {
+    // In one go its length is known beforehand; streamed it is not.
+    for (link, length) in [("geo-20m", "20000"), ("geo-256k", "")] {
+        let local = Local::allowed(&["--link", link]).await;
+        let (text, file) = gzipped_text();
+        let site = Site::new().file("/", file).serve().await;
+        let answer = send(local.proxy, as_browsers(Method::GET, &site.url("/"))).await;
+        assert_eq!((answer.text(), answer.field("content-length")), (text, length), "{link}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ mod local;
 mod pair;
 mod program;
 
-pub(crate) use client::{Answer, get, open, raw, request, send};
+pub(crate) use client::{Answer, Body, get, open, raw, request, send};
 pub(crate) use in_process::InProcess;
 pub(crate) use local::Local;
 pub(crate) use pair::{Pair, Trust, keygen};
