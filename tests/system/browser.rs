@@ -1,38 +1,16 @@
 //! A page in a real browser through `farhop local` on a satellite link. Needs node, Chromium and playwright-core
 //! (`./run test` installs them); without them the test says so and passes over.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use farhop_testkit::{File, Site};
-use farhop_workload::browser::{Browser, Order, PageLoad};
+use farhop_workload::browser::{Browser, Order};
 use farhop_workload::origins::site::sha256_hex;
 
 use crate::support::Local;
 
 const PAGE: &str = "<!doctype html><link rel=icon href=icon.svg><link rel=stylesheet href=a.css>\
     <script src=a.js></script><p>hello<img src=1.svg><img src=2.svg><img srcset='3.svg 1x, 4.svg 2x'>";
-
-fn browser() -> Option<Browser> {
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/node");
-    let node = std::env::var_os("FARHOP_NODE").map_or(target, PathBuf::from);
-    let browser = Browser::new(node.canonicalize().unwrap_or(node));
-    let here = browser.executable.exists() && browser.node.join("node_modules/playwright-core").exists();
-    if !here {
-        eprintln!(
-            "skipped: needs {} and playwright-core in {}",
-            browser.executable.display(),
-            browser.node.display()
-        );
-    }
-    here.then_some(browser)
-}
-
-async fn load(browser: &Browser, order: Order) -> PageLoad {
-    let prepared = browser.prepare(&order).unwrap();
-    let mut command = prepared.command().unwrap();
-    tokio::task::spawn_blocking(move || command.status()).await.unwrap().unwrap();
-    prepared.finish().unwrap()
-}
 
 fn svg(colour: &str) -> String {
     format!(
@@ -42,7 +20,7 @@ fn svg(colour: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_crosses_in_one_request_and_every_file_is_right() {
-    let Some(browser) = browser() else { return };
+    let Some(browser) = Browser::at_hand(Path::new(env!("CARGO_MANIFEST_DIR"))) else { return };
     let pictures = ["icon", "1", "2", "3"]
         .map(|name| (format!("/{name}.svg"), "image/svg+xml", svg(&format!("#{name:0>3}"))));
     let mut files = vec![
@@ -57,7 +35,7 @@ async fn a_page_crosses_in_one_request_and_every_file_is_right() {
     let origin = site.serve().await;
     let mut local = Local::allowed(&["--link", "geo-hylas2"]).await;
     let order = Order { proxy: Some(local.proxy.to_string()), ..Order::new(origin.url("/")) };
-    let load = load(&browser, order).await;
+    let load = browser.load(&order).await.unwrap();
     assert!(load.errors.is_empty() && load.load_ms.is_some(), "{load:?}");
     let counted = local.counters().await;
     assert_eq!(counted["requests_crossed"], 1, "{counted}");

@@ -48,6 +48,13 @@ pub fn cache_folder() -> PathBuf {
     std::path::absolute(&folder).unwrap_or(folder)
 }
 
+/// The cache folder of the workspace that `folder` lies in, for tests, which start in the folder of their crate:
+/// `FARHOP_NODE`, else the nearest `target/node` above.
+pub fn cache_folder_above(folder: &Path) -> PathBuf {
+    let nearest = || folder.ancestors().map(|above| above.join("target/node")).find(|folder| folder.is_dir());
+    std::env::var_os("FARHOP_NODE").map(PathBuf::from).or_else(nearest).unwrap_or_else(cache_folder)
+}
+
 /// Makes sure that `folder/node_modules` holds every one of `packages`.
 ///
 /// # Errors

@@ -4,26 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use farhop_workload::browser::{Browser, Order, PageLoad};
+use farhop_workload::browser::{Browser, Order};
 use farhop_workload::origins::{OriginSpec, OriginsSpec, Ready, serve, site::sha256_hex};
-
-fn browser() -> Option<Browser> {
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/node");
-    let node = std::env::var_os("FARHOP_NODE").map_or(target, PathBuf::from);
-    let browser = Browser::new(node.canonicalize().unwrap_or(node));
-    let here = browser.executable.exists() && browser.node.join("node_modules/playwright-core").exists();
-    if !here {
-        eprintln!(
-            "skipped: needs {} and playwright-core in {}",
-            browser.executable.display(),
-            browser.node.display()
-        );
-    }
-    here.then_some(browser)
-}
 
 async fn origins(folder: &Path, names: &[&str]) -> Ready {
     let origin = |(place, name): (usize, &&str)| {
@@ -50,16 +35,9 @@ fn site(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     folder
 }
 
-async fn load(browser: &Browser, order: Order) -> PageLoad {
-    let prepared = browser.prepare(&order).unwrap();
-    let mut command = prepared.command().unwrap();
-    tokio::task::spawn_blocking(move || command.status()).await.unwrap().unwrap();
-    prepared.finish().unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_is_timed_and_every_resource_hashed_in_both_versions_of_http() {
-    let Some(browser) = browser() else { return };
+    let Some(browser) = Browser::at_hand(Path::new(env!("CARGO_MANIFEST_DIR"))) else { return };
     let (page, style) =
         (&b"<link rel=stylesheet href=a.css><p>hello<img src=missing.png>"[..], &b"p { color: red }"[..]);
     let folder = site(&[("index.html", page), ("a.css", style)]);
@@ -77,7 +55,7 @@ async fn a_page_is_timed_and_every_resource_hashed_in_both_versions_of_http() {
             idle: Duration::from_millis(200),
             ..Order::new(url)
         };
-        let load = load(&browser, order).await;
+        let load = browser.load(&order).await.unwrap();
         assert!(
             load.load_ms.unwrap() > 0.0
                 && load.first_paint_ms.unwrap() > 0.0
@@ -88,6 +66,11 @@ async fn a_page_is_timed_and_every_resource_hashed_in_both_versions_of_http() {
         assert_eq!(seen[1], (Some(200), Some(sha256_hex(style))));
         assert_eq!(seen[2].0, Some(404));
         assert!(load.resources.iter().all(|r| r.protocol.as_deref() == Some(protocol)), "{load:?}");
+        for phases in load.resources.iter().map(|r| [r.start_ms, r.sent_ms, r.first_byte_ms, r.end_ms]) {
+            let phases = phases.map(Option::unwrap);
+            // The clocks of the page and of the browser's network part may differ by a little.
+            assert!(phases.is_sorted_by(|earlier, later| *earlier <= later + 50.0), "{phases:?}");
+        }
         // Nothing starts before the navigation, and an image that the load event waits for is there before it.
         assert!(load.resources.iter().all(|r| r.start_ms.unwrap() >= -1.0), "{load:?}");
         let last = load.last_resource_ms().unwrap();
@@ -97,14 +80,15 @@ async fn a_page_is_timed_and_every_resource_hashed_in_both_versions_of_http() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn redirects_failures_and_pages_that_never_rest_are_told_not_hung_on() {
-    let Some(browser) = browser() else { return };
+    let Some(browser) = Browser::at_hand(Path::new(env!("CARGO_MANIFEST_DIR"))) else { return };
     let page = b"<script>setInterval(() => fetch('/tick'), 50); fetch('http://nowhere.invalid/x')</script>";
     let folder = site(&[]);
     std::fs::create_dir(folder.path().join("site/sub")).unwrap();
     std::fs::write(folder.path().join("site/sub/index.html"), page).unwrap();
     let ready = origins(folder.path(), &["a.test"]).await;
     let url = format!("http://{}/sub", ready.origins[0].http);
-    let load = load(&browser, Order { idle: Duration::from_millis(200), ..Order::new(url.clone()) }).await;
+    let order = Order { idle: Duration::from_millis(200), ..Order::new(url.clone()) };
+    let load = browser.load(&order).await.unwrap();
     assert_eq!(
         (load.resources[0].status, load.resources[0].redirected_to.clone()),
         (Some(301), Some(format!("{url}/")))
@@ -116,22 +100,20 @@ async fn redirects_failures_and_pages_that_never_rest_are_told_not_hung_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_cannot_be_had_is_a_result_and_a_browser_that_cannot_be_had_an_error() {
-    let Some(browser) = browser() else { return };
+    let Some(browser) = Browser::at_hand(Path::new(env!("CARGO_MANIFEST_DIR"))) else { return };
     // An address of its own: the port must not become another test's once it is free.
     let closed = std::net::TcpListener::bind("127.9.9.9:0").unwrap().local_addr().unwrap();
-    let load = load(&browser, Order::new(format!("http://{closed}/"))).await;
+    let load = browser.load(&Order::new(format!("http://{closed}/"))).await.unwrap();
     assert_eq!(load.load_ms, None);
     assert!(load.errors[0].contains("ERR_CONNECTION_REFUSED"), "{load:?}");
     let absent = Browser { executable: "/nonexistent/chromium".into(), ..browser };
-    let prepared = absent.prepare(&Order::new("http://a.test/")).unwrap();
-    let mut command = prepared.command().unwrap();
-    assert!(!command.status().unwrap().success());
-    assert!(prepared.finish().unwrap_err().to_string().contains("/nonexistent/chromium"));
+    let error = absent.load(&Order::new("http://a.test/")).await.unwrap_err().to_string();
+    assert!(error.contains("/nonexistent/chromium"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_made_the_browser_ask_is_told_and_the_picture_shows_the_page() {
-    let Some(browser) = browser() else { return };
+    let Some(browser) = Browser::at_hand(Path::new(env!("CARGO_MANIFEST_DIR"))) else { return };
     let page =
         b"<link rel=stylesheet href=a.css><body style='margin:0'><p>x<script>fetch('by-script')</script>";
     let style = b"p { height: 6000px; margin: 0; background: url(by-style.png) #fff }";
@@ -141,7 +123,7 @@ async fn who_made_the_browser_ask_is_told_and_the_picture_shows_the_page() {
     let picture = folder.path().join("page.png");
     let order =
         Order { idle: Duration::from_millis(200), screenshot: Some(picture.clone()), ..Order::new(&url) };
-    let load = load(&browser, order).await;
+    let load = browser.load(&order).await.unwrap();
     let initiator = |name: &str| {
         let found = load.resources.iter().find(|resource| resource.url == format!("{url}{name}"));
         found.unwrap_or_else(|| panic!("{name} in {load:?}")).initiator.clone().unwrap()

@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use farhop_workload::npm;
 use farhop_workload::pages::{Page, PageError, build};
 
 fn article(folder: &Path) -> Option<Page> {
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/node");
-    let node = std::env::var_os("FARHOP_NODE").map_or(target, PathBuf::from);
+    let node = npm::cache_folder_above(Path::new(env!("CARGO_MANIFEST_DIR")));
     match build("article", folder, &node) {
         Err(PageError::Npm(error)) => {
             eprintln!("skipped: {error}");

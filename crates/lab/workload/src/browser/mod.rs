@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::npm;
+
 pub use load::{Initiator, PageLoad, Resource};
 
 /// The script, written beside each order and run by `node`.
@@ -118,6 +120,33 @@ impl Browser {
     pub fn new(node: impl Into<PathBuf>) -> Browser {
         let executable = std::env::var_os("FARHOP_CHROMIUM").unwrap_or_else(|| "/usr/bin/chromium".into());
         Browser { executable: executable.into(), node: node.into() }
+    }
+
+    /// The same with the library of the workspace that `folder` lies in, if both are there: for tests, which pass over what
+    /// they cannot run. Says on standard error what is missing.
+    pub fn at_hand(folder: &Path) -> Option<Browser> {
+        let browser = Browser::new(npm::cache_folder_above(folder));
+        let here = browser.executable.exists() && browser.node.join("node_modules/playwright-core").exists();
+        if !here {
+            eprintln!(
+                "skipped: needs {} and playwright-core in {}",
+                browser.executable.display(),
+                browser.node.display()
+            );
+        }
+        here.then_some(browser)
+    }
+
+    /// Carries out one order in this process's own network.
+    ///
+    /// # Errors
+    /// The browser did not run.
+    pub async fn load(&self, order: &Order) -> Result<PageLoad, BrowserError> {
+        let prepared = self.prepare(order)?;
+        let mut command = prepared.command()?;
+        // Whether it ran is seen by its result.
+        let _ = tokio::task::spawn_blocking(move || command.status()).await;
+        prepared.finish()
     }
 
     /// Writes the order of one load into a folder of its own, with an empty profile beside it.
