@@ -19,6 +19,9 @@ pub enum MeasureError {
     /// Pages could not be compared, or an end did not start.
     #[error(transparent)]
     Compare(#[from] farhop_compare::CompareError),
+    /// Pages of packages cannot be had.
+    #[error(transparent)]
+    Packages(#[from] farhop_workload::packages::PackageError),
     /// Of the machine below.
     #[error("{what}: {source}")]
     System {

@@ -2,7 +2,7 @@
 
 use farhop_testkit::heads::{measure, median};
 
-use crate::part1::Context;
+use crate::group::Context;
 use crate::{MeasureError, Row, Verdict};
 
 pub(crate) fn rows(_: &Context) -> Result<Vec<Row>, MeasureError> {

@@ -6,8 +6,8 @@ use std::os::unix::process::CommandExt as _;
 
 use farhop_testkit::{HostileOrigin, Manners, Step};
 
+use crate::group::Context;
 use crate::local::{Answer, Local, farhop, told_in_one_line};
-use crate::part1::Context;
 use crate::strangers::wrong_key;
 use crate::{MeasureError, Row};
 

@@ -1,16 +1,24 @@
 //! `farhop lab measure N`: every row of part N's "Must hold", measured here and now on this machine, beside its bound.
 //!
-//! One file per group of rows; `part1` lists them. A group that cannot be measured is a row that misses, with the
+//! One file per group of rows; `part1` and `part2` list them. A group that cannot be measured is a row that misses, with the
 //! reason: nothing is passed over in silence. Wall-clock bounds want a quiet machine and a release build.
 
 mod error;
+mod goals;
+mod group;
 mod heads;
+mod histories;
 mod hostile;
+mod hostile_page;
+mod httpep;
 mod local;
 mod outage;
+mod packages;
 mod pages;
 mod part1;
+mod part2;
 mod row;
+mod speed;
 mod strangers;
 mod transfers;
 
@@ -22,15 +30,16 @@ pub use row::{Row, Verdict};
 /// Prints every bound of a part of Farhop beside what this machine measures. Needs root.
 #[derive(Debug, clap::Args)]
 pub struct MeasureArguments {
-    /// The part: 1
-    #[arg(value_name = "PART", value_parser = ["1"])]
+    /// The part: 1 or 2
+    #[arg(value_name = "PART", value_parser = ["1", "2"])]
     pub part: String,
-    /// Measures only the groups of rows whose names contain WORD: pages, transfers, outage, hostile, emulator, heads, fresh
+    /// Measures only the groups of rows whose names contain WORD. Part 1: pages, transfers, outage, hostile, emulator, heads,
+    /// fresh; part 2: pages, httpep, packages, histories, hostile, speed
     #[arg(long, value_name = "WORD")]
     pub only: Option<String>,
-    /// Loads of each page through each variant
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub runs: u32,
+    /// Loads of each page through each variant; 3 in part 1, 5 in part 2 where it is left out
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: Option<u32>,
 }
 
 /// Measures group by group and prints the rows of each as soon as they are there, on standard output; progress goes to
@@ -40,16 +49,18 @@ pub struct MeasureArguments {
 /// No privileges, no such group, the user stopped it, or nobody reads the output.
 pub fn measure(arguments: &MeasureArguments) -> Result<bool, MeasureError> {
     let wanted = |name: &str| arguments.only.as_ref().is_none_or(|word| name.contains(word.as_str()));
-    let groups: Vec<_> = part1::GROUPS.iter().filter(|group| wanted(group.name)).collect();
+    let all = group::groups(&arguments.part).unwrap_or_default();
+    let groups: Vec<_> = all.iter().filter(|group| wanted(group.name)).collect();
     if groups.is_empty() {
+        let known: Vec<_> = all.iter().map(|group| group.name).collect();
         return Err(MeasureError::NoGroup {
             word: arguments.only.clone().unwrap_or_default(),
-            known: part1::GROUPS.map(|group| group.name).join(", "),
+            known: known.join(", "),
         });
     }
     farhop_testbed::require_privileges()?;
     let interrupt = farhop_compare::Interrupt::install()?;
-    let context = part1::Context { interrupt, runs: arguments.runs };
+    let context = group::Context { interrupt, runs: arguments.runs };
     let (mut all, mut missed) = (0, 0);
     for group in groups {
         eprintln!("== {}", group.name);

@@ -70,13 +70,50 @@ impl Local {
         matches!(self.process.try_wait(), Ok(None))
     }
 
-    /// GET through the proxy.
+    /// Where it serves.
+    pub(crate) fn proxy(&self) -> SocketAddr {
+        self.proxy
+    }
+
+    /// The most resident memory it has held at a time, in bytes (`VmHWM`, proc(5)); 0 once it is gone.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
+        kilobytes.map_or(0, |kilobytes: u64| kilobytes * 1024)
+    }
+
+    /// What it has computed, in seconds, its own and the kernel's for it (`utime`, `stime`, proc(5)).
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        /// Linux counts for programs in hundredths of a second on every architecture (`USER_HZ`).
+        const TICKS: f64 = 100.0;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
+        // Fields 14 and 15; the second, which may hold spaces, ends with the last parenthesis.
+        let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+        let ticks: f64 = rest.split(' ').skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
+        ticks / TICKS
+    }
+
+    /// GET through the proxy, up to as much of an answer as is enough to tell that it is endless.
     pub(crate) fn get(&self, url: &str) -> Result<Answer, MeasureError> {
+        self.ask(url, "", 16 * ENOUGH)
+    }
+
+    /// GET as a browser asks for a document, the whole of it.
+    pub(crate) fn get_page(&self, url: &str) -> Result<Answer, MeasureError> {
+        let fields = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0\r\n\
+                      Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n";
+        self.ask(url, fields, usize::MAX)
+    }
+
+    fn ask(&self, url: &str, more: &str, most: usize) -> Result<Answer, MeasureError> {
         let failed = MeasureError::system("the client");
         let host = url.split('/').nth(2).unwrap_or_default();
         let mut stream = TcpStream::connect(self.proxy).map_err(&failed)?;
         stream.set_read_timeout(Some(STILL)).map_err(&failed)?;
-        write!(stream, "GET {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").map_err(&failed)?;
+        write!(stream, "GET {url} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n")
+            .map_err(&failed)?;
         let mut stream = BufReader::new(stream);
         let mut answer = Answer::default();
         let fields = loop {
@@ -93,7 +130,7 @@ impl Local {
         (answer.proxy_status, answer.location) = (field("proxy-status"), field("location"));
         let mut buffer = [0; ENOUGH];
         // A reset is one way of being cut off.
-        while answer.body.len() < 16 * ENOUGH
+        while answer.body.len() < most
             && let Ok(count @ 1..) = stream.read(&mut buffer)
         {
             answer.body.extend_from_slice(&buffer[..count]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use farhop_compare::restart_mid_page;
 use farhop_orbit::Profile;
 
-use crate::part1::Context;
+use crate::group::Context;
 use crate::{MeasureError, Row};
 
 /// How long ground stays away.

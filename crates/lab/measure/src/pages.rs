@@ -7,7 +7,7 @@ use farhop_orbit::Profile;
 use farhop_report::{PageResult, ratio};
 use farhop_workload::pages::NAMES;
 
-use crate::part1::Context;
+use crate::group::Context;
 use crate::{MeasureError, Row, Verdict};
 
 /// Page, opponent, and how many times faster Farhop has to be.
@@ -28,7 +28,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
         profile,
         pages: NAMES.map(str::to_owned).into(),
         variants: vec![Variant::DirectH1, Variant::DirectH2, Variant::Farhop],
-        runs: context.runs,
+        runs: context.runs.unwrap_or(3),
         timeout: Duration::from_secs(300),
         keep: false,
     };
@@ -42,7 +42,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     Ok(rows)
 }
 
-fn faster(page: Option<&PageResult>, name: &str, base: &str, bound: f64) -> Row {
+pub(crate) fn faster(page: Option<&PageResult>, name: &str, base: &str, bound: f64) -> Row {
     let pair = page.and_then(|page| Some((page.variant(base)?, page.variant("farhop")?)));
     let what = format!("{name} on geo-hylas2, faster than {base}");
     let bound_text = format!("≥ {bound} ×");

@@ -1,24 +1,7 @@
 //! The rows of part 1, "the spine", in the order of its "Must hold".
 
-use farhop_compare::Interrupt;
-
+use crate::group::{Context, Group};
 use crate::{MeasureError, Row, Verdict, heads, hostile, outage, pages, transfers};
-
-/// What every group is given.
-pub(crate) struct Context {
-    /// Whether the user wants it to end.
-    pub(crate) interrupt: Interrupt,
-    /// Loads of each page through each variant.
-    pub(crate) runs: u32,
-}
-
-/// Rows that are measured together.
-pub(crate) struct Group {
-    /// Its name, for `--only`.
-    pub(crate) name: &'static str,
-    /// Measures it.
-    pub(crate) measure: fn(&Context) -> Result<Vec<Row>, MeasureError>,
-}
 
 /// All of them.
 pub(crate) const GROUPS: [Group; 7] = [

@@ -12,7 +12,7 @@ use farhop_testkit::pattern::{Checker, bytes_at};
 use farhop_testkit::{File, Site};
 use farhop_units::Bytes;
 
-use crate::part1::Context;
+use crate::group::Context;
 use crate::{MeasureError, Row};
 
 /// What is carried each way, in bytes.

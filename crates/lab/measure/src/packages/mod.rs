@@ -1,0 +1,192 @@
+//! Pages that others made, from packages, on `geo-hylas2`: what is known before the browser asks, what is sent in vain,
+//! whether every byte and every pixel is right, and whether it is ever slower than direct.
+
+mod discovery;
+mod pictures;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use farhop_compare::{Experiment, Loaded, Plan, Variant};
+use farhop_orbit::Profile;
+use farhop_report::{PageResult, VariantResult};
+use farhop_workload::{npm, packages};
+use image::RgbImage;
+
+use crate::group::Context;
+use crate::{MeasureError, Row, Verdict};
+use discovery::{Discovery, Names};
+use pictures::{TOLERANCE, likeness};
+
+/// Share of the names in HTML and CSS that have to be promised before the browser asks.
+const DISCOVERED: f64 = 0.95;
+/// Share of forward bytes that nobody used: over the pages, and of any page.
+const WASTE: (f64, f64) = (0.05, 0.15);
+/// Direct loads whose pictures have to agree.
+const PICTURES: usize = 3;
+/// DESIGN.md, "never slower than direct".
+const SLOWER: f64 = 1.03;
+
+/// What was seen of one page.
+#[derive(Default)]
+struct Seen {
+    /// What direct loads asked for because HTML or CSS names it.
+    names: Names,
+    discovery: Discovery,
+    /// Pictures of direct loads, then of one load of each of Farhop's variants.
+    direct: Vec<RgbImage>,
+    farhop: HashMap<&'static str, RgbImage>,
+}
+
+pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
+    let cache = npm::cache_folder().join("packages");
+    let only = std::env::var("FARHOP_PACKAGE").ok();
+    let (mut pages, mut rows) = (Vec::new(), Vec::new());
+    for listed in packages::list()?.iter().filter(|page| only.as_ref().is_none_or(|name| *name == page.name))
+    {
+        context.interrupt.check()?;
+        eprintln!("fetching {}: {}", listed.name, listed.packages.join(", "));
+        // A page that cannot be had is a row that misses, not the end of the others.
+        match listed.fetch(&cache) {
+            Ok(fetched) => {
+                rows.extend(fetched.replaced.into_iter().map(|what| told(&listed.name, "fetched", what)));
+                pages.push(fetched.page);
+            }
+            Err(error) => rows.push(Row::unmeasured(&listed.name, &error.into())),
+        }
+    }
+    let profile =
+        Profile::named("geo-hylas2").map_err(|error| MeasureError::Unexpected(error.to_string()))?;
+    let variants = [Variant::DirectH1, Variant::DirectH2, Variant::Farhop, Variant::FarhopIdentity];
+    let mut wastes = Vec::new();
+    for page in pages {
+        context.interrupt.check()?;
+        let name = page.name.clone();
+        let plan = Plan {
+            pages: vec![page],
+            variants: variants.into(),
+            runs: context.runs.unwrap_or(5),
+            timeout: Duration::from_secs(300),
+        };
+        let experiment = Experiment { profile: profile.clone(), seed: 1, plan };
+        let mut seen = Seen::default();
+        let comparison = experiment.carry_out_watched(
+            context.interrupt.clone(),
+            &mut |line| eprintln!("{line}"),
+            &mut |loaded| seen.take(&loaded),
+        );
+        let comparison = match comparison.map_err(MeasureError::from) {
+            Ok(comparison) => comparison,
+            Err(error) if error.is_interruption() => return Err(error),
+            Err(error) => {
+                rows.push(Row::unmeasured(&name, &error));
+                continue;
+            }
+        };
+        for result in &comparison.results {
+            rows.push(seen.discovery.row(&name, DISCOVERED));
+            let waste = result.variant("farhop").and_then(waste);
+            rows.push(wasted(&name, waste));
+            wastes.extend(waste);
+            rows.push(hashes(&name, result.variant("farhop-identity")));
+            rows.extend([Variant::FarhopIdentity, Variant::Farhop].map(|v| seen.looks(&name, v.name())));
+            rows.push(never_slower(&name, result));
+        }
+    }
+    rows.push(median_waste(&mut wastes));
+    Ok(rows)
+}
+
+impl Seen {
+    fn take(&mut self, loaded: &Loaded<'_>) {
+        let picture = || image::open(loaded.picture?).ok().map(|picture| picture.into_rgb8());
+        if loaded.variant.is_farhop() {
+            if loaded.variant == Variant::Farhop {
+                self.discovery.add(&self.names, loaded.load, loaded.unasked);
+            }
+            if !self.farhop.contains_key(loaded.variant.name()) {
+                self.farhop.extend(picture().map(|picture| (loaded.variant.name(), picture)));
+            }
+        } else {
+            self.names.add(loaded.load);
+            if self.direct.len() < PICTURES {
+                self.direct.extend(picture());
+            }
+        }
+    }
+
+    fn looks(&self, page: &str, variant: &'static str) -> Row {
+        let what = format!("{page}, {variant} looks like direct");
+        let bound = format!("no pixel beyond {TOLERANCE} levels, {PICTURES} direct loads");
+        let alike = self.farhop.get(variant).and_then(|picture| likeness(&self.direct, picture));
+        match alike.filter(|_| self.direct.len() >= PICTURES) {
+            Some(alike) => {
+                let left_out = match alike.left_out {
+                    0.0 => String::new(),
+                    share => format!(", {:.1} % left out: direct loads disagree there", share * 100.0),
+                };
+                let measured =
+                    format!("{} levels at most, {} pixels beyond{left_out}", alike.worst, alike.beyond);
+                Row::judged(what, measured, bound, alike.holds())
+            }
+            None => {
+                let pictures = self.direct.len() + self.farhop.len();
+                Row::judged(what, format!("only {pictures} pictures"), bound, false)
+            }
+        }
+    }
+}
+
+fn told(page: &str, what: &str, measured: String) -> Row {
+    let bound = "none, printed".into();
+    Row { what: format!("{page}, {what}"), measured, bound, verdict: Verdict::Told }
+}
+
+/// Body bytes that nobody used, as a share of what crossed towards the user.
+fn waste(farhop: &VariantResult) -> Option<f64> {
+    (farhop.link_bytes.forward > 0.0).then(|| farhop.wasted_bytes / farhop.link_bytes.forward)
+}
+
+fn wasted(page: &str, share: Option<f64>) -> Row {
+    let measured =
+        share.map_or("not loaded".into(), |share| format!("{:.1} % of forward bytes", share * 100.0));
+    let bound = format!("≤ {:.0} %", WASTE.1 * 100.0);
+    Row::judged(format!("{page}, waste"), measured, bound, share.is_some_and(|share| share <= WASTE.1))
+}
+
+fn median_waste(wastes: &mut [f64]) -> Row {
+    wastes.sort_by(f64::total_cmp);
+    let median = match wastes.len() {
+        0 => None,
+        count => Some((wastes[(count - 1) / 2] + wastes[count / 2]) / 2.0),
+    };
+    let measured = median.map_or("no page".into(), |share| {
+        format!("{:.1} % of forward bytes, {} pages", share * 100.0, wastes.len())
+    });
+    let bound = format!("≤ {:.0} %, at least 8 pages", WASTE.0 * 100.0);
+    let pass = wastes.len() >= 8 && median.is_some_and(|share| share <= WASTE.0);
+    Row::judged("package pages, median waste", measured, bound, pass)
+}
+
+fn hashes(page: &str, identity: Option<&VariantResult>) -> Row {
+    let (ok, bad) = identity.map_or((0, 0), |identity| (identity.resources_ok, identity.resources_bad));
+    let what = format!("{page}, farhop-identity, files right");
+    Row::judged(what, format!("{ok} right, {bad} wrong"), "all right, by hash", ok > 0 && bad == 0)
+}
+
+fn never_slower(page: &str, result: &PageResult) -> Row {
+    let what = format!("{page}, never slower than direct");
+    let bound = "median not above the better direct one's by more than 3 %, ≥ 5 runs";
+    let plt = |name: &str| Some((result.variant(name)?.plt_s?.median, result.variant(name)?.runs));
+    match (plt("direct-h1"), plt("direct-h2"), plt("farhop")) {
+        (Some((h1, runs)), Some((h2, _)), Some((farhop, _))) => {
+            let best = h1.min(h2);
+            let measured = format!(
+                "{:.2} × ({farhop:.2} s; direct-h1 {h1:.2}, direct-h2 {h2:.2}; {runs} runs)",
+                farhop / best
+            );
+            Row::judged(what, measured, bound, farhop <= best * SLOWER && runs >= 5)
+        }
+        _ => Row::judged(what, "not loaded", bound, false),
+    }
+}
