@@ -108,10 +108,16 @@ fn settings_of_the_other_end_are_told_as_such() {
          set it there, or start that with this file"
     );
     assert!(line(ground(REMOTE)).contains("is a setting of `farhop remote`, not of `farhop ground`; "));
-    assert!(line(ground("[ground]\ndrain = \"1 s\"\n")).contains("'ground.drain' is a setting of `farhop local`"));
+    assert!(
+        line(ground("[ground]\ndrain = \"1 s\"\n")).contains("'ground.drain' is a setting of `farhop local`")
+    );
     let typed = remote(REMOTE, &["spool.total=1 GB"]).unwrap_err();
     assert!(typed.is_usage());
-    assert!(typed.to_string().starts_with("--set spool.total=1 GB: 'spool.total' is a setting of `farhop ground`"));
+    assert!(
+        typed
+            .to_string()
+            .starts_with("--set spool.total=1 GB: 'spool.total' is a setting of `farhop ground`")
+    );
 }
 
 #[test]

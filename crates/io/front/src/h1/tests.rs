@@ -260,7 +260,11 @@ fn what_a_browser_would_have_encoded_in_a_target_is_encoded() {
         assert_eq!(read, *path);
     }
     let text = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "\u{e9}".repeat(8 * 1024));
-    assert_eq!(parse(&text).map(|_| ()), Err(Refusal::TargetTooLong), "the bound holds for what is passed on");
+    assert_eq!(
+        parse(&text).map(|_| ()),
+        Err(Refusal::TargetTooLong),
+        "the bound holds for what is passed on"
+    );
 }
 
 #[test]
