@@ -28,7 +28,15 @@ mod tests {
 
     #[test]
     fn slow_links_justify_slow_levels() {
-        let rows = [("128 kbit/s", 19), ("256 kbit/s", 19), ("2 Mbit/s", 15), ("8 Mbit/s", 9), ("20 Mbit/s", 9), ("100 Mbit/s", 3), ("1 Gbit/s", 1)];
+        let rows = [
+            ("128 kbit/s", 19),
+            ("256 kbit/s", 19),
+            ("2 Mbit/s", 15),
+            ("8 Mbit/s", 9),
+            ("20 Mbit/s", 9),
+            ("100 Mbit/s", 3),
+            ("1 Gbit/s", 1),
+        ];
         for (rate, expected) in rows {
             assert_eq!(text_level(Some(rate.parse().unwrap()), Load::Light), expected, "{rate}");
         }
@@ -38,7 +46,8 @@ mod tests {
     #[test]
     fn less_time_means_a_lower_level_or_the_same() {
         for rate in [1, 500_000, 8_000_000, 1_000_000_000] {
-            let levels = [Load::Light, Load::Heavy, Load::Spent].map(|load| text_level(Some(BitRate(rate)), load));
+            let levels =
+                [Load::Light, Load::Heavy, Load::Spent].map(|load| text_level(Some(BitRate(rate)), load));
             assert!(levels.is_sorted_by(|one, next| one >= next) && levels[2] >= 1, "{levels:?}");
         }
     }

@@ -30,7 +30,8 @@ pub use budget::{CpuBudget, Load};
 pub use decoder::{Coding, Decoder, UnknownCoding, parse_codings};
 pub use hop::{Encoder, HOP_WINDOW_LOG, HopDecoder, compress, decompress};
 pub use image::{
-    Done, Format, ImageOffer, Kept, LARGEST_IMAGE, LEAST_IMAGE, MAX_PIXELS, Recipe, Recoded, image_plan, recode,
+    Done, Format, ImageOffer, Kept, LARGEST_IMAGE, LEAST_IMAGE, MAX_PIXELS, Recipe, Recoded, image_plan,
+    pixel_count, recode,
 };
 pub use kinds::is_text;
 pub use level::text_level;

@@ -26,8 +26,7 @@ pub(super) fn encode(pixels: &Pixels, quality: u8, chroma: Chroma, profile: &[u8
 
     let mut blocks = Vec::new();
     let unit = 8 * factor;
-    let (across, down) =
-        ((pixels.width as usize).div_ceil(unit), (pixels.height as usize).div_ceil(unit));
+    let (across, down) = ((pixels.width as usize).div_ceil(unit), (pixels.height as usize).div_ceil(unit));
     let divisors = tables.map(|table| divisors(&table));
     for row in 0..down {
         for column in 0..across {
@@ -144,7 +143,11 @@ fn transformed(plane: &Plane, x: usize, y: usize, divisors: &[f32; 64]) -> [i16;
     for (row, out) in across.iter_mut().enumerate() {
         let samples = &plane.samples[(y + row) * plane.stride + x..][..8];
         for (cosines, out) in COSINES.iter().zip(out) {
-            *out = samples.iter().zip(cosines).map(|(sample, cosine)| (f32::from(*sample) - 128.0) * cosine).sum();
+            *out = samples
+                .iter()
+                .zip(cosines)
+                .map(|(sample, cosine)| (f32::from(*sample) - 128.0) * cosine)
+                .sum();
         }
     }
     let mut block = [0.0f32; 64];

@@ -12,7 +12,8 @@ pub(super) fn likeness(width: usize, one: &[u8], other: &[u8]) -> f64 {
         for x in (0..width).step_by(BLOCK) {
             // The last row and column of blocks overlap those before.
             let (x, y) = (x.min(width.saturating_sub(BLOCK)), y.min(height.saturating_sub(BLOCK)));
-            let rows = (y..height.min(y + BLOCK)).map(|row| row * width + x..row * width + width.min(x + BLOCK));
+            let rows =
+                (y..height.min(y + BLOCK)).map(|row| row * width + x..row * width + width.min(x + BLOCK));
             sum += block(rows.flat_map(|row| one[row.clone()].iter().zip(&other[row])));
             blocks += 1;
         }
@@ -50,7 +51,11 @@ mod tests {
     fn equal_pictures_are_1_and_the_rest_falls_with_the_difference() {
         let picture: Vec<u8> = (0..40 * 30).map(|at: u32| (at * 7 % 251) as u8).collect();
         let shifted = |by: u8| -> Vec<u8> {
-            picture.iter().enumerate().map(|(at, it)| if at % 3 == 0 { it.wrapping_add(by) } else { *it }).collect()
+            picture
+                .iter()
+                .enumerate()
+                .map(|(at, it)| if at % 3 == 0 { it.wrapping_add(by) } else { *it })
+                .collect()
         };
         assert!((likeness(40, &picture, &picture) - 1.0).abs() < 1e-9);
         let (little, much) = (likeness(40, &picture, &shifted(4)), likeness(40, &picture, &shifted(60)));

@@ -50,7 +50,9 @@ impl Pixels {
         };
         match self.layout {
             Layout::Grey => self.bytes.clone(),
-            Layout::Rgb | Layout::Rgba => self.bytes.chunks_exact(self.layout.channels()).map(weigh).collect(),
+            Layout::Rgb | Layout::Rgba => {
+                self.bytes.chunks_exact(self.layout.channels()).map(weigh).collect()
+            }
         }
     }
 
@@ -178,9 +180,10 @@ pub(super) fn png(file: &[u8]) -> Result<Decoded, Kept> {
         png::ColorType::Grayscale => (Layout::Grey, bytes),
         png::ColorType::Rgb => (Layout::Rgb, bytes),
         png::ColorType::Rgba => (Layout::Rgba, bytes),
-        png::ColorType::GrayscaleAlpha if profile.is_empty() => {
-            (Layout::Rgba, bytes.chunks_exact(2).flat_map(|pair| [pair[0], pair[0], pair[0], pair[1]]).collect())
-        }
+        png::ColorType::GrayscaleAlpha if profile.is_empty() => (
+            Layout::Rgba,
+            bytes.chunks_exact(2).flat_map(|pair| [pair[0], pair[0], pair[0], pair[1]]).collect(),
+        ),
         png::ColorType::GrayscaleAlpha => return Err(Kept::Profile),
         png::ColorType::Indexed => return Err(Kept::Unreadable),
     };

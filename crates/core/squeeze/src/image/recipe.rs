@@ -38,7 +38,11 @@ pub fn image_plan(offer: &ImageOffer<'_>, policy: Policy, load: Load) -> Option<
         "image/png" => policy != Policy::Httpep && offer.webp && load == Load::Light,
         _ => false,
     };
-    worth_it.then_some(Recipe { policy, webp: offer.webp && policy != Policy::Httpep, quick: load == Load::Heavy })
+    worth_it.then_some(Recipe {
+        policy,
+        webp: offer.webp && policy != Policy::Httpep,
+        quick: load == Load::Heavy,
+    })
 }
 
 impl Recipe {
@@ -76,7 +80,7 @@ impl Recipe {
                 let chroma = if halved { Chroma::Halved } else { Chroma::Full };
                 // There is no time to look at the result: a little better instead.
                 let alike = (!self.quick).then_some(ALIKE);
-                let wanted = if self.quick { wanted + STEP } else { *wanted };
+                let wanted = if self.quick { wanted + STEP / 2 } else { *wanted };
                 Ok(lossy(wanted, chroma, alike))
             }
             (Policy::Strong, Origin::Png) if photographic => Ok(lossy(STRONG_PNG, Chroma::Halved, None)),
@@ -98,7 +102,7 @@ const STRONG_PNG: u8 = 60;
 /// `gentle`: quality by the quality of the source, from the best down. A source below all is left alone: what it has
 /// lost leaves too little to lose.
 const GENTLE_WEBP: [(u8, u8); 4] = [(93, 82), (85, 78), (75, 74), (60, 66)];
-const GENTLE_JPEG: [(u8, u8); 2] = [(93, 85), (85, 78)];
+const GENTLE_JPEG: [(u8, u8); 2] = [(93, 82), (85, 76)];
 
 /// `gentle`: least likeness (SSIM) to the source.
 const ALIKE: f64 = 0.95;

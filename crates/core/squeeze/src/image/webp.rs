@@ -3,7 +3,8 @@
 use super::pixels::{Layout, Pixels};
 use webp::{Encoder, PixelLayout, WebPConfig};
 
-/// Effort of the lossy coder, libwebp's `method`: 4 gains a tenth over 2 and takes twice as long.
+/// Effort of the lossy coder, libwebp's `method`: 4 gains 3 % over 2 and takes twice as long, 1 loses 9 % and takes two
+/// thirds of the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effort {
     Full,
@@ -11,11 +12,11 @@ pub(super) enum Effort {
 }
 
 /// Codes with loss at `quality` (0 to 100). `fine_chroma`: colours keep their edges although WebP halves chroma, for
-/// twice the time. `None`: libwebp has given up.
+/// three times the time. `None`: libwebp has given up.
 pub(super) fn lossy(pixels: &Pixels, quality: u8, effort: Effort, fine_chroma: bool) -> Option<Vec<u8>> {
     let mut config = WebPConfig::new().ok()?;
     config.quality = quality.into();
-    config.method = if effort == Effort::Full { 4 } else { 1 };
+    config.method = if effort == Effort::Full { 2 } else { 1 };
     config.use_sharp_yuv = fine_chroma.into();
     config.alpha_quality = 90;
     encode(pixels, &config)
