@@ -1,5 +1,7 @@
 //! From an attribute's text to the URL that a browser would fetch, or to nothing.
 
+use encoding_rs::{Encoding, UTF_8};
+use std::borrow::Cow;
 use url::Url;
 
 /// Ports that no browser connects to (Fetch, "bad port").
@@ -10,9 +12,20 @@ const BAD_PORTS: [u16; 83] = [
     2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ];
 
-/// Resolves `text` against `base` for a page at `document`. `None` for what is not fetched over HTTP or what a
-/// browser would refuse.
+/// Resolves `text` against `base` for a page at `document`. `None` for what is not fetched over HTTP or what a browser
+/// would refuse.
 pub(crate) fn resolve(text: &str, base: &Url, document: &Url, max_url: usize) -> Option<Url> {
+    resolve_in(UTF_8, text, base, document, max_url)
+}
+
+/// As [`resolve`], for a text in `encoding`, in which queries are written (URL, "percent-encode after encoding").
+pub(crate) fn resolve_in(
+    encoding: &'static Encoding,
+    text: &str,
+    base: &Url,
+    document: &Url,
+    max_url: usize,
+) -> Option<Url> {
     let trimmed = text.trim_matches([' ', '\t', '\n', '\x0c', '\r']);
     if trimmed.is_empty() || trimmed.len() > max_url {
         return None;
@@ -21,14 +34,18 @@ pub(crate) fn resolve(text: &str, base: &Url, document: &Url, max_url: usize) ->
     if trimmed.contains('<') && trimmed.contains(['\n', '\r', '\t']) {
         return None;
     }
-    let mut url = base.join(trimmed).ok()?;
-    fetchable(&url, document).then(|| {
-        url.set_fragment(None);
-        url
-    })
+    let url = if encoding == UTF_8 || trimmed.is_ascii() {
+        base.join(trimmed).ok()?
+    } else {
+        let encode: &dyn Fn(&str) -> Cow<'_, [u8]> =
+            &|text| Cow::Owned(encoding.output_encoding().encode(text).0.into_owned());
+        Url::options().base_url(Some(base)).encoding_override(Some(encode)).parse(trimmed).ok()?
+    };
+    fetchable(url, document, max_url)
 }
 
-fn fetchable(url: &Url, document: &Url) -> bool {
+/// `url` without its fragment; `None` for what is not fetched over HTTP or what a browser would refuse.
+pub(crate) fn fetchable(mut url: Url, document: &Url, max_url: usize) -> Option<Url> {
     let scheme_fits = match url.scheme() {
         "https" => true,
         // Mixed content: blocked or upgraded by the browser, so never this request.
@@ -38,7 +55,10 @@ fn fetchable(url: &Url, document: &Url) -> bool {
     // Browsers refuse subresources with credentials in the URL.
     let bare = url.username().is_empty() && url.password().is_none();
     let port_open = url.port().is_none_or(|port| !BAD_PORTS.contains(&port));
-    scheme_fits && bare && port_open && url.host().is_some()
+    (scheme_fits && bare && port_open && url.host().is_some() && url.as_str().len() <= max_url).then(|| {
+        url.set_fragment(None);
+        url
+    })
 }
 
 #[cfg(test)]

@@ -35,7 +35,8 @@ pub struct Hint {
     pub integrity: bool,
     /// Running number in the order of discovery, from 0.
     pub order: u32,
-    /// Where in the document's bytes the naming tag starts; 0 for `Link` fields.
+    /// Where in the document's text (as UTF-8, in bytes) the naming tag starts; 0 for `Link` fields and for what files
+    /// other than the document name.
     pub offset: u64,
 }
 
@@ -126,6 +127,8 @@ pub enum Source {
     InputImage,
     /// `<video poster>`.
     Poster,
+    /// SVG's `<use href>` of another file, asked for in mode `same-origin`.
+    SvgUse,
     /// `<iframe src>`.
     Frame,
     /// `style` attribute.

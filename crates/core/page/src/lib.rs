@@ -1,32 +1,38 @@
-//! Finds what an HTML page will need while its bytes stream by: document bytes in, [`Hint`]s out.
+//! Finds what an HTML page will need while its bytes stream by: bytes of the document, its stylesheets and scripts in,
+//! [`Hint`]s out.
 //!
-//! [`Scanner`] reads HTML in chunks of any size; [`link_hints`] reads `Link` response fields. Both say what a
-//! desktop browser would fetch for the page without being clicked, with everything that shapes that request.
+//! [`Document`] is the page as a whole, [`Scanner`] a document alone, [`link_hints`] a `Link` field alone. They say what
+//! a desktop browser would fetch for the page without being clicked, with everything that shapes that request.
 //!
 //! Pure: no socket, clock or randomness, nothing fetched and nothing decided here. Whether a hint is fetched is
-//! `core/bundle`'s business. Memory is bounded by [`Options`]; a document that exceeds a bound stops giving
-//! hints, it never fails.
+//! `core/bundle`'s business. Memory is bounded by [`Options`]; what exceeds a bound gives no hints, nothing fails.
 
 mod address;
-mod attributes;
 mod collector;
-mod elements;
+mod context;
+mod decode;
+mod document;
 mod hint;
-mod icons;
-mod link_field;
+mod html;
+mod markup;
 mod media;
 mod options;
+mod page;
 mod scanner;
+mod script;
+mod scripts;
+mod sheets;
 mod source_size;
-mod srcset;
-#[allow(dead_code)] // until the stylesheets are matched against it
+mod style;
 mod tree;
 mod types;
 
-pub use hint::{Confidence, Destination, FetchPriority, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
-pub use link_field::link_hints;
+pub use document::{Document, ResourceId, ResourceInfo};
+pub use hint::{
+    Confidence, Destination, FetchPriority, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing,
+};
 pub use options::{Options, Viewport};
-pub use scanner::Scanner;
+pub use scanner::{Scanner, link_hints};
 
 /// Entry point of the fuzz target: scans `data` as a document and as a `Link` field, in two chunkings that must
 /// agree.
@@ -47,6 +53,6 @@ pub fn fuzz_scan(data: &[u8]) {
         link_hints(text, &document, &options);
         media::matches(text, &options.viewport);
         source_size::evaluate(text, &options.viewport);
-        srcset::parse(text);
+        markup::srcset::parse(text);
     }
 }

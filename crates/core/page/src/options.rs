@@ -1,4 +1,4 @@
-//! What a scanner assumes about the browser, and its bounds.
+//! What is assumed about the browser, and the bounds of what is read and kept of one page.
 
 /// The screen for which `media`, `sizes` and `srcset` are evaluated.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,7 @@ impl Default for Viewport {
     }
 }
 
-/// Assumptions and bounds of one scan.
+/// Assumptions and bounds for one document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// Screen of the browser.
@@ -34,8 +34,20 @@ pub struct Options {
     pub max_attribute: usize,
     /// A URL longer than this many bytes is ignored.
     pub max_url: usize,
-    /// Bytes that the HTML parser may hold; beyond it the scan ends.
-    pub max_memory: usize,
+    /// Elements remembered for matching selectors; later ones match nothing.
+    pub max_elements: usize,
+    /// Bytes of names and attributes remembered of all elements.
+    pub max_element_bytes: usize,
+    /// Literal paths taken from scripts.
+    pub max_literals: usize,
+    /// Stylesheets and scripts read at one time, and bytes read of each.
+    pub max_resources: usize,
+    /// See [`max_resources`](Options::max_resources).
+    pub max_resource_bytes: usize,
+    /// Bytes of style sheets read for one page, `<style>` included; a sheet beyond it counts no more.
+    pub max_css: usize,
+    /// Steps of matching selectors for one page, some nanoseconds each; beyond it nothing matches.
+    pub max_matching: u64,
 }
 
 impl Default for Options {
@@ -47,7 +59,13 @@ impl Default for Options {
             max_hints: 2_000,
             max_attribute: 64 * 1024,
             max_url: 8 * 1024,
-            max_memory: 512 * 1024,
+            max_elements: 60_000,
+            max_element_bytes: 4 << 20,
+            max_literals: 200,
+            max_resources: 256,
+            max_resource_bytes: 16 << 20,
+            max_css: 8 << 20,
+            max_matching: 100_000_000,
         }
     }
 }

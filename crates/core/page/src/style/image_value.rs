@@ -3,8 +3,8 @@
 use super::font_value::is_plain;
 use super::value::Fallible;
 use crate::hint::Destination;
-use crate::markup::types;
 use crate::options::Options;
+use crate::types;
 use cssparser::{ParseError, Parser, Token};
 
 const MAX_DEPTH: u32 = 8;

@@ -1,12 +1,12 @@
 //! One view of attributes for HTML tags and `Link` parameters, so that both are read by the same rules.
 
 use crate::hint::{FetchPriority, Mode};
-use lol_html::send::Element;
+use std::borrow::Cow;
 
-/// Attributes by lower-case name, values as the page means them (entities decoded).
+/// Attributes by lower-case name, values as the page means them (character references decoded).
 pub(crate) trait Attributes {
     /// The value, empty for a bare attribute, `None` when absent.
-    fn value(&self, name: &str) -> Option<String>;
+    fn value(&self, name: &str) -> Option<&str>;
 
     fn has(&self, name: &str) -> bool {
         self.value(name).is_some()
@@ -37,14 +37,17 @@ pub(crate) trait Attributes {
 }
 
 /// Attributes of an HTML tag.
-pub(crate) struct TagAttributes<'a, 'r, 't> {
-    pub(crate) tag: &'a Element<'r, 't>,
-    pub(crate) max_bytes: usize,
+impl Attributes for [(&str, Cow<'_, str>)] {
+    fn value(&self, name: &str) -> Option<&str> {
+        self.iter().find(|(own, _)| *own == name).map(|(_, value)| &**value)
+    }
 }
 
-impl Attributes for TagAttributes<'_, '_, '_> {
-    fn value(&self, name: &str) -> Option<String> {
-        let raw = self.tag.get_attribute(name).filter(|raw| raw.len() <= self.max_bytes)?;
-        Some(htmlize::unescape_attribute(raw).into_owned())
+/// For what no mark-up names.
+pub(crate) struct NoAttributes;
+
+impl Attributes for NoAttributes {
+    fn value(&self, _: &str) -> Option<&str> {
+        None
     }
 }

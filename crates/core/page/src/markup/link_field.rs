@@ -1,28 +1,24 @@
-//! `Link` response fields (RFC 8288) of a document or of its 103 Early Hints, as hints.
+//! `Link` response fields (RFC 8288) of a document or of its 103 Early Hints, read like `<link>` elements.
 
-use crate::attributes::Attributes;
-use crate::elements::Page;
-use crate::hint::Hint;
-use crate::options::Options;
+use super::Markup;
+use super::attributes::Attributes;
+use crate::context::Context;
 use url::Url;
 
 /// Entries of one field that are read; more are ignored.
 const MAX_ENTRIES: usize = 128;
 
-/// The hints that one `Link` field value gives for the document at `document`. Malformed entries give none.
-pub fn link_hints(value: &str, document: &Url, options: &Options) -> Vec<Hint> {
-    let mut page = Page::new(document, options.clone());
+/// Takes in one `Link` field value, of a 103 response if `early`. Malformed entries give nothing.
+pub(crate) fn read(value: &str, early: bool, markup: &mut Markup, context: &mut Context) {
     for entry in entries(value).into_iter().take(MAX_ENTRIES) {
         // RFC 8288 §3.2: a link with another anchor is not about this document.
         let elsewhere = entry.value("anchor").is_some_and(|anchor| {
-            document.join(&anchor).map_or(true, |target| !same_page(&target, document))
+            context.document.join(anchor).map_or(true, |target| !same_page(&target, &context.document))
         });
         if !elsewhere {
-            page.link_field(&entry);
+            markup.link_field(&entry, early, context);
         }
     }
-    page.settle_named_icon();
-    page.take_hints()
 }
 
 fn same_page(a: &Url, b: &Url) -> bool {
@@ -40,9 +36,9 @@ struct Entry {
 }
 
 impl Attributes for Entry {
-    fn value(&self, name: &str) -> Option<String> {
+    fn value(&self, name: &str) -> Option<&str> {
         // RFC 8288 §3: the first occurrence of a parameter counts.
-        self.parameters.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone())
+        self.parameters.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 }
 

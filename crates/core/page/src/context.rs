@@ -1,0 +1,95 @@
+//! What every hint of one page depends on: its URL and base, referrer policy and encoding so far, and which hints
+//! were given before.
+
+use crate::address;
+use crate::collector::Collector;
+use crate::hint::{
+    Confidence, Destination, FetchPriority, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing,
+};
+use crate::options::Options;
+use encoding_rs::{Encoding, UTF_8};
+use url::Url;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) document: Url,
+    pub(crate) base: Url,
+    base_is_set: bool,
+    /// `<meta name=referrer>`.
+    pub(crate) policy: Option<ReferrerPolicy>,
+    /// Of the document: queries of its URLs are written in it.
+    pub(crate) encoding: &'static Encoding,
+    pub(crate) options: Options,
+    collector: Collector,
+}
+
+impl Context {
+    pub(crate) fn new(document: &Url, options: Options) -> Self {
+        Context {
+            document: document.clone(),
+            base: document.clone(),
+            base_is_set: false,
+            policy: None,
+            encoding: UTF_8,
+            collector: Collector::new(options.max_hints),
+            options,
+        }
+    }
+
+    /// `<base href>`.
+    pub(crate) fn set_base(&mut self, href: &str) {
+        // HTML, "document base URL": only the first base element with an href counts, even if it is invalid.
+        if std::mem::replace(&mut self.base_is_set, true) {
+            return;
+        }
+        match self.document.join(href.trim()) {
+            Ok(url) if !matches!(url.scheme(), "data" | "javascript") => self.base = url,
+            _ => {}
+        }
+    }
+
+    /// A URL of the document's own text.
+    pub(crate) fn resolve(&self, text: &str) -> Option<Url> {
+        address::resolve_in(self.encoding, text, &self.base, &self.document, self.options.max_url)
+    }
+
+    /// A URL that something other than mark-up names, relative to `base`.
+    pub(crate) fn resolve_from(&self, text: &str, base: &Url) -> Option<Url> {
+        address::resolve(text, base, &self.document, self.options.max_url)
+    }
+
+    /// `url` without its fragment, if a browser would fetch it for this page.
+    pub(crate) fn fetchable(&self, url: Url) -> Option<Url> {
+        address::fetchable(url, &self.document, self.options.max_url)
+    }
+
+    /// A hint with nothing special about it, for `url` as [`resolve`](Context::resolve) gives it.
+    pub(crate) fn hint(&self, url: Url, destination: Destination, source: Source) -> Hint {
+        Hint {
+            url,
+            destination,
+            mode: Mode::NoCors,
+            source,
+            timing: Timing::Async,
+            priority: FetchPriority::Auto,
+            applies: true,
+            referrer_policy: self.policy,
+            initiator: Initiator::Document,
+            confidence: Confidence::Sure,
+            below_fold: false,
+            nonce: None,
+            integrity: false,
+            order: 0, // set by the collector
+            offset: 0,
+        }
+    }
+
+    pub(crate) fn add(&mut self, hint: Hint) {
+        self.collector.add(hint);
+    }
+
+    pub(crate) fn take_hints(&mut self) -> Vec<Hint> {
+        self.collector.take()
+    }
+}

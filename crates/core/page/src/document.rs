@@ -1,0 +1,247 @@
+//! One page as a whole: its HTML, its stylesheets and its scripts in the order in which their bytes pass, and out
+//! comes what they need.
+
+use crate::context::Context;
+use crate::decode::TextDecoder;
+use crate::hint::{Destination, Hint, ReferrerPolicy};
+use crate::html::Tokenizer;
+use crate::markup::link_field;
+use crate::options::Options;
+use crate::page::Page;
+use crate::scripts::ScriptReader;
+use encoding_rs::UTF_8;
+use std::collections::HashMap;
+use url::Url;
+
+/// Bytes read at one go: what is held of a longer piece stays small.
+const PIECE: usize = 64 * 1024;
+
+/// A stylesheet or script that is being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ResourceId(u32);
+
+/// What the response to a hinted resource says about reading it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ResourceInfo<'a> {
+    /// `charset` of its `Content-Type`.
+    pub charset: Option<&'a str>,
+    /// Its `Referrer-Policy`, which holds for what it names in turn.
+    pub referrer_policy: Option<ReferrerPolicy>,
+}
+
+/// Reads one page.
+///
+/// Give it the document's bytes, decoded from any content coding, in order by [`html`](Document::html), and the bytes
+/// of the stylesheets and scripts that it hinted by [`resource`](Document::resource). Whatever a call returns must be
+/// promised before the bytes just given are sent on: the browser cannot learn of it from earlier bytes alone. How
+/// anything is cut into pieces does not change the hints. Nothing here fails; what exceeds a bound of [`Options`] is
+/// not read or not hinted.
+pub struct Document {
+    page: Page,
+    tokenizer: Tokenizer,
+    decoder: TextDecoder,
+    /// Reused between pieces.
+    text: String,
+    scanned: u64,
+    ended: bool,
+    resources: HashMap<ResourceId, Resource>,
+    next_resource: u32,
+}
+
+struct Resource {
+    decoder: TextDecoder,
+    left: usize,
+    kind: Kind,
+}
+
+enum Kind {
+    Script(Box<ScriptReader>),
+    /// By the URL that was hinted.
+    Style(Url),
+}
+
+impl Resource {
+    /// Reads the next bytes, the last ones if `last`.
+    fn read(&mut self, mut bytes: &[u8], last: bool, text: &mut String, page: &mut Page) {
+        while !bytes.is_empty() || last {
+            let (run, rest) = bytes.split_at(self.decoder.run(bytes));
+            text.clear();
+            self.decoder.decode(run, last, text);
+            match &mut self.kind {
+                Kind::Script(reader) => reader.feed(text, &mut page.scripts, &mut page.context),
+                Kind::Style(url) => {
+                    self.decoder.sniff_css(text);
+                    page.sheets.feed(url, text, &page.tree, &mut page.context);
+                }
+            }
+            if last {
+                return;
+            }
+            bytes = rest;
+        }
+    }
+}
+
+impl std::fmt::Debug for Document {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Document")
+            .field("url", &self.context().document.as_str())
+            .field("scanned", &self.scanned)
+            .field("elements", &self.page.tree.len())
+            .field("resources", &self.resources.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Document {
+    /// A reader for the document at `url` (after redirects), whose `Content-Type` names `charset`.
+    pub fn new(url: &Url, charset: Option<&str>, options: Options) -> Self {
+        Document {
+            tokenizer: Tokenizer::new(options.max_attribute),
+            page: Page::new(url, options),
+            decoder: TextDecoder::new(charset, UTF_8),
+            text: String::new(),
+            scanned: 0,
+            ended: false,
+            resources: HashMap::new(),
+            next_resource: 0,
+        }
+    }
+
+    fn context(&self) -> &Context {
+        &self.page.context
+    }
+
+    /// A `Link` field of the response, or of a 103 response if `early` (RFC 8297).
+    pub fn link_field(&mut self, value: &str, early: bool) -> Vec<Hint> {
+        link_field::read(value, early, &mut self.page.markup, &mut self.page.context);
+        self.page.context.take_hints()
+    }
+
+    /// The next bytes of the document, before they are sent on.
+    pub fn html(&mut self, chunk: &[u8]) -> Vec<Hint> {
+        if !self.ended {
+            self.scanned += chunk.len() as u64;
+            for piece in chunk.chunks(PIECE) {
+                self.read(piece);
+            }
+        }
+        self.page.context.take_hints()
+    }
+
+    /// The document is complete: returns what only its end decides.
+    pub fn html_end(&mut self) -> Vec<Hint> {
+        if !std::mem::replace(&mut self.ended, true) {
+            self.text.clear();
+            self.decoder.decode(&[], true, &mut self.text);
+            self.tokenizer.feed(&self.text);
+            self.tokenizer.end();
+            self.take_tokens();
+            self.page.end(self.scanned);
+        }
+        self.page.context.take_hints()
+    }
+
+    /// Bytes of the document given so far.
+    pub fn scanned(&self) -> u64 {
+        self.scanned
+    }
+
+    fn read(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let (run, rest) = bytes.split_at(self.decoder.run(bytes));
+            self.text.clear();
+            self.decoder.decode(run, false, &mut self.text);
+            self.page.context.encoding = self.decoder.encoding();
+            self.tokenizer.feed(&self.text);
+            self.take_tokens();
+            bytes = rest;
+        }
+    }
+
+    fn take_tokens(&mut self) {
+        while let Some(token) = self.tokenizer.next() {
+            let next = self.page.token(token);
+            self.tokenizer.foreign = next.foreign;
+            if let Some(name) = next.raw_text {
+                self.tokenizer.raw_text(name);
+            }
+            if let Some(label) = next.charset {
+                self.decoder.named(&label);
+                self.page.context.encoding = self.decoder.encoding();
+            }
+        }
+    }
+
+    /// The resource that `hint` named answers, at `url` after redirects. `None` if there is nothing to read in it; else
+    /// its body, decoded from any content coding, is to be given to [`resource`](Document::resource).
+    pub fn resource_begins(&mut self, hint: &Hint, url: &Url, info: &ResourceInfo<'_>) -> Option<ResourceId> {
+        if self.resources.len() >= self.context().options.max_resources {
+            return None;
+        }
+        let (decoder, kind) = match hint.destination {
+            Destination::Script => {
+                let reader = ScriptReader::file(hint, url, info.referrer_policy);
+                (TextDecoder::utf_8(), Kind::Script(Box::new(reader)))
+            }
+            Destination::Style if self.page.sheets.begins(hint, url, info.referrer_policy) => {
+                (TextDecoder::new(info.charset, self.context().encoding), Kind::Style(hint.url.clone()))
+            }
+            _ => return None,
+        };
+        let resource = Resource { decoder, left: self.context().options.max_resource_bytes, kind };
+        let id = ResourceId(self.next_resource);
+        self.next_resource += 1;
+        self.resources.insert(id, resource);
+        Some(id)
+    }
+
+    /// The next bytes of a resource, before they are sent on.
+    pub fn resource(&mut self, id: ResourceId, chunk: &[u8]) -> Vec<Hint> {
+        if let Some(resource) = self.resources.get_mut(&id) {
+            let chunk = &chunk[..chunk.len().min(resource.left)];
+            resource.left -= chunk.len();
+            for piece in chunk.chunks(PIECE) {
+                resource.read(piece, false, &mut self.text, &mut self.page);
+            }
+        }
+        self.page.context.take_hints()
+    }
+
+    /// A resource is complete.
+    pub fn resource_end(&mut self, id: ResourceId) -> Vec<Hint> {
+        if let Some(mut resource) = self.resources.remove(&id) {
+            resource.read(&[], true, &mut self.text, &mut self.page);
+            let Page { sheets, scripts, context, tree, .. } = &mut self.page;
+            match resource.kind {
+                Kind::Script(mut reader) => reader.end(scripts, context),
+                Kind::Style(url) => sheets.end(&url, tree, context),
+            }
+        }
+        self.page.context.take_hints()
+    }
+
+    /// What `hint` named will not be read to its end: it failed, was refused or is not fetched. To be said of every
+    /// hinted stylesheet that is not ended, else what waits for it waits for ever.
+    pub fn resource_lost(&mut self, hint: &Hint) -> Vec<Hint> {
+        self.resources.retain(|_, resource| !matches!(&resource.kind, Kind::Style(url) if *url == hint.url));
+        self.page.sheets.lost(hint, &self.page.tree, &mut self.page.context);
+        self.page.context.take_hints()
+    }
+
+    /// Content security policies in `<meta http-equiv=content-security-policy>`, found since the last call.
+    pub fn policies(&mut self) -> Vec<String> {
+        self.page.markup.take_policies()
+    }
+
+    /// Only the document itself will be read.
+    pub(crate) fn alone(mut self) -> Self {
+        self.page.sheets.alone = true;
+        self
+    }
+
+    pub(crate) fn settle_named_icon(&mut self) -> Vec<Hint> {
+        self.page.markup.settle_named_icon(&mut self.page.context);
+        self.page.context.take_hints()
+    }
+}

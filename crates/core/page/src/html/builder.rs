@@ -1,0 +1,410 @@
+//! Which elements are open, and so where each element hangs in the tree: HTML's tree construction with its implied
+//! tags, short of moving elements about. Not followed: the adoption agency and the reconstruction of formatting elements
+//! (a block in a misnested `<b>` stays its child), foster parenting (what is misplaced in a table stays in it), quirks
+//! mode, frames.
+
+use super::names::{self, Name, name};
+use crate::tree::{NodeId, Position, Tree};
+
+/// Elements open within each other; deeper ones become siblings (as in Blink).
+const MAX_DEPTH: usize = 512;
+/// Templates open within each other beyond [`MAX_DEPTH`]; deeper, everything counts as within a template.
+const MAX_TEMPLATES: usize = 1024;
+
+/// What language an element is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Namespace {
+    Html,
+    Svg,
+    MathMl,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    name: Name,
+    namespace: Namespace,
+    node: Option<NodeId>,
+    last_child: Option<NodeId>,
+    summary_seen: bool,
+}
+
+/// What became of a start tag.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placed {
+    /// `None` in templates and beyond the tree's bounds.
+    pub(crate) node: Option<NodeId>,
+    pub(crate) namespace: Namespace,
+    /// Within a `<template>`: not part of the page.
+    pub(crate) inert: bool,
+    /// It is a child of `<picture>`.
+    pub(crate) in_picture: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    stack: Vec<Open>,
+    templates: usize,
+    overflown: bool,
+    head_seen: bool,
+    body_seen: bool,
+}
+
+/// What the builder asks of a tag.
+pub(crate) struct Start<'a, A> {
+    pub(crate) name: &'a str,
+    pub(crate) self_closing: bool,
+    /// A `<template>` with `shadowrootmode`.
+    pub(crate) shadow_root: bool,
+    /// By its attributes the browser displays nothing of it.
+    pub(crate) hidden: bool,
+    pub(crate) below_fold: bool,
+    pub(crate) attributes: A,
+}
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Builder { stack: Vec::new(), templates: 0, overflown: false, head_seen: false, body_seen: false }
+    }
+
+    /// Whether what comes next stands in SVG or MathML.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.stack
+            .last()
+            .is_some_and(|open| open.namespace != Namespace::Html && !names::holds_html(open.name))
+    }
+
+    /// The innermost open element, unless it is in a template or not in the tree.
+    pub(crate) fn current(&self) -> Option<NodeId> {
+        self.stack.last().filter(|_| !self.is_inert()).and_then(|open| open.node)
+    }
+
+    fn is_inert(&self) -> bool {
+        self.templates > 0 || self.overflown
+    }
+
+    /// Takes a start tag in. `None` where it makes no element (a second `<body>`).
+    pub(crate) fn start<'a, 't>(
+        &mut self,
+        tree: &mut Tree,
+        start: Start<'a, impl Iterator<Item = (&'t str, &'t str)>>,
+    ) -> Option<Placed> {
+        let which = name(start.name);
+        let namespace = if self.is_foreign() && !self.leave_foreign(which) {
+            self.stack.last().map_or(Namespace::Html, |open| open.namespace)
+        } else {
+            match start.name {
+                "svg" => Namespace::Svg,
+                "math" => Namespace::MathMl,
+                _ => Namespace::Html,
+            }
+        };
+        if !self.is_foreign() && self.templates == 0 {
+            if !self.imply(tree, which) {
+                return None;
+            }
+        }
+        if namespace == Namespace::Html {
+            self.end_implied(which);
+        }
+        let template = namespace == Namespace::Html && start.name == "template";
+        let inert = self.is_inert();
+        let parent = self.stack.last().copied();
+        let details = parent.is_some_and(|parent| parent.name == name("details"));
+        let first_summary =
+            details && start.name == "summary" && parent.is_some_and(|parent| !parent.summary_seen);
+        let held_back = details
+            && !first_summary
+            && parent
+                .and_then(|parent| parent.node)
+                .is_some_and(|node| tree.get(node).attribute("open").is_none());
+        let position = Position {
+            hidden_itself: start.hidden
+                || held_back
+                || (namespace == Namespace::Html && names::is_undisplayed(which)),
+            below_fold: start.below_fold,
+        };
+        let node = (!inert)
+            .then(|| {
+                let (above, before) = parent.map_or((None, None), |open| (open.node, open.last_child));
+                tree.push(start.name, start.attributes, above, before, position)
+            })
+            .flatten();
+        if let Some(open) = self.stack.last_mut() {
+            open.last_child = node.or(open.last_child);
+            open.summary_seen |= first_summary;
+        }
+        let in_picture = parent.is_some_and(|parent| parent.name == name("picture"));
+        let empty = if namespace == Namespace::Html { names::is_void(which) } else { start.self_closing };
+        if !empty {
+            self.push(which, namespace, node, template && !start.shadow_root);
+        }
+        Some(Placed { node, namespace, inert, in_picture })
+    }
+
+    fn push(&mut self, which: Name, namespace: Namespace, node: Option<NodeId>, template: bool) {
+        if self.stack.len() >= MAX_DEPTH {
+            if !template {
+                return;
+            }
+            self.overflown |= self.stack.len() >= MAX_DEPTH + MAX_TEMPLATES;
+            if self.overflown {
+                return;
+            }
+        }
+        self.templates += usize::from(template);
+        // A shadow root's template is open like any other element, but what is in it counts.
+        let name = if template { TEMPLATE } else { which };
+        self.stack.push(Open { name, namespace, node, last_child: None, summary_seen: false });
+    }
+
+    fn pop(&mut self) {
+        if let Some(open) = self.stack.pop()
+            && open.name == TEMPLATE
+        {
+            self.templates -= 1;
+        }
+    }
+
+    fn pop_to(&mut self, depth: usize) {
+        while self.stack.len() > depth {
+            self.pop();
+        }
+    }
+
+    /// Leaves SVG or MathML if an HTML element of this name cannot stand in it.
+    fn leave_foreign(&mut self, which: Name) -> bool {
+        if !names::leaves_foreign(which) {
+            return false;
+        }
+        while self.is_foreign() {
+            self.pop();
+        }
+        true
+    }
+
+    /// Opens and closes `<html>`, `<head>` and `<body>` around an element. False if it makes no element of its own.
+    fn imply(&mut self, tree: &mut Tree, which: Name) -> bool {
+        const HTML: Name = name("html");
+        const HEAD: Name = name("head");
+        const BODY: Name = name("body");
+        if which == HTML {
+            return self.stack.is_empty();
+        }
+        if self.stack.is_empty() {
+            self.open_implied(tree, "html");
+        }
+        match which {
+            HEAD => return !std::mem::replace(&mut self.head_seen, true),
+            BODY => {
+                self.head_seen = true;
+                self.pop_to(1);
+                return !std::mem::replace(&mut self.body_seen, true);
+            }
+            _ => {}
+        }
+        if self.body_seen {
+            return true;
+        }
+        if names::is_metadata(which) {
+            if !std::mem::replace(&mut self.head_seen, true) {
+                self.open_implied(tree, "head");
+            }
+            return true;
+        }
+        self.open_body(tree);
+        true
+    }
+
+    /// The body begins, named or not.
+    fn open_body(&mut self, tree: &mut Tree) {
+        if self.stack.is_empty() {
+            self.open_implied(tree, "html");
+        }
+        (self.head_seen, self.body_seen) = (true, true);
+        self.pop_to(1);
+        self.open_implied(tree, "body");
+    }
+
+    /// Text that is no white space begins the body.
+    pub(crate) fn text(&mut self, tree: &mut Tree) {
+        if !self.body_seen && self.templates == 0 && !self.is_foreign() {
+            self.open_body(tree);
+        }
+    }
+
+    fn open_implied(&mut self, tree: &mut Tree, element: &str) {
+        let parent = self.stack.last().and_then(|open| open.node);
+        let before = self.stack.last().and_then(|open| open.last_child);
+        let position = Position { hidden_itself: element == "head", below_fold: false };
+        let node = tree.push(element, std::iter::empty(), parent, before, position);
+        if let Some(open) = self.stack.last_mut() {
+            open.last_child = node;
+        }
+        self.push(name(element), Namespace::Html, node, false);
+    }
+
+    /// Closes what an HTML start tag closes.
+    fn end_implied(&mut self, which: Name) {
+        const LI: Name = name("li");
+        const DD: Name = name("dd");
+        const DT: Name = name("dt");
+        const OPTION: Name = name("option");
+        const OPTGROUP: Name = name("optgroup");
+        const TR: Name = name("tr");
+        const TD: Name = name("td");
+        const TH: Name = name("th");
+        const TBODY: Name = name("tbody");
+        const THEAD: Name = name("thead");
+        const TFOOT: Name = name("tfoot");
+        const CAPTION: Name = name("caption");
+        const COLGROUP: Name = name("colgroup");
+        const BUTTON: Name = name("button");
+        const A: Name = name("a");
+        const RT: Name = name("rt");
+        const RP: Name = name("rp");
+        match which {
+            LI => self.close_item(&[LI]),
+            DD | DT => self.close_item(&[DD, DT]),
+            OPTION => self.close_current(&[OPTION]),
+            OPTGROUP => self.close_current(&[OPTION, OPTGROUP]),
+            TD | TH => self.close_within(&[TD, TH], name("table")),
+            TR => self.close_within(&[TR, CAPTION, COLGROUP], name("table")),
+            TBODY | THEAD | TFOOT | CAPTION | COLGROUP => {
+                self.close_within(&[TBODY, THEAD, TFOOT, CAPTION, COLGROUP], name("table"));
+                self.close_within(&[TR], name("table"));
+            }
+            BUTTON => self.close_in_scope(BUTTON),
+            A => self.end_formatting(A),
+            RT | RP => self.close_current(&[RT, RP]),
+            _ => {}
+        }
+        if names::ends_paragraph(which) {
+            self.close_in_scope(name("p"));
+            if names::is_heading(which) && self.stack.last().is_some_and(|open| names::is_heading(open.name))
+            {
+                self.pop();
+            }
+        }
+    }
+
+    fn close_item(&mut self, items: &[Name]) {
+        let open = self.stack.iter().rposition(|open| {
+            items.contains(&open.name) || names::bounds_list_item(open.name) || open.name == TEMPLATE
+        });
+        if let Some(depth) = open.filter(|&depth| items.contains(&self.stack[depth].name)) {
+            self.pop_to(depth);
+        }
+    }
+
+    fn close_current(&mut self, items: &[Name]) {
+        while self.stack.last().is_some_and(|open| items.contains(&open.name)) {
+            self.pop();
+        }
+    }
+
+    /// Closes the innermost of `items`, unless a `bound` or a template stands within it.
+    fn close_within(&mut self, items: &[Name], bound: Name) {
+        let open = self
+            .stack
+            .iter()
+            .rposition(|open| items.contains(&open.name) || open.name == bound || open.name == TEMPLATE);
+        if let Some(depth) = open.filter(|&depth| items.contains(&self.stack[depth].name)) {
+            self.pop_to(depth);
+        }
+    }
+
+    fn in_scope(&self, matches: impl Fn(Name) -> bool, button: bool) -> Option<usize> {
+        let bounds =
+            |which| names::bounds_scope(which) || which == TEMPLATE || (button && which == name("button"));
+        let depth = self.stack.iter().rposition(|open| matches(open.name) || bounds(open.name))?;
+        matches(self.stack[depth].name).then_some(depth)
+    }
+
+    fn close_in_scope(&mut self, which: Name) {
+        if let Some(depth) = self.in_scope(|open| open == which, true) {
+            self.pop_to(depth);
+        }
+    }
+
+    fn end_formatting(&mut self, which: Name) {
+        let Some(depth) = self.in_scope(|open| open == which, false) else { return };
+        // A block within it stays open (what the adoption agency does, but for the copies it makes).
+        let holds_block = self.stack[depth + 1..].iter().any(|open| names::ends_paragraph(open.name));
+        if holds_block {
+            self.stack.remove(depth);
+        } else {
+            self.pop_to(depth);
+        }
+    }
+
+    /// Takes an end tag in. True if it ended the head.
+    pub(crate) fn end(&mut self, element: &str) -> bool {
+        let which = name(element);
+        match element {
+            // What follows them is still body.
+            "html" | "body" | "br" => return false,
+            "head" => {
+                if self.templates == 0 && !self.body_seen && self.head_seen {
+                    self.pop_to(1);
+                    return true;
+                }
+                return false;
+            }
+            "p" => {
+                self.close_in_scope(which);
+                return false;
+            }
+            "template" => {
+                let shadow = name("template");
+                if let Some(depth) =
+                    self.stack.iter().rposition(|open| open.name == TEMPLATE || open.name == shadow)
+                {
+                    self.pop_to(depth);
+                }
+                return false;
+            }
+            _ => {}
+        }
+        if names::is_formatting(which) && !self.is_foreign() {
+            self.end_formatting(which);
+        } else if names::is_heading(which) {
+            if let Some(depth) = self.in_scope(names::is_heading, false) {
+                self.pop_to(depth);
+            }
+        } else if names::bounds_list_item(which) || names::ends_paragraph(which) {
+            // Special elements: anything but the bounds of scope is closed with them.
+            let table_part =
+                matches!(element, "table" | "tbody" | "thead" | "tfoot" | "tr" | "td" | "th" | "caption");
+            let found = if table_part {
+                self.stack
+                    .iter()
+                    .rposition(|open| {
+                        open.name == which || open.name == name("table") || open.name == TEMPLATE
+                    })
+                    .filter(|&depth| self.stack[depth].name == which)
+            } else {
+                self.in_scope(|open| open == which, false)
+            };
+            if let Some(depth) = found {
+                self.pop_to(depth);
+            }
+        } else {
+            // "Any other end tag": a special element in between keeps it out.
+            let found = self.stack.iter().rposition(|open| {
+                open.name == which
+                    || (open.namespace == Namespace::Html
+                        && (names::bounds_list_item(open.name)
+                            || names::ends_paragraph(open.name)
+                            || open.name == TEMPLATE))
+            });
+            if let Some(depth) = found.filter(|&depth| self.stack[depth].name == which) {
+                self.pop_to(depth);
+            }
+        }
+        false
+    }
+}
+
+/// An open `<template>` whose content is not part of the page.
+const TEMPLATE: Name = name("template") ^ 1;

@@ -1,0 +1,173 @@
+//! `<link>` and `Link` fields: stylesheets, preloads, manifests, icons.
+
+use super::attributes::{Attributes, NoAttributes};
+use super::icons::{self, IconLink};
+use super::{Markup, Mention, Opens, SheetLink, hint, images, media_holds};
+use crate::context::Context;
+use crate::hint::{Destination, Mode, Source, Timing};
+use crate::types;
+
+/// Icon links considered; a page that names more keeps the first.
+const MAX_ICONS: usize = 32;
+
+impl Markup {
+    /// A link, of a response field if that names its source.
+    pub(super) fn link<A: Attributes + ?Sized>(
+        &mut self,
+        mention: &Mention<'_, A>,
+        field: Option<Source>,
+        context: &mut Context,
+    ) -> Opens {
+        let attributes = mention.attributes;
+        let rel = attributes.keyword("rel").unwrap_or_default();
+        let named = |word: &str| rel.split_ascii_whitespace().any(|token| token == word);
+        let source = |source: Source| field.unwrap_or(source);
+        let mut sheet = None;
+        if named("stylesheet") && !named("alternate") && !attributes.has("disabled") {
+            sheet = stylesheet(mention, source(Source::Stylesheet), context);
+        }
+        if named("preload") {
+            sheet = preload(mention, source(Source::Preload), context).or(sheet);
+        }
+        if named("modulepreload") {
+            module_preload(mention, source(Source::ModulePreload), context);
+        }
+        if named("manifest") {
+            manifest(mention, source(Source::Manifest), context);
+        }
+        if named("icon") {
+            self.icon(mention, source(Source::Icon), context);
+        }
+        match sheet {
+            // Chromium takes no stylesheets from fields, so a field's decides nothing about the page.
+            Some(sheet) if field.is_none() => Opens::Sheet(sheet),
+            _ => Opens::Nothing,
+        }
+    }
+
+    fn icon<A: Attributes + ?Sized>(&mut self, mention: &Mention<'_, A>, source: Source, context: &Context) {
+        if self.icon_is_given || self.icons.len() >= MAX_ICONS || !media_holds(mention.attributes, context) {
+            return;
+        }
+        // An icon that is not fetched (`data:`) still keeps the browser from asking for /favicon.ico.
+        let Some(href) = mention.attributes.value("href") else { return };
+        let icon = hint(mention, href, Destination::Icon, source, context).map(|mut hint| {
+            hint.mode = Mode::NoCors;
+            hint.timing = Timing::Lazy;
+            hint
+        });
+        self.icons.push(IconLink { sizes: mention.attributes.value("sizes").map(str::to_owned), icon });
+    }
+
+    /// The head has ended: the page's icon is known, or the default one will be asked for.
+    pub(crate) fn settle_icon(&mut self, offset: u64, context: &mut Context) {
+        if self.icon_is_given || !context.options.default_icon {
+            return;
+        }
+        self.icon_is_given = true;
+        if let Some(chosen) = icons::choose(std::mem::take(&mut self.icons)) {
+            if let Some(icon) = chosen {
+                context.add(icon);
+            }
+            return;
+        }
+        let mention = Mention { attributes: &NoAttributes, offset, below_fold: false };
+        let Ok(default) = context.document.join("/favicon.ico") else { return };
+        if let Some(mut hint) =
+            hint(&mention, default.as_str(), Destination::Icon, Source::DefaultIcon, context)
+        {
+            hint.timing = Timing::Lazy;
+            context.add(hint);
+        }
+    }
+
+    /// Gives the icon that was named, if one was; a `Link` field alone decides nothing about the default.
+    pub(crate) fn settle_named_icon(&mut self, context: &mut Context) {
+        if !self.icons.is_empty() {
+            self.settle_icon(0, context);
+        }
+    }
+}
+
+/// Whether an `onload` turns the link into a stylesheet for the screen: how pages load styles without blocking.
+fn is_switched_on<A: Attributes + ?Sized>(attributes: &A) -> bool {
+    attributes.value("onload").is_some_and(|script| {
+        script.contains("stylesheet") || script.contains("media") // `this.rel=…`, `this.media='all'`
+    })
+}
+
+fn stylesheet<A: Attributes + ?Sized>(
+    mention: &Mention<'_, A>,
+    source: Source,
+    context: &mut Context,
+) -> Option<SheetLink> {
+    let kind = mention.attributes.keyword("type").unwrap_or_default();
+    if !matches!(kind.split(';').next().unwrap_or_default().trim(), "" | "text/css") {
+        return None;
+    }
+    let href = mention.attributes.value("href")?;
+    let mut hint = hint(mention, href, Destination::Style, source, context)?;
+    // Browsers fetch a stylesheet whose media does not match as well, with the lowest priority.
+    hint.applies = media_holds(mention.attributes, context);
+    hint.timing = if hint.applies { Timing::Blocking } else { Timing::Lazy };
+    let (url, blocking) = (hint.url.clone(), hint.applies);
+    context.add(hint);
+    Some(SheetLink { url, applies: blocking || is_switched_on(mention.attributes), blocking })
+}
+
+fn preload<A: Attributes + ?Sized>(
+    mention: &Mention<'_, A>,
+    source: Source,
+    context: &mut Context,
+) -> Option<SheetLink> {
+    let attributes = mention.attributes;
+    let destination = match attributes.keyword("as").as_deref() {
+        Some("script") => Destination::Script,
+        Some("style") => Destination::Style,
+        Some("image") => Destination::Image,
+        Some("font") => Destination::Font,
+        Some("fetch") => Destination::Fetch,
+        Some("track") => Destination::Track,
+        _ => return None, // HTML, "translate a preload destination": nothing else is preloaded
+    };
+    let kind = attributes.keyword("type").unwrap_or_default();
+    if !media_holds(attributes, context) || !types::fits(destination, &kind, context.options.jpeg_xl) {
+        return None;
+    }
+    let href = attributes.value("href").filter(|href| !href.trim().is_empty());
+    let text = match (destination, attributes.value("imagesrcset")) {
+        (Destination::Image, Some(set)) => images::choose(set, attributes.value("imagesizes"), href, context),
+        _ => href,
+    };
+    let hint = hint(mention, text?, destination, source, context)?;
+    let url = hint.url.clone();
+    context.add(hint);
+    let sheet = destination == Destination::Style && is_switched_on(attributes);
+    sheet.then_some(SheetLink { url, applies: true, blocking: false })
+}
+
+fn module_preload<A: Attributes + ?Sized>(mention: &Mention<'_, A>, source: Source, context: &mut Context) {
+    let script_like =
+        mention.attributes.keyword("as").is_none_or(|kind| matches!(kind.as_str(), "" | "script"));
+    if !script_like || !media_holds(mention.attributes, context) {
+        return;
+    }
+    let Some(href) = mention.attributes.value("href") else { return };
+    if let Some(mut hint) = hint(mention, href, Destination::Script, source, context) {
+        hint.mode = mention.attributes.mode(Mode::Cors);
+        context.add(hint);
+    }
+}
+
+fn manifest<A: Attributes + ?Sized>(mention: &Mention<'_, A>, source: Source, context: &mut Context) {
+    let Some(href) = mention.attributes.value("href") else { return };
+    if let Some(mut hint) = hint(mention, href, Destination::Manifest, source, context) {
+        // Web App Manifest, §"link type manifest": credentials only when asked for.
+        hint.mode = match mention.attributes.mode(Mode::Cors) {
+            Mode::CorsWithCredentials => Mode::CorsWithCredentials,
+            _ => Mode::CorsAnonymous,
+        };
+        hint.timing = Timing::Lazy;
+        context.add(hint);
+    }
+}

@@ -1,0 +1,233 @@
+//! From elements to hints: which attribute of which element a browser fetches, and how.
+//!
+//! Not hinted, though browsers ask for it: `<object data>`, `<embed src>`, `<audio src>` and `<video src>`. Media are
+//! asked for in ranges that depend on what is played, and what becomes of an object depends on its type and the
+//! browser's plug-ins; a whole file pushed for nothing may outweigh the page.
+
+pub(crate) mod attributes;
+mod icons;
+mod images;
+pub(crate) mod link_field;
+mod links;
+pub(crate) mod srcset;
+
+use crate::context::Context;
+use crate::decode::charset_of;
+use crate::hint::{Destination, Hint, Mode, ReferrerPolicy, Source, Timing};
+use crate::media;
+use crate::types;
+use attributes::Attributes;
+use icons::IconLink;
+pub(crate) use images::svg;
+use url::Url;
+
+/// Content security policies kept of one document.
+const MAX_POLICIES: usize = 32;
+
+/// State of the mark-up that hints depend on.
+#[derive(Debug, Default)]
+pub(crate) struct Markup {
+    /// The first source that fits, of the open `<picture>`.
+    picture: Option<String>,
+    icons: Vec<IconLink<Option<Hint>>>,
+    icon_is_given: bool,
+    /// `<meta http-equiv=content-security-policy>`, not yet handed out.
+    policies: Vec<String>,
+    policy_count: usize,
+}
+
+/// What hints are made from.
+pub(crate) struct Mention<'a, A: ?Sized> {
+    pub(crate) attributes: &'a A,
+    /// Where the tag starts.
+    pub(crate) offset: u64,
+    pub(crate) below_fold: bool,
+}
+
+/// What an element is besides its hints: what follows it in the document is read by it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Opens {
+    Nothing,
+    /// A stylesheet of the page, in a file.
+    Sheet(SheetLink),
+    /// A stylesheet in the element's text.
+    Style {
+        applies: bool,
+    },
+    /// A script in the element's text.
+    Script(ScriptKind),
+    /// The document's encoding, by `<meta>`.
+    Charset(String),
+}
+
+/// A stylesheet that the page names.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SheetLink {
+    pub(crate) url: Url,
+    /// Its media hold for the screen, or a script makes them hold as soon as it has loaded.
+    pub(crate) applies: bool,
+    /// Nothing is rendered before it.
+    pub(crate) blocking: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ScriptKind {
+    Classic,
+    Module,
+    ImportMap,
+}
+
+impl Markup {
+    /// An HTML element named `name` (lower case); `in_picture` if it is a child of `<picture>`.
+    pub(crate) fn element<A: Attributes + ?Sized>(
+        &mut self,
+        name: &str,
+        mention: &Mention<'_, A>,
+        in_picture: bool,
+        context: &mut Context,
+    ) -> Opens {
+        match name {
+            "base" => {
+                if let Some(href) = mention.attributes.value("href") {
+                    context.set_base(href);
+                }
+            }
+            "meta" => return self.meta(mention.attributes, context),
+            "script" => return script(mention, context),
+            "style" => return style(mention.attributes, context),
+            "link" => return self.link(mention, None, context),
+            "picture" => self.picture = None,
+            "source" if in_picture => self.picture_source(mention.attributes, context),
+            "img" | "image" => self.image(mention, in_picture, context),
+            "input" => images::input(mention, context),
+            "video" => images::plain(mention, mention.attributes.value("poster"), Source::Poster, context),
+            "iframe" | "frame" => frame(mention, context),
+            _ => {}
+        }
+        Opens::Nothing
+    }
+
+    /// A `Link` response field's entry; its parameters are read like attributes.
+    fn link_field(&mut self, attributes: &impl Attributes, early: bool, context: &mut Context) {
+        let source = if early { Source::EarlyHints } else { Source::LinkField };
+        self.link(&Mention { attributes, offset: 0, below_fold: false }, Some(source), context);
+    }
+
+    /// Content security policies found since the last call.
+    pub(crate) fn take_policies(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.policies)
+    }
+
+    fn meta<A: Attributes + ?Sized>(&mut self, attributes: &A, context: &mut Context) -> Opens {
+        if let Some(label) = attributes.value("charset") {
+            return Opens::Charset(label.to_owned());
+        }
+        let Some(content) = attributes.value("content") else { return Opens::Nothing };
+        if attributes.keyword("name").as_deref() == Some("referrer")
+            && let Some(policy) = ReferrerPolicy::from_meta(content)
+        {
+            context.policy = Some(policy);
+        }
+        match attributes.keyword("http-equiv").as_deref() {
+            Some("content-type") => {
+                if let Some(label) = charset_of(content) {
+                    return Opens::Charset(label.to_owned());
+                }
+            }
+            Some("content-security-policy") if self.policy_count < MAX_POLICIES => {
+                self.policy_count += 1;
+                self.policies.push(content.to_owned());
+            }
+            _ => {}
+        }
+        Opens::Nothing
+    }
+}
+
+/// A hint for what `text` names, with the attributes that all fetching elements share.
+fn hint<A: Attributes + ?Sized>(
+    mention: &Mention<'_, A>,
+    text: &str,
+    destination: Destination,
+    source: Source,
+    context: &Context,
+) -> Option<Hint> {
+    let attributes = mention.attributes;
+    let mut hint = context.hint(context.resolve(text)?, destination, source);
+    hint.mode = attributes.mode(Mode::NoCors);
+    hint.priority = attributes.fetch_priority();
+    let own = attributes.value("referrerpolicy").and_then(ReferrerPolicy::from_token);
+    hint.referrer_policy = own.or(context.policy);
+    hint.nonce = attributes.value("nonce").filter(|nonce| !nonce.is_empty()).map(Into::into);
+    hint.integrity = attributes.value("integrity").is_some_and(|value| !value.trim().is_empty());
+    hint.offset = mention.offset;
+    Some(hint)
+}
+
+fn media_holds<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> bool {
+    attributes.value("media").is_none_or(|query| media::matches(query, &context.options.viewport))
+}
+
+fn script<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context) -> Opens {
+    let attributes = mention.attributes;
+    let word = match attributes.keyword("type") {
+        Some(word) => word,
+        // HTML, "prepare the script element": an absent type with a language means text/LANGUAGE.
+        None => match attributes.keyword("language").filter(|language| !language.is_empty()) {
+            Some(language) => format!("text/{language}"),
+            None => String::new(),
+        },
+    };
+    let kind = match word.as_str() {
+        "module" => ScriptKind::Module,
+        "importmap" => ScriptKind::ImportMap,
+        word if types::is_classic_script(word) && !attributes.has("nomodule") => ScriptKind::Classic,
+        _ => return Opens::Nothing,
+    };
+    let Some(src) = attributes.value("src") else { return Opens::Script(kind) };
+    let module = kind == ScriptKind::Module;
+    let source = if module { Source::ModuleScript } else { Source::Script };
+    if kind == ScriptKind::ImportMap {
+        return Opens::Nothing;
+    }
+    let Some(mut hint) = hint(mention, src, Destination::Script, source, context) else {
+        return Opens::Nothing;
+    };
+    if module {
+        hint.mode = attributes.mode(Mode::Cors);
+    }
+    hint.timing = match (attributes.has("async"), module || attributes.has("defer")) {
+        (true, _) => Timing::Async,
+        (false, true) => Timing::Deferred,
+        (false, false) => Timing::Blocking,
+    };
+    context.add(hint);
+    Opens::Nothing
+}
+
+fn style<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> Opens {
+    // HTML, "update a style block": only these two types are CSS.
+    match attributes.value("type").map(str::to_ascii_lowercase).as_deref() {
+        None | Some("" | "text/css") => Opens::Style { applies: media_holds(attributes, context) },
+        _ => Opens::Nothing,
+    }
+}
+
+fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context) {
+    let attributes = mention.attributes;
+    if attributes.has("srcdoc") {
+        return;
+    }
+    let Some(src) = attributes.value("src") else { return };
+    let Some(mut hint) = hint(mention, src, Destination::Frame, Source::Frame, context) else { return };
+    // Browsers do not load a document into itself.
+    if hint.url.as_str() == context.document.as_str().split('#').next().unwrap_or_default() {
+        return;
+    }
+    hint.mode = Mode::NoCors;
+    hint.below_fold = mention.below_fold;
+    if attributes.keyword("loading").as_deref() == Some("lazy") {
+        hint.timing = Timing::Lazy;
+    }
+    context.add(hint);
+}

@@ -1,0 +1,227 @@
+//! A document as its tokens come: each element to the tree, to the mark-up's hints and to the styles, each piece of
+//! text to what it belongs to.
+
+use crate::context::Context;
+use crate::html::{Builder, Fold, Namespace, Placed, Start, StartTag, Token, pixels, raw_text};
+use crate::markup::attributes::Attributes;
+use crate::markup::{Markup, Mention, Opens, ScriptKind, svg};
+use crate::options::Options;
+use crate::scripts::{ScriptReader, Scripts};
+use crate::sheets::Sheets;
+use crate::style::SheetId;
+use crate::tree::Tree;
+use std::borrow::Cow;
+use url::Url;
+
+/// Longest import map, in bytes.
+const MAX_IMPORT_MAP: usize = 256 * 1024;
+
+/// What the text within the innermost element is.
+#[derive(Debug)]
+enum Inside {
+    /// Text of the page, or nothing of interest.
+    Text,
+    Script(Box<ScriptReader>),
+    ImportMap(String),
+    Style(SheetId),
+}
+
+/// What the tokenizer must know before the next token.
+#[derive(Debug, Default)]
+pub(crate) struct Next {
+    pub(crate) raw_text: Option<&'static str>,
+    pub(crate) foreign: bool,
+    /// The document says its encoding.
+    pub(crate) charset: Option<String>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) context: Context,
+    pub(crate) markup: Markup,
+    pub(crate) scripts: Scripts,
+    pub(crate) sheets: Sheets,
+    pub(crate) tree: Tree,
+    builder: Builder,
+    fold: Fold,
+    inside: Inside,
+}
+
+impl Page {
+    pub(crate) fn new(document: &Url, options: Options) -> Self {
+        Page {
+            tree: Tree::new(options.max_elements, options.max_element_bytes),
+            builder: Builder::new(),
+            sheets: Sheets::new(document, &options),
+            fold: Fold::new(&options.viewport),
+            inside: Inside::Text,
+            markup: Markup::default(),
+            scripts: Scripts::default(),
+            context: Context::new(document, options),
+        }
+    }
+
+    /// The next token of the document.
+    pub(crate) fn token(&mut self, token: Token<'_>) -> Next {
+        let mut next = Next::default();
+        match token {
+            Token::Start(tag) => self.start(&tag, &mut next),
+            Token::End(name, offset) => self.end_tag(name, offset),
+            Token::Text(text) => self.text(text, true),
+            Token::Raw(text) => self.text(text, false),
+        }
+        next.foreign = self.builder.is_foreign();
+        next
+    }
+
+    /// The document is complete, `length` bytes long.
+    pub(crate) fn end(&mut self, length: u64) {
+        self.end_inside();
+        self.markup.settle_icon(length, &mut self.context);
+        self.sheets.styles.document_end(&self.tree);
+        self.sheets.give(&self.tree, &mut self.context);
+    }
+
+    fn start(&mut self, tag: &StartTag<'_>, next: &mut Next) {
+        let attributes: Vec<(&str, Cow<'_, str>)> = tag.attributes().collect();
+        let attributes = attributes.as_slice();
+        let below_fold = self.fold.is_below();
+        let start = Start {
+            name: tag.name,
+            self_closing: tag.self_closing,
+            shadow_root: tag.name == "template" && attributes.has("shadowrootmode"),
+            hidden: is_hidden(tag.name, attributes),
+            below_fold,
+            attributes: attributes.iter().map(|(name, value)| (*name, &**value)),
+        };
+        let Some(placed) = self.builder.start(&mut self.tree, start) else { return };
+        if placed.namespace == Namespace::Html {
+            next.raw_text = raw_text(tag.name);
+        }
+        if placed.inert {
+            return;
+        }
+        // Not where a body is only implied: pages that leave out tags may name their icon anywhere.
+        if tag.name == "body" {
+            self.markup.settle_icon(tag.offset, &mut self.context);
+        }
+        let mention = Mention { attributes, offset: tag.offset, below_fold };
+        let opens = match placed.namespace {
+            Namespace::Html => self.markup.element(tag.name, &mention, placed.in_picture, &mut self.context),
+            Namespace::Svg if tag.name == "style" => Opens::Style { applies: true },
+            Namespace::Svg => {
+                svg(tag.name, &mention, &mut self.context);
+                Opens::Nothing
+            }
+            Namespace::MathMl => Opens::Nothing,
+        };
+        self.lay_out(tag.name, attributes, &placed);
+        match opens {
+            Opens::Charset(label) => next.charset = Some(label),
+            Opens::Script(ScriptKind::ImportMap) => self.inside = Inside::ImportMap(String::new()),
+            Opens::Script(kind) => {
+                let module = kind == ScriptKind::Module;
+                let reader =
+                    ScriptReader::inline(module, attributes.value("nonce"), tag.offset, &self.context);
+                self.inside = Inside::Script(Box::new(reader));
+            }
+            Opens::Sheet(link) => self.sheets.linked(link, &self.tree, &mut self.context),
+            Opens::Style { applies: true } => {
+                self.inside = Inside::Style(self.sheets.style(true, &self.tree, &self.context));
+            }
+            Opens::Nothing | Opens::Style { applies: false } => {}
+        }
+        if let (Some(node), Some(style)) = (placed.node, attributes.value("style")) {
+            self.sheets.styles.inline(node, style, &self.context.base);
+        }
+        self.restyle();
+    }
+
+    /// Elements or texts came.
+    fn restyle(&mut self) {
+        self.sheets.styles.nodes(&self.tree);
+        self.sheets.give(&self.tree, &mut self.context);
+    }
+
+    fn lay_out(&mut self, name: &str, attributes: &[(&str, Cow<'_, str>)], placed: &Placed) {
+        if placed.node.is_some_and(|node| self.tree.get(node).hidden()) {
+            return;
+        }
+        match name {
+            "img" | "input" | "svg" | "canvas" | "object" | "embed" | "video" | "iframe" => {
+                let side = |side| attributes.value(side).and_then(pixels);
+                // An SVG without size is most often an icon in the text.
+                if name != "svg" && name != "input" || side("width").is_some() {
+                    self.fold.image(side("width"), side("height"));
+                }
+            }
+            _ => self.fold.edge(name),
+        }
+    }
+
+    fn end_tag(&mut self, name: &str, offset: u64) {
+        self.end_inside();
+        let shown = self.builder.current().is_some_and(|node| !self.tree.get(node).hidden());
+        if shown {
+            self.fold.edge(name);
+        }
+        if self.builder.end(name) {
+            self.markup.settle_icon(offset, &mut self.context);
+        }
+    }
+
+    fn end_inside(&mut self) {
+        match std::mem::replace(&mut self.inside, Inside::Text) {
+            Inside::Text => {}
+            Inside::Script(mut reader) => reader.end(&mut self.scripts, &mut self.context),
+            Inside::ImportMap(json) => self.scripts.map.merge(&json, &self.context.base),
+            Inside::Style(sheet) => {
+                self.sheets.styles.end(sheet, &self.tree);
+                self.sheets.give(&self.tree, &mut self.context);
+            }
+        }
+    }
+
+    /// A piece of text; with character references unless it is raw.
+    fn text(&mut self, text: &str, references: bool) {
+        match &mut self.inside {
+            Inside::Script(reader) => reader.feed(text, &mut self.scripts, &mut self.context),
+            Inside::ImportMap(json) => {
+                if json.len() + text.len() <= MAX_IMPORT_MAP {
+                    json.push_str(text);
+                }
+            }
+            Inside::Style(sheet) => {
+                let text = if references { htmlize::unescape(text) } else { Cow::Borrowed(text) };
+                self.sheets.styles.feed(*sheet, &text);
+                self.sheets.give(&self.tree, &mut self.context);
+            }
+            Inside::Text => self.shown_text(text, references),
+        }
+    }
+
+    fn shown_text(&mut self, text: &str, references: bool) {
+        let characters = text.bytes().filter(|byte| *byte > b' ').count();
+        if characters == 0 {
+            return;
+        }
+        if references {
+            self.builder.text(&mut self.tree);
+        }
+        let Some(node) = self.builder.current() else { return };
+        if self.tree.get(node).hidden() {
+            return;
+        }
+        self.fold.text(characters);
+        let text = if references { htmlize::unescape(text) } else { Cow::Borrowed(text) };
+        self.sheets.styles.text(node, &text);
+    }
+}
+
+/// Whether its attributes keep an element from being displayed (HTML, §15.3.1).
+fn is_hidden(name: &str, attributes: &[(&str, Cow<'_, str>)]) -> bool {
+    attributes.has("hidden")
+        || (name == "dialog" && !attributes.has("open"))
+        || (name == "input" && attributes.keyword("type").as_deref() == Some("hidden"))
+}

@@ -1,0 +1,244 @@
+//! What a script loads, from its tokens: static imports and re-exports, `import("…")` with a literal, and strings
+//! that look like paths of resources. Reads shape, not meaning: code that never runs counts like any other.
+
+use super::lexer::{Lexer, Token};
+use super::literal;
+
+/// Something a script names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// `import … from "x"`, `import "x"`, `export … from "x"`.
+    Static(String),
+    /// `import("x")`; whether it stands where the script itself runs, and not in braces or behind `=>`.
+    Dynamic { specifier: String, at_once: bool },
+    /// A string that looks like a resource's path; whether `import.meta.url` is its base.
+    Literal { path: String, of_module: bool },
+}
+
+/// Where the finder is in a statement that it follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Idle,
+    /// After `import`.
+    Import {
+        at_once: bool,
+    },
+    /// In the clause of an `import` or `export`, up to `from`; whether `from` was the word before.
+    Clause {
+        from: bool,
+    },
+    /// After `export`.
+    Export,
+    /// A static import is complete but for its attributes.
+    Attributes {
+        specifier: String,
+        step: Attribute,
+    },
+    /// After `import(`.
+    Call {
+        at_once: bool,
+    },
+    /// After `import("x"`.
+    Called {
+        specifier: String,
+        at_once: bool,
+        step: Attribute,
+    },
+    /// After a literal; how much of `, import.meta` followed it.
+    Literal {
+        path: String,
+        step: usize,
+    },
+}
+
+/// How far `with { type: "json" }` has been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attribute {
+    None,
+    With,
+    Open,
+    Type,
+    /// It is no script: JSON, CSS.
+    Foreign,
+}
+
+/// The token before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Dot,
+    Arrow,
+    Equals,
+    Other,
+}
+
+/// Reads one script.
+#[derive(Debug)]
+pub(crate) struct Finder {
+    lexer: Lexer,
+    /// Static imports exist only there.
+    module: bool,
+    state: State,
+    before: Before,
+}
+
+impl Finder {
+    pub(crate) fn new(module: bool) -> Self {
+        Finder { lexer: Lexer::new(), module, state: State::Idle, before: Before::Other }
+    }
+
+    pub(crate) fn is_module(&self) -> bool {
+        self.module
+    }
+
+    /// Reads the next piece of the script.
+    pub(crate) fn feed(&mut self, text: &str, found: &mut Vec<Finding>) {
+        self.lexer.feed(text);
+        self.drain(found);
+    }
+
+    /// The script is complete.
+    pub(crate) fn end(&mut self, found: &mut Vec<Finding>) {
+        self.lexer.end();
+        self.drain(found);
+        settle(&mut self.state, found);
+    }
+
+    fn drain(&mut self, found: &mut Vec<Finding>) {
+        loop {
+            let nested = self.lexer.is_nested();
+            let Some(token) = self.lexer.next() else { return };
+            let before = self.before;
+            self.before = match token {
+                Token::Mark(b'.') => Before::Dot,
+                Token::Mark(b'=') => Before::Equals,
+                Token::Mark(b'>') if before == Before::Equals => Before::Arrow,
+                // `(` between an arrow and what it gives changes nothing.
+                Token::Mark(b'(') if before == Before::Arrow => Before::Arrow,
+                _ => Before::Other,
+            };
+            if self.state == State::Idle {
+                // Nearly all tokens end here.
+                match token {
+                    Token::Word("import") if before != Before::Dot => {
+                        self.state = State::Import { at_once: !nested && before != Before::Arrow };
+                    }
+                    Token::Word("export") if self.module && !nested && before != Before::Dot => {
+                        self.state = State::Export;
+                    }
+                    Token::Text(text) if literal::is_path(&text) => {
+                        self.state = State::Literal { path: text.into_owned(), step: 0 };
+                    }
+                    _ => {}
+                }
+                continue;
+            }
+            step(&mut self.state, token, self.module, nested, found);
+        }
+    }
+}
+
+/// Takes a token in while a statement is followed.
+fn step(state: &mut State, token: Token<'_>, module: bool, nested: bool, found: &mut Vec<Finding>) {
+    match (&mut *state, token) {
+        (State::Import { at_once }, Token::Mark(b'(')) => *state = State::Call { at_once: *at_once },
+        (State::Import { .. }, Token::Text(text)) if module && !nested => {
+            *state = State::Attributes { specifier: text.into_owned(), step: Attribute::None };
+        }
+        (State::Import { .. }, Token::Word(_) | Token::Mark(b'{' | b'*')) if module && !nested => {
+            *state = State::Clause { from: false };
+        }
+        (State::Export, Token::Mark(b'{' | b'*')) => *state = State::Clause { from: false },
+        (State::Clause { from }, Token::Word(word)) => *from = word == "from",
+        (State::Clause { from: true }, Token::Text(text)) => {
+            *state = State::Attributes { specifier: text.into_owned(), step: Attribute::None };
+        }
+        (State::Clause { from }, Token::Text(_) | Token::Mark(b',' | b'{' | b'}' | b'*')) => *from = false,
+        (State::Attributes { step: Attribute::None, .. }, Token::Word("with" | "assert")) => {
+            set(state, Attribute::With);
+        }
+        (State::Attributes { step: Attribute::With, .. }, Token::Mark(b'{')) => set(state, Attribute::Open),
+        (State::Attributes { step: Attribute::Foreign, .. }, Token::Mark(b'}')) => *state = State::Idle,
+        (State::Attributes { step: Attribute::Open | Attribute::Type, .. }, Token::Mark(b'}')) => {
+            settle(state, found);
+        }
+        (State::Call { at_once }, Token::Text(text)) => {
+            *state = State::Called { specifier: text.into_owned(), at_once: *at_once, step: Attribute::None };
+        }
+        (State::Called { step: Attribute::None, .. }, Token::Mark(b',')) => set(state, Attribute::Open),
+        (State::Called { step: Attribute::Foreign, .. }, Token::Mark(b')')) => *state = State::Idle,
+        (State::Called { .. }, Token::Mark(b')')) => settle(state, found),
+        // `import("x" + y)`: no literal.
+        (State::Called { step: Attribute::None, .. }, _) => *state = State::Idle,
+        (
+            State::Attributes { step: step @ (Attribute::Open | Attribute::Type), .. }
+            | State::Called { step: step @ (Attribute::Open | Attribute::Type), .. },
+            token,
+        ) => match (token, *step) {
+            (Token::Word("type"), _) => *step = Attribute::Type,
+            (Token::Text(text), Attribute::Open) if text == "type" => *step = Attribute::Type,
+            (Token::Text(_), Attribute::Type) => *step = Attribute::Foreign,
+            (Token::Mark(b';'), _) => settle(state, found),
+            _ => {}
+        },
+        (State::Called { .. }, _) => {}
+        (State::Literal { path, step: matched }, token) => {
+            let expected = [
+                Token::Mark(b','),
+                Token::Word("import"),
+                Token::Mark(b'.'),
+                Token::Word("meta"),
+                Token::Mark(b'.'),
+                Token::Word("url"),
+            ];
+            if expected[*matched] == token {
+                *matched += 1;
+                if *matched == expected.len() {
+                    let path = std::mem::take(path);
+                    found.push(Finding::Literal { path, of_module: true });
+                    *state = State::Idle;
+                }
+                return;
+            }
+            let imported = *matched == 2;
+            settle(state, found);
+            if imported {
+                // `["a.png", import("x")]`
+                *state = State::Import { at_once: false };
+                return step(state, token, module, nested, found);
+            }
+            idle(state, token);
+        }
+        (_, token) => {
+            settle(state, found);
+            idle(state, token);
+        }
+    }
+}
+
+/// What begins a statement may come right behind another one.
+fn idle(state: &mut State, token: Token<'_>) {
+    *state = match token {
+        Token::Word("import") => State::Import { at_once: false },
+        Token::Word("export") => State::Export,
+        Token::Text(text) if literal::is_path(&text) => State::Literal { path: text.into_owned(), step: 0 },
+        _ => State::Idle,
+    };
+}
+
+fn set(state: &mut State, to: Attribute) {
+    if let State::Attributes { step, .. } | State::Called { step, .. } = state {
+        *step = to;
+    }
+}
+
+/// Nothing more belongs to what was followed: gives it if it is complete.
+fn settle(state: &mut State, found: &mut Vec<Finding>) {
+    match std::mem::replace(state, State::Idle) {
+        State::Attributes { step: Attribute::Foreign, .. } => {}
+        State::Attributes { specifier, .. } => found.push(Finding::Static(specifier)),
+        State::Called { step: Attribute::Foreign, .. } => {}
+        State::Called { specifier, at_once, .. } => found.push(Finding::Dynamic { specifier, at_once }),
+        State::Literal { path, .. } => found.push(Finding::Literal { path, of_module: false }),
+        _ => {}
+    }
+}

@@ -1,0 +1,92 @@
+//! Strings of a script that look like paths of resources, and what they would be used as.
+
+use crate::hint::{Destination, Mode};
+
+/// Longest string considered, in bytes.
+const MAX_LENGTH: usize = 512;
+
+/// Whether `text` looks like the path or URL of a resource: a known suffix with a name before it, and nothing that
+/// stands in prose, patterns or templates. A script's name without a slash is more often a word (`Vue.js`).
+pub(super) fn is_path(text: &str) -> bool {
+    let path = without_query(text);
+    let Some((stem, suffix)) = path.rsplit_once('.') else { return false };
+    if text.len() > MAX_LENGTH || kind(suffix).is_none() {
+        return false;
+    }
+    let named = stem
+        .as_bytes()
+        .last()
+        .is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b')'));
+    let plain = text.bytes().all(|byte| {
+        byte > b' '
+            && byte != 0x7F
+            && !matches!(byte, b'<' | b'>' | b'{' | b'}' | b'*' | b'|' | b'"' | b'`' | b'^' | b'$' | b'\\')
+    });
+    named && plain && (stem.contains('/') || !matches!(suffix, "js" | "mjs" | "json"))
+}
+
+fn without_query(text: &str) -> &str {
+    text.split(['?', '#']).next().unwrap_or_default()
+}
+
+/// What a path names, by its suffix; the mode in which scripts usually load such a thing.
+pub(crate) fn destination(path: &str, module: bool) -> Option<(Destination, Mode)> {
+    let (_, suffix) = without_query(path).rsplit_once('.')?;
+    let destination = kind(suffix)?;
+    let mode = match destination {
+        Destination::Font | Destination::Fetch => Mode::Cors,
+        Destination::Script if module => Mode::Cors,
+        _ => Mode::NoCors,
+    };
+    Some((destination, mode))
+}
+
+fn kind(suffix: &str) -> Option<Destination> {
+    Some(match suffix {
+        "js" | "mjs" => Destination::Script,
+        "css" => Destination::Style,
+        "json" => Destination::Fetch,
+        "png" | "jpg" | "jpeg" | "gif" | "webp" | "avif" | "svg" | "ico" => Destination::Image,
+        "woff2" | "woff" | "ttf" | "otf" => Destination::Font,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_told_from_prose() {
+        for path in [
+            "a/b.js",
+            "/app.css",
+            "img.png",
+            "./x.woff2",
+            "https://cdn.test/x.mjs?v=1",
+            "assets/About-3f2c.js",
+            "a.svg#icon",
+            "data/list.json",
+        ] {
+            assert!(is_path(path), "{path}");
+        }
+        for text in [
+            "",
+            ".js",
+            "/.png",
+            "Vue.js",
+            "use a.js",
+            "*.png",
+            "${a}/b.png",
+            "a.b",
+            "package.json",
+            "<img src=a.png",
+            "a.png ",
+            "image/png",
+            "/^a.js$/",
+            "a.js|b.js",
+        ] {
+            assert!(!is_path(text), "{text}");
+        }
+    }
+}

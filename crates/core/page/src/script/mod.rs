@@ -1,0 +1,11 @@
+//! What scripts load: JavaScript text in, specifiers and paths out. Nothing is run.
+
+mod finder;
+mod import_map;
+mod lexer;
+mod literal;
+mod unescape;
+
+pub(crate) use finder::{Finder, Finding};
+pub(crate) use import_map::ImportMap;
+pub(crate) use literal::destination;

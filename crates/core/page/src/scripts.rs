@@ -1,0 +1,135 @@
+//! The scripts of a page: what they load, as hints. Import maps and the budget for guesses are the page's.
+
+use crate::context::Context;
+use crate::hint::{Confidence, Destination, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
+use crate::script::{Finder, Finding, ImportMap, destination};
+use url::Url;
+
+/// What all scripts of a page share.
+#[derive(Debug, Default)]
+pub(crate) struct Scripts {
+    pub(crate) map: ImportMap,
+    literals: usize,
+}
+
+/// A script that is being read, and what its imports inherit from it (HTML, "script fetch options").
+#[derive(Debug)]
+pub(crate) struct ScriptReader {
+    finder: Finder,
+    /// Base of its specifiers.
+    base: Url,
+    initiator: Initiator,
+    mode: Mode,
+    timing: Timing,
+    referrer_policy: Option<ReferrerPolicy>,
+    confidence: Confidence,
+    nonce: Option<Box<str>>,
+    offset: u64,
+    findings: Vec<Finding>,
+}
+
+impl ScriptReader {
+    /// A script in the document's own text, at `offset`.
+    pub(crate) fn inline(module: bool, nonce: Option<&str>, offset: u64, context: &Context) -> Self {
+        ScriptReader {
+            finder: Finder::new(module),
+            base: context.base.clone(),
+            initiator: Initiator::Document,
+            mode: Mode::Cors,
+            timing: if module { Timing::Deferred } else { Timing::Async },
+            referrer_policy: context.policy,
+            confidence: Confidence::Sure,
+            nonce: nonce.filter(|nonce| !nonce.is_empty()).map(Into::into),
+            offset,
+            findings: Vec::new(),
+        }
+    }
+
+    /// The script that `hint` names, at `url`, whose own response says `policy`.
+    pub(crate) fn file(hint: &Hint, url: &Url, policy: Option<ReferrerPolicy>) -> Self {
+        // A classic script cannot hold static imports, so only the mode must tell them apart.
+        let module = hint.mode != Mode::NoCors;
+        ScriptReader {
+            finder: Finder::new(module),
+            base: url.clone(),
+            initiator: Initiator::Module(url.clone()),
+            mode: if module { hint.mode } else { Mode::Cors },
+            timing: if module && hint.timing != Timing::Blocking { hint.timing } else { Timing::Async },
+            referrer_policy: policy.or(hint.referrer_policy),
+            confidence: hint.confidence,
+            nonce: hint.nonce.clone(),
+            offset: hint.offset,
+            findings: Vec::new(),
+        }
+    }
+
+    /// Reads the next piece of its text.
+    pub(crate) fn feed(&mut self, text: &str, scripts: &mut Scripts, context: &mut Context) {
+        self.finder.feed(text, &mut self.findings);
+        self.give(scripts, context);
+    }
+
+    /// It is complete.
+    pub(crate) fn end(&mut self, scripts: &mut Scripts, context: &mut Context) {
+        self.finder.end(&mut self.findings);
+        self.give(scripts, context);
+    }
+
+    fn give(&mut self, scripts: &mut Scripts, context: &mut Context) {
+        for finding in std::mem::take(&mut self.findings) {
+            let hint = match finding {
+                Finding::Static(specifier) => {
+                    self.module(&specifier, Source::StaticImport, Confidence::Sure, scripts, context)
+                }
+                Finding::Dynamic { specifier, at_once } => {
+                    let confidence = if at_once { Confidence::Likely } else { Confidence::Guess };
+                    self.module(&specifier, Source::DynamicImport, confidence, scripts, context)
+                }
+                Finding::Literal { path, of_module } => self.literal(&path, of_module, scripts, context),
+            };
+            if let Some(hint) = hint {
+                context.add(hint);
+            }
+        }
+    }
+
+    fn module(
+        &self,
+        specifier: &str,
+        source: Source,
+        confidence: Confidence,
+        scripts: &Scripts,
+        context: &Context,
+    ) -> Option<Hint> {
+        let url = context.fetchable(scripts.map.resolve(specifier, &self.base)?)?;
+        let integrity = scripts.map.checks(&url);
+        Some(Hint {
+            mode: self.mode,
+            timing: if source == Source::StaticImport { self.timing } else { Timing::Async },
+            referrer_policy: self.referrer_policy,
+            initiator: self.initiator.clone(),
+            confidence: confidence.min(self.confidence),
+            nonce: self.nonce.clone(),
+            integrity,
+            offset: self.offset,
+            ..context.hint(url, Destination::Script, source)
+        })
+    }
+
+    fn literal(&self, path: &str, of_module: bool, scripts: &mut Scripts, context: &Context) -> Option<Hint> {
+        if scripts.literals >= context.options.max_literals {
+            return None;
+        }
+        let base = if of_module { &self.base } else { &context.base };
+        let url = context.resolve_from(path, base)?;
+        let (destination, mode) = destination(path, self.finder.is_module())?;
+        scripts.literals += 1;
+        // Loaded through the page, whichever script names it.
+        Some(Hint {
+            mode,
+            confidence: Confidence::Guess,
+            offset: self.offset,
+            ..context.hint(url, destination, Source::Literal)
+        })
+    }
+}

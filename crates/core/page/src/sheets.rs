@@ -1,0 +1,215 @@
+//! The stylesheets of a page: which bytes belong to which sheet, and what [`Styles`] finds in them as hints.
+
+use crate::context::Context;
+use crate::hint::{Destination, Hint, Initiator, ReferrerPolicy, Source, Timing};
+use crate::markup::SheetLink;
+use crate::options::Options;
+use crate::style::{Found, Owner, SheetId, Styles};
+use crate::tree::Tree;
+use std::collections::HashMap;
+use url::Url;
+
+/// Longest text of a sheet kept that no element has named yet.
+const MAX_EARLY: usize = 1 << 20;
+/// Sheets of which such text is kept.
+const MAX_EARLY_SHEETS: usize = 16;
+
+/// What is known of a stylesheet's file.
+#[derive(Debug, Default)]
+struct File {
+    /// The sheets of the page that are made of it; none while it was only preloaded.
+    sheets: Vec<SheetId>,
+    /// Its text, while no sheet is made of it.
+    early: String,
+    /// Where it came from, after redirects.
+    location: Option<Url>,
+    state: State,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    #[default]
+    Awaited,
+    Reading,
+    Ended,
+    /// It will not be read, or too late to be kept.
+    Lost,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Sheets {
+    pub(crate) styles: Styles,
+    /// By the URL that was hinted.
+    files: HashMap<Url, File>,
+    early: usize,
+    /// Policies of sheets by their URL after redirects, where their responses say one.
+    policies: HashMap<Url, ReferrerPolicy>,
+    /// No file will be read, so none is waited for.
+    pub(crate) alone: bool,
+}
+
+impl Sheets {
+    pub(crate) fn new(document: &Url, options: &Options) -> Self {
+        Sheets {
+            styles: Styles::new(document, options),
+            files: HashMap::new(),
+            early: 0,
+            policies: HashMap::new(),
+            alone: false,
+        }
+    }
+
+    /// An element names a stylesheet.
+    pub(crate) fn linked(&mut self, link: SheetLink, tree: &Tree, context: &mut Context) {
+        if !link.applies || self.alone || self.files.len() >= context.options.max_hints {
+            return;
+        }
+        let id = self.styles.sheet(Owner::File { url: link.url.clone() }, link.blocking, tree);
+        self.belongs(id, link.url, tree);
+        self.give(tree, context);
+    }
+
+    /// The sheet `id` is the file at `url`; what was read of that already is its beginning.
+    fn belongs(&mut self, id: SheetId, url: Url, tree: &Tree) {
+        let file = self.files.entry(url).or_default();
+        let first = file.sheets.is_empty();
+        file.sheets.push(id);
+        if let Some(location) = &file.location {
+            self.styles.redirected(id, location);
+        }
+        match file.state {
+            State::Awaited => {}
+            State::Reading | State::Ended if first => {
+                self.styles.feed(id, &std::mem::take(&mut file.early));
+                if file.state == State::Ended {
+                    self.styles.end(id, tree);
+                }
+            }
+            // Read already: what it names was found for the first sheet that it is.
+            State::Reading | State::Ended | State::Lost => self.styles.lost(id, tree),
+        }
+    }
+
+    /// A `<style>` element begins.
+    pub(crate) fn style(&mut self, blocking: bool, tree: &Tree, context: &Context) -> SheetId {
+        self.styles.sheet(Owner::Document { base: context.base.clone() }, blocking, tree)
+    }
+
+    /// The file that `hint` named answers from `url`; whether it is worth reading.
+    pub(crate) fn begins(&mut self, hint: &Hint, url: &Url, policy: Option<ReferrerPolicy>) -> bool {
+        if hint.destination != Destination::Style {
+            return false;
+        }
+        if !self.files.contains_key(&hint.url) {
+            let for_paper = !hint.applies && matches!(hint.source, Source::Stylesheet | Source::Import);
+            if for_paper || self.early >= MAX_EARLY_SHEETS {
+                return false;
+            }
+            self.early += 1;
+        }
+        let file = self.files.entry(hint.url.clone()).or_default();
+        if file.state != State::Awaited {
+            return false;
+        }
+        file.state = State::Reading;
+        file.location = Some(url.clone());
+        for id in &file.sheets {
+            self.styles.redirected(*id, url);
+        }
+        if let Some(policy) = policy {
+            self.policies.insert(url.clone(), policy);
+        }
+        true
+    }
+
+    /// The next text of the file hinted as `url`.
+    pub(crate) fn feed(&mut self, url: &Url, text: &str, tree: &Tree, context: &mut Context) {
+        let Some(file) = self.files.get_mut(url) else { return };
+        if file.sheets.is_empty() && file.state == State::Reading {
+            if file.early.len() + text.len() > MAX_EARLY {
+                file.early = String::new();
+                file.state = State::Lost;
+                return;
+            }
+            file.early.push_str(text);
+        }
+        // Several elements may name one file; all but the first read nothing.
+        if let Some(id) = file.sheets.first() {
+            self.styles.feed(*id, text);
+        }
+        self.give(tree, context);
+    }
+
+    /// The file is complete.
+    pub(crate) fn end(&mut self, url: &Url, tree: &Tree, context: &mut Context) {
+        let Some(file) = self.files.get_mut(url) else { return };
+        if file.state == State::Reading {
+            file.state = State::Ended;
+        }
+        for (at, id) in file.sheets.clone().into_iter().enumerate() {
+            if at == 0 { self.styles.end(id, tree) } else { self.styles.lost(id, tree) }
+        }
+        self.give(tree, context);
+    }
+
+    /// The file that `hint` named will not be read.
+    pub(crate) fn lost(&mut self, hint: &Hint, tree: &Tree, context: &mut Context) {
+        if hint.destination != Destination::Style {
+            return;
+        }
+        let Some(file) = self.files.get_mut(&hint.url) else { return };
+        if matches!(file.state, State::Ended | State::Lost) {
+            return;
+        }
+        file.state = State::Lost;
+        file.early = String::new();
+        for id in file.sheets.clone() {
+            self.styles.lost(id, tree);
+        }
+        self.give(tree, context);
+    }
+
+    /// Turns what was found into hints.
+    pub(crate) fn give(&mut self, tree: &Tree, context: &mut Context) {
+        // A sheet that was read before may name more.
+        loop {
+            let found = self.styles.take();
+            if found.is_empty() {
+                return;
+            }
+            for found in found {
+                self.give_one(found, tree, context);
+            }
+        }
+    }
+
+    fn give_one(&mut self, found: Found, tree: &Tree, context: &mut Context) {
+        if let Some(sheet) = found.sheet {
+            if self.alone {
+                self.styles.lost(sheet, tree);
+            } else {
+                self.belongs(sheet, found.url.clone(), tree);
+            }
+        }
+        let referrer_policy = match &found.initiator {
+            // Referrer Policy, §"integration with CSS": the sheet's own policy, which may be none.
+            Initiator::Sheet(sheet) => self.policies.get(sheet).copied(),
+            _ => context.policy,
+        };
+        context.add(Hint {
+            mode: found.mode,
+            timing: match found.destination {
+                Destination::Style if found.applies => Timing::Blocking,
+                Destination::Style => Timing::Lazy,
+                _ => Timing::Async,
+            },
+            applies: found.applies,
+            referrer_policy,
+            initiator: found.initiator,
+            confidence: found.confidence,
+            below_fold: found.below_fold,
+            ..context.hint(found.url, found.destination, found.source)
+        });
+    }
+}

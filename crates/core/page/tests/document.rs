@@ -1,0 +1,337 @@
+//! A page as a whole: its HTML, stylesheets and scripts together.
+
+#![allow(clippy::unwrap_used)] // helpers of tests
+
+use farhop_page::{
+    Confidence, Destination, Document, Hint, Initiator, Mode, Options, ReferrerPolicy, ResourceInfo, Source,
+    Timing,
+};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use url::Url;
+
+fn page() -> Url {
+    Url::parse("http://site.test/dir/page.html").unwrap()
+}
+
+fn options() -> Options {
+    Options { default_icon: false, ..Options::default() }
+}
+
+fn short(hint: &Hint) -> String {
+    hint.url.as_str().trim_start_matches("http://site.test/").to_owned()
+}
+
+fn names(hints: &[Hint]) -> Vec<String> {
+    hints.iter().map(short).collect()
+}
+
+/// Loads a page whose files are `files`, each cut into pieces of `size`, in the order in which they were hinted;
+/// what is not among them is lost. Returns all hints.
+fn load_in_pieces(html: &str, files: &HashMap<&str, &str>, size: usize) -> Vec<Hint> {
+    let mut document = Document::new(&page(), Some("utf-8"), options());
+    let mut all = Vec::new();
+    for chunk in html.as_bytes().chunks(size) {
+        all.extend(document.html(chunk));
+    }
+    all.extend(document.html_end());
+    let mut next = 0;
+    while next < all.len() {
+        let hint = all[next].clone();
+        next += 1;
+        let Some(body) = files.get(short(&hint).as_str()) else {
+            all.extend(document.resource_lost(&hint));
+            continue;
+        };
+        let Some(id) = document.resource_begins(&hint, &hint.url, &ResourceInfo::default()) else { continue };
+        for chunk in body.as_bytes().chunks(size) {
+            all.extend(document.resource(id, chunk));
+        }
+        all.extend(document.resource_end(id));
+    }
+    all
+}
+
+fn load(html: &str, files: &[(&str, &str)]) -> Vec<Hint> {
+    load_in_pieces(html, &files.iter().copied().collect(), usize::MAX)
+}
+
+#[test]
+fn a_stylesheet_gives_what_its_rules_and_the_elements_together_need() {
+    let html = "<link rel=stylesheet href=a.css><div class=used>x</div>";
+    let css = ".used{background:url(u.png)} .unused{background:url(n.png)} @font-face{font-family:f;src:url(f.woff2)}\
+               div{font-family:f}";
+    let hints = load(html, &[("dir/a.css", css)]);
+    let mut found = names(&hints);
+    found.sort();
+    assert_eq!(found, ["dir/a.css", "dir/f.woff2", "dir/u.png"]);
+    let image = hints.iter().find(|hint| hint.destination == Destination::Image).unwrap();
+    assert_eq!(image.initiator, Initiator::Sheet(Url::parse("http://site.test/dir/a.css").unwrap()));
+    assert_eq!(image.source, Source::Rule);
+}
+
+#[test]
+fn rules_wait_for_the_sheets_that_hold_up_rendering_and_no_longer() {
+    let mut document = Document::new(&page(), None, options());
+    let hints = document.html(
+        b"<style>div{background:url(1.png)}</style><link rel=stylesheet href=a.css><link rel=stylesheet href=b.css><div>x",
+    );
+    assert_eq!(names(&hints), ["dir/a.css", "dir/b.css"]);
+    let id = document.resource_begins(&hints[0], &hints[0].url, &ResourceInfo::default()).unwrap();
+    assert!(document.resource(id, b"div{background:url(2.png)}").is_empty());
+    assert!(document.resource_end(id).is_empty());
+    // What the sheet without answer would have overruled stands.
+    assert_eq!(names(&document.resource_lost(&hints[1])), ["dir/2.png"]);
+    // An element that comes later is settled with the bytes that show it.
+    assert_eq!(names(&document.html(b"<p style='background:url(3.png)'>")), ["dir/3.png"]);
+}
+
+#[test]
+fn imports_are_followed_to_their_resources() {
+    let hints = load(
+        "<link rel=stylesheet href=a.css><p>x",
+        &[
+            ("dir/a.css", "@import 'sub/b.css'; @import 'print.css' print;"),
+            ("dir/sub/b.css", "@import url(c.css);"),
+            ("dir/sub/c.css", "p{background:url(x.png)}"),
+            ("dir/print.css", "p{background:url(no.png)}"),
+        ],
+    );
+    let mut found = names(&hints);
+    found.sort();
+    assert_eq!(found, ["dir/a.css", "dir/print.css", "dir/sub/b.css", "dir/sub/c.css", "dir/sub/x.png"]);
+}
+
+#[test]
+fn a_sheet_that_came_before_its_link_counts_from_its_beginning() {
+    let mut document = Document::new(&page(), None, options());
+    let early = document.link_field("<a.css>; rel=preload; as=style", true);
+    assert_eq!(early[0].source, Source::EarlyHints);
+    let id = document.resource_begins(&early[0], &early[0].url, &ResourceInfo::default()).unwrap();
+    assert!(document.resource(id, b"p{background:").is_empty());
+    assert!(document.html(b"<link rel=stylesheet href=a.css><p>x").is_empty());
+    assert!(document.resource(id, b"url(x.png)}").is_empty());
+    assert_eq!(names(&document.resource_end(id)), ["dir/x.png"]);
+
+    let mut document = Document::new(&page(), None, options());
+    let early = document.link_field("<a.css>; rel=preload; as=style", true);
+    let id = document.resource_begins(&early[0], &early[0].url, &ResourceInfo::default()).unwrap();
+    assert!(document.resource(id, b"p{background:url(x.png)}").is_empty());
+    assert!(document.resource_end(id).is_empty());
+    assert_eq!(names(&document.html(b"<link rel=stylesheet href=a.css><p>x")), ["dir/x.png"]);
+}
+
+#[test]
+fn sheets_that_scripts_switch_on_count_without_holding_anything_up() {
+    for link in [
+        "<link rel=stylesheet href=a.css media=print onload=\"this.media='all'\">",
+        "<link rel=preload as=style href=a.css onload=\"this.rel='stylesheet'\">",
+    ] {
+        let html = format!("{link}<style>i{{background:url(1.png)}}</style><i>x</i><b>y</b>");
+        let hints = load(&html, &[("dir/a.css", "b{background:url(2.png)}")]);
+        assert_eq!(names(&hints), ["dir/a.css", "dir/1.png", "dir/2.png"], "{link}");
+    }
+}
+
+#[test]
+fn the_policy_of_a_sheet_holds_for_what_it_names() {
+    let mut document = Document::new(&page(), None, options());
+    let hints =
+        document.html(b"<meta name=referrer content=no-referrer><link rel=stylesheet href=a.css><p>x");
+    assert_eq!(hints[0].referrer_policy, Some(ReferrerPolicy::NoReferrer));
+    let moved = Url::parse("http://site.test/v2/a.css").unwrap();
+    let info = ResourceInfo { referrer_policy: Some(ReferrerPolicy::Origin), charset: None };
+    let id = document.resource_begins(&hints[0], &moved, &info).unwrap();
+    document.resource(id, b"p{background:url(x.png)}");
+    let found = document.resource_end(id);
+    assert_eq!(names(&found), ["v2/x.png"]);
+    assert_eq!(found[0].referrer_policy, Some(ReferrerPolicy::Origin));
+    assert_eq!(found[0].initiator, Initiator::Sheet(moved));
+}
+
+#[test]
+fn modules_are_followed_with_import_maps() {
+    let html = "<script type=importmap>{\"imports\": {\"lib\": \"./lib.js\", \"ui/\": \"/ui/\"}}</script>\
+                <script type=module src=main.js></script>\
+                <script type=module>import './inline.js'; import('./later.js'); () => import('./maybe.js')</script>";
+    let hints = load(
+        html,
+        &[
+            ("dir/main.js", "import x from 'lib'; import {y} from 'ui/button.js'; export * from './re.js'"),
+            ("dir/lib.js", "import 'unknown'; import './main.js'; import './deep/one.js'"),
+            ("dir/deep/one.js", "import '../two.js'"),
+        ],
+    );
+    assert_eq!(
+        names(&hints),
+        [
+            "dir/main.js",
+            "dir/inline.js",
+            "dir/later.js",
+            "dir/maybe.js",
+            "dir/lib.js",
+            "ui/button.js",
+            "dir/re.js",
+            "dir/deep/one.js",
+            "dir/two.js"
+        ]
+    );
+    let of = |name: &str| hints.iter().find(|hint| short(hint) == name).unwrap();
+    assert_eq!((of("dir/lib.js").mode, of("dir/lib.js").source), (Mode::Cors, Source::StaticImport));
+    assert_eq!(of("dir/two.js").timing, Timing::Deferred);
+    assert_eq!(
+        of("dir/two.js").initiator,
+        Initiator::Module(Url::parse("http://site.test/dir/deep/one.js").unwrap())
+    );
+    assert_eq!(of("dir/inline.js").initiator, Initiator::Document);
+    assert_eq!(of("dir/inline.js").confidence, Confidence::Sure);
+    assert_eq!(of("dir/later.js").confidence, Confidence::Likely);
+    assert_eq!(of("dir/maybe.js").confidence, Confidence::Guess);
+}
+
+#[test]
+fn paths_in_scripts_are_guesses_against_the_document() {
+    let hints = load(
+        "<script src=sub/a.js></script><script>img.src = 'inline.png'</script>",
+        &[("dir/sub/a.js", "load('data/x.json'); s = 'Vue.js'; u = new URL('w.js', import.meta.url)")],
+    );
+    assert_eq!(names(&hints), ["dir/sub/a.js", "dir/inline.png", "dir/data/x.json"]);
+    assert!(
+        hints[1..].iter().all(|hint| hint.confidence == Confidence::Guess && hint.source == Source::Literal)
+    );
+    assert_eq!(hints[2].destination, Destination::Fetch);
+}
+
+#[test]
+fn frames_are_hinted_as_documents() {
+    let hints = load(
+        "<iframe src=f.html></iframe><iframe src=g.html loading=lazy sandbox></iframe><iframe srcdoc='<p>' src=h.html></iframe>\
+         <iframe src=about:blank></iframe><iframe src='javascript:x'></iframe><iframe src=page.html></iframe><iframe></iframe>",
+        &[],
+    );
+    assert_eq!(names(&hints), ["dir/f.html", "dir/g.html"]);
+    assert!(hints.iter().all(|hint| hint.destination == Destination::Frame && hint.source == Source::Frame));
+    assert_eq!([hints[0].timing, hints[1].timing], [Timing::Async, Timing::Lazy]);
+}
+
+#[test]
+fn media_and_plugins_are_not_hinted_and_svg_is() {
+    for html in [
+        "<video src=a.mp4></video>",
+        "<audio src=a.ogg></audio>",
+        "<object data=a.svg></object>",
+        "<embed src=a.swf>",
+        "<video><source src=a.mp4></video>",
+        "<meta http-equiv=refresh content='0;url=a.html'>",
+        "<svg><use href='#a'/></svg>",
+        "<svg><use href='page.html#a'/></svg>",
+        "<svg><use href='http://other.test/s.svg#a'/></svg>",
+        "<svg><a href=a.png></a></svg>",
+    ] {
+        assert_eq!(names(&load(html, &[])), Vec::<String>::new(), "{html}");
+    }
+    assert_eq!(
+        names(&load("<svg><use xlink:href='s.svg#a'/><use href='s.svg#b'/></svg>", &[])),
+        ["dir/s.svg"]
+    );
+    assert_eq!(
+        names(&load("<svg><style>circle{fill:red}</style><image href=i.png /></svg><img src=j.png>", &[])),
+        ["dir/i.png", "dir/j.png"]
+    );
+}
+
+#[test]
+fn images_far_down_are_ranked_below_the_fold() {
+    let html: String = (0..40).map(|at| format!("<p><img src={at}.png width=600 height=400></p>")).collect();
+    let below: Vec<bool> = load(&html, &[]).iter().map(|hint| hint.below_fold).collect();
+    assert!(below.iter().is_sorted(), "{below:?}");
+    let in_view = below.iter().filter(|below| !**below).count();
+    assert!((2..10).contains(&in_view), "{in_view}");
+}
+
+#[test]
+fn policies_of_the_mark_up_come_out_once() {
+    let mut document = Document::new(&page(), None, options());
+    document.html(b"<meta http-equiv=Content-Security-Policy content=\"img-src 'self'\"><p>");
+    assert_eq!(document.policies(), ["img-src 'self'"]);
+    assert!(document.policies().is_empty());
+}
+
+#[test]
+fn a_hostile_page_stays_within_its_bounds() {
+    let bounds = Options { max_hints: 100, max_elements: 1000, ..options() };
+    let mut document = Document::new(&page(), None, bounds);
+    let mut given = 0;
+    for at in 0..20_000 {
+        let html = format!(
+            "<div class=c{at}><link rel=stylesheet href={at}.css><img src={at}.png style='background:url(s{at}.png)'>\
+             <script>import('./{at}.js')</script>"
+        );
+        let hints = document.html(html.as_bytes());
+        given += hints.len();
+        for hint in hints {
+            if let Some(id) = document.resource_begins(&hint, &hint.url, &ResourceInfo::default()) {
+                let body = format!("@import 'i{at}.css'; import 'm{at}.js'");
+                given += document.resource(id, body.as_bytes()).len() + document.resource_end(id).len();
+            }
+        }
+    }
+    given += document.html_end().len();
+    assert_eq!(given, 100);
+}
+
+#[test]
+fn endless_imports_end() {
+    let mut document = Document::new(&page(), None, options());
+    let mut waiting =
+        document.html(b"<script type=module src=0.js></script><link rel=stylesheet href=0.css>");
+    let mut fetched = 0;
+    while let Some(hint) = waiting.pop() {
+        fetched += 1;
+        let Some(id) = document.resource_begins(&hint, &hint.url, &ResourceInfo::default()) else { continue };
+        let body = match hint.destination {
+            Destination::Style => format!("@import 'a{fetched}.css'; @import 'b{fetched}.css';"),
+            _ => format!("import './a{fetched}.js'; import './b{fetched}.js'"),
+        };
+        waiting.extend(document.resource(id, body.as_bytes()));
+        waiting.extend(document.resource_end(id));
+    }
+    assert!(fetched <= Options::default().max_hints, "{fetched}");
+}
+
+fn piece() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "<link rel=stylesheet href=a.css>",
+        "<link rel=stylesheet href=b.css media=print>",
+        "<style>.x{background:url(x.png)} p>b{background:url(pb.png)}</style>",
+        "<style>@import 'c.css'; @font-face{font-family:F;src:url(f.woff2)} p{font-family:F}</style>",
+        "<div class='x y' style='background:url(i.png)'>",
+        "<p>text &mdash; m&amp;ore <b>bold</b> 5 < 6 & 7",
+        "</div>",
+        "<table><tr><td><img src=t.png><td class=x>c</table>",
+        "<svg viewBox='0 0 1 1'><style>.x{fill:url(#a)}</style><use href=s.svg#u /><![CDATA[ <img src=no.png> ]]></svg>",
+        "<script>var a = \"<img src=no.png>\", b = 'lit/eral.png'; /* import('no.js') */ import(`./d.js`)</script>",
+        "<script><!-- <script>no</script> --></script>",
+        "<script type=module>import x from './m.js'; export {y} from \"./n.js\" with {type: 'json'}; a / b / c</script>",
+        "<script type=importmap>{\"imports\":{\"k\":\"./k.js\"}}</script>",
+        "<!-- <img src=no.png> --!>",
+        "<!DOCTYPE html>",
+        "<template><img src=no.png></template>",
+        "<textarea><img src=no.png></textarea>",
+        "<img src='é.png' alt=\"a>b\" loading=lazy>",
+        "<picture><source srcset='w.webp 1x' type=image/webp><img src=p.png></picture>",
+    ])
+}
+
+proptest! {
+    #[test]
+    fn any_cut_of_a_page_gives_the_same_hints(pieces in prop::collection::vec(piece(), 0..12), size in 1usize..40) {
+        let html = pieces.concat();
+        let files = HashMap::from([
+            ("dir/a.css", "@charset \"utf-8\"; @import 'c.css'; .y{background:url(y.png)} /* é */ .z{background:url(z.png)}"),
+            ("dir/c.css", "b{background:url('b.png')} p::before{content:url(before.png)}"),
+            ("dir/m.js", "import 'k'; const r = /[/'\"]import(\"no.js\")/g, t = `a${b(`./c.js`)}`; import('./t.js')"),
+        ]);
+        prop_assert_eq!(load_in_pieces(&html, &files, usize::MAX), load_in_pieces(&html, &files, size));
+    }
+}
