@@ -88,6 +88,8 @@ pub(super) struct Cascade {
     /// Place of each sheet in the cascade, by its number.
     sheet_ranks: Vec<u32>,
     has_containers: bool,
+    /// Some selector waits for the end of the document.
+    pub(super) has_late: bool,
     /// Custom properties that can reach a declaration kept.
     referenced: HashSet<Box<str>>,
 }
@@ -102,6 +104,7 @@ impl Cascade {
             if self.rules.len() >= MAX_RULES {
                 break;
             }
+            self.has_late |= rule.selector.late;
             for key in rule.selector.keys() {
                 match key {
                     Key::Id(id) => self.by_id.entry(id).or_default().push(at),

@@ -27,16 +27,18 @@ impl Characters {
         self.ascii == 0 && self.blocks.is_empty()
     }
 
-    /// Adds all of `other`; returns whether any was new.
-    pub(super) fn add(&mut self, other: &Characters) -> bool {
-        let mut grown = other.ascii & !self.ascii != 0;
+    /// Adds all of `other`; returns those that are new.
+    pub(super) fn add(&mut self, other: &Characters) -> Characters {
+        let mut new = Characters { ascii: other.ascii & !self.ascii, ..Characters::default() };
         self.ascii |= other.ascii;
         for (&block, &bits) in &other.blocks {
             let own = self.blocks.entry(block).or_default();
-            grown |= bits & !*own != 0;
+            if bits & !*own != 0 {
+                new.blocks.insert(block, bits & !*own);
+            }
             *own |= bits;
         }
-        grown
+        new
     }
 
     /// Takes those in `ranges` (first and last code point) away; returns whether there were any.
@@ -102,10 +104,10 @@ mod tests {
     }
 
     #[test]
-    fn a_union_tells_whether_it_grew() {
+    fn a_union_tells_what_is_new() {
         let mut characters = set("ab");
-        assert!(!characters.add(&set("b")));
-        assert!(characters.add(&set("bé")));
-        assert_eq!(characters, set("abé"));
+        assert!(characters.add(&set("b")).is_empty());
+        assert_eq!(characters.add(&set("bcé")), set("cé"));
+        assert_eq!(characters, set("abcé"));
     }
 }

@@ -32,8 +32,9 @@ struct Scan {
     start: usize,
     /// The brace that opens the item's block.
     brace: Option<usize>,
-    /// Closing brackets awaited.
-    open: Vec<u8>,
+    /// Closing brackets awaited, `depth` of them.
+    open: [u8; MAX_DEPTH],
+    depth: usize,
     mode: Mode,
     /// The items stand in a block, where a semicolon ends any of them; outside it ends only at-rules.
     in_block: bool,
@@ -67,7 +68,8 @@ impl Scan {
             at: 0,
             start: 0,
             brace: None,
-            open: Vec::new(),
+            open: [0; MAX_DEPTH],
+            depth: 0,
             mode: Mode::Plain,
             in_block,
             beginning: None,
@@ -119,7 +121,6 @@ impl Scan {
     }
 
     /// `Some(Some(end))` at the end of an item, `None` when more text is needed.
-
     fn plain(&mut self, text: &str, last: bool) -> Option<Option<usize>> {
         let bytes = text.as_bytes();
         let Some(skip) = bytes[self.at..].iter().position(|&byte| TELLING[usize::from(byte)]) else {
@@ -149,20 +150,18 @@ impl Scan {
             b'[' => self.push(b']'),
             b'{' => {
                 // Braces are part of a custom property's value.
-                if self.open.is_empty()
-                    && !(self.in_block && self.beginning(text) == Beginning::CustomProperty)
-                {
+                if self.depth == 0 && !(self.in_block && self.beginning(text) == Beginning::CustomProperty) {
                     self.brace = Some(at);
                 }
                 self.push(b'}');
             }
-            b';' if self.open.is_empty() && (self.in_block || self.beginning(text) == Beginning::AtRule) => {
+            b';' if self.depth == 0 && (self.in_block || self.beginning(text) == Beginning::AtRule) => {
                 self.at = at + 1;
                 return Some(Some(at));
             }
-            closing @ (b'}' | b')' | b']') if self.open.last() == Some(&closing) => {
-                self.open.pop();
-                if self.open.is_empty() && self.brace.is_some() {
+            closing @ (b'}' | b')' | b']') if self.depth > 0 && self.open[self.depth - 1] == closing => {
+                self.depth -= 1;
+                if self.depth == 0 && self.brace.is_some() {
                     self.at = at + 1;
                     return Some(Some(at));
                 }
@@ -182,8 +181,13 @@ impl Scan {
     }
 
     fn push(&mut self, closing: u8) {
-        self.open.push(closing);
-        self.gave_up |= self.open.len() > MAX_DEPTH;
+        match self.open.get_mut(self.depth) {
+            Some(place) => {
+                *place = closing;
+                self.depth += 1;
+            }
+            None => self.gave_up = true,
+        }
     }
 
     fn comment(&mut self, bytes: &[u8], last: bool) -> Option<Option<usize>> {
@@ -249,7 +253,6 @@ impl Scan {
     }
 
     /// Skips a backslash and the byte after it, once that is there.
-
     fn escape(&mut self, bytes: &[u8], last: bool) -> Option<Option<usize>> {
         if self.at + 1 >= bytes.len() && !last {
             return None;
@@ -322,11 +325,8 @@ pub(super) fn closing(text: &str, open: usize) -> usize {
         match (byte, quote) {
             _ if escaped => escaped = false,
             (b'\\', _) => escaped = true,
-            (byte, Some(own)) => {
-                if byte == own {
-                    quote = None;
-                }
-            }
+            (byte, Some(own)) if byte == own => quote = None,
+            (_, Some(_)) => {}
             (b'"' | b'\'', None) => quote = Some(byte),
             (b'(', None) => depth += 1,
             (b')', None) => {

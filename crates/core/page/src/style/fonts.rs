@@ -46,9 +46,9 @@ pub(super) struct FontId(u32);
 
 #[derive(Debug, Default)]
 struct Text {
-    characters: Characters,
-    /// Characters came that no face was chosen for yet.
-    grown: bool,
+    shown: Characters,
+    /// Those of them that no face was chosen for yet.
+    new: Characters,
 }
 
 #[derive(Debug)]
@@ -127,15 +127,15 @@ impl Fonts {
     /// `characters` are shown in font `number`.
     pub(super) fn show(&mut self, number: FontId, characters: &Characters) {
         let (_, text) = &mut self.fonts[number.0 as usize];
-        text.grown |= text.characters.add(characters);
+        let new = text.shown.add(characters);
+        text.new.add(&new);
     }
 
-    /// The faces that texts shown since the last call may need, each perhaps again.
+    /// The faces that texts shown since the last call need, some perhaps for the second time.
     pub(super) fn needed(&mut self) -> Vec<&PlacedFace> {
         let mut needed = Vec::new();
-        for (font, text) in self.fonts.iter_mut().filter(|(_, text)| text.grown) {
-            text.grown = false;
-            let mut left = text.characters.clone();
+        for (font, text) in self.fonts.iter_mut().filter(|(_, text)| !text.new.is_empty()) {
+            let mut left = std::mem::take(&mut text.new);
             for family in &*font.families {
                 let Some(members) = self.by_family.get(family) else {
                     if PRESENT.contains(&&**family) {

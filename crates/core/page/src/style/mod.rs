@@ -241,8 +241,9 @@ impl Styles {
             || told.has_containers;
         self.cascade.add_sheet(id.0, &mut told, &sheet.origin);
         self.styling.fonts.add_sheet(id.0, &mut told.faces, &sheet.origin);
-        for (name, images) in told.keyframes {
-            self.styling.keyframes.insert(name, (images, Arc::clone(&sheet.origin)));
+        for keyframes in told.keyframes {
+            let name = keyframes.name.clone();
+            self.styling.keyframes.insert(name, (keyframes, Arc::clone(&sheet.origin)));
         }
         for (name, text) in told.initial {
             self.styling.initial(name, text);
@@ -312,7 +313,7 @@ impl Styles {
     /// The document is complete: what selectors say of last and of empty elements is decided.
     pub(crate) fn document_end(&mut self, tree: &Tree) {
         self.styling.shape.complete(tree);
-        self.changed = true;
+        self.changed |= self.cascade.has_late;
         self.nodes(tree);
     }
 
@@ -323,10 +324,10 @@ impl Styles {
 
     /// Puts sheets and layers into the order of the document.
     fn rank(&mut self) {
-        let mut order: Vec<(Vec<u32>, usize, &[Box<str>])> = Vec::new();
+        let mut order = Vec::new();
         for (at, sheet) in self.sheets.iter().enumerate() {
             let (early, late) = sheet.layers.split_at(sheet.early);
-            let place = |last: u32| sheet.key.iter().copied().chain([last]).collect();
+            let place = |last: u32| -> Vec<u32> { sheet.key.iter().copied().chain([last]).collect() };
             order.push((place(0), at, early));
             order.push((place(u32::MAX), at, late));
         }

@@ -29,8 +29,7 @@ pub(super) struct Sheet {
     pub(super) rules: Vec<Rule>,
     pub(super) blocks: Vec<Block>,
     pub(super) faces: Vec<Face>,
-    /// Images named in `@keyframes`, by its name.
-    pub(super) keyframes: Vec<(Box<str>, Box<[Box<str>]>)>,
+    pub(super) keyframes: Vec<Keyframes>,
     /// Full names of layers as they are first named; `early` of them stand before the imports.
     pub(super) layers: Vec<Box<str>>,
     pub(super) early: usize,
@@ -58,6 +57,8 @@ pub(super) struct Rule {
 pub(super) struct Block {
     pub(super) declarations: Vec<Declaration>,
     pub(super) custom: Vec<Custom>,
+    /// Makes its elements containers.
+    contains: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -73,6 +74,13 @@ pub(super) struct Custom {
     pub(super) name: Box<str>,
     pub(super) important: bool,
     pub(super) text: Arc<str>,
+}
+
+/// `@keyframes`, where it names images.
+#[derive(Debug)]
+pub(super) struct Keyframes {
+    pub(super) name: Box<str>,
+    pub(super) images: Box<[Box<str>]>,
 }
 
 /// `@import`.
@@ -123,6 +131,7 @@ impl Block {
             return;
         }
         if value::longhands(name).is_empty() {
+            self.contains |= matches!(name, "container" | "container-type");
             return;
         }
         value::parse(name, text, options, |property, value| {
@@ -271,7 +280,7 @@ impl Reader {
             }
         }
         if let Some(parents) = &context.parents {
-            self.add(parents, block, context);
+            self.add(parents.to_vec(), block, context);
         }
     }
 
@@ -284,32 +293,33 @@ impl Reader {
                 Item::Block { prelude, body } => nested.push((trim_start(prelude), body)),
             }
         }
+        self.sheet.has_containers |= block.contains;
         // Most rules end here, their selectors unread.
         if block.is_empty() && nested.is_empty() {
-            self.sheet.has_containers |= body.contains("container");
             return;
         }
-        self.sheet.has_containers |= body.contains("container");
-        let selectors: Arc<[Selector]> = selector_text::parse(prelude, context.parents.as_ref()).into();
-        if selectors.is_empty() {
+        let selectors = selector_text::parse(prelude, context.parents.as_ref());
+        if nested.is_empty() || selectors.is_empty() {
+            self.add(selectors, block, context);
             return;
         }
-        self.add(&selectors, block, context);
-        let inner = Context { parents: Some(selectors), ..context.clone() };
+        let parents: Arc<[Selector]> = selectors.clone().into();
+        self.add(selectors, block, context);
+        let inner = Context { parents: Some(parents), ..context.clone() };
         for (prelude, body) in nested {
             self.block(prelude, body, &inner, options);
         }
     }
 
-    fn add(&mut self, selectors: &[Selector], block: Block, context: &Context) {
+    fn add(&mut self, selectors: Vec<Selector>, block: Block, context: &Context) {
         if block.is_empty() {
             return;
         }
         let number = self.sheet.blocks.len();
         let room = MAX_RULES.saturating_sub(self.sheet.rules.len());
-        let telling = selectors.iter().filter(|selector| !selector.is_void()).take(room);
+        let telling = selectors.into_iter().filter(|selector| !selector.is_void()).take(room);
         self.sheet.rules.extend(telling.map(|selector| Rule {
-            selector: selector.clone(),
+            selector,
             block: number,
             layer: context.layer.clone(),
             contained: context.contained,
@@ -337,7 +347,7 @@ impl Reader {
             }
         }
         if !images.is_empty() && self.sheet.keyframes.len() < MAX_RULES {
-            self.sheet.keyframes.push((name.into(), images.into()));
+            self.sheet.keyframes.push(Keyframes { name: name.into(), images: images.into() });
         }
     }
 

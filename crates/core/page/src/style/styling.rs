@@ -5,6 +5,7 @@ use super::characters::Characters;
 use super::fonts::{Font, FontId, Fonts};
 use super::matching::{Matcher, Shape};
 use super::selector::Target;
+use super::sheet::Keyframes;
 use super::value::{self, Property, Value};
 use super::variables::Variables;
 use crate::options::Options;
@@ -61,7 +62,7 @@ pub(super) struct Styling {
     texts: HashMap<NodeId, Characters>,
     variables: Variables,
     pub(super) fonts: Fonts,
-    pub(super) keyframes: HashMap<Box<str>, (Box<[Box<str>]>, Arc<Origin>)>,
+    pub(super) keyframes: HashMap<Box<str>, (Keyframes, Arc<Origin>)>,
     winners: Winners,
     budget: Cell<u64>,
 }
@@ -259,8 +260,8 @@ impl One<'_> {
             self.value(styling, target, Property::AnimationName, variables)
         {
             for name in &names {
-                if let Some((urls, origin)) = styling.keyframes.get(name) {
-                    self.need(urls, origin, false);
+                if let Some((keyframes, origin)) = styling.keyframes.get(name) {
+                    self.need(&keyframes.images, origin, false);
                 }
             }
         }

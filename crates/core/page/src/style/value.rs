@@ -90,14 +90,10 @@ pub(super) fn longhands(name: &str) -> Longhands {
         ("-webkit-animation", &[AnimationName]),
         ("-webkit-animation-name", &[AnimationName]),
     ];
-    // Most declarations end here: the first letter tells.
-    if !matches!(
-        name.as_bytes().first().map(u8::to_ascii_lowercase),
-        Some(b'b' | b'l' | b'm' | b's' | b'c' | b'd' | b'f' | b'a' | b'-')
-    ) {
-        return &[];
-    }
-    NAMES.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map_or(&[], |&(_, longhands)| longhands)
+    // Most declarations end here, by their first letter.
+    let first = name.bytes().next().map_or(0, |first| first.to_ascii_lowercase());
+    let kin = NAMES.iter().filter(|(own, _)| own.as_bytes()[0] == first && own.len() == name.len());
+    kin.into_iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map_or(&[], |&(_, longhands)| longhands)
 }
 
 /// Cuts a declaration into name, value and whether it is important. `None` if it is none.
