@@ -89,6 +89,35 @@ mod tests {
     use farhop_workload::origins::site::{Found, Site};
 
     #[test]
+    fn a_variants_own_limit_has_images_as_they_came_and_nothing_larger_than_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, len) in [("a.jpg", 1000), ("b.jpg", 500)] {
+            std::fs::write(folder.path().join(name), vec![7; len]).unwrap();
+        }
+        let site = Site::open(folder.path()).unwrap();
+        let asset = |path: &str| match site.find(path).unwrap() {
+            Found::File(asset) => asset,
+            other => panic!("{other:?}"),
+        };
+        let (a, b) = (asset("/a.jpg"), asset("/b.jpg"));
+        let mut reference = Measured::sample(0.5, 2, 0);
+        reference.checked.used = vec![a.clone(), b.clone()];
+        let page = Page { name: "p".into(), entry: "/".into(), sites: Vec::new() };
+        let profile = Profile::named("geo-2m").unwrap();
+        let mut smallest = Smallest::default();
+        let limit = PageLimit::of(&[reference], &page, &profile, &mut smallest);
+        assert_eq!((limit.parts.bytes, limit.parts.browser_s, limit.parts.rtt_s), (1500, Some(0.5), 0.6));
+        let recoded = |sizes: &[(&Arc<Asset>, u64)]| {
+            let mut load = Measured::sample(1.0, 2, 0);
+            load.checked.recoded = sizes.iter().map(|(asset, size)| (asset.path.clone(), *size)).collect();
+            load
+        };
+        let loads = [recoded(&[(&a, 400)]), recoded(&[(&a, 300), (&b, 900)])];
+        assert_eq!(limit.recoded(&loads, &mut smallest).bytes, 300 + 500);
+        assert_eq!(limit.recoded(&[], &mut smallest), limit.parts);
+    }
+
+    #[test]
     fn text_counts_at_its_best_coding_and_all_else_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let text = "a line that repeats itself\n".repeat(200);

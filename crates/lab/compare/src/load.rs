@@ -170,3 +170,28 @@ impl<'a> Loader<'a> {
         Ok(prepared.finish()?)
     }
 }
+
+#[cfg(test)]
+impl Measured {
+    /// A load with made-up numbers.
+    pub(crate) fn sample(plt_s: f64, ok: u64, bad: usize) -> Measured {
+        Measured {
+            plt_s: Some(plt_s),
+            fcp_s: None,
+            ttfb_s: Some(0.7),
+            last_s: Some(plt_s + 0.1),
+            connections: 6,
+            bytes: [(plt_s * 1000.0) as u64, 10],
+            packets: [3, 2],
+            counters: Counters { requests_crossed: 1, promised: 30, used: 29, ..Counters::default() },
+            accounts: None,
+            waterfall: Waterfall { load_s: Some(plt_s), ..Waterfall::default() },
+            checked: Checked { ok, bad: vec!["wrong".into(); bad], ..Checked::default() },
+            seen: Seen::default(),
+            fitness: Fitness::Fit,
+            lateness: Some(Duration::ZERO),
+            browser: None,
+            errors: Vec::new(),
+        }
+    }
+}

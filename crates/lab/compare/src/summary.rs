@@ -90,33 +90,8 @@ pub(crate) fn summarise(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Checked;
-    use crate::ends::Counters;
-    use crate::settle::Seen;
-    use farhop_report::Waterfall;
     use farhop_testbed::Fitness;
     use std::time::Duration;
-
-    fn load(plt_s: f64, ok: u64, bad: usize) -> Measured {
-        Measured {
-            plt_s: Some(plt_s),
-            fcp_s: None,
-            ttfb_s: Some(0.7),
-            last_s: Some(plt_s + 0.1),
-            connections: 6,
-            bytes: [(plt_s * 1000.0) as u64, 10],
-            packets: [3, 2],
-            counters: Counters { requests_crossed: 1, promised: 30, used: 29, ..Counters::default() },
-            accounts: None,
-            waterfall: Waterfall { load_s: Some(plt_s), ..Waterfall::default() },
-            checked: Checked { ok, bad: vec!["wrong".into(); bad], ..Checked::default() },
-            seen: Seen::default(),
-            fitness: Fitness::Fit,
-            lateness: Some(Duration::ZERO),
-            browser: None,
-            errors: Vec::new(),
-        }
-    }
 
     fn gathered(counted: Vec<Measured>, bad_elsewhere: u64) -> Gathered {
         Gathered { counted, bad_elsewhere, stand_in: None }
@@ -129,7 +104,10 @@ mod tests {
 
     #[test]
     fn times_are_spread_counts_are_medians_and_resources_the_worst() {
-        let result = sum(&gathered(vec![load(3.0, 31, 0), load(1.0, 30, 1), load(2.0, 31, 0)], 0));
+        let result = sum(&gathered(
+            vec![Measured::sample(3.0, 31, 0), Measured::sample(1.0, 30, 1), Measured::sample(2.0, 31, 0)],
+            0,
+        ));
         assert_eq!(result.plt_s, Spread::of([1.0, 2.0, 3.0]));
         assert_eq!(result.fcp_s, None);
         assert_eq!((result.runs, result.promised, result.used), (3, 30.0, 29.0));
@@ -141,7 +119,7 @@ mod tests {
 
     #[test]
     fn wrong_resources_of_loads_left_out_are_not_hidden() {
-        assert_eq!(sum(&gathered(vec![load(1.0, 31, 0)], 4)).resources_bad, 4);
+        assert_eq!(sum(&gathered(vec![Measured::sample(1.0, 31, 0)], 4)).resources_bad, 4);
         assert_eq!(sum(&gathered(Vec::new(), 4)).runs, 0);
     }
 
@@ -150,7 +128,7 @@ mod tests {
         let late = |plt_s, millis| Measured {
             lateness: Some(Duration::from_millis(millis)),
             fitness: Fitness::Unfit("late".into()),
-            ..load(plt_s, 31, 0)
+            ..Measured::sample(plt_s, 31, 0)
         };
         let mut gathered = gathered(Vec::new(), 0);
         gathered.unfit(late(3.0, 5));
@@ -160,7 +138,7 @@ mod tests {
         gathered.unfit(late(4.0, 9));
         let result = sum(&gathered);
         assert_eq!((result.unfit, result.runs, result.plt_s), (true, 1, Spread::of([2.0])));
-        gathered.counted.push(load(7.0, 31, 0));
+        gathered.counted.push(Measured::sample(7.0, 31, 0));
         let result = sum(&gathered);
         assert_eq!((result.unfit, result.runs, result.plt_s), (false, 1, Spread::of([7.0])));
     }
