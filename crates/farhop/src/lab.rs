@@ -18,6 +18,7 @@ enum Experiment {
     Compare(farhop_compare::CompareArguments),
     Shell(ShellArguments),
     Measure(farhop_measure::MeasureArguments),
+    Pages(farhop_measure::PagesArguments),
     // The lab starts this one itself, inside its testbed.
     #[command(hide = true)]
     Origins(farhop_compare::OriginsArguments),
@@ -43,6 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Experiment::Compare(arguments) => farhop_compare::compare(arguments)?,
         Experiment::Origins(arguments) => farhop_compare::origins(arguments)?,
         Experiment::Shell(arguments) => return shell(arguments),
+        Experiment::Pages(arguments) => farhop_measure::package_pages(arguments)?,
         Experiment::Measure(arguments) => {
             let all_pass = farhop_measure::measure(arguments)?;
             return Ok(if all_pass { ExitCode::SUCCESS } else { ExitCode::FAILURE });

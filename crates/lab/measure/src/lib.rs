@@ -25,6 +25,7 @@ mod transfers;
 use std::io::Write as _;
 
 pub use error::MeasureError;
+pub use packages::{PagesArguments, package_pages};
 pub use row::{Row, Verdict};
 
 /// Prints every bound of a part of Farhop beside what this machine measures. Needs root.

@@ -1,9 +1,10 @@
 //! How much of what HTML and CSS name was known before the browser asked. What they name is learnt from the browser itself
-//! in direct loads, by who made it ask, and from nothing of ours. Pure.
+//! in direct loads, by who made it ask, and from nothing of ours. A browser says `parser` too of what scripts put into the
+//! page as text, so that the name has to stand in the file that it points to. Pure.
 
 use std::collections::{BTreeSet, HashMap};
 
-use farhop_workload::browser::{Initiator, PageLoad};
+use farhop_workload::browser::PageLoad;
 use url::Url;
 
 use crate::Row;
@@ -16,17 +17,26 @@ const SHOWN: usize = 3;
 pub(crate) struct Names(BTreeSet<String>);
 
 impl Names {
-    /// Adds what a direct load shows.
-    pub(crate) fn add(&mut self, load: &PageLoad) {
-        let Some(host) = Url::parse(&load.url).ok().and_then(|url| url.host_str().map(str::to_owned)) else {
-            return;
-        };
-        let named = load.resources.iter().filter(|resource| {
-            resource.initiator.as_ref().is_some_and(Initiator::is_markup) && resource.status.is_some()
-        });
-        let own = named.filter_map(|resource| key(&resource.url).filter(|key| key.starts_with(&host)));
-        self.0.extend(own);
+    /// Adds what a direct load shows; `text` gives the document or style sheet at a URL.
+    pub(crate) fn add(&mut self, load: &PageLoad, text: impl Fn(&Url) -> Option<String>) {
+        let Ok(page) = Url::parse(&load.url) else { return };
+        for resource in load.resources.iter().filter(|resource| resource.status.is_some()) {
+            let Some(initiator) = resource.initiator.as_ref().filter(|who| who.is_markup()) else { continue };
+            let where_named = initiator.url.as_ref().and_then(|url| Url::parse(url).ok());
+            let where_named = where_named.unwrap_or_else(|| page.clone());
+            let Ok(url) = Url::parse(&resource.url) else { continue };
+            let named = || text(&where_named).is_some_and(|text| stands_in(&url, &text));
+            if url.host_str() == page.host_str() && named() {
+                self.0.extend(key(&resource.url));
+            }
+        }
     }
+}
+
+/// Whether the last part of a path, which relative names keep, stands in a text.
+fn stands_in(url: &Url, text: &str) -> bool {
+    let last = url.path().rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
+    text.contains(last) || text.contains(&last.replace("%20", " "))
 }
 
 fn key(url: &str) -> Option<String> {
@@ -100,14 +110,20 @@ mod tests {
     #[test]
     fn only_what_markup_names_counts_and_only_what_the_browser_asked_for() {
         let mut names = Names::default();
-        let all =
-            [("/a.css", "parser"), ("/b.png?x#y", "parser"), ("/by-script", "script"), ("/c", "parser")];
-        names.add(&load("https", &all));
+        let all = [
+            ("/a.css", "parser"),
+            ("/b.png?x#y", "parser"),
+            ("/by-script", "script"),
+            ("/by-inner-html", "parser"),
+            ("/c", "parser"),
+        ];
+        names.add(&load("https", &all), |_| Some("<link href=a.css><img src=b.png?x><img src=c>".into()));
         let mut discovery = Discovery::default();
         let unasked = HashMap::from([
             ("http://a.test/a.css".to_owned(), vec![true]),
             ("http://a.test/b.png?x".to_owned(), vec![false, true]),
             ("http://a.test/by-script".to_owned(), vec![false]),
+            ("http://a.test/by-inner-html".to_owned(), vec![false]),
         ]);
         discovery.add(&names, &load("http", &all), &unasked);
         assert_eq!((discovery.before, discovery.all), (1, 2));

@@ -2,9 +2,11 @@
 //! whether every byte and every pixel is right, and whether it is ever slower than direct.
 
 mod discovery;
+mod list;
 mod pictures;
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use farhop_compare::{Experiment, Loaded, Plan, Variant};
@@ -12,10 +14,12 @@ use farhop_orbit::Profile;
 use farhop_report::{PageResult, VariantResult};
 use farhop_workload::{npm, packages};
 use image::RgbImage;
+use url::Url;
 
 use crate::group::Context;
 use crate::{MeasureError, Row, Verdict};
 use discovery::{Discovery, Names};
+pub use list::{PagesArguments, package_pages};
 use pictures::{TOLERANCE, likeness};
 
 /// Share of the names in HTML and CSS that have to be promised before the browser asks.
@@ -28,8 +32,9 @@ const PICTURES: usize = 3;
 const SLOWER: f64 = 1.03;
 
 /// What was seen of one page.
-#[derive(Default)]
 struct Seen {
+    /// The page's files.
+    folder: PathBuf,
     /// What direct loads asked for because HTML or CSS names it.
     names: Names,
     discovery: Discovery,
@@ -62,6 +67,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     for page in pages {
         context.interrupt.check()?;
         let name = page.name.clone();
+        let folder = page.sites.first().map(|site| site.folder.clone()).unwrap_or_default();
         let plan = Plan {
             pages: vec![page],
             variants: variants.into(),
@@ -69,7 +75,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
             timeout: Duration::from_secs(300),
         };
         let experiment = Experiment { profile: profile.clone(), seed: 1, plan };
-        let mut seen = Seen::default();
+        let mut seen = Seen::of(folder);
         let comparison = experiment.carry_out_watched(
             context.interrupt.clone(),
             &mut |line| eprintln!("{line}"),
@@ -98,6 +104,11 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
 }
 
 impl Seen {
+    fn of(folder: PathBuf) -> Seen {
+        let (names, discovery) = (Names::default(), Discovery::default());
+        Seen { folder, names, discovery, direct: Vec::new(), farhop: HashMap::new() }
+    }
+
     fn take(&mut self, loaded: &Loaded<'_>) {
         let picture = || image::open(loaded.picture?).ok().map(|picture| picture.into_rgb8());
         if loaded.variant.is_farhop() {
@@ -108,7 +119,7 @@ impl Seen {
                 self.farhop.extend(picture().map(|picture| (loaded.variant.name(), picture)));
             }
         } else {
-            self.names.add(loaded.load);
+            self.names.add(loaded.load, |url| text(&self.folder, url));
             if self.direct.len() < PICTURES {
                 self.direct.extend(picture());
             }
@@ -135,6 +146,13 @@ impl Seen {
             }
         }
     }
+}
+
+/// The file that the origin serves at `url`, as far as it is text.
+fn text(folder: &Path, url: &Url) -> Option<String> {
+    let path = url.path().trim_start_matches('/');
+    let file = if path.is_empty() || path.ends_with('/') { format!("{path}index.html") } else { path.into() };
+    Some(String::from_utf8_lossy(&std::fs::read(folder.join(file)).ok()?).into_owned())
 }
 
 fn told(page: &str, what: &str, measured: String) -> Row {
