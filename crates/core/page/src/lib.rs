@@ -34,25 +34,45 @@ pub use hint::{
 pub use options::{Options, Viewport};
 pub use scanner::{Scanner, link_hints};
 
-/// Entry point of the fuzz target: scans `data` as a document and as a `Link` field, in two chunkings that must
-/// agree.
+/// Entry point of the fuzz target: reads `data` as a page, its parts before and after a NUL as the document and as
+/// each file that it names, in two chunkings that must agree; and as a `Link` field.
 pub fn fuzz_scan(data: &[u8]) {
-    let Ok(document) = url::Url::parse("http://site.test/dir/page.html?q=1") else { return };
-    let options = Options::default();
-    let mut whole = Scanner::new(&document, None, options.clone());
-    let mut expected = whole.write(data);
-    expected.extend(whole.finish());
-    let mut split = Scanner::new(&document, None, options.clone());
-    let mut found = Vec::new();
-    for chunk in data.chunks(7) {
-        found.extend(split.write(chunk));
-    }
-    found.extend(split.finish());
-    assert_eq!(expected, found, "hints depend on how the document was cut");
+    let Ok(url) = url::Url::parse("http://site.test/dir/page.html?q=1") else { return };
+    assert_eq!(
+        fuzz_load(data, &url, usize::MAX),
+        fuzz_load(data, &url, 7),
+        "hints depend on how the page was cut"
+    );
     if let Ok(text) = std::str::from_utf8(data) {
-        link_hints(text, &document, &options);
+        let options = Options::default();
+        link_hints(text, &url, &options);
         media::matches(text, &options.viewport);
         source_size::evaluate(text, &options.viewport);
         markup::srcset::parse(text);
     }
+}
+
+fn fuzz_load(data: &[u8], url: &url::Url, size: usize) -> Vec<Hint> {
+    let options = Options { max_hints: 50, ..Options::default() };
+    let mut page = Document::new(url, None, options);
+    let mut parts = data.splitn(2, |byte| *byte == 0);
+    let html = parts.next().unwrap_or_default();
+    let file = parts.next();
+    let mut hints: Vec<Hint> = html.chunks(size).flat_map(|chunk| page.html(chunk)).collect();
+    hints.extend(page.html_end());
+    let mut at = 0;
+    while let Some(hint) = hints.get(at).cloned() {
+        at += 1;
+        let info = ResourceInfo::default();
+        let id = file.and_then(|_| page.resource_begins(&hint, &hint.url, &info));
+        let Some((id, file)) = id.zip(file) else {
+            hints.extend(page.resource_lost(&hint));
+            continue;
+        };
+        for chunk in file.chunks(size) {
+            hints.extend(page.resource(id, chunk));
+        }
+        hints.extend(page.resource_end(id));
+    }
+    hints
 }

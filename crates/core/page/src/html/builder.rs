@@ -99,10 +99,8 @@ impl Builder {
                 _ => Namespace::Html,
             }
         };
-        if !self.is_foreign() && self.templates == 0 {
-            if !self.imply(tree, which) {
-                return None;
-            }
+        if !self.is_foreign() && self.templates == 0 && !self.imply(tree, which) {
+            return None;
         }
         if namespace == Namespace::Html {
             self.end_implied(which);
@@ -196,10 +194,11 @@ impl Builder {
         }
         match which {
             HEAD => return !std::mem::replace(&mut self.head_seen, true),
+            BODY if self.body_seen => return false,
             BODY => {
-                self.head_seen = true;
+                (self.head_seen, self.body_seen) = (true, true);
                 self.pop_to(1);
-                return !std::mem::replace(&mut self.body_seen, true);
+                return true;
             }
             _ => {}
         }

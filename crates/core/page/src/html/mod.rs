@@ -6,6 +6,9 @@ mod names;
 mod tag;
 mod tokenizer;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use builder::{Builder, Namespace, Placed, Start};
 pub(crate) use fold::{Fold, pixels};
 pub(crate) use tokenizer::{StartTag, Token, Tokenizer};

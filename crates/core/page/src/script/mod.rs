@@ -6,6 +6,9 @@ mod lexer;
 mod literal;
 mod unescape;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use finder::{Finder, Finding};
 pub(crate) use import_map::ImportMap;
 pub(crate) use literal::destination;

@@ -13,14 +13,22 @@ pub(super) struct Characters {
 impl Characters {
     /// Adds what a font has to draw of `text`: everything but white space and controls.
     pub(super) fn add_text(&mut self, text: &str) {
-        for character in text.chars() {
-            let code = u32::from(character);
-            if code < 128 {
-                self.ascii |= u128::from(code > 32 && code != 127) << code;
-            } else {
-                *self.blocks.entry(code / 64).or_default() |= 1 << (code % 64);
+        let mut ascii = [0u64; 2];
+        if text.is_ascii() {
+            for byte in text.bytes() {
+                ascii[usize::from(byte >> 6) & 1] |= 1 << (byte & 63);
+            }
+        } else {
+            for character in text.chars() {
+                let code = u32::from(character);
+                match ascii.get_mut(code as usize / 64) {
+                    Some(bits) => *bits |= 1 << (code % 64),
+                    None => *self.blocks.entry(code / 64).or_default() |= 1 << (code % 64),
+                }
             }
         }
+        const DRAWN: u128 = !((1 << 33) - 1) & !(1 << 127);
+        self.ascii |= (u128::from(ascii[1]) << 64 | u128::from(ascii[0])) & DRAWN;
     }
 
     pub(super) fn is_empty(&self) -> bool {

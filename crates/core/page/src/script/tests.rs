@@ -1,0 +1,161 @@
+//! What is found in scripts, told in JavaScript.
+
+use super::{Finder, Finding};
+use proptest::prelude::*;
+
+fn found_in_pieces(text: &str, module: bool, size: usize) -> Vec<Finding> {
+    let mut finder = Finder::new(module);
+    let mut found = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (piece, tail) = rest.split_at(rest.ceil_char_boundary(size.min(rest.len())));
+        finder.feed(piece, &mut found);
+        rest = tail;
+    }
+    finder.end(&mut found);
+    found
+}
+
+fn told(text: &str, module: bool) -> Vec<String> {
+    let found = found_in_pieces(text, module, usize::MAX);
+    found
+        .into_iter()
+        .map(|finding| match finding {
+            Finding::Static(specifier) => specifier,
+            Finding::Dynamic { specifier, at_once: true } => format!("now {specifier}"),
+            Finding::Dynamic { specifier, .. } => format!("later {specifier}"),
+            Finding::Literal { path, of_module: false } => format!("path {path}"),
+            Finding::Literal { path, .. } => format!("own {path}"),
+        })
+        .collect()
+}
+
+#[test]
+fn modules_tell_what_they_load() {
+    let cases: [(&str, &[&str]); 49] = [
+        ("import 'a'", &["a"]),
+        ("import\"a\";import\"b\"", &["a", "b"]),
+        ("import 'a'\nimport 'b'\nexport {x} from 'c'", &["a", "b", "c"]),
+        ("import x from 'a'", &["a"]),
+        ("import x, {y as z} from 'a'", &["a"]),
+        ("import * as x from 'a'", &["a"]),
+        ("import{a as b,c}from\"./d.js\";b()", &["./d.js"]),
+        ("import {default as from} from 'a'", &["a"]),
+        ("import from from 'a'", &["a"]),
+        ("import {'string name' as x} from 'a'", &["a"]),
+        ("import /* c */ x // d\n from 'a'", &["a"]),
+        ("export * from 'a'", &["a"]),
+        ("export * as ns from 'a'", &["a"]),
+        ("export {x, y as z} from 'a'", &["a"]),
+        ("export {x}; const from = 'a'", &[]),
+        ("export {x}\nfrom('a')", &[]),
+        ("export default 'a'", &[]),
+        ("export const x = 'a'", &[]),
+        ("import data from './d.json' with {type: 'json'}", &[]),
+        ("import sheet from './s.css' with {'type': \"css\"}; import 'b'", &["b"]),
+        ("import x from 'a' with {}", &["a"]),
+        ("import x from 'a' assert {type: 'json'}", &[]),
+        ("import('a')", &["now a"]),
+        ("await import(\"a\")", &["now a"]),
+        ("import(`a`)", &["now a"]),
+        ("import(`a${b}`)", &[]),
+        ("import('a' + b)", &[]),
+        ("import(x)", &[]),
+        ("import('a', {with: {type: 'json'}})", &[]),
+        ("import('a', {})", &["now a"]),
+        ("() => import('a')", &["later a"]),
+        ("() => (import('a'))", &["later a"]),
+        ("function f() { import('a') }", &["later a"]),
+        ("if (x) { import('a') }", &["later a"]),
+        ("x.import('a'); y?.import('b')", &[]),
+        ("import.meta.url", &[]),
+        ("new URL('./w.js', import.meta.url)", &["own ./w.js"]),
+        ("f('x/w.js', import('a'))", &["path x/w.js", "later a"]),
+        ("// import 'a'\n/* import 'b' */ import 'c'", &["c"]),
+        ("'import \"a\"'; \"import('b')\"; `import 'c'`", &[]),
+        ("`${import('a')}`", &["later a"]),
+        ("`${`import('a')`} ${x}`; import('b')", &["now b"]),
+        ("x = /import('a')/; import('b')", &["now b"]),
+        ("x = /[/'\"]/; import('b')", &["now b"]),
+        ("a / b / import('c')", &["now c"]),
+        ("if (x) /'/.test(y); import('a')", &["now a"]),
+        ("(x) / y; import('a') / 'b'", &["now a"]),
+        ("function f() {} /'/.test(x); import('a')", &["now a"]),
+        ("x = {} / 2; import('a'); y = 'b' / 2", &["now a"]),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(told(text, true), expected, "{text}");
+    }
+}
+
+#[test]
+fn classic_scripts_import_only_dynamically() {
+    assert_eq!(told("import 'a'; export * from 'b'; import('c')", false), ["now c"]);
+    assert_eq!(
+        told("i.src = 'img/a.png'; l.href = \"\\/a.css?v=1\"", false),
+        ["path img/a.png", "path /a.css?v=1"]
+    );
+    assert_eq!(told("a = x++ / 2; b = 'a.png' / 3", false), ["path a.png"]);
+}
+
+#[test]
+fn what_is_long_or_deep_is_passed_over() {
+    let long = "x".repeat(100_000);
+    for text in [
+        format!("var a = '{long}/a.png'; import('b')"),
+        format!("var a = `{long}/a.png ${{1}} {long}`; import('b')"),
+        format!("/* {long} */ import('b')"),
+        format!("var {long} = 1; import('b')"),
+        format!("var a = /{long}\nimport('b')"),
+    ] {
+        assert_eq!(told(&text, true).last().map(String::as_str), Some("now b"), "{}", &text[..20]);
+    }
+    assert_eq!(told(&("(".repeat(100_000) + "import('a')"), true), Vec::<String>::new());
+    assert_eq!(told(&("`${".repeat(100_000) + "import('a')"), true), Vec::<String>::new());
+}
+
+fn source() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "import 'a';",
+        "import x from \"b\"",
+        "export * from 'c' with {type: 'json'}\n",
+        "import(",
+        "'d'",
+        ")",
+        "{",
+        "}",
+        "(",
+        "`",
+        "${",
+        "\\",
+        "'",
+        "\"",
+        "/",
+        "/*",
+        "*/",
+        "//",
+        "\n",
+        " ",
+        "x",
+        "if",
+        "=>",
+        ".",
+        "'e/f.png'",
+        "é",
+        "1.5",
+        ", import.meta.url",
+        "[",
+        "]",
+        "return",
+        "=",
+        "++",
+    ]);
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn any_cut_of_a_script_finds_the_same(text in source(), module: bool, size in 1usize..9) {
+        prop_assert_eq!(found_in_pieces(&text, module, usize::MAX), found_in_pieces(&text, module, size));
+    }
+}
