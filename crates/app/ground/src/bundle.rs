@@ -25,6 +25,7 @@ use crate::order::{Limits, Order};
 use crate::origins::Asked;
 use crate::owner::Owner;
 use crate::treatment::{content_length, has_body, treatment};
+use crate::variant::Purpose;
 
 /// The bundle of one load of one page.
 pub(crate) struct Bundle {
@@ -49,6 +50,7 @@ struct Job {
     promise: u64,
     head: RequestHead,
     url: Url,
+    purpose: Purpose,
     /// Rings when the remote does not want it.
     unwanted: oneshot::Receiver<()>,
 }
@@ -88,7 +90,10 @@ impl Bundle {
         for hint in hints {
             let decision = self.plan.decide(&hint, &lock(&self.never), &self.cookies, SystemTime::now());
             match decision {
-                Decision::Fetch(unasked, urgency) => self.fetching.promise(unasked, urgency, sender),
+                Decision::Fetch(unasked, urgency) => {
+                    let purpose = Purpose { destination: Some(hint.destination), integrity: hint.integrity };
+                    self.fetching.promise(unasked, urgency, purpose, sender);
+                }
                 Decision::Skip(skip) => {
                     let bus = &self.fetching.carrier.ground.bus;
                     let (page, url) = (self.fetching.page, bus.url(hint.url.as_str()));
@@ -100,7 +105,7 @@ impl Bundle {
 }
 
 impl Fetching {
-    fn promise(self: &Arc<Self>, unasked: Unasked, urgency: Urgency, sender: &Sender) {
+    fn promise(self: &Arc<Self>, unasked: Unasked, urgency: Urgency, purpose: Purpose, sender: &Sender) {
         let Some(head) = request_head(&unasked) else { return };
         let priority = Priority { urgency: urgency.level, incremental: urgency.incremental };
         // `None` once nobody reads this document any more.
@@ -109,7 +114,7 @@ impl Fetching {
         bus.emit(Event::Promised { promise, page: self.page, url: bus.url(unasked.url.as_str()) });
         let unwanted = self.carrier.promised(promise);
         let origin = head.origin();
-        lock(&self.order).add(urgency.level, origin, Job { promise, head, url: unasked.url, unwanted });
+        lock(&self.order).add(urgency.level, origin, Job { promise, head, url: unasked.url, purpose, unwanted });
         self.begin();
     }
 
@@ -134,12 +139,12 @@ impl Fetching {
     }
 
     async fn keep(&self, job: Job) {
-        let Job { promise, head, url, mut unwanted } = job;
+        let Job { promise, head, url, purpose, mut unwanted } = job;
         tokio::select! {
             biased;
             // Ends what is under way: dropping the fetch frees its connection.
             _ = &mut unwanted => {}
-            kept = self.fetch(promise, &head, &url) => {
+            kept = self.fetch(promise, &head, &url, purpose) => {
                 if let (Err(failure), Some(sender)) = (kept, self.carrier.hop.push(promise)) {
                     sender.fail(failure);
                 }
@@ -148,7 +153,13 @@ impl Fetching {
     }
 
     /// Fetches and pushes; fails where the promise is not kept and its push has not begun.
-    async fn fetch(&self, promise: u64, request: &RequestHead, url: &Url) -> Result<(), Failure> {
+    async fn fetch(
+        &self,
+        promise: u64,
+        request: &RequestHead,
+        url: &Url,
+        purpose: Purpose,
+    ) -> Result<(), Failure> {
         let ground = &self.carrier.ground;
         let started = Instant::now();
         if self.allowance.is_used_up() {
@@ -172,7 +183,8 @@ impl Fetching {
         let Some(sender) = self.carrier.hop.push(promise) else { return Ok(()) };
         let delivery = Delivery {
             ground,
-            treatment: treatment(request, &head, ground.settings().squeeze.zstd_level),
+            request: &request.fields,
+            treatment: treatment(request, &head, purpose, ground.means()),
             body: has_body(&request.method, status).then_some(response.body),
             head,
             resume: None,

@@ -7,13 +7,13 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Resume};
-use farhop_squeeze::Encoder;
+use farhop_squeeze::{Encoder, LARGEST_IMAGE, PIECE, Recipe};
 use farhop_transport::hop::{Gone, Sender};
 use farhop_transport::path::End as PathEnd;
 use farhop_units::BitRate;
 use futures_util::FutureExt;
 use http::HeaderMap;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, timeout};
 
 use crate::allowance::Share;
@@ -25,6 +25,7 @@ use crate::page::Page;
 use crate::prefix::{Mismatch, Prefix, Step};
 use crate::spool::Queue;
 use crate::treatment::{Treatment, content_length, describe_decoded};
+use crate::variant;
 
 /// A text is coded in one go, which is smaller and lets its decoded length be told, if it has at most so many bytes
 /// and, whatever it shrinks to, at most so much link time: a browser reads a page while it arrives.
@@ -39,6 +40,8 @@ const BATCHES_IN_SMALL: u64 = 2;
 /// How long the rest of a small text is waited for: its last byte is rarely far behind its head, and the hop takes
 /// far longer. A body that trickles is streamed as it comes.
 const GATHER: Duration = Duration::from_millis(30);
+/// How much longer an image is waited for whose beginning was delivered before.
+const RESUMED: Duration = Duration::from_secs(60);
 
 /// What is to be delivered.
 pub(crate) struct Delivery<'a> {
@@ -46,6 +49,8 @@ pub(crate) struct Delivery<'a> {
     pub(crate) ground: &'a Shared,
     /// As it would be without treatment.
     pub(crate) head: ResponseHead,
+    /// Fields of the request, as the client sent them.
+    pub(crate) request: &'a HeaderMap,
     /// What happens to the body.
     pub(crate) treatment: Treatment,
     /// The body; `None` where the response has none.
@@ -104,16 +109,19 @@ impl Delivery<'_> {
         };
         let source = match &self.treatment {
             Treatment::Recode(codings) => Source::new(body, codings),
-            Treatment::Pass | Treatment::Squeeze => Source::new(body, &[]),
+            Treatment::Pass | Treatment::Squeeze | Treatment::Image(_) => Source::new(body, &[]),
         };
+        let rate = self.ground.plan().sending_rate(PathEnd::Ground);
         let mut flow = Flow {
-            small: small(self.ground.plan().sending_rate(PathEnd::Ground)),
-            level: self.ground.settings().squeeze.zstd_level as i32,
+            small: small(rate),
+            level: self.ground.means().level.max(1),
+            ground: self.ground,
+            request: self.request,
             source,
             queue: self.ground.spool.queue(),
             head: self.head,
             treatment: self.treatment,
-            encoders: &self.ground.encoders,
+            resume: self.resume,
             prefix: self.resume.map(Prefix::new),
             page: self.page,
             share: self.share,
@@ -151,11 +159,13 @@ struct Flow<'a> {
     /// Bytes of a text that crosses in one go.
     small: u64,
     level: i32,
+    ground: &'a Shared,
+    request: &'a HeaderMap,
     source: Source,
     queue: Queue,
     head: ResponseHead,
     treatment: Treatment,
-    encoders: &'a Semaphore,
+    resume: Option<Resume>,
     prefix: Option<Prefix>,
     page: Option<Page>,
     share: Option<Share>,
@@ -170,9 +180,10 @@ impl Flow<'_> {
         if let Some(page) = &mut self.page {
             page.read_links(&self.head, sender);
         }
-        let end = match self.is_small() {
-            true => self.gather(sender).await?,
-            false => self.begin(sender).await,
+        let end = match self.treatment {
+            Treatment::Image(recipe) => self.remake(sender, recipe).await?,
+            _ if self.is_small() => self.gather(sender).await?,
+            _ => self.begin(sender).await,
         };
         self.stream(sender, end).await
     }
@@ -184,29 +195,89 @@ impl Flow<'_> {
             && content_length(&self.head.fields).is_some_and(|length| length <= self.small)
     }
 
-    /// Waits a moment for the whole body. Nothing is answered before, so an origin that fails gets an error page.
+    /// Waits a moment for the whole of a text. Nothing is answered before, so an origin that fails gets an error page.
     async fn gather(&mut self, sender: &mut Sender) -> Result<Option<End>, Undelivered> {
-        let deadline = Instant::now() + GATHER;
-        let mut whole = Vec::new();
+        match self.collect(sender, SMALL_DECODED, Instant::now() + GATHER).await? {
+            (whole, Some(trailers)) => Ok(Some(self.answer_whole(sender, whole, trailers))),
+            (beginning, None) => Ok(self.begin_with(sender, beginning).await),
+        }
+    }
+
+    /// Waits for the whole of an image and codes it anew; where that cannot be, it passes as it comes.
+    async fn remake(&mut self, sender: &mut Sender, recipe: Recipe) -> Result<Option<End>, Undelivered> {
+        self.treatment = Treatment::Pass;
+        let rate = self.ground.plan().sending_rate(PathEnd::Ground);
+        let room = tokio::select! {
+            biased;
+            room = self.ground.squeezing.room(content_length(&self.head.fields), rate) => room,
+            gone = sender.gone() => return Err(gone.into()),
+        };
+        let Some((_held, deadline)) = room else { return Ok(self.begin(sender).await) };
+        // What was begun must come out the same again, however long it takes.
+        let deadline = if self.resume.is_some() { deadline + RESUMED } else { deadline };
+        let (image, ended) = self.collect(sender, LARGEST_IMAGE as usize, deadline).await?;
+        let Some(trailers) = ended else { return Ok(self.begin_with(sender, image).await) };
+        let recoded = tokio::select! {
+            biased;
+            recoded = self.ground.squeezing.recode(image.clone(), recipe, self.resume) => recoded,
+            gone = sender.gone() => return Err(gone.into()),
+        };
+        let Some(recoded) = recoded else {
+            return Ok(Some(self.deliver_whole(sender, image, trailers).await));
+        };
+        let hash = blake3::hash(&image).to_hex();
+        variant::describe(self.request, recipe.policy(), &mut self.head, &recoded, &hash[..16]);
+        // Trailers speak of the origin's bytes.
+        Ok(Some(self.deliver_whole(sender, recoded.bytes.into(), None).await))
+    }
+
+    /// Body bytes until the end, `most` or the deadline; with the trailers if that was the end.
+    async fn collect(
+        &mut self,
+        sender: &Sender,
+        most: usize,
+        deadline: Instant,
+    ) -> Result<(Bytes, Option<Option<HeaderMap>>), Undelivered> {
+        let mut collected = BytesMut::new();
         loop {
             let part = tokio::select! {
                 biased;
                 part = self.source.next() => part,
-                () = tokio::time::sleep_until(deadline) => break,
+                () = tokio::time::sleep_until(deadline) => return Ok((collected.freeze(), None)),
                 gone = sender.gone() => return Err(gone.into()),
             };
             match part.map_err(Undelivered::Failed)? {
-                Part::Bytes(bytes) => whole.extend_from_slice(&bytes),
-                Part::End(trailers) => return Ok(Some(self.answer_whole(sender, whole.into(), trailers))),
+                Part::Bytes(bytes) => collected.extend_from_slice(&bytes),
+                Part::End(trailers) => return Ok((collected.freeze(), Some(trailers))),
             }
-            if whole.len() > SMALL_DECODED {
-                break;
+            if collected.len() > most {
+                return Ok((collected.freeze(), None));
             }
         }
-        if let Some(end) = self.begin(sender).await {
-            return Ok(Some(end));
+    }
+
+    /// Begins a body that will be streamed, with what is here of it.
+    async fn begin_with(&mut self, sender: &Sender, beginning: Bytes) -> Option<End> {
+        match self.begin(sender).await {
+            Some(end) => Some(end),
+            None => self.take_all(sender, beginning).err().map(Err),
         }
-        Ok(self.take(sender, whole.into()).err().map(Err))
+    }
+
+    /// Delivers a body that is at hand as it is.
+    async fn deliver_whole(&mut self, sender: &Sender, whole: Bytes, trailers: Option<HeaderMap>) -> End {
+        if let Some(end) = self.begin_with(sender, whole).await {
+            return end;
+        }
+        self.close(sender).map(|()| trailers)
+    }
+
+    fn take_all(&mut self, sender: &Sender, mut bytes: Bytes) -> Result<(), Failure> {
+        while !bytes.is_empty() {
+            let piece = bytes.split_to(bytes.len().min(PIECE));
+            self.take(sender, piece)?;
+        }
+        Ok(())
     }
 
     /// Answers with a body that is whole at hand.
@@ -216,7 +287,8 @@ impl Flow<'_> {
         if let Treatment::Recode(_) = self.treatment {
             describe_decoded(&mut self.head, Some(whole.len() as u64));
         }
-        let squeezed = farhop_squeeze::compress(&whole, self.level).ok();
+        let level = self.level;
+        let squeezed = self.ground.squeezing.counted(|| farhop_squeeze::compress(&whole, level).ok());
         let (coding, bytes) = match squeezed.filter(|squeezed| squeezed.len() < whole.len()) {
             Some(squeezed) => (Coding::Zstd, squeezed),
             None => (Coding::Identity, whole),
@@ -233,7 +305,7 @@ impl Flow<'_> {
         }
         if self.treatment != Treatment::Pass {
             // Encoders hold megabytes, so their number is bounded. Without one, text crosses as it is delivered.
-            let permit = timeout(PATIENCE, self.encoders.acquire()).await.ok().and_then(Result::ok);
+            let permit = timeout(PATIENCE, self.ground.encoders.acquire()).await.ok().and_then(Result::ok);
             self.encoder = permit.and_then(|permit| Some((Encoder::new(self.level, None).ok()?, permit)));
         }
         let Some(prefix) = &self.prefix else {
@@ -323,7 +395,11 @@ impl Flow<'_> {
     fn flush(&mut self) -> Result<(), Failure> {
         let gathered = std::mem::take(&mut self.gathered);
         let Some((encoder, _)) = &mut self.encoder else { return Ok(()) };
-        let coded = encoder.chunk(&gathered).map_err(|error| failure::internal(&error))?;
+        let coded = self
+            .ground
+            .squeezing
+            .counted(|| encoder.chunk(&gathered))
+            .map_err(|error| failure::internal(&error))?;
         self.enqueue(coded)
     }
 
@@ -333,8 +409,12 @@ impl Flow<'_> {
         }
         self.scan_end(sender);
         let Some((encoder, _permit)) = self.encoder.take() else { return Ok(()) };
-        let coded = encoder.finish(&self.gathered).map_err(|error| failure::internal(&error))?;
-        self.gathered = BytesMut::new();
+        let gathered = std::mem::take(&mut self.gathered);
+        let coded = self
+            .ground
+            .squeezing
+            .counted(|| encoder.finish(&gathered))
+            .map_err(|error| failure::internal(&error))?;
         self.enqueue(coded)
     }
 

@@ -22,6 +22,7 @@ use crate::owner::Owner;
 use crate::page::{Page, is_page};
 use crate::treatment::{Treatment, confirm_decoded, has_body, treatment};
 use crate::upload::{self, Uploading};
+use crate::variant::{self, Purpose};
 
 /// RFC 9218 §4: most urgent, and of use in parts.
 const DOCUMENT: Priority =
@@ -79,10 +80,12 @@ impl Exchange {
             _ = sender.gone() => return Err(Unanswered::Gone),
         };
         let (informed, mut informing) = mpsc::unbounded_channel();
+        let policy = self.carrier.ground.settings().squeeze.policy;
+        let request = variant::towards_origin(&self.request, Purpose::default(), policy);
         let asked = Asked {
             owner: &self.owner,
             exchange: self.id,
-            head: &self.request,
+            head: &request,
             upload,
             informed: Some(informed),
         };
@@ -117,7 +120,8 @@ impl Exchange {
         let status = response.status;
         let mut head = head::towards_remote(status, response.fields, self.id);
         confirm_decoded(&self.request.fields, &mut head);
-        let treatment = treatment(&self.request, &head, ground.settings().squeeze.zstd_level);
+        variant::confirm(&self.request.fields, &mut head);
+        let treatment = treatment(&self.request, &head, Purpose::default(), ground.means());
         let page = self.page(&head, &treatment, early);
         if page.is_some() {
             // Whatever else the page brings, its document goes first.
@@ -126,6 +130,7 @@ impl Exchange {
         let delivery = Delivery {
             ground,
             head,
+            request: &self.request.fields,
             treatment,
             body: has_body(&self.request.method, status).then_some(response.body),
             resume: self.resume,

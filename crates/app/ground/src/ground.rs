@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use crate::carrier::Carrier;
 use crate::error::GroundError;
+use crate::imaging::{Means, Squeezing};
 use crate::origins::Origins;
 use crate::owner::Owners;
 use crate::plan::path_plan;
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) owners: Owners,
     pub(crate) spool: Spool,
     pub(crate) encoders: Semaphore,
+    pub(crate) squeezing: Squeezing,
     pub(crate) plan: PathPlan,
     epoch: u64,
     started: Instant,
@@ -65,6 +67,7 @@ impl Ground {
         let shared = Shared {
             origins: Origins::new(&settings, bus.clone())?,
             spool: Spool::new(&settings.spool),
+            squeezing: Squeezing::new(&settings.squeeze),
             settings: RwLock::new(Arc::new(settings)),
             bus,
             owners: Owners::default(),
@@ -101,6 +104,7 @@ impl Ground {
     pub fn set_settings(&self, settings: GroundSettings) {
         self.0.bus.set_host_only(settings.log.host_only);
         self.0.origins.set(&settings);
+        self.0.squeezing.set(&settings.squeeze);
         *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 
@@ -141,6 +145,11 @@ impl Shared {
     /// What the settings say of the long hop.
     pub(crate) fn plan(&self) -> PathPlan {
         self.plan
+    }
+
+    /// What may be done to bodies at this moment.
+    pub(crate) fn means(&self) -> Means {
+        self.squeezing.means(&self.settings().squeeze, self.plan.sending_rate(End::Ground))
     }
 
     fn session_config(&self) -> Config {

@@ -12,6 +12,7 @@ mod exchange;
 mod failure;
 mod ground;
 mod head;
+mod imaging;
 mod order;
 mod origins;
 mod owner;
@@ -23,6 +24,7 @@ mod spool;
 mod treatment;
 mod tunnel;
 mod upload;
+mod variant;
 
 pub use error::GroundError;
 pub use ground::Ground;

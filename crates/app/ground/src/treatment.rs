@@ -2,9 +2,12 @@
 //! verdict out; the coding itself is `farhop-squeeze`'s.
 
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_squeeze::{Coding, UnknownCoding, parse_codings};
+use farhop_squeeze::{Coding, ImageOffer, Recipe, UnknownCoding, image_plan, parse_codings};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
+
+use crate::imaging::Means;
+use crate::variant::{Purpose, is_for_image, takes_webp};
 
 /// Fields that vouch for the bytes as the origin coded them (RFC 9530, RFC 9421, RFC 3230, RFC 2616 §14.15).
 const VOUCHING: [&str; 6] =
@@ -21,15 +24,25 @@ pub(crate) enum Treatment {
     /// Text with content codings (last applied last): it is decoded here, crosses as zstd and is delivered decoded, so
     /// the head changes.
     Recode(Vec<Coding>),
+    /// An image that may be coded anew once it is here; then its head is that of another representation.
+    Image(Recipe),
 }
 
-/// The treatment of the answer to `request`. `level` is the setting `squeeze.zstd_level`.
-pub(crate) fn treatment(request: &RequestHead, response: &ResponseHead, level: u32) -> Treatment {
+/// The treatment of the answer to `request`, which was made for `purpose`.
+pub(crate) fn treatment(
+    request: &RequestHead,
+    response: &ResponseHead,
+    purpose: Purpose,
+    means: Means,
+) -> Treatment {
     let fields = &response.fields;
     let media = media_type(fields);
+    if let Some(recipe) = image_recipe(request, response, &media, purpose, means) {
+        return Treatment::Image(recipe);
+    }
     // An event stream would keep an encoder for as long as a page is open, for lines that hardly get smaller.
     let is_text = farhop_squeeze::is_text(&media) && media != "text/event-stream";
-    if level == 0 || !is_text {
+    if means.level == 0 || !is_text {
         return Treatment::Pass;
     }
     if !has_body(&request.method, response.status) {
@@ -46,6 +59,27 @@ pub(crate) fn treatment(request: &RequestHead, response: &ResponseHead, level: u
         Ok(codings) if may_be_decoded(request, response, &media) => Treatment::Recode(codings),
         _ => Treatment::Pass,
     }
+}
+
+fn image_recipe(
+    request: &RequestHead,
+    response: &ResponseHead,
+    media: &str,
+    purpose: Purpose,
+    means: Means,
+) -> Option<Recipe> {
+    let fields = &response.fields;
+    let may_be_changed = response.status == StatusCode::OK
+        && is_for_image(request, purpose)
+        && !is_attachment(fields)
+        && !fields.contains_key(header::CONTENT_ENCODING)
+        && !fields.contains_key(header::CONTENT_RANGE)
+        // RFC 9110 §7.7
+        && !has_directive(fields, &header::CACHE_CONTROL, "no-transform")
+        && !VOUCHING.iter().any(|name| fields.contains_key(*name));
+    let webp = takes_webp(&request.fields);
+    let offer = ImageOffer { media, length: content_length(fields), webp };
+    may_be_changed.then(|| image_plan(&offer, means.policy, means.load)).flatten()
 }
 
 fn may_be_decoded(request: &RequestHead, response: &ResponseHead, media: &str) -> bool {
@@ -189,22 +223,25 @@ fn accepts(request: &HeaderMap, coding: &str) -> bool {
     any.unwrap_or(coding == "identity")
 }
 
-fn has_directive(fields: &HeaderMap, name: &HeaderName, directive: &str) -> bool {
+pub(crate) fn has_directive(fields: &HeaderMap, name: &HeaderName, directive: &str) -> bool {
     list(fields, name).any(|entry| entry.eq_ignore_ascii_case(directive))
 }
 
-fn list<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+pub(crate) fn list<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let values = fields.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim).filter(|entry| !entry.is_empty())
 }
 
-fn text<'a>(fields: &'a HeaderMap, name: &HeaderName) -> &'a str {
+pub(crate) fn text<'a>(fields: &'a HeaderMap, name: &HeaderName) -> &'a str {
     fields.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farhop_squeeze::{Load, Policy};
+
+    const MEANS: Means = Means { policy: Policy::Gentle, level: 9, load: Load::Light };
 
     fn fields(lines: &str) -> HeaderMap {
         lines
@@ -229,7 +266,7 @@ mod tests {
 
     fn verdict(asked: &str, answered: &str) -> Treatment {
         let response = ResponseHead { status: StatusCode::OK, fields: fields(answered) };
-        treatment(&request(asked), &response, 9)
+        treatment(&request(asked), &response, Purpose::default(), MEANS)
     }
 
     fn gzip() -> Treatment {
@@ -315,7 +352,11 @@ mod tests {
         for (status, expected) in [(206, Treatment::Pass), (404, Treatment::Pass), (200, gzip())] {
             let response =
                 ResponseHead { status: StatusCode::from_u16(status).unwrap(), fields: coded.clone() };
-            assert_eq!(treatment(&request("accept-encoding: gzip"), &response, 9), expected, "{status}");
+            assert_eq!(
+                treatment(&request("accept-encoding: gzip"), &response, Purpose::default(), MEANS),
+                expected,
+                "{status}"
+            );
         }
     }
 
@@ -323,9 +364,12 @@ mod tests {
     fn nothing_is_squeezed_where_there_is_no_body_or_the_level_is_0() {
         let response = |status| ResponseHead { status, fields: fields("content-type: text/html") };
         let head = RequestHead { method: Method::HEAD, ..request("") };
-        assert_eq!(treatment(&head, &response(StatusCode::OK), 9), Treatment::Pass);
-        assert_eq!(treatment(&request(""), &response(StatusCode::NOT_MODIFIED), 9), Treatment::Pass);
-        assert_eq!(treatment(&request(""), &response(StatusCode::OK), 0), Treatment::Pass);
+        let treated = |request: &RequestHead, response: &ResponseHead, level| {
+            treatment(request, response, Purpose::default(), Means { level, ..MEANS })
+        };
+        assert_eq!(treated(&head, &response(StatusCode::OK), 9), Treatment::Pass);
+        assert_eq!(treated(&request(""), &response(StatusCode::NOT_MODIFIED), 9), Treatment::Pass);
+        assert_eq!(treated(&request(""), &response(StatusCode::OK), 0), Treatment::Pass);
     }
 
     #[test]

@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use farhop_squeeze::Policy;
 use farhop_units::Bytes;
 
 use crate::common::{LinkSettings, LogSettings, ProbeSettings};
 use crate::end::End;
 use crate::error::SettingsError;
-use crate::kinds::{Cidr, PeerName};
+use crate::kinds::{Cidr, PeerName, Percent};
 use crate::load::{Checked, check_peers, conflict};
 use crate::section::settings;
 use crate::source::Source;
@@ -97,8 +98,15 @@ settings! {
     /// How bodies are made small.
     pub struct SqueezeSettings {
         values {
-            /// zstd level for text, 0 to send everything as the origin did.
-            zstd_level: u32, default "9", range "0" to "19", chosen "geo-hylas2: level 9 keeps up with 35 Mbit/s of forward link per core after compression", live true;
+            /// How far images may differ from what their origin sent: identity (not at all), gentle (not so that it is
+            /// seen), httpep (JPEG of quality 50, as in the paper), strong (visibly).
+            policy: Policy, default "gentle", live true;
+            /// zstd level for text, 0 to send everything as the origin did. auto takes what the rate of the link and
+            /// the processor time that is left justify: 19 up to 600 kbit/s, 15 up to 2 Mbit/s, 9 up to 25 Mbit/s.
+            zstd_level: Option<u32>, default "auto", range "0" to "19", live true;
+            /// Processor time for all of it, as a share of one core; ten seconds' worth are saved up. When little is
+            /// left, settings get cheaper; when none is, images cross as they are.
+            cpu: Percent, default "50 %", range "0 %" to "6400 %", chosen "geo-hylas2: photographs that fill the forward link take about 30 %", live true;
         }
     }
 }

@@ -160,6 +160,33 @@ impl fmt::Display for PeerName {
     }
 }
 
+/// A share in hundredths, written `50 %`; of one core where more than `100 %` makes sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Percent(pub u32);
+
+impl Percent {
+    /// As a fraction: 0.5 for `50 %`.
+    pub fn fraction(self) -> f64 {
+        f64::from(self.0) / 100.0
+    }
+}
+
+impl FromStr for Percent {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let digits = text.strip_suffix('%').ok_or(())?.trim_end();
+        // `+5` would parse as a number.
+        let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        plain.then_some(digits).ok_or(())?.parse().map(Percent).map_err(|_| ())
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %", self.0)
+    }
+}
+
 /// How much is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogLevel {
@@ -237,6 +264,15 @@ mod tests {
         assert_eq!(read("[2001:db8::1]:4433"), Ok(("2001:db8::1".into(), 4433)));
         for text in ["ground.example", "2001:db8::1:4433", "a:0", ":1", "[x]:1", "http://a:1", "a:99999"] {
             assert_eq!(read(text), Err(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn shares_are_whole_hundredths_with_their_sign() {
+        assert_eq!(["50 %", "0%", "150 %"].map(str::parse), [Ok(Percent(50)), Ok(Percent(0)), Ok(Percent(150))]);
+        assert_eq!(Percent(50).to_string(), "50 %");
+        for text in ["50", "%", "-1 %", "+1 %", "0.5 %", "a %", ""] {
+            assert_eq!(text.parse::<Percent>(), Err(()), "{text}");
         }
     }
 

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use farhop_squeeze::Policy;
 use farhop_units::{BitRate, Bytes, format_duration, parse_duration};
 
-use crate::kinds::{Cidr, HostPort, LogLevel, PeerName, PortRange};
+use crate::kinds::{Cidr, HostPort, LogLevel, PeerName, Percent, PortRange};
 use crate::raw::Raw;
 
 /// A type that a setting can have.
@@ -70,6 +71,7 @@ textual! {
     Cidr, "address range", "an address range, write it like \"192.0.2.0/24\"";
     HostPort, "host:port", "a host with a port, write it like \"ground.example:4433\"";
     PeerName, "name", "a name of up to 64 letters, digits, '-', '_' or '.'";
+    Policy, "policy", "an image policy: \"identity\", \"gentle\", \"httpep\" or \"strong\"";
     LogLevel, "level", "one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"";
 }
 
@@ -94,6 +96,18 @@ impl Setting for Bytes {
             Raw::Text(text) => text.parse().map_err(|error: farhop_units::QuantityError| error.to_string()),
             _ => wrong(raw, "a size, write it like \"64 KB\""),
         }
+    }
+    fn show(&self) -> Raw {
+        Raw::Text(self.to_string())
+    }
+    ordered!();
+}
+
+impl Setting for Percent {
+    const KIND: &'static str = "share";
+    fn read(raw: &Raw) -> Result<Self, String> {
+        let Raw::Text(text) = raw else { return wrong(raw, "a share, write it like \"50 %\"") };
+        text.parse().or_else(|()| wrong(raw, "a share, write it like \"50 %\""))
     }
     fn show(&self) -> Raw {
         Raw::Text(self.to_string())
