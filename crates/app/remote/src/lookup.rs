@@ -63,7 +63,7 @@ pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, 
             field = Some(mismatch.0.as_str().to_owned());
         }
         Err(WhyAsk::Method) => {}
-        Err(WhyAsk::NotPromised | WhyAsk::Spent) => {}
+        Err(WhyAsk::NotPromised | WhyAsk::Spent | WhyAsk::OtherLoad) => {}
     }
     let mut stale = None;
     if matches!(fetch.head.method, Method::GET | Method::HEAD) {

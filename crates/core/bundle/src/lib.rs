@@ -7,6 +7,7 @@
 mod cookies;
 mod family;
 mod first_party;
+mod loads;
 mod matching;
 mod plan;
 mod policy;
@@ -19,8 +20,9 @@ mod urgency;
 pub use cookies::{CookieVerdict, Cookies, JarId, Noted};
 pub use family::Family;
 pub use first_party::FirstParty;
+pub use loads::LoadId;
 pub use matching::{Mismatch, compare, is_navigation};
 pub use plan::{Budget, Decision, NeverUnasked, Plan, Skip};
-pub use promises::{Answer, LoadId, Lost, PromiseId, Promises, WhyAsk};
+pub use promises::{Answer, Lost, PromiseId, Promises, WhyAsk};
 pub use unasked::{Load, Unasked, unasked};
 pub use urgency::{Urgency, urgency};

@@ -75,3 +75,35 @@ pub fn is_navigation(request: &HeaderMap) -> bool {
         None => text("accept").is_some_and(|accept| accept.starts_with("text/html")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names in the first column of the table under the `nth` heading line of the document, in lower case.
+    fn table(nth: usize) -> Vec<String> {
+        let document = include_str!("../../../../docs/matching.md");
+        let mut tables = document.split("|---|---|\n").skip(1);
+        let rows = tables.nth(nth).expect("the document has the table");
+        let rows = rows.lines().take_while(|line| line.starts_with('|'));
+        let cells: Vec<&str> = rows.filter_map(|row| row.split('|').nth(1)).collect();
+        let names = cells.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2));
+        let mut names: Vec<String> = names.map(str::to_ascii_lowercase).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_document_lists_the_fields_that_are_not_compared() {
+        let mut listed = NOT_COMPARED.map(str::to_owned);
+        listed.sort();
+        assert_eq!(table(0), listed);
+    }
+
+    #[test]
+    fn the_document_lists_the_fields_that_are_compared_always() {
+        let mut listed = ALWAYS_COMPARED.map(|name| name.as_str().to_owned());
+        listed.sort();
+        assert_eq!(table(1), listed);
+    }
+}

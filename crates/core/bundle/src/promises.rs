@@ -8,9 +8,10 @@
 //! A cacheable promise leaves the book when it is whole: the repository has it then.
 //! Times are `Duration`s since any fixed start and must not run backwards. Bodies are not held here.
 
+use crate::loads::{LoadId, Loads};
 use crate::matching::{Mismatch, compare, compare_always, is_navigation};
 use farhop_freshness::{Scope, Stored, storable};
-use http::header::{self, HeaderMap};
+use http::header::HeaderMap;
 use http::{Method, StatusCode};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,16 +21,9 @@ use url::Url;
 /// How long a whole, uncacheable promise waits to be asked for (DESIGN.md, "never a wrong byte").
 const LAPSE: Duration = Duration::from_secs(10);
 
-/// Pages of one user that are remembered as open; the oldest counts as left when there are more.
-const MAX_LOADS_PER_USER: usize = 64;
-
 /// A promise, by the number its carrier gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PromiseId(pub u64);
-
-/// One load of one document; the exchange that fetched the document serves as its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LoadId(pub u64);
 
 /// What to do with a browser's request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +43,8 @@ pub enum WhyAsk {
     Method,
     /// A promise differs in this field.
     Field(Mismatch),
+    /// A promise that answers once would answer, but the request may come from a page opened since.
+    OtherLoad,
     /// A promise would answer, but has answered before and may do so only once.
     Spent,
 }
@@ -79,8 +75,7 @@ struct Promise {
 pub struct Promises {
     open: BTreeMap<PromiseId, Promise>,
     by_url: HashMap<(Arc<str>, Url), Vec<PromiseId>>,
-    /// Pages taken to be open, oldest first.
-    loads: Vec<(LoadId, Arc<str>, Url)>,
+    loads: Loads,
     max_per_user: usize,
 }
 
@@ -100,50 +95,24 @@ impl Promises {
         url: &Url,
         request: &HeaderMap,
     ) -> Vec<PromiseId> {
-        if !is_navigation(request) {
+        let url = without_fragment(url);
+        // Over plain HTTP a frame's document is asked for like a page; but pages are not promised.
+        if !is_navigation(request) || self.is_promised(user, &url, request) {
             return Vec::new();
         }
-        let url = without_fragment(url);
         let mut ended = Vec::new();
-        for page in self.left_by(user, &url, request) {
-            let Some((_, _, page_url)) = self.loads.iter().find(|(id, _, _)| *id == page) else { continue };
-            let same_origin = page_url.origin() == url.origin();
-            ended.extend(self.end(page, same_origin));
+        for (left, keep_reusable) in self.loads.begin(user, load, url, request) {
+            ended.extend(self.end(left, keep_reusable));
         }
-        let own = self.loads.iter().filter(|(_, owner, _)| owner == user);
-        if own.clone().count() >= MAX_LOADS_PER_USER
-            && let Some(oldest) = own.map(|(id, _, _)| *id).next()
-        {
-            ended.extend(self.end(oldest, true));
-        }
-        self.loads.push((load, Arc::clone(user), url));
         ended
     }
 
-    /// The loads that a navigation of `user` to `url` ends.
-    fn left_by(&self, user: &Arc<str>, url: &Url, request: &HeaderMap) -> Vec<LoadId> {
-        let referer = request
-            .get(header::REFERER)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|text| Url::parse(text).ok());
-        let own = || self.loads.iter().filter(|(_, owner, _)| owner == user);
-        let mut left: Vec<LoadId> = own()
-            .filter(|(_, _, page)| page == url || referer.as_ref() == Some(page))
-            .map(|(id, _, _)| *id)
-            .collect();
-        // Leaving for another origin, the browser names its own origin only: enough if one page there is open.
-        if let (true, Some(referer)) =
-            (left.is_empty(), referer.filter(|referer| referer.origin() != url.origin()))
-        {
-            let there: Vec<LoadId> = own()
-                .filter(|(_, _, page)| page.origin() == referer.origin())
-                .map(|(id, _, _)| *id)
-                .collect();
-            if let [only] = there[..] {
-                left.push(only);
-            }
-        }
-        left
+    /// Whether exactly this was promised: it is of a page that is open, and opens none.
+    fn is_promised(&self, user: &Arc<str>, url: &Url, request: &HeaderMap) -> bool {
+        let ids = self.by_url.get(&(Arc::clone(user), url.clone())).map(Vec::as_slice).unwrap_or_default();
+        ids.iter()
+            .filter_map(|id| self.open.get(id))
+            .any(|promise| compare(&promise.request, request).is_ok())
     }
 
     /// The page of `load` is gone: its exchange failed, or its user is. Returns the promises that end with it.
@@ -152,7 +121,7 @@ impl Promises {
     }
 
     fn end(&mut self, load: LoadId, keep_reusable: bool) -> Vec<PromiseId> {
-        self.loads.retain(|(id, _, _)| *id != load);
+        self.loads.end(load);
         // One that is being sent to a client belongs to that request now, whichever page is open.
         self.remove_where(|promise| {
             promise.load == load && !promise.answered && !(keep_reusable && promise.reusable.is_some())
@@ -161,7 +130,7 @@ impl Promises {
 
     /// Whether the page of `load` is taken to be open.
     pub fn is_open(&self, load: LoadId) -> bool {
-        self.loads.iter().any(|(id, _, _)| *id == load)
+        self.loads.contains(load)
     }
 
     /// Takes down that ground promised `request` on `url` to `user`, for `load`. `false` if the book is full for this
@@ -243,7 +212,8 @@ impl Promises {
         let mut why = WhyAsk::NotPromised;
         for id in self.by_url.get(&key).map(Vec::as_slice).unwrap_or_default() {
             let Some(promise) = self.open.get_mut(id) else { continue };
-            match promise.answers(request, now) {
+            let own = self.loads.is_of(promise.load, user, request);
+            match promise.answers(request, own, now) {
                 Ok(()) => {
                     promise.answered = true;
                     return Answer::Promise(*id);
@@ -310,7 +280,8 @@ impl Promises {
 }
 
 impl Promise {
-    fn answers(&self, request: &HeaderMap, now: Duration) -> Result<(), WhyAsk> {
+    /// `own` says that the request is of the page load that this was promised for.
+    fn answers(&self, request: &HeaderMap, own: bool, now: Duration) -> Result<(), WhyAsk> {
         match &self.reusable {
             // RFC 9111 §4: what a shared cache may reuse may differ in fields that Vary does not name.
             Some((stored, until)) if now < *until && stored.answers(request) => {
@@ -320,7 +291,12 @@ impl Promise {
                 compare(&self.request, request).map_err(WhyAsk::Field)?;
                 // Equal in every field. Once, unless it may be reused.
                 let fresh = reusable.as_ref().is_some_and(|(_, until)| now < *until);
-                if self.answered && !fresh { Err(WhyAsk::Spent) } else { Ok(()) }
+                match self.answered {
+                    _ if fresh => Ok(()),
+                    true => Err(WhyAsk::Spent),
+                    false if own => Ok(()),
+                    false => Err(WhyAsk::OtherLoad),
+                }
             }
         }
     }

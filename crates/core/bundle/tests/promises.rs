@@ -318,7 +318,7 @@ fn other_pages_other_users_and_subresources_end_nothing() {
         book.begin_load(&user("u"), LoadId(5), &url(PAGE), &fields(&[("accept", "*/*"), ("referer", PAGE)]))
             .is_empty()
     );
-    assert_eq!(ask(&mut book, &[]), Answer::Promise(ONE));
+    assert_eq!(book.len(), 1);
 }
 
 #[test]
@@ -428,4 +428,50 @@ proptest! {
             }
         }
     }
+}
+
+/// A promise for a request whose `Referer` is `referer`, and a page that the user opened after it.
+fn with_a_later_page(referer: &str) -> Promises {
+    let mut book = Promises::new(100);
+    assert!(book.begin_load(&user("u"), LOAD, &Url::parse(PAGE).unwrap(), &navigation(None)).is_empty());
+    let like = request(&[("referer", referer)]);
+    assert!(book.promise(ONE, &user("u"), LOAD, Url::parse(IMAGE).unwrap(), like));
+    let later = Url::parse("http://site.test/later").unwrap();
+    assert!(book.begin_load(&user("u"), LoadId(2), &later, &navigation(None)).is_empty());
+    book
+}
+
+#[test]
+fn an_uncacheable_promise_answers_only_for_the_page_load_it_was_made_for() {
+    let origin = "http://site.test/";
+    let mut book = with_a_later_page(origin);
+    assert_eq!(
+        ask(&mut book, &[("referer", origin)]),
+        Answer::Ask(WhyAsk::OtherLoad),
+        "it may be the later page's"
+    );
+    let mut book = with_a_later_page("");
+    assert_eq!(ask(&mut book, &[]), Answer::Ask(WhyAsk::OtherLoad));
+    let mut book = with_a_later_page(PAGE);
+    assert_eq!(ask(&mut book, &[("referer", PAGE)]), Answer::Promise(ONE), "it names its page");
+    let mut book = with_a_later_page(origin);
+    assert!(head(&mut book, &SHARED));
+    assert_eq!(ask(&mut book, &[]), Answer::Promise(ONE), "what is to be shared is for every page");
+}
+
+#[test]
+fn a_later_page_of_another_user_does_not_matter() {
+    let mut book = book();
+    assert!(book.begin_load(&user("v"), LoadId(2), &Url::parse(PAGE).unwrap(), &navigation(None)).is_empty());
+    assert_eq!(ask(&mut book, &[]), Answer::Promise(ONE));
+}
+
+#[test]
+fn a_promised_frame_is_no_page_that_the_user_goes_to() {
+    let mut book = book();
+    let (frame, like) = (Url::parse("http://site.test/frame").unwrap(), navigation(Some(PAGE)));
+    assert!(book.promise(PromiseId(2), &user("u"), LOAD, frame.clone(), like.clone()));
+    assert!(book.begin_load(&user("u"), LoadId(2), &frame, &like).is_empty(), "the page goes on");
+    assert_eq!(book.ask(&user("u"), &Method::GET, &frame, &like, seconds(2)), Answer::Promise(PromiseId(2)));
+    assert_eq!(ask(&mut book, &[]), Answer::Promise(ONE));
 }

@@ -1,0 +1,86 @@
+//! Pages that users have open at the remote end, as far as requests tell: which one is left, and whose a request is.
+
+use http::header::{self, HeaderMap};
+use std::sync::Arc;
+use url::Url;
+
+/// Pages of one user that are remembered as open; the oldest counts as left when there are more.
+const MAX_PER_USER: usize = 64;
+
+/// One load of one document; the exchange that fetched the document serves as its number, so later ones have larger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LoadId(pub u64);
+
+/// Pages taken to be open, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Loads(Vec<Open>);
+
+#[derive(Debug)]
+struct Open {
+    load: LoadId,
+    user: Arc<str>,
+    page: Url,
+}
+
+impl Loads {
+    /// A navigation of `user` begins `load` of `url`, without fragment. Gives the loads that end with it, and of each
+    /// whether what any cache may reuse of it is of use still.
+    pub(crate) fn begin(
+        &mut self,
+        user: &Arc<str>,
+        load: LoadId,
+        url: Url,
+        request: &HeaderMap,
+    ) -> Vec<(LoadId, bool)> {
+        let mut ended = self.left_by(user, &url, request);
+        let open = |open: &&Open| open.user == *user && !ended.iter().any(|(load, _)| *load == open.load);
+        if self.0.iter().filter(open).count() >= MAX_PER_USER
+            && let Some(oldest) = self.0.iter().find(open).map(|open| open.load)
+        {
+            ended.push((oldest, true));
+        }
+        self.0.retain(|open| !ended.iter().any(|(load, _)| *load == open.load));
+        self.0.push(Open { load, user: Arc::clone(user), page: url });
+        ended
+    }
+
+    fn left_by(&self, user: &Arc<str>, url: &Url, request: &HeaderMap) -> Vec<(LoadId, bool)> {
+        let referer = referer(request).and_then(|text| Url::parse(text).ok());
+        let own = || self.0.iter().filter(|open| open.user == *user);
+        let entry = |open: &Open| (open.load, open.page.origin() == url.origin());
+        let left: Vec<_> = own()
+            .filter(|open| open.page == *url || referer.as_ref() == Some(&open.page))
+            .map(entry)
+            .collect();
+        if !left.is_empty() {
+            return left;
+        }
+        // Leaving for another origin, the browser names its own origin only: enough if one page there is open.
+        let Some(referer) = referer.filter(|referer| referer.origin() != url.origin()) else { return left };
+        let there: Vec<_> = own().filter(|open| open.page.origin() == referer.origin()).map(entry).collect();
+        if there.len() == 1 { there } else { Vec::new() }
+    }
+
+    pub(crate) fn contains(&self, load: LoadId) -> bool {
+        self.0.iter().any(|open| open.load == load)
+    }
+
+    pub(crate) fn end(&mut self, load: LoadId) {
+        self.0.retain(|open| open.load != load);
+    }
+
+    /// Whether a request of `user` comes from `load`: its `Referer` names the page, or no page was opened since that
+    /// could ask alike.
+    pub(crate) fn is_of(&self, load: LoadId, user: &Arc<str>, request: &HeaderMap) -> bool {
+        if !self.0.iter().any(|open| open.user == *user && open.load > load) {
+            return true;
+        }
+        // Loads of one document do not go on side by side, so its URL says which, if it is more than the origin.
+        let page = self.0.iter().find(|open| open.load == load).map(|open| &open.page);
+        page.is_some_and(|page| page.path() != "/" && referer(request) == Some(page.as_str()))
+    }
+}
+
+fn referer(request: &HeaderMap) -> Option<&str> {
+    request.get(header::REFERER).and_then(|value| value.to_str().ok())
+}
