@@ -81,8 +81,9 @@ impl Variant {
     /// What stands in ground's settings for it, beside what every variant has.
     pub(crate) fn ground_settings(self) -> &'static str {
         match self {
-            Variant::FarhopTransport => "[bundle]\nenabled = false\n",
-            // Nothing lossy exists yet, so that there is nothing to choose or to switch off.
+            Variant::FarhopTransport => "[bundle]\nenabled = false\n[squeeze]\npolicy = \"identity\"\n",
+            Variant::FarhopIdentity => "[squeeze]\npolicy = \"identity\"\n",
+            Variant::FarhopHttpep => "[squeeze]\npolicy = \"httpep\"\n",
             _ => "",
         }
     }
