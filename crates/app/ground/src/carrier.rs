@@ -9,15 +9,19 @@ use std::time::Duration;
 
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Hello, Priority};
+use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_transport::hop::{Hop, Incoming};
 use farhop_transport::path::End;
+use http::HeaderMap;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
+use url::Url;
 
 use crate::exchange::Exchange;
 use crate::ground::Shared;
+use crate::mirror::Mirror;
 use crate::owner::Owner;
 use crate::tunnel::Tunnel;
 
@@ -36,6 +40,7 @@ pub(crate) struct Carrier {
     connection: quinn::Connection,
     since: Instant,
     state: Mutex<State>,
+    mirror: Mutex<Mirror>,
     /// Exchanges, tunnels, and fetches of what nobody asked for.
     under_way: AtomicU64,
     exchanges: AtomicU64,
@@ -79,6 +84,7 @@ impl Carrier {
             connection,
             since: Instant::now(),
             state: Mutex::default(),
+            mirror: Mutex::default(),
             under_way: AtomicU64::new(0),
             exchanges: AtomicU64::new(0),
             tunnels: AtomicU64::new(0),
@@ -121,6 +127,7 @@ impl Carrier {
             }
             Incoming::Unwanted { promises } => self.unwanted(promises),
             Incoming::Wanted { promise, priority } => self.wanted(promise, priority),
+            Incoming::Mirror(word) => self.mirror().hear(word, self.since.elapsed()),
             Incoming::Hello(hello) => self.lock().hello = Some(hello),
             // A remote that drains begins nothing more; what is under way goes on.
             Incoming::Drain => {}
@@ -181,6 +188,21 @@ impl Carrier {
             numbers.iter().filter_map(|number| state.promises.remove(number)).collect()
         };
         drop(settled);
+    }
+
+    /// Whether the remote will answer this request of `owner` from what it holds, as far as is known here.
+    pub(crate) fn holds_fresh(&self, owner: &Owner, url: &Url, request: &HeaderMap) -> bool {
+        let round_trip = self.connection.rtt();
+        self.mirror().holds_fresh(owner.user, url, request, self.since.elapsed(), round_trip)
+    }
+
+    /// A push of `response` to `request` is complete: until the remote's word comes it counts as held.
+    pub(crate) fn pushed(&self, owner: &Owner, request: &RequestHead, response: &ResponseHead) {
+        self.mirror().pushed(owner.user, request, response, self.since.elapsed());
+    }
+
+    fn mirror(&self) -> MutexGuard<'_, Mirror> {
+        self.mirror.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A promise was kept, withdrawn, or is not wanted. Dropping the bell rings it.

@@ -13,6 +13,7 @@ mod failure;
 mod ground;
 mod head;
 mod imaging;
+mod mirror;
 mod order;
 mod origins;
 mod owner;

@@ -96,6 +96,8 @@ pub(crate) struct Desk {
     unwanted: VecDeque<Wire>,
     /// Those of them of which ground has not been told.
     untold: Vec<Wire>,
+    /// Loads of pages, oldest first, left or not.
+    begun: VecDeque<LoadId>,
     next: u64,
     bus: Bus,
 }
@@ -110,6 +112,9 @@ struct HandedOver {
 /// A promise that is lost on the way is there again after some round trips.
 const LONGEST_ORPHAN: Duration = Duration::from_secs(30);
 
+/// Loads that are remembered after their page was left: promises of what it named may be on the way.
+const MOST_BEGUN: usize = 256;
+
 /// Cacheable promises count as used when they are asked for within this time; later uses are the repository's.
 const ACCOUNTED: Duration = Duration::from_secs(10);
 
@@ -122,6 +127,7 @@ impl Desk {
             orphans: HashMap::new(),
             handed_over: HashMap::new(),
             unwanted: VecDeque::new(),
+            begun: VecDeque::new(),
             untold: Vec::new(),
             next: 0,
             bus,
@@ -132,6 +138,17 @@ impl Desk {
     pub(crate) fn begin_load(&mut self, user: &User, load: ExchangeId, url: &Url, request: &HeaderMap) {
         let left = self.book.begin_load(&user.name, LoadId(load.0), url, request);
         left.into_iter().for_each(|id| self.end(id, PromiseEnd::PageLeft));
+        if self.book.is_open(LoadId(load.0)) {
+            self.begun.push_back(LoadId(load.0));
+            if self.begun.len() > MOST_BEGUN {
+                self.begun.pop_front();
+            }
+        }
+    }
+
+    /// Whether the page of this load was open and is not any more.
+    fn is_left(&self, load: LoadId) -> bool {
+        self.begun.contains(&load) && !self.book.is_open(load)
     }
 
     /// Takes down a promise. Gives the push's receiver if it came before its promise; `None` twice when the promise
@@ -143,8 +160,7 @@ impl Desk {
         self.bus.emit(Event::Promised { promise: id.0, page, url: self.bus.url(url.as_str()) });
         let load = LoadId(page.0);
         // What a stylesheet names may come when its page has been left.
-        if !self.book.is_open(load) || !self.book.promise(id, &user.name, load, url.clone(), request.clone())
-        {
+        if self.is_left(load) || !self.book.promise(id, &user.name, load, url.clone(), request.clone()) {
             let url = self.bus.url(url.as_str());
             self.bus.emit(Event::PromiseEnded {
                 promise: id.0,

@@ -10,6 +10,7 @@ mod clients;
 mod desk;
 mod exchange;
 mod lookup;
+mod mirror;
 mod priority;
 mod promising;
 mod request;
@@ -216,18 +217,25 @@ fn targets(settings: &RemoteSettings) -> Result<Vec<Target>, StartError> {
 
 /// Takes what ground begins, for as long as the carrier lasts.
 async fn attend(remote: Arc<Remote>, carrier: Carrier) {
+    tokio::select! {
+        () = take(&remote, &carrier) => {}
+        never = mirror::keep(&remote, &carrier.hop) => match never {},
+    }
+    remote.desk().carrier_lost(carrier.generation);
+}
+
+async fn take(remote: &Arc<Remote>, carrier: &Carrier) {
     while let Some(incoming) = carrier.hop.accept().await {
         match incoming {
-            Incoming::Push { promise, receiver } => promising::pushed(&remote, &carrier, promise, receiver),
+            Incoming::Push { promise, receiver } => promising::pushed(remote, carrier, promise, receiver),
             Incoming::Hello(hello) => {
                 tracing::debug!(target: "farhop", "ground {} is {}", carrier.peer, hello.agent);
             }
             // A ground that drains goes on with what is open; its end brings the next carrier.
             Incoming::Drain | Incoming::Unwanted { .. } | Incoming::Wanted { .. } => {}
-            Incoming::Exchange { .. } | Incoming::Tunnel { .. } => {}
+            Incoming::Exchange { .. } | Incoming::Tunnel { .. } | Incoming::Mirror(_) => {}
         }
     }
-    remote.desk().carrier_lost(carrier.generation);
 }
 
 /// Lets promises lapse.

@@ -172,7 +172,7 @@ pub(crate) fn partition_for(
 /// Request fields that a held answer stays bound to, whatever its `Vary` names. A page that asks with another
 /// `Origin` may be given other permissions (CORS). Behind one address may be several people: what is private also
 /// stays with the browser, the cookies and the credentials that it was given to.
-fn bound_to(partition: Partition) -> &'static [HeaderName] {
+pub(crate) fn bound_to(partition: Partition) -> &'static [HeaderName] {
     match partition {
         Partition::Shared => &[header::ORIGIN],
         Partition::User(_) => &[header::ORIGIN, header::AUTHORIZATION, header::COOKIE, header::USER_AGENT],

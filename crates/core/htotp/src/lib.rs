@@ -5,6 +5,7 @@
 pub mod fields;
 pub mod frame;
 pub mod head;
+pub mod mirror;
 pub mod scheduler;
 pub mod session;
 pub mod varint;

@@ -275,6 +275,50 @@ fn what_the_browser_asks_for_first_arrives_first() {
 }
 
 #[test]
+fn one_users_bundle_does_not_delay_anothers_first_byte() {
+    let mut pair = geo();
+    let page = pair.remote().ask(Duration::ZERO, Ask { user: 1, ..Ask::default() }, &get("/"));
+    pair.run(HALF * 2);
+    let (_, far, _) = asked(&mut pair);
+    let now = pair.now;
+    let ground = pair.ground();
+    ground.answer(now, far, &ok(), Coding::Identity, None);
+    for n in 0..600 {
+        // The greedy user's are urgent, too.
+        let urgent = Priority { urgency: 0, incremental: n % 2 == 0 };
+        let promise = ground.promise(now, far, &get(&format!("/{n}.png")), urgent).unwrap();
+        let push = ground.push(promise).unwrap();
+        ground.answer(now, push, &ok(), Coding::Identity, None);
+        ground.write(push, Bytes::from(vec![0; 20_000]));
+        ground.finish(now, push, None);
+    }
+    ground.write(far, Bytes::from(vec![0; 60_000]));
+    ground.finish(now, far, None);
+    pair.run(now + Duration::from_secs(2));
+    let start = pair.now;
+    let late = Priority { urgency: 7, incremental: false };
+    let other = Ask { exchange: 2, user: 2, priority: late, ..Ask::default() };
+    let other = pair.remote().ask(start, other, &get("/other"));
+    pair.run(start + HALF + Duration::from_millis(5));
+    let (asked_at, far, _) = asked(&mut pair);
+    let now = pair.now;
+    pair.ground().answer(now, far, &ok(), Coding::Identity, None);
+    pair.ground().write(far, Bytes::from(vec![1; 5_000]));
+    pair.ground().finish(now, far, None);
+    pair.run(now + Duration::from_secs(3));
+    let events = pair.events(REMOTE);
+    let first = |of: StreamId| {
+        events.iter().find(|(_, e)| matches!(e, Event::Body { stream, .. } if *stream == of)).unwrap().0
+    };
+    // Half a round trip, what may be ahead in the carrier (50 ms), and one grant of the other user.
+    let delay = first(other) - asked_at;
+    assert!(delay < HALF + Duration::from_millis(50 + 20), "{delay:?}");
+    let pushed = |e: &&(Duration, Event)| matches!(e.1, Event::Body { stream, .. } if stream != page && stream != other);
+    let ahead = events.iter().filter(pushed).take_while(|(at, _)| *at < first(other)).count();
+    assert!(ahead > 100, "the bundle was under way");
+}
+
+#[test]
 fn trailers_informational_heads_and_failures_arrive() {
     let mut pair = geo();
     let one = pair.remote().ask(Duration::ZERO, Ask::default(), &get("/1"));

@@ -52,10 +52,10 @@ pub struct Held {
     pub body: Body,
 }
 
-/// What changed; ground's mirror will follow these.
+/// What changed; ground's mirror follows these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A response is held from now on.
+    /// A response is held from now on, or its head was renewed.
     Stored {
         /// Names the entry.
         id: u64,
@@ -102,6 +102,10 @@ pub trait Repository: Send + Sync + 'static {
     fn evict(&self, id: u64) -> Eventually<'_, ()>;
     /// Drops everything.
     fn clear(&self) -> Eventually<'_, ()>;
+    /// The entry of this number, and what it answers.
+    fn entry(&self, id: u64) -> Eventually<'_, Option<(Arc<str>, Held)>>;
+    /// The numbers of all entries, newest first.
+    fn newest(&self) -> Eventually<'_, Vec<u64>>;
     /// Every store and evict from now on.
     fn changes(&self) -> broadcast::Receiver<Change>;
 }
@@ -238,6 +242,8 @@ impl Repository for Memory {
     fn freshen<'a>(&'a self, id: u64, head: Stored) -> Eventually<'a, ()> {
         if let Some(entry) = self.lock().entries.get_mut(&id) {
             entry.held.head = Arc::new(head);
+            let (partition, url) = (entry.held.partition, Arc::clone(&entry.url));
+            self.announce(Change::Stored { id, partition, url });
         }
         Box::pin(std::future::ready(()))
     }
@@ -259,6 +265,18 @@ impl Repository for Memory {
         let ids: Vec<u64> = state.entries.keys().copied().collect();
         ids.into_iter().for_each(|id| self.remove(&mut state, id));
         Box::pin(std::future::ready(()))
+    }
+
+    fn entry(&self, id: u64) -> Eventually<'_, Option<(Arc<str>, Held)>> {
+        let state = self.lock();
+        let found = state.entries.get(&id).map(|entry| (Arc::clone(&entry.url), entry.held.clone()));
+        Box::pin(std::future::ready(found))
+    }
+
+    fn newest(&self) -> Eventually<'_, Vec<u64>> {
+        let mut ids: Vec<u64> = self.lock().entries.keys().copied().collect();
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        Box::pin(std::future::ready(ids))
     }
 
     fn changes(&self) -> broadcast::Receiver<Change> {

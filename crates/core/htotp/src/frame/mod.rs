@@ -8,6 +8,7 @@ mod value;
 use bytes::Bytes;
 
 use crate::fields::SectionError;
+use crate::mirror::Word;
 
 pub use reader::{FrameReader, data_header, fuzz};
 
@@ -36,6 +37,9 @@ pub mod kind {
     pub const PUSH: u64 = 0x21;
     pub const TUNNEL: u64 = 0x31;
     pub const TUNNEL_OPENED: u64 = 0x33;
+    pub const MIRROR: u64 = 0x41;
+    pub const STORED: u64 = 0x43;
+    pub const EVICTED: u64 = 0x45;
 
     /// Every type that this version knows, with its name in docs/htotp.md.
     pub const ALL: &[(u64, &str)] = &[
@@ -58,6 +62,9 @@ pub mod kind {
         (PUSH, "PUSH"),
         (TUNNEL, "TUNNEL"),
         (TUNNEL_OPENED, "TUNNEL_OPENED"),
+        (MIRROR, "MIRROR"),
+        (STORED, "STORED"),
+        (EVICTED, "EVICTED"),
     ];
 
     /// True for a type that this version knows.
@@ -226,6 +233,7 @@ pub enum Frame {
         port: u16,
     },
     TunnelOpened,
+    Mirror(Word),
 }
 
 /// Why bytes are no frame; ends the carrier.

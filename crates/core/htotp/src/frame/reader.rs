@@ -152,6 +152,7 @@ fn read_in_pieces(data: &[u8], piece: usize) -> (Vec<Frame>, Option<FrameError>)
 mod tests {
     use super::super::{Class, Coding, Failure, Hello, Priority, Resume, Side};
     use super::*;
+    use crate::mirror::{Bound, Entry, Word};
     use proptest::prelude::*;
 
     fn frames() -> impl Strategy<Value = Frame> {
@@ -182,6 +183,18 @@ mod tests {
             (0..varint::MAX, priority.clone())
                 .prop_map(|(promise, priority)| Frame::Wanted { promise, priority }),
             Just(Frame::Drain),
+            Just(Frame::Mirror(Word::Reset)),
+            proptest::collection::vec((0..varint::MAX, 0..99u64, any::<u64>()), 0..9).prop_map(|all| {
+                let entry = |(number, user, fingerprint): (u64, u64, u64)| Entry {
+                    number,
+                    user: user.checked_sub(1),
+                    bound: Bound::default(),
+                    fresh_s: number / 7,
+                    fingerprint,
+                };
+                Frame::Mirror(Word::Stored(all.into_iter().map(entry).collect()))
+            }),
+            proptest::collection::vec(0..varint::MAX, 0..9).prop_map(|all| Frame::Mirror(Word::Evicted(all))),
             (0..varint::MAX, 0..999u64, class.clone(), priority.clone(), resume, bytes.clone()).prop_map(
                 |(exchange, user, class, priority, resume, section)| Frame::Request {
                     exchange,

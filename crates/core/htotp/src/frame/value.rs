@@ -5,6 +5,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::{Class, Coding, Failure, Frame, FrameError, Hello, Priority, Resume, Side, kind};
 use crate::fields::codec;
+use crate::mirror::{Bound, Entry, Word};
 use crate::varint;
 
 impl Frame {
@@ -30,6 +31,9 @@ impl Frame {
             Frame::Push { .. } => kind::PUSH,
             Frame::Tunnel { .. } => kind::TUNNEL,
             Frame::TunnelOpened => kind::TUNNEL_OPENED,
+            Frame::Mirror(Word::Reset) => kind::MIRROR,
+            Frame::Mirror(Word::Stored(_)) => kind::STORED,
+            Frame::Mirror(Word::Evicted(_)) => kind::EVICTED,
         }
     }
 
@@ -74,7 +78,11 @@ impl Frame {
                 varint::put(out, *promise);
                 out.push(flags(Class::Web, *priority, false));
             }
-            Frame::Drain | Frame::TunnelOpened => {}
+            Frame::Drain | Frame::TunnelOpened | Frame::Mirror(Word::Reset) => {}
+            Frame::Mirror(Word::Stored(entries)) => entries.iter().for_each(|entry| put_entry(entry, out)),
+            Frame::Mirror(Word::Evicted(numbers)) => {
+                numbers.iter().for_each(|number| varint::put(out, *number));
+            }
             Frame::Request { exchange, user, class, priority, resume, section } => {
                 varint::put(out, *exchange);
                 varint::put(out, *user);
@@ -169,6 +177,21 @@ impl Frame {
                 let resume = if resumes { Some(read_resume(value)?) } else { None };
                 Frame::Request { exchange, user, class, priority, resume, section: rest(value) }
             }
+            kind::MIRROR => Frame::Mirror(Word::Reset),
+            kind::STORED => {
+                let mut entries = Vec::new();
+                while value.has_remaining() {
+                    entries.push(read_entry(value)?);
+                }
+                Frame::Mirror(Word::Stored(entries))
+            }
+            kind::EVICTED => {
+                let mut numbers = Vec::new();
+                while value.has_remaining() {
+                    numbers.push(varint::take(value)?);
+                }
+                Frame::Mirror(Word::Evicted(numbers))
+            }
             kind::TRAILERS => Frame::Trailers(rest(value)),
             kind::INFORMATIONAL => Frame::Informational(rest(value)),
             kind::RESPONSE => {
@@ -221,6 +244,21 @@ fn read_resume(value: &mut Bytes) -> Option<Resume> {
     let offset = varint::take(value)?;
     let prefix = (value.remaining() >= 32).then(|| value.split_to(32))?;
     Some(Resume { offset, prefix: <[u8; 32]>::try_from(&prefix[..]).ok()? })
+}
+
+fn put_entry(entry: &Entry, out: &mut Vec<u8>) {
+    varint::put(out, entry.number);
+    varint::put(out, entry.user.map_or(0, |user| user + 1));
+    out.push(entry.bound.bits());
+    varint::put(out, entry.fresh_s.min(varint::MAX));
+    out.put_u64(entry.fingerprint);
+}
+
+fn read_entry(value: &mut Bytes) -> Option<Entry> {
+    let (number, user) = (varint::take(value)?, varint::take(value)?.checked_sub(1));
+    let (bound, fresh_s) = (Bound::from_bits(byte(value)?)?, varint::take(value)?);
+    let fingerprint = (value.remaining() >= 8).then(|| value.get_u64())?;
+    Some(Entry { number, user, bound, fresh_s, fingerprint })
 }
 
 fn byte(value: &mut Bytes) -> Option<u8> {

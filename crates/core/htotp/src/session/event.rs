@@ -7,6 +7,7 @@ use http::HeaderMap;
 
 use crate::frame::{Class, Coding, Failure, FrameError, Hello, Priority, Resume};
 use crate::head::{RequestHead, ResponseHead};
+use crate::mirror::Word;
 use crate::scheduler::StreamId;
 
 /// Which way a stream carries bytes.
@@ -99,6 +100,8 @@ pub enum Event {
         promise: u64,
         priority: Priority,
     },
+    /// Ground: what the remote says of what it holds.
+    Mirror(Word),
     /// Remote: a push that was held back until its promise came can be read on.
     Released {
         stream: StreamId,

@@ -119,7 +119,9 @@ impl Driver {
     }
 
     fn check(&self) {
-        let held: usize = self.session.streams.values().map(|stream| stream.reader.held()).sum();
+        let held_back = |stream: &super::Stream| stream.held_back.as_ref().map_or(0, |held| held.size());
+        let held: usize =
+            self.session.streams.values().map(|stream| stream.reader.held() + held_back(stream)).sum();
         assert_eq!(held, self.session.unfinished, "bytes of unfinished frames are miscounted");
         // One piece of input may pass a bound before it is noticed.
         assert!(held <= MOST_UNFINISHED + 256);

@@ -76,6 +76,7 @@ enum Kind {
     Exchange,
     Push,
     Tunnel,
+    Mirror,
 }
 
 /// What may come next from the peer.
@@ -128,6 +129,8 @@ pub struct Session {
     streams: HashMap<StreamId, Stream>,
     promises: Promises,
     control: Option<StreamId>,
+    /// It lasts as long as the carrier, like the control stream.
+    mirror: Option<StreamId>,
     /// Ground: control frames from before the remote's control stream was here.
     early: Vec<Bytes>,
     /// The peer's hello is here.
@@ -154,6 +157,7 @@ impl Session {
             streams: HashMap::new(),
             promises: Promises::default(),
             control: None,
+            mirror: None,
             early: Vec::new(),
             greeted: false,
             unfinished: 0,
@@ -345,7 +349,8 @@ impl Session {
 
     /// True while exchanges or tunnels are open.
     pub fn is_active(&self) -> bool {
-        self.streams.len() > usize::from(self.control.is_some())
+        let lasting = usize::from(self.control.is_some()) + usize::from(self.mirror.is_some());
+        self.streams.len() > lasting
     }
 
     /// True while the carrier is watched closely: something is open, or was a short while ago.
@@ -378,6 +383,7 @@ impl Session {
     fn forget_if_done(&mut self, id: StreamId) {
         let done = self.streams.get(&id).is_some_and(|stream| stream.phase == Phase::Done && !stream.writing);
         if done && let Some(stream) = self.streams.remove(&id) {
+            self.mirror.take_if(|mirror| *mirror == id);
             self.forget_push(&stream);
             self.scheduler.close(id);
         }

@@ -12,6 +12,7 @@ use crate::fields::Lines;
 use crate::fields::shelf::Base;
 use crate::frame::{Frame, FrameError, kind};
 use crate::head::{self, RequestHead, ResponseHead};
+use crate::mirror::Word;
 use crate::scheduler::{Place, StreamId};
 
 impl Session {
@@ -85,6 +86,13 @@ impl Session {
             Kind::Exchange if self.role == Role::Ground => self.handle_request_part(now, id, frame),
             Kind::Exchange | Kind::Push => self.handle_response_part(now, id, frame),
             Kind::Tunnel => self.handle_tunnel_answer(id, frame),
+            Kind::Mirror => match frame {
+                Frame::Mirror(word) => {
+                    self.events.push_back(Event::Mirror(word));
+                    Ok(())
+                }
+                other => Err(FrameError::Misplaced(other.kind())),
+            },
         }
     }
 
@@ -130,6 +138,14 @@ impl Session {
                 self.place(id, Kind::Tunnel, place, Phase::Raw);
                 self.events.push_back(Event::TunnelAsked { stream: id, tunnel, user, class, host, port });
                 self.tell_stopped(id);
+                Ok(())
+            }
+            (Role::Ground, Direction::One, Frame::Mirror(Word::Reset)) if self.mirror.is_none() => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    (stream.kind, stream.phase) = (Kind::Mirror, Phase::Body);
+                }
+                self.mirror = Some(id);
+                self.events.push_back(Event::Mirror(Word::Reset));
                 Ok(())
             }
             (Role::Remote, Direction::One, Frame::Push { promise }) => {

@@ -12,6 +12,7 @@ use crate::fields::Lines;
 use crate::fields::shelf::{Base, Kind as SectionKind};
 use crate::frame::{Class, Coding, Failure, Frame, Priority, Resume, Side, data_header};
 use crate::head::{self, RequestHead, ResponseHead};
+use crate::mirror::Word;
 use crate::scheduler::{Pace, Place, StreamId};
 
 /// How a request is asked.
@@ -131,6 +132,31 @@ impl Session {
         let mut section = Vec::new();
         self.shelf.encode(now, &context, &head.to_lines(), Base::None, &mut section);
         Some(section.into())
+    }
+
+    /// Remote: tells ground what is held, after all that crosses for someone. Gives the bytes that wait; who has more to
+    /// tell lets them become few first.
+    pub fn tell_mirror(&mut self, word: Word) -> usize {
+        let id = match self.mirror {
+            Some(id) => id,
+            None => {
+                let priority = Priority { urgency: 7, incremental: false };
+                let place = Place { class: Class::Background, user: 0, priority, asked: false };
+                let id = self.open(Kind::Mirror, Direction::One, place);
+                self.mirror = Some(id);
+                if word != Word::Reset {
+                    self.scheduler.enqueue(id, Frame::Mirror(Word::Reset).encode());
+                }
+                id
+            }
+        };
+        self.scheduler.enqueue(id, Frame::Mirror(word).encode());
+        self.scheduler.queued(id)
+    }
+
+    /// Remote: bytes of the mirror's log that wait.
+    pub fn mirror_backlog(&self) -> usize {
+        self.mirror.map_or(0, |id| self.scheduler.queued(id))
     }
 
     /// Ground: says why there is no (whole) answer, and ends the stream.

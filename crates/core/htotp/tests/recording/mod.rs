@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_htotp::frame::{Class, Coding, Failure, Frame, FrameReader, Hello, Priority, Resume, Side, kind};
+use farhop_htotp::mirror::{Bound, Entry, Word};
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Direction, Event, Role, Session, Transmit, code};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -185,6 +186,10 @@ pub(crate) fn record() -> String {
     ground.finish(now, font, None);
     tape.settle();
     let image = image.expect("the page is open");
+    let entry = Entry { number: 1, user: Some(1), bound: Bound::default(), fresh_s: 3600, fingerprint: 7 };
+    for word in [Word::Reset, Word::Stored(vec![entry]), Word::Evicted(vec![1])] {
+        tape.ends[REMOTE].tell_mirror(word);
+    }
     tape.ends[REMOTE].want(image, Priority::default());
     tape.ends[REMOTE].refuse_promises(image..=image);
 
@@ -341,6 +346,7 @@ fn words(event: &Event) -> String {
         Event::Unwanted { promises } => format!("unwanted {} to {}", promises.start(), promises.end()),
         Event::Wanted { promise, priority } => format!("wanted {promise}, {}", order(priority)),
         Event::Released { .. } => "released".into(),
+        Event::Mirror(word) => format!("mirror {word:?}"),
         Event::Body { bytes, .. } => format!("body {:?}", text(bytes)),
         Event::Trailers { fields, .. } => format!("trailers{}", listed(fields)),
         Event::Ended { .. } => "ended".into(),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::{Class, Hello, Priority, Resume};
+use farhop_htotp::mirror::Word;
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Event, Role, Session};
 use tokio::sync::Notify;
@@ -73,6 +74,8 @@ pub enum Incoming {
     Unwanted { promises: RangeInclusive<u64> },
     /// Ground: the user's browser asks for this promise. If its push is open it has been moved already.
     Wanted { promise: u64, priority: Priority },
+    /// Ground: what the remote says of what it holds.
+    Mirror(Word),
     /// The peer introduced itself.
     Hello(Hello),
     /// The peer takes no more exchanges.
@@ -221,6 +224,18 @@ impl Hop {
         self.0.work.notify_one();
     }
 
+    /// Remote: tells ground what is held; gives the bytes of such words that wait.
+    pub fn tell_mirror(&self, word: Word) -> usize {
+        let waiting = self.0.lock().session.tell_mirror(word);
+        self.0.work.notify_one();
+        waiting
+    }
+
+    /// Remote: bytes of the mirror's log that wait.
+    pub fn mirror_backlog(&self) -> usize {
+        self.0.lock().session.mirror_backlog()
+    }
+
     /// Tells the peer that this end takes no more exchanges.
     pub fn drain(&self) {
         self.0.lock().session.drain();
@@ -356,6 +371,7 @@ impl State {
                 Event::Wanted { promise, priority } => {
                     self.incoming.push_back(Incoming::Wanted { promise, priority });
                 }
+                Event::Mirror(word) => self.incoming.push_back(Incoming::Mirror(word)),
                 Event::Released { stream } => self.resume.push(stream),
                 Event::Hello(hello) => self.incoming.push_back(Incoming::Hello(hello)),
                 Event::Drain => self.incoming.push_back(Incoming::Drain),
