@@ -13,6 +13,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use url::Url;
 
+/// Custom properties that refer to others that refer to others: no deeper than they are replaced.
+const MAX_REFERENCES: usize = 16;
 /// Rules kept of one page.
 const MAX_RULES: usize = 100_000;
 
@@ -149,7 +151,7 @@ impl Cascade {
         self.referenced.clear();
         names.into_iter().for_each(|name| self.refer(name));
         // What those refer to in turn, until nothing is added.
-        loop {
+        for _ in 0..MAX_REFERENCES {
             let known = self.referenced.len();
             let custom = self.blocks.iter().flat_map(|(block, _)| &block.custom);
             let reached = custom.filter(|custom| self.referenced.contains(&custom.name));
@@ -188,6 +190,7 @@ impl Cascade {
                 rule: at,
                 declaration: 0,
             };
+            self.pay_for_block(matcher, rule.block, winners);
             self.offer(rule.block, rule.selector.target, priority, winners);
         }
         winners.candidates = candidates;
@@ -203,6 +206,19 @@ impl Cascade {
             };
             self.offer(block, Target::Element, priority, winners);
         }
+    }
+
+    /// Each declaration is compared with each winner so far.
+    fn pay_for_block(&self, matcher: &Matcher<'_>, block: u32, winners: &Winners) {
+        let (own, _) = &self.blocks[block as usize];
+        let comparisons =
+            own.declarations.len() * winners.declared.len() + own.custom.len() * winners.custom.len();
+        matcher.pay_for(comparisons / 8);
+    }
+
+    /// Rules and `style` attributes so far: what ordering them costs.
+    pub(super) fn size(&self) -> usize {
+        self.rules.len() + self.blocks.len()
     }
 
     fn candidates(&self, element: Element<'_>, candidates: &mut Vec<u32>) {

@@ -70,8 +70,13 @@ impl Matcher<'_> {
 
     /// Pays for one step; false once the budget is spent.
     fn pay(&self) -> bool {
+        self.pay_for(1)
+    }
+
+    /// Pays for work that is worth so many steps of matching; false once the budget is spent.
+    pub(super) fn pay_for(&self, steps: usize) -> bool {
         let left = self.budget.get();
-        self.budget.set(left.saturating_sub(1));
+        self.budget.set(left.saturating_sub(steps as u64));
         left > 0
     }
 

@@ -297,8 +297,7 @@ impl Styles {
         if self.awaited > 0 {
             return;
         }
-        if self.changed {
-            self.changed = false;
+        if std::mem::take(&mut self.changed) && self.styling.pay_for(self.cascade.size()) {
             self.rank();
             self.styling.restart();
         }

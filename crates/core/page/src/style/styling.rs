@@ -24,6 +24,9 @@ const IMAGES: [Property; 6] = [
     Property::Cursor,
 ];
 
+/// Steps of matching that styling an element is worth, matching apart.
+const STYLING: usize = 32;
+
 /// Pseudo-elements that can need something; the first three exist only with `content`.
 const PSEUDO: [Target; 6] = [
     Target::Before,
@@ -129,10 +132,16 @@ impl Styling {
                 with_text: &|node| texts.contains_key(&node),
                 budget: &self.budget,
             };
+            if !matcher.pay_for(STYLING) {
+                self.inherited.push(parent);
+                continue;
+            }
             cascade.collect(&matcher, node, &mut winners);
+            let needed = needs.len();
             let mut one = One { cascade, options, element, winners: &winners, needs: &mut *needs };
             let own = one.style(self, parent.variables, parent_font);
             self.inherited.push(own);
+            self.pay_for((needs.len() - needed) * STYLING);
             if let Some(font) = own.font {
                 if let Some(characters) = self.texts.get(&node) {
                     self.fonts.show(font, characters);
@@ -142,6 +151,13 @@ impl Styling {
             }
         }
         self.winners = winners;
+    }
+
+    /// Pays for work beside matching, in steps of that; false once the budget is spent.
+    pub(super) fn pay_for(&self, steps: usize) -> bool {
+        let left = self.budget.get();
+        self.budget.set(left.saturating_sub(steps as u64));
+        left > 0
     }
 
     fn show_text(&mut self, font: FontId, text: &str) {

@@ -539,6 +539,17 @@ fn hostile_sheets_end_in_time() {
 }
 
 #[test]
+fn styles_without_end_in_the_body_stop_being_applied() {
+    let mut page = Page::new();
+    page.styles.styling = Styling::new(200_000);
+    for at in 0..600 {
+        page.html(&"<p class=a></p>".repeat(10)).css(&format!(".a{{background:url({at})}}"));
+    }
+    assert!(page.found.len() < 600, "the budget ends");
+    assert!(!page.styles.styling.pay_for(1));
+}
+
+#[test]
 fn too_much_css_is_left_unread() {
     let mut page = Page::new();
     page.html("<p class=a></p><p class=b></p>");
