@@ -13,6 +13,7 @@ use farhop_ground::Ground;
 use farhop_orbit::Profile;
 use farhop_remote::Reach;
 use farhop_settings::{Cidr, LocalSettings, load};
+use farhop_squeeze::Policy;
 use farhop_transport::identity::Identity;
 use farhop_transport::path::End;
 use farhop_transport::quic::{Listener, Peers};
@@ -40,12 +41,15 @@ pub(crate) struct Arguments {
     /// A settings file with the tables `remote` and `ground`; `farhop check --sample local` prints one.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// What may be done to images: identity, gentle, httpep or strong; short for --set ground.squeeze.policy=….
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<Policy>,
     /// Sets one value over the file, such as ground.squeeze.zstd_level=3.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
 }
 
-fn range(text: &str) -> Result<String, String> {
+pub(crate) fn range(text: &str) -> Result<String, String> {
     let wrong = |()| "not an address range; write it like 127.0.0.0/8".to_owned();
     text.parse().map(|range: Cidr| range.to_string()).map_err(wrong)
 }
@@ -65,6 +69,7 @@ impl Arguments {
             let control = std::path::absolute(control).context("control")?;
             sets.push(format!("remote.control={}", serde_json::json!(control.to_string_lossy())));
         }
+        sets.extend(self.policy.map(|policy| format!("ground.squeeze.policy={policy}")));
         sets.extend(self.sets.iter().cloned());
         Ok(load(self.config.as_deref(), &sets)?)
     }

@@ -3,6 +3,7 @@
 
 mod check;
 mod control;
+mod explain;
 mod ground;
 mod inherited;
 mod keygen;
@@ -36,6 +37,7 @@ enum Command {
     Check(check::Arguments),
     Status(control::StatusArguments),
     Control(control::Arguments),
+    Explain(explain::Arguments),
     Lab(lab::Arguments),
     Demo(farhop_compare::DemoArguments),
 }
@@ -57,6 +59,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Check(arguments) => check::run(&arguments)?,
         Command::Status(arguments) => control::status(&arguments)?,
         Command::Control(arguments) => control::run(&arguments)?,
+        Command::Explain(arguments) => explain::run(&arguments)?,
         Command::Lab(arguments) => return lab::run(&arguments),
         Command::Demo(arguments) => farhop_compare::demo(&arguments)?,
     }

@@ -24,6 +24,8 @@ counters! {
         wasted_bytes,
         /// Hints that were not followed, for whatever reason.
         hints_skipped,
+        /// Pages read to their end.
+        pages_read,
         /// Requests made to origins.
         fetches,
         /// Body bytes taken from origins, as they stood on the wire.

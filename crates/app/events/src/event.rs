@@ -1,5 +1,6 @@
 //! The events, each declared once with what it counts.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -153,6 +154,20 @@ events! {
         /// Why.
         why: String,
     } counts |counters| { counters.hints_skipped.add(1) }
+
+    /// Ground has read a page to its end, frames, stylesheets and modules included.
+    Debug PageRead "page_read" {
+        /// The exchange of the document.
+        page: ExchangeId,
+        /// The document.
+        url: String,
+        /// Hints, by the mark-up that gave them.
+        hints: BTreeMap<String, u64>,
+        /// How many of them were promised.
+        promised: u64,
+        /// How many were not, by the reason.
+        skipped: BTreeMap<String, u64>,
+    } counts |counters| { counters.pages_read.add(1) }
 
     /// Ground has a whole response from an origin.
     Debug Fetched "fetched" {

@@ -1,17 +1,16 @@
-//! What a page will need, fetched before anyone asks: promises on the stream of the document, fetches in the order of
-//! render priority, pushes. Which hints are worth it is `farhop-bundle`'s decision.
+//! What a page will need, fetched before anyone asks: promises on the stream whose bytes mention it, fetches in the
+//! order of render priority, pushes, which may name more. What is worth it is decided by then (`reading`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
-use farhop_bundle::{Budget, Cookies, Decision, Load, NeverUnasked, Plan, Skip, Unasked, Urgency};
+use farhop_bundle::{Decision, Unasked, Urgency};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Failure, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_origin::Upload;
-use farhop_page::Hint;
+use farhop_page::{Confidence, Destination, Hint};
 use farhop_transport::hop::Sender;
-use http::Method;
+use http::{HeaderMap, Method, StatusCode, header};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use url::Url;
@@ -23,99 +22,144 @@ use crate::failure;
 use crate::head;
 use crate::order::{Limits, Order};
 use crate::origins::Asked;
-use crate::owner::Owner;
-use crate::treatment::{content_length, has_body, treatment};
+use crate::owner::{Known, Owner};
+use crate::page::{Page, is_document};
+use crate::reading::{Decided, Reading};
+use crate::tally::{Tally, skip_words};
+use crate::treatment::{Treatment, content_length, has_body, treatment};
 use crate::variant::Purpose;
 
-/// The bundle of one load of one page.
-pub(crate) struct Bundle {
-    plan: Plan,
-    cookies: Cookies,
-    never: Arc<Mutex<NeverUnasked>>,
-    fetching: Arc<Fetching>,
-}
+/// Redirects of one resource that are followed: browsers follow twenty, but hardly a page needs more than one.
+const MOST_REDIRECTS: u8 = 5;
 
-/// What the fetches of a page share.
-struct Fetching {
+/// The bundle of one load of one page, frames included. It ends with the last stream that is read for it.
+pub(crate) struct Bundle {
     carrier: Arc<Carrier>,
     owner: Owner,
+    known: Arc<Known>,
     page: ExchangeId,
-    never: Arc<Mutex<NeverUnasked>>,
     allowance: Allowance,
     order: Mutex<Order<Job>>,
+    tally: Mutex<Tally>,
+    /// Decided on when there was no stream to promise it on; the next one takes it.
+    waiting: Mutex<Vec<(Arc<Reading>, Decided)>>,
 }
 
 /// A promise that is to be kept.
 struct Job {
-    promise: u64,
-    head: RequestHead,
-    url: Url,
-    purpose: Purpose,
+    wish: Wish,
     /// Rings when the remote does not want it.
     unwanted: oneshot::Receiver<()>,
 }
 
+/// What was promised.
+struct Wish {
+    promise: u64,
+    reading: Arc<Reading>,
+    /// As the page names it; `unasked` is elsewhere once it was redirected.
+    hint: Hint,
+    unasked: Unasked,
+    head: RequestHead,
+    /// Redirects that led here.
+    redirects: u8,
+}
+
 impl Bundle {
-    /// The bundle of the page that answers `request` with `response`.
+    /// The bundle of the page at `url`, which `page` asked for.
     pub(crate) fn new(
         carrier: &Arc<Carrier>,
         owner: &Owner,
+        known: &Arc<Known>,
         page: ExchangeId,
-        request: &RequestHead,
-        response: &ResponseHead,
-    ) -> Option<Bundle> {
-        let settings = carrier.ground.settings();
-        let url = Url::parse(&request.url()).ok().filter(|_| settings.bundle.enabled)?;
-        let mut cookies = Cookies::default();
-        let now = SystemTime::now();
-        let noted = cookies.note_request(&url, &request.fields, now);
-        cookies.note_response(&noted, &url, &response.fields, now);
-        let load = Load::new(url, request.fields.clone(), &response.fields, &noted);
-        let budget = Budget { max_requests: settings.bundle.hints as usize, ..Budget::default() };
-        let never = carrier.ground.owners.never_unasked(owner);
-        let fetching = Fetching {
+        url: &str,
+    ) -> Arc<Bundle> {
+        let ground = &carrier.ground;
+        Arc::new(Bundle {
             carrier: Arc::clone(carrier),
             owner: owner.clone(),
+            known: Arc::clone(known),
             page,
-            never: Arc::clone(&never),
-            allowance: Allowance::new(settings.bundle.bytes.0),
+            allowance: Allowance::new(ground.settings().bundle.bytes.0),
             order: Mutex::default(),
-        };
-        let plan = Plan::new(load, budget);
-        Some(Bundle { plan, cookies, never, fetching: Arc::new(fetching) })
+            tally: Mutex::new(Tally::new(&ground.bus, page, url)),
+            waiting: Mutex::default(),
+        })
     }
 
-    /// Promises on `sender` what of `hints` is worth it, and begins to fetch it.
-    pub(crate) fn add(&mut self, hints: Vec<Hint>, sender: &Sender) {
-        for hint in hints {
-            let decision = self.plan.decide(&hint, &lock(&self.never), &self.cookies, SystemTime::now());
-            match decision {
-                Decision::Fetch(unasked, urgency) => {
-                    let purpose = Purpose { destination: Some(hint.destination), integrity: hint.integrity };
-                    self.fetching.promise(unasked, urgency, purpose, sender);
-                }
-                Decision::Skip(skip) => {
-                    let bus = &self.fetching.carrier.ground.bus;
-                    let (page, url) = (self.fetching.page, bus.url(hint.url.as_str()));
-                    bus.emit(Event::HintSkipped { page, url, why: skip_word(skip).into() });
+    /// Promises on `sender` what was decided to be worth it, and begins to fetch it.
+    pub(crate) fn add(self: &Arc<Self>, reading: &Arc<Reading>, decided: Vec<Decided>, sender: &Sender) {
+        self.keep(reading, decided);
+        self.promise_waiting(sender, 0);
+    }
+
+    /// Keeps what was decided until there is a stream to promise it on.
+    pub(crate) fn keep(&self, reading: &Arc<Reading>, decided: Vec<Decided>) {
+        lock(&self.waiting).extend(decided.into_iter().map(|one| (Arc::clone(reading), one)));
+    }
+
+    fn promise_waiting(self: &Arc<Self>, sender: &Sender, redirects: u8) {
+        // What is held may release more that waited for it, so until nothing waits.
+        loop {
+            let waiting = std::mem::take(&mut *lock(&self.waiting));
+            if waiting.is_empty() {
+                return self.begin();
+            }
+            for (reading, Decided { hint, decision }) in waiting {
+                lock(&self.tally).found(&hint);
+                match decision {
+                    Decision::Skip(skip) => self.skip(&hint, skip_words(skip)),
+                    Decision::Fetch(unasked, _) if self.is_held(&unasked) => {
+                        self.skip(&hint, "the remote holds it");
+                        // What it names is most likely held as well.
+                        self.keep(&reading, reading.lost(&hint));
+                    }
+                    Decision::Fetch(unasked, urgency) => {
+                        self.promise(reading, hint, unasked, urgency, redirects, sender);
+                    }
                 }
             }
         }
     }
-}
 
-impl Fetching {
-    fn promise(self: &Arc<Self>, unasked: Unasked, urgency: Urgency, purpose: Purpose, sender: &Sender) {
+    /// Whether the remote will answer it by itself. A reload that passes caches by is never answered so.
+    fn is_held(&self, unasked: &Unasked) -> bool {
+        let Unasked { url, fields } = unasked;
+        let passes_by = fields.contains_key(header::CACHE_CONTROL) || fields.contains_key(header::PRAGMA);
+        !passes_by && self.carrier.holds_fresh(&self.owner, url, fields)
+    }
+
+    fn skip(&self, hint: &Hint, why: &'static str) {
+        lock(&self.tally).skipped(why);
+        let bus = &self.carrier.ground.bus;
+        bus.emit(Event::HintSkipped { page: self.page, url: bus.url(hint.url.as_str()), why: why.into() });
+    }
+
+    fn promise(
+        self: &Arc<Self>,
+        reading: Arc<Reading>,
+        hint: Hint,
+        unasked: Unasked,
+        urgency: Urgency,
+        redirects: u8,
+        sender: &Sender,
+    ) {
         let Some(head) = request_head(&unasked) else { return };
         let priority = Priority { urgency: urgency.level, incremental: urgency.incremental };
-        // `None` once nobody reads this document any more.
+        // `None` once nobody reads this stream any more.
         let Some(promise) = sender.promise(&head, priority) else { return };
+        lock(&self.tally).promised();
         let bus = &self.carrier.ground.bus;
         bus.emit(Event::Promised { promise, page: self.page, url: bus.url(unasked.url.as_str()) });
         let unwanted = self.carrier.promised(promise);
+        let bundle = Arc::downgrade(self);
+        self.carrier.on_wanted(promise, move |priority| {
+            if let Some(bundle) = bundle.upgrade() {
+                lock(&bundle.order).hurry(priority.urgency, |job| job.wish.promise == promise);
+            }
+        });
         let origin = head.origin();
-        lock(&self.order).add(urgency.level, origin, Job { promise, head, url: unasked.url, purpose, unwanted });
-        self.begin();
+        let wish = Wish { promise, reading, hint, unasked, head, redirects };
+        lock(&self.order).add(urgency.level, origin, Job { wish, unwanted });
     }
 
     /// Begins what may begin.
@@ -125,41 +169,45 @@ impl Fetching {
             total: settings.bundle.concurrent as usize,
             origin: settings.origin.connections as usize,
         };
-        let begun = lock(&self.order).begin(limits);
-        if let Some((origin, job)) = begun {
-            let fetching = Arc::clone(self);
+        loop {
+            let begun = lock(&self.order).begin(limits);
+            let Some((origin, job)) = begun else { return };
+            let bundle = Arc::clone(self);
             self.carrier.spawn(async move {
-                let promise = job.promise;
-                fetching.keep(job).await;
-                fetching.carrier.settled(promise);
-                lock(&fetching.order).ended(&origin);
-                fetching.begin();
+                let promise = job.wish.promise;
+                bundle.keep_promise(job).await;
+                bundle.carrier.settled(promise);
+                lock(&bundle.order).ended(&origin);
+                bundle.begin();
             });
         }
     }
 
-    async fn keep(&self, job: Job) {
-        let Job { promise, head, url, purpose, mut unwanted } = job;
-        tokio::select! {
+    async fn keep_promise(self: &Arc<Self>, job: Job) {
+        let Job { wish, unwanted } = job;
+        let kept = tokio::select! {
             biased;
             // Ends what is under way: dropping the fetch frees its connection.
-            _ = &mut unwanted => {}
-            kept = self.fetch(promise, &head, &url, purpose) => {
-                if let (Err(failure), Some(sender)) = (kept, self.carrier.hop.push(promise)) {
-                    sender.fail(failure);
-                }
-            }
+            _ = unwanted => None,
+            kept = self.fetch(&wish) => Some(kept),
+        };
+        let failure = match kept {
+            Some(Ok(())) => return,
+            Some(Err(failure)) => Some(failure),
+            None => None,
+        };
+        self.keep(&wish.reading, wish.reading.lost(&wish.hint));
+        if let Some(failure) = failure
+            && let Some(sender) = self.carrier.hop.push(wish.promise)
+        {
+            // What waited for it is promised on the stream that says that it fails.
+            self.promise_waiting(&sender, 0);
+            sender.fail(failure);
         }
     }
 
     /// Fetches and pushes; fails where the promise is not kept and its push has not begun.
-    async fn fetch(
-        &self,
-        promise: u64,
-        request: &RequestHead,
-        url: &Url,
-        purpose: Purpose,
-    ) -> Result<(), Failure> {
+    async fn fetch(self: &Arc<Self>, wish: &Wish) -> Result<(), Failure> {
         let ground = &self.carrier.ground;
         let started = Instant::now();
         if self.allowance.is_used_up() {
@@ -168,34 +216,48 @@ impl Fetching {
         let asked = Asked {
             owner: &self.owner,
             exchange: self.page,
-            head: request,
+            head: &wish.head,
             upload: Upload::empty(),
             informed: None,
         };
         let response = ground.origins.fetch(asked).await?;
-        if lock(&self.never).note(url, &response.fields) {
+        if self.known.never().note(&wish.unasked.url, &response.fields) {
             return Err(failure::withdrawn(&"the response sets a cookie"));
         }
+        wish.reading.answered(&wish.unasked, response.status, &response.fields);
         let status = response.status;
         let head = head::towards_remote(status, response.fields, self.page);
         let share =
             self.allowance.share(content_length(&head.fields)).map_err(|error| failure::withdrawn(&error))?;
-        let Some(sender) = self.carrier.hop.push(promise) else { return Ok(()) };
+        let Some(sender) = self.carrier.hop.push(wish.promise) else { return Ok(()) };
+        let purpose = Purpose { destination: Some(wish.hint.destination), integrity: wish.hint.integrity };
+        let treatment = treatment(&wish.head, &head, purpose, ground.means());
+        let page = self.reader(wish, &head, &treatment);
+        if page.is_none() {
+            self.follow(wish, &head, &sender);
+        }
+        let pushed = head.clone();
         let delivery = Delivery {
             ground,
-            request: &request.fields,
-            treatment: treatment(request, &head, purpose, ground.means()),
-            body: has_body(&request.method, status).then_some(response.body),
+            request: &wish.head.fields,
+            treatment,
+            body: has_body(&wish.head.method, status).then_some(response.body),
             head,
             resume: None,
-            page: None,
+            page,
             share: Some(share),
         };
         let delivered = delivery.run(sender).await;
+        if delivered.outcome.is_ok() {
+            self.carrier.pushed(&self.owner, &wish.head, &pushed);
+        }
+        if wish.hint.confidence == Confidence::Guess {
+            wish.reading.spent_on_guess(delivered.crossed_bytes);
+        }
         ground.bus.emit(Event::Fetched {
             exchange: self.page,
             unasked: true,
-            url: ground.bus.url(url.as_str()),
+            url: ground.bus.url(wish.unasked.url.as_str()),
             status: status.as_u16(),
             origin_bytes: delivered.origin_bytes,
             crossed_bytes: delivered.crossed_bytes,
@@ -203,10 +265,44 @@ impl Fetching {
         });
         Ok(())
     }
+
+    /// Who reads along for what the response names in turn.
+    fn reader(self: &Arc<Self>, wish: &Wish, head: &ResponseHead, treatment: &Treatment) -> Option<Page> {
+        let decoded = matches!(treatment, Treatment::Recode(_));
+        if wish.hint.destination == Destination::Frame {
+            let frame = wish.reading.frame(&wish.head, head).filter(|_| is_document(head))?;
+            return Page::document(self, Arc::new(frame), head, decoded, Vec::new());
+        }
+        if head.status != StatusCode::OK {
+            return None;
+        }
+        let part = wish.reading.begin(&wish.hint, &wish.unasked.url, head)?;
+        Page::part(self, Arc::clone(&wish.reading), part, head, decoded)
+    }
+
+    /// A response that is not read: where it leads elsewhere, the browser will go; else what waited for it goes on.
+    fn follow(self: &Arc<Self>, wish: &Wish, head: &ResponseHead, sender: &Sender) {
+        let target = followed(&wish.unasked.url, head.status, &head.fields);
+        let decided = match target.filter(|_| wish.redirects < MOST_REDIRECTS) {
+            Some(target) => wish.reading.redirected(&wish.hint, target),
+            None => wish.reading.lost(&wish.hint),
+        };
+        self.keep(&wish.reading, decided);
+        self.promise_waiting(sender, wish.redirects + 1);
+    }
+}
+
+/// Where a response leads, if it does (RFC 9110 §15.4).
+pub(crate) fn followed(url: &Url, status: StatusCode, fields: &HeaderMap) -> Option<Url> {
+    let leads = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
+    let location = fields.get(header::LOCATION).filter(|_| leads)?;
+    let mut target = url.join(location.to_str().ok()?).ok()?;
+    target.set_fragment(None);
+    (matches!(target.scheme(), "http" | "https") && target != *url).then_some(target)
 }
 
 /// The request as a browser will ask it through the remote.
-fn request_head(unasked: &Unasked) -> Option<RequestHead> {
+pub(crate) fn request_head(unasked: &Unasked) -> Option<RequestHead> {
     let url = &unasked.url;
     let host = url.host_str()?;
     let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
@@ -218,20 +314,6 @@ fn request_head(unasked: &Unasked) -> Option<RequestHead> {
         path: path.into(),
         fields: unasked.fields.clone(),
     })
-}
-
-fn skip_word(skip: Skip) -> &'static str {
-    match skip {
-        Skip::Duplicate => "decided before",
-        Skip::OverBudget => "the page's budget of requests is used up",
-        Skip::UncacheableTwice => "it was fetched before and may not be reusable",
-        Skip::UnsureOfCookies => "it is not known which cookies the browser sends",
-        Skip::ContentPolicy => "the document's content security policy forbids it",
-        Skip::MixedContent => "a secure page may not load it over plain HTTP",
-        Skip::Credentials => "the document was fetched with credentials",
-        Skip::SetsCookie => "fetching it unasked has set a cookie before",
-        Skip::NotThisBrowser => "this browser does not fetch it",
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -250,5 +332,22 @@ mod tests {
         };
         assert_eq!(head("http://site.test:80/a/../b?c=%20d#e"), ("site.test".into(), "/b?c=%20d".into()));
         assert_eq!(head("http://[2001:db8::1]:8080"), ("[2001:db8::1]:8080".into(), "/".into()));
+    }
+
+    #[test]
+    fn redirects_are_followed_as_browsers_do() {
+        let url = Url::parse("http://site.test/dir/a").unwrap();
+        let leads = |status: u16, location: &str| {
+            let mut fields = HeaderMap::new();
+            fields.insert(header::LOCATION, location.parse().unwrap());
+            let status = StatusCode::from_u16(status).unwrap();
+            followed(&url, status, &fields).map(String::from)
+        };
+        assert_eq!(leads(302, "b#f"), Some("http://site.test/dir/b".into()));
+        assert_eq!(leads(301, "//cdn.test/"), Some("http://cdn.test/".into()));
+        assert_eq!(leads(302, "a"), None, "to itself");
+        assert_eq!(leads(302, "data:,x"), None);
+        assert_eq!(leads(201, "b"), None);
+        assert_eq!(leads(304, "b"), None);
     }
 }

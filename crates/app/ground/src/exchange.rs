@@ -2,8 +2,9 @@
 //! a page needs besides is `page`'s and `bundle`'s.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use farhop_bundle::Urgency;
+use farhop_bundle::{Noted, Urgency};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Failure, Priority, Resume};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -11,15 +12,17 @@ use farhop_transport::hop::{Receiver, Sender};
 use http::{HeaderMap, Method, StatusCode, header};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use url::Url;
 
 use crate::bundle::Bundle;
 use crate::carrier::Carrier;
 use crate::delivery::{Delivery, Undelivered};
 use crate::failure;
 use crate::head;
-use crate::origins::{Asked, Informed, Response};
-use crate::owner::Owner;
+use crate::origins::{Asked, Informed, OriginBody, Response};
+use crate::owner::{Known, Owner};
 use crate::page::{Page, is_page};
+use crate::reading::Reading;
 use crate::treatment::{Treatment, confirm_decoded, has_body, treatment};
 use crate::upload::{self, Uploading};
 use crate::variant::{self, Purpose};
@@ -58,6 +61,8 @@ impl Exchange {
             // What is not idempotent is never sent twice, and of the rest only GET has a body worth resuming.
             return self.fail(sender, failure::bad_request(400, "only a GET can be resumed"));
         }
+        let known = self.carrier.ground.owners.known(&self.owner);
+        let noted = self.note_request(&known);
         let mut early = Early::default();
         // The body may still be on its way when the answer is; it is given up with the exchange.
         let (response, _uploading) = match self.ask(&sender, receiver, &mut early).await {
@@ -65,7 +70,12 @@ impl Exchange {
             Err(Unanswered::Failed(failure)) => return self.fail(sender, failure),
             Err(Unanswered::Gone) => return,
         };
-        self.deliver(sender, response, early, started).await;
+        if let Some((url, noted)) = &noted {
+            known.cookies().note_response(noted, url, &response.fields, SystemTime::now());
+        }
+        let (head, treatment, body) = self.treat(response);
+        let page = noted.and_then(|(_, noted)| self.page(&head, &treatment, early, &known, &noted));
+        self.deliver(sender, head, treatment, body, page, started).await;
     }
 
     async fn ask(
@@ -82,13 +92,8 @@ impl Exchange {
         let (informed, mut informing) = mpsc::unbounded_channel();
         let policy = self.carrier.ground.settings().squeeze.policy;
         let request = variant::towards_origin(&self.request, Purpose::default(), policy);
-        let asked = Asked {
-            owner: &self.owner,
-            exchange: self.id,
-            head: &request,
-            upload,
-            informed: Some(informed),
-        };
+        let asked =
+            Asked { owner: &self.owner, exchange: self.id, head: &request, upload, informed: Some(informed) };
         let fetch = self.carrier.ground.origins.fetch(asked);
         tokio::pin!(fetch);
         loop {
@@ -115,14 +120,28 @@ impl Exchange {
         sender.inform(&head::towards_remote(informed.status, informed.fields, self.id));
     }
 
-    async fn deliver(&self, sender: Sender, response: Response, early: Early, started: Instant) {
-        let ground = &self.carrier.ground;
+    /// What happens to the response on its way.
+    fn treat(&self, response: Response) -> (ResponseHead, Treatment, Option<OriginBody>) {
         let status = response.status;
         let mut head = head::towards_remote(status, response.fields, self.id);
         confirm_decoded(&self.request.fields, &mut head);
         variant::confirm(&self.request.fields, &mut head);
-        let treatment = treatment(&self.request, &head, Purpose::default(), ground.means());
-        let page = self.page(&head, &treatment, early);
+        let means = self.carrier.ground.means();
+        let treatment = treatment(&self.request, &head, Purpose::default(), means);
+        (head, treatment, has_body(&self.request.method, status).then_some(response.body))
+    }
+
+    async fn deliver(
+        &self,
+        sender: Sender,
+        head: ResponseHead,
+        treatment: Treatment,
+        body: Option<OriginBody>,
+        page: Option<Page>,
+        started: Instant,
+    ) {
+        let ground = &self.carrier.ground;
+        let status = head.status;
         if page.is_some() {
             // Whatever else the page brings, its document goes first.
             sender.reprioritize(DOCUMENT);
@@ -132,7 +151,7 @@ impl Exchange {
             head,
             request: &self.request.fields,
             treatment,
-            body: has_body(&self.request.method, status).then_some(response.body),
+            body,
             resume: self.resume,
             page,
             share: None,
@@ -153,13 +172,30 @@ impl Exchange {
         }
     }
 
-    fn page(&self, head: &ResponseHead, treatment: &Treatment, early: Early) -> Option<Page> {
-        if !is_page(&self.request, head) {
+    /// Reads along, if the answer is a page.
+    fn page(
+        &self,
+        head: &ResponseHead,
+        treatment: &Treatment,
+        early: Early,
+        known: &Arc<Known>,
+        noted: &Noted,
+    ) -> Option<Page> {
+        let settings = self.carrier.ground.settings();
+        if !settings.bundle.enabled || !is_page(&self.request, head) {
             return None;
         }
-        let bundle = Bundle::new(&self.carrier, &self.owner, self.id, &self.request, head)?;
+        let reading = Arc::new(Reading::page(&self.request, head, noted, known, &settings.bundle)?);
+        let bundle = Bundle::new(&self.carrier, &self.owner, known, self.id, &self.request.url());
         let decoded = matches!(treatment, Treatment::Recode(_));
-        Page::new(&self.request, head, decoded, early.hints, bundle)
+        Page::document(&bundle, reading, head, decoded, early.hints)
+    }
+
+    /// What the request shows of the user's browser.
+    fn note_request(&self, known: &Known) -> Option<(Url, Noted)> {
+        let url = Url::parse(&self.request.url()).ok()?;
+        let noted = known.cookies().note_request(&url, &self.request.fields, SystemTime::now());
+        Some((url, noted))
     }
 
     fn fail(&self, sender: Sender, failure: Failure) {

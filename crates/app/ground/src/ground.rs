@@ -13,13 +13,16 @@ use farhop_htotp::session::{Config, Role};
 use farhop_settings::GroundSettings;
 use farhop_transport::hop::Hop;
 use farhop_transport::path::{End, PathPlan};
+use http::HeaderMap;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use url::Url;
 
 use crate::carrier::Carrier;
 use crate::error::GroundError;
+use crate::explain::{Explained, explain};
 use crate::imaging::{Means, Squeezing};
 use crate::origins::Origins;
 use crate::owner::Owners;
@@ -122,6 +125,15 @@ impl Ground {
             draining.spawn(async move { carrier.drain(deadline).await });
         }
         while draining.join_next().await.is_some() {}
+    }
+
+    /// The plan for the page at `url`, as a browser with these request fields would get it: what ground would promise
+    /// and what it would leave to the browser. Nothing crosses.
+    ///
+    /// # Errors
+    /// Why the page cannot be had, in words.
+    pub async fn explain(&self, url: &Url, fields: HeaderMap) -> Result<Explained, String> {
+        explain(&self.0, url, fields).await
     }
 
     /// What `farhop status` shows.

@@ -7,15 +7,17 @@ use std::collections::{BTreeMap, HashMap};
 /// Jobs that wait, and how many are under way.
 #[derive(Debug)]
 pub(crate) struct Order<J> {
-    waiting: BTreeMap<(u8, u64), (String, J)>,
-    found: u64,
+    /// By urgency; within it first what was asked for, then the rest as it was found.
+    waiting: BTreeMap<(u8, i64), (String, J)>,
+    found: i64,
+    hurried: i64,
     under_way: HashMap<String, usize>,
     total: usize,
 }
 
 impl<J> Default for Order<J> {
     fn default() -> Self {
-        Order { waiting: BTreeMap::new(), found: 0, under_way: HashMap::new(), total: 0 }
+        Order { waiting: BTreeMap::new(), found: 0, hurried: 0, under_way: HashMap::new(), total: 0 }
     }
 }
 
@@ -33,6 +35,17 @@ impl<J> Order<J> {
     pub(crate) fn add(&mut self, urgency: u8, origin: String, job: J) {
         self.waiting.insert((urgency, self.found), (origin, job));
         self.found += 1;
+    }
+
+    /// The job that `is` tells, if it still waits, is wanted at this urgency: it goes before all others of it.
+    pub(crate) fn hurry(&mut self, urgency: u8, is: impl Fn(&J) -> bool) {
+        let found = self.waiting.iter().find(|(_, (_, job))| is(job)).map(|(rank, _)| *rank);
+        if let Some((before, rank)) = found
+            && let Some(job) = self.waiting.remove(&(before, rank))
+        {
+            self.hurried += 1;
+            self.waiting.insert((urgency.min(before), i64::MIN + self.hurried), job);
+        }
     }
 
     /// The next job that may begin, and its origin, to be given to [`Order::ended`].
@@ -75,6 +88,20 @@ mod tests {
         let begun: Vec<_> =
             std::iter::from_fn(|| order.begin(Limits { total: 9, origin: 9 })).map(|it| it.1).collect();
         assert_eq!(begun, ["style", "image", "second image", "icon"]);
+    }
+
+    #[test]
+    fn what_is_asked_for_goes_before_others_of_its_urgency() {
+        let mut order = Order::default();
+        for (urgency, job) in [(2, "font"), (4, "image"), (4, "asked for"), (6, "lazy, asked for")] {
+            order.add(urgency, job.into(), job);
+        }
+        order.hurry(4, |job| *job == "asked for");
+        order.hurry(4, |job| *job == "lazy, asked for");
+        order.hurry(4, |job| *job == "not here");
+        let begun: Vec<_> =
+            std::iter::from_fn(|| order.begin(Limits { total: 9, origin: 9 })).map(|it| it.1).collect();
+        assert_eq!(begun, ["font", "asked for", "lazy, asked for", "image"]);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Whose a thing is: all state of ground is kept apart by remote and user. What outlives an exchange and belongs to a
-//! user is kept here, bounded.
+//! user is kept here, bounded and in memory only.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use farhop_bundle::NeverUnasked;
+use farhop_bundle::{Cookies, NeverUnasked};
 
 /// Users of whom something is remembered; the one that was new the longest ago goes first.
 const USERS: usize = 1024;
@@ -26,33 +26,61 @@ impl std::fmt::Display for Owner {
     }
 }
 
+/// What is known of one user.
+pub(crate) struct Known {
+    never: Mutex<NeverUnasked>,
+    cookies: Mutex<Cookies>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Known { never: Mutex::new(NeverUnasked::new(URLS)), cookies: Mutex::default() }
+    }
+}
+
+impl Known {
+    /// The URLs that are not fetched unasked.
+    pub(crate) fn never(&self) -> MutexGuard<'_, NeverUnasked> {
+        lock(&self.never)
+    }
+
+    /// What the user's browsers hold and send.
+    pub(crate) fn cookies(&self) -> MutexGuard<'_, Cookies> {
+        lock(&self.cookies)
+    }
+}
+
 /// What is remembered of users.
 #[derive(Default)]
 pub(crate) struct Owners(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    never: HashMap<Owner, Arc<Mutex<NeverUnasked>>>,
+    known: HashMap<Owner, Arc<Known>>,
     order: VecDeque<Owner>,
 }
 
 impl Owners {
-    /// The URLs that are not fetched unasked for this user.
-    pub(crate) fn never_unasked(&self, owner: &Owner) -> Arc<Mutex<NeverUnasked>> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(never) = state.never.get(owner) {
-            return Arc::clone(never);
+    /// What is known of this user.
+    pub(crate) fn known(&self, owner: &Owner) -> Arc<Known> {
+        let mut state = lock(&self.0);
+        if let Some(known) = state.known.get(owner) {
+            return Arc::clone(known);
         }
         if state.order.len() >= USERS
             && let Some(oldest) = state.order.pop_front()
         {
-            state.never.remove(&oldest);
+            state.known.remove(&oldest);
         }
-        let never = Arc::new(Mutex::new(NeverUnasked::new(URLS)));
+        let known = Arc::<Known>::default();
         state.order.push_back(owner.clone());
-        state.never.insert(owner.clone(), Arc::clone(&never));
-        never
+        state.known.insert(owner.clone(), Arc::clone(&known));
+        known
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -63,14 +91,14 @@ mod tests {
     fn users_are_kept_apart_and_their_number_is_bounded() {
         let owners = Owners::default();
         let owner = |remote: &str, user| Owner { remote: remote.into(), user };
-        let first = owners.never_unasked(&owner("ship", 0));
-        assert!(Arc::ptr_eq(&first, &owners.never_unasked(&owner("ship", 0))));
-        assert!(!Arc::ptr_eq(&first, &owners.never_unasked(&owner("polar", 0))));
+        let first = owners.known(&owner("ship", 0));
+        assert!(Arc::ptr_eq(&first, &owners.known(&owner("ship", 0))));
+        assert!(!Arc::ptr_eq(&first, &owners.known(&owner("polar", 0))));
         for user in 1..=USERS as u64 {
-            owners.never_unasked(&owner("ship", user));
+            owners.known(&owner("ship", user));
         }
-        assert!(!Arc::ptr_eq(&first, &owners.never_unasked(&owner("ship", 0))), "the oldest was forgotten");
+        assert!(!Arc::ptr_eq(&first, &owners.known(&owner("ship", 0))), "the oldest was forgotten");
         let state = owners.0.lock().unwrap();
-        assert_eq!((state.never.len(), state.order.len()), (USERS, USERS));
+        assert_eq!((state.known.len(), state.order.len()), (USERS, USERS));
     }
 }

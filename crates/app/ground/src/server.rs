@@ -1,5 +1,6 @@
 //! `farhop ground`, assembled: identity, socket, control, and the loop that takes carriers and signals.
 
+use std::collections::BTreeMap;
 use std::future::pending;
 use std::io;
 
@@ -12,8 +13,10 @@ use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::path::End;
 use farhop_transport::quic::{CarrierError, Listener, Peers, Refused};
 use farhop_transport::socket::udp::UdpSocket;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
+use url::Url;
 
 use crate::error::GroundError;
 use crate::ground::Ground;
@@ -82,11 +85,44 @@ pub async fn run(
 
 /// The commands of the control socket.
 pub(crate) fn commands(ground: &Ground, bus: Bus) -> Server {
-    let ground = ground.clone();
-    Server::new(bus).command("status", "carriers, what is under way, time up, version", move |_| {
-        let status = ground.status();
-        async move { Ok(status) }
-    })
+    let (told, explained) = (ground.clone(), ground.clone());
+    Server::new(bus)
+        .command("status", "carriers, what is under way, time up, version", move |_| {
+            let status = told.status();
+            async move { Ok(status) }
+        })
+        .command("explain", "the plan for a page: {\"url\": URL, \"fields\": {NAME: VALUE}}", move |args| {
+            let ground = explained.clone();
+            async move {
+                let asked: Asked = serde_json::from_value(args).map_err(|error| error.to_string())?;
+                let plan = ground.explain(&asked.url()?, asked.fields()?).await?;
+                serde_json::to_value(plan).map_err(|error| error.to_string())
+            }
+        })
+}
+
+/// What `explain` is asked.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    url: String,
+    #[serde(default)]
+    fields: BTreeMap<String, String>,
+}
+
+impl Asked {
+    fn url(&self) -> Result<Url, String> {
+        Url::parse(&self.url).map_err(|error| format!("{}: {error}", self.url))
+    }
+
+    fn fields(&self) -> Result<HeaderMap, String> {
+        let field = |(name, value): (&String, &String)| {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| format!("{name}: {error}"))?;
+            let value = HeaderValue::from_str(value).map_err(|error| format!("{name}: {error}"))?;
+            Ok((name, value))
+        };
+        self.fields.iter().map(field).collect()
+    }
 }
 
 fn peers(remotes: &[RemotePeer]) -> Result<Peers, GroundError> {

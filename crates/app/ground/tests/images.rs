@@ -1,4 +1,5 @@
 //! Images on their way through ground: changed for those who show them, untouched for everyone else.
+#![allow(clippy::unwrap_used)] // helpers of tests
 
 mod support;
 

@@ -151,12 +151,111 @@ async fn link_fields_and_early_hints_are_hints() {
 }
 
 #[tokio::test]
-async fn a_page_that_sets_a_cookie_and_what_is_no_page_promise_nothing() {
-    for fields in [
-        "content-type: text/html | set-cookie: a=b",
-        "content-type: text/plain",
-        "content-type: text/html | content-disposition: attachment",
-    ] {
+async fn what_a_page_names_is_asked_for_with_the_cookie_that_it_sets() {
+    let origin = site("content-type: text/html | set-cookie: a=b", PAGE, echo_path).await;
+    let pair = Pair::new(&[]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    assert_eq!(reply.promises.len(), 4);
+    for (_, asked, _) in &reply.promises {
+        assert_eq!(asked.fields["cookie"], "session=1; a=b", "{}", asked.path);
+    }
+}
+
+/// Answers a chain: page → stylesheet → imported stylesheet, image and font; frame → its image.
+async fn nested(mut peer: Peer) -> Option<Peer> {
+    let css = "content-type: text/css";
+    let (fields, body) = match peer.path() {
+        "/moved.css" => {
+            peer.say("HTTP/1.1 302 Found\r\nlocation: /css/main.css\r\ncontent-length: 0\r\n\r\n").await;
+            return Some(peer);
+        }
+        "/css/main.css" => (
+            css,
+            "@import 'more.css'; .shown { background: url(../used.png) } .other { background: url(unused.png) }",
+        ),
+        "/css/more.css" => (
+            css,
+            "@font-face { font-family: F; src: url(f.woff2) format('woff2') } body { font-family: F } #none { background: url(none.png) }",
+        ),
+        "/frame" => ("content-type: text/html", "<img src=in-frame.png>"),
+        "/app.js" => ("content-type: text/javascript", "import './part.js'; console.log(1)"),
+        _ => ("content-type: application/octet-stream", "x"),
+    };
+    peer.answer(fields, body).await;
+    Some(peer)
+}
+
+#[tokio::test]
+async fn what_promised_files_name_in_turn_is_promised_on_their_pushes() {
+    const PAGE: &str = "<!doctype html><link rel=stylesheet href=/moved.css><p class=shown>text</p><iframe src=/frame></iframe>\
+                        <script type=module src=/app.js></script>";
+    let origin = site("content-type: text/html", PAGE, nested).await;
+    let pair = Pair::new(&[]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    let mut promised: Vec<_> =
+        reply.promises.iter().map(|(number, head, _)| (*number, "/".to_owned(), head.clone())).collect();
+    let mut kept = 0;
+    while kept < promised.len() {
+        let (number, push) = pushed(&pair).await;
+        kept += 1;
+        let by = promised.iter().find(|(promise, ..)| *promise == number).unwrap().2.path.clone();
+        promised.extend(push.promises.into_iter().map(|(number, head, _)| (number, by.clone(), head)));
+    }
+    let mut paths: Vec<_> = promised.iter().map(|(_, by, head)| (by.as_str(), head.path.as_str())).collect();
+    paths.sort_unstable();
+    assert_eq!(
+        paths,
+        [
+            ("/", "/app.js"),
+            ("/", "/favicon.ico"),
+            ("/", "/frame"),
+            ("/", "/moved.css"),
+            ("/app.js", "/part.js"),
+            ("/css/main.css", "/css/more.css"),
+            ("/css/more.css", "/css/f.woff2"),
+            ("/css/more.css", "/used.png"),
+            ("/frame", "/in-frame.png"),
+            ("/moved.css", "/css/main.css"),
+        ],
+        "what no element matches is left alone"
+    );
+    let referer = |path: &str| {
+        let (.., head) = promised.iter().find(|(.., head)| head.path == path).unwrap();
+        head.fields["referer"].to_str().unwrap().rsplit_once(&origin.addr.to_string()).unwrap().1.to_owned()
+    };
+    assert_eq!(referer("/css/f.woff2"), "/css/more.css");
+    assert_eq!(referer("/in-frame.png"), "/frame");
+}
+
+#[tokio::test]
+async fn what_was_just_pushed_is_not_pushed_again() {
+    let answer = |mut peer: Peer| async move {
+        let kept = if peer.path() == "/c.png" { "no-store" } else { "max-age=600" };
+        peer.answer(&format!("content-type: text/css | cache-control: {kept}"), "x").await;
+        Some(peer)
+    };
+    let origin = site("content-type: text/html", PAGE, answer).await;
+    let pair = Pair::new(&[]).await;
+    let mut events = pair.bus.subscribe();
+    let first = pair.get(&navigate(&origin, "/")).await;
+    for _ in 0..first.promises.len() {
+        pushed(&pair).await;
+        // A push counts as held once ground has ended it.
+        support::event(&mut events, |event| {
+            matches!(event, Event::Fetched { unasked: true, .. }).then_some(())
+        })
+        .await;
+    }
+    let second = pair.get(&navigate(&origin, "/")).await;
+    assert_eq!(second.promised_paths(), ["/c.png"]);
+    let mut reload = navigate(&origin, "/");
+    reload.fields.insert("cache-control", "no-cache".parse().unwrap());
+    assert_eq!(pair.get(&reload).await.promises.len(), 4, "a reload wants everything anew");
+}
+
+#[tokio::test]
+async fn what_is_no_page_promises_nothing() {
+    for fields in ["content-type: text/plain", "content-type: text/html | content-disposition: attachment"] {
         let origin = site(fields, PAGE, echo_path).await;
         let pair = Pair::new(&[]).await;
         let reply = pair.get(&navigate(&origin, "/")).await;

@@ -85,8 +85,14 @@ impl Books {
             }
         }
         for event in ground {
-            if let Event::HintSkipped { why, .. } = event {
-                count(&mut accounts.skipped, why);
+            match event {
+                Event::HintSkipped { why, .. } => count(&mut accounts.skipped, why),
+                Event::PageRead { hints, .. } => {
+                    for (source, found) in hints {
+                        *accounts.hints.entry(source.clone()).or_default() += found;
+                    }
+                }
+                _ => {}
             }
         }
         books
@@ -157,8 +163,18 @@ mod tests {
         ];
         let skipped =
             Event::HintSkipped { page: ExchangeId(1), url: "http://a.test/b".into(), why: "budget".into() };
-        let books = Books::of(&remote, &[skipped.clone(), skipped]);
+        let read = |hints: [(&str, u64); 2]| Event::PageRead {
+            page: ExchangeId(1),
+            url: page.into(),
+            hints: hints.map(|(source, count)| (source.to_owned(), count)).into(),
+            promised: 2,
+            skipped: BTreeMap::new(),
+        };
+        let second = read([("img", 1), ("link", 1)]);
+        let books = Books::of(&remote, &[skipped.clone(), skipped, read([("img", 4), ("font", 1)]), second]);
         let accounts = &books.accounts;
+        let hints: Vec<_> = accounts.hints.iter().map(|(source, count)| (source.as_str(), *count)).collect();
+        assert_eq!(hints, [("font", 1), ("img", 5), ("link", 1)], "the pages of a load add up");
         assert_eq!(
             (accounts.promised, accounts.used, accounts.cancelled, accounts.wasted_bytes),
             (2, 1, 1, 100)

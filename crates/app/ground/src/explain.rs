@@ -1,0 +1,221 @@
+//! The plan for a page, made without a carrier: what ground would promise for it, in which order, and what it would
+//! leave to the browser, and why. Fetches the document and what is read for more; no images, nothing crosses.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use farhop_bundle::{Decision, Unasked};
+use farhop_events::ExchangeId;
+use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_origin::Upload;
+use farhop_page::{Destination, Hint, Initiator};
+use http::{HeaderMap, StatusCode, header};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::body::{Part, Source};
+use crate::bundle::{followed, request_head};
+use crate::ground::Shared;
+use crate::origins::{Asked, Response};
+use crate::owner::{Known, Owner};
+use crate::page::is_document;
+use crate::reading::{Decided, Reading};
+use crate::tally::{skip_words, source_word};
+use crate::treatment::codings;
+
+/// Stylesheets, modules and frames that one plan reads.
+const MOST_READ: usize = 200;
+/// Bytes that are read of one of them.
+const LONGEST: u64 = 16 << 20;
+/// Redirects of the page itself that are followed.
+const MOST_REDIRECTS: usize = 5;
+
+/// The plan for a page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explained {
+    /// The page, after redirects.
+    pub url: String,
+    /// The document's status.
+    pub status: u16,
+    /// Everything that was found, in the order in which it was.
+    pub resources: Vec<Explanation>,
+    /// What could not be read, and why: its own needs are not in the plan.
+    pub unread: Vec<String>,
+}
+
+/// What is planned for one resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// What.
+    pub url: String,
+    /// The mark-up that names it.
+    pub source: String,
+    /// Which document, stylesheet or module names it.
+    pub named_by: String,
+    /// `sure`, `likely` or `guess`.
+    pub confidence: String,
+    /// RFC 9218 urgency, 0 first; `None` if it is left to the browser.
+    pub urgency: Option<u8>,
+    /// Why it is left to the browser.
+    pub left: Option<String>,
+}
+
+/// A readable resource that is to be read for more.
+struct Unread {
+    reading: Arc<Reading>,
+    hint: Hint,
+    unasked: Unasked,
+}
+
+/// Makes the plan for `url` as a browser with these request fields would get it.
+///
+/// # Errors
+/// Why the page cannot be had, in words.
+pub(crate) async fn explain(ground: &Shared, url: &Url, fields: HeaderMap) -> Result<Explained, String> {
+    let owner = Owner { remote: "explain".into(), user: 0 };
+    let mut unasked = Unasked { url: url.clone(), fields };
+    let (request, response) = page(ground, &owner, &mut unasked).await?;
+    let known = Arc::new(Known::default());
+    let noted = known.cookies().note_request(&unasked.url, &request.fields, SystemTime::now());
+    let head = ResponseHead { status: response.status, fields: response.fields.clone() };
+    known.cookies().note_response(&noted, &unasked.url, &head.fields, SystemTime::now());
+    let mut plan = Explained {
+        url: unasked.url.to_string(),
+        status: head.status.as_u16(),
+        resources: Vec::new(),
+        unread: Vec::new(),
+    };
+    if !is_document(&head) {
+        return Ok(plan);
+    }
+    let settings = ground.settings();
+    let reading = Reading::page(&request, &head, &noted, &known, &settings.bundle);
+    let reading = Arc::new(reading.ok_or("the page has no URL that a browser could load")?);
+    let mut unread = VecDeque::new();
+    let links = reading.read(|document| {
+        let values = head.fields.get_all(header::LINK).into_iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| document.link_field(value, false)).collect()
+    });
+    plan.take(&reading, links, &mut unread);
+    read_document(&mut plan, &reading, response, &mut unread).await?;
+
+    for _ in 0..MOST_READ {
+        let Some(next) = unread.pop_front() else { break };
+        let name = next.unasked.url.to_string();
+        if let Err(why) = read_part(ground, &owner, &mut plan, &next, &mut unread).await {
+            plan.unread.push(format!("{name}: {why}"));
+            let waiting = next.reading.lost(&next.hint);
+            plan.take(&next.reading, waiting, &mut unread);
+        }
+    }
+    plan.unread.extend(unread.iter().map(|left| format!("{}: the plan is long enough", left.unasked.url)));
+    Ok(plan)
+}
+
+impl Explained {
+    fn take(&mut self, reading: &Arc<Reading>, decided: Vec<Decided>, unread: &mut VecDeque<Unread>) {
+        for Decided { hint, decision } in decided {
+            let (urgency, left) = match &decision {
+                Decision::Fetch(_, urgency) => (Some(urgency.level), None),
+                Decision::Skip(skip) => (None, Some(skip_words(*skip).to_owned())),
+            };
+            self.resources.push(Explanation {
+                url: hint.url.to_string(),
+                source: source_word(hint.source).into(),
+                named_by: match &hint.initiator {
+                    Initiator::Document => "document".into(),
+                    Initiator::Sheet(url) | Initiator::Module(url) => url.to_string(),
+                },
+                confidence: format!("{:?}", hint.confidence).to_lowercase(),
+                urgency,
+                left,
+            });
+            if let Decision::Fetch(unasked, _) = decision
+                && matches!(hint.destination, Destination::Style | Destination::Script | Destination::Frame)
+            {
+                unread.push_back(Unread { reading: Arc::clone(reading), hint, unasked });
+            }
+        }
+    }
+}
+
+/// The page, redirects followed; `unasked` is what was asked for last.
+async fn page(
+    ground: &Shared,
+    owner: &Owner,
+    unasked: &mut Unasked,
+) -> Result<(RequestHead, Response), String> {
+    for _ in 0..=MOST_REDIRECTS {
+        let (request, response) = fetch(ground, owner, unasked).await?;
+        match followed(&unasked.url, response.status, &response.fields) {
+            Some(target) => unasked.url = target,
+            None => return Ok((request, response)),
+        }
+    }
+    Err(format!("{} redirects more than {MOST_REDIRECTS} times", unasked.url))
+}
+
+async fn fetch(ground: &Shared, owner: &Owner, unasked: &Unasked) -> Result<(RequestHead, Response), String> {
+    let head = request_head(unasked).ok_or("the URL names no host")?;
+    let asked =
+        Asked { owner, exchange: ExchangeId(0), head: &head, upload: Upload::empty(), informed: None };
+    let response = ground.origins.fetch(asked).await.map_err(|failure| failure.to_string())?;
+    Ok((head, response))
+}
+
+async fn read_document(
+    plan: &mut Explained,
+    reading: &Arc<Reading>,
+    response: Response,
+    unread: &mut VecDeque<Unread>,
+) -> Result<(), String> {
+    let codings = codings(&response.fields).map_err(|error| error.to_string())?;
+    let mut source = Source::new(response.body, &codings);
+    while source.received() < LONGEST {
+        match source.next().await.map_err(|failure| failure.to_string())? {
+            Part::Bytes(bytes) => {
+                plan.take(reading, reading.read(|document| document.html(&bytes)), unread);
+            }
+            Part::End(_) => break,
+        }
+    }
+    plan.take(reading, reading.read(|document| document.html_end()), unread);
+    Ok(())
+}
+
+/// Reads a stylesheet, a module, or a document in a frame.
+async fn read_part(
+    ground: &Shared,
+    owner: &Owner,
+    plan: &mut Explained,
+    part: &Unread,
+    unread: &mut VecDeque<Unread>,
+) -> Result<(), String> {
+    let (request, response) = fetch(ground, owner, &part.unasked).await?;
+    let head = ResponseHead { status: response.status, fields: response.fields.clone() };
+    part.reading.answered(&part.unasked, head.status, &head.fields);
+    if head.status != StatusCode::OK {
+        return Err(format!("answered with status {}", head.status.as_u16()));
+    }
+    if part.hint.destination == Destination::Frame {
+        let Some(frame) = part.reading.frame(&request, &head).filter(|_| is_document(&head)) else {
+            return Ok(());
+        };
+        return read_document(plan, &Arc::new(frame), response, unread).await;
+    }
+    let Some(id) = part.reading.begin(&part.hint, &part.unasked.url, &head) else { return Ok(()) };
+    let codings = codings(&head.fields).map_err(|error| error.to_string())?;
+    let mut source = Source::new(response.body, &codings);
+    while source.received() < LONGEST {
+        match source.next().await.map_err(|failure| failure.to_string())? {
+            Part::Bytes(bytes) => {
+                let decided = part.reading.read(|document| document.resource(id, &bytes));
+                plan.take(&part.reading, decided, unread);
+            }
+            Part::End(_) => break,
+        }
+    }
+    plan.take(&part.reading, part.reading.read(|document| document.resource_end(id)), unread);
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! What ground made of one page, counted for whoever asks what became of its hints.
+
+use std::collections::BTreeMap;
+
+use farhop_bundle::Skip;
+use farhop_events::{Bus, Event, ExchangeId};
+use farhop_page::{Hint, Source};
+
+/// See the module. Told as an event when it is dropped, with the last stream of the page.
+pub(crate) struct Tally {
+    bus: Bus,
+    page: ExchangeId,
+    url: String,
+    hints: BTreeMap<&'static str, u64>,
+    skipped: BTreeMap<&'static str, u64>,
+    promised: u64,
+}
+
+impl Tally {
+    pub(crate) fn new(bus: &Bus, page: ExchangeId, url: &str) -> Self {
+        let url = bus.url(url);
+        Tally { bus: bus.clone(), page, url, hints: BTreeMap::new(), skipped: BTreeMap::new(), promised: 0 }
+    }
+
+    pub(crate) fn found(&mut self, hint: &Hint) {
+        *self.hints.entry(source_word(hint.source)).or_default() += 1;
+    }
+
+    pub(crate) fn skipped(&mut self, why: &'static str) {
+        *self.skipped.entry(why).or_default() += 1;
+    }
+
+    pub(crate) fn promised(&mut self) {
+        self.promised += 1;
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        let words = |counts: &BTreeMap<&str, u64>| {
+            counts.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect()
+        };
+        self.bus.emit(Event::PageRead {
+            page: self.page,
+            url: std::mem::take(&mut self.url),
+            hints: words(&self.hints),
+            promised: self.promised,
+            skipped: words(&self.skipped),
+        });
+    }
+}
+
+/// The mark-up that named a resource, in a word.
+pub(crate) fn source_word(source: Source) -> &'static str {
+    match source {
+        Source::Script => "script",
+        Source::ModuleScript => "module script",
+        Source::Stylesheet => "stylesheet",
+        Source::Preload => "preload",
+        Source::ModulePreload => "modulepreload",
+        Source::Icon => "icon",
+        Source::DefaultIcon => "default icon",
+        Source::Manifest => "manifest",
+        Source::Image => "image",
+        Source::Picture => "picture",
+        Source::InputImage => "input image",
+        Source::Poster => "poster",
+        Source::SvgUse => "svg use",
+        Source::Frame => "frame",
+        Source::StyleAttribute => "style attribute",
+        Source::Rule => "css rule",
+        Source::Import => "css import",
+        Source::FontFace => "font face",
+        Source::StaticImport => "static import",
+        Source::DynamicImport => "dynamic import",
+        Source::Literal => "literal path",
+        Source::LinkField => "link field",
+        Source::EarlyHints => "early hints",
+    }
+}
+
+/// Why a hint is left to the browser, in words.
+pub(crate) fn skip_words(skip: Skip) -> &'static str {
+    match skip {
+        Skip::Duplicate => "decided before",
+        Skip::UncacheableTwice => "fetched before, and the answer may not be used again",
+        Skip::OverBudget => "the page's budget of requests is used up",
+        Skip::Credentials => "the document was fetched with credentials",
+        Skip::UnsureOfCookies => "it is not known which cookies the browser would send",
+        Skip::SetsCookie => "fetching it unasked has set a cookie before",
+        Skip::ContentPolicy => "the document's content security policy forbids it",
+        Skip::MixedContent => "a secure page may not load it over plain HTTP",
+        Skip::NotThisBrowser => "this browser does not fetch it",
+    }
+}
