@@ -120,18 +120,22 @@ pub(super) struct Reader {
 impl Block {
     /// Adds declaration `text` if it can cause a fetch.
     pub(super) fn declare(&mut self, text: &str, options: &Options) {
+        let text = trim_start(text);
+        let name = text.split(':').next().unwrap_or_default().trim_ascii_end();
+        let custom = name.starts_with("--");
+        // Most declarations end here, their values unread.
+        if !custom && value::longhands(name).is_empty() {
+            self.contains |= matches!(name, "container" | "container-type");
+            return;
+        }
         let Some((name, text, important)) = value::split(text) else { return };
         if self.declarations.len() + self.custom.len() >= MAX_DECLARATIONS {
             return;
         }
-        if name.starts_with("--") {
+        if custom {
             if matters(text) {
                 self.custom.push(Custom { name: name.into(), important, text: text.into() });
             }
-            return;
-        }
-        if value::longhands(name).is_empty() {
-            self.contains |= matches!(name, "container" | "container-type");
             return;
         }
         value::parse(name, text, options, |property, value| {
