@@ -2,7 +2,8 @@
 
 use anyhow::Context;
 use farhop_events::Bus;
-use farhop_settings::GroundSettings;
+use farhop_settings::{GroundSettings, SettingsError};
+use farhop_squeeze::Policy;
 
 use crate::source::Source;
 use crate::{log, plan};
@@ -12,14 +13,23 @@ use crate::{log, plan};
 pub(crate) struct Arguments {
     #[command(flatten)]
     source: Source,
+    /// What may be done to images: identity, gentle, httpep or strong; short for --set squeeze.policy=….
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<Policy>,
+}
+
+impl Arguments {
+    fn settings(&self) -> Result<GroundSettings, SettingsError> {
+        self.source.load_with(self.policy.map(|policy| format!("squeeze.policy={policy}")))
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let settings: GroundSettings = arguments.source.load()?;
+    let settings = arguments.settings()?;
     let log = log::start(settings.log.level);
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
     let reload = || {
-        let settings: GroundSettings = arguments.source.load().map_err(|error| error.to_string())?;
+        let settings = arguments.settings().map_err(|error| error.to_string())?;
         log.set(settings.log.level);
         Ok(settings)
     };

@@ -20,6 +20,15 @@ impl Source {
     /// # Errors
     /// The first thing wrong with them.
     pub(crate) fn load<S: Checked>(&self) -> Result<S, SettingsError> {
-        load(Some(&self.config), &self.sets)
+        self.load_with(None)
+    }
+
+    /// The same with a value that an option of its own has set; `--set` stands over it.
+    ///
+    /// # Errors
+    /// The first thing wrong with them.
+    pub(crate) fn load_with<S: Checked>(&self, set: Option<String>) -> Result<S, SettingsError> {
+        let sets: Vec<String> = set.into_iter().chain(self.sets.iter().cloned()).collect();
+        load(Some(&self.config), &sets)
     }
 }

@@ -1,4 +1,5 @@
 //! Images: what each policy does with them, what is left alone, and that nothing wrong ever comes out.
+#![allow(clippy::unwrap_used)] // helpers of tests
 
 mod support;
 
