@@ -105,10 +105,12 @@ fn nested(pair: &mut Pair) -> [u64; 2] {
     let now = pair.now;
     let ground = pair.ground();
     ground.answer(now, page, &ok(), Coding::Identity, None);
-    let style = ground.promise(now, page, &get("/style.css"), Priority::default()).unwrap();
-    let push = ground.push(style).unwrap();
+    let style =
+        ground.promise(now, page, &get("/style.css"), Priority::default()).expect("the stream is open");
+    let push = ground.push(style).expect("it is wanted");
     ground.answer(now, push, &ok(), Coding::Identity, None);
-    let font = ground.promise(now, push, &get("/font.woff2"), Priority::default()).unwrap();
+    let font =
+        ground.promise(now, push, &get("/font.woff2"), Priority::default()).expect("the stream is open");
     ground.write(push, Bytes::from_static(b"@font-face{}"));
     ground.finish(now, push, None);
     [style, font]
