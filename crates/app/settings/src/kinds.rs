@@ -269,7 +269,10 @@ mod tests {
 
     #[test]
     fn shares_are_whole_hundredths_with_their_sign() {
-        assert_eq!(["50 %", "0%", "150 %"].map(str::parse), [Ok(Percent(50)), Ok(Percent(0)), Ok(Percent(150))]);
+        assert_eq!(
+            ["50 %", "0%", "150 %"].map(str::parse),
+            [Ok(Percent(50)), Ok(Percent(0)), Ok(Percent(150))]
+        );
         assert_eq!(Percent(50).to_string(), "50 %");
         for text in ["50", "%", "-1 %", "+1 %", "0.5 %", "a %", ""] {
             assert_eq!(text.parse::<Percent>(), Err(()), "{text}");
