@@ -14,7 +14,6 @@ use farhop_orbit::Profile;
 use farhop_remote::Reach;
 use farhop_settings::{Cidr, LocalSettings, load};
 use farhop_squeeze::Policy;
-use farhop_squeeze::Policy;
 use farhop_transport::identity::Identity;
 use farhop_transport::path::End;
 use farhop_transport::quic::{Listener, Peers};
@@ -45,9 +44,6 @@ pub(crate) struct Arguments {
     /// What may be done to images: identity, gentle, httpep or strong; short for --set ground.squeeze.policy=….
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
-    /// What may be done to images: identity, gentle, httpep or strong; short for --set ground.squeeze.policy=….
-    #[arg(long, value_name = "POLICY")]
-    policy: Option<Policy>,
     /// Sets one value over the file, such as ground.squeeze.zstd_level=3.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
@@ -73,7 +69,6 @@ impl Arguments {
             let control = std::path::absolute(control).context("control")?;
             sets.push(format!("remote.control={}", serde_json::json!(control.to_string_lossy())));
         }
-        sets.extend(self.policy.map(|policy| format!("ground.squeeze.policy={policy}")));
         sets.extend(self.policy.map(|policy| format!("ground.squeeze.policy={policy}")));
         sets.extend(self.sets.iter().cloned());
         Ok(load(self.config.as_deref(), &sets)?)
