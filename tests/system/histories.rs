@@ -12,11 +12,9 @@ async fn two_users_of_one_site_never_get_a_wrong_or_foreign_byte() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let wanted = match number("FARHOP_HISTORY") {
         Some(first) => Histories { first, count: 1, concurrent: 1 },
-        None => Histories {
-            first: 0,
-            count: number("FARHOP_HISTORIES").unwrap_or(HISTORIES),
-            concurrent: 16,
-        },
+        None => {
+            Histories { first: 0, count: number("FARHOP_HISTORIES").unwrap_or(HISTORIES), concurrent: 16 }
+        }
     };
     let mut local = Local::allowed(&[]).await;
     let outcome = live(local.proxy, wanted).await;
