@@ -85,6 +85,7 @@ impl<'a> Loader<'a> {
         }
         let order = Order {
             screenshot: picture.clone(),
+            initiators: self.pictures,
             proxy: ends.as_ref().map(|ends| ends.proxy.to_string()),
             http2: variant.http2(),
             looked_up_as: if variant.is_bbr() { looked_up_as(&self.bench.origins) } else { Vec::new() },

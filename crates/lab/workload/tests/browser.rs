@@ -121,8 +121,12 @@ async fn who_made_the_browser_ask_is_told_and_the_picture_shows_the_page() {
     let ready = origins(folder.path(), &["a.test"]).await;
     let url = format!("http://{}/", ready.origins[0].http);
     let picture = folder.path().join("page.png");
-    let order =
-        Order { idle: Duration::from_millis(200), screenshot: Some(picture.clone()), ..Order::new(&url) };
+    let order = Order {
+        idle: Duration::from_millis(200),
+        screenshot: Some(picture.clone()),
+        initiators: true,
+        ..Order::new(&url)
+    };
     let load = browser.load(&order).await.unwrap();
     let initiator = |name: &str| {
         let found = load.resources.iter().find(|resource| resource.url == format!("{url}{name}"));

@@ -121,7 +121,7 @@ async function main() {
   // A page may have more resources than the 250 that its clock keeps by default.
   await context.addInitScript(() => performance.setResourceTimingBufferSize(100000));
   const page = await context.newPage();
-  const initiators = await within(5000, watchInitiators(context, page), new Map());
+  const initiators = order.initiators ? await within(5000, watchInitiators(context, page), new Map()) : new Map();
   const entries = new Map();
   let lastChange = Date.now();
   let inFlight = 0;

@@ -39,6 +39,9 @@ pub struct Order {
     pub idle: Duration,
     /// A picture of the page at the end (PNG), from its top down to a few screens; absent when the page has none to show.
     pub screenshot: Option<PathBuf>,
+    /// Whether to find out who made the page ask for each resource; a second observer, which costs a page of many
+    /// resources time.
+    pub initiators: bool,
 }
 
 impl Order {
@@ -53,6 +56,7 @@ impl Order {
             timeout: Duration::from_secs(60),
             idle: Duration::from_millis(1500),
             screenshot: None,
+            initiators: false,
         }
     }
 }
@@ -112,6 +116,7 @@ struct DriverOrder<'a> {
     idle_most_ms: u128,
     decode_most_bytes: u64,
     screenshot: Option<&'a Path>,
+    initiators: bool,
     screenshot_most_px: u32,
 }
 
@@ -173,6 +178,7 @@ impl Browser {
             idle_most_ms: order.idle.as_millis() * 8,
             decode_most_bytes: 8 << 20,
             screenshot: order.screenshot.as_deref(),
+            initiators: order.initiators,
             screenshot_most_px: SCREENSHOT_MOST_PX,
         };
         let text = serde_json::to_string(&full)?;
