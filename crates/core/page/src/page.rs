@@ -202,7 +202,7 @@ impl Page {
     }
 
     fn shown_text(&mut self, text: &str, references: bool) {
-        let characters = text.bytes().filter(|byte| *byte > b' ').count();
+        let characters = no_blanks(text);
         if characters == 0 {
             return;
         }
@@ -217,6 +217,12 @@ impl Page {
         let text = if references { htmlize::unescape(text) } else { Cow::Borrowed(text) };
         self.sheets.styles.text(node, &text);
     }
+}
+
+/// How many bytes of `text` are no blanks. Counted in pieces whose count fits a byte: a vector of them at a time.
+fn no_blanks(text: &str) -> usize {
+    let pieces = text.as_bytes().chunks(255);
+    pieces.map(|piece| usize::from(piece.iter().map(|byte| u8::from(*byte > b' ')).sum::<u8>())).sum()
 }
 
 /// Whether its attributes keep an element from being displayed (HTML, §15.3.1).

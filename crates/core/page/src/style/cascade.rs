@@ -216,6 +216,11 @@ impl Cascade {
         matcher.pay_for(comparisons / 8);
     }
 
+    /// No element can have a style but the browser's own.
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
     /// Rules and `style` attributes so far: what ordering them costs.
     pub(super) fn size(&self) -> usize {
         self.rules.len() + self.blocks.len()
@@ -298,6 +303,11 @@ impl Cascade {
 }
 
 impl Winners {
+    /// Nothing is declared of the element or its pseudo-elements.
+    pub(super) fn is_silent(&self) -> bool {
+        self.declared.is_empty()
+    }
+
     /// Targets of which anything is said.
     pub(super) fn speaks_of(&self, target: Target) -> bool {
         self.declared.iter().any(|winner| winner.target == target)

@@ -11,24 +11,25 @@ pub(super) struct Characters {
 }
 
 impl Characters {
-    /// Adds what a font has to draw of `text`: everything but white space and controls.
-    pub(super) fn add_text(&mut self, text: &str) {
-        let mut ascii = [0u64; 2];
-        if text.is_ascii() {
-            for byte in text.bytes() {
-                ascii[usize::from(byte >> 6) & 1] |= 1 << (byte & 63);
-            }
-        } else {
-            for character in text.chars() {
+    /// What a font has to draw of `text`: everything but white space and controls.
+    pub(super) fn of(text: &str) -> Self {
+        const DRAWN: u128 = !((1 << 33) - 1) & !(1 << 127);
+        let mut set = Characters::default();
+        // In registers, without a branch: all text of a page passes here.
+        let (mut low, mut high) = (0u64, 0u64);
+        for byte in text.bytes() {
+            let bit = 1 << (byte & 63);
+            low |= if byte < 64 { bit } else { 0 };
+            high |= if byte & 0xc0 == 64 { bit } else { 0 };
+        }
+        set.ascii = (u128::from(high) << 64 | u128::from(low)) & DRAWN;
+        if !text.is_ascii() {
+            for character in text.chars().filter(|character| !character.is_ascii()) {
                 let code = u32::from(character);
-                match ascii.get_mut(code as usize / 64) {
-                    Some(bits) => *bits |= 1 << (code % 64),
-                    None => *self.blocks.entry(code / 64).or_default() |= 1 << (code % 64),
-                }
+                *set.blocks.entry(code / 64).or_default() |= 1 << (code % 64);
             }
         }
-        const DRAWN: u128 = !((1 << 33) - 1) & !(1 << 127);
-        self.ascii |= (u128::from(ascii[1]) << 64 | u128::from(ascii[0])) & DRAWN;
+        set
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -81,9 +82,7 @@ mod tests {
     use super::*;
 
     fn set(text: &str) -> Characters {
-        let mut set = Characters::default();
-        set.add_text(text);
-        set
+        Characters::of(text)
     }
 
     #[test]

@@ -294,7 +294,8 @@ impl Styles {
 
     /// Elements were pushed, or texts came: what they need is found, unless a sheet is awaited.
     pub(crate) fn nodes(&mut self, tree: &Tree) {
-        if self.awaited > 0 {
+        // Without any rule nothing is needed, and nobody asks how elements look.
+        if self.awaited > 0 || self.cascade.is_empty() {
             return;
         }
         if std::mem::take(&mut self.changed) && self.styling.pay_for(self.cascade.size()) {

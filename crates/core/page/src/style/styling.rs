@@ -61,8 +61,8 @@ pub(super) struct Need {
 pub(super) struct Styling {
     inherited: Vec<Inherited>,
     pub(super) shape: Shape,
-    /// What elements show themselves, apart from those within them.
-    texts: HashMap<NodeId, Characters>,
+    /// What each element shows itself, apart from those within it; none after the last with text.
+    texts: Vec<Characters>,
     variables: Variables,
     pub(super) fonts: Fonts,
     pub(super) keyframes: HashMap<Box<str>, (Keyframes, Arc<Origin>)>,
@@ -76,7 +76,7 @@ impl Styling {
         Styling {
             inherited: Vec::new(),
             shape: Shape::default(),
-            texts: HashMap::new(),
+            texts: Vec::new(),
             variables: Variables::default(),
             fonts: Fonts::new(),
             keyframes: HashMap::new(),
@@ -92,15 +92,18 @@ impl Styling {
 
     /// `node` shows `text`.
     pub(super) fn text(&mut self, node: NodeId, text: &str) {
-        let mut characters = Characters::default();
-        characters.add_text(text);
+        let characters = Characters::of(text);
         if characters.is_empty() {
             return;
         }
-        if let Some(&Inherited { font: Some(font), .. }) = self.inherited.get(node.0 as usize) {
+        let at = node.0 as usize;
+        if let Some(&Inherited { font: Some(font), .. }) = self.inherited.get(at) {
             self.fonts.show(font, &characters);
         }
-        self.texts.entry(node).or_default().add(&characters);
+        if self.texts.len() <= at {
+            self.texts.resize_with(at + 1, Characters::default);
+        }
+        self.texts[at].add(&characters);
     }
 
     /// Forgets all styles: rules have changed.
@@ -129,7 +132,7 @@ impl Styling {
             let matcher = Matcher {
                 tree,
                 shape: &self.shape,
-                with_text: &|node| texts.contains_key(&node),
+                with_text: &|node| texts.get(node.0 as usize).is_some_and(|text| !text.is_empty()),
                 budget: &self.budget,
             };
             if !matcher.pay_for(STYLING) {
@@ -143,7 +146,7 @@ impl Styling {
             self.inherited.push(own);
             self.pay_for((needs.len() - needed) * STYLING);
             if let Some(font) = own.font {
-                if let Some(characters) = self.texts.get(&node) {
+                if let Some(characters) = self.texts.get(at) {
                     self.fonts.show(font, characters);
                 }
                 let drawn = drawn_by_itself(element);
@@ -162,9 +165,7 @@ impl Styling {
 
     fn show_text(&mut self, font: FontId, text: &str) {
         if !text.is_empty() {
-            let mut characters = Characters::default();
-            characters.add_text(text);
-            self.fonts.show(font, &characters);
+            self.fonts.show(font, &Characters::of(text));
         }
     }
 }
@@ -204,11 +205,14 @@ impl One<'_> {
             return Inherited { font: None, variables };
         }
         let font = self.font(styling, Target::Element, parent, variables);
-        self.images(styling, Target::Element, variables);
-        self.content(styling, Target::Element, variables);
-        for target in PSEUDO {
-            if self.winners.speaks_of(target) {
-                self.pseudo(styling, target, variables, font);
+        // Of most elements no rule says anything.
+        if !self.winners.is_silent() {
+            self.images(styling, Target::Element, variables);
+            self.content(styling, Target::Element, variables);
+            for target in PSEUDO {
+                if self.winners.speaks_of(target) {
+                    self.pseudo(styling, target, variables, font);
+                }
             }
         }
         Inherited { font: Some(font), variables }
