@@ -23,7 +23,7 @@ fn serve(path: &Path, bus: Bus) -> tokio::task::JoinHandle<()> {
 }
 
 fn event(why: Crossing) -> Event {
-    Event::RequestCrossed { exchange: ExchangeId(1), why, field: None }
+    Event::RequestCrossed { exchange: ExchangeId(1), page: None, why, field: None }
 }
 
 #[tokio::test]

@@ -140,7 +140,7 @@ mod tests {
     use crate::{ExchangeId, Word};
 
     fn crossed(why: Crossing) -> Event {
-        Event::RequestCrossed { exchange: ExchangeId(7), why, field: None }
+        Event::RequestCrossed { exchange: ExchangeId(7), page: None, why, field: None }
     }
 
     fn ended(end: PromiseEnd, wasted_bytes: u64) -> Event {

@@ -26,6 +26,8 @@ counters! {
         hints_skipped,
         /// Pages read to their end.
         pages_read,
+        /// Times that what was promised to a page was settled.
+        pages_settled,
         /// Requests made to origins.
         fetches,
         /// Body bytes taken from origins, as they stood on the wire.

@@ -61,6 +61,8 @@ events! {
     Debug RequestCrossed "request_crossed" {
         /// The exchange.
         exchange: ExchangeId,
+        /// The exchange of the document that it is for, as far as its `Referer` tells; its own for a document.
+        page: Option<ExchangeId>,
         /// Why it could not be answered without.
         why: Crossing,
         /// The request field that differed, when `why` is `mismatch`.
@@ -144,6 +146,27 @@ events! {
         counters.promise_ends.add(*end);
         counters.wasted_bytes.add(*wasted_bytes)
     }
+
+    /// What was promised to a page is settled, and the page was left or nothing happened on it for ten seconds. What
+    /// happens on an open page after that is told by another.
+    Debug PageSettled "page_settled" {
+        /// The exchange of the document.
+        page: ExchangeId,
+        /// Whose page it is.
+        user: String,
+        /// The document.
+        url: String,
+        /// Promises made to it.
+        promised: u64,
+        /// Those promises, by how they ended.
+        ends: BTreeMap<String, u64>,
+        /// Body bytes of promises that answered a request.
+        used_bytes: u64,
+        /// Body bytes of promises that nobody used.
+        wasted_bytes: u64,
+        /// Requests that crossed all the same, by the reason; `mismatch in FIELD` where a request field differed.
+        crossed: BTreeMap<String, u64>,
+    } counts |counters| { counters.pages_settled.add(1) }
 
     /// Ground found a hint and did not follow it.
     Debug HintSkipped "hint_skipped" {

@@ -49,7 +49,15 @@ words! {
         Stale = "stale",
         /// A promise existed for this URL, but a request field differed.
         Mismatch = "mismatch",
-        /// A promise was under way when the carrier was lost.
+        /// A promise that answers once had answered already.
+        Spent = "spent",
+        /// A promise that answers once was made to another page load.
+        OtherLoad = "other_load",
+        /// A promise was not wanted: the page was left, the user had too many open, or the answer was held then.
+        Refused = "refused",
+        /// Nobody asked for a promise in time.
+        Lapsed = "lapsed",
+        /// The carrier was lost under a promise.
         PromiseLost = "promise_lost",
         /// The carrier was lost under its answer: the rest is asked for.
         Resumed = "resumed",

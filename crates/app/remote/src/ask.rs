@@ -23,6 +23,7 @@ use crate::exchange::Exchange;
 use crate::lookup::{partition_for, to_store};
 use crate::priority;
 use crate::promising::Page;
+use crate::stock;
 use crate::uplink::Carrier;
 
 /// An answer that has begun.
@@ -179,18 +180,23 @@ impl<'a> Asking<'a> {
                 .flatten();
         let limit = if partition.is_some() { remote.settings().repository.entry.0 } else { 0 };
         let (intake, body) = arriving::body(remote.budget(), limit);
+        let mut stored = None;
         if let Some(partition) = partition {
-            let stored = to_store(partition, &fetch.head.fields, head, requested_at);
-            remote.repository().store(partition, fetch.url.as_str(), stored, body.clone()).await;
+            let entry = to_store(partition, &fetch.head.fields, head, requested_at);
+            let url = fetch.url.as_str();
+            stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
         }
         // The upload goes on for as long as the answer does.
         let upload = self.upload.take();
-        let peer = carrier.peer;
+        let (remote, peer) = (Arc::clone(remote), carrier.peer);
         tokio::spawn(async move {
             let _upload = upload;
-            let carried = arriving::carry(receiver, coding, intake, &page);
-            if let Err(why) = carried.await {
-                tracing::debug!(target: "farhop", "a body from {peer} ended early: {why}");
+            match (arriving::carry(receiver, coding, intake, &page).await, stored) {
+                (Ok(()), Some(stored)) => stock::tell_stored(&remote, stored).await,
+                (Ok(()), None) => {}
+                (Err(why), _) => {
+                    tracing::debug!(target: "farhop", "a body from {peer} ended early: {why}");
+                }
             }
         });
         body

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhop_bundle::{Answer, LoadId, PromiseId, Promises, WhyAsk};
-use farhop_events::{Bus, Event, ExchangeId, PromiseEnd};
+use farhop_events::{Bus, ExchangeId, PromiseEnd};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Priority;
 use farhop_store::Body;
@@ -16,6 +16,7 @@ use http::{HeaderMap, Method};
 use tokio::sync::watch;
 use url::Url;
 
+use crate::books::{self, Books};
 use crate::priority;
 use crate::users::User;
 
@@ -86,6 +87,7 @@ pub(crate) type Wire = (u64, u64);
 /// See the module.
 pub(crate) struct Desk {
     book: Promises,
+    books: Books,
     entries: HashMap<PromiseId, Entry>,
     wire: HashMap<Wire, PromiseId>,
     /// Pushes that are ahead of their promises, and since when.
@@ -99,11 +101,12 @@ pub(crate) struct Desk {
     /// Loads of pages, oldest first, left or not.
     begun: VecDeque<LoadId>,
     next: u64,
-    bus: Bus,
 }
 
 struct HandedOver {
     promise: PromiseId,
+    user: User,
+    page: ExchangeId,
     url: Url,
     bytes: u64,
     lapses: Duration,
@@ -122,6 +125,7 @@ impl Desk {
     pub(crate) fn new(bus: Bus) -> Self {
         Desk {
             book: Promises::new(PER_USER),
+            books: Books::new(bus),
             entries: HashMap::new(),
             wire: HashMap::new(),
             orphans: HashMap::new(),
@@ -130,15 +134,22 @@ impl Desk {
             begun: VecDeque::new(),
             untold: Vec::new(),
             next: 0,
-            bus,
         }
     }
 
     /// A document is asked for: what was promised to pages that this user leaves with it ends.
-    pub(crate) fn begin_load(&mut self, user: &User, load: ExchangeId, url: &Url, request: &HeaderMap) {
+    pub(crate) fn begin_load(
+        &mut self,
+        user: &User,
+        load: ExchangeId,
+        url: &Url,
+        request: &HeaderMap,
+        now: Duration,
+    ) {
         let left = self.book.begin_load(&user.name, LoadId(load.0), url, request);
-        left.into_iter().for_each(|id| self.end(id, PromiseEnd::PageLeft));
+        left.into_iter().for_each(|id| self.end(id, PromiseEnd::PageLeft, now));
         if self.book.is_open(LoadId(load.0)) {
+            self.books.begin(load, user, url, now);
             self.begun.push_back(LoadId(load.0));
             if self.begun.len() > MOST_BEGUN {
                 self.begun.pop_front();
@@ -154,21 +165,17 @@ impl Desk {
     /// Takes down a promise. Gives the push's receiver if it came before its promise; `None` twice when the promise
     /// is not wanted.
     pub(crate) fn promise(&mut self, user: &User, made: Made) -> Option<(PromiseId, Option<Receiver>)> {
-        let Made { wire, page, url, request, priority } = made;
-        let id = PromiseId(self.next);
-        self.next += 1;
-        self.bus.emit(Event::Promised { promise: id.0, page, url: self.bus.url(url.as_str()) });
-        let load = LoadId(page.0);
         // What a stylesheet names may come when its page has been left.
-        if self.is_left(load) || !self.book.promise(id, &user.name, load, url.clone(), request.clone()) {
-            let url = self.bus.url(url.as_str());
-            self.bus.emit(Event::PromiseEnded {
-                promise: id.0,
-                url,
-                end: PromiseEnd::Cancelled,
-                bytes: 0,
-                wasted_bytes: 0,
-            });
+        if self.is_left(LoadId(made.page.0)) {
+            self.decline(&made);
+            return None;
+        }
+        let id = self.number(&made);
+        let Made { wire, page, url, request, priority } = made;
+        if !self.book.promise(id, &user.name, LoadId(page.0), url.clone(), request.clone()) {
+            self.books
+                .unused(&books::Entry { promise: id, page, url: &url, bytes: 0 }, PromiseEnd::Cancelled);
+            self.refuse(wire);
             return None;
         }
         let orphan = self.orphans.remove(&wire).map(|(receiver, _)| receiver);
@@ -178,6 +185,21 @@ impl Desk {
         self.entries.insert(id, entry);
         self.wire.insert(wire, id);
         Some((id, orphan))
+    }
+
+    fn number(&mut self, made: &Made) -> PromiseId {
+        let id = PromiseId(self.next);
+        self.next += 1;
+        self.books.promised(id, made.page, &made.url);
+        id
+    }
+
+    /// Takes down that a promise is not wanted.
+    pub(crate) fn decline(&mut self, made: &Made) {
+        let id = self.number(made);
+        let entry = books::Entry { promise: id, page: made.page, url: &made.url, bytes: 0 };
+        self.books.unused(&entry, PromiseEnd::Cancelled);
+        self.refuse(made.wire);
     }
 
     /// A push begins. Gives its promise; a push that is ahead of its promise is kept until that is heard.
@@ -232,25 +254,25 @@ impl Desk {
     pub(crate) fn complete(&mut self, id: PromiseId, stored: Option<u64>, now: Duration) {
         let cacheable = self.book.complete(id, now);
         let Some(entry) = self.entries.get(&id) else { return };
-        let answered = entry.used;
-        let bytes = entry.bytes();
-        if !cacheable && !answered {
+        if !cacheable && !entry.used {
             return; // It waits to be asked for.
         }
         let Some(entry) = self.forget(id) else { return };
-        if answered {
-            return; // Told when it was used.
+        let bytes = entry.bytes();
+        if entry.used {
+            return self.books.used_up(entry.page, bytes, now);
         }
         if let Some(stored) = stored {
-            let handed = HandedOver { promise: id, url: entry.url, bytes, lapses: now + ACCOUNTED };
+            let Entry { user, page, url, .. } = entry;
+            let handed = HandedOver { promise: id, user, page, url, bytes, lapses: now + ACCOUNTED };
             self.handed_over.insert(stored, handed);
         }
     }
 
     /// Ground took a promise back, or its stream broke.
-    pub(crate) fn withdraw(&mut self, id: PromiseId) {
+    pub(crate) fn withdraw(&mut self, id: PromiseId, now: Duration) {
         self.book.withdraw(id);
-        self.end(id, PromiseEnd::Withdrawn);
+        self.end(id, PromiseEnd::Withdrawn, now);
     }
 
     /// Which promise answers this request; whoever takes it watches it come.
@@ -272,9 +294,8 @@ impl Desk {
                 let wanted = (is_awaited && !entry.used)
                     .then(|| (entry.wire, priority::of_what_is_asked(request, entry.priority)));
                 if !std::mem::replace(&mut entry.used, true) {
-                    let url = self.bus.url(entry.url.as_str());
-                    let end = PromiseEnd::Used;
-                    self.bus.emit(Event::PromiseEnded { promise: id.0, url, end, bytes, wasted_bytes: 0 });
+                    let (page, url) = (entry.page, &entry.url);
+                    self.books.used(&books::Entry { promise: id, page, url, bytes });
                 }
                 Ok(Answering { promised, wanted })
             }
@@ -282,55 +303,54 @@ impl Desk {
     }
 
     /// The repository has answered from `stored`, which may have been promised.
-    pub(crate) fn used_from_repository(&mut self, stored: u64) {
-        if let Some(HandedOver { promise, url, bytes, .. }) = self.handed_over.remove(&stored) {
-            let url = self.bus.url(url.as_str());
-            let end = PromiseEnd::Used;
-            self.bus.emit(Event::PromiseEnded { promise: promise.0, url, end, bytes, wasted_bytes: 0 });
+    pub(crate) fn used_from_repository(&mut self, stored: u64, now: Duration) {
+        if let Some(handed) = self.handed_over.remove(&stored) {
+            self.books.used(&handed.entry());
+            self.books.used_up(handed.page, handed.bytes, now);
         }
     }
 
-    /// Ends what nobody has asked for in time.
+    /// What the repository holds for a promise to `user` that nobody has asked for in the very same words.
+    pub(crate) fn handed_over(&self, user: &User, url: &Url) -> Option<u64> {
+        let mut handed = self.handed_over.iter();
+        handed.find(|(_, handed)| handed.user == *user && handed.url == *url).map(|(stored, _)| *stored)
+    }
+
+    /// Ends what nobody has asked for in time, and tells of the pages that are done.
     pub(crate) fn lapse(&mut self, now: Duration) {
         for id in self.book.lapse(now) {
-            self.end(id, PromiseEnd::Lapsed);
+            self.end(id, PromiseEnd::Lapsed, now);
         }
         // Its promise was lost with a stream that nobody read to its end: dropping the push stops it.
         self.orphans.retain(|_, (_, since)| *since + LONGEST_ORPHAN > now);
-        let over: Vec<u64> =
-            self.handed_over.iter().filter(|(_, handed)| handed.lapses <= now).map(|(id, _)| *id).collect();
-        for stored in over {
-            if let Some(HandedOver { promise, url, bytes, .. }) = self.handed_over.remove(&stored) {
-                let url = self.bus.url(url.as_str());
-                let end = PromiseEnd::Lapsed;
-                self.bus.emit(Event::PromiseEnded {
-                    promise: promise.0,
-                    url,
-                    end,
-                    bytes,
-                    wasted_bytes: bytes,
-                });
-            }
+        for (_, handed) in self.handed_over.extract_if(|_, handed| handed.lapses <= now) {
+            self.books.unused(&handed.entry(), PromiseEnd::Lapsed);
         }
+        self.books.close(now, |page| self.book.is_open(LoadId(page.0)));
     }
 
     /// Ends every promise now, as when the lab wants its accounts settled.
     pub(crate) fn settle(&mut self) {
-        self.lapse(Duration::MAX);
         let open: Vec<PromiseId> = self.entries.keys().copied().collect();
         for id in open {
             self.book.withdraw(id);
-            self.end(id, PromiseEnd::Lapsed);
+            self.end(id, PromiseEnd::Lapsed, Duration::ZERO);
         }
+        self.lapse(Duration::MAX);
     }
 
     /// The carrier is lost: what is not whole will not come.
-    pub(crate) fn carrier_lost(&mut self, generation: u64) {
+    pub(crate) fn carrier_lost(&mut self, generation: u64, now: Duration) {
         self.orphans.retain(|(of, _), _| *of != generation);
         for lost in self.book.carrier_lost() {
-            self.end(lost.id, PromiseEnd::Lost);
+            self.end(lost.id, PromiseEnd::Lost, now);
         }
         self.unwanted.retain(|(of, _)| *of != generation);
+    }
+
+    /// The books, for what crosses.
+    pub(crate) fn books(&mut self) -> &mut Books {
+        &mut self.books
     }
 
     /// Open promises.
@@ -338,7 +358,7 @@ impl Desk {
         self.entries.len()
     }
 
-    fn end(&mut self, id: PromiseId, end: PromiseEnd) {
+    fn end(&mut self, id: PromiseId, end: PromiseEnd, now: Duration) {
         let Some(entry) = self.forget(id) else { return };
         let bytes = entry.bytes();
         let is_awaited = matches!(*entry.state.borrow(), Promised::Awaited);
@@ -346,9 +366,11 @@ impl Desk {
             // Whoever waits asks, and who takes it in gives it up.
             entry.state.send_replace(Promised::Gone);
         }
-        if !entry.used {
-            let url = self.bus.url(entry.url.as_str());
-            self.bus.emit(Event::PromiseEnded { promise: id.0, url, end, bytes, wasted_bytes: bytes });
+        if entry.used {
+            self.books.used_up(entry.page, bytes, now);
+        } else {
+            let (page, url) = (entry.page, &entry.url);
+            self.books.unused(&books::Entry { promise: id, page, url, bytes }, end);
         }
     }
 
@@ -378,6 +400,12 @@ impl Desk {
         untold.sort_unstable();
         let runs = untold.chunk_by(|a, b| a.0 == b.0 && a.1 + 1 == b.1);
         runs.filter_map(|run| Some((run.first()?.0, run.first()?.1..=run.last()?.1))).collect()
+    }
+}
+
+impl HandedOver {
+    fn entry(&self) -> books::Entry<'_> {
+        books::Entry { promise: self.promise, page: self.page, url: &self.url, bytes: self.bytes }
     }
 }
 

@@ -87,7 +87,7 @@ impl Exchange {
         body: RequestBody,
         responder: &mut Responder,
     ) -> Answer {
-        remote.bus().emit(Event::RequestCrossed { exchange: self.id, why, field });
+        self.crosses(remote, why, field);
         let mut head = self.fetch.head.clone();
         if let Some(held) = &stale {
             held.head.make_conditional(&mut head.fields);
@@ -124,6 +124,11 @@ impl Exchange {
         }
     }
 
+    fn crosses(&self, remote: &Remote, why: Crossing, field: Option<String>) {
+        let request = &self.fetch.head.fields;
+        remote.desk().books().crossed(self.id, &self.user, request, (why, field), remote.now());
+    }
+
     /// A 304 has made what is held fresh again.
     async fn validated(
         &self,
@@ -140,7 +145,7 @@ impl Exchange {
     }
 
     async fn answer_from(self, remote: &Arc<Remote>, responder: Responder, held: Held, not_modified: bool) {
-        remote.desk().used_from_repository(held.id);
+        remote.desk().used_from_repository(held.id, remote.now());
         let head = from_repository(&held.head, not_modified);
         let head = ResponseHead { status: head.status, fields: head.fields };
         if not_modified {
@@ -268,11 +273,7 @@ impl Exchange {
         }
         let resume = Resume { offset: delivery.bytes, prefix: *delivery.prefix.finalize().as_bytes() };
         loop {
-            remote.bus().emit(Event::RequestCrossed {
-                exchange: self.id,
-                why: Crossing::Resumed,
-                field: None,
-            });
+            self.crosses(remote, Crossing::Resumed, None);
             let mut asking = Asking::new(remote, self, self.fetch.head.clone());
             let asked = tokio::select! {
                 asked = asking.resume(resume) => asked,

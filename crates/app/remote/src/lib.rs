@@ -6,6 +6,7 @@
 mod answers;
 mod arriving;
 mod ask;
+mod books;
 mod clients;
 mod desk;
 mod exchange;
@@ -15,6 +16,7 @@ mod priority;
 mod promising;
 mod request;
 mod status;
+mod stock;
 mod tunnel;
 mod uplink;
 mod users;
@@ -195,6 +197,8 @@ fn start_with(
     let mut tasks = JoinSet::new();
     tasks.spawn(calling);
     tasks.spawn(keep_time(Arc::clone(&remote)));
+    let (told, changes) = (Arc::clone(&remote), remote.repository().changes());
+    tasks.spawn(async move { stock::tell_evicted(&told, changes).await });
     for listener in listeners {
         tasks.spawn(clients::accept(Arc::clone(&remote), listener));
     }
@@ -221,7 +225,7 @@ async fn attend(remote: Arc<Remote>, carrier: Carrier) {
         () = take(&remote, &carrier) => {}
         never = mirror::keep(&remote, &carrier.hop) => match never {},
     }
-    remote.desk().carrier_lost(carrier.generation);
+    remote.desk().carrier_lost(carrier.generation, remote.now());
 }
 
 async fn take(remote: &Arc<Remote>, carrier: &Carrier) {

@@ -33,7 +33,7 @@ pub(crate) enum Found {
 pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, fetch: &Fetch) -> Found {
     let fields = &fetch.head.fields;
     if fetch.head.method == Method::GET {
-        remote.desk().begin_load(user, exchange, &fetch.url, fields);
+        remote.desk().begin_load(user, exchange, &fetch.url, fields, remote.now());
         promising::tell_unwanted(remote);
     }
     if !fetch.may_be_answered_here() {
@@ -62,8 +62,13 @@ pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, 
             why = Crossing::Mismatch;
             field = Some(mismatch.0.as_str().to_owned());
         }
+        Err(WhyAsk::Spent) => why = Crossing::Spent,
+        Err(WhyAsk::OtherLoad) => why = Crossing::OtherLoad,
+        Err(WhyAsk::NotPromised) => {
+            let unkept = remote.desk().books().unkept(exchange, user, &fetch.url, fields);
+            why = unkept.unwrap_or(why);
+        }
         Err(WhyAsk::Method) => {}
-        Err(WhyAsk::NotPromised | WhyAsk::Spent | WhyAsk::OtherLoad) => {}
     }
     let mut stale = None;
     if matches!(fetch.head.method, Method::GET | Method::HEAD) {
@@ -71,10 +76,17 @@ pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, 
             Stocked::Answer { held, not_modified } => return Found::Held { held, not_modified },
             Stocked::Unsatisfiable => return Found::Unsatisfiable,
             Stocked::Stale { held, reason } => {
-                why = reason;
+                // But for the field that differs, a promise would have answered.
+                if field.is_none() {
+                    why = reason;
+                }
                 stale = held;
             }
-            Stocked::Nothing => {}
+            Stocked::Nothing => {
+                if let Some(name) = differs_from_what_came(remote, user, fetch).await {
+                    (why, field) = (Crossing::Mismatch, Some(name));
+                }
+            }
         }
     } else {
         why = Crossing::Method;
@@ -84,6 +96,16 @@ pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, 
         return Found::Unsatisfiable;
     }
     Found::Ask { why, field, stale }
+}
+
+/// The field in which a request differs from a promise that is whole and held, if there is one.
+async fn differs_from_what_came(remote: &Remote, user: &User, fetch: &Fetch) -> Option<String> {
+    let stored = remote.desk().handed_over(user, &fetch.url)?;
+    let (_, held) = remote.repository().entry(stored).await?;
+    let names = depends_on(held.partition, &held.head)?;
+    let asked = &fetch.head.fields;
+    let differs = |name: &&HeaderName| held.head.nominated.get(*name) != asked.get(*name);
+    names.iter().find(differs).map(|name| name.as_str().to_owned())
 }
 
 /// What the repository says to a request.
@@ -177,6 +199,18 @@ pub(crate) fn bound_to(partition: Partition) -> &'static [HeaderName] {
         Partition::Shared => &[header::ORIGIN],
         Partition::User(_) => &[header::ORIGIN, header::AUTHORIZATION, header::COOKIE, header::USER_AGENT],
     }
+}
+
+/// Request fields that a held answer depends on; `None` when nothing can be asked in the same words.
+pub(crate) fn depends_on(partition: Partition, head: &Stored) -> Option<Vec<HeaderName>> {
+    let mut names = bound_to(partition).to_vec();
+    for value in head.fields.get_all(header::VARY) {
+        for name in value.to_str().ok()?.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            // `*` is no name: such a response answers nothing.
+            names.push(name.parse().ok().filter(|_| name != "*")?);
+        }
+    }
+    Some(names)
 }
 
 /// The head to keep in `partition`, with what it stays bound to.

@@ -10,12 +10,11 @@ use farhop_freshness::ResponseDirectives;
 use farhop_htotp::mirror::{Bound, Entry, Word, fingerprint};
 use farhop_store::{Change, Held, Partition};
 use farhop_transport::hop::Hop;
-use http::header::{HeaderName, VARY};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::Remote;
-use crate::lookup::bound_to;
+use crate::lookup::depends_on;
 
 /// Entries that are told of when a carrier comes up.
 const MOST: usize = 50_000;
@@ -149,13 +148,7 @@ fn entry(number: u64, url: &str, held: &Held) -> Option<Entry> {
         Partition::Shared => None,
         Partition::User(user) => Some(user),
     };
-    let mut names: Vec<HeaderName> = bound_to(held.partition).to_vec();
-    for value in head.fields.get_all(VARY) {
-        for name in value.to_str().ok()?.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            // `*` is no name: such a response answers nothing.
-            names.push(name.parse().ok().filter(|_| name != "*")?);
-        }
-    }
+    let names = depends_on(held.partition, head)?;
     let bound = Bound::to(&names)?;
     let fingerprint = fingerprint(user, url, bound, &head.nominated);
     Some(Entry { number, user, bound, fresh_s: fresh.as_secs(), fingerprint })

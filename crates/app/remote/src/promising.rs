@@ -16,6 +16,7 @@ use crate::arriving::{self, Early};
 use crate::desk::{Known, Made, Promised, Wire};
 use crate::exchange::Exchange;
 use crate::lookup::{Stocked, in_repository, partition_for, to_store};
+use crate::stock;
 use crate::uplink::Carrier;
 use crate::users::User;
 
@@ -52,23 +53,27 @@ impl Page {
     pub(crate) async fn promised(&self, offer: Offer) {
         let Offer { promise, priority, head } = offer;
         let wire = (self.generation, promise);
-        let url = Url::parse(&head.url()).ok();
-        let wanted = match url {
-            Some(url) if !is_held(&self.remote, &self.user, &url, &head.fields).await => {
-                let made = Made { wire, page: self.exchange, url, request: head.fields, priority };
-                self.remote.desk().promise(&self.user, made)
-            }
-            _ => None,
+        let Ok(url) = Url::parse(&head.url()) else {
+            self.remote.desk().refuse(wire);
+            return tell_unwanted(&self.remote);
         };
-        match wanted {
+        let is_held = is_held(&self.remote, &self.user, &url, &head.fields).await;
+        let made = Made { wire, page: self.exchange, url, request: head.fields, priority };
+        let taken = {
+            let mut desk = self.remote.desk();
+            if is_held {
+                desk.decline(&made);
+                None
+            } else {
+                desk.promise(&self.user, made)
+            }
+        };
+        match taken {
             Some((id, Some(receiver))) => {
                 begin_keeping(&self.remote, &self.hop, self.generation, id, receiver)
             }
             Some((_, None)) => {}
-            None => {
-                self.remote.desk().refuse(wire);
-                tell_unwanted(&self.remote);
-            }
+            None => tell_unwanted(&self.remote),
         }
     }
 }
@@ -134,7 +139,7 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
             Early::Head { head, coding, .. } => break (Arc::new(head), coding),
             Early::Promised(offer) => page.promised(offer).await,
             Early::Informed(_) => {}
-            Early::Failed(_) | Early::Lost => return remote.desk().withdraw(id),
+            Early::Failed(_) | Early::Lost => return remote.desk().withdraw(id, remote.now()),
         }
     };
     let (intake, body) = arriving::body(remote.budget(), remote.settings().repository.entry.0);
@@ -148,7 +153,12 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
     }
     drop(body);
     match arriving::carry(receiver, coding, intake, page).await {
-        Ok(()) => remote.desk().complete(id, stored, remote.now()),
-        Err(_) => remote.desk().withdraw(id),
+        Ok(()) => {
+            remote.desk().complete(id, stored, remote.now());
+            if let Some(stored) = stored {
+                stock::tell_stored(remote, stored).await;
+            }
+        }
+        Err(_) => remote.desk().withdraw(id, remote.now()),
     }
 }

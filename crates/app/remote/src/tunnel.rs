@@ -45,7 +45,12 @@ impl Wish {
             let trouble = Trouble::new(StatusCode::FORBIDDEN, Side::Remote, "http_request_denied", detail);
             return self.fail(&remote, responder, trouble).await;
         }
-        remote.bus().emit(Event::RequestCrossed { exchange: self.id, why: Crossing::Tunnel, field: None });
+        remote.bus().emit(Event::RequestCrossed {
+            exchange: self.id,
+            page: None,
+            why: Crossing::Tunnel,
+            field: None,
+        });
         let Some(carrier) = remote.uplink().carrier(Instant::now() + settings.timeouts.outage).await else {
             return self.fail(&remote, responder, Trouble::no_carrier()).await;
         };

@@ -127,7 +127,7 @@ impl Caller {
                 self.bus.emit(Event::CarrierDown {
                     peer: carrier.peer.clone(),
                     why,
-                    exchanges: carrier.hop.open_streams(),
+                    exchanges: carrier.hop.lost(),
                 });
                 // What lasted is called again at once. A ground that ends each carrier as soon as it is up, for a key
                 // that it does not know, is called ever more rarely.

@@ -64,7 +64,7 @@ impl Books {
                 Event::RequestAccepted { exchange, url, .. } => {
                     urls.insert(*exchange, url);
                 }
-                Event::RequestCrossed { exchange, why, field } => accounts.crossed.push(Crossed {
+                Event::RequestCrossed { exchange, why, field, .. } => accounts.crossed.push(Crossed {
                     url: urls.get(exchange).copied().unwrap_or_default().to_owned(),
                     why: why.as_str().into(),
                     field: field.clone(),
@@ -145,7 +145,12 @@ mod tests {
         let promised = |promise| Event::Promised { promise, page: ExchangeId(1), url: style.into() };
         let remote = [
             accepted(1, page),
-            Event::RequestCrossed { exchange: ExchangeId(1), why: Crossing::Undiscovered, field: None },
+            Event::RequestCrossed {
+                exchange: ExchangeId(1),
+                page: Some(ExchangeId(1)),
+                why: Crossing::Undiscovered,
+                field: None,
+            },
             promised(1),
             promised(2),
             accepted(2, style),
@@ -155,6 +160,7 @@ mod tests {
             accepted(3, style),
             Event::RequestCrossed {
                 exchange: ExchangeId(3),
+                page: Some(ExchangeId(1)),
                 why: Crossing::Mismatch,
                 field: Some("accept".into()),
             },

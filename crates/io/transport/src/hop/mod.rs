@@ -108,11 +108,15 @@ struct State {
     /// Streams whose reader has made room.
     resume: Vec<StreamId>,
     closed: Option<Closed>,
+    /// Exchanges and tunnels that were open when the carrier ended.
+    lost: u64,
     rtt: Option<Duration>,
 }
 
 /// What the driver holds for the two handles of a stream.
 struct Slot {
+    /// A push: no exchange and no tunnel.
+    unasked: bool,
     arrivals: VecDeque<Arrival>,
     buffered: usize,
     signals: Arc<Signals>,
@@ -154,6 +158,7 @@ impl Hop {
             incoming: VecDeque::new(),
             resume: Vec::new(),
             closed: None,
+            lost: 0,
             rtt: None,
         };
         let shared =
@@ -206,7 +211,7 @@ impl Hop {
         let id = state.session.push(promise)?;
         let slot = state.add(id);
         if let Some(slot) = state.slots.get_mut(&id) {
-            slot.receiver_gone = true;
+            (slot.unasked, slot.receiver_gone) = (true, true);
         }
         self.0.work.notify_one();
         Some(Sender::new(Arc::clone(&self.0), id, slot))
@@ -258,9 +263,9 @@ impl Hop {
         self.0.lock().rtt
     }
 
-    /// Exchanges, pushes and tunnels whose handles are held; those that were lost count until they are dropped.
-    pub fn open_streams(&self) -> u64 {
-        self.0.lock().slots.len() as u64
+    /// Exchanges and tunnels that were open when the carrier ended; none before.
+    pub fn lost(&self) -> u64 {
+        self.0.lock().lost
     }
 
     /// True while exchanges or tunnels are open.
@@ -280,6 +285,7 @@ impl State {
     fn add(&mut self, id: StreamId) -> Arc<Signals> {
         let signals = Arc::new(Signals::default());
         let slot = Slot {
+            unasked: false,
             arrivals: VecDeque::new(),
             buffered: 0,
             signals: Arc::clone(&signals),
@@ -362,7 +368,7 @@ impl State {
                 Event::Pushed { stream, promise } => {
                     let signals = self.add(stream);
                     if let Some(slot) = self.slots.get_mut(&stream) {
-                        slot.sender_gone = true;
+                        (slot.unasked, slot.sender_gone) = (true, true);
                     }
                     let receiver = Receiver::new(Arc::clone(shared), stream, signals);
                     self.incoming.push_back(Incoming::Push { promise, receiver });
@@ -405,6 +411,8 @@ impl State {
     /// The carrier has ended: everyone is told.
     fn close(&mut self, shared: &Shared, reason: Closed) {
         self.closed.get_or_insert(reason);
+        // Counted before their tasks hear of it and drop their handles.
+        self.lost = self.slots.values().filter(|slot| !slot.unasked).count() as u64;
         for slot in self.slots.values_mut() {
             slot.signals.readable.notify_one();
             slot.signals.writable.notify_waiters();
