@@ -11,6 +11,7 @@ mod histories;
 mod hostile;
 mod hostile_page;
 mod keys;
+mod mirror;
 mod outages;
 mod requests;
 mod starting;

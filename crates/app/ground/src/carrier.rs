@@ -247,6 +247,7 @@ impl Carrier {
             "exchanges": self.exchanges.load(Relaxed),
             "tunnels": self.tunnels.load(Relaxed),
             "promises": self.lock().promises.len(),
+            "mirror": self.mirror().len(),
         })
     }
 

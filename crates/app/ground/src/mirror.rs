@@ -82,6 +82,11 @@ impl Mirror {
         }
     }
 
+    /// Entries that the remote has told of and that are not gone.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// A push of `response` to `request` is complete: the remote holds it, unless it says otherwise.
     pub(crate) fn pushed(
         &mut self,
