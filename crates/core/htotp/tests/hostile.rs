@@ -6,7 +6,7 @@ mod pair;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use farhop_htotp::frame::{Class, Coding, Frame, FrameError, Hello, Priority, kind};
+use farhop_htotp::frame::{Class, Coding, Frame, FrameError, FrameReader, Hello, Priority, kind};
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Direction, Event, Role, Session, Transmit, VERSION, code};
 use farhop_htotp::{RequestHead, ResponseHead, varint};
@@ -88,6 +88,49 @@ fn frames_that_are_never_finished_are_not_kept_without_end() {
     first(&mut ground, Direction::Both, unfinished.clone());
     first(&mut ground, Direction::Both, unfinished);
     assert_eq!(broken(&mut ground), Some(FrameError::Unfinished));
+}
+
+/// Ground with this many requests open whose heads count 512 KiB each, nearly; gives what came of the last.
+fn with_large_heads(ground: &mut Session, count: usize) -> (StreamId, Vec<Event>) {
+    let mut section = b"\x00\x00\x03\x3f\x14:authority\x0ca.test\x05\x3f\x02x".to_vec();
+    let mut length = BytesMut::new();
+    let value = 500 * 1024;
+    varint::put(&mut length, value as u64 * 2);
+    section.extend_from_slice(&length);
+    section.resize(section.len() + value, b'v');
+    let (class, priority, section) = (Class::Web, Priority::default(), Bytes::from(section));
+    let frame = Frame::Request { exchange: 1, user: 1, class, priority, resume: None, section }.encode();
+    let mut last = None;
+    for _ in 0..count {
+        let stream = first(ground, Direction::Both, frame.clone());
+        last = Some((stream, events(ground)));
+    }
+    last.unwrap()
+}
+
+#[test]
+fn large_heads_of_many_requests_are_refused_one_by_one_until_others_have_ended() {
+    let mut ground = session(Role::Ground);
+    let (open, heard) = with_large_heads(&mut ground, 65);
+    assert!(matches!(heard[..], [Event::Asked { .. }]), "{heard:?}");
+    let (refused, heard) = with_large_heads(&mut ground, 1);
+    assert_eq!(heard, [], "no app hears of it, and the carrier lasts");
+    let transmits = written(&mut ground);
+    assert!(transmits.contains(&Transmit::Stop(refused, code::CANCELLED)));
+    let answered = transmits.iter().find_map(|transmit| match transmit {
+        Transmit::Write { stream, segments, end: true, .. } if *stream == refused => Some(segments.concat()),
+        _ => None,
+    });
+    let mut answered = Bytes::from(answered.expect("a last word"));
+    let frame = FrameReader::default().next(&mut answered).unwrap();
+    assert!(matches!(frame, Some(Frame::Failure(failure)) if failure.status == 503));
+
+    let small = first(&mut ground, Direction::Both, request());
+    assert!(matches!(events(&mut ground)[..], [Event::Asked { stream, .. }] if stream == small));
+    ground.handle_reset(open, code::CANCELLED);
+    ground.abort(open);
+    let (_, heard) = with_large_heads(&mut ground, 1);
+    assert!(heard.iter().any(|event| matches!(event, Event::Asked { .. })), "{heard:?}");
 }
 
 #[test]

@@ -43,6 +43,10 @@ pub const ROOM: usize = 64 * 1024;
 /// middle of a head of 4 KiB.
 const MOST_UNFINISHED: usize = 16 << 20;
 
+/// Bytes of the heads of all requests that ground has open, as sections count: a carrier full of streams, each with a
+/// head of 8 KiB. What comes beyond is answered 503, since it may be one user's doing and the carrier is everyone's.
+const MOST_HEADS: usize = 32 << 20;
+
 /// Bytes that may wait on the control stream for a peer that does not read it; each head costs four at most.
 const MOST_CONTROL: usize = 256 * 1024;
 
@@ -107,6 +111,8 @@ struct Stream {
     origin: Bytes,
     /// What the next promise on this stream refers to: the request, then the promise before.
     base: Option<Arc<Lines>>,
+    /// Its request's part in [`Session::heads`].
+    head: usize,
     /// The promise that a push keeps.
     promise: Option<u64>,
     /// What has come of a push whose promise has not, from the first promise on it.
@@ -137,6 +143,8 @@ pub struct Session {
     greeted: bool,
     /// Bytes kept by the readers of all streams.
     unfinished: usize,
+    /// Ground: bytes of the heads of all open requests.
+    heads: usize,
     events: VecDeque<Event>,
     transmits: VecDeque<Transmit>,
     probe: probe::State,
@@ -161,6 +169,7 @@ impl Session {
             early: Vec::new(),
             greeted: false,
             unfinished: 0,
+            heads: 0,
             events: VecDeque::new(),
             transmits: VecDeque::new(),
             next_stream: 0,
@@ -207,6 +216,7 @@ impl Session {
             full: false,
             origin: Bytes::new(),
             base: None,
+            head: 0,
             promise: None,
             held_back: None,
         };
@@ -384,6 +394,7 @@ impl Session {
         let done = self.streams.get(&id).is_some_and(|stream| stream.phase == Phase::Done && !stream.writing);
         if done && let Some(stream) = self.streams.remove(&id) {
             self.mirror.take_if(|mirror| *mirror == id);
+            self.heads -= stream.head;
             self.forget_push(&stream);
             self.scheduler.close(id);
         }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 
-use super::event::{Direction, Event};
-use super::{Kind, MOST_UNFINISHED, Phase, Role, Session, VERSION};
+use super::event::{Direction, Event, code};
+use super::{Kind, MOST_HEADS, MOST_UNFINISHED, Phase, Role, Session, VERSION};
 use crate::fields::Lines;
 use crate::fields::shelf::Base;
-use crate::frame::{Frame, FrameError, kind};
+use crate::frame::{Failure, Frame, FrameError, Side, kind};
 use crate::head::{self, RequestHead, ResponseHead};
 use crate::mirror::Word;
 use crate::scheduler::{Place, StreamId};
@@ -117,8 +117,15 @@ impl Session {
                 let head =
                     RequestHead::from_lines(&lines).map_err(|_| FrameError::Malformed(kind::REQUEST))?;
                 self.place(id, Kind::Exchange, Place { class, user, priority, asked: true }, Phase::Body);
+                if self.heads + lines.size() > MOST_HEADS {
+                    self.fail(id, too_many_heads());
+                    self.stop(id, code::CANCELLED);
+                    return Ok(());
+                }
                 if let Some(stream) = self.streams.get_mut(&id) {
                     stream.origin = head.origin().into();
+                    stream.head = lines.size();
+                    self.heads += stream.head;
                     stream.base = Some(lines);
                 }
                 self.events.push_back(Event::Asked {
@@ -285,6 +292,15 @@ impl Session {
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.phase = phase;
         }
+    }
+}
+
+fn too_many_heads() -> Failure {
+    Failure {
+        side: Side::Link,
+        status: 503,
+        token: "http_request_denied".into(),
+        detail: "the heads of the requests under way take too much memory; ask again".into(),
     }
 }
 
