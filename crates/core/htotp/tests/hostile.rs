@@ -105,7 +105,7 @@ fn with_large_heads(ground: &mut Session, count: usize) -> (StreamId, Vec<Event>
         let stream = first(ground, Direction::Both, frame.clone());
         last = Some((stream, events(ground)));
     }
-    last.unwrap()
+    last.expect("at least one")
 }
 
 #[test]

@@ -233,7 +233,7 @@ impl Intake {
                 let state = self.shared.lock();
                 let slowest =
                     state.readers.iter().flatten().map(|(_, bytes)| *bytes).min().unwrap_or(state.let_go);
-                if state.held || state.written - slowest <= WINDOW {
+                if state.held || state.written - slowest <= WINDOW || state.is_unwanted() {
                     return;
                 }
             }
@@ -306,7 +306,7 @@ impl Intake {
             taken.as_mut().enable();
             {
                 let state = self.shared.lock();
-                if state.bodies == 0 && state.readers.iter().all(Option::is_none) {
+                if state.is_unwanted() {
                     return;
                 }
             }
@@ -316,6 +316,11 @@ impl Intake {
 }
 
 impl State {
+    /// Nobody reads it, and nobody can begin to.
+    fn is_unwanted(&self) -> bool {
+        self.bodies == 0 && self.readers.iter().all(Option::is_none)
+    }
+
     /// Lets go of what every reader has taken, if the body only passes.
     fn let_go_taken(&mut self, budget: &Budget) {
         if self.held {
@@ -446,6 +451,18 @@ mod tests {
         }
         assert_eq!(budget.used(), 0);
         assert!(!body.can_be_joined() && body.reader().is_none());
+    }
+
+    #[test]
+    fn a_writer_that_waits_for_a_reader_goes_on_when_that_one_has_gone() {
+        let budget = Budget::new(1 << 20);
+        let (mut intake, body) = Body::new(&budget, 0);
+        let reader = body.reader().unwrap();
+        drop(body);
+        assert!(poll(intake.write(Bytes::from(vec![7; 2 * WINDOW as usize]))).is_pending());
+        drop(reader);
+        assert!(poll(intake.write(Bytes::from_static(b"more"))).is_ready());
+        assert!(poll(intake.unwanted()).is_ready());
     }
 
     #[test]
