@@ -14,16 +14,16 @@ impl Characters {
     /// What a font has to draw of `text`: everything but white space and controls.
     pub(super) fn of(text: &str) -> Self {
         const DRAWN: u128 = !((1 << 33) - 1) & !(1 << 127);
-        let mut set = Characters::default();
-        // In registers, without a branch: all text of a page passes here.
-        let (mut low, mut high) = (0u64, 0u64);
+        // All text of a page passes here: a byte costs one store, and the stores become bits once.
+        let mut seen = [0u8; 256];
         for byte in text.bytes() {
-            let bit = 1 << (byte & 63);
-            low |= if byte < 64 { bit } else { 0 };
-            high |= if byte & 0xc0 == 64 { bit } else { 0 };
+            seen[usize::from(byte)] = 1;
         }
-        set.ascii = (u128::from(high) << 64 | u128::from(low)) & DRAWN;
-        if !text.is_ascii() {
+        let (ascii, others) = seen.split_at(128);
+        let ascii =
+            ascii.as_chunks().0.iter().rev().fold(0, |set: u128, bytes| set << 8 | u128::from(bits(bytes)));
+        let mut set = Characters { ascii: ascii & DRAWN, blocks: BTreeMap::new() };
+        if others.contains(&1) {
             for character in text.chars().filter(|character| !character.is_ascii()) {
                 let code = u32::from(character);
                 *set.blocks.entry(code / 64).or_default() |= 1 << (code % 64);
@@ -75,6 +75,11 @@ impl Characters {
         self.blocks.retain(|_, bits| *bits != 0);
         any
     }
+}
+
+/// The eight `bytes`, each 0 or 1, as bits, the first one lowest: the product gathers them in its highest byte.
+fn bits(bytes: &[u8; 8]) -> u8 {
+    (u64::from_le_bytes(*bytes).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::value::Fallible;
 use cssparser::{Parser, Token};
+use std::sync::Arc;
 
 /// `font-weight`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,7 +31,7 @@ impl Weight {
 /// What `font` sets.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Font {
-    pub(super) families: Box<[Box<str>]>,
+    pub(super) families: Arc<[Box<str>]>,
     pub(super) weight: Weight,
     pub(super) italic: bool,
 }
@@ -41,7 +42,7 @@ pub(super) fn is_plain(word: &str) -> bool {
 }
 
 /// `font-family`: names in lower case.
-pub(super) fn families<'i>(input: &mut Parser<'i, '_>) -> Fallible<'i, Box<[Box<str>]>> {
+pub(super) fn families<'i>(input: &mut Parser<'i, '_>) -> Fallible<'i, Arc<[Box<str>]>> {
     Ok(input.parse_comma_separated(family)?.into())
 }
 

@@ -67,6 +67,8 @@ pub(super) struct Fonts {
     /// In the order of the cascade.
     faces: Vec<PlacedFace>,
     by_family: HashMap<Box<str>, Vec<usize>>,
+    /// Some font has new characters.
+    changed: bool,
 }
 
 impl Fonts {
@@ -79,6 +81,7 @@ impl Fonts {
             numbers: HashMap::new(),
             faces: Vec::new(),
             by_family: HashMap::new(),
+            changed: false,
         };
         fonts.number(Font { families: [].into(), weight: 400, italic: false });
         fonts
@@ -128,12 +131,18 @@ impl Fonts {
     pub(super) fn show(&mut self, number: FontId, characters: &Characters) {
         let (_, text) = &mut self.fonts[number.0 as usize];
         let new = text.shown.add(characters);
-        text.new.add(&new);
+        if !new.is_empty() {
+            text.new.add(&new);
+            self.changed = true;
+        }
     }
 
     /// The faces that texts shown since the last call need, some perhaps for the second time.
     pub(super) fn needed(&mut self) -> Vec<&PlacedFace> {
         let mut needed = Vec::new();
+        if !std::mem::take(&mut self.changed) {
+            return needed;
+        }
         for (font, text) in self.fonts.iter_mut().filter(|(_, text)| !text.new.is_empty()) {
             let mut left = std::mem::take(&mut text.new);
             for family in &*font.families {

@@ -10,6 +10,7 @@ use super::value::{self, Property, Value};
 use super::variables::Variables;
 use crate::options::Options;
 use crate::tree::{Element, NodeId, Tree};
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -192,12 +193,13 @@ struct One<'a> {
     needs: &'a mut Vec<Need>,
 }
 
-impl One<'_> {
+impl<'a> One<'a> {
     fn style(&mut self, styling: &mut Styling, variables: Option<u32>, parent: FontId) -> Inherited {
         let own = self.cascade.variables(self.winners, Target::Element);
         let variables = styling.variables.scope(variables, own);
-        let hidden = match self.value(styling, Target::Element, Property::Display, variables) {
-            Some((Value::Hidden(hidden), _)) => hidden,
+        let display = self.value(styling, Target::Element, Property::Display, variables);
+        let hidden = match display.as_ref().map(|(value, _)| &**value) {
+            Some(Value::Hidden(hidden)) => *hidden,
             // Nothing said, `revert` and what is invalid leave it to the browser's own sheet.
             _ => self.element.hidden_itself(),
         };
@@ -221,7 +223,8 @@ impl One<'_> {
     fn pseudo(&mut self, styling: &mut Styling, target: Target, variables: Option<u32>, parent: FontId) {
         let own = self.cascade.variables(self.winners, target);
         let variables = styling.variables.scope(variables, own);
-        if let Some((Value::Hidden(true), _)) = self.value(styling, target, Property::Display, variables) {
+        let display = self.value(styling, target, Property::Display, variables);
+        if display.is_some_and(|(value, _)| *value == Value::Hidden(true)) {
             return;
         }
         let text = self.content(styling, target, variables);
@@ -240,9 +243,9 @@ impl One<'_> {
         target: Target,
         property: Property,
         variables: Option<u32>,
-    ) -> Option<(Value, Arc<Origin>)> {
+    ) -> Option<(Cow<'a, Value>, &'a Arc<Origin>)> {
         let (value, origin) = self.cascade.value(self.winners, target, property)?;
-        let Value::Pending(pending) = value else { return Some((value.clone(), Arc::clone(origin))) };
+        let Value::Pending(pending) = value else { return Some((Cow::Borrowed(value), origin)) };
         let mut found = None;
         if let Some(text) = styling.variables.replace(&pending.1, variables)
             && !value::has_variables(&text)
@@ -256,7 +259,7 @@ impl One<'_> {
         // Invalid at computed-value time: as `unset` (CSS Variables 1, §3.1).
         let inherits = matches!(property, Property::FontFamily | Property::FontWeight | Property::FontStyle);
         let unset = if inherits { Value::Inherit } else { Value::Initial };
-        Some((found.unwrap_or(unset), Arc::clone(origin)))
+        Some((Cow::Owned(found.unwrap_or(unset)), origin))
     }
 
     fn need(&mut self, urls: &[Box<str>], origin: &Arc<Origin>, cors: bool) {
@@ -271,15 +274,17 @@ impl One<'_> {
 
     fn images(&mut self, styling: &Styling, target: Target, variables: Option<u32>) {
         for property in IMAGES {
-            if let Some((Value::Images(urls), origin)) = self.value(styling, target, property, variables) {
+            if let Some((value, origin)) = self.value(styling, target, property, variables)
+                && let Value::Images(urls) = &*value
+            {
                 let cors = matches!(property, Property::MaskImage | Property::ShapeOutside);
-                self.need(&urls, &origin, cors);
+                self.need(urls, origin, cors);
             }
         }
-        if let Some((Value::Animations(names), _)) =
-            self.value(styling, target, Property::AnimationName, variables)
+        if let Some((value, _)) = self.value(styling, target, Property::AnimationName, variables)
+            && let Value::Animations(names) = &*value
         {
-            for name in &names {
+            for name in names {
                 if let Some((keyframes, origin)) = styling.keyframes.get(name) {
                     self.need(&keyframes.images, origin, false);
                 }
@@ -289,16 +294,13 @@ impl One<'_> {
 
     /// The text that `content` draws; `None` if it makes no box.
     fn content(&mut self, styling: &Styling, target: Target, variables: Option<u32>) -> Option<String> {
-        let Some((Value::Content(content), origin)) =
-            self.value(styling, target, Property::Content, variables)
-        else {
-            return None;
-        };
+        let (value, origin) = self.value(styling, target, Property::Content, variables)?;
+        let Value::Content(content) = &*value else { return None };
         if !content.shown {
             return None;
         }
-        self.need(&content.images, &origin, false);
-        let mut text = content.text.into_string();
+        self.need(&content.images, origin, false);
+        let mut text = content.text.to_string();
         for name in &content.attributes {
             text.push_str(self.element.attribute(name).unwrap_or_default());
         }
@@ -306,7 +308,8 @@ impl One<'_> {
     }
 
     fn font(&self, styling: &mut Styling, target: Target, parent: FontId, variables: Option<u32>) -> FontId {
-        let get = |property| self.value(styling, target, property, variables).map(|(value, _)| value);
+        let get =
+            |property| self.value(styling, target, property, variables).map(|(value, _)| value.into_owned());
         let own = |property| match get(property) {
             Some(Value::Inherit) => Some(None),
             Some(value) => Some(Some(value)),
@@ -322,7 +325,7 @@ impl One<'_> {
         let above = styling.fonts.get(parent).clone();
         let font = Font {
             families: match families {
-                Some(Some(Value::Families(families))) => families.into(),
+                Some(Some(Value::Families(families))) => families,
                 Some(Some(_)) => [].into(),
                 Some(None) => above.families,
                 None => match default.families {

@@ -5,6 +5,7 @@ use super::font_value::{self, Weight};
 use super::image_value::{self, ImageSet};
 use crate::options::Options;
 use cssparser::{ParseError, Parser, ParserInput, Token};
+use std::sync::Arc;
 
 pub(super) type Fallible<'i, T> = Result<T, ParseError<'i, ()>>;
 
@@ -33,7 +34,7 @@ pub(super) enum Value {
     Content(Content),
     /// `display`: whether it is `none`.
     Hidden(bool),
-    Families(Box<[Box<str>]>),
+    Families(Arc<[Box<str>]>),
     Weight(Weight),
     Italic(bool),
     Animations(Box<[Box<str>]>),
