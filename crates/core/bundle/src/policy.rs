@@ -30,8 +30,8 @@ enum Source {
     Any,
     StrictDynamic,
     Nonce(String),
-    /// Of a script's content; what a hint says of it does not tell which.
-    Hash,
+    /// Of a script's content: the algorithm in lower case, and the digest.
+    Hash(String, String),
     Scheme(String),
     Host {
         scheme: Option<String>,
@@ -100,10 +100,14 @@ impl Policy {
         };
         let nonce = hint.nonce.as_deref().filter(|nonce| !nonce.is_empty());
         let has_nonce = nonce.is_some_and(|nonce| sources.contains(&Source::Nonce(nonce.to_owned())));
+        let is_vouched_for =
+            || hint.integrity.as_deref().is_some_and(|metadata| all_are_listed(metadata, sources));
         let matches = || sources.iter().any(|source| source.matches(target, document));
         match hint.destination {
             // CSP §6.7.1.1. What the mark-up names was inserted by the parser; trust in its makers does not reach it.
-            Destination::Script => has_nonce || !sources.contains(&Source::StrictDynamic) && matches(),
+            Destination::Script => {
+                has_nonce || is_vouched_for() || !sources.contains(&Source::StrictDynamic) && matches()
+            }
             Destination::Style => has_nonce || matches(),
             _ => matches(),
         }
@@ -135,8 +139,7 @@ impl Source {
                 "self" => Some(Source::Own),
                 "strict-dynamic" => Some(Source::StrictDynamic),
                 _ if lower.starts_with("nonce-") => Some(Source::Nonce(keyword["nonce-".len()..].to_owned())),
-                _ if lower.starts_with("sha") => Some(Source::Hash),
-                _ => None,
+                _ => hash(keyword).map(|(algorithm, digest)| Source::Hash(algorithm, digest)),
             };
         }
         if word == "*" {
@@ -183,9 +186,25 @@ impl Source {
                     && port_matches(port.as_deref(), scheme.as_deref(), url)
                     && path_matches(path, url.path())
             }
-            Source::StrictDynamic | Source::Nonce(_) | Source::Hash => false,
+            Source::StrictDynamic | Source::Nonce(_) | Source::Hash(..) => false,
         }
     }
+}
+
+/// CSP §6.7.1.1, step 3 of 2: each digest that the script is checked by stands in the policy.
+fn all_are_listed(metadata: &str, sources: &[Source]) -> bool {
+    // SRI, §3.3.3: words, each perhaps with options; unknown algorithms say nothing.
+    let words = metadata.split_ascii_whitespace();
+    let mut hashes = words.filter_map(|word| hash(word.split('?').next().unwrap_or_default())).peekable();
+    hashes.peek().is_some()
+        && hashes.all(|(algorithm, digest)| sources.contains(&Source::Hash(algorithm, digest)))
+}
+
+/// `sha256-…` and its like: algorithm in lower case, digest.
+fn hash(word: &str) -> Option<(String, String)> {
+    let (algorithm, digest) = word.split_once('-')?;
+    let algorithm = algorithm.to_ascii_lowercase();
+    matches!(algorithm.as_str(), "sha256" | "sha384" | "sha512").then(|| (algorithm, digest.to_owned()))
 }
 
 /// CSP §6.7.2.9: the same, or its secure variant.

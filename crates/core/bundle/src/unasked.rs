@@ -180,11 +180,10 @@ impl Load {
             upgrade(&mut target);
         }
         if self.is_secure && !is_potentially_trustworthy(&target) {
-            // Mixed Content, §4.1: images are upgraded, unless the host is an address or one of several candidates
-            // was chosen. The rest is blocked (§4.4).
+            // Mixed Content, §4.1: images are upgraded, unless the host is an address or the element has candidates. The rest is blocked (§4.4).
             let is_image = matches!(hint.destination, Destination::Image | Destination::Icon);
             let is_name = matches!(target.host(), Some(url::Host::Domain(_)));
-            if !(is_image && is_name && hint.source != Source::Picture) {
+            if !(is_image && is_name && !hint.image_set) {
                 return Err(Skip::MixedContent);
             }
             upgrade(&mut target);
@@ -235,9 +234,10 @@ fn accept_of(request: &HeaderMap) -> &str {
 /// Browsers offer `br` and `zstd` over TLS only, so another scheme than the document's changes the offer.
 fn accept_encoding(load: &Load, hint: &Hint, target: &Url) -> Option<HeaderValue> {
     let own = load.request.get(header::ACCEPT_ENCODING)?;
-    // Recorded: fonts that a stylesheet names, which are compressed by themselves; not those preloaded.
-    let preloaded = matches!(hint.source, Source::Preload | Source::LinkField);
-    if load.family == Family::Firefox && hint.destination == Destination::Font && !preloaded {
+    // Gecko, `FontPreloader::BuildChannel`: fonts that their `format()` says are compressed by themselves; not those
+    // preloaded, of which nobody says it.
+    let compressed = hint.format.as_deref().is_some_and(|format| format.starts_with("woff"));
+    if load.family == Family::Firefox && compressed {
         return Some(HeaderValue::from_static("identity"));
     }
     if load.family == Family::Unknown

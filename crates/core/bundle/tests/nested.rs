@@ -107,7 +107,9 @@ impl Site {
                 self.sheet(stem.split('-').next().unwrap(), make(D::Style, Mode::NoCors, Source::Import))
             }
             ("/f", stem) => {
-                self.sheet(stem.split('-').next().unwrap(), make(D::Font, Mode::Cors, Source::FontFace))
+                let font =
+                    Hint { format: Some("woff2".into()), ..make(D::Font, Mode::Cors, Source::FontFace) };
+                self.sheet(stem.split('-').next().unwrap(), font)
             }
             ("/i", "sets") => make(D::Image, Mode::NoCors, Source::Image),
             ("/i", "anonymous") => make(D::Image, Mode::Cors, Source::Image),

@@ -300,7 +300,7 @@ fn a_secure_page_loads_nothing_over_plain_http_but_upgraded_images() {
         "an address is not upgraded"
     );
     assert!(plan.only(&image("http://localhost/a.png")).is_ok());
-    let picture = Hint { source: Source::Picture, ..image("http://far.test/b.png") };
+    let picture = Hint { image_set: true, ..image("http://far.test/b.png") };
     assert_eq!(plan.only(&picture), Err(Skip::MixedContent));
     let script = hint(url("http://site.test/a.js"), Destination::Script, Mode::NoCors, Source::Script);
     assert_eq!(plan.only(&script), Err(Skip::MixedContent));
@@ -375,6 +375,25 @@ fn a_stylesheet_is_the_referrer_of_what_it_names_and_the_document_its_origin() {
     let module = hint(url("http://site.test/b.mjs"), Destination::Script, Mode::Cors, Source::StaticImport);
     let module = plan.only(&by(module, Initiator::Module(url("http://site.test/a.mjs")))).unwrap().fields;
     assert_eq!(module[header::REFERER], "http://site.test/a.mjs");
+}
+
+#[test]
+fn firefox_wants_fonts_uncoded_that_are_compressed_by_their_format() {
+    let coding = |agent, format: Option<&str>| {
+        let mut plan = plan(agent, &[("accept-encoding", "gzip, deflate")], &[], Budget::default());
+        let font = hint(url("http://site.test/a"), Destination::Font, Mode::Cors, Source::FontFace);
+        let font = Hint { format: format.map(Into::into), ..font };
+        plan.only(&font).unwrap().fields[header::ACCEPT_ENCODING].clone()
+    };
+    for (agent, format, expected) in [
+        (FIREFOX, Some("woff2"), "identity"),
+        (FIREFOX, Some("woff-variations"), "identity"),
+        (FIREFOX, Some("truetype"), "gzip, deflate"),
+        (FIREFOX, None, "gzip, deflate"),
+        (CHROMIUM, Some("woff2"), "gzip, deflate"),
+    ] {
+        assert_eq!(coding(agent, format), expected, "{format:?} in {agent}");
+    }
 }
 
 #[test]

@@ -12,20 +12,14 @@ const BAD_PORTS: [u16; 83] = [
     2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ];
 
-/// Resolves `text` against `base` for a page at `document`. `None` for what is not fetched over HTTP or what a browser
+/// Resolves `text` against `base`. `None` for what is not fetched over HTTP or what a browser
 /// would refuse.
-pub(crate) fn resolve(text: &str, base: &Url, document: &Url, max_url: usize) -> Option<Url> {
-    resolve_in(UTF_8, text, base, document, max_url)
+pub(crate) fn resolve(text: &str, base: &Url, max_url: usize) -> Option<Url> {
+    resolve_in(UTF_8, text, base, max_url)
 }
 
 /// As [`resolve`], for a text in `encoding`, in which queries are written (URL, "percent-encode after encoding").
-pub(crate) fn resolve_in(
-    encoding: &'static Encoding,
-    text: &str,
-    base: &Url,
-    document: &Url,
-    max_url: usize,
-) -> Option<Url> {
+pub(crate) fn resolve_in(encoding: &'static Encoding, text: &str, base: &Url, max_url: usize) -> Option<Url> {
     let trimmed = text.trim_matches([' ', '\t', '\n', '\x0c', '\r']);
     if trimmed.is_empty() || trimmed.len() > max_url {
         return None;
@@ -41,17 +35,13 @@ pub(crate) fn resolve_in(
             &|text| Cow::Owned(encoding.output_encoding().encode(text).0.into_owned());
         Url::options().base_url(Some(base)).encoding_override(Some(encode)).parse(trimmed).ok()?
     };
-    fetchable(url, document, max_url)
+    fetchable(url, max_url)
 }
 
 /// `url` without its fragment; `None` for what is not fetched over HTTP or what a browser would refuse.
-pub(crate) fn fetchable(mut url: Url, document: &Url, max_url: usize) -> Option<Url> {
-    let scheme_fits = match url.scheme() {
-        "https" => true,
-        // Mixed content: blocked or upgraded by the browser, so never this request.
-        "http" => document.scheme() != "https",
-        _ => false,
-    };
+pub(crate) fn fetchable(mut url: Url, max_url: usize) -> Option<Url> {
+    // What of `http:` a page of `https:` may load, its policies and the browser decide.
+    let scheme_fits = matches!(url.scheme(), "http" | "https");
     // Browsers refuse subresources with credentials in the URL.
     let bare = url.username().is_empty() && url.password().is_none();
     let port_open = url.port().is_none_or(|port| !BAD_PORTS.contains(&port));
@@ -67,7 +57,7 @@ mod tests {
 
     fn resolved(text: &str) -> Option<String> {
         let document = Url::parse("http://site.test/a/b.html?q#f").unwrap();
-        resolve(text, &document, &document, 8192).map(String::from)
+        resolve(text, &document, 8192).map(String::from)
     }
 
     #[test]
@@ -116,9 +106,10 @@ mod tests {
     }
 
     #[test]
-    fn plain_http_resources_of_a_secure_page_give_nothing() {
+    fn plain_http_resources_of_a_secure_page_are_told() {
         let page = Url::parse("https://site.test/").unwrap();
-        assert!(resolve("http://site.test/x.png", &page, &page, 8192).is_none());
-        assert!(resolve("//site.test/x.png", &page, &page, 8192).is_some());
+        let resolved = |text| resolve(text, &page, 8192).map(String::from);
+        assert_eq!(resolved("http://site.test/x.png").as_deref(), Some("http://site.test/x.png"));
+        assert_eq!(resolved("//site.test/x.png").as_deref(), Some("https://site.test/x.png"));
     }
 }

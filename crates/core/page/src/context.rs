@@ -51,17 +51,17 @@ impl Context {
 
     /// A URL of the document's own text.
     pub(crate) fn resolve(&self, text: &str) -> Option<Url> {
-        address::resolve_in(self.encoding, text, &self.base, &self.document, self.options.max_url)
+        address::resolve_in(self.encoding, text, &self.base, self.options.max_url)
     }
 
     /// A URL that something other than mark-up names, relative to `base`.
     pub(crate) fn resolve_from(&self, text: &str, base: &Url) -> Option<Url> {
-        address::resolve(text, base, &self.document, self.options.max_url)
+        address::resolve(text, base, self.options.max_url)
     }
 
     /// `url` without its fragment, if a browser would fetch it for this page.
     pub(crate) fn fetchable(&self, url: Url) -> Option<Url> {
-        address::fetchable(url, &self.document, self.options.max_url)
+        address::fetchable(url, self.options.max_url)
     }
 
     /// A hint with nothing special about it, for `url` as [`resolve`](Context::resolve) gives it.
@@ -79,7 +79,9 @@ impl Context {
             confidence: Confidence::Sure,
             below_fold: false,
             nonce: None,
-            integrity: false,
+            integrity: None,
+            image_set: false,
+            format: None,
             order: 0, // set by the collector
             offset: 0,
         }

@@ -31,8 +31,14 @@ pub struct Hint {
     pub below_fold: bool,
     /// `nonce` of the element, which a content security policy may ask for.
     pub nonce: Option<Box<str>>,
-    /// Has an `integrity` check, so its body must arrive exactly as the origin sent it.
-    pub integrity: bool,
+    /// What its body is checked by (`integrity` of the element or of the import map), so that it must arrive exactly as
+    /// the origin sent it.
+    pub integrity: Option<Box<str>>,
+    /// An image whose element has candidates to choose from (`srcset`, `<picture>`), whichever was chosen: to the
+    /// browser a request of initiator `imageset` (HTML, "update the image data"), which Mixed Content §4.1 sets apart.
+    pub image_set: bool,
+    /// Of a font of a style sheet: its `format()`, in lower case.
+    pub format: Option<Box<str>>,
     /// Running number in the order of discovery, from 0.
     pub order: u32,
     /// Where in the document's text (as UTF-8, in bytes) the naming tag starts; 0 for `Link` fields and for what files

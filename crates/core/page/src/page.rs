@@ -53,7 +53,7 @@ impl Page {
         Page {
             tree: Tree::new(options.max_elements, options.max_element_bytes),
             builder: Builder::new(),
-            sheets: Sheets::new(document, &options),
+            sheets: Sheets::new(&options),
             fold: Fold::new(&options.viewport),
             inside: Inside::Text,
             markup: Markup::default(),

@@ -102,7 +102,7 @@ impl ScriptReader {
         context: &Context,
     ) -> Option<Hint> {
         let url = context.fetchable(scripts.map.resolve(specifier, &self.base)?)?;
-        let integrity = scripts.map.checks(&url);
+        let integrity = scripts.map.integrity(&url).map(Into::into);
         Some(Hint {
             mode: self.mode,
             timing: if source == Source::StaticImport { self.timing } else { Timing::Async },

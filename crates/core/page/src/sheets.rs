@@ -50,9 +50,9 @@ pub(crate) struct Sheets {
 }
 
 impl Sheets {
-    pub(crate) fn new(document: &Url, options: &Options) -> Self {
+    pub(crate) fn new(options: &Options) -> Self {
         Sheets {
-            styles: Styles::new(document, options),
+            styles: Styles::new(options),
             files: HashMap::new(),
             early: 0,
             policies: HashMap::new(),
@@ -209,6 +209,7 @@ impl Sheets {
             initiator: found.initiator,
             confidence: found.confidence,
             below_fold: found.below_fold,
+            format: found.format,
             ..context.hint(found.url, found.destination, found.source)
         });
     }

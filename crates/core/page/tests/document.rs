@@ -150,6 +150,49 @@ fn the_policy_of_a_sheet_holds_for_what_it_names() {
 }
 
 #[test]
+fn imports_inherit_the_nonce_and_are_checked_by_the_map() {
+    let hints = load(
+        "<script type=importmap>{\"integrity\": {\"./dep.js\": \"sha256-x\"}}</script>\
+         <script type=module nonce=n src=main.js></script><script nonce=m>import('./late.js')</script>\
+         <script type=module src=bare.js></script>",
+        &[
+            ("dir/main.js", "import './dep.js'"),
+            ("dir/dep.js", "import './deep.js'"),
+            ("dir/bare.js", "import './x.js'"),
+        ],
+    );
+    let told: Vec<_> = hints
+        .iter()
+        .map(|hint| (short(hint), hint.nonce.as_deref().unwrap_or_default(), hint.integrity.as_deref()))
+        .collect();
+    let expected = [
+        ("dir/main.js", "n", None),
+        ("dir/late.js", "m", None),
+        ("dir/bare.js", "", None),
+        ("dir/dep.js", "n", Some("sha256-x")),
+        ("dir/x.js", "", None),
+        ("dir/deep.js", "n", None),
+    ];
+    assert_eq!(told, expected.map(|(name, nonce, integrity)| (name.to_owned(), nonce, integrity)));
+}
+
+#[test]
+fn jpeg_xl_is_chosen_where_the_browser_shows_it() {
+    let html =
+        "<style>p{background:image-set('a.jxl' type('image/jxl'),'a.png' type('image/png'))}</style><p>x</p>";
+    for (jpeg_xl, expected) in [(true, "dir/a.jxl"), (false, "dir/a.png")] {
+        let mut document = Document::new(&page(), Some("utf-8"), Options { jpeg_xl, ..options() });
+        assert_eq!(names(&document.html(html.as_bytes())), [expected]);
+    }
+}
+
+#[test]
+fn a_secure_page_tells_what_it_names_over_plain_http() {
+    let mut document = Document::new(&Url::parse("https://site.test/").unwrap(), None, options());
+    assert_eq!(names(&document.html(b"<img src=http://site.test/a.png>")), ["a.png"]);
+}
+
+#[test]
 fn modules_are_followed_with_import_maps() {
     let html = "<script type=importmap>{\"imports\": {\"lib\": \"./lib.js\", \"ui/\": \"/ui/\"}}</script>\
                 <script type=module src=main.js></script>\

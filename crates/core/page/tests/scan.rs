@@ -283,6 +283,16 @@ fn responsive_images_give_what_a_desktop_browser_takes() {
 }
 
 #[test]
+fn an_image_with_candidates_is_told_apart_whichever_is_chosen() {
+    let hints = scan(
+        "<img src=0.png><img src=1.png srcset='1.png 9x'><picture><img src=2.png></picture>\
+         <picture><source srcset=3.png><img src=x.png></picture><video poster=4.png></video>",
+    );
+    let sets: Vec<_> = hints.iter().map(|hint| hint.image_set).collect();
+    assert_eq!(sets, [false, true, true, true, false]);
+}
+
+#[test]
 fn a_stylesheet_for_other_media_is_hinted_last() {
     let hints = scan(
         "<link rel=stylesheet media=print href=p.css><link rel=stylesheet media='screen and (min-width:1px)' href=s.css>",
@@ -304,7 +314,8 @@ fn referrer_policy_integrity_and_priority_are_kept() {
         policies,
         [None, Some(ReferrerPolicy::Origin), Some(ReferrerPolicy::NoReferrer), Some(ReferrerPolicy::Origin)]
     );
-    assert_eq!(hints.iter().map(|hint| hint.integrity).collect::<Vec<_>>(), [true, false, false, false]);
+    let integrity: Vec<_> = hints.iter().map(|hint| hint.integrity.as_deref()).collect();
+    assert_eq!(integrity, [Some("sha256-x"), None, None, None]);
     assert_eq!(hints[0].priority, FetchPriority::Low);
     assert_eq!(hints[2].priority, FetchPriority::High);
 }

@@ -20,7 +20,9 @@ fn hint(destination: Destination, nonce: Option<&str>) -> Hint {
         confidence: Confidence::Sure,
         below_fold: false,
         nonce: nonce.map(Into::into),
-        integrity: false,
+        integrity: None,
+        image_set: false,
+        format: None,
         order: 0,
         offset: 0,
     }
@@ -144,9 +146,26 @@ fn under_strict_dynamic_only_a_nonce_counts_for_what_the_mark_up_names() {
 }
 
 #[test]
-fn a_hash_of_a_script_is_not_known_beforehand() {
-    assert!(!script("script-src 'sha256-AAAA'", "http://a.test/", None));
-    assert!(script("script-src 'sha256-AAAA' a.test", "http://a.test/", None));
+fn a_hash_allows_the_script_whose_every_check_is_listed() {
+    let allows = |policy: &str, integrity: Option<&str>| {
+        let script = Hint { integrity: integrity.map(Into::into), ..hint(Destination::Script, None) };
+        policies("http://site.test/", &[policy]).allow(&script, &url("http://a.test/"))
+    };
+    let policy = "script-src 'sha256-AAAA' 'SHA384-BBBB' 'strict-dynamic'";
+    for (integrity, expected) in [
+        (None, false),
+        (Some(""), false),
+        (Some("md5-AAAA"), false),
+        (Some("sha256-AAAA"), true),
+        (Some("sha256-aaaa"), false),
+        (Some("sha384-AAAA"), false),
+        (Some(" Sha256-AAAA?option\nsha384-BBBB md5-x "), true),
+        (Some("sha256-AAAA sha512-CCCC"), false),
+    ] {
+        assert_eq!(allows(policy, integrity), expected, "{integrity:?}");
+    }
+    assert!(!allows("script-src b.test", Some("sha256-AAAA")));
+    assert!(allows("script-src 'sha256-BBBB' a.test", Some("sha256-AAAA")), "its address is enough");
 }
 
 #[test]

@@ -44,7 +44,9 @@ pub fn hint(url: Url, destination: Destination, mode: Mode, source: Source) -> H
         confidence: Confidence::Sure,
         below_fold: false,
         nonce: None,
-        integrity: false,
+        integrity: None,
+        image_set: false,
+        format: None,
         order: 0,
         offset: 0,
     }

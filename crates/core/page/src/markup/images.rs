@@ -29,6 +29,7 @@ impl Markup {
     ) {
         let attributes = mention.attributes;
         let from_picture = self.picture.take().filter(|_| in_picture);
+        let image_set = in_picture || attributes.has("srcset");
         let source = if from_picture.is_some() { Source::Picture } else { Source::Image };
         let src = attributes.value("src").filter(|src| !src.trim().is_empty());
         let text = from_picture.as_deref().or_else(|| match attributes.value("srcset") {
@@ -40,6 +41,7 @@ impl Markup {
         if attributes.keyword("loading").as_deref() == Some("lazy") {
             hint.timing = Timing::Lazy;
         }
+        hint.image_set = image_set;
         hint.below_fold = mention.below_fold;
         context.add(hint);
     }

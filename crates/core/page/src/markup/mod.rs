@@ -159,7 +159,7 @@ fn hint<A: Attributes + ?Sized>(
     let own = attributes.value("referrerpolicy").and_then(ReferrerPolicy::from_token);
     hint.referrer_policy = own.or(context.policy);
     hint.nonce = attributes.value("nonce").filter(|nonce| !nonce.is_empty()).map(Into::into);
-    hint.integrity = attributes.value("integrity").is_some_and(|value| !value.trim().is_empty());
+    hint.integrity = attributes.value("integrity").filter(|value| !value.trim().is_empty()).map(Into::into);
     hint.offset = mention.offset;
     Some(hint)
 }

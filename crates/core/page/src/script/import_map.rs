@@ -16,8 +16,8 @@ pub(crate) struct ImportMap {
     imports: Rules,
     /// By the beginning of the importing script's URL.
     scopes: BTreeMap<String, Rules>,
-    /// URLs whose scripts have an integrity check.
-    integrity: Vec<Url>,
+    /// What scripts are checked by, by URL.
+    integrity: BTreeMap<Url, Box<str>>,
     count: usize,
 }
 
@@ -40,13 +40,17 @@ impl ImportMap {
         }
         if let Some(Value::Object(integrity)) = map.get("integrity") {
             let room = MAX_RULES.saturating_sub(self.integrity.len());
-            self.integrity.extend(integrity.keys().take(room).filter_map(|key| url_like(key, base)));
+            for (key, metadata) in integrity.iter().take(room) {
+                if let (Some(url), Some(metadata)) = (url_like(key, base), metadata.as_str()) {
+                    self.integrity.entry(url).or_insert_with(|| metadata.into());
+                }
+            }
         }
     }
 
-    /// Whether the script at `url` must arrive as the origin sent it.
-    pub(crate) fn checks(&self, url: &Url) -> bool {
-        self.integrity.contains(url)
+    /// The integrity metadata of the script at `url`.
+    pub(crate) fn integrity(&self, url: &Url) -> Option<&str> {
+        self.integrity.get(url).map(|metadata| &**metadata)
     }
 
     /// What `specifier` means in the script at `importer`; `None` for a bare one that no map names.

@@ -20,8 +20,17 @@ pub(super) struct Face {
     stretch: (u16, u16),
     /// First and last code points.
     ranges: Box<[(u32, u32)]>,
-    /// The file that a browser takes, as written. `None` where it takes none.
-    pub(super) source: Option<Box<str>>,
+    /// The file that a browser takes. `None` where it takes none.
+    pub(super) source: Option<FontFile>,
+}
+
+/// One entry of `src`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FontFile {
+    /// As written.
+    pub(super) url: Box<str>,
+    /// What `format()` says, in lower case.
+    pub(super) format: Option<Box<str>>,
 }
 
 impl Face {
@@ -107,12 +116,12 @@ fn ranges<'i>(input: &mut Parser<'i, '_>) -> Fallible<'i, Box<[(u32, u32)]>> {
 
 /// The first source that a current browser takes. `local()` is passed over: whether the browser finds it is not known
 /// here, and most do not.
-fn source<'i>(input: &mut Parser<'i, '_>) -> Fallible<'i, Option<Box<str>>> {
+fn source<'i>(input: &mut Parser<'i, '_>) -> Fallible<'i, Option<FontFile>> {
     let sources = input.parse_comma_separated_ignoring_errors(one_source);
     Ok(sources.into_iter().flatten().next())
 }
 
-fn one_source<'i>(input: &mut Parser<'i, '_>) -> Fallible<'i, Option<Box<str>>> {
+fn one_source<'i>(input: &mut Parser<'i, '_>) -> Fallible<'i, Option<FontFile>> {
     let url: Box<str> = match input.next()?.clone() {
         Token::UnquotedUrl(url) => Box::from(&*url),
         Token::Function(name) if name.eq_ignore_ascii_case("url") || name.eq_ignore_ascii_case("src") => {
@@ -129,18 +138,22 @@ fn one_source<'i>(input: &mut Parser<'i, '_>) -> Fallible<'i, Option<Box<str>>> 
     // As Blink: without a format any file is tried, except those of old Internet Explorers.
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let mut taken = !path.to_ascii_lowercase().ends_with(".eot");
+    let mut format = None;
     while let Ok(token) = input.next().cloned() {
         let Token::Function(name) = token else { return Err(input.new_custom_error(())) };
         let start = input.position();
         skip_block(input)?;
         let text = input.slice_from(start).trim_end_matches(')').trim().trim_matches(['"', '\'']);
         match name.to_ascii_lowercase().as_str() {
-            "format" => taken = supports_format(text),
+            "format" => {
+                taken = supports_format(text);
+                format = Some(text.to_ascii_lowercase().into());
+            }
             "tech" => taken &= !text.contains("graphite") && !text.contains("aat"),
             _ => taken = false,
         }
     }
-    Ok(taken.then_some(url))
+    Ok(taken.then_some(FontFile { url, format }))
 }
 
 /// Whether a current browser reads fonts of this `format()`.
@@ -195,6 +208,10 @@ fn distance((low, high): (u16, u16), wanted: u16) -> u16 {
 mod tests {
     use super::*;
 
+    fn file(face: &Face) -> Option<&str> {
+        face.source.as_ref().map(|file| &*file.url)
+    }
+
     fn face(body: &str) -> Face {
         Face::parse(body).unwrap_or_else(|| panic!("{body}"))
     }
@@ -218,7 +235,7 @@ mod tests {
         ];
         for (sources, expected) in cases {
             let face = face(&format!("font-family:A;src:{sources}"));
-            assert_eq!(face.source.as_deref(), expected, "{sources}");
+            assert_eq!(file(&face), expected, "{sources}");
         }
         assert_eq!(Face::parse("font-family:A"), None);
         assert_eq!(Face::parse("src:url(a)"), None);
@@ -243,10 +260,9 @@ mod tests {
                 .map(|weight| face(&format!("font-family:a;font-weight:{weight};src:url({weight})")))
                 .collect();
             let faces: Vec<&Face> = faces.iter().collect();
-            let mut characters = Characters::default();
-            characters.add_text("x");
+            let mut characters = Characters::of("x");
             let chosen = choose(&faces, wanted, false, &mut characters);
-            assert_eq!(chosen[0].source.as_deref(), Some(&*expected.to_string()), "{wanted} of {weights:?}");
+            assert_eq!(file(chosen[0]), Some(&*expected.to_string()), "{wanted} of {weights:?}");
         }
     }
 
@@ -259,10 +275,9 @@ mod tests {
         ];
         let faces: Vec<&Face> = faces.iter().collect();
         let taken = |text: &str, italic| {
-            let mut characters = Characters::default();
-            characters.add_text(text);
+            let mut characters = Characters::of(text);
             let chosen = choose(&faces, 400, italic, &mut characters);
-            let names: Vec<&str> = chosen.iter().filter_map(|face| face.source.as_deref()).collect();
+            let names: Vec<&str> = chosen.iter().filter_map(|face| file(face)).collect();
             (names.join(" "), characters.is_empty())
         };
         assert_eq!(taken("plain", false), ("latin".into(), true));

@@ -76,6 +76,8 @@ pub(crate) struct Found {
     /// False for imports whose media do not match: fetched all the same, last.
     pub(crate) applies: bool,
     pub(crate) below_fold: bool,
+    /// Of a font: its `format()`.
+    pub(crate) format: Option<Box<str>>,
     /// Of an import: the sheet to feed or to declare lost.
     pub(crate) sheet: Option<SheetId>,
 }
@@ -96,7 +98,6 @@ struct Open {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Styles {
-    document: Url,
     options: Options,
     sheets: Vec<Open>,
     /// Sheets that hold up rendering and have not ended.
@@ -116,10 +117,9 @@ pub(crate) struct Styles {
 }
 
 impl Styles {
-    /// For the document at `document`.
-    pub(crate) fn new(document: &Url, options: &Options) -> Self {
+    /// For one document.
+    pub(crate) fn new(options: &Options) -> Self {
         Styles {
-            document: document.clone(),
             options: options.clone(),
             sheets: Vec::new(),
             awaited: 0,
@@ -202,7 +202,7 @@ impl Styles {
 
     fn import(&mut self, parent: SheetId, import: Import) {
         let sheet = &mut self.sheets[parent.0 as usize];
-        let Some(url) = resolve(&import.url, &sheet.origin.base, &self.document, self.options.max_url) else {
+        let Some(url) = resolve(&import.url, &sheet.origin.base, self.options.max_url) else {
             return;
         };
         sheet.imports += 1;
@@ -223,6 +223,7 @@ impl Styles {
             confidence: Confidence::Sure,
             applies: import.applies,
             below_fold: false,
+            format: None,
             sheet: child,
         });
     }
@@ -351,8 +352,11 @@ impl Styles {
         let sources = needed.into_iter().filter_map(|placed| {
             placed.face.source.clone().map(|source| (source, Arc::clone(&placed.origin)))
         });
-        for (url, origin) in sources.collect::<Vec<_>>() {
-            self.find(&url, &origin, Destination::Font, Mode::Cors, Source::FontFace, false);
+        for (file, origin) in sources.collect::<Vec<_>>() {
+            let found = self.find(&file.url, &origin, Destination::Font, Mode::Cors, Source::FontFace, false);
+            if let Some(found) = found {
+                found.format = file.format;
+            }
         }
     }
 
@@ -364,16 +368,13 @@ impl Styles {
         mode: Mode,
         source: Source,
         below_fold: bool,
-    ) {
+    ) -> Option<&mut Found> {
         if !self.given.insert((text.into(), mode == Mode::Cors, Arc::as_ptr(origin) as usize)) {
-            return;
+            return None;
         }
         // A fragment alone names a part of the page itself.
         let fetched = !text.trim_start().starts_with('#');
-        let Some(url) = resolve(text, &origin.base, &self.document, self.options.max_url).filter(|_| fetched)
-        else {
-            return;
-        };
+        let url = resolve(text, &origin.base, self.options.max_url).filter(|_| fetched)?;
         self.found.push(Found {
             url,
             destination,
@@ -383,7 +384,9 @@ impl Styles {
             confidence: Confidence::Likely,
             applies: true,
             below_fold,
+            format: None,
             sheet: None,
         });
+        self.found.last_mut()
     }
 }

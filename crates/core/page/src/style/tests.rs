@@ -14,10 +14,9 @@ struct Page {
 
 impl Page {
     fn new() -> Self {
-        let document = Url::parse("http://site.test/page.html").unwrap();
         Page {
             tree: Tree::new(10_000, 1_000_000),
-            styles: Styles::new(&document, &Options::default()),
+            styles: Styles::new(&Options::default()),
             found: Vec::new(),
         }
     }
@@ -393,6 +392,16 @@ fn text_that_comes_later_brings_its_font_then() {
     let font = &page.found[0];
     assert_eq!((font.destination, font.mode, font.source), (Destination::Font, Mode::Cors, Source::FontFace));
     assert!(matches!(font.initiator, Initiator::Sheet(_)));
+    assert_eq!(font.format, None);
+}
+
+#[test]
+fn a_font_says_the_format_that_was_chosen() {
+    let mut page = Page::new();
+    let face = "@font-face{font-family:F;src:url(f.x) format('x'),url(f.w) FORMAT( \"WOFF2\" ),url(f.t) format(truetype)}";
+    page.html("<p>abc</p>").css(&format!("{face}p{{font-family:F}}"));
+    let told: Vec<_> = page.found.iter().map(|font| (font.url.path(), font.format.as_deref())).collect();
+    assert_eq!(told, [("/css/f.w", Some("woff2"))]);
 }
 
 #[test]
