@@ -1,3 +1,5 @@
+//! What the cookie mirror holds, and what it sends.
+
 use super::*;
 use http::header::HeaderName;
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! What content policies allow, case by case.
+
 use super::*;
 use farhop_page::{Confidence, FetchPriority, Initiator, Mode, Timing};
 use http::HeaderValue;
