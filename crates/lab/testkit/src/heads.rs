@@ -11,6 +11,28 @@ use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Direction, Event, Role, Session, Transmit};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
+/// Who sent the recorded heads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Browser {
+    /// Chromium.
+    Chromium,
+    /// Firefox.
+    Firefox,
+}
+
+impl Browser {
+    /// Every browser that was recorded.
+    pub const ALL: [Browser; 2] = [Browser::Chromium, Browser::Firefox];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Browser::Chromium => "Chromium",
+            Browser::Firefox => "Firefox",
+        }
+    }
+}
+
 /// Sizes in bytes as HTOTP frames them.
 #[derive(Debug, Default)]
 pub struct HeadSizes {
@@ -31,11 +53,15 @@ pub fn median(sizes: &[usize]) -> usize {
     sorted.get(sorted.len() / 2).copied().unwrap_or(0)
 }
 
-/// Sends every recorded head across, and promises it in another session; checks that each arrives as it was.
-pub fn measure() -> HeadSizes {
+/// Sends every head recorded from `browser` across, and promises it in another session; checks that each arrives as it
+/// was.
+pub fn measure(browser: Browser) -> HeadSizes {
     let mut sizes = HeadSizes::default();
     for file in corpus() {
         let site = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if site.starts_with("firefox-") != (browser == Browser::Firefox) {
+            continue;
+        }
         let text = std::fs::read_to_string(&file).expect("the corpus is part of the repository");
         let blocks = text.split("\n\n").filter(|block| !block.trim().is_empty());
         let heads: Vec<RequestHead> =

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 
 use super::{
-    Ask, Config, Direction, Event, Kind, MOST_CONTROL, MOST_UNFINISHED, Role, Session, Transmit, code,
+    Ask, Config, Direction, Event, Kind, MOST_CONTROL, MOST_HEADS, MOST_UNFINISHED, Role, Session, Transmit,
+    code,
 };
 use crate::frame::{Class, Coding, Frame, Hello, Priority};
 use crate::head::{RequestHead, ResponseHead};
@@ -123,6 +124,9 @@ impl Driver {
         let held: usize =
             self.session.streams.values().map(|stream| stream.reader.held() + held_back(stream)).sum();
         assert_eq!(held, self.session.unfinished, "bytes of unfinished frames are miscounted");
+        let heads: usize = self.session.streams.values().map(|stream| stream.head).sum();
+        assert_eq!(heads, self.session.heads, "heads of open requests are miscounted");
+        assert!(heads <= MOST_HEADS);
         // One piece of input may pass a bound before it is noticed.
         assert!(held <= MOST_UNFINISHED + 256);
         let control = self.session.control.map_or(0, |control| self.session.queued(control));
