@@ -227,7 +227,8 @@ impl Cascade {
     }
 
     fn candidates(&self, element: Element<'_>, candidates: &mut Vec<u32>) {
-        let mut take = |rules: Option<&Vec<u32>>| candidates.extend(rules.into_iter().flatten());
+        let mut take =
+            |rules: Option<&Vec<u32>>| candidates.extend_from_slice(rules.map_or(&[], |rules| rules));
         take(element.id().and_then(|id| self.by_id.get(id)));
         element.classes().for_each(|class| take(self.by_class.get(class)));
         take(self.by_name.get(element.name()));
