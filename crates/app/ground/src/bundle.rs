@@ -230,7 +230,8 @@ impl Bundle {
         let share =
             self.allowance.share(content_length(&head.fields)).map_err(|error| failure::withdrawn(&error))?;
         let Some(sender) = self.carrier.hop.push(wish.promise) else { return Ok(()) };
-        let purpose = Purpose { destination: Some(wish.hint.destination), integrity: wish.hint.integrity.is_some() };
+        let purpose =
+            Purpose { destination: Some(wish.hint.destination), integrity: wish.hint.integrity.is_some() };
         let treatment = treatment(&wish.head, &head, purpose, ground.means());
         let page = self.reader(wish, &head, &treatment);
         if page.is_none() {

@@ -25,5 +25,7 @@ pub use signals::{IgnoredInterrupt, ignore_interrupt};
 pub use socket::{
     congestion_control, receive_buffer, receive_timestamps, receive_with_timestamp, set_congestion_control,
 };
-pub use thread::{AwakeProcessors, Waker, cpu_time, precise_timers, realtime_priority, run_on_processor, wait_readable};
+pub use thread::{
+    AwakeProcessors, Waker, cpu_time, precise_timers, realtime_priority, run_on_processor, wait_readable,
+};
 pub use tun::Tun;

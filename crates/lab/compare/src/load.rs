@@ -94,6 +94,11 @@ impl<'a> Loader<'a> {
             idle: Duration::from_millis(800) + self.bench.testbed.link().profile().rtt(),
             ..Order::new(format!("{}://{host}{}", variant.scheme(), page.entry))
         };
+        if ends.is_some() {
+            // A carrier that has just come up still finds out what packets its path takes; it is up for days, and that
+            // is no part of a page.
+            quiet_link(self.bench)?;
+        }
         let prepared = self.bench.browser.prepare(&order)?;
         self.bench.testbed.link().take_record();
         let mut load = self.browse(prepared)?;

@@ -48,7 +48,11 @@ impl Link {
         let setup = Mutex::new(Setup { profile: profile.clone(), since: epoch });
         let shared = Shared { forward: Arc::clone(&forward), return_: Arc::clone(&return_), setup };
         // Made before the threads: should the second not start, dropping it stops the first.
-        let mut link = Link { handle: LinkHandle(Arc::new(shared)), threads: Vec::new(), _awake: AwakeProcessors::request().ok() };
+        let mut link = Link {
+            handle: LinkHandle(Arc::new(shared)),
+            threads: Vec::new(),
+            _awake: AwakeProcessors::request().ok(),
+        };
         let lanes = [
             ("link-forward", forward, Arc::clone(&gateway), Arc::clone(&terminal)),
             ("link-return", return_, terminal, gateway),
