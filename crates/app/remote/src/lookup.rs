@@ -5,7 +5,9 @@ use std::time::SystemTime;
 
 use farhop_bundle::WhyAsk;
 use farhop_events::{Crossing, ExchangeId};
-use farhop_freshness::{Precondition, RequestDirectives, Scope, Stored, Verdict, Why, evaluate};
+use farhop_freshness::{
+    Precondition, RequestDirectives, Scope, Stored, Verdict, Why, evaluate, shareable, storable,
+};
 use farhop_htotp::ResponseHead;
 use farhop_store::{Body, Held, Partition};
 use http::header::{self, HeaderMap, HeaderName};
@@ -180,15 +182,11 @@ pub(crate) fn partition_for(
     status: StatusCode,
     response: &HeaderMap,
 ) -> Option<Partition> {
-    let may = |scope| farhop_freshness::storable(&Method::GET, request, status, response, scope).is_ok();
-    // Without a word on caching a response to a request with cookies may be that user's page.
-    let personal = request.contains_key(header::COOKIE)
-        && !response.contains_key(header::CACHE_CONTROL)
-        && !response.contains_key(header::EXPIRES);
-    if may(Scope::Shared) && !personal {
+    if shareable(request, status, response) {
         return Some(Partition::Shared);
     }
-    may(Scope::Private).then_some(Partition::User(user))
+    let own = storable(&Method::GET, request, status, response, Scope::Private);
+    own.is_ok().then_some(Partition::User(user))
 }
 
 /// Request fields that a held answer stays bound to, whatever its `Vary` names. A page that asks with another

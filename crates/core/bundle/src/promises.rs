@@ -10,7 +10,7 @@
 
 use crate::loads::{LoadId, Loads};
 use crate::matching::{Mismatch, compare, compare_always, is_navigation};
-use farhop_freshness::{Scope, Stored, storable};
+use farhop_freshness::{Scope, Stored, shareable};
 use http::header::HeaderMap;
 use http::{Method, StatusCode};
 use std::collections::{BTreeMap, HashMap};
@@ -166,7 +166,7 @@ impl Promises {
         wall: SystemTime,
     ) -> bool {
         let Some(promise) = self.open.get_mut(&id) else { return false };
-        if storable(&Method::GET, &promise.request, status, response, Scope::Shared).is_err() {
+        if !shareable(&promise.request, status, response) {
             return false;
         }
         let stored = Stored::new(&promise.request, status, response, wall, wall);

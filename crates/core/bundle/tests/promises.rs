@@ -214,6 +214,16 @@ fn what_no_shared_cache_may_reuse_needs_every_field_equal_though_its_head_is_kno
 }
 
 #[test]
+fn what_came_for_cookies_without_a_word_on_caching_never_answers_another_cookie() {
+    let mut book = book();
+    assert!(!head(&mut book, &[("last-modified", "Thu, 01 Jan 1970 00:00:00 GMT")]));
+    assert_eq!(ask(&mut book, &[("cookie", "a=2")]), differs("cookie"));
+    assert_eq!(ask(&mut book, &[("cookie", "")]), differs("cookie"));
+    assert_eq!(ask(&mut book, &[]), Answer::Promise(ONE));
+    assert_eq!(ask(&mut book, &[]), SPENT);
+}
+
+#[test]
 fn an_uncacheable_promise_answers_once() {
     let mut book = book();
     head(&mut book, &[("cache-control", "no-store")]);

@@ -18,7 +18,7 @@ pub use conditional::{Precondition, evaluate};
 pub use directives::{RequestDirectives, ResponseDirectives};
 pub use fields::{is_hop_by_hop, strip_hop_by_hop};
 pub use invalidation::invalidated;
-pub use storable::{NotStorable, storable};
+pub use storable::{NotStorable, shareable, storable};
 pub use stored::{Stored, vary_matches};
 pub use verdict::{Verdict, Why};
 

@@ -87,3 +87,13 @@ pub fn storable(
         || is_heuristically_cacheable(status);
     if lasting { Ok(()) } else { Err(NotStorable::NoFreshness) }
 }
+
+/// Whether what came for `request` may answer other users and other cookies, while it is still coming as much as later:
+/// [`storable`] in [`Scope::Shared`], and not likely to be personal.
+pub fn shareable(request: &HeaderMap, status: StatusCode, response: &HeaderMap) -> bool {
+    // Stricter than RFC 9111 §3: without a word on caching, what came for cookies may be that user's page.
+    let personal = request.contains_key(header::COOKIE)
+        && !response.contains_key(header::CACHE_CONTROL)
+        && !response.contains_key(header::EXPIRES);
+    !personal && storable(&Method::GET, request, status, response, Scope::Shared).is_ok()
+}
