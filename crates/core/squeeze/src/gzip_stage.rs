@@ -1,4 +1,4 @@
-//! gzip (RFC 1952): members one after the other, checksums verified.
+//! gzip (RFC 1952): members one after the other, checksums verified where they come.
 
 use crate::stage::{SqueezeError, Stage, Stepped};
 use flate2::{Crc, Decompress, FlushDecompress, Status};
@@ -177,6 +177,7 @@ impl Stage for Gzip {
     }
 
     fn is_complete(&self) -> bool {
-        matches!(self.part, Part::Between | Part::Done)
+        // Some servers leave out the trailer, or send half of it; browsers do not miss it.
+        matches!(self.part, Part::Trailer(_) | Part::Between | Part::Done)
     }
 }
