@@ -198,7 +198,8 @@ impl Flow<'_> {
     /// Waits a moment for the whole of a text. Nothing is answered before, so an origin that fails gets an error page.
     async fn gather(&mut self, sender: &mut Sender) -> Result<Option<End>, Undelivered> {
         match self.collect(sender, SMALL_DECODED, Instant::now() + GATHER).await? {
-            (whole, Some(trailers)) => Ok(Some(self.answer_whole(sender, whole, trailers))),
+            (whole, Some(Ok(trailers))) => Ok(Some(self.answer_whole(sender, whole, trailers))),
+            (beginning, Some(Err(failure))) => self.deliver_cut(sender, beginning, failure).await.map(Some),
             (beginning, None) => Ok(self.begin_with(sender, beginning).await),
         }
     }
@@ -216,7 +217,11 @@ impl Flow<'_> {
         // What was begun must come out the same again, however long it takes.
         let deadline = if self.resume.is_some() { deadline + RESUMED } else { deadline };
         let (image, ended) = self.collect(sender, LARGEST_IMAGE as usize, deadline).await?;
-        let Some(trailers) = ended else { return Ok(self.begin_with(sender, image).await) };
+        let trailers = match ended {
+            Some(Ok(trailers)) => trailers,
+            Some(Err(failure)) => return self.deliver_cut(sender, image, failure).await.map(Some),
+            None => return Ok(self.begin_with(sender, image).await),
+        };
         let recoded = tokio::select! {
             biased;
             recoded = self.ground.squeezing.recode(image.clone(), recipe, self.resume) => recoded,
@@ -231,24 +236,25 @@ impl Flow<'_> {
         Ok(Some(self.deliver_whole(sender, recoded.bytes.into(), None).await))
     }
 
-    /// Body bytes until the end, `most` or the deadline; with the trailers if that was the end.
+    /// Body bytes until the end, `most` or the deadline; with the end if that was it.
     async fn collect(
         &mut self,
         sender: &Sender,
         most: usize,
         deadline: Instant,
-    ) -> Result<(Bytes, Option<Option<HeaderMap>>), Undelivered> {
+    ) -> Result<(Bytes, Option<End>), Gone> {
         let mut collected = BytesMut::new();
         loop {
             let part = tokio::select! {
                 biased;
                 part = self.source.next() => part,
                 () = tokio::time::sleep_until(deadline) => return Ok((collected.freeze(), None)),
-                gone = sender.gone() => return Err(gone.into()),
+                gone = sender.gone() => return Err(gone),
             };
-            match part.map_err(Undelivered::Failed)? {
-                Part::Bytes(bytes) => collected.extend_from_slice(&bytes),
-                Part::End(trailers) => return Ok((collected.freeze(), Some(trailers))),
+            match part {
+                Ok(Part::Bytes(bytes)) => collected.extend_from_slice(&bytes),
+                Ok(Part::End(trailers)) => return Ok((collected.freeze(), Some(Ok(trailers)))),
+                Err(failure) => return Ok((collected.freeze(), Some(Err(failure)))),
             }
             if collected.len() > most {
                 return Ok((collected.freeze(), None));
@@ -270,6 +276,22 @@ impl Flow<'_> {
             return end;
         }
         self.close(sender).map(|()| trailers)
+    }
+
+    /// Delivers what came of a body before it failed, which browsers use. Without any, an error page can be answered.
+    async fn deliver_cut(
+        &mut self,
+        sender: &Sender,
+        beginning: Bytes,
+        failure: Failure,
+    ) -> Result<End, Undelivered> {
+        if beginning.is_empty() {
+            return Err(Undelivered::Failed(failure));
+        }
+        if let Some(end) = self.begin_with(sender, beginning).await {
+            return Ok(end);
+        }
+        Ok(self.flush().and(Err(failure)))
     }
 
     fn take_all(&mut self, sender: &Sender, mut bytes: Bytes) -> Result<(), Failure> {

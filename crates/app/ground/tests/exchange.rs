@@ -430,3 +430,30 @@ async fn a_slow_remote_holds_the_origin_back() {
     }
     assert_eq!((length, hasher.finalize()), (80_000_000, expected.finalize()));
 }
+
+#[tokio::test]
+async fn a_small_text_that_breaks_off_is_delivered_as_far_as_it_came() {
+    let origin = Origin::start(|mut peer: Peer| async move {
+        peer.say("HTTP/1.1 200 OK\r\ncontent-type: text/css\r\ncontent-length: 900\r\n\r\n.begun{}").await;
+        None
+    })
+    .await;
+    let reply = Pair::new(&[]).await.get(&get(&origin, "/")).await;
+    assert_eq!((&reply.body[..], reply.whole), (&b".begun{}"[..], false));
+    assert_eq!(reply.failure().token, "http_response_incomplete");
+}
+
+#[tokio::test]
+async fn a_gzip_text_that_was_cut_is_delivered_as_far_as_it_decodes() {
+    let body = noise(9000);
+    let coded = gzip(&body);
+    let fields = "content-type: text/css | content-encoding: gzip";
+    let pair = Pair::new(&[]).await;
+    let origin = answering(fields, coded[..coded.len() - 8].to_vec()).await;
+    let reply = pair.get(&get(&origin, "/")).await;
+    assert!(reply.whole && reply.body == body, "browsers do not miss the checksum");
+    let origin = answering(fields, coded[..coded.len() / 2].to_vec()).await;
+    let reply = pair.get(&get(&origin, "/")).await;
+    assert!(!reply.whole && reply.body.len() > 1000 && body.starts_with(&reply.body));
+    assert_eq!(reply.failure().token, "http_response_content_coding");
+}

@@ -164,3 +164,18 @@ async fn an_image_that_comes_slower_than_the_hop_passes_as_it_comes() {
     let rest = Reply::take(&mut receiver).await;
     assert!(rest.whole && rest.body == photo());
 }
+
+#[tokio::test]
+async fn an_image_that_breaks_off_is_delivered_as_far_as_it_came() {
+    let pair = Pair::new(&[]).await;
+    let origin = Origin::start(|mut peer| async move {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: image/jpeg\r\ncontent-length: 200000\r\n\r\n";
+        peer.say([head.as_bytes(), &photo()[..5000]].concat()).await;
+        None
+    })
+    .await;
+    let reply = pair.get(&image(&origin, "/photo", &[])).await;
+    assert_eq!(reply.head().fields["content-length"], "200000");
+    assert!(reply.body == photo()[..5000]);
+    assert!(!reply.whole && reply.failure().token == "http_response_incomplete", "{:?}", reply.failure);
+}
