@@ -27,6 +27,8 @@ pub(super) struct Cookie {
     pub(super) created: u64,
     /// When a response or a request last changed what is known.
     pub(super) changed: SystemTime,
+    /// When a response last did, if one did.
+    pub(super) told: Option<SystemTime>,
     /// The value before that, if a response changed it.
     pub(super) before: Option<String>,
     /// Set where only requests have shown it: its attributes are not known. The path of the directory where it was seen.
@@ -85,6 +87,7 @@ impl Cookie {
             partition,
             created: 0,
             changed: now,
+            told: Some(now),
             before: None,
             seen_at: None,
             confirmed: false,
@@ -113,6 +116,7 @@ impl Cookie {
             partition,
             created: 0,
             changed: now,
+            told: None,
             before: None,
             seen_at: Some(directory(url.path()).to_owned()),
             confirmed: true,
@@ -149,9 +153,10 @@ impl Cookie {
         !self.partitioned && (self.seen_at.is_some() || goes_cross_site(self.same_site, family))
     }
 
-    /// Whether a request sent before the browser knew of the last change may still arrive.
+    /// Whether a request sent before the browser knew what a response changed may still arrive. What a request has
+    /// shown, the browser knew.
     pub(super) fn is_settling(&self, now: SystemTime) -> bool {
-        now.duration_since(self.changed).map_or(true, |since| since < GRACE)
+        self.told.is_some_and(|told| now.duration_since(told).map_or(true, |since| since < GRACE))
     }
 
     /// Longer paths first, then the older (RFC 6265bis §5.8.3).

@@ -62,6 +62,7 @@ impl Jar {
             }
             if old.value == new.value && old.is_live(now) && new.is_live(now) {
                 new.changed = old.changed;
+                new.told = old.told;
                 new.confirmed = old.confirmed;
             }
             new.before = Some(old.value).filter(|value| *value != new.value);

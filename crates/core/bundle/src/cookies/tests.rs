@@ -212,6 +212,19 @@ fn a_request_that_was_on_its_way_does_not_undo_a_response() {
 }
 
 #[test]
+fn what_only_requests_have_shown_needs_no_time_to_settle() {
+    let mut mirror = Mirror::new(CHROMIUM);
+    mirror.navigates(OWN, "script=1", 60);
+    mirror.navigates(OWN, "", 61);
+    assert_eq!(mirror.sends(OWN, 61), "", "it is gone");
+    let first = mirror.navigates(OWN, "sid=alice", 62).jar;
+    let second = mirror.navigates(OWN, "sid=bob", 63).jar;
+    assert_ne!(first, second, "nothing in common: another browser");
+    assert_eq!(mirror.navigates(OWN, "sid=alice", 64).jar, first);
+    assert_eq!(mirror.sends(OWN, 64), "sid=alice");
+}
+
+#[test]
 fn a_request_without_credentials_is_no_evidence() {
     let mut mirror = Mirror::new(CHROMIUM);
     mirror.is_set(OWN, "a=1", 0);
