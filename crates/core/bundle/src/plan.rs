@@ -69,6 +69,8 @@ pub enum Skip {
     MixedContent,
     /// This browser does not fetch such a hint.
     NotThisBrowser,
+    /// A guess at what might do something, or with cookies: only plain files are guessed.
+    RiskyGuess,
 }
 
 /// Decisions for one load of one page.
@@ -238,7 +240,25 @@ fn unasked_if(
         return Err(Skip::NotThisBrowser);
     }
     let request = unasked(load, hint, cookies, now)?;
+    if hint.confidence == Confidence::Guess && !is_harmless(&request) {
+        return Err(Skip::RiskyGuess);
+    }
     if never.contains(&request.url) { Err(Skip::SetsCookie) } else { Ok(request) }
+}
+
+/// Extensions of what only gives what it is, to anyone: images, fonts, styles and scripts.
+const PLAIN_FILES: [&str; 17] = [
+    "avif", "bmp", "css", "gif", "ico", "jpeg", "jpg", "js", "jxl", "mjs", "otf", "png", "svg", "ttf",
+    "webp", "woff", "woff2",
+];
+
+/// Whether asking does nothing even where the browser never would have asked: a script may name `/logout`, too.
+fn is_harmless(request: &Unasked) -> bool {
+    let file = request.url.path().rsplit('/').next().unwrap_or_default();
+    let is_plain = file
+        .rsplit_once('.')
+        .is_some_and(|(_, extension)| PLAIN_FILES.iter().any(|plain| extension.eq_ignore_ascii_case(plain)));
+    is_plain && request.url.query().is_none() && !request.fields.contains_key(header::COOKIE)
 }
 
 fn fetches(family: Family, hint: &Hint) -> bool {

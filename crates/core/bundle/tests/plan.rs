@@ -218,6 +218,25 @@ fn firefox_asks_in_its_own_words() {
 }
 
 #[test]
+fn guesses_are_plain_files_without_query_and_without_cookies() {
+    let guess = |address: &str| Hint { confidence: Confidence::Guess, ..image(address) };
+    let mut anonymous = plan(CHROMIUM, &[], &[], Budget::default());
+    for risky in ["a.png?x=1", "a.json", "a.php", "logout", "a.png/", "x.js/logout", ".png.cgi"] {
+        let address = format!("http://site.test/{risky}");
+        assert_eq!(anonymous.only(&guess(&address)), Err(Skip::RiskyGuess), "{risky}");
+        assert!(anonymous.only(&image(&address)).is_ok(), "not a guess: {risky}");
+    }
+    for plain in ["a.png", "a.SVG", "a.woff2", "a.css", "a.min.js", "a.mjs"] {
+        assert!(anonymous.only(&guess(&format!("http://site.test/{plain}"))).is_ok(), "{plain}");
+    }
+    let mut known = plan(CHROMIUM, &[("cookie", "a=1")], &[], Budget::default());
+    assert_eq!(known.only(&guess("http://site.test/a.png")), Err(Skip::RiskyGuess), "with cookies");
+    assert!(known.only(&guess("http://other.test/a.png")).is_ok(), "none are held for it");
+    let without = Hint { mode: Mode::CorsAnonymous, ..guess("http://site.test/b.woff2") };
+    assert!(known.only(&without).is_ok(), "the browser would send none");
+}
+
+#[test]
 fn guesses_have_a_budget_of_their_own_in_number_and_in_bytes() {
     let guess =
         |n: u32| Hint { confidence: Confidence::Guess, ..image(&format!("http://site.test/g{n}.png")) };
