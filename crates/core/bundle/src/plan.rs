@@ -22,8 +22,10 @@ pub struct Budget {
     pub max_per_foreign_origin: usize,
     /// Of these, for what may well not be used ([`Confidence::Guess`]).
     pub max_guesses: usize,
-    /// Bytes of responses to these after which no more are begun.
+    /// Bytes of responses to these.
     pub max_guess_bytes: u64,
+    /// Of these, for one response; so many are set aside for it until it is here.
+    pub max_bytes_per_guess: u64,
 }
 
 impl Default for Budget {
@@ -34,6 +36,7 @@ impl Default for Budget {
             max_per_foreign_origin: 200,
             max_guesses: 20,
             max_guess_bytes: 256 * 1024,
+            max_bytes_per_guess: 32 * 1024,
         }
     }
 }
@@ -82,6 +85,7 @@ pub struct Plan {
     requests: usize,
     foreign: HashMap<Origin, usize>,
     guesses: usize,
+    /// Spent, or set aside for what is still to come.
     guess_bytes: u64,
 }
 
@@ -160,9 +164,15 @@ impl Plan {
         }
     }
 
-    /// A response to a [`Confidence::Guess`] took this many more bytes.
+    /// The most bytes that the response to a [`Confidence::Guess`] may take: what is longer is to be withdrawn.
+    pub fn guess_allowance(&self) -> u64 {
+        self.budget.max_bytes_per_guess
+    }
+
+    /// The response to a [`Confidence::Guess`] took this many bytes in all, no more than [`Plan::guess_allowance`], and
+    /// is over. To be called once for each; one that is not called for keeps what was set aside for it.
     pub fn spent_on_guess(&mut self, bytes: u64) {
-        self.guess_bytes = self.guess_bytes.saturating_add(bytes);
+        self.guess_bytes = self.guess_bytes.saturating_sub(self.guess_allowance()).saturating_add(bytes);
     }
 
     /// Whether a request more is in the budget at all: what a page names beyond it costs next to nothing.
@@ -178,8 +188,9 @@ impl Plan {
         self.check_repeated(hint, &request)?;
         // Nothing is remembered of what is refused here: a page of very many hints takes no more than its budget.
         let is_guess = hint.confidence == Confidence::Guess;
+        let guess_bytes = self.guess_bytes.saturating_add(self.guess_allowance());
         let guessed_enough =
-            self.guesses >= self.budget.max_guesses || self.guess_bytes >= self.budget.max_guess_bytes;
+            self.guesses >= self.budget.max_guesses || guess_bytes > self.budget.max_guess_bytes;
         if is_guess && guessed_enough {
             return Err(Skip::OverBudget);
         }
@@ -192,7 +203,10 @@ impl Plan {
             self.foreign.insert(origin, used + 1);
         }
         self.requests += 1;
-        self.guesses += usize::from(is_guess);
+        if is_guess {
+            self.guesses += 1;
+            self.guess_bytes = guess_bytes;
+        }
         self.asked.entry(request.url.clone()).or_default().push(Asked {
             mode: hint.mode,
             destination: hint.destination,

@@ -240,15 +240,37 @@ fn guesses_are_plain_files_without_query_and_without_cookies() {
 fn guesses_have_a_budget_of_their_own_in_number_and_in_bytes() {
     let guess =
         |n: u32| Hint { confidence: Confidence::Guess, ..image(&format!("http://site.test/g{n}.png")) };
-    let budget = Budget { max_guesses: 2, max_guess_bytes: 1000, ..Budget::default() };
-    let mut many = plan(CHROMIUM, &[], &[], budget.clone());
+    let mut many = plan(CHROMIUM, &[], &[], Budget { max_guesses: 2, ..Budget::default() });
     assert!(many.only(&guess(1)).is_ok() && many.only(&guess(2)).is_ok());
     assert_eq!(many.only(&guess(3)), Err(Skip::OverBudget));
     assert!(many.only(&image("http://site.test/sure.png")).is_ok(), "what is sure has its own");
+    let budget = Budget { max_guess_bytes: 1000, max_bytes_per_guess: 400, ..Budget::default() };
     let mut large = plan(CHROMIUM, &[], &[], budget);
-    assert!(large.only(&guess(1)).is_ok());
-    large.plan.spent_on_guess(1000);
-    assert_eq!(large.only(&guess(2)), Err(Skip::OverBudget));
+    assert_eq!(large.plan.guess_allowance(), 400);
+    assert!(large.only(&guess(1)).is_ok() && large.only(&guess(2)).is_ok());
+    assert_eq!(large.only(&guess(3)), Err(Skip::OverBudget), "both may take all that they are allowed");
+    large.plan.spent_on_guess(100);
+    assert!(large.only(&guess(3)).is_ok(), "the first took less");
+    large.plan.spent_on_guess(400);
+    assert_eq!(large.only(&guess(4)), Err(Skip::OverBudget));
+}
+
+#[test]
+fn guesses_that_are_all_named_at_once_take_no_more_than_their_bytes() {
+    let mut plan = plan(CHROMIUM, &[], &[], Budget::default());
+    let guess =
+        |n: u32| Hint { confidence: Confidence::Guess, ..image(&format!("http://site.test/g{n}.png")) };
+    let admitted = (0..20).filter(|n| plan.only(&guess(*n)).is_ok()).count() as u64;
+    assert!(admitted > 0 && admitted * plan.plan.guess_allowance() <= Budget::default().max_guess_bytes);
+}
+
+#[test]
+fn a_refused_hint_does_not_hide_a_later_one_of_the_same_url() {
+    let policy = [("content-security-policy", "script-src 'nonce-x'")];
+    let mut plan = plan(CHROMIUM, &[], &policy, Budget::default());
+    let script = hint(url("http://site.test/a.js"), Destination::Script, Mode::NoCors, Source::Script);
+    assert_eq!(plan.only(&script), Err(Skip::ContentPolicy));
+    assert!(plan.only(&Hint { nonce: Some("x".into()), ..script }).is_ok());
 }
 
 #[test]
