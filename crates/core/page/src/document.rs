@@ -121,7 +121,9 @@ impl Document {
     /// The next bytes of the document, before they are sent on.
     pub fn html(&mut self, chunk: &[u8]) -> Vec<Hint> {
         if !self.ended {
+            let left = self.context().options.max_html.saturating_sub(self.scanned);
             self.scanned += chunk.len() as u64;
+            let chunk = &chunk[..chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
             for piece in chunk.chunks(PIECE) {
                 self.read(piece);
             }

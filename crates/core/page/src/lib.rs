@@ -23,6 +23,7 @@ mod script;
 mod scripts;
 mod sheets;
 mod source_size;
+mod steps;
 mod style;
 mod tree;
 mod types;
@@ -33,6 +34,7 @@ pub use hint::{
 };
 pub use options::{Options, Viewport};
 pub use scanner::{Scanner, link_hints};
+pub use steps::Steps;
 
 /// Entry point of the fuzz target: reads `data` as a page, its parts before and after a NUL as the document and as
 /// each file that it names, in two chunkings that must agree; and as a `Link` field.

@@ -1,5 +1,7 @@
 //! What is assumed about the browser, and the bounds of what is read and kept of one page.
 
+use crate::steps::Steps;
+
 /// The screen for which `media`, `sizes` and `srcset` are evaluated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Viewport {
@@ -20,7 +22,7 @@ impl Default for Viewport {
 }
 
 /// Assumptions and bounds for one document.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// Screen of the browser.
     pub viewport: Viewport,
@@ -34,6 +36,8 @@ pub struct Options {
     pub max_attribute: usize,
     /// A URL longer than this many bytes is ignored.
     pub max_url: usize,
+    /// Bytes of the document that are read.
+    pub max_html: u64,
     /// Elements remembered for matching selectors; later ones match nothing.
     pub max_elements: usize,
     /// Bytes of names and attributes remembered of all elements.
@@ -46,8 +50,8 @@ pub struct Options {
     pub max_resource_bytes: usize,
     /// Bytes of style sheets read for one page, `<style>` included; a sheet beyond it counts no more.
     pub max_css: usize,
-    /// Steps of matching selectors for one page, some nanoseconds each; beyond it nothing matches.
-    pub max_matching: u64,
+    /// Steps of matching selectors; when they are spent nothing matches. A clone of these options shares them.
+    pub matching: Steps,
 }
 
 impl Default for Options {
@@ -59,13 +63,14 @@ impl Default for Options {
             max_hints: 2_000,
             max_attribute: 64 * 1024,
             max_url: 8 * 1024,
+            max_html: 16 << 20,
             max_elements: 60_000,
             max_element_bytes: 4 << 20,
             max_literals: 200,
             max_resources: 256,
             max_resource_bytes: 16 << 20,
             max_css: 8 << 20,
-            max_matching: 100_000_000,
+            matching: Steps::new(10_000_000),
         }
     }
 }

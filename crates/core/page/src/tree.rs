@@ -174,7 +174,7 @@ impl<'t> Element<'t> {
     }
 
     /// Words of its `class`, as written.
-    pub(crate) fn classes(self) -> impl Iterator<Item = &'t str> {
+    pub(crate) fn classes(self) -> impl ExactSizeIterator<Item = &'t str> {
         let run = self.node.classes;
         let spans = &self.tree.classes[run.start as usize..run.start as usize + usize::from(run.length)];
         spans.iter().map(move |&span| self.tree.text(span))

@@ -176,6 +176,8 @@ impl Cascade {
         let mut candidates = std::mem::take(&mut winners.candidates);
         candidates.clear();
         self.candidates(element, &mut candidates);
+        // Rules that wait for the end of the document are looked at too.
+        matcher.pay_for(candidates.len() / 4);
         for &at in &candidates {
             let rule = &self.rules[at as usize];
             if (rule.contained && !self.has_containers) || !matcher.matches(&rule.selector, node) {

@@ -1,9 +1,8 @@
 //! Whether an element matches a selector: right to left, as browsers do, with a budget instead of trust.
 
 use super::selector::{Combinator, Compound, Part, Selector};
+use crate::steps::Steps;
 use crate::tree::{Element, NodeId, Tree};
-use std::cell::Cell;
-use std::collections::HashSet;
 
 /// What the tree does not say of its elements by itself: places among siblings, and, once the document has ended, what
 /// follows.
@@ -44,6 +43,11 @@ impl Shape {
     }
 }
 
+/// Classes that are compared for one step.
+const PER_STEP: usize = 4;
+/// Steps that looking through an element's attributes, or an attribute's value, is worth.
+const ATTRIBUTE: usize = 4;
+
 /// Matches selectors against one tree.
 pub(super) struct Matcher<'a> {
     pub(super) tree: &'a Tree,
@@ -51,7 +55,7 @@ pub(super) struct Matcher<'a> {
     /// Elements with text of their own, for `:empty`.
     pub(super) with_text: &'a dyn Fn(NodeId) -> bool,
     /// Steps left; at 0 nothing matches any more.
-    pub(super) budget: &'a Cell<u64>,
+    pub(super) budget: &'a Steps,
 }
 
 /// As Blink's `SelectorChecker`: a failure further up that no other ancestor can mend ends the search, so that a
@@ -75,9 +79,7 @@ impl Matcher<'_> {
 
     /// Pays for work that is worth so many steps of matching; false once the budget is spent.
     pub(super) fn pay_for(&self, steps: usize) -> bool {
-        let left = self.budget.get();
-        self.budget.set(left.saturating_sub(steps as u64));
-        left > 0
+        self.budget.pay(steps)
     }
 
     fn chain(&self, compounds: &[Compound], node: NodeId) -> Outcome {
@@ -111,9 +113,13 @@ impl Matcher<'_> {
         match part {
             Part::Name(name) => element.name() == &**name,
             Part::Id(id) => element.id() == Some(id),
-            Part::Class(class) => element.classes().any(|own| own == &**class),
+            Part::Class(class) => {
+                self.pay_for(element.classes().len() / PER_STEP)
+                    && element.classes().any(|own| own == &**class)
+            }
             Part::Attribute(attribute) => {
-                element.attribute(&attribute.name).is_some_and(|value| attribute.fits(value))
+                self.pay_for(ATTRIBUTE)
+                    && element.attribute(&attribute.name).is_some_and(|value| attribute.fits(value))
             }
             Part::Root => element.parent().is_none(),
             &Part::Nth { step, offset, of_type, from_end } => {
@@ -166,6 +172,7 @@ impl Matcher<'_> {
         let mut next = Some(node);
         while let Some(node) = next.filter(|_| self.pay()) {
             let element = self.tree.get(node);
+            self.pay_for(ATTRIBUTE);
             if let Some(language) = element.attribute("lang") {
                 let language = language.to_ascii_lowercase();
                 return tags.iter().any(|tag| {
@@ -184,17 +191,9 @@ impl Matcher<'_> {
         match relation {
             Combinator::Descendant | Combinator::Child => {
                 // Document order: what an element contains follows it without a gap.
-                let mut inside = HashSet::from([node]);
                 for at in node.0 + 1..self.tree.len() as u32 {
-                    let Some(parent) =
-                        self.tree.get(NodeId(at)).parent().filter(|parent| inside.contains(parent))
-                    else {
-                        break;
-                    };
-                    inside.insert(NodeId(at));
-                    if !self.pay() {
-                        break;
-                    }
+                    let parent = self.tree.get(NodeId(at)).parent().filter(|parent| parent.0 >= node.0);
+                    let Some(parent) = parent.filter(|_| self.pay()) else { break };
                     if (relation == Combinator::Descendant || parent == node)
                         && self.matches(selector, NodeId(at))
                     {

@@ -127,7 +127,7 @@ impl Styles {
             by_url: HashMap::new(),
             roots: 0,
             cascade: Cascade::default(),
-            styling: Styling::new(options.max_matching),
+            styling: Styling::new(options.matching.clone()),
             changed: false,
             attribute_origin: None,
             given: HashSet::new(),

@@ -9,9 +9,9 @@ use super::sheet::Keyframes;
 use super::value::{self, Property, Value};
 use super::variables::Variables;
 use crate::options::Options;
+use crate::steps::Steps;
 use crate::tree::{Element, NodeId, Tree};
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -68,12 +68,12 @@ pub(super) struct Styling {
     pub(super) fonts: Fonts,
     pub(super) keyframes: HashMap<Box<str>, (Keyframes, Arc<Origin>)>,
     winners: Winners,
-    budget: Cell<u64>,
+    budget: Steps,
 }
 
 impl Styling {
-    /// `budget`: steps of matching, for the whole page.
-    pub(super) fn new(budget: u64) -> Self {
+    /// `budget`: for the whole page.
+    pub(super) fn new(budget: Steps) -> Self {
         Styling {
             inherited: Vec::new(),
             shape: Shape::default(),
@@ -82,7 +82,7 @@ impl Styling {
             fonts: Fonts::new(),
             keyframes: HashMap::new(),
             winners: Winners::default(),
-            budget: Cell::new(budget),
+            budget,
         }
     }
 
@@ -159,9 +159,7 @@ impl Styling {
 
     /// Pays for work beside matching, in steps of that; false once the budget is spent.
     pub(super) fn pay_for(&self, steps: usize) -> bool {
-        let left = self.budget.get();
-        self.budget.set(left.saturating_sub(steps as u64));
-        left > 0
+        self.budget.pay(steps)
     }
 
     fn show_text(&mut self, font: FontId, text: &str) {

@@ -2,6 +2,7 @@
 //! Chromium where the standards leave a choice.
 
 use super::*;
+use crate::steps::Steps;
 use crate::tree::Position;
 use proptest::prelude::*;
 
@@ -540,8 +541,7 @@ fn hostile_sheets_end_in_time() {
     ];
     for bomb in bombs {
         let mut page = Page::new();
-        page.styles.options.max_matching = 200_000;
-        page.styles.styling = Styling::new(200_000);
+        page.styles.styling = Styling::new(Steps::new(200_000));
         page.html(&html).css(&bomb).end();
         assert!(page.found.len() <= 20_000, "{}", &bomb[..40]);
     }
@@ -550,7 +550,7 @@ fn hostile_sheets_end_in_time() {
 #[test]
 fn styles_without_end_in_the_body_stop_being_applied() {
     let mut page = Page::new();
-    page.styles.styling = Styling::new(200_000);
+    page.styles.styling = Styling::new(Steps::new(200_000));
     for at in 0..600 {
         page.html(&"<p class=a></p>".repeat(10)).css(&format!(".a{{background:url({at})}}"));
     }
