@@ -30,7 +30,7 @@ struct Page {
     active: Duration,
     /// Promises that are not settled.
     open: u64,
-    /// How promises ended that answered nothing.
+    /// How promises ended that will answer nothing, or nothing more.
     unkept: HashMap<Url, PromiseEnd>,
     account: Account,
 }
@@ -80,12 +80,16 @@ impl Books {
         self.tell_end(entry, PromiseEnd::Used, 0);
     }
 
-    /// A promise that was used is whole, or nothing more of it will come.
-    pub(crate) fn used_up(&mut self, page: ExchangeId, bytes: u64, now: Duration) {
-        if let Some(page) = self.pages.get_mut(&page) {
+    /// A promise that was used is whole, or nothing more of it will come. `end` is why it will not answer again; `None`
+    /// where the repository does.
+    pub(crate) fn used_up(&mut self, entry: &Entry<'_>, end: Option<PromiseEnd>, now: Duration) {
+        if let Some(page) = self.pages.get_mut(&entry.page) {
             page.open = page.open.saturating_sub(1);
             page.active = now;
-            page.account.used_bytes += bytes;
+            page.account.used_bytes += entry.bytes;
+            if let Some(end) = end {
+                page.will_not_answer(entry.url, end);
+            }
         }
     }
 
@@ -94,9 +98,7 @@ impl Books {
         self.tell_end(entry, end, entry.bytes);
         if let Some(page) = self.pages.get_mut(&entry.page) {
             page.open = page.open.saturating_sub(1);
-            if page.unkept.len() < MOST_UNKEPT {
-                page.unkept.insert(entry.url.clone(), end);
-            }
+            page.will_not_answer(entry.url, end);
         }
     }
 
@@ -141,7 +143,7 @@ impl Books {
     ) -> Option<Crossing> {
         let page = self.pages.get(&self.page_of(exchange, user, request)?)?;
         Some(match page.unkept.get(url)? {
-            PromiseEnd::Used => return None,
+            PromiseEnd::Used => Crossing::Spent,
             PromiseEnd::Cancelled | PromiseEnd::PageLeft => Crossing::Refused,
             PromiseEnd::Lapsed => Crossing::Lapsed,
             PromiseEnd::Lost => Crossing::PromiseLost,
@@ -180,6 +182,12 @@ impl Books {
 }
 
 impl Page {
+    fn will_not_answer(&mut self, url: &Url, end: PromiseEnd) {
+        if self.unkept.len() < MOST_UNKEPT {
+            self.unkept.insert(url.clone(), end);
+        }
+    }
+
     /// Tells what was counted since the last time, if anything was.
     fn tell(&mut self, id: ExchangeId, bus: &Bus) {
         let account = std::mem::take(&mut self.account);
@@ -268,7 +276,10 @@ mod tests {
         assert_eq!(books.unkept(ExchangeId(2), &alice, &image, &from("/")), Some(Crossing::Refused));
         books.close(START, |_| false);
         assert_eq!(books.pages.len(), 1, "the style sheet is still coming");
-        books.used_up(page, 500, START);
+        let whole = Entry { promise: PromiseId(1), page, url: &style, bytes: 500 };
+        books.used_up(&whole, Some(PromiseEnd::Used), START);
+        let again = books.unkept(ExchangeId(3), &alice, &style, &from("/"));
+        assert_eq!(again, Some(Crossing::Spent), "it answered once");
         books.close(START, |_| false);
         assert!(books.pages.is_empty());
         let pages = told.take(|event| match event {

@@ -260,7 +260,8 @@ impl Desk {
         let Some(entry) = self.forget(id) else { return };
         let bytes = entry.bytes();
         if entry.used {
-            return self.books.used_up(entry.page, bytes, now);
+            let used = books::Entry { promise: id, page: entry.page, url: &entry.url, bytes };
+            return self.books.used_up(&used, (!cacheable).then_some(PromiseEnd::Used), now);
         }
         if let Some(stored) = stored {
             let Entry { user, page, url, .. } = entry;
@@ -306,7 +307,7 @@ impl Desk {
     pub(crate) fn used_from_repository(&mut self, stored: u64, now: Duration) {
         if let Some(handed) = self.handed_over.remove(&stored) {
             self.books.used(&handed.entry());
-            self.books.used_up(handed.page, handed.bytes, now);
+            self.books.used_up(&handed.entry(), None, now);
         }
     }
 
@@ -366,11 +367,13 @@ impl Desk {
             // Whoever waits asks, and who takes it in gives it up.
             entry.state.send_replace(Promised::Gone);
         }
-        if entry.used {
-            self.books.used_up(entry.page, bytes, now);
-        } else {
-            let (page, url) = (entry.page, &entry.url);
-            self.books.unused(&books::Entry { promise: id, page, url, bytes }, end);
+        let used = entry.used;
+        let entry = books::Entry { promise: id, page: entry.page, url: &entry.url, bytes };
+        match end {
+            // It waited in vain to be asked for again: it answers once.
+            PromiseEnd::Lapsed if used => self.books.used_up(&entry, Some(PromiseEnd::Used), now),
+            _ if used => self.books.used_up(&entry, Some(end), now),
+            _ => self.books.unused(&entry, end),
         }
     }
 

@@ -113,6 +113,26 @@ async fn what_became_of_a_promise_is_the_reason_why_its_request_crosses() {
 }
 
 #[tokio::test]
+async fn a_promise_that_was_used_while_it_came_is_spent_when_it_is_asked_for_again() {
+    let world = world().await;
+    let client = world.get("/", DOCUMENT).await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    let mut wish = predicted(&asked, "/once.js");
+    wish.fields.insert("accept", HeaderValue::from_static("*/*"));
+    let mut stream = world.hop.push(sender.promise(&wish, Priority::default()).unwrap()).unwrap();
+    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    sender.finish(None);
+    answer(client).await;
+    let script = world.get("/once.js", FROM_PAGE).await;
+    until(&world, "/promise_ends/used", 1).await;
+    stream.answer(&head(&[("cache-control", "no-store")]), Coding::Identity, None);
+    stream.write(Bytes::from_static(b"promised")).await.unwrap();
+    stream.finish(None);
+    assert!(answer(script).await.contains("promised"));
+    assert_eq!(crossing(&world, "/once.js", FROM_PAGE).await.1, "spent");
+}
+
+#[tokio::test]
 async fn a_page_that_is_left_is_told_of_with_all_that_was_promised_and_all_that_crossed() {
     let world = world().await;
     let mut events = world.bus.subscribe();
