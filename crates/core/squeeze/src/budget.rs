@@ -48,11 +48,17 @@ impl CpuBudget {
 
     /// How hard the budget is pressed at `now`, a time since the same start as before.
     pub fn load(&mut self, now: Duration) -> Load {
+        self.load_after(Duration::ZERO, now)
+    }
+
+    /// The same once work that is under way and will cost `reserved` is charged.
+    pub fn load_after(&mut self, reserved: Duration, now: Duration) -> Load {
         self.refill(now);
         let full = self.share * BURST_S;
-        if self.left <= 0.0 {
+        let left = self.left - reserved.as_secs_f64();
+        if left <= 0.0 {
             Load::Spent
-        } else if self.left < full * CHEAP_BELOW {
+        } else if left < full * CHEAP_BELOW {
             Load::Heavy
         } else {
             Load::Light
@@ -80,6 +86,14 @@ mod tests {
 
     fn s(seconds: f64) -> Duration {
         Duration::from_secs_f64(seconds)
+    }
+
+    #[test]
+    fn work_under_way_counts_before_it_is_charged() {
+        let mut budget = CpuBudget::new(0.5, Duration::ZERO);
+        let loads = [0, 2, 4, 5].map(|s| budget.load_after(Duration::from_secs(s), Duration::ZERO));
+        assert_eq!(loads, [Load::Light, Load::Light, Load::Heavy, Load::Spent]);
+        assert_eq!(budget.load(Duration::ZERO), Load::Light);
     }
 
     #[test]

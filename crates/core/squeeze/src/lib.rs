@@ -24,6 +24,7 @@ mod kinds;
 mod level;
 mod policy;
 mod stage;
+mod worth;
 mod zstd_stage;
 
 pub use budget::{CpuBudget, Load};
@@ -37,6 +38,7 @@ pub use kinds::is_text;
 pub use level::text_level;
 pub use policy::{Policy, UnknownPolicy};
 pub use stage::SqueezeError;
+pub use worth::{PixelPace, is_worth_waiting};
 
 /// Largest piece of output, in bytes.
 pub const PIECE: usize = 32 * 1024;
