@@ -208,14 +208,15 @@ impl Flow<'_> {
     async fn remake(&mut self, sender: &mut Sender, recipe: Recipe) -> Result<Option<End>, Undelivered> {
         self.treatment = Treatment::Pass;
         let rate = self.ground.plan().sending_rate(PathEnd::Ground);
+        let begun = self.resume.is_some_and(|resume| resume.offset > 0);
         let room = tokio::select! {
             biased;
-            room = self.ground.squeezing.room(content_length(&self.head.fields), rate) => room,
+            room = self.ground.squeezing.room(content_length(&self.head.fields), rate, begun) => room,
             gone = sender.gone() => return Err(gone.into()),
         };
-        let Some((_held, deadline)) = room else { return Ok(self.begin(sender).await) };
+        let Some((_held, turn)) = room else { return Ok(self.begin(sender).await) };
         // What was begun must come out the same again, however long it takes.
-        let deadline = if self.resume.is_some() { deadline + RESUMED } else { deadline };
+        let deadline = turn.collected_by + if begun { RESUMED } else { Duration::ZERO };
         let (image, ended) = self.collect(sender, LARGEST_IMAGE as usize, deadline).await?;
         let trailers = match ended {
             Some(Ok(trailers)) => trailers,
@@ -224,7 +225,7 @@ impl Flow<'_> {
         };
         let recoded = tokio::select! {
             biased;
-            recoded = self.ground.squeezing.recode(image.clone(), recipe, self.resume) => recoded,
+            recoded = self.ground.squeezing.recode(image.clone(), recipe, self.resume, turn) => recoded,
             gone = sender.gone() => return Err(gone.into()),
         };
         let Some(recoded) = recoded else {

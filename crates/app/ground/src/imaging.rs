@@ -8,8 +8,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use farhop_htotp::frame::Resume;
 use farhop_settings::ground::SqueezeSettings;
-use farhop_squeeze::{CpuBudget, Load, MAX_PIXELS, Policy, Recipe, Recoded, pixel_count, recode, text_level};
-use farhop_units::BitRate;
+use farhop_squeeze::{
+    CpuBudget, Load, MAX_PIXELS, PixelPace, Policy, Recipe, Recoded, is_worth_waiting, pixel_count, recode,
+    text_level,
+};
+use farhop_units::{BitRate, Bytes as Length};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
@@ -32,18 +35,54 @@ pub(crate) struct Means {
 
 /// See the module.
 pub(crate) struct Squeezing {
-    budget: Mutex<CpuBudget>,
+    work: Arc<Mutex<Work>>,
     since: Instant,
     held: Semaphore,
     /// Thousands of pixels that may be decoded at a time.
     pixels: Arc<Semaphore>,
 }
 
+/// Processor time: what was used, and what was promised.
+struct Work {
+    budget: CpuBudget,
+    pace: PixelPace,
+    /// What images that were let in are expected to take, in all.
+    reserved: Duration,
+}
+
+/// An image that was let in. What it will take is reserved as long as this lives.
+pub(crate) struct Turn {
+    work: Arc<Mutex<Work>>,
+    reserved: Duration,
+    rate: Option<BitRate>,
+    /// Its bytes are worth waiting for until then: an origin slower than the hop makes images late, not small.
+    pub(crate) collected_by: Instant,
+    coded_by: Instant,
+}
+
+impl Turn {
+    fn reserve(&mut self, expected: Duration) {
+        let mut work = lock(&self.work);
+        work.reserved = work.reserved.saturating_sub(self.reserved) + expected;
+        self.reserved = expected;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.reserve(Duration::ZERO);
+    }
+}
+
 impl Squeezing {
     /// With the budget of the settings, full.
     pub(crate) fn new(settings: &SqueezeSettings) -> Self {
         Squeezing {
-            budget: Mutex::new(CpuBudget::new(settings.cpu.fraction(), Duration::ZERO)),
+            work: Arc::new(Mutex::new(Work {
+                budget: CpuBudget::new(settings.cpu.fraction(), Duration::ZERO),
+                pace: PixelPace::default(),
+                reserved: Duration::ZERO,
+            })),
             since: Instant::now(),
             held: Semaphore::new(HELD_KB as usize),
             pixels: Arc::new(Semaphore::new(all_pixels() as usize)),
@@ -53,13 +92,15 @@ impl Squeezing {
     /// Puts the budget of new settings into force.
     pub(crate) fn set(&self, settings: &SqueezeSettings) {
         let now = self.since.elapsed();
-        self.lock().set_share(settings.cpu.fraction(), now);
+        lock(&self.work).budget.set_share(settings.cpu.fraction(), now);
     }
 
     /// What may be done towards a link of this rate.
     pub(crate) fn means(&self, settings: &SqueezeSettings, rate: Option<BitRate>) -> Means {
         let now = self.since.elapsed();
-        let load = self.lock().load(now);
+        let mut work = lock(&self.work);
+        let reserved = work.reserved;
+        let load = work.budget.load_after(reserved, now);
         let level = settings.zstd_level.map_or_else(|| text_level(rate, load), |level| level as i32);
         Means { policy: settings.policy, level, load }
     }
@@ -68,45 +109,69 @@ impl Squeezing {
     pub(crate) fn counted<T>(&self, work: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let done = work();
-        self.charge(begun.elapsed());
+        lock(&self.work).budget.charge(begun.elapsed(), self.since.elapsed());
         done
     }
 
-    /// Room for an image of this length, with the time until which it is worth waiting for its bytes: an origin slower
-    /// than the hop makes images late, not small. `None`: there is no room, or no time.
+    /// Room and a turn for an image of this length. `None`: there is no room, or it is not worth waiting for. An image
+    /// whose beginning was delivered before (`begun`) is always worth it.
     pub(crate) async fn room(
         &self,
         length: Option<u64>,
         rate: Option<BitRate>,
-    ) -> Option<(SemaphorePermit<'_>, Instant)> {
-        let link_time = length
-            .zip(rate)
-            .map(|(length, rate)| Duration::from_secs_f64(length as f64 * 8.0 / rate.0.max(1) as f64));
-        let wait = link_time.unwrap_or(LEAST_WAIT).clamp(LEAST_WAIT, LONGEST_WAIT);
-        let deadline = Instant::now() + wait;
+        begun: bool,
+    ) -> Option<(SemaphorePermit<'_>, Turn)> {
+        let now = Instant::now();
+        let link_time = length.zip(rate).map(|(length, rate)| rate.time_for(Length(length)));
+        let patience = link_time.map(|time| time.clamp(LEAST_WAIT, LONGEST_WAIT));
+        let mut turn = Turn {
+            work: Arc::clone(&self.work),
+            reserved: Duration::ZERO,
+            rate,
+            collected_by: now + patience.unwrap_or(LEAST_WAIT),
+            coded_by: now + patience.unwrap_or(LONGEST_WAIT),
+        };
+        if let Some(length) = length {
+            let (expected, ahead) = {
+                let work = lock(&self.work);
+                (work.pace.time_for_file(length), work.reserved / cores())
+            };
+            if !begun && !is_worth_waiting(length, rate, ahead + expected) {
+                return None;
+            }
+            turn.reserve(expected);
+        }
         let kilobytes =
             length.map_or(UNKNOWN_KB, |length| length.div_ceil(1024)).min(u64::from(HELD_KB)) as u32;
-        let permit = timeout_at(deadline, self.held.acquire_many(kilobytes)).await.ok()?.ok()?;
-        Some((permit, deadline))
+        let permit = timeout_at(turn.collected_by, self.held.acquire_many(kilobytes)).await.ok()?.ok()?;
+        Some((permit, turn))
     }
 
-    /// Codes an image anew, on a thread for such work. `None`: it stays as it is. With `resume` the result is the one
-    /// that begins with what was delivered before, if there is one.
+    /// Codes an image anew, on a thread for such work. `None`: it stays as it is, and is known to within the time that
+    /// it is worth. With `resume` the result is the one that begins with what was delivered before, if there is one,
+    /// however long it takes.
     pub(crate) async fn recode(
         &self,
         image: Bytes,
         recipe: Recipe,
         resume: Option<Resume>,
+        mut turn: Turn,
     ) -> Option<Recoded> {
+        let pixels = pixel_count(&image)?;
+        let expected = lock(&self.work).pace.time_for(pixels);
+        turn.reserve(expected);
         let Some(resume) = resume.filter(|resume| resume.offset > 0) else {
-            return self.work(image, recipe).await;
+            let deadline = turn.coded_by;
+            let in_time = is_worth_waiting(image.len() as u64, turn.rate, expected);
+            let working = self.work(image, pixels, recipe, Some(turn));
+            return if in_time { timeout_at(deadline, working).await.ok()? } else { None };
         };
         if begins(&image, &resume) {
             return None;
         }
         // How much time there was then is not known now.
         for load in [Load::Light, Load::Heavy] {
-            let recoded = self.work(image.clone(), recipe.with_load(load)).await;
+            let recoded = self.work(image.clone(), pixels, recipe.with_load(load), None).await;
             if let Some(recoded) = recoded.filter(|recoded| begins(&recoded.bytes, &resume)) {
                 return Some(recoded);
             }
@@ -114,20 +179,26 @@ impl Squeezing {
         None
     }
 
-    async fn work(&self, image: Bytes, recipe: Recipe) -> Option<Recoded> {
-        let thousands = pixel_count(&image)?.div_ceil(1000) as u32;
+    /// Codes it, however long it takes; `turn` ends with the work.
+    async fn work(&self, image: Bytes, pixels: u64, recipe: Recipe, turn: Option<Turn>) -> Option<Recoded> {
         // No more at a time than there are cores, and no more pixels than one of the largest images has.
-        let share = thousands.max(all_pixels() / cores()).min(all_pixels());
+        let share = (pixels.div_ceil(1000) as u32).max(all_pixels() / cores()).min(all_pixels());
         let permit = Arc::clone(&self.pixels).acquire_many_owned(share).await.ok()?;
+        let (work, since) = (Arc::clone(&self.work), self.since);
         let working = tokio::task::spawn_blocking(move || {
-            // It goes on when nobody waits any more, so what it takes is held here.
-            let _permit = permit;
+            // It goes on when nobody waits any more, so what it takes is held and counted here.
+            let _held = (permit, turn);
             let begun = Instant::now();
-            (recode(&image, recipe), begun.elapsed())
+            let recoded = recode(&image, recipe);
+            let took = begun.elapsed();
+            let mut work = lock(&work);
+            work.budget.charge(took, since.elapsed());
+            work.pace.learn(pixels, took);
+            drop(work);
+            recoded
         });
         match working.await {
-            Ok((recoded, took)) => {
-                self.charge(took);
+            Ok(recoded) => {
                 recoded.inspect_err(|kept| tracing::debug!("an image stays as it is: {kept}")).ok()
             }
             Err(panic) => {
@@ -137,15 +208,10 @@ impl Squeezing {
             }
         }
     }
+}
 
-    fn charge(&self, took: Duration) {
-        let now = self.since.elapsed();
-        self.lock().charge(took, now);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CpuBudget> {
-        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock(work: &Mutex<Work>) -> MutexGuard<'_, Work> {
+    work.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn all_pixels() -> u32 {
@@ -159,4 +225,30 @@ fn cores() -> u32 {
 fn begins(body: &[u8], resume: &Resume) -> bool {
     let delivered = usize::try_from(resume.offset).ok().and_then(|offset| body.get(..offset));
     delivered.is_some_and(|delivered| blake3::hash(delivered).as_bytes() == &resume.prefix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farhop_settings::LocalSettings;
+
+    #[tokio::test]
+    async fn images_are_let_in_only_while_those_ahead_leave_time() {
+        let settings: LocalSettings = farhop_settings::load(None, &[]).unwrap();
+        let squeezing = Squeezing::new(&settings.ground.squeeze);
+        let (length, rate) = (Some(200_000), Some(BitRate::mbit(20)));
+        let mut turns = Vec::new();
+        while let Some((_, turn)) = squeezing.room(length, rate, false).await {
+            turns.push(turn);
+            assert!(turns.len() < 64 * cores() as usize, "all are let in");
+        }
+        assert!(!turns.is_empty());
+        assert!(squeezing.room(length, rate, true).await.is_some(), "what was begun goes on");
+        turns.clear();
+        assert!(squeezing.room(length, rate, false).await.is_some(), "what was reserved is given back");
+        assert!(
+            squeezing.room(Some(1_850_000), rate, false).await.is_none(),
+            "it would come later than as it is"
+        );
+    }
 }
