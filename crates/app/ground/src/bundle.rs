@@ -8,7 +8,7 @@ use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Failure, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_origin::Upload;
-use farhop_page::{Confidence, Destination, Hint};
+use farhop_page::{Confidence, Destination, Hint, Mode};
 use farhop_transport::hop::Sender;
 use http::{HeaderMap, Method, StatusCode, header};
 use tokio::sync::oneshot;
@@ -230,8 +230,11 @@ impl Bundle {
         let share =
             self.allowance.share(content_length(&head.fields)).map_err(|error| failure::withdrawn(&error))?;
         let Some(sender) = self.carrier.hop.push(wish.promise) else { return Ok(()) };
-        let purpose =
-            Purpose { destination: Some(wish.hint.destination), integrity: wish.hint.integrity.is_some() };
+        let purpose = Purpose {
+            destination: Some(wish.hint.destination),
+            integrity: wish.hint.integrity.is_some(),
+            cors: wish.hint.mode != Mode::NoCors,
+        };
         let treatment = treatment(&wish.head, &head, purpose, ground.means());
         let page = self.reader(wish, &head, &treatment);
         if page.is_none() {

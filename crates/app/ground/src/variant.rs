@@ -22,15 +22,19 @@ pub(crate) struct Purpose {
     pub(crate) destination: Option<Destination>,
     /// The page vouches for the bytes with a hash.
     pub(crate) integrity: bool,
+    /// Asked with CORS (`crossorigin`), where ground asks of itself.
+    pub(crate) cors: bool,
 }
 
 const OURS: &str = "W/\"farhop.";
 /// Tells what was done to an image.
 const FARHOP_IMAGE: HeaderName = HeaderName::from_static("farhop-image");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// Whether a request is for an image to be shown, and for nothing that needs the origin's very bytes: no download, no
-/// script that reads it, no part of it, no document of its own.
+/// Whether a request is for an image to be shown, and for nothing that says that it needs the origin's very bytes: no
+/// download, no script that fetches it, no part of it, no document of its own, and none with CORS, which is for a canvas
+/// that reads the pixels. A canvas reads those of its own origin without a word in the request (record 0014).
 pub(crate) fn is_for_image(request: &RequestHead, purpose: Purpose) -> bool {
     let fields = &request.fields;
     let shown = match (purpose.destination, fields.get(SEC_FETCH_DEST)) {
@@ -39,7 +43,11 @@ pub(crate) fn is_for_image(request: &RequestHead, purpose: Purpose) -> bool {
         // Towards http: origins browsers do not say. Only for an image do they name image types first.
         (None, None) => text(fields, &header::ACCEPT).starts_with("image/"),
     };
+    let cors = purpose.cors
+        || fields.contains_key(header::ORIGIN)
+        || fields.get(SEC_FETCH_MODE).is_some_and(|mode| mode == "cors");
     shown
+        && !cors
         && !purpose.integrity
         && request.method == Method::GET
         && !fields.contains_key(header::RANGE)
@@ -229,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_shown_as_an_image_may_be_changed() {
+    fn only_what_is_shown_as_an_image_and_not_read_by_a_canvas_may_be_changed() {
         let image = Some(Destination::Image);
         let rows = [
             (CHROMIUM, None, true),
@@ -239,16 +247,21 @@ mod tests {
             ("accept: image/webp | sec-fetch-dest: empty", None, false),
             ("accept: text/html,image/webp | sec-fetch-dest: document", None, false),
             ("accept: */* | sec-fetch-dest: image", None, true),
+            ("accept: image/webp | origin: http://site.test", None, false),
+            ("accept: image/webp | sec-fetch-dest: image | sec-fetch-mode: cors", None, false),
+            ("accept: image/webp | sec-fetch-dest: image | sec-fetch-mode: no-cors", None, true),
             ("accept: image/webp | range: bytes=0-", None, false),
             ("accept: image/webp | cache-control: no-transform", None, false),
             ("accept: */*", image, true),
             ("accept: image/webp", Some(Destination::Fetch), false),
         ];
         for (lines, destination, expected) in rows {
-            let purpose = Purpose { destination, integrity: false };
+            let purpose = Purpose { destination, ..Purpose::default() };
             assert_eq!(is_for_image(&request(lines), purpose), expected, "{lines} {destination:?}");
         }
-        assert!(!is_for_image(&request(CHROMIUM), Purpose { destination: image, integrity: true }));
+        let shown = Purpose { destination: image, ..Purpose::default() };
+        assert!(!is_for_image(&request(CHROMIUM), Purpose { integrity: true, ..shown }));
+        assert!(!is_for_image(&request(CHROMIUM), Purpose { cors: true, ..shown }), "for a canvas");
         let head = RequestHead { method: Method::HEAD, ..request(CHROMIUM) };
         assert!(!is_for_image(&head, Purpose::default()));
     }
