@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::site::{Fields, Model, tag, user_of};
+use super::site::{Fields, Model, Reuse, tag, user_of};
 
 /// What is true of a history's site now, and was before.
 #[derive(Debug)]
@@ -157,6 +157,9 @@ fn get(truth: &mut Truth, number: u64, place: usize, asked: &HeaderMap) -> Respo
     let mut fields = vec![(header::CONTENT_TYPE, thing.media_type().to_owned())];
     fields.extend(thing.cache_control().map(|value| (header::CACHE_CONTROL, value.to_owned())));
     fields.extend(thing.vary().map(|value| (header::VARY, value)));
+    if thing.reuse == Reuse::Dated {
+        fields.push((header::LAST_MODIFIED, "Wed, 01 Jan 2020 00:00:00 GMT".to_owned()));
+    }
     if thing.sets_cookie {
         fields.push((header::SET_COOKIE, format!("c{place}={}; Path=/{number}/", truth.serial)));
     }

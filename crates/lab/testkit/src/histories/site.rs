@@ -33,9 +33,11 @@ pub(super) enum Reuse {
     Never,
     /// Nothing is said.
     Silent,
+    /// Nothing is said but when it last changed, long ago, which lets caches guess that it lasts (RFC 9111 §4.2.2).
+    Dated,
 }
 
-const REUSES: [Reuse; 8] = [
+const REUSES: [Reuse; 9] = [
     Reuse::Shared,
     Reuse::Public,
     Reuse::Private,
@@ -44,6 +46,7 @@ const REUSES: [Reuse; 8] = [
     Reuse::PrivateChecked,
     Reuse::Never,
     Reuse::Silent,
+    Reuse::Dated,
 ];
 
 impl Reuse {
@@ -56,13 +59,13 @@ impl Reuse {
             Reuse::Expired => "max-age=0, must-revalidate",
             Reuse::PrivateChecked => "private, no-cache",
             Reuse::Never => "no-store",
-            Reuse::Silent => return None,
+            Reuse::Silent | Reuse::Dated => return None,
         })
     }
 
     /// Whether an answer may be given again without asking.
     pub(super) fn lasts(self) -> bool {
-        matches!(self, Reuse::Shared | Reuse::Public | Reuse::Private)
+        matches!(self, Reuse::Shared | Reuse::Public | Reuse::Private | Reuse::Dated)
     }
 
     /// Whether what is the user's own may stand in the answer.
