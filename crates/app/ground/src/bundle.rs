@@ -274,7 +274,7 @@ impl Bundle {
     fn reader(self: &Arc<Self>, wish: &Wish, head: &ResponseHead, treatment: &Treatment) -> Option<Page> {
         let decoded = matches!(treatment, Treatment::Recode(_));
         if wish.hint.destination == Destination::Frame {
-            let frame = wish.reading.frame(&wish.head, head).filter(|_| is_document(head))?;
+            let frame = wish.reading.frame(&wish.hint, &wish.head, head).filter(|_| is_document(head))?;
             return Page::document(self, Arc::new(frame), head, decoded, Vec::new());
         }
         if head.status != StatusCode::OK {

@@ -195,14 +195,15 @@ async fn read_part(
     let (request, response) = fetch(ground, owner, &part.unasked).await?;
     let head = ResponseHead { status: response.status, fields: response.fields.clone() };
     part.reading.answered(&part.unasked, head.status, &head.fields);
-    if head.status != StatusCode::OK {
-        return Err(format!("answered with status {}", head.status.as_u16()));
-    }
     if part.hint.destination == Destination::Frame {
-        let Some(frame) = part.reading.frame(&request, &head).filter(|_| is_document(&head)) else {
+        let Some(frame) = part.reading.frame(&part.hint, &request, &head).filter(|_| is_document(&head))
+        else {
             return Ok(());
         };
         return read_document(plan, &Arc::new(frame), response, unread).await;
+    }
+    if head.status != StatusCode::OK {
+        return Err(format!("answered with status {}", head.status.as_u16()));
     }
     let Some(id) = part.reading.begin(&part.hint, &part.unasked.url, &head) else { return Ok(()) };
     let codings = codings(&head.fields).map_err(|error| error.to_string())?;

@@ -16,7 +16,7 @@ use crate::reading::{Decided, Reading};
 use crate::treatment::{codings, is_attachment, media_type};
 
 /// A body that decodes to more is not read further.
-const LONGEST: u64 = 64 << 20;
+const LONGEST: u64 = 16 << 20;
 
 /// See the module.
 pub(crate) struct Page {
@@ -46,7 +46,15 @@ pub(crate) fn is_page(request: &RequestHead, response: &ResponseHead) -> bool {
 /// Whether a response is a document that is shown.
 pub(crate) fn is_document(response: &ResponseHead) -> bool {
     let fields = &response.fields;
-    response.status == StatusCode::OK && media_type(fields) == "text/html" && !is_attachment(fields)
+    shows_body(response.status) && media_type(fields) == "text/html" && !is_attachment(fields)
+}
+
+/// An error page has stylesheets and pictures like any other.
+fn shows_body(status: StatusCode) -> bool {
+    match status {
+        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::PARTIAL_CONTENT => false,
+        status => status.is_success() || status.is_client_error() || status.is_server_error(),
+    }
 }
 
 impl Page {
@@ -164,5 +172,24 @@ impl Drop for Page {
     fn drop(&mut self) {
         let decided = self.end();
         self.bundle.keep(&self.reading, decided);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_pages_are_documents_and_redirects_are_not() {
+        let read = |status| {
+            let fields = HeaderMap::from_iter([(header::CONTENT_TYPE, "text/html".parse().unwrap())]);
+            is_document(&ResponseHead { status: StatusCode::from_u16(status).unwrap(), fields })
+        };
+        for status in [200, 404, 410, 500, 503] {
+            assert!(read(status), "{status}");
+        }
+        for status in [204, 205, 206, 302, 304] {
+            assert!(!read(status), "{status}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use farhop_bundle::{Budget, Decision, Load, Noted, Plan, Unasked};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_page::{Document, Hint, Options, ReferrerPolicy, ResourceId, ResourceInfo};
+use farhop_page::{Document, Hint, Options, ReferrerPolicy, ResourceId, ResourceInfo, Steps};
 use farhop_settings::ground::BundleSettings;
 use http::{HeaderMap, StatusCode, header};
 use url::Url;
@@ -29,6 +29,8 @@ pub(crate) struct Decided {
 struct Visit {
     plan: Mutex<Plan>,
     known: Arc<Known>,
+    /// One budget, however many frames.
+    matching: Steps,
 }
 
 /// One document of the page. The streams of everything that is read for it share it.
@@ -51,17 +53,31 @@ impl Reading {
         settings: &BundleSettings,
     ) -> Option<Reading> {
         let url = Url::parse(&request.url()).ok()?;
-        let document = document(&url, request, response, true);
+        let options = options(request);
+        let matching = options.matching.clone();
+        let document = document(&url, response, options);
         let load = Load::new(url, request.fields.clone(), &response.fields, noted);
         let budget = Budget { max_requests: settings.hints as usize, ..Budget::default() };
-        let visit = Visit { plan: Mutex::new(Plan::new(load, budget)), known: Arc::clone(known) };
+        let plan = Mutex::new(Plan::new(load, budget));
+        let visit = Visit { plan, known: Arc::clone(known), matching };
         Some(Reading { visit: Arc::new(visit), document, frame: None, depth: 0 })
     }
 
-    /// Of a document in a frame of this one; `None` where frames are too deep.
-    pub(crate) fn frame(&self, request: &RequestHead, response: &ResponseHead) -> Option<Reading> {
-        let url = Url::parse(&request.url()).ok().filter(|_| self.depth < DEEPEST)?;
-        let document = document(&url, request, response, false);
+    /// Of the document in the frame that `hint` named. `None` where frames are too deep, where the browser may not show
+    /// it, and where it has an origin of its own: all that such a document names is asked for with other fields.
+    pub(crate) fn frame(
+        &self,
+        hint: &Hint,
+        request: &RequestHead,
+        response: &ResponseHead,
+    ) -> Option<Reading> {
+        if self.depth >= DEEPEST || is_confined(&response.fields) || lock(&self.document).is_opaque(hint) {
+            return None;
+        }
+        let url = Url::parse(&request.url()).ok()?;
+        let matching = self.visit.matching.clone();
+        let options = Options { default_icon: false, matching, ..options(request) };
+        let document = document(&url, response, options);
         let framed = |parent: &Load| Load::framed(parent, url, request.fields.clone(), &response.fields);
         let load = match &self.frame {
             None => framed(lock(&self.visit.plan).load()),
@@ -118,6 +134,11 @@ impl Reading {
         lock(&self.visit.plan).answered(request, status, response, SystemTime::now());
     }
 
+    /// Most bytes that a guess may take.
+    pub(crate) fn guess_allowance(&self) -> u64 {
+        lock(&self.visit.plan).guess_allowance()
+    }
+
     /// A guess took this many bytes.
     pub(crate) fn spent_on_guess(&self, bytes: u64) {
         lock(&self.visit.plan).spent_on_guess(bytes);
@@ -143,14 +164,109 @@ impl Reading {
     }
 }
 
-fn document(url: &Url, request: &RequestHead, response: &ResponseHead, top: bool) -> Mutex<Document> {
+/// Whether a response says where it may be framed or is sandboxed by itself. Whether this page may is left to the
+/// browser.
+fn is_confined(fields: &HeaderMap) -> bool {
+    let policies = fields.get_all(header::CONTENT_SECURITY_POLICY).into_iter();
+    fields.contains_key(header::X_FRAME_OPTIONS)
+        || policies.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split([',', ';'])).any(
+            |directive| {
+                let name = directive.split_ascii_whitespace().next().unwrap_or_default();
+                ["frame-ancestors", "sandbox"].iter().any(|own| name.eq_ignore_ascii_case(own))
+            },
+        )
+}
+
+fn options(request: &RequestHead) -> Options {
     let accept = request.fields.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let jpeg_xl = accept.is_some_and(|accept| accept.contains("image/jxl"));
-    let options = Options { jpeg_xl, default_icon: top, ..Options::default() };
+    Options { jpeg_xl, ..Options::default() }
+}
+
+fn document(url: &Url, response: &ResponseHead, options: Options) -> Mutex<Document> {
     Mutex::new(Document::new(url, charset(&response.fields).as_deref(), options))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is planned is advice: no invariant spans a panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farhop_settings::GroundSettings;
+    use http::Method;
+
+    fn request(path: &str) -> RequestHead {
+        let fields = HeaderMap::from_iter([(header::ACCEPT, "text/html".parse().unwrap())]);
+        RequestHead {
+            method: Method::GET,
+            scheme: "http".into(),
+            authority: "site.test".into(),
+            path: path.into(),
+            fields,
+        }
+    }
+
+    fn answer(fields: &[(&'static str, &'static str)]) -> ResponseHead {
+        let mut head = ResponseHead { status: StatusCode::OK, fields: HeaderMap::new() };
+        for (name, value) in fields {
+            head.fields.append(*name, value.parse().unwrap());
+        }
+        head
+    }
+
+    fn page() -> Reading {
+        let (request, known) = (request("/"), Arc::new(Known::default()));
+        let url = Url::parse(&request.url()).unwrap();
+        let noted = known.cookies().note_request(&url, &request.fields, SystemTime::now());
+        let text = "allow = ['127.0.0.0/8']\n[[remote]]\nname = 'ship'\nkeys = ['made in the test']";
+        let settings: GroundSettings = farhop_settings::parse(text, "".as_ref(), &[]).unwrap();
+        Reading::page(&request, &answer(&[]), &noted, &known, &settings.bundle).unwrap()
+    }
+
+    fn names(decided: &[Decided]) -> Vec<&str> {
+        decided.iter().map(|one| one.hint.url.path()).collect()
+    }
+
+    fn named(page: &Reading, html: &str) -> Hint {
+        page.read(|document| document.html(html.as_bytes())).remove(0).hint
+    }
+
+    #[test]
+    fn documents_with_an_origin_of_their_own_are_not_read() {
+        let page = page();
+        let frame = named(&page, "<iframe src=/f></iframe>");
+        let sandboxed = named(&page, "<iframe sandbox src=/s></iframe>");
+        assert!(page.frame(&sandboxed, &request("/s"), &answer(&[])).is_none());
+        let read = |name, value| page.frame(&frame, &request("/f"), &answer(&[(name, value)])).is_some();
+        assert!(!read("content-security-policy", "default-src 'self'; Sandbox allow-scripts"));
+        assert!(read("content-security-policy", "default-src 'self'"));
+    }
+
+    #[test]
+    fn frames_that_say_where_they_may_be_shown_are_not_read() {
+        let page = page();
+        let frame = named(&page, "<iframe src=/f></iframe>");
+        let read = |name, value| page.frame(&frame, &request("/f"), &answer(&[(name, value)])).is_some();
+        assert!(!read("x-frame-options", "DENY"));
+        assert!(!read("content-security-policy", "frame-ancestors 'none'"));
+    }
+
+    #[test]
+    fn frames_spend_the_budget_of_their_page() {
+        let page = page();
+        let framed = named(&page, "<iframe src=/f></iframe>");
+        let styled = b"<p style='background:url(a.png)'>x</p>";
+        let frame = page.frame(&framed, &request("/f"), &answer(&[])).unwrap();
+        assert_eq!(names(&frame.read(|document| document.html(styled))), ["/a.png"]);
+        let slow = ":not(:has(.a)) ~ * ~ *{background:url(b.png)}".repeat(2_000);
+        let html = format!("<style>{slow}</style>{}", "<p></p>".repeat(20_000));
+        page.read(|document| document.html(html.as_bytes()));
+        page.read(Document::html_end);
+        assert_eq!(page.visit.matching.left(), 0);
+        let frame = page.frame(&framed, &request("/f"), &answer(&[])).unwrap();
+        assert!(frame.read(|document| document.html(styled)).is_empty());
+    }
 }

@@ -65,7 +65,6 @@ pub(crate) fn source_word(source: Source) -> &'static str {
         Source::Picture => "picture",
         Source::InputImage => "input image",
         Source::Poster => "poster",
-        Source::SvgUse => "svg use",
         Source::Frame => "frame",
         Source::StyleAttribute => "style attribute",
         Source::Rule => "css rule",

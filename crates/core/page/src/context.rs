@@ -8,6 +8,7 @@ use crate::hint::{
 };
 use crate::options::Options;
 use encoding_rs::{Encoding, UTF_8};
+use std::collections::HashSet;
 use url::Url;
 
 /// See the module.
@@ -21,6 +22,8 @@ pub(crate) struct Context {
     /// Of the document: queries of its URLs are written in it.
     pub(crate) encoding: &'static Encoding,
     pub(crate) options: Options,
+    /// Frames whose documents have an origin of their own: see [`crate::Document::is_opaque`].
+    pub(crate) opaque_frames: HashSet<Url>,
     collector: Collector,
 }
 
@@ -32,6 +35,7 @@ impl Context {
             base_is_set: false,
             policy: None,
             encoding: UTF_8,
+            opaque_frames: HashSet::new(),
             collector: Collector::new(options.max_hints),
             options,
         }

@@ -231,6 +231,12 @@ impl Document {
         self.page.context.take_hints()
     }
 
+    /// Whether the document in the frame that `hint` names is sandboxed into an origin of its own, so that nothing that
+    /// it names is asked for with the fields that this page's origin would give.
+    pub fn is_opaque(&self, hint: &Hint) -> bool {
+        self.context().opaque_frames.contains(&hint.url)
+    }
+
     /// Content security policies in `<meta http-equiv=content-security-policy>`, found since the last call.
     pub fn policies(&mut self) -> Vec<String> {
         self.page.markup.take_policies()

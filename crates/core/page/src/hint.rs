@@ -133,8 +133,6 @@ pub enum Source {
     InputImage,
     /// `<video poster>`.
     Poster,
-    /// SVG's `<use href>` of another file, asked for in mode `same-origin`.
-    SvgUse,
     /// `<iframe src>`.
     Frame,
     /// `style` attribute.

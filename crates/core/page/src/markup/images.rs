@@ -81,29 +81,11 @@ pub(super) fn plain<A: Attributes + ?Sized>(
     }
 }
 
-/// `<image>`, `<feImage>` and `<use>` in SVG: an image, or a part of another file of this origin.
+/// `<image>` and `<feImage>` in SVG. A `<use>` of another file is left to the browser: it asks in mode `same-origin`,
+/// which no hint says.
 pub(crate) fn svg<A: Attributes + ?Sized>(name: &str, mention: &Mention<'_, A>, context: &mut Context) {
-    let address = mention.attributes.value("href").or_else(|| mention.attributes.value("xlink:href"));
-    match name {
-        "image" | "feimage" => plain(mention, address, Source::Image, context),
-        "use" => {
-            let Some(address) = address.filter(|address| !address.trim_start().starts_with('#')) else {
-                return;
-            };
-            let hint = hint(mention, address, Destination::Image, Source::SvgUse, context);
-            // SVG 2, §5.6: nothing of another origin is used; and a part of the page itself costs nothing.
-            let own = |url: &url::Url| {
-                url.as_str() == context.document.as_str().split('#').next().unwrap_or_default()
-            };
-            if let Some(mut hint) =
-                hint.filter(|hint| hint.url.origin() == context.document.origin() && !own(&hint.url))
-            {
-                hint.mode = Mode::Cors; // in truth `same-origin`, which is the same request but for Sec-Fetch-Mode
-                hint.referrer_policy = context.policy;
-                hint.below_fold = mention.below_fold;
-                context.add(hint);
-            }
-        }
-        _ => {}
+    if matches!(name, "image" | "feimage") {
+        let address = mention.attributes.value("href").or_else(|| mention.attributes.value("xlink:href"));
+        plain(mention, address, Source::Image, context);
     }
 }

@@ -226,6 +226,13 @@ fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context
     }
     hint.mode = Mode::NoCors;
     hint.below_fold = mention.below_fold;
+    // HTML, "sandboxed origin browsing context flag".
+    let opaque = attributes.value("sandbox").is_some_and(|allowed| {
+        !allowed.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case("allow-same-origin"))
+    });
+    if opaque && context.opaque_frames.len() < context.options.max_hints {
+        context.opaque_frames.insert(hint.url.clone());
+    }
     if attributes.keyword("loading").as_deref() == Some("lazy") {
         hint.timing = Timing::Lazy;
     }

@@ -68,8 +68,17 @@ enum Before {
     Dot,
     Arrow,
     Equals,
+    Plus,
+    /// A word that makes a request of another kind than a hint would.
+    Loader,
+    /// In the brackets of one, `new URL(` within them passed over.
+    LoaderCall,
     Other,
 }
+
+/// Whose requests a hint for what they are given would not match: workers and what they import, `fetch()` with whatever
+/// options, and what only tells the origin something.
+const LOADERS: [&str; 5] = ["Worker", "SharedWorker", "importScripts", "fetch", "sendBeacon"];
 
 /// Reads one script.
 #[derive(Debug)]
@@ -114,6 +123,12 @@ impl Finder {
                 Token::Mark(b'>') if before == Before::Equals => Before::Arrow,
                 // `(` between an arrow and what it gives changes nothing.
                 Token::Mark(b'(') if before == Before::Arrow => Before::Arrow,
+                Token::Mark(b'+') => Before::Plus,
+                Token::Word(word) if LOADERS.contains(&word) => Before::Loader,
+                Token::Mark(b'(') if matches!(before, Before::Loader | Before::LoaderCall) => {
+                    Before::LoaderCall
+                }
+                Token::Word("new" | "URL") if before == Before::LoaderCall => Before::LoaderCall,
                 _ => Before::Other,
             };
             if self.state == State::Idle {
@@ -125,7 +140,10 @@ impl Finder {
                     Token::Word("export") if self.module && !nested && before != Before::Dot => {
                         self.state = State::Export;
                     }
-                    Token::Text(text) if literal::is_path(&text) => {
+                    Token::Text(text)
+                        if !matches!(before, Before::Plus | Before::LoaderCall)
+                            && literal::is_path(&text) =>
+                    {
                         self.state = State::Literal { path: text.into_owned(), step: 0 };
                     }
                     _ => {}
@@ -181,6 +199,8 @@ fn step(state: &mut State, token: Token<'_>, module: bool, nested: bool, found: 
             _ => {}
         },
         (State::Called { .. }, _) => {}
+        // A part of a path.
+        (State::Literal { step: 0, .. }, Token::Mark(b'+')) => *state = State::Idle,
         (State::Literal { path, step: matched }, token) => {
             let expected = [
                 Token::Mark(b','),

@@ -6,9 +6,10 @@ use crate::hint::{Destination, Mode};
 const MAX_LENGTH: usize = 512;
 
 /// Whether `text` looks like the path or URL of a resource: a known suffix with a name before it, and nothing that
-/// stands in prose, patterns or templates. A script's name without a slash is more often a word (`Vue.js`).
+/// stands in prose, patterns or templates. With a query it is more often a call that counts or changes something than a
+/// file. A script's name without a slash is more often a word (`Vue.js`).
 pub(super) fn is_path(text: &str) -> bool {
-    let path = without_query(text);
+    let path = without_fragment(text);
     let Some((stem, suffix)) = path.rsplit_once('.') else { return false };
     if text.len() > MAX_LENGTH || kind(suffix).is_none() {
         return false;
@@ -20,18 +21,21 @@ pub(super) fn is_path(text: &str) -> bool {
     let plain = text.bytes().all(|byte| {
         byte > b' '
             && byte != 0x7F
-            && !matches!(byte, b'<' | b'>' | b'{' | b'}' | b'*' | b'|' | b'"' | b'`' | b'^' | b'$' | b'\\')
+            && !matches!(
+                byte,
+                b'?' | b'<' | b'>' | b'{' | b'}' | b'*' | b'|' | b'"' | b'`' | b'^' | b'$' | b'\\'
+            )
     });
     named && plain && (stem.contains('/') || !matches!(suffix, "js" | "mjs" | "json"))
 }
 
-fn without_query(text: &str) -> &str {
-    text.split(['?', '#']).next().unwrap_or_default()
+fn without_fragment(text: &str) -> &str {
+    text.split('#').next().unwrap_or_default()
 }
 
 /// What a path names, by its suffix; the mode in which scripts usually load such a thing.
 pub(crate) fn destination(path: &str, module: bool) -> Option<(Destination, Mode)> {
-    let (_, suffix) = without_query(path).rsplit_once('.')?;
+    let (_, suffix) = without_fragment(path).rsplit_once('.')?;
     let destination = kind(suffix)?;
     let mode = match destination {
         Destination::Font | Destination::Fetch => Mode::Cors,
@@ -63,7 +67,7 @@ mod tests {
             "/app.css",
             "img.png",
             "./x.woff2",
-            "https://cdn.test/x.mjs?v=1",
+            "https://cdn.test/x.mjs",
             "assets/About-3f2c.js",
             "a.svg#icon",
             "data/list.json",
@@ -83,6 +87,8 @@ mod tests {
             "<img src=a.png",
             "a.png ",
             "image/png",
+            "/click.gif?vote=1",
+            "/cart/remove.js?item=3#x",
             "/^a.js$/",
             "a.js|b.js",
         ] {
