@@ -159,7 +159,12 @@ impl Bundle {
         });
         let origin = head.origin();
         let wish = Wish { promise, reading, hint, unasked, head, redirects };
-        lock(&self.order).add(urgency.level, origin, Job { wish, unwanted });
+        let guess = wish.hint.confidence == Confidence::Guess;
+        let job = Job { wish, unwanted };
+        match guess {
+            true => lock(&self.order).add_guess(origin, job),
+            false => lock(&self.order).add(urgency.level, origin, job),
+        }
     }
 
     /// Begins what may begin.
@@ -171,13 +176,13 @@ impl Bundle {
         };
         loop {
             let begun = lock(&self.order).begin(limits);
-            let Some((origin, job)) = begun else { return };
+            let Some((slot, job)) = begun else { return };
             let bundle = Arc::clone(self);
             self.carrier.spawn(async move {
                 let promise = job.wish.promise;
                 bundle.keep_promise(job).await;
                 bundle.carrier.settled(promise);
-                lock(&bundle.order).ended(&origin);
+                lock(&bundle.order).ended(&slot);
                 bundle.begin();
             });
         }
@@ -191,8 +196,14 @@ impl Bundle {
             _ = unwanted => None,
             kept = self.fetch(&wish) => Some(kept),
         };
+        // What was stopped midway keeps what it set aside.
+        if wish.hint.confidence == Confidence::Guess
+            && let Some(kept) = &kept
+        {
+            wish.reading.spent_on_guess(*kept.as_ref().unwrap_or(&0));
+        }
         let failure = match kept {
-            Some(Ok(())) => return,
+            Some(Ok(_)) => return,
             Some(Err(failure)) => Some(failure),
             None => None,
         };
@@ -206,8 +217,8 @@ impl Bundle {
         }
     }
 
-    /// Fetches and pushes; fails where the promise is not kept and its push has not begun.
-    async fn fetch(self: &Arc<Self>, wish: &Wish) -> Result<(), Failure> {
+    /// Fetches and pushes; gives the bytes that crossed. Fails where the promise is not kept and its push has not begun.
+    async fn fetch(self: &Arc<Self>, wish: &Wish) -> Result<u64, Failure> {
         let ground = &self.carrier.ground;
         let started = Instant::now();
         if self.allowance.is_used_up() {
@@ -227,9 +238,15 @@ impl Bundle {
         wish.reading.answered(&wish.unasked, response.status, &response.fields);
         let status = response.status;
         let head = head::towards_remote(status, response.fields, self.page);
+        // Its use is doubtful, so it may take little, and how much it takes must be known.
+        if wish.hint.confidence == Confidence::Guess
+            && content_length(&head.fields).is_none_or(|length| length > wish.reading.guess_allowance())
+        {
+            return Err(failure::withdrawn(&"a guess may not be so long"));
+        }
         let share =
             self.allowance.share(content_length(&head.fields)).map_err(|error| failure::withdrawn(&error))?;
-        let Some(sender) = self.carrier.hop.push(wish.promise) else { return Ok(()) };
+        let Some(sender) = self.carrier.hop.push(wish.promise) else { return Ok(0) };
         let purpose = Purpose {
             destination: Some(wish.hint.destination),
             integrity: wish.hint.integrity.is_some(),
@@ -255,9 +272,6 @@ impl Bundle {
         if delivered.outcome.is_ok() {
             self.carrier.pushed(&self.owner, &wish.head, &pushed);
         }
-        if wish.hint.confidence == Confidence::Guess {
-            wish.reading.spent_on_guess(delivered.crossed_bytes);
-        }
         ground.bus.emit(Event::Fetched {
             exchange: self.page,
             unasked: true,
@@ -267,7 +281,7 @@ impl Bundle {
             crossed_bytes: delivered.crossed_bytes,
             total_ms: started.elapsed().as_millis() as u64,
         });
-        Ok(())
+        Ok(delivered.crossed_bytes)
     }
 
     /// Who reads along for what the response names in turn.

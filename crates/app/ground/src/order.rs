@@ -1,23 +1,44 @@
 //! In which order promises are kept: by render urgency, then as they were found, with a bound on those under way, in all
 //! and to one origin. What waits here can still be overtaken; what waits for a connection of the client cannot, and
-//! would stand ahead of what the browser asks for itself. Pure.
+//! would stand ahead of what the browser asks for itself. Guesses come last and few at a time. Pure.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Jobs that wait, and how many are under way.
 #[derive(Debug)]
 pub(crate) struct Order<J> {
     /// By urgency; within it first what was asked for, then the rest as it was found.
     waiting: BTreeMap<(u8, i64), (String, J)>,
+    /// Begun only when nothing else waits.
+    guesses: VecDeque<(String, J)>,
     found: i64,
     hurried: i64,
     under_way: HashMap<String, usize>,
+    guesses_under_way: usize,
     total: usize,
 }
 
+/// What a job that is under way takes up.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    origin: String,
+    guess: bool,
+}
+
+/// Guesses under way at a time: most are of no use, and the hop is for what is.
+const MOST_GUESSES: usize = 2;
+
 impl<J> Default for Order<J> {
     fn default() -> Self {
-        Order { waiting: BTreeMap::new(), found: 0, hurried: 0, under_way: HashMap::new(), total: 0 }
+        Order {
+            waiting: BTreeMap::new(),
+            guesses: VecDeque::new(),
+            found: 0,
+            hurried: 0,
+            under_way: HashMap::new(),
+            guesses_under_way: 0,
+            total: 0,
+        }
     }
 }
 
@@ -37,37 +58,57 @@ impl<J> Order<J> {
         self.found += 1;
     }
 
-    /// The job that `is` tells, if it still waits, is wanted at this urgency: it goes before all others of it.
+    /// Adds a guess to this origin.
+    pub(crate) fn add_guess(&mut self, origin: String, job: J) {
+        self.guesses.push_back((origin, job));
+    }
+
+    /// The job that `is` tells, if it still waits, is wanted at this urgency: it goes before all others of it, and is no
+    /// guess any more.
     pub(crate) fn hurry(&mut self, urgency: u8, is: impl Fn(&J) -> bool) {
         let found = self.waiting.iter().find(|(_, (_, job))| is(job)).map(|(rank, _)| *rank);
-        if let Some((before, rank)) = found
-            && let Some(job) = self.waiting.remove(&(before, rank))
-        {
+        let guessed = self.guesses.iter().position(|(_, job)| is(job));
+        let hurried = match (found, guessed) {
+            (Some(rank), _) => self.waiting.remove(&rank).map(|job| (urgency.min(rank.0), job)),
+            (None, Some(at)) => self.guesses.remove(at).map(|job| (urgency, job)),
+            (None, None) => None,
+        };
+        if let Some((urgency, job)) = hurried {
             self.hurried += 1;
-            self.waiting.insert((urgency.min(before), i64::MIN + self.hurried), job);
+            self.waiting.insert((urgency, i64::MIN + self.hurried), job);
         }
     }
 
-    /// The next job that may begin, and its origin, to be given to [`Order::ended`].
-    pub(crate) fn begin(&mut self, limits: Limits) -> Option<(String, J)> {
+    /// The next job that may begin, and what is to be given to [`Order::ended`].
+    pub(crate) fn begin(&mut self, limits: Limits) -> Option<(Slot, J)> {
         if self.total >= limits.total {
             return None;
         }
         let is_free = |origin: &String| self.under_way.get(origin).is_none_or(|count| *count < limits.origin);
-        let rank = *self.waiting.iter().find(|(_, (origin, _))| is_free(origin))?.0;
-        let (origin, job) = self.waiting.remove(&rank)?;
+        let guess = self.waiting.is_empty();
+        let (origin, job) = if !guess {
+            let rank = *self.waiting.iter().find(|(_, (origin, _))| is_free(origin))?.0;
+            self.waiting.remove(&rank)?
+        } else if self.guesses_under_way < MOST_GUESSES {
+            let at = self.guesses.iter().position(|(origin, _)| is_free(origin))?;
+            self.guesses.remove(at)?
+        } else {
+            return None;
+        };
         *self.under_way.entry(origin.clone()).or_default() += 1;
+        self.guesses_under_way += usize::from(guess);
         self.total += 1;
-        Some((origin, job))
+        Some((Slot { origin, guess }, job))
     }
 
-    /// A job to this origin has ended.
-    pub(crate) fn ended(&mut self, origin: &str) {
+    /// A job has ended.
+    pub(crate) fn ended(&mut self, slot: &Slot) {
         self.total = self.total.saturating_sub(1);
-        if let Some(count) = self.under_way.get_mut(origin) {
+        self.guesses_under_way -= usize::from(slot.guess);
+        if let Some(count) = self.under_way.get_mut(&slot.origin) {
             *count -= 1;
             if *count == 0 {
-                self.under_way.remove(origin);
+                self.under_way.remove(&slot.origin);
             }
         }
     }
@@ -111,11 +152,28 @@ mod tests {
             order.add(1, "busy".into(), job);
         }
         order.add(5, "other".into(), 3);
-        let begun: Vec<_> = std::iter::from_fn(|| order.begin(LIMITS)).map(|it| it.1).collect();
-        assert_eq!(begun, [0, 1, 3]);
-        order.ended("other");
+        let begun: Vec<_> = std::iter::from_fn(|| order.begin(LIMITS)).collect();
+        assert_eq!(begun.iter().map(|it| it.1).collect::<Vec<_>>(), [0, 1, 3]);
+        order.ended(&begun[2].0);
         assert!(order.begin(LIMITS).is_none());
-        order.ended("busy");
-        assert_eq!(order.begin(LIMITS), Some(("busy".into(), 2)));
+        order.ended(&begun[0].0);
+        assert_eq!(order.begin(LIMITS).map(|it| it.1), Some(2));
+    }
+
+    #[test]
+    fn guesses_are_two_at_a_time_and_only_when_nothing_else_waits() {
+        let mut order = Order::default();
+        for job in 0..4 {
+            order.add_guess("busy".into(), job);
+        }
+        order.add(7, "busy".into(), 9);
+        order.hurry(4, |job| *job == 3);
+        let limits = Limits { total: 9, origin: 9 };
+        let begun: Vec<_> = std::iter::from_fn(|| order.begin(limits)).collect();
+        assert_eq!(begun.iter().map(|it| it.1).collect::<Vec<_>>(), [3, 9, 0, 1]);
+        order.ended(&begun[0].0);
+        assert!(order.begin(limits).is_none(), "what was asked for is no guess");
+        order.ended(&begun[2].0);
+        assert_eq!(order.begin(limits).map(|it| it.1), Some(2));
     }
 }

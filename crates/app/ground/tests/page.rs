@@ -428,3 +428,29 @@ async fn a_document_that_is_left_ends_its_fetch() {
     drop(receiver);
     assert_eq!(tell.recv().await, Some(()));
 }
+
+#[tokio::test]
+async fn a_guess_that_is_long_is_withdrawn_before_any_of_it_crosses() {
+    async fn answer(mut peer: Peer) -> Option<Peer> {
+        let length = if peer.path() == "/long.png" { 40_000 } else { 400 };
+        peer.answer("content-type: image/png", noise(length)).await;
+        Some(peer)
+    }
+    let page =
+        "<!doctype html><link rel=icon href=data:,><script>var both = ['/long.png', '/short.png']</script>";
+    let origin = site("content-type: text/html", page, answer).await;
+    let pair = Pair::new(&[]).await;
+    let mut asked = navigate(&origin, "/");
+    // Guesses are never made with cookies.
+    asked.fields.remove("cookie");
+    let reply = pair.get(&asked).await;
+    assert_eq!(reply.promised_paths(), ["/long.png", "/short.png"]);
+    for _ in &reply.promises {
+        let (promise, push) = pushed(&pair).await;
+        if promise == reply.promises[0].0 {
+            assert_eq!((&*push.failure().token, push.head.is_none()), ("promise_withdrawn", true));
+        } else {
+            assert!(push.whole && push.body == noise(400));
+        }
+    }
+}
