@@ -139,11 +139,6 @@ impl Reading {
         lock(&self.visit.plan).guess_allowance()
     }
 
-    /// Most bytes that a guess may take.
-    pub(crate) fn guess_allowance(&self) -> u64 {
-        lock(&self.visit.plan).guess_allowance()
-    }
-
     /// A guess took this many bytes.
     pub(crate) fn spent_on_guess(&self, bytes: u64) {
         lock(&self.visit.plan).spent_on_guess(bytes);
