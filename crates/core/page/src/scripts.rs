@@ -31,10 +31,12 @@ pub(crate) struct ScriptReader {
 impl ScriptReader {
     /// A script in the document's own text, at `offset`.
     pub(crate) fn inline(module: bool, nonce: Option<&str>, offset: u64, context: &Context) -> Self {
+        // HTML, "fetch the descendants of a module script": the referrer is the script's base URL.
+        let based = module && context.base != context.document;
         ScriptReader {
             finder: Finder::new(module),
             base: context.base.clone(),
-            initiator: Initiator::Document,
+            initiator: if based { Initiator::Module(context.base.clone()) } else { Initiator::Document },
             mode: Mode::Cors,
             timing: if module { Timing::Deferred } else { Timing::Async },
             referrer_policy: context.policy,

@@ -246,6 +246,15 @@ fn paths_in_scripts_are_guesses_against_the_document() {
 }
 
 #[test]
+fn imports_of_inline_modules_name_the_base_as_their_referrer() {
+    let script = "<script type=module>import './a.js'</script>";
+    assert_eq!(load(script, &[])[0].initiator, Initiator::Document);
+    let based = &load(&format!("<base href=/base/>{script}"), &[])[0];
+    assert_eq!(based.initiator, Initiator::Module(Url::parse("http://site.test/base/").unwrap()));
+    assert_eq!(short(based), "base/a.js");
+}
+
+#[test]
 fn frames_are_hinted_as_documents() {
     let hints = load(
         "<iframe src=f.html></iframe><iframe src=g.html loading=lazy sandbox></iframe><iframe srcdoc='<p>' src=h.html></iframe>\
