@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use farhop_control::Client;
 use farhop_events::Bus;
 use farhop_ground::{Explained, Explanation, Ground};
 use farhop_settings::{LocalSettings, load};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::json;
+use serde_json::{Value, json};
 use url::Url;
 
 use crate::local::range;
@@ -98,6 +98,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         match &arguments.control {
             Some(socket) => {
                 let mut client = Client::connect(socket).await?;
+                let status = client.call("status", Value::Null).await?;
+                if status["end"] != "ground" {
+                    bail!(
+                        "{} is the socket of farhop {}: plans are made by ground, name its socket",
+                        socket.display(),
+                        status["end"].as_str().unwrap_or("something else")
+                    );
+                }
                 let asked = json!({ "url": arguments.url.as_str(), "fields": fields });
                 anyhow::Ok(serde_json::from_value(client.call("explain", asked).await?)?)
             }

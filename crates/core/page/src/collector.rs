@@ -1,14 +1,18 @@
 //! Gathers hints of one document: numbers them, gives each request once, stops at the bound.
 
-use crate::hint::{Destination, Hint, Mode};
+use crate::hint::{Confidence, Destination, Hint, Mode};
 use std::collections::HashSet;
 use url::Url;
+
+/// What makes hints the same. A content security policy may forbid one of two that differ in nonce or integrity, and
+/// what is only guessed may be left alone: neither hides the other.
+type Seen = (Url, Mode, Destination, Option<Box<str>>, Option<Box<str>>, bool);
 
 /// Hints not yet handed out, and what was handed out before.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     ready: Vec<Hint>,
-    seen: HashSet<(Url, Mode, Destination)>,
+    seen: HashSet<Seen>,
     max_hints: usize,
 }
 
@@ -17,13 +21,15 @@ impl Collector {
         Collector { max_hints, ..Collector::default() }
     }
 
-    /// Takes a hint unless the same request was given before or the bound is reached; `order` is set here.
+    /// Takes a hint unless the same was given before or the bound is reached; `order` is set here.
     pub(crate) fn add(&mut self, mut hint: Hint) {
         if self.seen.len() >= self.max_hints {
             return;
         }
         hint.order = self.seen.len() as u32;
-        if self.seen.insert((hint.url.clone(), hint.mode, hint.destination)) {
+        let is_guess = hint.confidence == Confidence::Guess;
+        let (nonce, integrity) = (hint.nonce.clone(), hint.integrity.clone());
+        if self.seen.insert((hint.url.clone(), hint.mode, hint.destination, nonce, integrity, is_guess)) {
             self.ready.push(hint);
         }
     }

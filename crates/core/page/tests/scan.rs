@@ -230,6 +230,15 @@ fn the_first_base_counts_for_what_follows_it() {
 }
 
 #[test]
+fn what_a_policy_may_forbid_hides_nothing_that_it_may_allow() {
+    let hints = scan(
+        "<script src=/a.js></script><script nonce=n src=/a.js></script><script nonce=n src=/a.js></script>",
+    );
+    let nonces: Vec<_> = hints.iter().map(|hint| hint.nonce.as_deref()).collect();
+    assert_eq!(nonces, [None, Some("n")]);
+}
+
+#[test]
 fn a_request_is_hinted_once_whatever_names_it() {
     let html =
         "<link rel=preload as=image href=a.png><img src=a.png><img src=a.png#x><img crossorigin src=a.png>";
