@@ -3,9 +3,7 @@
 
 use crate::address;
 use crate::collector::Collector;
-use crate::hint::{
-    Confidence, Destination, FetchPriority, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing,
-};
+use crate::hint::{Destination, Hint, Mode, ReferrerPolicy, Source};
 use crate::options::Options;
 use encoding_rs::{Encoding, UTF_8};
 use std::collections::HashSet;
@@ -70,25 +68,7 @@ impl Context {
 
     /// A hint with nothing special about it, for `url` as [`resolve`](Context::resolve) gives it.
     pub(crate) fn hint(&self, url: Url, destination: Destination, source: Source) -> Hint {
-        Hint {
-            url,
-            destination,
-            mode: Mode::NoCors,
-            source,
-            timing: Timing::Async,
-            priority: FetchPriority::Auto,
-            applies: true,
-            referrer_policy: self.policy,
-            initiator: Initiator::Document,
-            confidence: Confidence::Sure,
-            below_fold: false,
-            nonce: None,
-            integrity: None,
-            image_set: false,
-            format: None,
-            order: 0, // set by the collector
-            offset: 0,
-        }
+        Hint { referrer_policy: self.policy, ..Hint::new(url, destination, Mode::NoCors, source) }
     }
 
     pub(crate) fn add(&mut self, hint: Hint) {

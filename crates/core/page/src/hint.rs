@@ -46,6 +46,31 @@ pub struct Hint {
     pub offset: u64,
 }
 
+impl Hint {
+    /// A hint with nothing special about it, from the document's own mark-up.
+    pub fn new(url: Url, destination: Destination, mode: Mode, source: Source) -> Self {
+        Hint {
+            url,
+            destination,
+            mode,
+            source,
+            timing: Timing::Async,
+            priority: FetchPriority::Auto,
+            applies: true,
+            referrer_policy: None,
+            initiator: Initiator::Document,
+            confidence: Confidence::Sure,
+            below_fold: false,
+            nonce: None,
+            integrity: None,
+            image_set: false,
+            format: None,
+            order: 0,
+            offset: 0,
+        }
+    }
+}
+
 /// What names a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Initiator {

@@ -1,14 +1,11 @@
 //! The pages of the demonstration on `geo-hylas2` against the limit, and against direct loads.
 
-use std::time::Duration;
-
-use farhop_compare::{Demo, Variant, demonstrate};
-use farhop_orbit::Profile;
+use farhop_compare::demonstrate;
 use farhop_report::{PageResult, VariantResult};
 use farhop_workload::pages::NAMES;
 
 use crate::group::Context;
-use crate::pages::faster;
+use crate::pages::{demo, faster};
 use crate::{MeasureError, Row};
 
 /// How many limits a load may take.
@@ -25,16 +22,7 @@ const RATIOS: [(&str, &str, f64); 4] = [
 ];
 
 pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
-    let profile =
-        Profile::named("geo-hylas2").map_err(|error| MeasureError::Unexpected(error.to_string()))?;
-    let demo = Demo {
-        profile,
-        pages: NAMES.map(str::to_owned).into(),
-        variants: vec![Variant::DirectH1, Variant::DirectH2, Variant::Farhop],
-        runs: context.runs.unwrap_or(5),
-        timeout: Duration::from_secs(300),
-        keep: false,
-    };
+    let demo = demo(context.runs.unwrap_or(5))?;
     let mut rows = Vec::new();
     demonstrate(&demo, &mut |line| eprintln!("{line}"), |comparison| {
         let page = |name: &str| comparison.results.iter().find(|result| result.page == name);

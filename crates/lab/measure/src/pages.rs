@@ -22,16 +22,7 @@ const RATIOS: [(&str, &str, f64); 4] = [
 const BUNDLED: [&str; 2] = ["flags", "photos"];
 
 pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
-    let profile =
-        Profile::named("geo-hylas2").map_err(|error| MeasureError::Unexpected(error.to_string()))?;
-    let demo = Demo {
-        profile,
-        pages: NAMES.map(str::to_owned).into(),
-        variants: vec![Variant::DirectH1, Variant::DirectH2, Variant::Farhop],
-        runs: context.runs.unwrap_or(3),
-        timeout: Duration::from_secs(300),
-        keep: false,
-    };
+    let demo = demo(context.runs.unwrap_or(3))?;
     let mut rows = Vec::new();
     demonstrate(&demo, &mut |line| eprintln!("{line}"), |comparison| {
         let page = |name: &str| comparison.results.iter().find(|result| result.page == name);
@@ -40,6 +31,20 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
         Ok(())
     })?;
     Ok(rows)
+}
+
+/// The demonstration as its bounds have it.
+pub(crate) fn demo(runs: u32) -> Result<Demo, MeasureError> {
+    let profile =
+        Profile::named("geo-hylas2").map_err(|error| MeasureError::Unexpected(error.to_string()))?;
+    Ok(Demo {
+        profile,
+        pages: NAMES.map(str::to_owned).into(),
+        variants: vec![Variant::DirectH1, Variant::DirectH2, Variant::Farhop],
+        runs,
+        timeout: Duration::from_secs(300),
+        keep: false,
+    })
 }
 
 pub(crate) fn faster(page: Option<&PageResult>, name: &str, base: &str, bound: f64) -> Row {

@@ -1,7 +1,7 @@
 //! What content policies allow, case by case.
 
 use super::*;
-use farhop_page::{Confidence, FetchPriority, Initiator, Mode, Timing};
+use farhop_page::{Mode, Source};
 use http::HeaderValue;
 
 fn url(text: &str) -> Url {
@@ -9,25 +9,8 @@ fn url(text: &str) -> Url {
 }
 
 fn hint(destination: Destination, nonce: Option<&str>) -> Hint {
-    Hint {
-        url: url("http://unused.test/"),
-        destination,
-        mode: Mode::NoCors,
-        source: farhop_page::Source::Script,
-        timing: Timing::Async,
-        priority: FetchPriority::Auto,
-        applies: true,
-        referrer_policy: None,
-        initiator: Initiator::Document,
-        confidence: Confidence::Sure,
-        below_fold: false,
-        nonce: nonce.map(Into::into),
-        integrity: None,
-        image_set: false,
-        format: None,
-        order: 0,
-        offset: 0,
-    }
+    let plain = Hint::new(url("http://unused.test/"), destination, Mode::NoCors, Source::Script);
+    Hint { nonce: nonce.map(Into::into), ..plain }
 }
 
 fn policies(document: &str, fields: &[&str]) -> Policies {

@@ -1,9 +1,7 @@
 //! What the tests of unasked requests share.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // each test file uses its part
 
-use farhop_page::{
-    Confidence, Destination, FetchPriority, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing,
-};
+use farhop_page::{Destination, Hint, Initiator, Mode, ReferrerPolicy, Source};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use std::time::{Duration, SystemTime};
 use url::Url;
@@ -31,25 +29,7 @@ pub fn fields(lines: &[(&str, &str)]) -> HeaderMap {
 
 /// A hint of the document's own mark-up.
 pub fn hint(url: Url, destination: Destination, mode: Mode, source: Source) -> Hint {
-    Hint {
-        url,
-        destination,
-        mode,
-        source,
-        timing: Timing::Async,
-        priority: FetchPriority::Auto,
-        applies: true,
-        referrer_policy: None,
-        initiator: Initiator::Document,
-        confidence: Confidence::Sure,
-        below_fold: false,
-        nonce: None,
-        integrity: None,
-        image_set: false,
-        format: None,
-        order: 0,
-        offset: 0,
-    }
+    Hint::new(url, destination, mode, source)
 }
 
 pub fn image(address: &str) -> Hint {

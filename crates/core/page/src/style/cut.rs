@@ -209,20 +209,8 @@ impl Scan {
     }
 
     fn string(&mut self, bytes: &[u8], quote: u8, last: bool) -> Option<Option<usize>> {
-        let telling = |&byte: &u8| byte == quote || matches!(byte, b'\\' | b'\n' | b'\r' | b'\x0c');
-        match bytes[self.at..].iter().position(telling) {
-            None => self.at = bytes.len(),
-            Some(skip) => {
-                self.at += skip;
-                if bytes[self.at] == b'\\' {
-                    return self.escape(bytes, last);
-                }
-                // A newline ends a string that was never closed (CSS Syntax 3, §4.3.5).
-                self.mode = Mode::Plain;
-                self.at += 1;
-            }
-        }
-        Some(None)
+        // A newline ends a string that was never closed (CSS Syntax 3, §4.3.5).
+        self.plain_after(|byte| byte == quote || matches!(byte, b'\n' | b'\r' | b'\x0c'), bytes, last)
     }
 
     fn url_start(&mut self, bytes: &[u8]) -> Option<usize> {
@@ -238,7 +226,12 @@ impl Scan {
     }
 
     fn url(&mut self, bytes: &[u8], last: bool) -> Option<Option<usize>> {
-        match bytes[self.at..].iter().position(|&byte| matches!(byte, b')' | b'\\')) {
+        self.plain_after(|byte| byte == b')', bytes, last)
+    }
+
+    /// Skips to behind the byte that ends the mode; what is escaped does not.
+    fn plain_after(&mut self, ends: impl Fn(u8) -> bool, bytes: &[u8], last: bool) -> Option<Option<usize>> {
+        match bytes[self.at..].iter().position(|&byte| byte == b'\\' || ends(byte)) {
             None => self.at = bytes.len(),
             Some(skip) => {
                 self.at += skip;
