@@ -130,6 +130,13 @@ fn what_is_long_or_deep_is_passed_over() {
     assert_eq!(told(&("`${".repeat(100_000) + "import('a')"), true), Vec::<String>::new());
 }
 
+#[test]
+fn marks_of_two_bytes_may_be_cut_in_their_middle() {
+    let text = "x++/'e/f.png'+y; a=>/'g.png'/; b--/'h/i.png'";
+    assert_eq!(found_in_pieces(text, false, 1), found_in_pieces(text, false, usize::MAX));
+    assert!(!found_in_pieces(text, false, 1).is_empty());
+}
+
 fn source() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "import 'a';",

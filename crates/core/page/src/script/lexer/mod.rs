@@ -73,6 +73,8 @@ enum Before {
 pub(crate) struct Lexer {
     buffer: String,
     at: usize,
+    /// The byte before the buffer.
+    passed: u8,
     state: State,
     before: Before,
     open: Vec<Bracket>,
@@ -96,6 +98,7 @@ impl Lexer {
         Lexer {
             buffer: String::new(),
             at: 0,
+            passed: 0,
             state: State::Code,
             before: Before::Statement,
             open: Vec::new(),
@@ -107,6 +110,9 @@ impl Lexer {
 
     /// The next piece of the script.
     pub(crate) fn feed(&mut self, text: &str) {
+        if let Some(last) = self.at.checked_sub(1) {
+            self.passed = self.buffer.as_bytes()[last];
+        }
         self.buffer.drain(..self.at);
         self.at = 0;
         if !self.lost {
@@ -201,6 +207,11 @@ impl Lexer {
         Step::Value
     }
 
+    /// The byte before the mark that was just taken, however the text was cut.
+    fn byte_before(&self) -> u8 {
+        self.at.checked_sub(2).map_or(self.passed, |before| self.buffer.as_bytes()[before])
+    }
+
     fn mark(&mut self, byte: u8) -> Step {
         self.at += 1;
         let before = self.before;
@@ -236,15 +247,9 @@ impl Lexer {
             },
             b';' => Before::Statement,
             // `=>`: a block may follow, or an operand.
-            b'>' if self.at >= 2 && self.buffer.as_bytes()[self.at - 2] == b'=' => Before::Statement,
+            b'>' if self.byte_before() == b'=' => Before::Statement,
             // `x++ / y`: as `/` after `++x` divides as well, both are.
-            b'+' | b'-'
-                if before == Before::Operator
-                    && self.at >= 2
-                    && self.buffer.as_bytes()[self.at - 2] == byte =>
-            {
-                Before::Operand
-            }
+            b'+' | b'-' if before == Before::Operator && self.byte_before() == byte => Before::Operand,
             // `.5`, `...`, `#private`, `@decorator` and everything that is no ASCII leave an operand to come.
             _ => Before::Operator,
         };
