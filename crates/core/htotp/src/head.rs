@@ -1,7 +1,8 @@
 //! Request and response heads, between the `http` crate's maps and field sections. Hop-by-hop fields are
-//! the ends' business: they are removed before a head comes here.
+//! the ends' business: they are removed before a head comes here, all but `upgrade`.
 
 use bytes::Bytes;
+use http::header::UPGRADE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::fields::{Line, Lines};
@@ -44,6 +45,11 @@ impl RequestHead {
     /// The whole URL.
     pub fn url(&self) -> String {
         format!("{}://{}{}", self.scheme, self.authority, self.path)
+    }
+
+    /// Whether it asks for another protocol (RFC 9110 §7.8): the one hop-by-hop field that crosses.
+    pub fn upgrades(&self) -> bool {
+        self.fields.contains_key(UPGRADE)
     }
 
     pub(crate) fn to_lines(&self) -> Lines {

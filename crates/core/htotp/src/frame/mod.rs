@@ -27,6 +27,7 @@ pub mod kind {
     pub const DRAIN: u64 = 0x08;
     pub const UNWANTED: u64 = 0x0a;
     pub const WANTED: u64 = 0x0c;
+    pub const PREPARE: u64 = 0x0e;
     pub const REQUEST: u64 = 0x11;
     pub const DATA: u64 = 0x13;
     pub const TRAILERS: u64 = 0x15;
@@ -52,6 +53,7 @@ pub mod kind {
         (DRAIN, "DRAIN"),
         (UNWANTED, "UNWANTED"),
         (WANTED, "WANTED"),
+        (PREPARE, "PREPARE"),
         (REQUEST, "REQUEST"),
         (DATA, "DATA"),
         (TRAILERS, "TRAILERS"),
@@ -198,6 +200,12 @@ pub enum Frame {
     Wanted {
         promise: u64,
         priority: Priority,
+    },
+    Prepare {
+        user: u64,
+        scheme: String,
+        host: String,
+        port: u16,
     },
     Request {
         exchange: u64,

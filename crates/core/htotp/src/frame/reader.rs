@@ -224,6 +224,8 @@ mod tests {
             (any::<u16>(), "[a-z_]{0,30}", "\\PC{0,40}").prop_map(|(status, token, detail)| {
                 Frame::Failure(Failure { side: Side::Origin, status, token, detail })
             }),
+            (0..varint::MAX, "https?", "[a-z.]{1,30}", any::<u16>())
+                .prop_map(|(user, scheme, host, port)| Frame::Prepare { user, scheme, host, port }),
             (0..varint::MAX, 0..99u64, class, "[a-z.]{1,30}", any::<u16>()).prop_map(
                 |(tunnel, user, class, host, port)| Frame::Tunnel { tunnel, user, class, host, port }
             ),

@@ -21,6 +21,7 @@ impl Frame {
             Frame::Drain => kind::DRAIN,
             Frame::Unwanted { .. } => kind::UNWANTED,
             Frame::Wanted { .. } => kind::WANTED,
+            Frame::Prepare { .. } => kind::PREPARE,
             Frame::Request { .. } => kind::REQUEST,
             Frame::Data(_) => kind::DATA,
             Frame::Trailers(_) => kind::TRAILERS,
@@ -77,6 +78,12 @@ impl Frame {
             Frame::Wanted { promise, priority } => {
                 varint::put(out, *promise);
                 out.push(flags(Class::Web, *priority, false));
+            }
+            Frame::Prepare { user, scheme, host, port } => {
+                varint::put(out, *user);
+                codec::put_string(scheme.as_bytes(), out);
+                codec::put_string(host.as_bytes(), out);
+                out.put_u16(*port);
             }
             Frame::Drain | Frame::TunnelOpened | Frame::Mirror(Word::Reset) => {}
             Frame::Mirror(Word::Stored(entries)) => entries.iter().for_each(|entry| put_entry(entry, out)),
@@ -168,6 +175,10 @@ impl Frame {
                 let (_, priority, _) = read_flags(value)?;
                 Frame::Wanted { promise, priority }
             }
+            kind::PREPARE => {
+                let (user, scheme, host) = (varint::take(value)?, text(value)?, text(value)?);
+                Frame::Prepare { user, scheme, host, port: port(value)? }
+            }
             kind::PUSH => Frame::Push { promise: varint::take(value)? },
             kind::DRAIN => Frame::Drain,
             kind::TUNNEL_OPENED => Frame::TunnelOpened,
@@ -222,8 +233,7 @@ impl Frame {
                 let (tunnel, user) = (varint::take(value)?, varint::take(value)?);
                 let (class, _, _) = read_flags(value)?;
                 let host = text(value)?;
-                let port = (value.remaining() >= 2).then(|| value.get_u16())?;
-                Frame::Tunnel { tunnel, user, class, host, port }
+                Frame::Tunnel { tunnel, user, class, host, port: port(value)? }
             }
             _ => return None,
         })
@@ -263,6 +273,10 @@ fn read_entry(value: &mut Bytes) -> Option<Entry> {
 
 fn byte(value: &mut Bytes) -> Option<u8> {
     value.has_remaining().then(|| value.get_u8())
+}
+
+fn port(value: &mut Bytes) -> Option<u16> {
+    (value.remaining() >= 2).then(|| value.get_u16())
 }
 
 fn text(value: &mut Bytes) -> Option<String> {

@@ -47,7 +47,7 @@ pub mod code {
     pub const CANCELLED: u64 = 0x10;
     /// The body cannot be finished.
     pub const INCOMPLETE: u64 = 0x11;
-    /// The tunnel's other side was reset.
+    /// The connection behind the tunnel, or behind what switched protocols, was reset.
     pub const RESET: u64 = 0x12;
 }
 
@@ -99,6 +99,13 @@ pub enum Event {
     Wanted {
         promise: u64,
         priority: Priority,
+    },
+    /// Ground: the user's client is about to ask this host.
+    Prepare {
+        user: u64,
+        scheme: String,
+        host: String,
+        port: u16,
     },
     /// Ground: what the remote says of what it holds.
     Mirror(Word),

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
+use http::header::UPGRADE;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::{
     Ask, Config, Direction, Event, Kind, MOST_CONTROL, MOST_HEADS, MOST_UNFINISHED, Role, Session, Transmit,
@@ -47,6 +48,9 @@ impl Driver {
         if role == Role::Remote {
             driver.session.ask(driver.now, Ask::default(), &request());
             driver.session.open_tunnel(1, 1, Class::Web, "site.test", 443);
+            let mut socket = request();
+            socket.fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
+            driver.session.ask(driver.now, Ask::default(), &socket);
         }
         driver.settle();
         if role == Role::Remote {
@@ -105,7 +109,8 @@ impl Driver {
                 {
                     self.session.finish(now, push, None);
                 }
-                let ok = ResponseHead { status: StatusCode::OK, fields: head.fields };
+                let status = if head.upgrades() { StatusCode::SWITCHING_PROTOCOLS } else { StatusCode::OK };
+                let ok = ResponseHead { status, fields: head.fields };
                 self.session.answer(now, stream, &ok, Coding::Identity, None);
                 self.session.finish(now, stream, None);
             }

@@ -109,6 +109,8 @@ struct Stream {
     full: bool,
     /// Scheme and authority of the request.
     origin: Bytes,
+    /// The request asks for another protocol: 101 may answer it, and bytes go both ways from then on.
+    upgrades: bool,
     /// What the next promise on this stream refers to: the request, then the promise before.
     base: Option<Arc<Lines>>,
     /// Its request's part in [`Session::heads`].
@@ -215,6 +217,7 @@ impl Session {
             stopped: None,
             full: false,
             origin: Bytes::new(),
+            upgrades: false,
             base: None,
             head: 0,
             promise: None,
@@ -399,6 +402,12 @@ impl Session {
             self.scheduler.close(id);
         }
     }
+}
+
+/// What the bytes of a tunnel are worth nobody knows: those of one user take turns, so that a download in one leaves the
+/// others alive.
+fn tunnel_priority() -> Priority {
+    Priority { incremental: true, ..Priority::default() }
 }
 
 /// Control frames and streams that have not said what they are.

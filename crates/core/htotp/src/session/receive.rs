@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::StatusCode;
 
 use super::event::{Direction, Event, code};
-use super::{Kind, MOST_HEADS, MOST_UNFINISHED, Phase, Role, Session, VERSION};
+use super::{Kind, MOST_HEADS, MOST_UNFINISHED, Phase, Role, Session, VERSION, tunnel_priority};
 use crate::fields::Lines;
 use crate::fields::shelf::Base;
 use crate::frame::{Failure, Frame, FrameError, Side, kind};
@@ -124,6 +124,7 @@ impl Session {
                 }
                 if let Some(stream) = self.streams.get_mut(&id) {
                     stream.origin = head.origin().into();
+                    stream.upgrades = head.upgrades();
                     stream.head = lines.size();
                     self.heads += stream.head;
                     stream.base = Some(lines);
@@ -141,7 +142,7 @@ impl Session {
                 Ok(())
             }
             (Role::Ground, Direction::Both, Frame::Tunnel { tunnel, user, class, host, port }) => {
-                let place = Place { class, user, priority: Default::default(), asked: true };
+                let place = Place { class, user, priority: tunnel_priority(), asked: true };
                 self.place(id, Kind::Tunnel, place, Phase::Raw);
                 self.events.push_back(Event::TunnelAsked { stream: id, tunnel, user, class, host, port });
                 self.tell_stopped(id);
@@ -204,6 +205,9 @@ impl Session {
             Frame::Wanted { promise, priority } if self.role == Role::Ground => {
                 self.handle_wanted(promise, priority)
             }
+            Frame::Prepare { user, scheme, host, port } if self.role == Role::Ground => {
+                self.events.push_back(Event::Prepare { user, scheme, host, port });
+            }
             other => return Err(FrameError::Misplaced(other.kind())),
         }
         Ok(())
@@ -224,12 +228,13 @@ impl Session {
         match (self.phase(id), frame) {
             (Phase::Head, Frame::Informational(section)) => {
                 let lines = self.section(now, section, Base::None)?;
-                let head = response(&lines, kind::INFORMATIONAL)?;
+                let head = response(&lines, kind::INFORMATIONAL, false)?;
                 self.events.push_back(Event::Informed { stream: id, head });
             }
             (Phase::Head, Frame::Response { coding, resumed, section }) => {
                 let lines = self.section(now, section, Base::None)?;
-                let head = response(&lines, kind::RESPONSE)?;
+                let upgrades = self.streams.get(&id).is_some_and(|stream| stream.upgrades);
+                let head = response(&lines, kind::RESPONSE, upgrades)?;
                 self.set_phase(id, Phase::Body);
                 self.events.push_back(Event::Answered { stream: id, head, coding, resumed });
             }
@@ -304,14 +309,13 @@ fn too_many_heads() -> Failure {
     }
 }
 
-/// RFC 9110 §15.2: a 1xx head is not the answer. 101 would change what the stream carries; no frame does that.
-fn response(lines: &Lines, kind: u64) -> Result<ResponseHead, FrameError> {
+/// RFC 9110 §15.2: a 1xx head is not the answer, but for 101 to a request that `upgrades`: it is the last head.
+fn response(lines: &Lines, kind: u64, upgrades: bool) -> Result<ResponseHead, FrameError> {
     let head = ResponseHead::from_lines(lines).map_err(|_| FrameError::Malformed(kind))?;
+    let switches = head.status == StatusCode::SWITCHING_PROTOCOLS;
     let fits = match kind {
-        kind::INFORMATIONAL => {
-            head.status.is_informational() && head.status != StatusCode::SWITCHING_PROTOCOLS
-        }
-        _ => !head.status.is_informational(),
+        kind::INFORMATIONAL => head.status.is_informational() && !switches,
+        _ => !head.status.is_informational() || (switches && upgrades),
     };
     if fits { Ok(head) } else { Err(FrameError::Malformed(kind)) }
 }

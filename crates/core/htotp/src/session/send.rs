@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 
 use super::event::{Direction, Event, Transmit, code};
-use super::{Kind, Phase, ROOM, Session, Stream};
+use super::{Kind, Phase, ROOM, Session, Stream, tunnel_priority};
 use crate::fields::Lines;
 use crate::fields::shelf::{Base, Kind as SectionKind};
 use crate::frame::{Class, Coding, Failure, Frame, Priority, Resume, Side, data_header};
@@ -30,6 +30,12 @@ pub struct Ask {
     pub resume: Option<Resume>,
 }
 
+/// Why an answer stays at ground that would end the carrier for everyone: an error type of RFC 9209 §2.3, and words.
+const TOO_LARGE: (&str, &str) =
+    ("http_response_header_section_size", "the response's fields are too large to cross");
+const UNASKED: (&str, &str) =
+    ("http_upgrade_failed", "the origin switched to another protocol without having been asked");
+
 impl Session {
     /// Remote: asks. The request's body follows by `write` and `finish`.
     pub fn ask(&mut self, now: Duration, ask: Ask, head: &RequestHead) -> StreamId {
@@ -47,6 +53,7 @@ impl Session {
         let frame = Frame::Request { exchange, user, class, priority, resume, section: section.into() };
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.origin = origin;
+            stream.upgrades = head.upgrades();
             stream.base = Some(Arc::new(lines));
         }
         self.scheduler.enqueue(id, frame.encode());
@@ -70,11 +77,16 @@ impl Session {
 
     /// Remote: asks for a tunnel. Bytes may be written at once.
     pub fn open_tunnel(&mut self, tunnel: u64, user: u64, class: Class, host: &str, port: u16) -> StreamId {
-        let place = Place { class, user, priority: Priority::default(), asked: true };
+        let place = Place { class, user, priority: tunnel_priority(), asked: true };
         let id = self.open(Kind::Tunnel, Direction::Both, place);
         let frame = Frame::Tunnel { tunnel, user, class, host: host.into(), port };
         self.scheduler.enqueue(id, frame.encode());
         id
+    }
+
+    /// Remote: this user's client is about to ask a host; ground may resolve, connect and verify meanwhile.
+    pub fn prepare(&mut self, user: u64, scheme: &str, host: &str, port: u16) {
+        self.send_control(&Frame::Prepare { user, scheme: scheme.into(), host: host.into(), port });
     }
 
     /// Ground: the tunnel stands.
@@ -93,7 +105,8 @@ impl Session {
         }
     }
 
-    /// Ground: the response head, on an exchange or a push; the body follows by `write` and `finish`.
+    /// Ground: the response head, on an exchange or a push; the body follows by `write` and `finish`. After 101, which
+    /// answers only a request that [upgrades](RequestHead::upgrades), both ends write until both have finished.
     pub fn answer(
         &mut self,
         now: Duration,
@@ -103,7 +116,11 @@ impl Session {
         resumed: Option<u64>,
     ) {
         if !self.admits(head) {
-            return self.refuse_answer(id);
+            return self.refuse_answer(id, TOO_LARGE);
+        }
+        let switches = head.status == StatusCode::SWITCHING_PROTOCOLS;
+        if switches && !self.streams.get(&id).is_some_and(|stream| stream.upgrades) {
+            return self.refuse_answer(id, UNASKED);
         }
         if let Some(section) = self.response_section(now, id, head) {
             self.scheduler.enqueue(id, Frame::Response { coding, resumed, section }.encode());
@@ -115,13 +132,8 @@ impl Session {
     }
 
     /// As `refuse_ask`; the app is told that its body is not wanted.
-    fn refuse_answer(&mut self, id: StreamId) {
-        let failure = Failure {
-            side: Side::Origin,
-            status: 502,
-            token: "http_response_header_section_size".into(), // RFC 9209 §2.3.19
-            detail: "the response's fields are too large to cross".into(),
-        };
+    fn refuse_answer(&mut self, id: StreamId, (token, detail): (&str, &str)) {
+        let failure = Failure { side: Side::Origin, status: 502, token: token.into(), detail: detail.into() };
         self.fail(id, failure);
         self.events.push_back(Event::Stopped { stream: id, code: code::CANCELLED });
     }
@@ -216,9 +228,10 @@ impl Session {
         self.forget_if_done(id);
     }
 
-    /// Abandons only the sending side: the body cannot be finished.
+    /// Abandons only the sending side: the body cannot be finished, or the connection behind a tunnel was reset.
     pub fn abort(&mut self, id: StreamId) {
-        self.end_writing(id, code::INCOMPLETE);
+        let raw = self.streams.get(&id).is_some_and(|stream| stream.kind == Kind::Tunnel || stream.upgrades);
+        self.end_writing(id, if raw { code::RESET } else { code::INCOMPLETE });
         self.forget_if_done(id);
     }
 

@@ -228,6 +228,24 @@ pub(crate) fn record() -> String {
     tape.ends[REMOTE].finish(now, tunnel, None);
     tape.settle();
 
+    // A connection prepared, and a WebSocket over it.
+    tape.ends[REMOTE].prepare(1, "https", "live.test", 443);
+    let mut socket =
+        get("live.test", "/socket", &[("upgrade", "websocket"), ("sec-websocket-version", "13")]);
+    socket.scheme = "https".into();
+    let socket = tape.ends[REMOTE].ask(now, Ask { exchange: 7, user: 1, ..Ask::default() }, &socket);
+    tape.settle();
+    let far = tape.ground(socket);
+    let switched = response(StatusCode::SWITCHING_PROTOCOLS, &[("upgrade", "websocket")]);
+    tape.ends[GROUND].answer(now, far, &switched, Coding::Identity, None);
+    tape.ends[GROUND].write(far, Bytes::from_static(b"first word"));
+    tape.settle();
+    tape.ends[REMOTE].write(socket, Bytes::from_static(b"reply"));
+    tape.ends[REMOTE].finish(now, socket, None);
+    tape.settle();
+    tape.ends[GROUND].abort(far);
+    tape.settle();
+
     // So many heads that the first are retired.
     for n in 0..12u64 {
         let own: String = (0..24).map(|i| char::from(b'a' + ((i * (n + 3) + n) % 26) as u8)).collect();
@@ -345,6 +363,9 @@ fn words(event: &Event) -> String {
         }
         Event::Unwanted { promises } => format!("unwanted {} to {}", promises.start(), promises.end()),
         Event::Wanted { promise, priority } => format!("wanted {promise}, {}", order(priority)),
+        Event::Prepare { user, scheme, host, port } => {
+            format!("prepare {scheme}://{host}:{port} for user {user}")
+        }
         Event::Released { .. } => "released".into(),
         Event::Mirror(word) => format!("mirror {word:?}"),
         Event::Body { bytes, .. } => format!("body {:?}", text(bytes)),

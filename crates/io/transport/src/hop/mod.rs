@@ -74,6 +74,8 @@ pub enum Incoming {
     Unwanted { promises: RangeInclusive<u64> },
     /// Ground: the user's browser asks for this promise. If its push is open it has been moved already.
     Wanted { promise: u64, priority: Priority },
+    /// Ground: the user's client is about to ask this host.
+    Prepare { user: u64, scheme: String, host: String, port: u16 },
     /// Ground: what the remote says of what it holds.
     Mirror(Word),
     /// The peer introduced itself.
@@ -229,6 +231,12 @@ impl Hop {
         self.0.work.notify_one();
     }
 
+    /// Remote: this user's client is about to ask a host; ground may resolve, connect and verify meanwhile.
+    pub fn prepare(&self, user: u64, scheme: &str, host: &str, port: u16) {
+        self.0.lock().session.prepare(user, scheme, host, port);
+        self.0.work.notify_one();
+    }
+
     /// Remote: tells ground what is held; gives the bytes of such words that wait.
     pub fn tell_mirror(&self, word: Word) -> usize {
         let waiting = self.0.lock().session.tell_mirror(word);
@@ -376,6 +384,9 @@ impl State {
                 Event::Unwanted { promises } => self.incoming.push_back(Incoming::Unwanted { promises }),
                 Event::Wanted { promise, priority } => {
                     self.incoming.push_back(Incoming::Wanted { promise, priority });
+                }
+                Event::Prepare { user, scheme, host, port } => {
+                    self.incoming.push_back(Incoming::Prepare { user, scheme, host, port });
                 }
                 Event::Mirror(word) => self.incoming.push_back(Incoming::Mirror(word)),
                 Event::Released { stream } => self.resume.push(stream),
