@@ -1,7 +1,8 @@
-//! HTTP/1 towards browsers: listening sockets, strict framing and connections of an explicit proxy.
+//! HTTP towards browsers: listening sockets, strict framing, connections of an explicit proxy, and TLS and HTTP/2 inside
+//! a CONNECT.
 //!
 //! This crate decides what is a request and where messages end; it never decides what to answer and knows nothing of
-//! the long hop. [`h1`] is pure; [`connection`] and [`listener`] own the sockets.
+//! the long hop. [`h1`] is pure; [`connection`], [`tls`] and [`listener`] own the sockets.
 //!
 //! ```no_run
 //! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,17 +22,23 @@
 //! # }
 //! ```
 
+mod answers;
 pub mod connection;
 pub mod h1;
+mod h2;
 pub mod listener;
+pub mod scope;
+mod serial;
 pub mod settings;
 pub mod socket;
+pub mod tls;
 
 pub use connection::{
-    BodyError, Connection, Departure, Exchange, Head, RequestBody, RequestError, Responder, ResponseBody,
-    Tunnel, WriteError,
+    BodyError, Connection, Departure, Exchange, Head, Protocol, RequestBody, RequestError, Responder,
+    ResponseBody, Tunnel, WriteError,
 };
 pub use h1::{Authority, Framing, HeadLimits, Refusal, RequestHead, Scheme, Target};
 pub use listener::{ListenError, Listener};
+pub use scope::Scope;
 pub use settings::Settings;
 pub use socket::Socket;

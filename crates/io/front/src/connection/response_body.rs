@@ -1,130 +1,68 @@
 //! The body of a final response, written in the framing that its head announced.
 
-use super::Shared;
-use super::responder::{WriteError, closed, flush};
-use super::state::{Answer, Departure};
-use crate::h1::{Framing, encode_end, encode_line};
+use super::{Departure, WriteError};
+use crate::{h2, serial};
 use bytes::Bytes;
 use http::HeaderMap;
-use std::sync::Arc;
 
 /// The body of a response under way. Dropped without [`ResponseBody::finish`], it is aborted: the client sees a
-/// connection that closed before the body's end.
-pub struct ResponseBody {
-    /// `None` once the response is finished or given up.
-    shared: Option<Arc<Shared>>,
+/// connection that closed before the body's end, or a stream that was reset.
+pub struct ResponseBody(Inner);
+
+enum Inner {
+    Serial(serial::ResponseBody),
+    Stream(h2::ResponseBody),
 }
 
 impl ResponseBody {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        ResponseBody { shared: Some(shared) }
-    }
-
-    /// Sends some of the body and waits until the socket has taken it. If the future is dropped, the bytes are sent
-    /// with what follows. Bytes for a response that has no body (HEAD, 204, 304) are left out.
+    /// Sends some of the body and waits until the client's window and the socket have taken it. If the future is
+    /// dropped, the bytes are sent with what follows. Bytes for a response that has no body (HEAD, 204, 304) are left
+    /// out.
     ///
     /// # Errors
-    /// The client is gone or takes nothing, or the body exceeds its Content-Length. The connection is closed then.
+    /// The client is gone or takes nothing, or the body exceeds its Content-Length. The response is aborted then.
     pub async fn send(&mut self, data: Bytes) -> Result<(), WriteError> {
-        self.queue(data)?;
-        match &self.shared {
-            Some(shared) => flush(shared).await,
-            None => Err(closed()),
+        match &mut self.0 {
+            Inner::Serial(body) => body.send(data).await,
+            Inner::Stream(body) => body.send(data).await,
         }
     }
 
-    /// Queues some of the body in its framing.
-    pub(super) fn queue(&mut self, data: Bytes) -> Result<(), WriteError> {
-        let Some(shared) = &self.shared else { return Err(closed()) };
-        let mut state = shared.state();
-        let Answer::Streaming(framing) = state.answer else { return Err(closed()) };
-        if data.is_empty() {
-            return Ok(());
-        }
-        match framing {
-            Framing::None => {}
-            Framing::UntilClose => state.out.push_back(data),
-            Framing::Chunked => {
-                // RFC 9112 §7.1; never an empty chunk, which would be the last one.
-                let line = encode_line(data.len());
-                state.out.extend([line, data, Bytes::from_static(b"\r\n")]);
-            }
-            Framing::Length(rest) => {
-                let Some(rest) = rest.checked_sub(data.len() as u64) else {
-                    drop(state);
-                    self.give_up();
-                    return Err(WriteError::Length);
-                };
-                state.answer = Answer::Streaming(Framing::Length(rest));
-                state.out.push_back(data);
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends the response. Trailers reach clients of chunked bodies; elsewhere they are left out (RFC 9110 §6.5.1).
+    /// Ends the response. Trailers reach clients of chunked bodies and of HTTP/2; elsewhere they are left out
+    /// (RFC 9110 §6.5.1).
     ///
     /// # Errors
     /// The client is gone, or the body is shorter than its Content-Length: it is aborted then.
-    pub async fn finish(mut self, trailers: Option<&HeaderMap>) -> Result<(), WriteError> {
-        let shared = self.end(trailers)?;
-        flush(&shared).await
-    }
-
-    /// Queues the end of the body. From here on the response is complete, even if nobody waits for the flush: the
-    /// connection does it.
-    fn end(&mut self, trailers: Option<&HeaderMap>) -> Result<Arc<Shared>, WriteError> {
-        let Some(shared) = self.shared.clone() else { return Err(closed()) };
-        let mut state = shared.state();
-        let Answer::Streaming(framing) = state.answer else { return Err(closed()) };
-        match framing {
-            Framing::Length(rest) if rest > 0 => {
-                drop(state);
-                self.give_up();
-                return Err(WriteError::Length);
-            }
-            Framing::Chunked => state.out.push_back(encode_end(trailers)),
-            _ => {}
+    pub async fn finish(self, trailers: Option<&HeaderMap>) -> Result<(), WriteError> {
+        match self.0 {
+            Inner::Serial(body) => body.finish(trailers).await,
+            Inner::Stream(body) => body.finish(trailers).await,
         }
-        state.answer = Answer::Settled;
-        state.wake();
-        drop(state);
-        self.shared = None;
-        Ok(shared)
     }
 
     /// Gives the response up, so that the client knows it is incomplete.
-    pub fn abort(mut self) {
-        self.give_up();
+    pub fn abort(self) {
+        drop(self);
     }
 
     /// Resolves when the client is seen to have left; see [`super::Responder::departure`].
     pub async fn departure(&self) -> Departure {
-        match &self.shared {
-            Some(shared) => shared.departure().await,
-            None => Departure::Reset,
-        }
-    }
-
-    /// Lets the drop of this handle do nothing.
-    pub(super) fn disarm(mut self) {
-        self.shared = None;
-    }
-
-    fn give_up(&mut self) {
-        if let Some(shared) = self.shared.take() {
-            let mut state = shared.state();
-            // RFC 9112 §8: chunked and sized bodies show that they are cut short, and a plain close lets the client
-            // keep what it has. A body that only ends with the connection needs a reset to show it.
-            let sized = matches!(state.answer, Answer::Streaming(Framing::Chunked | Framing::Length(_)));
-            state.close(!sized);
+        match &self.0 {
+            Inner::Serial(body) => body.departure().await,
+            Inner::Stream(body) => body.departure().await,
         }
     }
 }
 
-impl Drop for ResponseBody {
-    fn drop(&mut self) {
-        self.give_up();
+impl From<serial::ResponseBody> for ResponseBody {
+    fn from(body: serial::ResponseBody) -> Self {
+        ResponseBody(Inner::Serial(body))
+    }
+}
+
+impl From<h2::ResponseBody> for ResponseBody {
+    fn from(body: h2::ResponseBody) -> Self {
+        ResponseBody(Inner::Stream(body))
     }
 }
 

@@ -4,19 +4,29 @@ use crate::socket::Socket;
 use bytes::{Buf, Bytes};
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The raw stream after CONNECT or an upgrade. Reads give first what the client had sent ahead. Shutting down closes
+/// The raw stream after CONNECT or an upgrade; where that came over HTTP/2, one stream of it. Writes leave at once. Reads give first what the client had sent ahead. Shutting down closes
 /// the sending half only.
 pub struct Tunnel {
     socket: Box<dyn Socket>,
     early: Bytes,
+    has_written: bool,
 }
 
 impl Tunnel {
-    pub(super) fn new(socket: Box<dyn Socket>, early: Bytes) -> Self {
-        Tunnel { socket, early }
+    pub(crate) fn new(socket: Box<dyn Socket>, early: Bytes) -> Self {
+        Tunnel { socket, early, has_written: false }
+    }
+
+    /// Puts bytes that were read back to the front, so that the next reads give them again.
+    pub(crate) fn unread(&mut self, bytes: Bytes) {
+        self.early = match (bytes.is_empty(), self.early.is_empty()) {
+            (true, _) => return,
+            (false, true) => bytes,
+            (false, false) => [&*bytes, &*self.early].concat().into(),
+        };
     }
 
     /// Bytes that the client sent before the tunnel was open; the first reads give them.
@@ -24,8 +34,19 @@ impl Tunnel {
         &self.early
     }
 
+    /// Whether the client has been sent anything by now.
+    pub(crate) fn has_written(&self) -> bool {
+        self.has_written
+    }
+
     /// Closes with a reset, as when the far side was reset or could not be reached.
     pub fn reset(mut self) {
+        self.socket.reset_on_close();
+    }
+}
+
+impl Socket for Tunnel {
+    fn reset_on_close(&mut self) {
         self.socket.reset_on_close();
     }
 }
@@ -51,7 +72,9 @@ impl AsyncRead for Tunnel {
 
 impl AsyncWrite for Tunnel {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(cx, data)
+        let written = ready!(Pin::new(&mut self.socket).poll_write(cx, data))?;
+        self.has_written |= written > 0;
+        Poll::Ready(Ok(written))
     }
 
     fn poll_write_vectored(
@@ -59,7 +82,9 @@ impl AsyncWrite for Tunnel {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write_vectored(cx, slices)
+        let written = ready!(Pin::new(&mut self.socket).poll_write_vectored(cx, slices))?;
+        self.has_written |= written > 0;
+        Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -86,7 +86,14 @@ pub(super) fn parse_trailers(section: &[u8], limits: &HeadLimits) -> Result<Head
     if parsed.len() > limits.fields {
         return Err(Refusal::TooManyFields);
     }
-    let mut trailers = fields::to_map(parsed)?;
+    vet_trailers(fields::to_map(parsed)?)
+}
+
+/// Refuses trailers that would change the message, and leaves out those that may not trail.
+///
+/// # Errors
+/// A field of framing or routing.
+pub(crate) fn vet_trailers(mut trailers: HeaderMap) -> Result<HeaderMap, Refusal> {
     // These would be an attempt to have the message read twice; others that may not trail are only useless.
     let forged = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::HOST];
     if forged.iter().any(|name| trailers.contains_key(name)) {
@@ -141,12 +148,17 @@ pub(crate) fn encode_end(trailers: Option<&HeaderMap>) -> Bytes {
     let Some(trailers) = trailers.filter(|trailers| !trailers.is_empty()) else {
         return Bytes::from_static(b"0\r\n\r\n");
     };
+    let mut out = BytesMut::from(&b"0\r\n"[..]);
+    fields::write(&allowed_trailers(trailers), &mut out);
+    out.put_slice(b"\r\n");
+    out.freeze()
+}
+
+/// Those of `trailers` that may trail.
+pub(crate) fn allowed_trailers(trailers: &HeaderMap) -> HeaderMap {
     let mut allowed = HeaderMap::new();
     for (name, value) in trailers.iter().filter(|(name, _)| may_trail(name)) {
         allowed.append(name, value.clone());
     }
-    let mut out = BytesMut::from(&b"0\r\n"[..]);
-    fields::write(&allowed, &mut out);
-    out.put_slice(b"\r\n");
-    out.freeze()
+    allowed
 }

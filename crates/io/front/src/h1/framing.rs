@@ -77,7 +77,7 @@ fn declared(version: Version, fields: &HeaderMap) -> Result<Option<Framing>, Ref
 ///
 /// # Errors
 /// More than one value, or one that is not a decimal number below 2^63.
-pub(super) fn content_length(fields: &HeaderMap) -> Result<Option<u64>, Refusal> {
+pub(crate) fn content_length(fields: &HeaderMap) -> Result<Option<u64>, Refusal> {
     let mut values = fields.get_all(CONTENT_LENGTH).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() || value.as_bytes().contains(&b',') {

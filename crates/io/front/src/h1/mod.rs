@@ -28,6 +28,8 @@ pub use response::ResponseHead;
 pub use scan::{HeadLimits, HeadScanner, Section};
 pub use target::{Authority, Scheme, Target};
 
-pub(crate) use chunk::{encode_end, encode_line};
-pub(crate) use framing::{request_persists, without_body};
-pub(crate) use response::{encode_head, plan, without_framing};
+pub(crate) use chunk::{allowed_trailers, encode_end, encode_line, vet_trailers};
+pub(crate) use framing::{content_length, request_persists, without_body};
+pub(crate) use request::WEBSOCKET;
+pub(crate) use response::{encode_head, plan, settle_body, without_framing};
+pub(crate) use target::encode_bare;

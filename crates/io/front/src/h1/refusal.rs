@@ -78,6 +78,18 @@ pub enum Refusal {
     /// A well-formed transfer coding other than `chunked`.
     #[error("the transfer-encoding is not supported")]
     TransferCoding,
+    /// Host and `:authority` name different hosts (HTTP/2).
+    #[error("host and :authority contradict each other")]
+    HostConflict,
+    /// A request for another host than the one that the connection was opened to.
+    #[error("the request is for another host than its connection")]
+    Misdirected,
+    /// CONNECT inside a connection to an origin.
+    #[error("connect is not supported inside a connection to an origin")]
+    ConnectWithin,
+    /// An extended CONNECT (RFC 8441) for a protocol other than WebSocket.
+    #[error("the protocol of the extended connect is not supported")]
+    Protocol,
     /// A body on a CONNECT request.
     #[error("a connect request has a body")]
     ConnectBody,
@@ -109,6 +121,10 @@ impl Refusal {
             Refusal::HeadTooLarge | Refusal::TooManyFields => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             // RFC 9112 §6.1: a transfer coding that the server does not understand.
             Refusal::TransferCoding => StatusCode::NOT_IMPLEMENTED,
+            // RFC 9110 §15.5.20.
+            Refusal::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+            // RFC 9110 §9.3.6; RFC 9220 §3 says the same of extended CONNECT.
+            Refusal::ConnectWithin | Refusal::Protocol => StatusCode::NOT_IMPLEMENTED,
             _ => StatusCode::BAD_REQUEST,
         }
     }

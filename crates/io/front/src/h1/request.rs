@@ -2,11 +2,14 @@
 
 use super::fields;
 use super::framing::{self, Framing};
-use super::target::{Authority, Target, encode_bare};
+use super::target::{Authority, Target, encode_bare_in};
 use super::{HeadLimits, Refusal};
 use bytes::{BufMut, Bytes, BytesMut};
-use http::header::{EXPECT, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
+use http::header::{CONNECTION, EXPECT, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING, UPGRADE};
 use http::{Method, Version};
+
+/// The one protocol that connections are upgraded to.
+pub(crate) const WEBSOCKET: &str = "websocket";
 
 /// The head of a request that may be forwarded.
 #[derive(Debug, Clone)]
@@ -15,13 +18,16 @@ pub struct RequestHead {
     pub method: Method,
     /// What is asked for.
     pub target: Target,
-    /// HTTP/1.0 or HTTP/1.1.
+    /// HTTP/1.0, HTTP/1.1 or HTTP/2.
     pub version: Version,
     /// All fields but Transfer-Encoding, which `framing` replaces. Hop-by-hop fields are still here. Host is the
     /// target's where the target names one.
     pub fields: HeaderMap,
-    /// Where the body ends.
+    /// Where the body ends. Over HTTP/2 a body of unknown length counts as `Chunked`.
     pub framing: Framing,
+    /// The protocol that the client asks to go on with instead of HTTP. Only WebSocket is known, as `websocket`;
+    /// other upgrades are ignored (RFC 9110 §7.8). An extended CONNECT (RFC 8441) is given as such a GET as well.
+    pub upgrade: Option<&'static str>,
     /// Whether the client waits for a `100 Continue` before it sends the body.
     pub expects_continue: bool,
 }
@@ -32,7 +38,7 @@ impl RequestHead {
     /// # Errors
     /// Everything that may not be forwarded.
     pub fn parse(head: &[u8], limits: &HeadLimits) -> Result<RequestHead, Refusal> {
-        let head = &*encode_bare(head);
+        let head = &*encode_bare_in(head);
         let mut lines = vec![httparse::EMPTY_HEADER; fields::count_lines(head)];
         let mut parsed = httparse::Request::new(&mut lines);
         let status = parsed.parse(head).map_err(|error| match error {
@@ -63,8 +69,20 @@ impl RequestHead {
         }
         let expects_continue =
             framing != Framing::None && fields::lists_token(&fields, EXPECT, "100-continue");
-        Ok(RequestHead { method, target, version, fields, framing, expects_continue })
+        let upgrade = upgrade(&method, version, framing, &fields);
+        Ok(RequestHead { method, target, version, fields, framing, upgrade, expects_continue })
     }
+}
+
+/// RFC 6455 §4.2.1: a GET of HTTP/1.1 or later whose Upgrade names `websocket` and whose Connection names `upgrade`.
+/// With a body it is none: what the client sends next could be read as either.
+fn upgrade(method: &Method, version: Version, framing: Framing, fields: &HeaderMap) -> Option<&'static str> {
+    let asked = method == Method::GET
+        && version == Version::HTTP_11
+        && framing == Framing::None
+        && fields::lists_token(fields, CONNECTION, "upgrade")
+        && fields::lists_token(fields, UPGRADE, WEBSOCKET);
+    asked.then_some(WEBSOCKET)
 }
 
 /// Tells a version that we don't speak from a line that is no request line at all.

@@ -75,27 +75,14 @@ pub(crate) fn plan(
     fields: &mut HeaderMap,
     persists: bool,
 ) -> Result<Plan, Refusal> {
-    let length = framing::content_length(fields)?;
-    for name in OF_THE_CONNECTION.iter().chain([&UPGRADE]) {
-        fields.remove(name);
-    }
-    let framing = if framing::without_body(method, status) {
-        if status == StatusCode::NO_CONTENT {
-            // RFC 9110 §8.6: no Content-Length in 204.
-            fields.remove(CONTENT_LENGTH);
+    let framing = match settle_body(method, status, fields)? {
+        // RFC 9112 §6.1: no Transfer-Encoding unless the request says HTTP/1.1.
+        Framing::Chunked if version == Version::HTTP_10 => Framing::UntilClose,
+        Framing::Chunked => {
+            fields.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+            Framing::Chunked
         }
-        Framing::None
-    } else {
-        match length {
-            Some(0) => Framing::None,
-            Some(bytes) => Framing::Length(bytes),
-            // RFC 9112 §6.1: no Transfer-Encoding unless the request says HTTP/1.1.
-            None if version == Version::HTTP_10 => Framing::UntilClose,
-            None => {
-                fields.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-                Framing::Chunked
-            }
-        }
+        framing => framing,
     };
     let persists = persists && framing != Framing::UntilClose;
     if !persists {
@@ -103,6 +90,34 @@ pub(crate) fn plan(
         fields.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     Ok(Plan { framing, persists })
+}
+
+/// How much body a final response has: none, so many bytes, or an unknown number of them (`Chunked`). Fields of the
+/// connection are left out of `fields`.
+///
+/// # Errors
+/// `fields` hold a Content-Length that is no single number.
+pub(crate) fn settle_body(
+    method: &Method,
+    status: StatusCode,
+    fields: &mut HeaderMap,
+) -> Result<Framing, Refusal> {
+    let length = framing::content_length(fields)?;
+    for name in OF_THE_CONNECTION.iter().chain([&UPGRADE]) {
+        fields.remove(name);
+    }
+    if framing::without_body(method, status) {
+        if status == StatusCode::NO_CONTENT {
+            // RFC 9110 §8.6: no Content-Length in 204.
+            fields.remove(CONTENT_LENGTH);
+        }
+        return Ok(Framing::None);
+    }
+    Ok(match length {
+        Some(0) => Framing::None,
+        Some(bytes) => Framing::Length(bytes),
+        None => Framing::Chunked,
+    })
 }
 
 /// Leaves out what an informational response or the answer that opens a tunnel may not carry

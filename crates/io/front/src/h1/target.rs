@@ -195,31 +195,37 @@ fn path(text: &str) -> Result<PathAndQuery, Refusal> {
     PathAndQuery::try_from(text).map_err(|_| Refusal::Target)
 }
 
-/// Percent-encodes what clients that build their URLs by hand leave bare in the target of a head's first line,
-/// as a browser would have: the characters that WHATWG URL encodes in path and query, and whatever is not
-/// ASCII, byte by byte, since old sites' names are not UTF-8. RFC 9112 §3.2 lets a server mend or refuse a
-/// target; spaces, control characters and all that stands before the target stay as they are, to be refused.
-pub(super) fn encode_bare(head: &[u8]) -> Cow<'_, [u8]> {
+/// Mends the target in the first line of a head; see [`encode_bare`].
+pub(super) fn encode_bare_in(head: &[u8]) -> Cow<'_, [u8]> {
     let line_end = head.iter().position(|&byte| byte == b'\r').unwrap_or(head.len());
     let start = head[..line_end].iter().position(|&byte| byte == b' ').unwrap_or(line_end);
-    let query = head[start..line_end].iter().position(|&byte| byte == b'?').map_or(line_end, |at| start + at);
-    let is_bare = |(at, byte): (usize, u8)| match byte {
+    match encode_bare(&head[start..line_end]) {
+        Cow::Borrowed(_) => Cow::Borrowed(head),
+        Cow::Owned(target) => Cow::Owned([&head[..start], &target, &head[line_end..]].concat()),
+    }
+}
+
+/// Percent-encodes what clients that build their URLs by hand leave bare in a target, as a browser would have: the
+/// characters that WHATWG URL encodes in path and query, and whatever is not ASCII, byte by byte, since old sites'
+/// names are not UTF-8. RFC 9112 §3.2 lets a server mend or refuse a target; spaces and control characters stay as
+/// they are, to be refused.
+pub(crate) fn encode_bare(target: &[u8]) -> Cow<'_, [u8]> {
+    let query = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
+    let is_bare = |(at, &byte): (usize, &u8)| match byte {
         b'"' | b'<' | b'>' => true,
         b'`' | b'{' | b'}' => at < query,
         _ => !byte.is_ascii(),
     };
-    let target = || (start..line_end).zip(head[start..line_end].iter().copied());
-    if !target().any(is_bare) {
-        return Cow::Borrowed(head);
+    if !target.iter().enumerate().any(is_bare) {
+        return Cow::Borrowed(target);
     }
-    let mut encoded = head[..start].to_vec();
-    for (at, byte) in target() {
+    let mut encoded = Vec::with_capacity(target.len() + 16);
+    for (at, byte) in target.iter().enumerate() {
         if is_bare((at, byte)) {
             encoded.extend_from_slice(format!("%{byte:02X}").as_bytes());
         } else {
-            encoded.push(byte);
+            encoded.push(*byte);
         }
     }
-    encoded.extend_from_slice(&head[line_end..]);
     Cow::Owned(encoded)
 }

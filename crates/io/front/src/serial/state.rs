@@ -8,6 +8,7 @@
 //!                                └───── drop ──────┴──────────► closed
 //! ```
 
+use crate::connection::{BodyError, Departure};
 use crate::h1::{BodyDecoder, Decoded, Framing, HeadLimits, Refusal};
 use crate::socket::Socket;
 use bytes::{Buf, Bytes, BytesMut};
@@ -36,30 +37,6 @@ pub(super) enum Answer {
     Awaiting,
     /// The head of the final response is written.
     Streaming(Framing),
-}
-
-/// How a client left while its response was awaited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Departure {
-    /// The client sends nothing more, and for the grace of the settings nothing was written to it. Browsers end their
-    /// input when they close the connection; a script that closed its sending half may still wait.
-    EndOfInput,
-    /// The connection is broken.
-    Reset,
-}
-
-/// Why a request body has no next piece.
-#[derive(Debug, thiserror::Error)]
-pub enum BodyError {
-    /// The client's framing is wrong, or the connection ended within the body.
-    #[error("request body: {0}")]
-    Malformed(#[from] Refusal),
-    /// The client paused for longer than allowed.
-    #[error("request body: the client sent nothing for too long")]
-    Stalled,
-    /// The connection failed.
-    #[error("request body: {0}")]
-    Connection(#[from] io::Error),
 }
 
 /// A piece of a request body.

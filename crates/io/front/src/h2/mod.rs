@@ -1,0 +1,111 @@
+//! HTTP/2 connections: requests beside each other, over the h2 crate, which does frames, windows, field compression
+//! and their bounds (rapid resets, CONTINUATION floods). What a request may look like is [`request`]'s; how it looks
+//! to the application is said in [`crate::connection`].
+//!
+//! A task of its own drives each connection ([`driver`]), so that streams move whatever the application waits for.
+
+mod driver;
+mod request;
+mod request_body;
+mod responder;
+mod response_body;
+mod stream;
+
+pub(crate) use request_body::RequestBody;
+pub(crate) use responder::Responder;
+pub(crate) use response_body::ResponseBody;
+
+use crate::connection::{Exchange, RequestError};
+use crate::h1::RequestHead;
+use crate::scope::Scope;
+use crate::settings::Settings;
+use crate::socket::Socket;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use tokio::sync::{Notify, mpsc};
+
+/// A request that the driver took in.
+struct Arrival {
+    head: RequestHead,
+    body: RequestBody,
+    responder: Responder,
+}
+
+/// A client's connection.
+pub(crate) struct Connection {
+    /// No bound of its own: no more are under way than [`Settings::streams`].
+    arrivals: mpsc::UnboundedReceiver<Result<Arrival, RequestError>>,
+}
+
+impl Connection {
+    /// Serves a stream, from the client's preface on.
+    pub(crate) fn new(socket: Box<dyn Socket>, scope: Scope, settings: Arc<Settings>) -> Self {
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        tokio::spawn(driver::drive(socket, scope, settings, sender));
+        Connection { arrivals }
+    }
+
+    /// The next request, while earlier ones may be under way.
+    pub(crate) async fn next_request(&mut self) -> Result<Option<Exchange>, RequestError> {
+        let Some(arrival) = self.arrivals.recv().await else { return Ok(None) };
+        let Arrival { head, body, responder } = arrival?;
+        Ok(Some(Exchange { head, body: body.into(), responder: responder.into() }))
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.arrivals.close();
+        while let Ok(arrival) = self.arrivals.try_recv() {
+            if let Ok(arrival) = arrival {
+                arrival.responder.refuse();
+            }
+        }
+    }
+}
+
+/// What the handles of one connection share with its driver.
+#[derive(Default)]
+struct Course {
+    under_way: AtomicUsize,
+    leaving: AtomicBool,
+    /// Told when either changes.
+    changed: Notify,
+}
+
+impl Course {
+    /// Counts an exchange until the place is dropped.
+    fn enter(self: &Arc<Self>) -> Arc<Place> {
+        self.under_way.fetch_add(1, SeqCst);
+        Arc::new(Place(self.clone()))
+    }
+
+    /// Asks the driver to let this connection end when all is answered.
+    fn leave(&self) {
+        self.leaving.store(true, SeqCst);
+        self.changed.notify_one();
+    }
+}
+
+/// One exchange under way; its handles hold it together.
+struct Place(Arc<Course>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, SeqCst);
+        self.0.changed.notify_one();
+    }
+}
+
+/// What went wrong, as the application knows it from other connections.
+fn failure(error: ::h2::Error) -> io::Error {
+    if error.is_remote() {
+        return io::Error::new(io::ErrorKind::ConnectionReset, error);
+    }
+    if error.is_library() {
+        return io::Error::new(io::ErrorKind::InvalidData, error);
+    }
+    let text = error.to_string();
+    error.into_io().unwrap_or_else(|| io::Error::new(io::ErrorKind::NotConnected, text))
+}

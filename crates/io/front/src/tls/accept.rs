@@ -1,0 +1,118 @@
+//! Answers a client's handshake, and says why when it comes to nothing.
+
+use crate::connection::{Connection, Protocol, Tunnel};
+use crate::h1::Refusal;
+use crate::scope::Scope;
+use crate::settings::Settings;
+use crate::socket::Socket;
+use rustls::AlertDescription;
+use rustls::sign::CertifiedKey;
+use std::io;
+use std::sync::Arc;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// Why a handshake came to nothing. The client's connection is closed.
+#[derive(Debug, thiserror::Error)]
+pub enum HandshakeError {
+    /// The client saw the certificate and left: it trusts other authorities, or this host's own certificate only.
+    /// Unintercepted it may well go on.
+    #[error("the client does not accept the certificate: {0}")]
+    Distrusted(io::Error),
+    /// Anything else, such as no cipher in common.
+    #[error("TLS handshake: {0}")]
+    Failed(io::Error),
+    /// The client did not go on for longer than allowed.
+    #[error("TLS handshake: the client sent nothing for too long")]
+    TimedOut,
+    /// No certificate can be for this host.
+    #[error("TLS handshake: {0}")]
+    Host(Refusal),
+}
+
+/// Goes through the handshake with `certificate`, which is for `host`, within [`Settings::head_timeout`]. The requests
+/// of the connection that it gives are all for `https://host:port`; for another Host they are answered 421.
+///
+/// Whether the client resumes a session or goes through a whole handshake, and whether HTTP/2 or HTTP/1.1 is spoken,
+/// is the client's choice.
+///
+/// # Errors
+/// The client didn't go through with it.
+pub async fn accept(
+    tunnel: Tunnel,
+    certificate: Arc<CertifiedKey>,
+    host: &str,
+    port: u16,
+    settings: Arc<Settings>,
+) -> Result<Connection, HandshakeError> {
+    let scope = Scope::new(host, port).map_err(HandshakeError::Host)?;
+    let acceptor = TlsAcceptor::from(settings.sessions.with(certificate));
+    let handshake = acceptor.accept(tunnel).into_fallible();
+    let stream = match timeout(settings.head_timeout, handshake).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err((error, tunnel))) => return Err(classify(error, tunnel.has_written())),
+        Err(_) => return Err(HandshakeError::TimedOut),
+    };
+    let protocol = match stream.get_ref().1.alpn_protocol() {
+        Some(b"h2") => Protocol::Http2,
+        _ => Protocol::Http1,
+    };
+    Ok(Connection::within(stream, protocol, scope, settings))
+}
+
+/// `presented` says that the client has been sent the certificate.
+fn classify(error: io::Error, presented: bool) -> HandshakeError {
+    // Apps that trust their own certificate only often just close.
+    let left = matches!(
+        error.kind(),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+    );
+    if is_distrust(&error) || (presented && left) {
+        HandshakeError::Distrusted(error)
+    } else {
+        HandshakeError::Failed(error)
+    }
+}
+
+/// Whether a client says by its alert that it does not accept the certificate (RFC 8446 §6.2). Some say so only after
+/// the handshake: then the connection's first request is such an error.
+pub fn is_distrust(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    matches!(
+        cause,
+        Some(rustls::Error::AlertReceived(
+            AlertDescription::BadCertificate
+                | AlertDescription::UnsupportedCertificate
+                | AlertDescription::CertificateRevoked
+                | AlertDescription::CertificateExpired
+                | AlertDescription::CertificateUnknown
+                | AlertDescription::UnknownCA
+        ))
+    )
+}
+
+impl Socket for TlsStream<Tunnel> {
+    fn reset_on_close(&mut self) {
+        self.get_mut().0.reset_on_close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_follows_the_certificate_counts_as_distrust() {
+        let alert = |description| {
+            io::Error::new(io::ErrorKind::InvalidData, rustls::Error::AlertReceived(description))
+        };
+        let distrusted =
+            |error, presented| matches!(classify(error, presented), HandshakeError::Distrusted(_));
+        assert!(distrusted(alert(AlertDescription::UnknownCA), true));
+        assert!(distrusted(alert(AlertDescription::CertificateUnknown), true));
+        assert!(!distrusted(alert(AlertDescription::HandshakeFailure), true));
+        assert!(distrusted(io::ErrorKind::UnexpectedEof.into(), true));
+        assert!(!distrusted(io::ErrorKind::UnexpectedEof.into(), false));
+    }
+}
