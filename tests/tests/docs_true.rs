@@ -27,6 +27,11 @@ fn the_events_reference_is_what_the_declarations_generate() {
     assert_true("docs/events.md", &farhop_events::reference());
 }
 
+#[test]
+fn the_table_of_verdicts_is_what_the_corpus_says() {
+    assert_true("docs/conformance.md", &farhop_testkit::conformance::table());
+}
+
 /// README's commands and links lead somewhere.
 #[test]
 fn every_file_that_the_readme_links_to_exists() {

@@ -1,0 +1,130 @@
+//! A client of the proxy that sends what a case says and reads strictly what comes. What it should be, others judge.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
+
+use super::notation::End;
+use super::strict::{self, Kind, Message};
+
+/// No answer takes so long unless none comes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One connection to the proxy.
+pub(super) struct Client {
+    stream: TcpStream,
+    got: Vec<u8>,
+    ended: Option<Ended>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    InPeace,
+    Reset,
+}
+
+/// What came next.
+#[derive(Debug)]
+pub(super) enum Came {
+    Response(Message),
+    /// The connection ended before the end of a response; these bytes of it had come.
+    Cut(Vec<u8>),
+    /// The connection ended between responses.
+    End,
+    /// Bytes without one reading.
+    Wrong(String),
+    Nothing,
+}
+
+impl std::fmt::Display for Came {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Came::Response(message) => {
+                write!(f, "{} '{}'", message.start[1], String::from_utf8_lossy(&message.body).trim_end())
+            }
+            Came::Cut(bytes) => write!(f, "the part {:?}", String::from_utf8_lossy(bytes)),
+            Came::End => f.write_str("the end"),
+            Came::Wrong(why) => write!(f, "bytes without a reading, {why}"),
+            Came::Nothing => f.write_str("nothing"),
+        }
+    }
+}
+
+impl Client {
+    /// Connects to the proxy from this address.
+    ///
+    /// # Panics
+    /// There is no connection to be had.
+    pub(super) async fn connect(proxy: SocketAddr, from: Ipv4Addr) -> Client {
+        let socket = TcpSocket::new_v4().expect("sockets can be made");
+        socket.bind(SocketAddr::from((from, 0))).expect("loopback has free ports");
+        let stream = socket.connect(proxy).await.expect("the proxy accepts");
+        Client { stream, got: Vec::new(), ended: None }
+    }
+
+    pub(super) async fn send(&mut self, bytes: &[u8], end: End) {
+        // The proxy may have had enough before the end; what it says to that is read in any case.
+        let _ = self.stream.write_all(bytes).await;
+        match end {
+            End::Open => {}
+            End::Closed => drop(self.stream.shutdown().await),
+            End::Reset => drop(self.stream.set_zero_linger()),
+        }
+    }
+
+    /// The next response; `method` is that of the request.
+    pub(super) async fn next(&mut self, method: &str) -> Came {
+        loop {
+            match strict::read(
+                &self.got,
+                Kind::Response { method, ended: self.ended == Some(Ended::InPeace) },
+            ) {
+                Err(why) => return Came::Wrong(why),
+                Ok(Some(message)) => {
+                    self.got.drain(..message.length);
+                    return Came::Response(message);
+                }
+                Ok(None) => {}
+            }
+            if self.ended.is_some() {
+                let left = std::mem::take(&mut self.got);
+                return if left.is_empty() { Came::End } else { Came::Cut(left) };
+            }
+            let mut buffer = [0; 16 * 1024];
+            match timeout(PATIENCE, self.stream.read(&mut buffer)).await {
+                Err(_) => return Came::Nothing,
+                Ok(Ok(0)) => self.ended = Some(Ended::InPeace),
+                Ok(Ok(count)) => self.got.extend_from_slice(&buffer[..count]),
+                Ok(Err(_)) => self.ended = Some(Ended::Reset),
+            }
+        }
+    }
+}
+
+/// A request of an honest client.
+pub(super) fn get(origin: SocketAddr, path: &str) -> Vec<u8> {
+    format!("GET http://{origin}{path} HTTP/1.1\r\nHost: {origin}\r\n\r\n").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn whole_responses_cut_ones_and_ends_are_told_apart() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = Client::connect(listener.local_addr().unwrap(), Ipv4Addr::LOCALHOST).await;
+        let (mut server, _) = listener.accept().await.unwrap();
+        let said =
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok";
+        server.write_all(said.as_bytes()).await.unwrap();
+        server.shutdown().await.unwrap();
+        assert!(matches!(client.next("GET").await, Came::Response(message) if message.body == b"ok"));
+        assert!(matches!(client.next("GET").await, Came::Cut(bytes) if bytes.ends_with(b"ok")));
+        assert!(matches!(client.next("GET").await, Came::End));
+    }
+}
