@@ -4,6 +4,7 @@
 //! Pure: times are passed in, nothing is fetched or stored here. The rule that all of it serves is DESIGN.md's
 //! "never a wrong byte"; `docs/matching.md` has the table of fields that may differ.
 
+mod companions;
 mod cookies;
 mod family;
 mod first_party;
@@ -17,6 +18,7 @@ mod site;
 mod unasked;
 mod urgency;
 
+pub use companions::{Companions, Place};
 pub use cookies::{CookieVerdict, Cookies, JarId, Noted};
 pub use family::Family;
 pub use first_party::FirstParty;
