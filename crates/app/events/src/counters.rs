@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::declare::counters;
-use crate::words::{AnsweredFrom, Crossing, PromiseEnd, Side, Word};
+use crate::words::{AnsweredFrom, Bypass, Crossing, PromiseEnd, Side, Word};
 
 counters! {
     totals {
@@ -48,18 +48,32 @@ counters! {
         strangers_refused,
         /// Clients that were refused since their address is not allowed.
         clients_refused,
+        /// Names and passwords that were not right.
+        logins_refused,
+        /// TLS connections that were looked into.
+        intercepted,
+        /// Times that a host proved to be none for interception.
+        bypasses_learned,
         /// Responses put into the repository.
         stored,
         /// Responses dropped from the repository.
         evicted,
         /// Tunnels opened.
         tunnels,
+        /// Connections made ahead, to hosts that usually follow another.
+        connected_ahead,
+        /// Connections made ahead that a tunnel took.
+        ahead_used,
+        /// Connections made ahead in vain.
+        ahead_unused,
     }
     tallies {
         /// Requests that crossed, by reason.
         crossed: Crossing,
         /// Requests answered, by where the answer came from.
         answered: AnsweredFrom,
+        /// TLS connections that went through untouched although they might have been intercepted, by reason.
+        bypassed: Bypass,
         /// Promises, by how they ended.
         promise_ends: PromiseEnd,
         /// Exchanges that failed, by the side that failed.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::counters::Counters;
 use crate::declare::events;
-use crate::words::{AnsweredFrom, Crossing, PromiseEnd, Side};
+use crate::words::{AnsweredFrom, Bypass, Crossing, PromiseEnd, Side};
 
 /// Names one exchange at both ends, in `Via`, `Proxy-Status`, log and events: sixteen hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -236,6 +236,30 @@ events! {
         port: u16,
     } counts |counters| { counters.tunnels.add(1) }
 
+    /// Ground connected to a host that usually follows the one that a client went to.
+    Debug ConnectedAhead "connected_ahead" {
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+    } counts |counters| { counters.connected_ahead.add(1) }
+
+    /// A connection made ahead came to its end as such.
+    Debug AheadEnded "ahead_ended" {
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+        /// Whether a tunnel took it; else it was in vain.
+        used: bool,
+    } counts |counters| {
+        if *used {
+            counters.ahead_used.add(1);
+        } else {
+            counters.ahead_unused.add(1);
+        }
+    }
+
     /// A carrier is up: the ends know each other and exchanges can cross.
     Info CarrierUp "carrier_up" {
         /// The other end, by the name that the settings give it.
@@ -285,6 +309,56 @@ events! {
         /// Where it came from.
         address: String,
     } counts |counters| { counters.clients_refused.add(1) }
+
+    /// A client gave a name or password that is not right.
+    Warn LoginRefused "login_refused" {
+        /// Where it came from.
+        address: String,
+        /// The name, where a user has it: else it may be a password in the wrong place.
+        user: Option<String>,
+        /// How many different ones it has tried without success.
+        failures: u32,
+    } counts |counters| { counters.logins_refused.add(1) }
+
+    /// A TLS connection is looked into: the client took the remote's certificate.
+    Debug Intercepted "intercepted" {
+        /// The exchange of its CONNECT.
+        exchange: ExchangeId,
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+    } counts |counters| { counters.intercepted.add(1) }
+
+    /// A connection goes through untouched although it might have been intercepted.
+    Debug Bypassed "bypassed" {
+        /// The exchange of its CONNECT.
+        exchange: ExchangeId,
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+        /// Why.
+        why: Bypass,
+        /// The built-in list that names it, or what was learned.
+        detail: Option<String>,
+    } counts |counters| { counters.bypassed.add(*why) }
+
+    /// A host proved to be none for interception, and goes through untouched for a while.
+    Info BypassLearned "bypass_learned" {
+        /// The client that it is true for; `null` for all.
+        client: Option<String>,
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+        /// What was learned.
+        lesson: String,
+        /// How often it had to be.
+        times: u32,
+        /// How long it counts, in seconds.
+        lasts_s: u64,
+    } counts |counters| { counters.bypasses_learned.add(1) }
 
     /// A response was put into the repository.
     Debug Stored "stored" {

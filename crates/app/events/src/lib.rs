@@ -17,4 +17,4 @@ pub use counters::{Counters, Tally};
 pub use event::{Event, ExchangeId, Level};
 pub use privacy::shown_url;
 pub use reference::reference;
-pub use words::{AnsweredFrom, Crossing, PromiseEnd, Side, Word};
+pub use words::{AnsweredFrom, Bypass, Crossing, PromiseEnd, Side, Word};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::{AnsweredFrom, Counters, Crossing, Event, PromiseEnd, Side, Word};
+use crate::{AnsweredFrom, Bypass, Counters, Crossing, Event, PromiseEnd, Side, Word};
 
 /// `docs/events.md`: every event and every counter with its documentation.
 pub fn reference() -> String {
@@ -18,6 +18,7 @@ pub fn reference() -> String {
     out += "\n## Words\n\n";
     words::<Crossing>(&mut out, "`crossed`: why a request crossed");
     words::<AnsweredFrom>(&mut out, "`answered`: where an answer came from");
+    words::<Bypass>(&mut out, "`bypassed`: why a TLS connection went through untouched");
     words::<PromiseEnd>(&mut out, "`promise_ends`: how a promise ended");
     words::<Side>(&mut out, "`failed`: the side that failed");
     out

@@ -71,6 +71,8 @@ words! {
         Range = "range",
         /// A CONNECT tunnel: what it carries cannot be seen.
         Tunnel = "tunnel",
+        /// A WebSocket: nothing of it can be held.
+        Upgrade = "upgrade",
     }
 
     /// Where an answer came from.
@@ -87,6 +89,32 @@ words! {
         Asked = "asked",
         /// The remote itself: an error page, or a refusal.
         Remote = "remote",
+    }
+
+    /// Why a TLS connection went through untouched.
+    pub enum Bypass {
+        /// Interception is off at this remote.
+        Off = "off",
+        /// It went to a port on which nothing is intercepted.
+        Port = "port",
+        /// What it went to is no host that a certificate could be for.
+        NoHost = "no_host",
+        /// The user has switched interception off.
+        SwitchedOff = "switched_off",
+        /// The user has switched it off for this site.
+        SiteSwitchedOff = "site_switched_off",
+        /// The operator lists the host.
+        Configured = "configured",
+        /// A built-in list names the host.
+        BuiltIn = "built_in",
+        /// Experience: it could not be intercepted before.
+        Learned = "learned",
+        /// The name in the handshake is not the one that CONNECT named: the real one is encrypted (ECH), or hidden.
+        NameDiffers = "name_differs",
+        /// The client offered only protocols (ALPN) that are not spoken here.
+        UnknownAlpn = "unknown_alpn",
+        /// The client spoke something else than TLS, or waited for the server to begin.
+        NotTls = "not_tls",
     }
 
     /// How a promise ended.

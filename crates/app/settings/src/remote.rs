@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use farhop_consent::{Category, HostPattern};
 use farhop_units::Bytes;
 
 use crate::common::{LinkSettings, LogSettings, ProbeSettings};
@@ -43,6 +44,13 @@ settings! {
             timeouts: RemoteTimeouts;
             /// How much one client may ask for.
             limits: RemoteLimits;
+            /// Who may use the proxy, by name and password.
+            auth: AuthSettings;
+            /// Looking into TLS with a CA of one's own, so that HTTPS becomes as quick as HTTP. Whether that is allowed is for
+            /// the users of this remote to say; each can switch it off at http://farhop.internal/.
+            interception: InterceptionSettings;
+            /// What the files that configure browsers say: `/proxy.pac` and `/wpad.dat` of this proxy.
+            pac: PacSettings;
             /// What is written to standard error.
             log: LogSettings;
         }
@@ -102,6 +110,66 @@ settings! {
 }
 
 settings! {
+    /// Who may use the proxy, by name and password (RFC 7617).
+    pub struct AuthSettings {
+        values {
+            /// Whether each client has to give a name and a password; else a user is a client address. Both cross the network
+            /// between client and remote unencrypted.
+            required: bool, default "false", live true;
+            /// File of names and password hashes, one `name:hash` a line, written by `farhop user`. It is read anew on SIGHUP.
+            file: PathBuf, default "remote.users", live true;
+            /// What the browser's question for name and password calls this proxy.
+            realm: String, default "Farhop", live true;
+        }
+    }
+}
+
+settings! {
+    /// Which TLS connections are looked into.
+    pub struct InterceptionSettings {
+        values {
+            /// Whether any is. Without, they go through untouched.
+            enabled: bool, default "false";
+            /// Folder of the CA, made by `farhop ca init`.
+            ca: PathBuf, default "ca";
+            /// File in which users' switches and learned hosts outlive the process.
+            state: PathBuf, default "consent.json";
+            /// Ports on which TLS carries HTTP; a CONNECT to any other goes through untouched.
+            ports: Vec<PortRange>, default "443", live true;
+            /// Hosts that go through untouched: `example.org` (this one), `.example.org` (this one and all below it),
+            /// `*.example.org` (all below it), `*` (all). After `!` an exception, which stands over everything here and in
+            /// the categories.
+            bypass: Vec<HostPattern>, default "", live true;
+            /// Built-in lists of hosts that go through untouched: what is nobody else's business, and what breaks if it is
+            /// looked into.
+            categories: Vec<Category>, default "banking, health, government, app-stores, updates, messaging, attestation", live true;
+            /// How long a host goes through untouched the first time that a client distrusts it or it proves to be none for
+            /// interception. Four times as long each further time.
+            learned: Duration, default "24 h", range "1 min" to "8760 h", live true;
+            /// How long at most, however often.
+            learned_most: Duration, default "720 h", range "1 min" to "8760 h", live true;
+        }
+    }
+}
+
+settings! {
+    /// Which requests browsers bring to the proxy, where the proxy configures them.
+    pub struct PacSettings {
+        values {
+            /// The proxy as browsers reach it. "auto": as the one who asks for the file has reached it.
+            proxy: Option<HostPort>, default "auto", live true;
+            /// Hosts that browsers reach without the proxy, written as in `interception.bypass`, besides plain names and those
+            /// under `local`, `localhost`, `internal` and `home.arpa`. An exception (`!`) goes through the proxy all the same.
+            bypass: Vec<HostPattern>, default "", live true;
+            /// Addresses that browsers reach without the proxy, where a URL has one in place of a name, besides the private ranges.
+            ranges: Vec<Cidr>, default "", live true;
+            /// Whether browsers may go without the proxy while it does not answer.
+            direct: bool, default "true", live true;
+        }
+    }
+}
+
+settings! {
     /// A ground as its remote knows it.
     pub struct GroundPeer {
         values {
@@ -135,6 +203,15 @@ impl RemoteSettings {
                 self.limits.target, self.limits.head
             );
             return Err(conflict(source, &at("limits.target"), reason));
+        }
+        if self.interception.learned > self.interception.learned_most {
+            let reason = "'interception.learned' is longer than 'interception.learned_most'; lower the one or raise the other";
+            return Err(conflict(source, &at("interception.learned"), reason));
+        }
+        // RFC 9110 §5.6.4: what a quoted string in a field can hold, and every client shows.
+        if !self.auth.realm.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            let reason = "'auth.realm' has other characters than those of ASCII; leave them out";
+            return Err(conflict(source, &at("auth.realm"), reason));
         }
         Ok(())
     }

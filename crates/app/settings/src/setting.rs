@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use farhop_consent::{Category, HostPattern};
 use farhop_squeeze::Policy;
 use farhop_units::{BitRate, Bytes, format_duration, parse_duration};
 
@@ -72,6 +73,8 @@ textual! {
     HostPort, "host:port", "a host with a port, write it like \"ground.example:4433\"";
     PeerName, "name", "a name of up to 64 letters, digits, '-', '_' or '.'";
     Policy, "policy", "an image policy: \"identity\", \"gentle\", \"httpep\" or \"strong\"";
+    HostPattern, "host pattern", "a host pattern, write it like \"example.org\", \".example.org\" (with all below), \"*.example.org\" (all below), \"*\" or, for an exception, \"!example.org\"";
+    Category, "category", "one of \"banking\", \"health\", \"government\", \"app-stores\", \"updates\", \"messaging\", \"attestation\"";
     LogLevel, "level", "one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"";
 }
 

@@ -281,3 +281,34 @@ fn the_reference_names_every_setting_with_its_default_and_link() {
         assert!(text.contains(expected), "{expected}");
     }
 }
+
+#[test]
+fn bypass_patterns_and_categories_are_read_in_their_one_form() {
+    let sets = [
+        "interception.bypass=*.B\u{fc}cher.example, !www.a.example.",
+        "interception.categories=banking,health",
+    ];
+    let settings = remote(REMOTE, &sets).unwrap();
+    let shown: Vec<_> = settings.interception.bypass.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["*.xn--bcher-kva.example", "!www.a.example"]);
+    assert_eq!(settings.interception.categories.len(), 2);
+    assert!(!settings.interception.enabled, "nothing is intercepted unless someone says so");
+    let wrong = line(remote(REMOTE, &["interception.bypass=https://a.example/"]));
+    assert!(wrong.contains("'interception.bypass'") && wrong.contains("is not a host pattern"), "{wrong}");
+    let wrong = line(remote(REMOTE, &["interception.categories=games"]));
+    assert!(wrong.contains("one of \"banking\""), "{wrong}");
+}
+
+#[test]
+fn all_categories_are_on_by_default() {
+    let settings = remote(REMOTE, &[]).unwrap();
+    assert_eq!(settings.interception.categories, farhop_consent::Category::ALL);
+}
+
+#[test]
+fn what_interception_and_authentication_refuse_is_said() {
+    let wrong = line(remote(REMOTE, &["interception.learned=24 h", "interception.learned_most=1 h"]));
+    assert!(wrong.contains("longer than 'interception.learned_most'"), "{wrong}");
+    let wrong = line(remote(REMOTE, &["auth.realm=Schiff \u{dc}"]));
+    assert!(wrong.contains("'auth.realm'"), "{wrong}");
+}
