@@ -22,13 +22,8 @@ pub enum Framing {
 ///
 /// # Errors
 /// Anything that two servers could read differently.
-pub(super) fn of_request(method: &Method, version: Version, fields: &HeaderMap) -> Result<Framing, Refusal> {
-    let framing = declared(version, fields)?.unwrap_or(Framing::None);
-    if method == Method::CONNECT && framing != Framing::None {
-        // RFC 9110 §9.3.6: content of CONNECT has no meaning; the tunnel's first bytes could be read as such.
-        return Err(Refusal::ConnectBody);
-    }
-    Ok(framing)
+pub(super) fn of_request(version: Version, fields: &HeaderMap) -> Result<Framing, Refusal> {
+    Ok(declared(version, fields)?.unwrap_or(Framing::None))
 }
 
 /// How the body of the response to a `method` request is delimited.

@@ -30,6 +30,6 @@ pub use target::{Authority, Scheme, Target};
 
 pub(crate) use chunk::{allowed_trailers, encode_end, encode_line, vet_trailers};
 pub(crate) use framing::{content_length, request_persists, without_body};
-pub(crate) use request::WEBSOCKET;
+pub(crate) use request::{WEBSOCKET, settle_semantics};
 pub(crate) use response::{encode_head, plan, settle_body, without_framing};
 pub(crate) use target::encode_bare;

@@ -93,6 +93,15 @@ pub enum Refusal {
     /// A body on a CONNECT request.
     #[error("a connect request has a body")]
     ConnectBody,
+    /// A body on a TRACE request.
+    #[error("a trace request has a body")]
+    TraceBody,
+    /// An expectation other than `100-continue`.
+    #[error("the expectation is not supported")]
+    Expectation,
+    /// A Max-Forwards that is no single number, where it counts.
+    #[error("max-forwards is malformed")]
+    MaxForwards,
     /// A chunk size that is not hexadecimal or too large to count.
     #[error("a chunk size is malformed")]
     ChunkSize,
@@ -121,6 +130,8 @@ impl Refusal {
             Refusal::HeadTooLarge | Refusal::TooManyFields => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             // RFC 9112 §6.1: a transfer coding that the server does not understand.
             Refusal::TransferCoding => StatusCode::NOT_IMPLEMENTED,
+            // RFC 9110 §15.5.18.
+            Refusal::Expectation => StatusCode::EXPECTATION_FAILED,
             // RFC 9110 §15.5.20.
             Refusal::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             // RFC 9110 §9.3.6; RFC 9220 §3 says the same of extended CONNECT.

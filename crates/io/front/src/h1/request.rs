@@ -5,7 +5,9 @@ use super::framing::{self, Framing};
 use super::target::{Authority, Target, encode_bare_in};
 use super::{HeadLimits, Refusal};
 use bytes::{BufMut, Bytes, BytesMut};
-use http::header::{CONNECTION, EXPECT, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING, UPGRADE};
+use http::header::{
+    CONNECTION, EXPECT, HOST, HeaderMap, HeaderValue, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE,
+};
 use http::{Method, Version};
 
 /// The one protocol that connections are upgraded to.
@@ -60,18 +62,59 @@ impl RequestHead {
         }
         let target = Target::parse(&method, target)?;
         let mut fields = fields::to_map(parsed.headers)?;
-        let framing = framing::of_request(&method, version, &fields)?;
+        let framing = framing::of_request(version, &fields)?;
         fields.remove(TRANSFER_ENCODING);
         settle_host(&target, version, &mut fields)?;
         if version == Version::HTTP_10 {
             // RFC 9110 §10.1.1: to be ignored in a request older than HTTP/1.1.
             fields.remove(EXPECT);
         }
-        let expects_continue =
-            framing != Framing::None && fields::lists_token(&fields, EXPECT, "100-continue");
+        let expects_continue = settle_semantics(&method, framing, &mut fields)?;
         let upgrade = upgrade(&method, version, framing, &fields);
         Ok(RequestHead { method, target, version, fields, framing, upgrade, expects_continue })
     }
+}
+
+/// Checks what means the same in every version of HTTP; whether the client waits for a `100 Continue`.
+///
+/// # Errors
+/// Content where it has no meaning, an unknown expectation, or a number of hops that is none.
+pub(crate) fn settle_semantics(
+    method: &Method,
+    framing: Framing,
+    fields: &mut HeaderMap,
+) -> Result<bool, Refusal> {
+    match *method {
+        // RFC 9110 §9.3.6: content of CONNECT has no meaning; the tunnel's first bytes could be read as such.
+        Method::CONNECT if framing != Framing::None => return Err(Refusal::ConnectBody),
+        // RFC 9110 §9.3.8: TRACE has no content, and would send it back.
+        Method::TRACE if framing != Framing::None => return Err(Refusal::TraceBody),
+        Method::TRACE | Method::OPTIONS => check_max_forwards(fields)?,
+        _ => {}
+    }
+    settle_expectation(framing, fields)
+}
+
+/// RFC 9110 §7.6.2: one decimal number. Whoever counts another one would let the request go further.
+fn check_max_forwards(fields: &HeaderMap) -> Result<(), Refusal> {
+    let mut values = fields.get_all(MAX_FORWARDS).iter();
+    let Some(value) = values.next() else { return Ok(()) };
+    let digits = value.as_bytes();
+    let counts = (1..=18).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    if counts && values.next().is_none() { Ok(()) } else { Err(Refusal::MaxForwards) }
+}
+
+/// RFC 9110 §10.1.1: only 100-continue is known, and it means something only where content follows.
+fn settle_expectation(framing: Framing, fields: &mut HeaderMap) -> Result<bool, Refusal> {
+    let mut items =
+        fields.get_all(EXPECT).iter().flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
+    if items.any(|item| !item.trim_ascii().eq_ignore_ascii_case(b"100-continue")) {
+        return Err(Refusal::Expectation);
+    }
+    if framing == Framing::None {
+        fields.remove(EXPECT);
+    }
+    Ok(fields.contains_key(EXPECT))
 }
 
 /// RFC 6455 §4.2.1: a GET of HTTP/1.1 or later whose Upgrade names `websocket` and whose Connection names `upgrade`.

@@ -106,6 +106,15 @@ pub(crate) fn settle_body(
     for name in OF_THE_CONNECTION.iter().chain([&UPGRADE]) {
         fields.remove(name);
     }
+    if status == StatusCode::RESET_CONTENT {
+        // RFC 9110 §15.3.6: no content. Some clients go by the status alone and some by the fields; this suits both.
+        fields.insert(CONTENT_LENGTH, HeaderValue::from(0));
+        return Ok(Framing::None);
+    }
+    if let Some(bytes) = length {
+        // In the one way of writing it.
+        fields.insert(CONTENT_LENGTH, HeaderValue::from(bytes));
+    }
     if framing::without_body(method, status) {
         if status == StatusCode::NO_CONTENT {
             // RFC 9110 §8.6: no Content-Length in 204.

@@ -161,6 +161,16 @@ const REFUSED: &[(&str, Refusal)] = &[
     ("CONNECT a:443/x HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::Authority),
     ("CONNECT a:443 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n", Refusal::ConnectBody),
     ("CONNECT a:443 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", Refusal::ConnectBody),
+    // Semantics.
+    ("TRACE / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n", Refusal::TraceBody),
+    ("TRACE / HTTP/1.1\r\nHost: a\r\nMax-Forwards: -1\r\n\r\n", Refusal::MaxForwards),
+    ("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 5\r\nMax-Forwards: 0\r\n\r\n", Refusal::MaxForwards),
+    ("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: \r\n\r\n", Refusal::MaxForwards),
+    ("GET / HTTP/1.1\r\nHost: a\r\nExpect: miracles\r\n\r\n", Refusal::Expectation),
+    (
+        "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue, miracles\r\n\r\n",
+        Refusal::Expectation,
+    ),
 ];
 
 /// Field lines that frame the body ambiguously, and what is said of each.
@@ -412,7 +422,13 @@ fn the_target_replaces_a_differing_host() {
 fn expectations_are_kept_only_where_they_count() {
     let expects = |text: &str| parse(text).unwrap().expects_continue;
     assert!(expects("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 1\r\n\r\n"));
-    assert!(!expects("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n"));
+    let empty =
+        parse("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n").unwrap();
+    assert!(!empty.expects_continue && !empty.fields.contains_key("expect"));
+    assert!(
+        parse("GET / HTTP/1.1\r\nHost: a\r\nMax-Forwards: one\r\n\r\n").is_ok(),
+        "it means nothing there"
+    );
     let old =
         parse("PUT / HTTP/1.0\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n").unwrap();
     assert!(!old.expects_continue && !old.fields.contains_key("expect"));
@@ -443,6 +459,21 @@ fn responses_end_where_their_method_status_and_fields_say() {
         framing(&Method::GET, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
         Framing::Chunked
     );
+}
+
+#[test]
+fn a_response_says_its_length_in_one_way_and_205_has_none() {
+    let settled = |status: u16, length: &'static str| {
+        let mut fields = HeaderMap::new();
+        fields.insert("content-length", http::HeaderValue::from_static(length));
+        let status = http::StatusCode::from_u16(status).unwrap();
+        let framing = settle_body(&Method::GET, status, &mut fields).unwrap();
+        (framing, fields.get("content-length").map(|value| value.to_str().unwrap().to_owned()))
+    };
+    assert_eq!(settled(200, "0005"), (Framing::Length(5), Some("5".to_owned())));
+    assert_eq!(settled(304, "0005"), (Framing::None, Some("5".to_owned())));
+    assert_eq!(settled(204, "5"), (Framing::None, None));
+    assert_eq!(settled(205, "5"), (Framing::None, Some("0".to_owned())));
 }
 
 /// A stream with every kind of thing in it.

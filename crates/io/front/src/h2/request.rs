@@ -6,11 +6,11 @@
 
 use crate::h1::{
     Authority, Framing, HeadLimits, Refusal, RequestHead, Scheme, Target, WEBSOCKET, content_length,
-    encode_bare, lists_token,
+    encode_bare, settle_semantics,
 };
 use crate::scope::Scope;
 use ::h2::ext::Protocol;
-use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST};
+use http::header::{CONTENT_LENGTH, COOKIE, HOST};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Uri, Version};
@@ -48,7 +48,7 @@ pub(super) fn judge(
         Some(bytes) => Framing::Length(bytes),
         None => Framing::Chunked,
     };
-    let expects_continue = framing != Framing::None && lists_token(&fields, EXPECT, "100-continue");
+    let expects_continue = settle_semantics(&method, framing, &mut fields)?;
     let target = Target::Absolute { scheme: scheme(&uri)?, authority, path };
     let version = Version::HTTP_2;
     let mut head = RequestHead { method, target, version, fields, framing, upgrade, expects_continue };
