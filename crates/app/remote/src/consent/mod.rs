@@ -1,0 +1,276 @@
+//! Whether a connection may be looked into: holds the operator's policy and what is kept, tells the time, and sees to it
+//! that the latter outlives the process. The rules themselves are pure, in `farhop_consent`.
+
+mod commands;
+mod state;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use farhop_consent::{
+    Asked, Choices, Decision, Host, Kept, Lesson, Moment, Policy, Rules, Scope, Terms, TooMany, Why,
+};
+use farhop_events::{Bus, Bypass, Event};
+use farhop_settings::remote::InterceptionSettings;
+use tokio::sync::Notify;
+
+pub(crate) use commands::server;
+pub use state::ConsentError;
+
+use crate::users::User;
+
+/// Lessons come in bursts; one writing a second is enough for them.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The remote's word on interception.
+pub(crate) struct Consent {
+    policy: RwLock<Arc<Policy>>,
+    kept: Mutex<Kept>,
+    /// Where it is kept; `None` where it ends with the process.
+    file: Option<PathBuf>,
+    has_changed: AtomicBool,
+    changed: Notify,
+    bus: Bus,
+}
+
+impl Consent {
+    /// Consent by these settings. What was kept is read if interception is on, and nothing is where `is_kept` is false.
+    ///
+    /// # Errors
+    /// The file cannot be read. One of another version, or damaged, is set aside with a line in the log.
+    pub(crate) fn open(
+        settings: &InterceptionSettings,
+        is_kept: bool,
+        bus: Bus,
+    ) -> Result<Consent, ConsentError> {
+        let file = (is_kept && settings.enabled).then(|| settings.state.clone());
+        let kept = file.as_deref().map_or(Ok(Kept::default()), state::load)?;
+        Ok(Consent {
+            policy: RwLock::new(Arc::new(policy(settings))),
+            kept: Mutex::new(kept),
+            file,
+            has_changed: AtomicBool::new(false),
+            changed: Notify::new(),
+            bus,
+        })
+    }
+
+    /// Takes new settings; those on which files and keys hang are the caller's to hold back.
+    pub(crate) fn reload(&self, settings: &InterceptionSettings) {
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy(settings));
+    }
+
+    /// Whether a connection of `user` from `client` to `host` and `port` may be looked into.
+    pub(crate) fn decide(&self, user: &User, client: IpAddr, host: &str, port: u16) -> Decision {
+        let Ok(host) = host.parse::<Host>() else { return Decision::PassThrough(Why::NoHost) };
+        let asked = Asked { user: &user.name, client, host: &host, port };
+        self.policy().decide(&self.kept(), &asked, now())
+    }
+
+    /// Learns from a connection that could not be looked into: for this client, or for all of them where it is the
+    /// origin that wants it so.
+    pub(crate) fn learn(&self, lesson: Lesson, client: IpAddr, host: &str, port: u16) {
+        let Ok(host) = host.parse::<Host>() else { return };
+        let (terms, now) = (self.policy().terms, now());
+        let Some(record) = self.kept().learned.learn(lesson, (client, &host, port), now, &terms) else {
+            return;
+        };
+        self.bus.emit(Event::BypassLearned {
+            client: (!lesson.concerns_all()).then(|| client.to_canonical().to_string()),
+            host: host.to_string(),
+            port,
+            lesson: lesson.as_str().into(),
+            times: record.times,
+            lasts_s: record.until.from_now(now).as_secs(),
+        });
+        self.note_change();
+    }
+
+    /// Notes that `client` has completed a handshake with a certificate of ours: it has the CA.
+    pub(crate) fn trusted(&self, client: IpAddr) {
+        self.kept().learned.trusted(client);
+    }
+
+    /// Forgets what was learned of `client` (all of them where it is `None`) and `host` (likewise), so that it is tried
+    /// anew; gives how many lessons that were.
+    pub(crate) fn forget(&self, client: Option<IpAddr>, host: Option<&Host>) -> usize {
+        let count = self.kept().learned.forget(client, host);
+        self.note_change();
+        count
+    }
+
+    /// What `user` has switched off.
+    pub(crate) fn choices(&self, user: &User) -> Choices {
+        self.kept().switches.of(&user.name, now())
+    }
+
+    /// Switches interception off for `user`, for ever or for a time.
+    ///
+    /// # Errors
+    /// The user, or all users together, have switched off too much already.
+    pub(crate) fn switch_off(
+        &self,
+        user: &User,
+        scope: Scope,
+        time: Option<Duration>,
+    ) -> Result<(), TooMany> {
+        let now = now();
+        self.kept().switches.switch_off(&user.name, scope, time.map(|time| now.after(time)), now)?;
+        self.note_change();
+        Ok(())
+    }
+
+    /// Switches interception on again for `user`.
+    pub(crate) fn switch_on(&self, user: &User, scope: &Scope) {
+        self.kept().switches.switch_on(&user.name, scope, now());
+        self.note_change();
+    }
+
+    /// Keeps on disk what changes, until the future is dropped.
+    pub(crate) async fn keep(&self) {
+        loop {
+            self.changed.notified().await;
+            self.save().await;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Keeps what has changed and is not on disk yet.
+    pub(crate) async fn save(&self) {
+        let Some(file) = self.file.clone() else { return };
+        if !self.has_changed.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let text = self.kept().to_text();
+        let written = tokio::task::spawn_blocking(move || state::save(&file, &text)).await;
+        if let Ok(Err(error)) = written {
+            self.has_changed.store(true, Ordering::Release);
+            tracing::warn!(target: "farhop", "{error}");
+        }
+    }
+
+    fn note_change(&self) {
+        self.has_changed.store(true, Ordering::Release);
+        self.changed.notify_one();
+    }
+
+    fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A reason as events tell it: the word, and the list or lesson behind it.
+pub(crate) fn told(why: Why) -> (Bypass, Option<String>) {
+    let word = match why {
+        Why::Off => Bypass::Off,
+        Why::Port => Bypass::Port,
+        Why::NoHost => Bypass::NoHost,
+        Why::SwitchedOff => Bypass::SwitchedOff,
+        Why::SiteSwitchedOff => Bypass::SiteSwitchedOff,
+        Why::Configured => Bypass::Configured,
+        Why::BuiltIn(category) => return (Bypass::BuiltIn, Some(category.to_string())),
+        Why::Learned(lesson) => return (Bypass::Learned, Some(lesson.as_str().into())),
+    };
+    (word, None)
+}
+
+fn policy(settings: &InterceptionSettings) -> Policy {
+    Policy {
+        enabled: settings.enabled,
+        ports: settings.ports.iter().map(|range| range.first..=range.last).collect(),
+        rules: Rules::new(&settings.bypass, &settings.categories),
+        terms: Terms { first: settings.learned, longest: settings.learned_most },
+    }
+}
+
+fn now() -> Moment {
+    Moment(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn settings(state: &Path) -> InterceptionSettings {
+        let sets = [
+            "ground.0.name=\"g\"".to_owned(),
+            "ground.0.address=\"127.0.0.1:1\"".into(),
+            "ground.0.keys=[\"x\"]".into(),
+            "interception.enabled=true".into(),
+            format!("interception.state={}", state.display()),
+        ];
+        farhop_settings::load::<farhop_settings::RemoteSettings>(None, &sets).unwrap().interception
+    }
+
+    fn anna() -> User {
+        User { id: 1, name: "anna".into() }
+    }
+
+    const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+
+    #[tokio::test]
+    async fn choices_and_lessons_outlive_the_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(&folder.path().join("consent.json"));
+        let consent = Consent::open(&settings, true, Bus::new()).unwrap();
+        assert_eq!(consent.decide(&anna(), CLIENT, "www.a.example", 443), Decision::Intercept);
+        consent.switch_off(&anna(), Scope::site(&"www.a.example".parse().unwrap()), None).unwrap();
+        consent.learn(Lesson::Distrusted, CLIENT, "pinned.example", 443);
+        consent.save().await;
+        let consent = Consent::open(&settings, true, Bus::new()).unwrap();
+        let why = |host| consent.decide(&anna(), CLIENT, host, 443);
+        assert_eq!(why("www.a.example"), Decision::PassThrough(Why::SiteSwitchedOff));
+        assert_eq!(why("pinned.example"), Decision::PassThrough(Why::Learned(Lesson::Distrusted)));
+        assert_eq!(why("other.example"), Decision::Intercept);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_written_where_nothing_is_to_be_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(&folder.path().join("consent.json"));
+        let off = InterceptionSettings { enabled: false, ..settings.clone() };
+        for (settings, is_kept) in [(&settings, false), (&off, true)] {
+            let consent = Consent::open(settings, is_kept, Bus::new()).unwrap();
+            consent.switch_off(&anna(), Scope::Everything, None).unwrap();
+            consent.save().await;
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_lesson_is_told_and_counted_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let bus = Bus::new();
+        let consent = Consent::open(&settings(&folder.path().join("s")), false, bus.clone()).unwrap();
+        for _ in 0..2 {
+            consent.learn(Lesson::Distrusted, CLIENT, "pinned.example", 443);
+        }
+        assert_eq!(bus.counters().bypasses_learned(), 1);
+    }
+
+    #[test]
+    fn settings_are_taken_over_while_it_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let before = settings(&folder.path().join("s"));
+        let consent = Consent::open(&before, false, Bus::new()).unwrap();
+        let bypass = vec![".a.example".parse().unwrap()];
+        consent.reload(&InterceptionSettings { bypass, ..before });
+        let why = consent.decide(&anna(), CLIENT, "www.a.example", 443);
+        assert_eq!(why, Decision::PassThrough(Why::Configured));
+    }
+
+    #[test]
+    fn what_is_no_host_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let consent = Consent::open(&settings(&folder.path().join("s")), false, Bus::new()).unwrap();
+        assert_eq!(consent.decide(&anna(), CLIENT, "a b", 443), Decision::PassThrough(Why::NoHost));
+    }
+}
