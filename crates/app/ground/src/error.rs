@@ -36,6 +36,9 @@ pub enum GroundError {
     /// There is no name resolution.
     #[error("name resolution cannot be set up, see /etc/resolv.conf: {0}")]
     Resolver(String),
+    /// A file that says whom to trust, or whom no more, can't be used.
+    #[error("[origin]: {0}")]
+    Trust(#[from] farhop_origin::TrustError),
     /// TLS or signals cannot be set up.
     #[error("{what}: {error}")]
     System {

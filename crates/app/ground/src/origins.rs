@@ -9,8 +9,8 @@ use farhop_events::{Bus, Event, ExchangeId};
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Failure;
 use farhop_origin::{
-    Cidr, Client, Destination, Error, Guard, Partition, Request, ResponseBody, Settings, SystemResolver,
-    Upload,
+    Cidr, Client, Destination, Error, Guard, Partition, Request, ResponseBody, Scheme, Settings,
+    SystemResolver, Trust, TrustError, Upload,
 };
 use farhop_settings::GroundSettings;
 use http::uri::PathAndQuery;
@@ -27,6 +27,8 @@ use crate::owner::Owner;
 pub(crate) struct Origins {
     client: RwLock<Client>,
     resolver: Arc<SystemResolver>,
+    /// The last that could be read.
+    trust: RwLock<Trust>,
     bus: Bus,
 }
 
@@ -82,17 +84,24 @@ impl Origins {
     /// Under these settings, with the system's name resolution.
     ///
     /// # Errors
-    /// Name resolution cannot be set up.
+    /// Name resolution cannot be set up, or a file of roots or revocations can't be used.
     pub(crate) fn new(settings: &GroundSettings, bus: Bus) -> Result<Self, GroundError> {
         let resolver = SystemResolver::new().map_err(|error| GroundError::Resolver(error.to_string()))?;
         let resolver = Arc::new(resolver);
-        let client = RwLock::new(client(settings, &resolver));
-        Ok(Origins { client, resolver, bus })
+        let trust = trust(settings)?;
+        let client = RwLock::new(client(settings, &resolver, trust.clone()));
+        Ok(Origins { client, resolver, trust: RwLock::new(trust), bus })
     }
 
-    /// Puts new settings into force. Connections of before end with what they carry.
+    /// Puts new settings into force, and reads anew whom to trust; what can't be read stays as it was, and the log says
+    /// so. Connections of before end with what they carry.
     pub(crate) fn set(&self, settings: &GroundSettings) {
-        let client = client(settings, &self.resolver);
+        let mut trusted = self.trust.write().unwrap_or_else(PoisonError::into_inner);
+        match trust(settings) {
+            Ok(trust) => *trusted = trust,
+            Err(error) => tracing::error!("certificates are judged by what was read before: {error}"),
+        }
+        let client = client(settings, &self.resolver, trusted.clone());
         *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
     }
 
@@ -102,17 +111,13 @@ impl Origins {
     /// There is no response.
     pub(crate) async fn fetch(&self, asked: Asked<'_>) -> Result<Response, Failure> {
         let head = asked.head;
-        if head.scheme != "http" {
-            return Err(failure::bad_request(
-                501,
-                "ground speaks plain HTTP to origins, others are reached by CONNECT",
-            ));
-        }
         let path = PathAndQuery::from_str(&head.path)
             .map_err(|_| failure::bad_request(400, "the request target has characters that no URL has"))?;
+        let scheme = Scheme::from_str(&head.scheme).map_err(|error| failure::origin(&error))?;
         let destination = Destination::of_url(&head.scheme, &head.authority);
         let request = Request {
             partition: Partition::new(asked.owner.to_string()),
+            scheme,
             method: head.method.clone(),
             destination: destination.map_err(|error| failure::origin(&error))?,
             path,
@@ -145,6 +150,11 @@ impl Origins {
         connected.map_err(|error| self.told(exchange, &error))
     }
 
+    /// A TCP connection that nobody has asked for yet; what fails is told when somebody does.
+    pub(crate) async fn connect_ahead(&self, host: &str, port: u16) -> Option<TcpStream> {
+        self.client().connect(&Destination::new(host, port)).await.ok()
+    }
+
     fn client(&self) -> Client {
         self.client.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -158,13 +168,19 @@ impl Origins {
     }
 }
 
-fn client(settings: &GroundSettings, resolver: &Arc<SystemResolver>) -> Client {
+/// Whom these settings, and the system, trust.
+fn trust(settings: &GroundSettings) -> Result<Trust, TrustError> {
+    Trust::system(&settings.origin.roots, &settings.origin.crls)
+}
+
+fn client(settings: &GroundSettings, resolver: &Arc<SystemResolver>, trust: Trust) -> Client {
     let origin = &settings.origin;
     let limits = Settings {
         connections: origin.connections as usize,
         queue_timeout: origin.queue,
         resolve_timeout: origin.connect,
         connect_timeout: origin.connect,
+        tls_timeout: origin.connect,
         first_byte_timeout: origin.first_byte,
         body_timeout: origin.stall,
         idle_timeout: origin.keep,
@@ -174,7 +190,7 @@ fn client(settings: &GroundSettings, resolver: &Arc<SystemResolver>) -> Client {
     };
     // Both crates read the same notation; a range of one cannot be lost on the way to the other.
     let allowed = settings.allow.iter().filter_map(|range| Cidr::from_str(&range.to_string()).ok()).collect();
-    Client::new(limits, Guard::new(allowed), Arc::clone(resolver) as _)
+    Client::new(limits, Guard::new(allowed), Arc::clone(resolver) as _, trust)
 }
 
 #[cfg(test)]

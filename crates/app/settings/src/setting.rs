@@ -214,6 +214,9 @@ impl<T: Setting> Setting for Vec<T> {
     fn show(&self) -> Raw {
         Raw::List(self.iter().map(Setting::show).collect())
     }
+    fn settle(&mut self, base: &Path) {
+        self.iter_mut().for_each(|value| value.settle(base));
+    }
 }
 
 /// `"auto"` stands for "not given: derive it".

@@ -2,6 +2,7 @@
 //! does I/O.
 
 use crate::guard::Refusal;
+use crate::tls::{CertificateProblem, HandshakeFailure};
 use http::StatusCode;
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,6 +19,8 @@ pub enum Stage {
     Queue,
     /// Connecting.
     Connect,
+    /// The TLS handshake, and judging the origin's certificate.
+    Tls,
     /// Sending the request and waiting for the response head: the origin may have acted on the request.
     Exchange,
     /// Reading the response body.
@@ -86,6 +89,28 @@ pub enum Error {
         /// What the system says.
         cause: String,
     },
+    /// The origin's certificate does not prove that it is who it should be.
+    #[error("the certificate of {host} is refused: {problem}")]
+    Certificate {
+        /// The origin.
+        host: String,
+        /// What is wrong with it.
+        problem: CertificateProblem,
+    },
+    /// The origin wants to know who the user is by a certificate, which only the user's own browser can show.
+    #[error("{host} asks for a client certificate")]
+    ClientCertificateWanted {
+        /// The origin.
+        host: String,
+    },
+    /// There was no TLS handshake.
+    #[error("no TLS with {host}: {failure}")]
+    Tls {
+        /// The origin.
+        host: String,
+        /// What went wrong.
+        failure: HandshakeFailure,
+    },
     /// Whoever gives the request body stopped within it.
     #[error("the request body ended early: {0}")]
     UploadFailed(String),
@@ -107,6 +132,9 @@ pub enum Error {
     /// 101 to a request that did not ask for it.
     #[error("the origin switched to another protocol unasked")]
     UnaskedUpgrade,
+    /// 101 that does not answer the upgrade that was asked for.
+    #[error("the origin's upgrade is not the one asked for: {0}")]
+    UpgradeFailed(String),
     /// The connection ended or was reset within the body.
     #[error("the origin's response body ended early")]
     BodyIncomplete,
@@ -134,13 +162,17 @@ impl Error {
             Error::ConnectRefused { .. } | Error::ConnectTimedOut { .. } | Error::Unreachable { .. } => {
                 Stage::Connect
             }
+            Error::Certificate { .. } | Error::ClientCertificateWanted { .. } | Error::Tls { .. } => {
+                Stage::Tls
+            }
             Error::UploadFailed(_)
             | Error::Closed
             | Error::FirstByteTimedOut
             | Error::Malformed(_)
             | Error::HeadTooLarge
             | Error::TooManyInformational
-            | Error::UnaskedUpgrade => Stage::Exchange,
+            | Error::UnaskedUpgrade
+            | Error::UpgradeFailed(_) => Stage::Exchange,
             Error::BodyIncomplete | Error::BodyMalformed(_) | Error::BodyStalled => Stage::Body,
         }
     }
@@ -167,7 +199,13 @@ impl Error {
             | Error::HeadTooLarge
             | Error::TooManyInformational
             | Error::UnaskedUpgrade
+            | Error::UpgradeFailed(_)
+            | Error::Certificate { .. }
+            | Error::ClientCertificateWanted { .. }
             | Error::BodyMalformed(_) => false,
+            Error::Tls { failure, .. } => {
+                matches!(failure, HandshakeFailure::Closed | HandshakeFailure::TimedOut)
+            }
         }
     }
 
@@ -180,12 +218,13 @@ impl Error {
             Error::LookupTimedOut { .. }
             | Error::ConnectTimedOut { .. }
             | Error::FirstByteTimedOut
-            | Error::BodyStalled => StatusCode::GATEWAY_TIMEOUT,
+            | Error::BodyStalled
+            | Error::Tls { failure: HandshakeFailure::TimedOut, .. } => StatusCode::GATEWAY_TIMEOUT,
             _ => StatusCode::BAD_GATEWAY,
         }
     }
 
-    /// The error type for `Proxy-Status` (RFC 9209 §2.3).
+    /// The error type for `Proxy-Status` (RFC 9209 §2.3), and one of ours: `client_certificate_wanted`.
     pub fn proxy_status(&self) -> &'static str {
         match self {
             Error::InvalidRequest(_) | Error::UploadFailed(_) => "http_request_error",
@@ -194,15 +233,21 @@ impl Error {
             Error::Refused { .. } => "destination_ip_prohibited",
             Error::Busy { .. } => "connection_limit_reached",
             Error::ConnectRefused { .. } => "connection_refused",
-            Error::ConnectTimedOut { .. } => "connection_timeout",
+            Error::ConnectTimedOut { .. } | Error::Tls { failure: HandshakeFailure::TimedOut, .. } => {
+                "connection_timeout"
+            }
             Error::Unreachable { .. } => "destination_ip_unroutable",
+            Error::Certificate { .. } => "tls_certificate_error",
+            Error::ClientCertificateWanted { .. } => "client_certificate_wanted",
+            Error::Tls { failure: HandshakeFailure::Alert(_), .. } => "tls_alert_received",
+            Error::Tls { .. } => "tls_protocol_error",
             Error::Closed => "connection_terminated",
             Error::FirstByteTimedOut => "http_response_timeout",
             Error::Malformed(_) | Error::TooManyInformational | Error::BodyMalformed(_) => {
                 "http_protocol_error"
             }
             Error::HeadTooLarge => "http_response_header_section_size",
-            Error::UnaskedUpgrade => "http_upgrade_failed",
+            Error::UnaskedUpgrade | Error::UpgradeFailed(_) => "http_upgrade_failed",
             Error::BodyIncomplete => "http_response_incomplete",
             Error::BodyStalled => "connection_read_timeout",
         }

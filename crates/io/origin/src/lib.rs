@@ -2,28 +2,40 @@
 //!
 //! This crate decides how a request reaches an origin and whether what comes back can be trusted to be complete. It
 //! follows no redirects, stores nothing, and knows nothing of the long hop. Names are resolved here, and the address
-//! that was checked is the one that is connected to.
+//! that was checked is the one that is connected to. Certificates are judged here, before an origin has seen a byte of
+//! any request.
 
 mod cidr;
 mod client;
 mod connect;
 mod error;
+mod faults;
 mod guard;
 mod hop;
+mod http1;
+mod http2;
+mod open;
 mod pool;
+mod request;
 mod resolve;
 mod response;
+mod sending;
 mod settings;
+mod tls;
 mod upload;
+mod websocket;
 
 pub use cidr::{Cidr, CidrError};
-pub use client::{Client, Request};
+pub use client::Client;
 pub use connect::Destination;
 pub use error::{Error, Stage};
 pub use guard::{Guard, Refusal};
 pub use hop::strip_hop_by_hop;
 pub use pool::Partition;
+pub use request::{Request, Scheme};
 pub use resolve::{FixedResolver, Resolve, ResolveError, Resolving, SystemResolver};
 pub use response::{Response, ResponseBody};
 pub use settings::Settings;
+pub use tls::{CertificateProblem, HandshakeFailure, Trust, TrustError};
 pub use upload::{Upload, UploadClosed, UploadSender};
+pub use websocket::{Upgraded, UpgradedStream};

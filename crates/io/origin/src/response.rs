@@ -1,16 +1,18 @@
 //! Responses of origins: the head held to one reading, the body as a stream whose end can be trusted.
 
 use crate::error::Error;
+use crate::faults;
 use crate::hop::strip_hop_by_hop;
-use crate::pool::{Connection, Slot};
+use crate::http2::Pump;
+use crate::pool::{Lent, Share};
 use crate::settings::Settings;
 use crate::upload::Progress;
 use bytes::Bytes;
+use h2::RecvStream;
 use http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use http::{Method, StatusCode, Version};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
-use std::io;
 use std::sync::Arc;
 
 /// A response whose head has arrived.
@@ -26,7 +28,7 @@ pub struct Response {
     pub body: ResponseBody,
 }
 
-/// Checks what hyper lets pass, and takes out what is of the connection.
+/// Checks what hyper and h2 let pass, and takes out what is of the connection; whether no body can follow.
 ///
 /// # Errors
 /// A head whose body could be delimited in two ways.
@@ -35,7 +37,7 @@ pub(crate) fn check_head(
     status: StatusCode,
     version: Version,
     fields: &mut HeaderMap,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let malformed = |what: &str| Err(Error::Malformed(what.into()));
     let bodiless =
         *method == Method::HEAD || status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED;
@@ -68,45 +70,72 @@ pub(crate) fn check_head(
         // RFC 9110 §8.6: it must not be there, so nothing further on may act on it.
         fields.remove(CONTENT_LENGTH);
     }
-    Ok(())
+    Ok(bodiless)
 }
 
-/// What a finished exchange gives back.
+/// What a finished exchange gives back. Dropped instead, an HTTP/1 connection is closed and an HTTP/2 stream is reset.
 pub(crate) struct Lease {
+    from: From,
     /// The origin does not want the rest of the request body.
-    pub(crate) upload_unwanted: bool,
-    pub(crate) slot: Slot,
-    pub(crate) connection: Connection,
-    pub(crate) progress: Arc<Progress>,
-    pub(crate) settings: Arc<Settings>,
+    upload_unwanted: bool,
+}
+
+enum From {
+    Http1(Lent),
+    Http2(Share, Pump),
 }
 
 impl Lease {
-    /// Keeps the connection once it is ready for another request: at once, unless the request body is still on its
-    /// way. One that never gets ready is closed.
-    fn give_back(self) {
-        let Lease { upload_unwanted, slot, mut connection, progress, settings } = self;
-        if connection.sender.is_ready() {
-            return slot.keep(connection);
+    pub(crate) fn http1(lent: Lent, upload_unwanted: bool) -> Lease {
+        Lease { from: From::Http1(lent), upload_unwanted }
+    }
+
+    pub(crate) fn http2(share: Share, upload: Pump, upload_unwanted: bool) -> Lease {
+        Lease { from: From::Http2(share, upload), upload_unwanted }
+    }
+
+    /// Gives an HTTP/1 connection back once it is ready for another request: at once, unless the request body is still
+    /// on its way. One that never gets ready is closed.
+    fn give_back(self, progress: &Arc<Progress>, settings: &Settings) {
+        let upload_unwanted = self.upload_unwanted;
+        let mut lent = match self.from {
+            From::Http1(lent) => lent,
+            From::Http2(_share, upload) => {
+                if !upload_unwanted {
+                    upload.detach();
+                }
+                return;
+            }
+        };
+        if lent.connection().sender.is_ready() {
+            return lent.keep();
         }
         // RFC 9112 §9.5: whoever is told no while sending a body ceases and closes.
         if upload_unwanted && progress.is_uploading() {
             return;
         }
+        let (progress, patience) = (progress.clone(), settings.body_timeout);
         tokio::spawn(async move {
             tokio::select! {
-                ready = connection.sender.ready() => if ready.is_ok() {
-                    slot.keep(connection);
+                ready = lent.connection().sender.ready() => if ready.is_ok() {
+                    lent.keep();
                 },
-                () = progress.stalled(settings.body_timeout) => {}
+                () = progress.stalled(patience) => {}
             }
         });
     }
+
+    /// The body has stood still for too long.
+    fn has_stalled(&self) {
+        if let From::Http2(share, _) = &self.from {
+            share.retire();
+        }
+    }
 }
 
-/// The body of a response. Dropped before its end, it closes the connection.
+/// The body of a response. Dropped before its end, it ends the exchange.
 pub struct ResponseBody {
-    incoming: Incoming,
+    source: Source,
     lease: Option<Lease>,
     trailers: Option<HeaderMap>,
     progress: Arc<Progress>,
@@ -114,15 +143,83 @@ pub struct ResponseBody {
     failed: Option<Error>,
 }
 
+enum Source {
+    Http1(Incoming),
+    Http2 {
+        stream: RecvStream,
+        /// RFC 9110 §6.4.1: no body can follow this head.
+        bodiless: bool,
+    },
+}
+
+/// What comes next of a body.
+enum Part {
+    Data(Bytes),
+    End(Option<HeaderMap>),
+}
+
+impl Source {
+    fn is_end(&self) -> bool {
+        match self {
+            Source::Http1(incoming) => incoming.is_end_stream(),
+            Source::Http2 { stream, .. } => stream.is_end_stream(),
+        }
+    }
+
+    /// Dropping the future loses nothing.
+    async fn next(&mut self, trailers: &mut Option<HeaderMap>) -> Result<Part, Error> {
+        match self {
+            Source::Http1(incoming) => match incoming.frame().await {
+                Some(Ok(frame)) => Ok(Part::Data(frame.into_data().unwrap_or_else(|frame| {
+                    *trailers = frame.into_trailers().ok();
+                    Bytes::new()
+                }))),
+                Some(Err(error)) => Err(faults::http1_body(&error)),
+                None => Ok(Part::End(trailers.take())),
+            },
+            Source::Http2 { stream, bodiless } => match stream.data().await {
+                Some(Ok(data)) if *bodiless && !data.is_empty() => {
+                    Err(Error::BodyMalformed("there is one where none may be".into()))
+                }
+                Some(Ok(data)) => {
+                    // The origin may send as much again: it is the reader's now. Fails only on a stream that is over.
+                    let _ = stream.flow_control().release_capacity(data.len());
+                    Ok(Part::Data(data))
+                }
+                Some(Err(error)) => Err(faults::http2_body(&error)),
+                None => stream.trailers().await.map(Part::End).map_err(|error| faults::http2_body(&error)),
+            },
+        }
+    }
+}
+
 impl ResponseBody {
-    pub(crate) fn new(incoming: Incoming, lease: Lease) -> Self {
-        let (progress, settings) = (lease.progress.clone(), lease.settings.clone());
-        ResponseBody { incoming, lease: Some(lease), trailers: None, progress, settings, failed: None }
+    pub(crate) fn http1(
+        incoming: Incoming,
+        lease: Lease,
+        progress: Arc<Progress>,
+        settings: Arc<Settings>,
+    ) -> Self {
+        ResponseBody::new(Source::Http1(incoming), lease, progress, settings)
+    }
+
+    pub(crate) fn http2(
+        stream: RecvStream,
+        bodiless: bool,
+        lease: Lease,
+        progress: Arc<Progress>,
+        settings: Arc<Settings>,
+    ) -> Self {
+        ResponseBody::new(Source::Http2 { stream, bodiless }, lease, progress, settings)
+    }
+
+    fn new(source: Source, lease: Lease, progress: Arc<Progress>, settings: Arc<Settings>) -> Self {
+        ResponseBody { source, lease: Some(lease), trailers: None, progress, settings, failed: None }
     }
 
     /// Whether it is known already that nothing (more) comes.
     pub fn is_end(&self) -> bool {
-        self.incoming.is_end_stream()
+        self.source.is_end()
     }
 
     /// The next bytes, never empty; `None` after the last. Dropping the future loses nothing.
@@ -133,12 +230,13 @@ impl ResponseBody {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
+        if self.lease.is_none() {
+            return Ok(None);
+        }
         match self.next_data().await {
             Ok(Some(data)) => Ok(Some(data)),
             Ok(None) => {
-                if let Some(lease) = self.lease.take() {
-                    lease.give_back();
-                }
+                self.give_back();
                 Ok(None)
             }
             Err(error) => {
@@ -152,19 +250,20 @@ impl ResponseBody {
     async fn next_data(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             self.progress.touch();
-            let frame = tokio::select! {
-                frame = self.incoming.frame() => frame,
-                () = self.progress.stalled(self.settings.body_timeout) => return Err(Error::BodyStalled),
+            let part = tokio::select! {
+                part = self.source.next(&mut self.trailers) => part?,
+                () = self.progress.stalled(self.settings.body_timeout) => {
+                    self.lease.iter().for_each(Lease::has_stalled);
+                    return Err(Error::BodyStalled);
+                }
             };
-            let frame = match frame {
-                Some(Ok(frame)) => frame,
-                Some(Err(error)) => return Err(body_error(&error)),
-                None => return Ok(None),
-            };
-            match frame.into_data() {
-                Ok(data) if data.is_empty() => {}
-                Ok(data) => return Ok(Some(data)),
-                Err(frame) => self.trailers = frame.into_trailers().ok(),
+            match part {
+                Part::Data(data) if data.is_empty() => {}
+                Part::Data(data) => return Ok(Some(data)),
+                Part::End(trailers) => {
+                    self.trailers = trailers;
+                    return Ok(None);
+                }
             }
         }
     }
@@ -175,16 +274,19 @@ impl ResponseBody {
         strip_hop_by_hop(&mut trailers);
         Some(trailers)
     }
+
+    fn give_back(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            lease.give_back(&self.progress, &self.settings);
+        }
+    }
 }
 
 impl Drop for ResponseBody {
     fn drop(&mut self) {
         // A response without a body is whole even if nobody asked for its data.
-        if self.failed.is_none()
-            && self.incoming.is_end_stream()
-            && let Some(lease) = self.lease.take()
-        {
-            lease.give_back();
+        if self.failed.is_none() && self.source.is_end() {
+            self.give_back();
         }
     }
 }
@@ -193,22 +295,4 @@ impl std::fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ResponseBody").field("is_end", &self.is_end()).finish_non_exhaustive()
     }
-}
-
-/// What hyper found wrong with a body.
-fn body_error(error: &hyper::Error) -> Error {
-    if error.is_incomplete_message() {
-        return Error::BodyIncomplete;
-    }
-    match io_cause(error) {
-        Some(cause) if matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => {
-            Error::BodyMalformed(cause.to_string())
-        }
-        _ => Error::BodyIncomplete,
-    }
-}
-
-/// The I/O error behind a hyper error, if that is what it was.
-pub(crate) fn io_cause(error: &hyper::Error) -> Option<&io::Error> {
-    std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>())
 }

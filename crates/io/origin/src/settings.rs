@@ -16,12 +16,23 @@ pub struct Settings {
     pub connect_timeout: Duration,
     /// How long an address is tried before the next one is tried beside it (RFC 8305 §5).
     pub attempt_delay: Duration,
+    /// How long a TLS handshake may take.
+    pub tls_timeout: Duration,
     /// How long an origin may take to begin its answer, counted from the last byte of the request that it took.
     pub first_byte_timeout: Duration,
     /// How long an origin may pause within a body.
     pub body_timeout: Duration,
     /// How long an unused connection is kept.
     pub idle_timeout: Duration,
+    /// Connections opened ahead of any request that may wait at once for their first one, of all users together.
+    pub prepared: usize,
+    /// How long one of them waits.
+    pub prepared_timeout: Duration,
+    /// Bytes of one HTTP/2 stream that an origin may send ahead of their reader.
+    pub stream_window: Bytes,
+    /// The same for all streams of a connection. Streams beyond those that can each fill their window get another
+    /// connection, so that readers who wait never hold back those who don't.
+    pub connection_window: Bytes,
     /// Bytes of a response head, and of trailers.
     pub head: Bytes,
     /// Field lines of a response head.
@@ -38,9 +49,15 @@ impl Default for Settings {
             resolve_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(20),
             attempt_delay: Duration::from_millis(250),
+            tls_timeout: Duration::from_secs(20),
             first_byte_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
+            prepared: 64,
+            prepared_timeout: Duration::from_secs(15),
+            // 80 Mbit/s from an origin 100 ms away.
+            stream_window: Bytes(1024 * 1024),
+            connection_window: Bytes(32 * 1024 * 1024),
             head: Bytes(64 * 1024),
             fields: 256,
             informational: 16,

@@ -96,6 +96,15 @@ impl Upload {
         matches!(self.source, Source::Empty)
     }
 
+    /// The same body once more, unless its pieces come from someone who gives them once.
+    pub(crate) fn again(&self) -> Option<Upload> {
+        match &self.source {
+            Source::Empty => Some(Upload::empty()),
+            Source::Whole(data) => Some(Upload::whole(data.clone())),
+            Source::Pieces(_) => None,
+        }
+    }
+
     /// The size in bytes, where known.
     pub(crate) fn length(&self) -> Option<u64> {
         self.length
@@ -104,9 +113,8 @@ impl Upload {
     pub(crate) fn into_body(self, progress: Arc<Progress>) -> UploadBody {
         let body =
             UploadBody { rest: self.length, source: self.source, progress, ended: self.length == Some(0) };
-        if body.ended {
-            body.progress.upload_is(UploadState::Done);
-        }
+        let state = if body.ended { UploadState::Done } else { UploadState::WaitsForOrigin };
+        body.progress.upload_is(state);
         body
     }
 }
@@ -115,6 +123,8 @@ impl Upload {
 #[derive(Debug)]
 pub(crate) struct Progress {
     state: Mutex<Movement>,
+    /// Why the request body ended early, if it did.
+    failure: Mutex<Option<Error>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -136,7 +146,7 @@ enum UploadState {
 impl Progress {
     pub(crate) fn new() -> Arc<Progress> {
         let state = Movement { last: Instant::now(), upload: UploadState::WaitsForOrigin };
-        Arc::new(Progress { state: Mutex::new(state) })
+        Arc::new(Progress { state: Mutex::new(state), failure: Mutex::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, Movement> {
@@ -155,6 +165,15 @@ impl Progress {
     /// Whether a part of the request body is still to be sent.
     pub(crate) fn is_uploading(&self) -> bool {
         self.state().upload != UploadState::Done
+    }
+
+    /// What became of the request body, if it ended early: then whatever the connection says is only a consequence.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn fails(&self, cause: &io::Error) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(upload_error(cause));
     }
 
     /// Resolves when the origin has done nothing for `patience` although it was its turn.
@@ -227,7 +246,10 @@ impl Body for UploadBody {
             return Poll::Ready(None);
         }
         let result = ready!(self.poll_source(cx)).and_then(|piece| self.account(piece));
-        self.ended |= result.is_err();
+        if let Err(cause) = &result {
+            self.ended = true;
+            self.progress.fails(cause);
+        }
         let state = if self.ended { UploadState::Done } else { UploadState::WaitsForOrigin };
         self.progress.upload_is(state);
         Poll::Ready(result.transpose())

@@ -389,7 +389,7 @@ async fn the_address_that_was_checked_is_the_one_connected_to() {
     let addresses = vec!["127.0.0.9".parse().unwrap(), "127.0.0.1".parse().unwrap()];
     let resolver = FixedResolver { names: [("two.example".to_owned(), addresses)].into() };
     let guard = Guard::new(vec!["127.0.0.1".parse().unwrap()]);
-    let client = Client::new(Settings::default(), guard, Arc::new(resolver));
+    let client = Client::new(Settings::default(), guard, Arc::new(resolver), nobody());
     let stream = client.connect(&Destination::new("Two.example", origin.port)).await.unwrap();
     assert_eq!(stream.peer_addr().unwrap().ip().to_string(), "127.0.0.1");
     assert!(stream.nodelay().unwrap());
@@ -403,7 +403,7 @@ async fn a_dead_address_does_not_keep_a_live_one_from_being_used() {
     let resolver = FixedResolver { names: [("two.example".to_owned(), addresses)].into() };
     let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
     let settings = Settings { attempt_delay: Duration::from_secs(3600), ..Settings::default() };
-    let client = Client::new(settings, guard, Arc::new(resolver));
+    let client = Client::new(settings, guard, Arc::new(resolver), nobody());
     assert!(client.connect(&Destination::new("two.example", origin.port)).await.is_ok());
 }
 
@@ -426,7 +426,7 @@ async fn an_address_that_hangs_is_overtaken_by_the_next_one() {
     let resolver = FixedResolver { names: [("two.example".to_owned(), addresses)].into() };
     let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
     let settings = Settings { attempt_delay: Duration::from_millis(20), ..Settings::default() };
-    let client = Client::new(settings, guard, Arc::new(resolver));
+    let client = Client::new(settings, guard, Arc::new(resolver), nobody());
     let stream = client.connect(&Destination::new("two.example", hung.port())).await.unwrap();
     assert_eq!(stream.peer_addr().unwrap().ip(), live.local_addr().unwrap().ip());
 }

@@ -276,8 +276,12 @@ async fn private_destinations_are_refused_by_address_and_by_name_and_for_tunnels
     ];
     let names = names.map(|(name, address)| (name.to_owned(), vec![address.parse().unwrap()]));
     let resolver = farhop_origin::FixedResolver { names: names.into() };
-    let client =
-        farhop_origin::Client::new(Settings::default(), Guard::default(), std::sync::Arc::new(resolver));
+    let client = farhop_origin::Client::new(
+        Settings::default(),
+        Guard::default(),
+        std::sync::Arc::new(resolver),
+        nobody(),
+    );
     let cases = [
         ("127.0.0.1", Refusal::Loopback),
         ("[::1]", Refusal::Loopback),

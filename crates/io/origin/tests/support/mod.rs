@@ -5,7 +5,8 @@
 
 use bytes::Bytes;
 use farhop_origin::{
-    Client, Destination, Error, FixedResolver, Guard, Partition, Request, Response, Settings, Upload,
+    Client, Destination, Error, FixedResolver, Guard, Partition, Request, Response, Scheme, Settings, Trust,
+    Upload,
 };
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
@@ -74,6 +75,7 @@ impl Origin {
     pub fn request(&self, method: Method, path: &'static str, upload: Upload) -> Request {
         Request {
             partition: Partition::new("user"),
+            scheme: Scheme::Http,
             method,
             destination: self.destination(),
             path: PathAndQuery::from_static(path),
@@ -102,7 +104,12 @@ pub fn reset(stream: TcpStream) {
 
 pub fn client_with(settings: Settings) -> Client {
     let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
-    Client::new(settings, guard, Arc::new(FixedResolver::default()))
+    Client::new(settings, guard, Arc::new(FixedResolver::default()), nobody())
+}
+
+/// Trusts no certificate.
+pub fn nobody() -> Trust {
+    Trust::only(&[], &[]).unwrap()
 }
 
 pub fn client() -> Client {

@@ -1,0 +1,69 @@
+//! What went wrong on a connection, out of what hyper and h2 say of it. Pure.
+
+use crate::error::Error;
+use crate::sending::Failed;
+use crate::upload::upload_error;
+use h2::Reason;
+use std::io;
+
+/// Before there was a response head, in HTTP/1.
+pub(crate) fn http1_head(error: &hyper::Error) -> Error {
+    if error.is_parse_too_large() {
+        return Error::HeadTooLarge;
+    }
+    if error.is_parse() {
+        return Error::Malformed(error.to_string());
+    }
+    if error.is_user() {
+        let cause = std::error::Error::source(error).unwrap_or(error);
+        return upload_error(cause);
+    }
+    match malformed(error) {
+        Some(cause) => Error::Malformed(cause.to_string()),
+        None => Error::Closed,
+    }
+}
+
+/// Within a body, in HTTP/1.
+pub(crate) fn http1_body(error: &hyper::Error) -> Error {
+    match malformed(error) {
+        Some(cause) if !error.is_incomplete_message() => Error::BodyMalformed(cause.to_string()),
+        _ => Error::BodyIncomplete,
+    }
+}
+
+/// The I/O error by which hyper says that a peer broke the grammar.
+fn malformed(error: &hyper::Error) -> Option<&io::Error> {
+    let cause = std::error::Error::source(error)?.downcast_ref::<io::Error>()?;
+    matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData).then_some(cause)
+}
+
+/// Before anything was sent, in HTTP/2.
+pub(crate) fn http2_unsent(error: &h2::Error) -> Failed {
+    if error.is_io() || error.is_go_away() || error.is_reset() {
+        return Failed::Unsent;
+    }
+    Failed::For(Error::InvalidRequest(error.to_string()))
+}
+
+/// Before there was a response head, in HTTP/2.
+pub(crate) fn http2_head(error: &h2::Error) -> Failed {
+    if error.is_library() {
+        return Failed::For(Error::Malformed(error.to_string()));
+    }
+    if error.is_remote() {
+        return match error.reason() {
+            Some(Reason::HTTP_1_1_REQUIRED) => Failed::WantsHttp1,
+            // RFC 9113 §6.8: streams beyond the last one named fail so, those before it go on.
+            _ if error.is_go_away() => Failed::Unprocessed,
+            Some(Reason::REFUSED_STREAM) => Failed::Unprocessed,
+            _ => Failed::For(Error::Closed),
+        };
+    }
+    Failed::Unanswered
+}
+
+/// Within a body, in HTTP/2.
+pub(crate) fn http2_body(error: &h2::Error) -> Error {
+    if error.is_library() { Error::BodyMalformed(error.to_string()) } else { Error::BodyIncomplete }
+}

@@ -1,0 +1,52 @@
+//! Opens connections that speak HTTP: TCP, TLS where the scheme says so, and what both sides agree to speak on it.
+
+use crate::connect::{Connector, Destination};
+use crate::error::Error;
+use crate::http1::Http1;
+use crate::http2::Http2;
+use crate::pool::Opened;
+use crate::request::Scheme;
+use crate::settings::Settings;
+use crate::tls::{Protocol, Tls, Trust};
+use socket2::SockRef;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long sent bytes may go unacknowledged before a connection counts as dead. An HTTP/2 connection has many
+/// exchanges on it, which would all wait for their own time to be up.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct Opener {
+    connector: Connector,
+    tls: Tls,
+    settings: Arc<Settings>,
+}
+
+impl Opener {
+    pub(crate) fn new(connector: Connector, trust: Trust, settings: Arc<Settings>) -> Opener {
+        let tls = Tls::new(trust, settings.tls_timeout);
+        Opener { connector, tls, settings }
+    }
+
+    /// Opens a connection; within TLS it speaks one of `offered`, else HTTP/1.
+    pub(crate) async fn open(
+        &self,
+        scheme: Scheme,
+        destination: &Destination,
+        offered: &[Protocol],
+    ) -> Result<Opened, Error> {
+        let stream = self.connector.connect(destination).await?;
+        // Not worth failing for.
+        let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+        if scheme == Scheme::Http {
+            return Http1::start(stream, &self.settings).await.map(Opened::Http1);
+        }
+        let (stream, protocol) = self.tls.connect(stream, destination, offered).await?;
+        match protocol {
+            Protocol::Http1 => Http1::start(stream, &self.settings).await.map(Opened::Http1),
+            Protocol::Http2 => Http2::start(stream, &self.settings).await.map(Opened::Http2),
+        }
+    }
+}

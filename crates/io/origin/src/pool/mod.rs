@@ -1,0 +1,103 @@
+//! Connections to origins: kept for the user who opened them, bounded in number, closed when long unused. Knows
+//! nothing of requests.
+
+mod place;
+
+pub(crate) use place::{Connection, Lent, Next, Opened, Opening, Place, Share};
+
+use crate::connect::Destination;
+use crate::request::Scheme;
+use crate::settings::Settings;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::sleep;
+
+/// Whose connections: exchanges of different partitions never share one, so that nothing that an origin ties to a
+/// connection passes from one user to another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Partition(Arc<str>);
+
+impl Partition {
+    /// The partition of this name.
+    pub fn new(name: impl Into<Arc<str>>) -> Partition {
+        Partition(name.into())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    partition: Partition,
+    scheme: Scheme,
+    destination: Destination,
+}
+
+/// All connections.
+pub(crate) struct Pool {
+    places: Mutex<HashMap<Key, Arc<Place>>>,
+    settings: Arc<Settings>,
+    /// How many more connections may be opened ahead of requests.
+    prepared: Arc<Semaphore>,
+    /// Whether a task is closing what has long been unused.
+    sweeping: Mutex<bool>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    pub(crate) fn new(settings: Arc<Settings>) -> Arc<Pool> {
+        let prepared = Arc::new(Semaphore::new(settings.prepared));
+        Arc::new(Pool { places: Mutex::default(), settings, prepared, sweeping: Mutex::new(false) })
+    }
+
+    /// Where this user's connections to this destination are.
+    pub(crate) fn place(
+        self: &Arc<Self>,
+        partition: &Partition,
+        scheme: Scheme,
+        destination: &Destination,
+    ) -> Arc<Place> {
+        let key = Key { partition: partition.clone(), scheme, destination: destination.clone() };
+        let new = || Arc::new(Place::new(scheme, destination.host(), self.settings.clone()));
+        let place = lock(&self.places).entry(key).or_insert_with(new).clone();
+        self.watch();
+        place
+    }
+
+    /// The right to open a connection ahead of any request, held until the connection is used or closed; `None` when
+    /// too many wait already.
+    pub(crate) fn reserve(&self) -> Option<OwnedSemaphorePermit> {
+        self.prepared.clone().try_acquire_owned().ok()
+    }
+
+    /// Closes what is unused for too long and forgets places that hold nothing; whether anything is left to watch.
+    fn sweep(&self) -> bool {
+        let mut places = lock(&self.places);
+        places.retain(|_, place| place.sweep() || Arc::strong_count(place) > 1);
+        !places.is_empty()
+    }
+
+    /// Starts the sweeper unless it runs. It ends when nothing is left, or with the pool.
+    fn watch(self: &Arc<Self>) {
+        if std::mem::replace(&mut *lock(&self.sweeping), true) {
+            return;
+        }
+        let pool: Weak<Pool> = Arc::downgrade(self);
+        let pause =
+            (self.settings.idle_timeout.min(self.settings.prepared_timeout) / 2).max(Duration::from_secs(1));
+        tokio::spawn(async move {
+            loop {
+                sleep(pause).await;
+                let Some(pool) = pool.upgrade() else { return };
+                let mut sweeping = lock(&pool.sweeping);
+                if !pool.sweep() {
+                    *sweeping = false;
+                    return;
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,107 @@
+//! What a certificate says of itself, for judging keys and signatures and for telling people. Pure; whether any of it
+//! is true is the verifier's question.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use x509_parser::asn1_rs::FromDer;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::public_key::PublicKey;
+
+/// RSA keys of fewer bits can be broken (NIST SP 800-57 part 1, CA/Browser Forum baseline requirements §6.1.5).
+const RSA_BITS: usize = 2048;
+
+const DSA: &str = "1.2.840.10040.4.1";
+
+/// Curves of fewer than 256 bits that certificates have been seen with.
+const SMALL_CURVES: [(&str, &str); 3] =
+    [("1.2.840.10045.3.1.1", "P-192"), ("1.3.132.0.33", "P-224"), ("1.3.132.0.8", "secp160r1")];
+
+/// Signatures whose hash can be forged.
+const FORGEABLE: [(&str, &str); 6] = [
+    ("1.2.840.113549.1.1.2", "RSA with MD2"),
+    ("1.2.840.113549.1.1.4", "RSA with MD5"),
+    ("1.2.840.113549.1.1.5", "RSA with SHA-1"),
+    ("1.3.14.3.2.29", "RSA with SHA-1"),
+    ("1.2.840.10040.4.3", "DSA with SHA-1"),
+    ("1.2.840.10045.4.1", "ECDSA with SHA-1"),
+];
+
+/// A certificate that could be read.
+pub(super) struct Facts<'a>(X509Certificate<'a>);
+
+impl<'a> Facts<'a> {
+    /// Reads a certificate; `None` if it can't be read.
+    pub(super) fn of(der: &'a [u8]) -> Option<Facts<'a>> {
+        X509Certificate::from_der(der).ok().map(|(_, certificate)| Facts(certificate))
+    }
+
+    /// Whether it names itself as its issuer.
+    pub(super) fn is_self_issued(&self) -> bool {
+        self.names_as_issuer(self)
+    }
+
+    /// Whether `other` may be its issuer, by name.
+    pub(super) fn names_as_issuer(&self, other: &Facts<'_>) -> bool {
+        self.0.issuer().as_raw() == other.0.subject().as_raw()
+    }
+
+    /// Its issuer's name, fit to be shown.
+    pub(super) fn issuer(&self) -> String {
+        shown(&self.0.issuer().to_string())
+    }
+
+    /// The host names and addresses that it is for (RFC 5280 §4.2.1.6), fit to be shown.
+    pub(super) fn names(&self) -> Vec<String> {
+        let Ok(Some(names)) = self.0.subject_alternative_name() else { return Vec::new() };
+        names.value.general_names.iter().filter_map(name).collect()
+    }
+
+    /// What its key is, if that is weak.
+    pub(super) fn weak_key(&self) -> Option<String> {
+        let key = self.0.public_key();
+        if key.algorithm.algorithm.to_id_string() == DSA {
+            return Some("DSA".into());
+        }
+        match key.parsed().ok()? {
+            PublicKey::RSA(key) => {
+                let bits = bits(key.modulus);
+                (bits < RSA_BITS).then(|| format!("RSA with {bits} bits"))
+            }
+            PublicKey::EC(_) => {
+                let curve = key.algorithm.parameters.as_ref()?.as_oid().ok()?.to_id_string();
+                let small = SMALL_CURVES.iter().find(|(known, _)| *known == curve)?;
+                Some(format!("the elliptic curve {}", small.1))
+            }
+            _ => None,
+        }
+    }
+
+    /// What its signature is, if that is weak.
+    pub(super) fn weak_signature(&self) -> Option<&'static str> {
+        let used = self.0.signature_algorithm.algorithm.to_id_string();
+        FORGEABLE.iter().find(|(algorithm, _)| *algorithm == used).map(|(_, name)| *name)
+    }
+}
+
+fn name(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some(shown(name)),
+        GeneralName::IPAddress(bytes) => {
+            let v4 = <[u8; 4]>::try_from(*bytes).map(|octets| Ipv4Addr::from(octets).to_string());
+            v4.or_else(|_| <[u8; 16]>::try_from(*bytes).map(|octets| Ipv6Addr::from(octets).to_string())).ok()
+        }
+        _ => None,
+    }
+}
+
+/// `text` of a stranger without what could break a line.
+fn shown(text: &str) -> String {
+    text.chars().filter(|char| !char.is_control()).collect()
+}
+
+/// The size of a number.
+fn bits(number: &[u8]) -> usize {
+    let zeros = number.iter().take_while(|&&byte| byte == 0).count();
+    let number = &number[zeros..];
+    number.len() * 8 - number.first().map_or(0, |first| first.leading_zeros() as usize)
+}

@@ -1,0 +1,126 @@
+//! Stapled OCSP responses (RFC 6960, RFC 6066 §8): whether the issuer, or whoever it lets speak for it, says that a
+//! certificate was revoked. A response that can't be read, is not the issuer's, or is out of date says nothing. Pure.
+
+mod read;
+
+use read::{Answer, Basic, CertId};
+use ring::digest;
+use rustls::pki_types::{
+    CertificateDer, Der, SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer, TrustAnchor, UnixTime,
+};
+use webpki::{EndEntityCert, KeyUsage, RawPublicKeyEntity, VerifiedPath};
+use x509_parser::asn1_rs::{Any, FromDer, Tag, ToDer};
+use x509_parser::x509::SubjectPublicKeyInfo;
+
+/// id-kp-OCSPSigning, as it is encoded.
+const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
+
+type Algorithms = &'static [&'static dyn SignatureVerificationAlgorithm];
+
+/// Whether `stapled` proves that the certificate at the end of `path` was revoked.
+pub(super) fn proves_revocation(
+    stapled: &[u8],
+    path: &VerifiedPath<'_>,
+    algorithms: Algorithms,
+    now: UnixTime,
+) -> bool {
+    let Some(issuer) = Issuer::of(path) else { return false };
+    let Some(basic) = Basic::read(stapled).filter(|basic| issuer.has_signed(basic, algorithms, now)) else {
+        tracing::debug!("a stapled OCSP response is malformed or not the issuer's");
+        return false;
+    };
+    let serial = path.end_entity().serial();
+    basic.answers().into_iter().flatten().any(|answer| {
+        answer.revoked && is_current(&answer, now.as_secs()) && issuer.is_asked_about(&answer.id, serial)
+    })
+}
+
+/// RFC 6960 §3.2, 5 and 6. Without a next update newer word could be had at any time; a revocation stays one.
+fn is_current(answer: &Answer<'_>, now: u64) -> bool {
+    answer.this_update <= now && answer.next_update.is_none_or(|next| now < next)
+}
+
+/// Whether `verify` accepts the signature by an algorithm that it can be of.
+fn is_signed(
+    basic: &Basic<'_>,
+    algorithms: Algorithms,
+    verify: impl Fn(&dyn SignatureVerificationAlgorithm, &[u8], &[u8]) -> Result<(), webpki::Error>,
+) -> bool {
+    let mut named = algorithms.iter().filter(|one| one.signature_alg_id().as_ref() == basic.algorithm);
+    named.any(|&one| verify(one, basic.signed, basic.signature).is_ok())
+}
+
+/// Who issued the certificate in question.
+struct Issuer {
+    /// Its name, with the outer header.
+    name: Vec<u8>,
+    /// Its key as it stands in certificates.
+    key: SubjectPublicKeyInfoDer<'static>,
+    anchor: TrustAnchor<'static>,
+}
+
+impl Issuer {
+    fn of(path: &VerifiedPath<'_>) -> Option<Issuer> {
+        let (subject, key) = match path.intermediate_certificates().next() {
+            Some(issuer) => {
+                let key = issuer.subject_public_key_info();
+                (issuer.subject().to_vec(), Any::from_der(&key).ok()?.1.data.to_vec())
+            }
+            None => (path.anchor().subject.to_vec(), path.anchor().subject_public_key_info.to_vec()),
+        };
+        let name = sequence(&subject)?;
+        let whole_key = SubjectPublicKeyInfoDer::from(sequence(&key)?);
+        let anchor = TrustAnchor {
+            subject: Der::from(subject),
+            subject_public_key_info: Der::from(key),
+            name_constraints: None,
+        };
+        Some(Issuer { name, key: whole_key, anchor })
+    }
+
+    /// RFC 6960 §4.2.2.2: signed by the issuer itself, or by one whom it has given a certificate for just that.
+    fn has_signed(&self, basic: &Basic<'_>, algorithms: Algorithms, now: UnixTime) -> bool {
+        let itself = RawPublicKeyEntity::try_from(&self.key).is_ok_and(|key| {
+            is_signed(basic, algorithms, |algorithm, data, signature| {
+                key.verify_signature(algorithm, data, signature)
+            })
+        });
+        let by_another = |der: &&[u8]| {
+            let der = CertificateDer::from(*der);
+            EndEntityCert::try_from(&der).is_ok_and(|responder| {
+                self.lets_respond(&responder, algorithms, now)
+                    && is_signed(basic, algorithms, |algorithm, data, signature| {
+                        responder.verify_signature(algorithm, data, signature)
+                    })
+            })
+        };
+        itself || basic.certificates.iter().any(by_another)
+    }
+
+    fn lets_respond(&self, responder: &EndEntityCert<'_>, algorithms: Algorithms, now: UnixTime) -> bool {
+        let anchors = std::slice::from_ref(&self.anchor);
+        let usage = KeyUsage::required(OCSP_SIGNING);
+        responder.verify_for_usage(algorithms, anchors, &[], now, usage, None, None).is_ok()
+    }
+
+    /// Whether `id` is that of the certificate with this serial number that this issuer has issued.
+    fn is_asked_about(&self, id: &CertId<'_>, serial: &[u8]) -> bool {
+        let algorithm = match id.hash.as_str() {
+            "1.3.14.3.2.26" => &digest::SHA1_FOR_LEGACY_USE_ONLY,
+            "2.16.840.1.101.3.4.2.1" => &digest::SHA256,
+            "2.16.840.1.101.3.4.2.2" => &digest::SHA384,
+            "2.16.840.1.101.3.4.2.3" => &digest::SHA512,
+            _ => return false,
+        };
+        let Ok((_, key)) = SubjectPublicKeyInfo::from_der(&self.key) else { return false };
+        let is = |given: &[u8], bytes: &[u8]| given == digest::digest(algorithm, bytes).as_ref();
+        id.serial == serial
+            && is(id.issuer_name, &self.name)
+            && is(id.issuer_key, &key.subject_public_key.data)
+    }
+}
+
+/// `contents` as a SEQUENCE.
+fn sequence(contents: &[u8]) -> Option<Vec<u8>> {
+    Any::from_tag_and_data(Tag::Sequence, contents).to_der_vec().ok()
+}

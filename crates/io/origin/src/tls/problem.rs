@@ -1,0 +1,100 @@
+//! What can be wrong with an origin's certificate, and with a handshake, in words for those who see the error page.
+
+use std::fmt;
+
+/// Why a certificate is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateProblem {
+    /// Its time is over, or that of one above it in its chain.
+    #[error("it expired on {since}")]
+    Expired {
+        /// As HTTP writes dates.
+        since: String,
+    },
+    /// Its time, or that of one above it, has not begun.
+    #[error("it is not valid before {from}")]
+    NotYetValid {
+        /// As HTTP writes dates.
+        from: String,
+    },
+    /// It is another's.
+    #[error("it is for {}", Names(names))]
+    WrongHost {
+        /// Host names and addresses that it is for, in its order.
+        names: Vec<String>,
+    },
+    /// Nobody but itself vouches for it.
+    #[error("it is self-signed: nobody else vouches for it")]
+    SelfSigned,
+    /// Whoever vouches for it is not known.
+    #[error("its issuer is not one that is trusted here: {issuer}")]
+    UnknownIssuer {
+        /// The issuer's name as the certificate says it.
+        issuer: String,
+    },
+    /// Its key, or that of one above it, can be broken.
+    #[error("a key in it is weak: {0}")]
+    WeakKey(String),
+    /// A signature in its chain can be forged.
+    #[error("a signature in it is weak: {0}")]
+    WeakSignature(String),
+    /// Its issuer has taken it back.
+    #[error("it was revoked")]
+    Revoked,
+    /// It is for mail, code or people.
+    #[error("it is not for web servers")]
+    NotForServers,
+    /// It breaks the rules in some other way.
+    #[error("it is malformed: {0}")]
+    Malformed(String),
+}
+
+/// Names said in one breath, the first few of them.
+struct Names<'a>(&'a [String]);
+
+impl fmt::Display for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SAID: usize = 5;
+        if self.0.is_empty() {
+            return f.write_str("no host at all");
+        }
+        f.write_str(&self.0.iter().take(SAID).map(String::as_str).collect::<Vec<_>>().join(", "))?;
+        match self.0.len().saturating_sub(SAID) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+/// Why a handshake came to nothing although no certificate was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HandshakeFailure {
+    /// The origin gave up and said why.
+    #[error("the origin answered with the alert {0}")]
+    Alert(String),
+    /// What it sent is no TLS, or not as it should be.
+    #[error("{0}")]
+    Protocol(String),
+    /// It closed or reset the connection.
+    #[error("the origin closed the connection")]
+    Closed,
+    /// It took too long.
+    #[error("the handshake took too long")]
+    TimedOut,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_host_says_whose_it_is() {
+        let said = |count: usize| {
+            let names = (0..count).map(|number| format!("{number}.example")).collect();
+            CertificateProblem::WrongHost { names }.to_string()
+        };
+        assert_eq!(said(0), "it is for no host at all");
+        assert_eq!(said(2), "it is for 0.example, 1.example");
+        assert!(said(7).ends_with("4.example and 2 more"), "{}", said(7));
+    }
+}

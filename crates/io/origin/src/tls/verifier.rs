@@ -1,0 +1,177 @@
+//! Judges the certificate that an origin shows, before it has seen a byte of any request. Pure but for what it logs.
+//!
+//! webpki finds the chain and checks it; what it lets pass or leaves unsaid is added here: the strength of the origin's
+//! own key, stapled OCSP responses, and words for what is wrong.
+
+use super::facts::Facts;
+use super::ocsp;
+use super::problem::CertificateProblem;
+use super::trust::Trust;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, OtherError, SignatureScheme};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+use webpki::{
+    EndEntityCert, ExpirationPolicy, KeyUsage, RevocationCheckDepth, RevocationOptionsBuilder,
+    UnknownStatusPolicy, VerifiedPath,
+};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Verifier {
+    trust: Trust,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl Verifier {
+    pub(super) fn new(trust: Trust, provider: &CryptoProvider) -> Verifier {
+        Verifier { trust, algorithms: provider.signature_verification_algorithms }
+    }
+
+    fn judge(
+        &self,
+        shown: &CertificateDer<'_>,
+        above: &[CertificateDer<'_>],
+        host: &ServerName<'_>,
+        stapled: &[u8],
+        now: UnixTime,
+    ) -> Result<(), CertificateProblem> {
+        let explained = |error| explain(error, shown, above);
+        let certificate = EndEntityCert::try_from(shown).map_err(explained)?;
+        let path = self.path(&certificate, above, now).map_err(explained)?;
+        // The chain says nothing about the key at its end.
+        if let Some(weak) = Facts::of(shown).and_then(|facts| facts.weak_key()) {
+            return Err(CertificateProblem::WeakKey(weak));
+        }
+        certificate.verify_is_valid_for_subject_name(host).map_err(explained)?;
+        if !stapled.is_empty() && ocsp::proves_revocation(stapled, &path, self.algorithms.all, now) {
+            return Err(CertificateProblem::Revoked);
+        }
+        Ok(())
+    }
+
+    fn path<'p>(
+        &'p self,
+        certificate: &'p EndEntityCert<'p>,
+        above: &'p [CertificateDer<'p>],
+        now: UnixTime,
+    ) -> Result<VerifiedPath<'p>, webpki::Error> {
+        let lists: Vec<_> = self.trust.revoked.iter().collect();
+        // Fails only without any list. What no list tells of passes; what an old list revoked stays revoked.
+        let revocation = RevocationOptionsBuilder::new(&lists).ok().map(|options| {
+            options
+                .with_depth(RevocationCheckDepth::Chain)
+                .with_status_policy(UnknownStatusPolicy::Allow)
+                .with_expiration_policy(ExpirationPolicy::Ignore)
+                .build()
+        });
+        let roots = &self.trust.roots.roots;
+        let usage = KeyUsage::server_auth();
+        certificate.verify_for_usage(self.algorithms.all, roots, above, now, usage, revocation, None)
+    }
+}
+
+/// What webpki found, for people.
+fn explain<'a>(
+    error: webpki::Error,
+    shown: &'a CertificateDer<'a>,
+    above: &'a [CertificateDer<'a>],
+) -> CertificateProblem {
+    use webpki::Error as Found;
+    let facts = Facts::of(shown);
+    let malformed = |what: &str| CertificateProblem::Malformed(what.into());
+    match error {
+        Found::CertExpired { not_after, .. } => CertificateProblem::Expired { since: date(not_after) },
+        Found::CertNotValidYet { not_before, .. } => {
+            CertificateProblem::NotYetValid { from: date(not_before) }
+        }
+        Found::CertNotValidForName(_) => {
+            CertificateProblem::WrongHost { names: facts.map(|facts| facts.names()).unwrap_or_default() }
+        }
+        Found::CertRevoked | Found::CertDistrusted => CertificateProblem::Revoked,
+        Found::UnknownIssuer | Found::CaUsedAsEndEntity
+            if facts.as_ref().is_some_and(Facts::is_self_issued) =>
+        {
+            CertificateProblem::SelfSigned
+        }
+        Found::UnknownIssuer => {
+            let issuer = facts
+                .map_or_else(|| "a name that can't be read".into(), |facts| unknown_issuer(facts, above));
+            CertificateProblem::UnknownIssuer { issuer }
+        }
+        Found::CaUsedAsEndEntity => malformed("it is the certificate of an issuer"),
+        Found::RequiredEkuNotFoundContext(_) | Found::EmptyEkuExtension => CertificateProblem::NotForServers,
+        Found::InvalidSignatureForPublicKey
+        | Found::UnsupportedSignatureAlgorithmContext(_)
+        | Found::UnsupportedSignatureAlgorithmForPublicKeyContext(_) => weakness(facts, above)
+            .unwrap_or_else(|| malformed("a signature in its chain is wrong or of an unknown kind")),
+        Found::NameConstraintViolation => malformed("its issuer may not vouch for this host"),
+        Found::InvalidCertValidity => malformed("it ends before it begins"),
+        Found::UnsupportedCertVersion => malformed("it is not of version 3"),
+        other => malformed(&other.to_string()),
+    }
+}
+
+/// The issuer at which the chain that was shown comes to an end.
+fn unknown_issuer<'a>(mut last: Facts<'a>, above: &'a [CertificateDer<'a>]) -> String {
+    let mut rest: Vec<_> = above.iter().filter_map(|der| Facts::of(der)).collect();
+    while let Some(at) = rest.iter().position(|issuer| last.names_as_issuer(issuer)) {
+        last = rest.swap_remove(at);
+    }
+    last.issuer()
+}
+
+/// What is weak in what was shown. The signatures of roots are nobody's proof of anything.
+fn weakness<'a>(shown: Option<Facts<'a>>, above: &'a [CertificateDer<'a>]) -> Option<CertificateProblem> {
+    let chain: Vec<_> = shown.into_iter().chain(above.iter().filter_map(|der| Facts::of(der))).collect();
+    let signed = chain.iter().filter(|facts| !facts.is_self_issued());
+    let signature = signed.into_iter().find_map(Facts::weak_signature);
+    let key = || chain.iter().find_map(Facts::weak_key).map(CertificateProblem::WeakKey);
+    signature.map(|name| CertificateProblem::WeakSignature(name.into())).or_else(key)
+}
+
+fn date(time: UnixTime) -> String {
+    httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(time.as_secs()))
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        above: &[CertificateDer<'_>],
+        host: &ServerName<'_>,
+        stapled: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.judge(shown, above, host, stapled, now) {
+            Ok(()) => Ok(ServerCertVerified::assertion()),
+            Err(problem) => Err(CertificateError::Other(OtherError(Arc::new(problem))).into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
