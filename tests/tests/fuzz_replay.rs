@@ -14,6 +14,7 @@ type Entry = fn(&[u8]);
 const TARGETS: &[(&str, Entry)] = &[
     ("control_request", farhop_control::fuzz_request),
     ("front_chunked", farhop_front::h1::fuzz_chunked_body),
+    ("front_hello", farhop_front::tls::fuzz_hello),
     ("front_request", farhop_front::h1::fuzz_request),
     ("front_response", farhop_front::h1::fuzz_response),
     ("htotp_fields", farhop_htotp::fields::shelf::fuzz),

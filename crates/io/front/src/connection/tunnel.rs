@@ -16,6 +16,11 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
+    /// A stream that was raw from the start, such as one that was redirected here.
+    pub fn over(socket: impl Socket) -> Self {
+        Tunnel::new(Box::new(socket), Bytes::new())
+    }
+
     pub(crate) fn new(socket: Box<dyn Socket>, early: Bytes) -> Self {
         Tunnel { socket, early, has_written: false }
     }

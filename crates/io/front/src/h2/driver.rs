@@ -21,6 +21,7 @@ use bytes::Bytes;
 use farhop_units::Bytes as Size;
 use http::{Method, Request, Response};
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -50,10 +51,19 @@ pub(super) async fn drive(
         Ok(Err(error)) => Err(RequestError::Connection(failure(error))),
         Err(_) => Err(RequestError::HeadTimedOut),
     };
-    if let Err(error) = result {
+    match result {
+        Ok(()) => {}
+        // What was under way is told by its own handles; the rest is an end like any other.
+        Err(RequestError::Connection(error)) if is_gone(error.kind()) => {}
         // Whoever let go of the connection does not want to know.
-        let _ = arrivals.send(Err(error));
+        Err(error) => drop(arrivals.send(Err(error))),
     }
+}
+
+/// Whether the client just closed its connection.
+fn is_gone(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
+    matches!(kind, BrokenPipe | ConnectionReset | NotConnected | UnexpectedEof)
 }
 
 fn builder(settings: &Settings) -> server::Builder {

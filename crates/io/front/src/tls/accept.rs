@@ -75,9 +75,8 @@ fn classify(error: io::Error, presented: bool) -> HandshakeError {
     }
 }
 
-/// Whether a client says by its alert that it does not accept the certificate (RFC 8446 §6.2). Some say so only after
-/// the handshake: then the connection's first request is such an error.
-pub fn is_distrust(error: &io::Error) -> bool {
+/// Whether a client says by its alert that it does not accept the certificate (RFC 8446 §6.2).
+fn is_distrust(error: &io::Error) -> bool {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
     matches!(
         cause,

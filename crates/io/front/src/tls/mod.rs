@@ -7,7 +7,7 @@ mod hello;
 mod open;
 mod sessions;
 
-pub use accept::{HandshakeError, accept, is_distrust};
+pub use accept::{HandshakeError, accept};
 #[doc(hidden)]
 pub use hello::fuzz_hello;
 pub use hello::{ClientHello, Reading, read_hello, speaks_http};

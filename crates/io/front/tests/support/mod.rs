@@ -5,7 +5,7 @@
 use farhop_front::tls::{self, HandshakeError, Opening};
 use farhop_front::{Connection, Exchange, Head, Settings, Tunnel};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::sign::CertifiedKey;
@@ -22,22 +22,26 @@ pub(crate) const HOST: &str = "a.example";
 /// An authority and one leaf of it.
 pub(crate) struct Authority {
     pub(crate) root: CertificateDer<'static>,
+    pub(crate) pem: String,
     pub(crate) leaf: Arc<CertifiedKey>,
 }
 
 impl Authority {
     pub(crate) fn new() -> Authority {
         let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "Test authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         let key = KeyPair::generate().unwrap();
-        let root = params.self_signed(&key).unwrap().der().clone();
+        let root = params.self_signed(&key).unwrap();
         let issuer = Issuer::new(params, key);
         let leaf_key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![HOST.to_owned()]).unwrap();
+        let mut params = CertificateParams::new(vec![HOST.to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, HOST);
         let leaf = params.signed_by(&leaf_key, &issuer).unwrap();
         let der = PrivatePkcs8KeyDer::from(leaf_key.serialize_der()).into();
         let signer = ring::sign::any_ecdsa_type(&der).unwrap();
-        Authority { root, leaf: Arc::new(CertifiedKey::new(vec![leaf.der().clone()], signer)) }
+        let (pem, root) = (root.pem(), root.der().clone());
+        Authority { root, pem, leaf: Arc::new(CertifiedKey::new(vec![leaf.der().clone()], signer)) }
     }
 
     /// A client that trusts this authority and offers `alpn`.

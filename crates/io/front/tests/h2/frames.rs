@@ -1,0 +1,165 @@
+//! What no proper client sends, frame by frame (RFC 9113 §4 and §8): none of it becomes a request.
+
+use crate::support::{HOST, head};
+use farhop_front::{Connection, Protocol, Scope, Settings};
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+fn frame(kind: u8, flags: u8, stream: u32, content: &[u8]) -> Vec<u8> {
+    let length = (content.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), content].concat()
+}
+
+/// A field block: every field a literal without indexing, names and values as they stand (RFC 7541 §6.2.2).
+fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+    let text = |text: &str| [&[u8::try_from(text.len()).unwrap()][..], text.as_bytes()].concat();
+    fields.iter().flat_map(|(name, value)| [vec![0], text(name), text(value)].concat()).collect()
+}
+
+const PROPER: [(&str, &str); 4] =
+    [(":method", "GET"), (":scheme", "https"), (":authority", HOST), (":path", "/")];
+
+/// A client that speaks in frames.
+struct Client(DuplexStream);
+
+impl Client {
+    async fn new() -> (Client, Connection) {
+        let (mut near, far) = duplex(1 << 20);
+        let scope = Scope::new(HOST, 443).unwrap();
+        let connection = Connection::within(far, Protocol::Http2, scope, Arc::new(Settings::default()));
+        near.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+        let mut client = Client(near);
+        client.send(&frame(SETTINGS, 0, 0, &[])).await;
+        (client, connection)
+    }
+
+    async fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).await.unwrap();
+    }
+
+    /// Reads on to a frame of this kind: its stream and content.
+    async fn read(&mut self, kind: u8) -> (u32, Vec<u8>) {
+        loop {
+            let mut header = [0; 9];
+            self.0.read_exact(&mut header).await.unwrap();
+            let mut content = vec![0; u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize];
+            self.0.read_exact(&mut content).await.unwrap();
+            if header[3] == kind {
+                return (u32::from_be_bytes(header[5..].try_into().unwrap()), content);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn malformed_heads_reset_their_stream_and_the_next_is_served() {
+    let with = |index: usize, field| {
+        let mut fields = PROPER.to_vec();
+        fields[index] = field;
+        fields
+    };
+    let and = |field| [&PROPER[..], &[field]].concat();
+    let cases = [
+        and(("connection", "close")),
+        and(("proxy-connection", "close")),
+        and(("keep-alive", "timeout=5")),
+        and(("transfer-encoding", "chunked")),
+        and(("upgrade", "h2c")),
+        and(("te", "gzip")),
+        and((":method", "GET")),
+        and((":status", "200")),
+        and((":protocol", "websocket")),
+        [&[("x", "a")], &PROPER[..]].concat(),
+        PROPER[1..].to_vec(),
+        PROPER[..3].to_vec(),
+        [&PROPER[..1], &PROPER[2..]].concat(),
+        with(3, (":path", "")),
+        with(3, (":path", "x")),
+        with(3, (":path", "/a b")),
+        with(3, (":path", "/ HTTP/1.1\r\nx: y")),
+        with(2, (":authority", "a.example b")),
+        with(1, (":scheme", "https ")),
+        and(("content-length", "5")),
+        and(("content-length", "x")),
+    ];
+    for fields in cases {
+        let (mut client, mut connection) = Client::new().await;
+        client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(&fields))).await;
+        let served = tokio::spawn(async move {
+            let exchange = connection.next_request().await.unwrap().unwrap();
+            assert!(exchange.head.fields.contains_key("x-proper"), "{:?}", exchange.head);
+            exchange.responder.respond(head(200, &[]), "x".into()).await.unwrap();
+            connection
+        });
+        let (stream, reason) = client.read(RST_STREAM).await;
+        assert_eq!((stream, reason), (1, vec![0, 0, 0, 1]), "PROTOCOL_ERROR for {fields:?}");
+        let proper = [&PROPER[..], &[("x-proper", "1")]].concat();
+        client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 3, &block(&proper))).await;
+        assert_eq!(client.read(DATA).await, (3, b"x".to_vec()), "{fields:?}");
+        served.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_and_values_that_no_field_may_have_end_the_connection() {
+    for field in
+        [("X-Upper", "a"), ("x y", "a"), ("x:y", "a"), ("x", "a\r\nb: c"), ("x", "a\0"), (":unknown", "a")]
+    {
+        let (mut client, mut connection) = Client::new().await;
+        let fields = [&PROPER[..], &[field]].concat();
+        client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(&fields))).await;
+        let (end, _) = tokio::join!(connection.next_request(), client.read(GOAWAY));
+        assert!(end.is_err(), "{field:?}: {end:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn floods_and_frames_out_of_order_end_the_connection() {
+    let begun = frame(HEADERS, END_STREAM, 1, &block(&PROPER));
+    let more = frame(CONTINUATION, 0, 1, &block(&[("x", "y")]));
+    let cases = [
+        [&begun[..], &more.repeat(100_000)].concat(),
+        [&begun[..], &frame(DATA, 0, 1, b"x")].concat(),
+        frame(DATA, 0, 1, b"x"),
+        frame(HEADERS, END_HEADERS, 2, &block(&PROPER)),
+        b"\x00\x00\x00\x7f\x00\x00\x00\x00\x00GET / HTTP/1.1\r\n\r\n".to_vec(),
+    ];
+    for bytes in cases {
+        let (Client(stream), mut connection) = Client::new().await;
+        let (mut reader, mut writer) = tokio::io::split(stream);
+        let (end, _, _) = tokio::join!(
+            async {
+                let end = connection.next_request().await;
+                drop(connection);
+                end
+            },
+            // The connection may end before it has taken all.
+            async { drop(writer.write_all(&bytes).await) },
+            async { drop(reader.read_to_end(&mut Vec::new()).await) },
+        );
+        assert!(end.is_err(), "{:?}…: {end:?}", &bytes[..bytes.len().min(40)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_http_2_ends_the_connection() {
+    let (mut near, far) = duplex(1024);
+    let scope = Scope::new(HOST, 443).unwrap();
+    let mut connection = Connection::within(far, Protocol::Http2, scope, Arc::new(Settings::default()));
+    near.write_all(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").await.unwrap();
+    assert!(connection.next_request().await.is_err());
+
+    let (_silent, far) = duplex(1024);
+    let scope = Scope::new(HOST, 443).unwrap();
+    let mut connection = Connection::within(far, Protocol::Http2, scope, Arc::new(Settings::default()));
+    assert!(connection.next_request().await.is_err());
+}
