@@ -5,6 +5,7 @@ use crate::address;
 use crate::collector::Collector;
 use crate::hint::{Destination, Hint, Mode, ReferrerPolicy, Source};
 use crate::options::Options;
+use crate::script::ImportMap;
 use encoding_rs::{Encoding, UTF_8};
 use std::collections::HashSet;
 use url::Url;
@@ -20,8 +21,12 @@ pub(crate) struct Context {
     /// Of the document: queries of its URLs are written in it.
     pub(crate) encoding: &'static Encoding,
     pub(crate) options: Options,
+    /// All import maps so far.
+    pub(crate) import_map: ImportMap,
     /// Frames whose documents have an origin of their own: see [`crate::Document::is_opaque`].
     pub(crate) opaque_frames: HashSet<Url>,
+    /// `srcdoc` documents around this one.
+    pub(crate) depth: u8,
     collector: Collector,
 }
 
@@ -33,7 +38,9 @@ impl Context {
             base_is_set: false,
             policy: None,
             encoding: UTF_8,
+            import_map: ImportMap::default(),
             opaque_frames: HashSet::new(),
+            depth: 0,
             collector: Collector::new(options.max_hints),
             options,
         }
@@ -45,7 +52,7 @@ impl Context {
         if std::mem::replace(&mut self.base_is_set, true) {
             return;
         }
-        match self.document.join(href.trim()) {
+        match self.base.join(href.trim()) {
             Ok(url) if !matches!(url.scheme(), "data" | "javascript") => self.base = url,
             _ => {}
         }

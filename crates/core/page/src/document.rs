@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::page::Page;
 use crate::scripts::ScriptReader;
 use encoding_rs::UTF_8;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use url::Url;
 
 /// Bytes read at one go: what is held of a longer piece stays small.
@@ -96,8 +96,10 @@ impl std::fmt::Debug for Document {
 impl Document {
     /// A reader for the document at `url` (after redirects), whose `Content-Type` names `charset`.
     pub fn new(url: &Url, charset: Option<&str>, options: Options) -> Self {
+        let mut tokenizer = Tokenizer::new(options.max_attribute);
+        tokenizer.foreign = options.xml;
         Document {
-            tokenizer: Tokenizer::new(options.max_attribute),
+            tokenizer,
             page: Page::new(url, options),
             decoder: TextDecoder::new(charset, UTF_8),
             text: String::new(),
@@ -237,9 +239,21 @@ impl Document {
         self.context().opaque_frames.contains(&hint.url)
     }
 
+    /// Frames of which [`is_opaque`](Document::is_opaque) holds.
+    pub(crate) fn take_opaque_frames(&mut self) -> HashSet<Url> {
+        std::mem::take(&mut self.page.context.opaque_frames)
+    }
+
     /// Content security policies in `<meta http-equiv=content-security-policy>`, found since the last call.
     pub fn policies(&mut self) -> Vec<String> {
         self.page.markup.take_policies()
+    }
+
+    /// It stands in a page whose context is `outer`, as if it were part of that.
+    pub(crate) fn within(mut self, outer: &Context) -> Self {
+        let own = &mut self.page.context;
+        (own.base, own.policy, own.depth) = (outer.base.clone(), outer.policy, outer.depth + 1);
+        self.alone()
     }
 
     /// Only the document itself will be read.

@@ -12,6 +12,7 @@ mod collector;
 mod context;
 mod decode;
 mod document;
+mod framed;
 mod hint;
 mod html;
 mod markup;
@@ -51,6 +52,21 @@ pub fn fuzz_scan(data: &[u8]) {
         media::matches(text, &options.viewport);
         source_size::evaluate(text, &options.viewport);
         markup::srcset::parse(text);
+    }
+}
+
+/// Entry point of the fuzz target: reads `data` as the style sheet of a page that has a little of everything, and as
+/// each sheet that it imports, in chunkings that must agree.
+pub fn fuzz_css(data: &[u8]) {
+    const PAGE: &[u8] = b"<!doctype html><html lang=en><link rel=stylesheet href=a.css><body class=home>\
+        <main id=main title=t><ul class='list wide'><li class=item style='--a:url(i.png)'>one<li hidden>two</ul>\
+        <p class=lead>Text with <b>weight</b>, <i>slant</i> and &#x1f600;</p><svg><use/></svg>\
+        <form><input type=checkbox checked><input value=v disabled></form><i class=icon></i></main>\0";
+    let Ok(url) = url::Url::parse("http://site.test/dir/page.html?q=1") else { return };
+    let page = [PAGE, data].concat();
+    let whole = fuzz_load(&page, &url, usize::MAX);
+    for size in [1, 7] {
+        assert_eq!(whole, fuzz_load(&page, &url, size), "hints depend on how the sheet was cut");
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Options {
     pub viewport: Viewport,
     /// Whether the browser shows JPEG XL (its document request accepts `image/jxl`).
     pub jpeg_xl: bool,
+    /// The document is XHTML served as XML (`application/xhtml+xml`).
+    pub xml: bool,
     /// Whether this document has an icon of its own: true for pages, false for documents in frames.
     pub default_icon: bool,
     /// Hints given at most, for one document.
@@ -59,6 +61,7 @@ impl Default for Options {
         Options {
             viewport: Viewport::default(),
             jpeg_xl: false,
+            xml: false,
             default_icon: true,
             max_hints: 2_000,
             max_attribute: 64 * 1024,

@@ -2,6 +2,7 @@
 //! text to what it belongs to.
 
 use crate::context::Context;
+use crate::framed;
 use crate::html::{Builder, Fold, Namespace, Placed, Start, StartTag, Token, pixels, raw_text};
 use crate::markup::attributes::Attributes;
 use crate::markup::{Markup, Mention, Opens, ScriptKind, svg};
@@ -15,6 +16,8 @@ use url::Url;
 
 /// Longest import map, in bytes.
 const MAX_IMPORT_MAP: usize = 256 * 1024;
+/// What the elements of XHTML are named in.
+const XHTML: &str = "http://www.w3.org/1999/xhtml";
 
 /// What the text within the innermost element is.
 #[derive(Debug)]
@@ -46,16 +49,19 @@ pub(crate) struct Page {
     builder: Builder,
     fold: Fold,
     inside: Inside,
+    /// It is XML, but no XHTML.
+    foreign: bool,
 }
 
 impl Page {
     pub(crate) fn new(document: &Url, options: Options) -> Self {
         Page {
             tree: Tree::new(options.max_elements, options.max_element_bytes),
-            builder: Builder::new(),
+            builder: Builder::new(options.xml),
             sheets: Sheets::new(&options),
             fold: Fold::new(&options.viewport),
             inside: Inside::Text,
+            foreign: false,
             markup: Markup::default(),
             scripts: Scripts::default(),
             context: Context::new(document, options),
@@ -65,13 +71,16 @@ impl Page {
     /// The next token of the document.
     pub(crate) fn token(&mut self, token: Token<'_>) -> Next {
         let mut next = Next::default();
+        if self.foreign {
+            return next;
+        }
         match token {
             Token::Start(tag) => self.start(&tag, &mut next),
             Token::End(name, offset) => self.end_tag(name, offset),
             Token::Text(text) => self.text(text, true),
             Token::Raw(text) => self.text(text, false),
         }
-        next.foreign = self.builder.is_foreign();
+        next.foreign = self.context.options.xml || self.builder.is_foreign();
         next
     }
 
@@ -86,6 +95,11 @@ impl Page {
     fn start(&mut self, tag: &StartTag<'_>, next: &mut Next) {
         let attributes: Vec<(&str, Cow<'_, str>)> = tag.attributes().collect();
         let attributes = attributes.as_slice();
+        let xml = self.context.options.xml;
+        if xml && self.tree.len() == 0 && (tag.name != "html" || attributes.value("xmlns") != Some(XHTML)) {
+            self.foreign = true;
+            return;
+        }
         let below_fold = self.fold.is_below();
         let start = Start {
             name: tag.name,
@@ -96,7 +110,7 @@ impl Page {
             attributes: attributes.iter().map(|(name, value)| (*name, &**value)),
         };
         let Some(placed) = self.builder.start(&mut self.tree, start) else { return };
-        if placed.namespace == Namespace::Html {
+        if placed.namespace == Namespace::Html && !xml {
             next.raw_text = raw_text(tag.name);
         }
         if placed.inert {
@@ -118,7 +132,11 @@ impl Page {
         };
         self.lay_out(tag.name, attributes, &placed);
         match opens {
+            // An XML declaration says it, or nothing.
+            Opens::Charset(_) if xml => {}
             Opens::Charset(label) => next.charset = Some(label),
+            // Without content it has no end tag either.
+            Opens::Script(_) | Opens::Style { .. } if xml && tag.self_closing => {}
             Opens::Script(ScriptKind::ImportMap) => self.inside = Inside::ImportMap(String::new()),
             Opens::Script(kind) => {
                 let module = kind == ScriptKind::Module;
@@ -130,6 +148,7 @@ impl Page {
             Opens::Style { applies: true } => {
                 self.inside = Inside::Style(self.sheets.style(true, &self.tree, &self.context));
             }
+            Opens::Framed => framed::read(&mention, &mut self.context),
             Opens::Nothing | Opens::Style { applies: false } => {}
         }
         if let (Some(node), Some(style)) = (placed.node, attributes.value("style")) {
@@ -175,7 +194,7 @@ impl Page {
         match std::mem::replace(&mut self.inside, Inside::Text) {
             Inside::Text => {}
             Inside::Script(mut reader) => reader.end(&mut self.scripts, &mut self.context),
-            Inside::ImportMap(json) => self.scripts.map.merge(&json, &self.context.base),
+            Inside::ImportMap(json) => self.context.import_map.merge(&json, &self.context.base),
             Inside::Style(sheet) => {
                 self.sheets.styles.end(sheet, &self.tree);
                 self.sheets.give(&self.tree, &mut self.context);
@@ -185,19 +204,22 @@ impl Page {
 
     /// A piece of text; with character references unless it is raw.
     fn text(&mut self, text: &str, references: bool) {
+        if let Inside::Text = self.inside {
+            return self.shown_text(text, references);
+        }
+        let text = if references { htmlize::unescape(text) } else { Cow::Borrowed(text) };
         match &mut self.inside {
-            Inside::Script(reader) => reader.feed(text, &mut self.scripts, &mut self.context),
+            Inside::Script(reader) => reader.feed(&text, &mut self.scripts, &mut self.context),
             Inside::ImportMap(json) => {
                 if json.len() + text.len() <= MAX_IMPORT_MAP {
-                    json.push_str(text);
+                    json.push_str(&text);
                 }
             }
             Inside::Style(sheet) => {
-                let text = if references { htmlize::unescape(text) } else { Cow::Borrowed(text) };
                 self.sheets.styles.feed(*sheet, &text);
                 self.sheets.give(&self.tree, &mut self.context);
             }
-            Inside::Text => self.shown_text(text, references),
+            Inside::Text => {}
         }
     }
 

@@ -2,13 +2,13 @@
 
 use crate::context::Context;
 use crate::hint::{Confidence, Destination, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
-use crate::script::{Finder, Finding, ImportMap, destination};
+use crate::script::{Finder, Finding, destination};
 use url::Url;
 
 /// What all scripts of a page share.
 #[derive(Debug, Default)]
 pub(crate) struct Scripts {
-    pub(crate) map: ImportMap,
+    /// Guesses given.
     literals: usize,
 }
 
@@ -81,11 +81,11 @@ impl ScriptReader {
         for finding in std::mem::take(&mut self.findings) {
             let hint = match finding {
                 Finding::Static(specifier) => {
-                    self.module(&specifier, Source::StaticImport, Confidence::Sure, scripts, context)
+                    self.module(&specifier, Source::StaticImport, Confidence::Sure, context)
                 }
                 Finding::Dynamic { specifier, at_once } => {
                     let confidence = if at_once { Confidence::Likely } else { Confidence::Guess };
-                    self.module(&specifier, Source::DynamicImport, confidence, scripts, context)
+                    self.module(&specifier, Source::DynamicImport, confidence, context)
                 }
                 Finding::Literal { path, of_module } => self.literal(&path, of_module, scripts, context),
             };
@@ -100,11 +100,10 @@ impl ScriptReader {
         specifier: &str,
         source: Source,
         confidence: Confidence,
-        scripts: &Scripts,
         context: &Context,
     ) -> Option<Hint> {
-        let url = context.fetchable(scripts.map.resolve(specifier, &self.base)?)?;
-        let integrity = scripts.map.integrity(&url).map(Into::into);
+        let url = context.fetchable(context.import_map.resolve(specifier, &self.base)?)?;
+        let integrity = context.import_map.integrity(&url).map(Into::into);
         Some(Hint {
             mode: self.mode,
             timing: if source == Source::StaticImport { self.timing } else { Timing::Async },

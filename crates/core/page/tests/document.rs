@@ -177,6 +177,101 @@ fn imports_inherit_the_nonce_and_are_checked_by_the_map() {
 }
 
 #[test]
+fn what_an_element_says_of_its_module_counts_before_what_the_map_says() {
+    let hints = load(
+        "<script type=importmap>{\"integrity\": {\"./a.js\": \"sha256-a\", \"./b.js\": \"sha256-b\", \"./c.js\": \"sha256-c\"}}\
+         </script><script type=module src=a.js></script><script type=module src=b.js integrity=sha256-own></script>\
+         <link rel=modulepreload href=c.js><script src=c.js></script><script type=module src=d.js></script>",
+        &[],
+    );
+    let told: Vec<_> = hints.iter().map(|hint| (short(hint), hint.mode, hint.integrity.as_deref())).collect();
+    let expected = [
+        ("dir/a.js", Mode::Cors, Some("sha256-a")),
+        ("dir/b.js", Mode::Cors, Some("sha256-own")),
+        ("dir/c.js", Mode::Cors, Some("sha256-c")),
+        ("dir/c.js", Mode::NoCors, None),
+        ("dir/d.js", Mode::Cors, None),
+    ];
+    assert_eq!(told, expected.map(|(name, mode, integrity)| (name.to_owned(), mode, integrity)));
+}
+
+#[test]
+fn what_a_document_in_an_attribute_names_is_the_pages() {
+    let html = "<base href=/b/><meta name=referrer content=origin><p class=out>x</p>\
+        <iframe srcdoc=\"<style>.in{background:url(in.png)}.out{background:url(out.png)}</style>\
+        <link rel=stylesheet href=a.css><p class=in>x</p><img src='i.png?a=1&amp;amp;b=2'>\
+        <iframe src=deep.html sandbox></iframe><script type=module>import './m.js'</script>\" src=no.html></iframe>\
+        <iframe srcdoc='<base href=c/><img src=2.png>'></iframe>";
+    let css = ".in{background:url(left.png)}";
+    let hints = load(html, &[("b/a.css", css)]);
+    let mut found = names(&hints);
+    found.sort();
+    assert_eq!(found, ["b/a.css", "b/c/2.png", "b/deep.html", "b/i.png?a=1&b=2", "b/in.png", "b/m.js"]);
+    assert!(hints.iter().all(|hint| hint.referrer_policy == Some(ReferrerPolicy::Origin)));
+    assert!(
+        hints.iter().all(|hint| hint.initiator == Initiator::Document || hint.source == Source::StaticImport)
+    );
+    let mut document = Document::new(&page(), Some("utf-8"), options());
+    let hints = document.html(html.as_bytes());
+    let frame = hints.iter().find(|hint| hint.destination == Destination::Frame).unwrap();
+    assert!(document.is_opaque(frame));
+}
+
+#[test]
+fn documents_in_attributes_that_ask_otherwise_or_without_end_are_left_to_the_browser() {
+    let deep = (0..6).fold("<img src=deep.png>".to_owned(), |inner, _| {
+        format!("<iframe srcdoc=\"{}\"></iframe>", inner.replace('&', "&amp;").replace('"', "&quot;"))
+    });
+    for html in [
+        "<iframe sandbox srcdoc='<img src=a.png>'></iframe>",
+        "<iframe sandbox=allow-scripts srcdoc='<img src=a.png>'></iframe>",
+        "<iframe loading=lazy srcdoc='<img src=a.png>'></iframe>",
+        "<iframe credentialless srcdoc='<img src=a.png>'></iframe>",
+        "<iframe srcdoc='<meta http-equiv=content-security-policy content=\"img-src none\"><img src=a.png>'></iframe>",
+        &deep,
+    ] {
+        assert_eq!(names(&load(html, &[])), Vec::<String>::new(), "{html}");
+    }
+    let free = "<iframe sandbox='allow-scripts Allow-Same-Origin' srcdoc='<img src=a.png>'></iframe>";
+    assert_eq!(names(&load(free, &[])), ["dir/a.png"]);
+}
+
+/// All hints of an XML document whose files are lost.
+fn load_xml(text: &str, size: usize) -> Vec<String> {
+    let mut document = Document::new(&page(), None, Options { xml: true, ..options() });
+    let mut hints: Vec<Hint> = text.as_bytes().chunks(size).flat_map(|chunk| document.html(chunk)).collect();
+    hints.extend(document.html_end());
+    let mut at = 0;
+    while let Some(hint) = hints.get(at).cloned() {
+        at += 1;
+        hints.extend(document.resource_lost(&hint));
+    }
+    names(&hints)
+}
+
+#[test]
+fn xhtml_is_read_as_the_xml_that_it_is() {
+    let text = "<?xml version='1.0' encoding='UTF-8'?><!DOCTYPE html>\
+        <html xmlns='http://www.w3.org/1999/xhtml'><head><script src='1.js'/><link rel='stylesheet' href='2.css'/>\
+        <style>div > p {background:url(no.png)}<![CDATA[div + p{background:url(5.png)}]]>p &gt; b{background:url(6.png)}\
+        </style><script type='module'>if (a &lt; b) import('./3.js')</script></head>\
+        <body><div/><p><b/><img src='4.png?a&amp;b'/></p><noscript><img src='no.png'/></noscript></body></html>";
+    let expected = ["dir/1.js", "dir/2.css", "dir/3.js", "dir/4.png?a&b", "dir/5.png", "dir/6.png"];
+    for size in [1, 7, usize::MAX] {
+        assert_eq!(load_xml(text, size), expected, "in pieces of {size}");
+    }
+}
+
+#[test]
+fn xml_that_is_no_xhtml_names_nothing() {
+    for root in
+        ["html", "html xmlns='http://www.w3.org/2000/svg'", "feed xmlns='http://www.w3.org/1999/xhtml'"]
+    {
+        assert_eq!(load_xml(&format!("<{root}><img src='a.png'/></html>"), usize::MAX), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn jpeg_xl_is_chosen_where_the_browser_shows_it() {
     let html =
         "<style>p{background:image-set('a.jxl' type('image/jxl'),'a.png' type('image/png'))}</style><p>x</p>";

@@ -9,7 +9,7 @@ fn tree(html: &str) -> String {
     let mut tokenizer = Tokenizer::new(1000);
     tokenizer.feed(html);
     tokenizer.end();
-    let mut builder = Builder::new();
+    let mut builder = Builder::new(false);
     let mut tree = Tree::new(1000, 100_000);
     while let Some(token) = tokenizer.next() {
         let mut raw = None;

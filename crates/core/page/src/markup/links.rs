@@ -2,7 +2,7 @@
 
 use super::attributes::{Attributes, NoAttributes};
 use super::icons::{self, IconLink};
-use super::{Markup, Mention, Opens, SheetLink, hint, images, media_holds};
+use super::{Markup, Mention, Opens, SheetLink, check_module, hint, images, media_holds};
 use crate::context::Context;
 use crate::hint::{Destination, Mode, Source, Timing};
 use crate::types;
@@ -155,6 +155,7 @@ fn module_preload<A: Attributes + ?Sized>(mention: &Mention<'_, A>, source: Sour
     let Some(href) = mention.attributes.value("href") else { return };
     if let Some(mut hint) = hint(mention, href, Destination::Script, source, context) {
         hint.mode = mention.attributes.mode(Mode::Cors);
+        check_module(mention.attributes, &mut hint, context);
         context.add(hint);
     }
 }

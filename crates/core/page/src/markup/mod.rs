@@ -58,6 +58,8 @@ pub(crate) enum Opens {
     Script(ScriptKind),
     /// The document's encoding, by `<meta>`.
     Charset(String),
+    /// A document of its own in the `srcdoc` attribute, loaded as part of the page.
+    Framed,
 }
 
 /// A stylesheet that the page names.
@@ -101,6 +103,7 @@ impl Markup {
             "img" | "image" => self.image(mention, in_picture, context),
             "input" => images::input(mention, context),
             "video" => images::plain(mention, mention.attributes.value("poster"), Source::Poster, context),
+            "iframe" if mention.attributes.has("srcdoc") => return framed(mention.attributes),
             "iframe" | "frame" => frame(mention, context),
             _ => {}
         }
@@ -195,6 +198,7 @@ fn script<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Contex
     };
     if module {
         hint.mode = attributes.mode(Mode::Cors);
+        check_module(attributes, &mut hint, context);
     }
     hint.timing = match (attributes.has("async"), module || attributes.has("defer")) {
         (true, _) => Timing::Async,
@@ -205,6 +209,13 @@ fn script<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Contex
     Opens::Nothing
 }
 
+/// HTML, "resolve a module integrity metadata": what an element says of its module counts before what a map says.
+fn check_module<A: Attributes + ?Sized>(attributes: &A, hint: &mut Hint, context: &Context) {
+    if !attributes.has("integrity") {
+        hint.integrity = context.import_map.integrity(&hint.url).map(Into::into);
+    }
+}
+
 fn style<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> Opens {
     // HTML, "update a style block": only these two types are CSS.
     match attributes.value("type").map(str::to_ascii_lowercase).as_deref() {
@@ -213,11 +224,23 @@ fn style<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> Opens {
     }
 }
 
+/// Whether `sandbox` leaves a frame this.
+fn allows<A: Attributes + ?Sized>(attributes: &A, what: &str) -> bool {
+    let sandbox = attributes.value("sandbox");
+    sandbox.is_none_or(|left| left.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case(what)))
+}
+
+/// A `srcdoc` document asks like the page where it has its origin and may run its scripts; any other is left to the
+/// browser.
+fn framed<A: Attributes + ?Sized>(attributes: &A) -> Opens {
+    let is_lazy = attributes.keyword("loading").as_deref() == Some("lazy");
+    let is_free = allows(attributes, "allow-same-origin") && allows(attributes, "allow-scripts");
+    let asks_alike = is_free && !attributes.has("credentialless");
+    if asks_alike && !is_lazy { Opens::Framed } else { Opens::Nothing }
+}
+
 fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context) {
     let attributes = mention.attributes;
-    if attributes.has("srcdoc") {
-        return;
-    }
     let Some(src) = attributes.value("src") else { return };
     let Some(mut hint) = hint(mention, src, Destination::Frame, Source::Frame, context) else { return };
     // Browsers do not load a document into itself.
@@ -227,10 +250,7 @@ fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context
     hint.mode = Mode::NoCors;
     hint.below_fold = mention.below_fold;
     // HTML, "sandboxed origin browsing context flag".
-    let opaque = attributes.value("sandbox").is_some_and(|allowed| {
-        !allowed.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case("allow-same-origin"))
-    });
-    if opaque && context.opaque_frames.len() < context.options.max_hints {
+    if !allows(attributes, "allow-same-origin") && context.opaque_frames.len() < context.options.max_hints {
         context.opaque_frames.insert(hint.url.clone());
     }
     if attributes.keyword("loading").as_deref() == Some("lazy") {

@@ -1,7 +1,7 @@
 //! Which elements are open, and so where each element hangs in the tree: HTML's tree construction with its implied
 //! tags, short of moving elements about. Not followed: the adoption agency and the reconstruction of formatting elements
 //! (a block in a misnested `<b>` stays its child), foster parenting (what is misplaced in a table stays in it), quirks
-//! mode, frames.
+//! mode, frames. XML has none of that: what is open is what no end tag has closed.
 
 mod implied;
 
@@ -45,6 +45,7 @@ pub(crate) struct Placed {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Builder {
+    xml: bool,
     stack: Vec<Open>,
     templates: usize,
     overflown: bool,
@@ -65,8 +66,8 @@ pub(crate) struct Start<'a, A> {
 }
 
 impl Builder {
-    pub(crate) fn new() -> Self {
-        Builder { stack: Vec::new(), templates: 0, overflown: false, head_seen: false, body_seen: false }
+    pub(crate) fn new(xml: bool) -> Self {
+        Builder { xml, stack: Vec::new(), templates: 0, overflown: false, head_seen: false, body_seen: false }
     }
 
     /// Whether what comes next stands in SVG or MathML.
@@ -104,10 +105,12 @@ impl Builder {
         if !self.is_foreign() && self.templates == 0 && !self.imply(tree, which) {
             return None;
         }
-        if namespace == Namespace::Html {
+        if namespace == Namespace::Html && !self.xml {
             self.end_implied(which);
         }
-        let template = namespace == Namespace::Html && start.name == "template";
+        // In XML, `<noscript>` holds elements like any other: they are for browsers without scripts all the same.
+        let template = namespace == Namespace::Html
+            && (start.name == "template" || (self.xml && start.name == "noscript"));
         let inert = self.is_inert();
         let parent = self.stack.last().copied();
         let details = parent.is_some_and(|parent| parent.name == name("details"));
@@ -135,7 +138,8 @@ impl Builder {
             open.summary_seen |= first_summary;
         }
         let in_picture = parent.is_some_and(|parent| parent.name == name("picture"));
-        let empty = if namespace == Namespace::Html { names::is_void(which) } else { start.self_closing };
+        let html = namespace == Namespace::Html && !self.xml;
+        let empty = if html { names::is_void(which) } else { start.self_closing };
         if !empty {
             self.push(which, namespace, node, template && !start.shadow_root);
         }
@@ -174,7 +178,7 @@ impl Builder {
 
     /// Leaves SVG or MathML if an HTML element of this name cannot stand in it.
     fn leave_foreign(&mut self, which: Name) -> bool {
-        if !names::leaves_foreign(which) {
+        if self.xml || !names::leaves_foreign(which) {
             return false;
         }
         while self.is_foreign() {
@@ -185,6 +189,9 @@ impl Builder {
 
     /// Opens and closes `<html>`, `<head>` and `<body>` around an element. False if it makes no element of its own.
     fn imply(&mut self, tree: &mut Tree, which: Name) -> bool {
+        if self.xml {
+            return true;
+        }
         const HTML: Name = name("html");
         const HEAD: Name = name("head");
         const BODY: Name = name("body");
@@ -229,7 +236,7 @@ impl Builder {
 
     /// Text that is no white space begins the body.
     pub(crate) fn text(&mut self, tree: &mut Tree) {
-        if !self.body_seen && self.templates == 0 && !self.is_foreign() {
+        if !self.body_seen && !self.xml && self.templates == 0 && !self.is_foreign() {
             self.open_body(tree);
         }
     }
@@ -248,6 +255,9 @@ impl Builder {
     /// Takes an end tag in. True if it ended the head.
     pub(crate) fn end(&mut self, element: &str) -> bool {
         let which = name(element);
+        if self.xml {
+            return self.end_in_xml(element, which);
+        }
         match element {
             // What follows them is still body.
             "html" | "body" | "br" => return false,
@@ -310,6 +320,15 @@ impl Builder {
             }
         }
         false
+    }
+
+    fn end_in_xml(&mut self, element: &str, which: Name) -> bool {
+        let held = matches!(element, "template" | "noscript");
+        let open = |open: &Open| open.name == which || (held && open.name == TEMPLATE);
+        if let Some(depth) = self.stack.iter().rposition(open) {
+            self.pop_to(depth);
+        }
+        element == "head" && self.templates == 0
     }
 }
 
