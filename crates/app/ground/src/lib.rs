@@ -29,6 +29,8 @@ mod treatment;
 mod tunnel;
 mod upload;
 mod variant;
+#[cfg(test)]
+mod written;
 
 pub use error::GroundError;
 pub use explain::{Explained, Explanation};

@@ -10,6 +10,7 @@ use farhop_page::ResourceId;
 use farhop_squeeze::Decoder;
 use farhop_transport::hop::Sender;
 use http::{HeaderMap, Method, StatusCode, header};
+use tokio::task::yield_now;
 
 use crate::bundle::Bundle;
 use crate::reading::{Decided, Reading};
@@ -30,6 +31,9 @@ pub(crate) struct Page {
     over: bool,
 }
 
+/// Documents that browsers read as XML.
+pub(crate) const XHTML: &str = "application/xhtml+xml";
+
 /// What of the document it is.
 enum What {
     /// The document itself, with the `Link` fields of informational responses before it.
@@ -46,7 +50,8 @@ pub(crate) fn is_page(request: &RequestHead, response: &ResponseHead) -> bool {
 /// Whether a response is a document that is shown.
 pub(crate) fn is_document(response: &ResponseHead) -> bool {
     let fields = &response.fields;
-    shows_body(response.status) && media_type(fields) == "text/html" && !is_attachment(fields)
+    let is_html = matches!(&*media_type(fields), "text/html" | XHTML);
+    is_html && shows_body(response.status) && !is_attachment(fields)
 }
 
 /// An error page has stylesheets and pictures like any other.
@@ -109,14 +114,21 @@ impl Page {
     }
 
     /// The next bytes of the body, before they are sent: what they mention is promised ahead of them.
-    pub(crate) fn read(&mut self, bytes: Bytes, sender: &Sender) {
-        let decided = self.scan(bytes);
-        self.promise(decided, sender);
+    pub(crate) async fn read(&mut self, bytes: Bytes, sender: &Sender) {
+        self.feed(bytes);
+        while let Some(decided) = self.next_piece() {
+            self.promise(decided, sender);
+            // A few bytes may be coded for megabytes: others get a turn in between.
+            yield_now().await;
+        }
     }
 
     /// Bytes that the remote has already.
-    pub(crate) fn skim(&mut self, bytes: Bytes) {
-        self.scan(bytes);
+    pub(crate) async fn skim(&mut self, bytes: Bytes) {
+        self.feed(bytes);
+        while self.next_piece().is_some() {
+            yield_now().await;
+        }
     }
 
     /// The body is complete.
@@ -129,31 +141,29 @@ impl Page {
         self.bundle.add(&self.reading, decided, sender);
     }
 
-    fn scan(&mut self, bytes: Bytes) -> Vec<Decided> {
-        let mut decided = Vec::new();
+    fn feed(&mut self, bytes: Bytes) {
+        if !self.over {
+            self.decoder.feed(bytes);
+        }
+    }
+
+    /// What the next piece of the decoded body names; `None` until more is fed.
+    fn next_piece(&mut self) -> Option<Vec<Decided>> {
         if self.over {
-            return decided;
+            return None;
         }
-        self.decoder.feed(bytes);
-        loop {
-            match self.decoder.pull() {
-                Ok(Some(piece)) => {
-                    self.read += piece.len() as u64;
-                    decided.extend(self.reading.read(|document| match &self.what {
-                        What::Document(_) => document.html(&piece),
-                        What::Part(part) => document.resource(*part, &piece),
-                    }));
-                    if self.read < LONGEST {
-                        continue;
-                    }
-                }
-                Ok(None) => return decided,
-                // A body that cannot be decoded passes as it is; the browser will say what is wrong with it.
-                Err(_) => {}
-            }
+        // A body that cannot be decoded passes as it is; the browser will say what is wrong with it.
+        let Ok(piece) = self.decoder.pull() else { return Some(self.end()) };
+        let piece = piece?;
+        self.read += piece.len() as u64;
+        let mut decided = self.reading.read(|document| match &self.what {
+            What::Document(_) => document.html(&piece),
+            What::Part(part) => document.resource(*part, &piece),
+        });
+        if self.read >= LONGEST {
             decided.extend(self.end());
-            return decided;
         }
+        Some(decided)
     }
 
     fn end(&mut self) -> Vec<Decided> {
@@ -178,6 +188,16 @@ impl Drop for Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn documents_are_html_and_xhtml() {
+        let read = |kind: &str| {
+            let fields = HeaderMap::from_iter([(header::CONTENT_TYPE, kind.parse().unwrap())]);
+            is_document(&ResponseHead { status: StatusCode::OK, fields })
+        };
+        assert!(read("text/html; charset=utf-8") && read("Application/XHTML+XML"));
+        assert!(!read("application/xml") && !read("image/svg+xml") && !read("text/plain"));
+    }
 
     #[test]
     fn error_pages_are_documents_and_redirects_are_not() {

@@ -13,7 +13,8 @@ use http::{HeaderMap, StatusCode, header};
 use url::Url;
 
 use crate::owner::Known;
-use crate::treatment::charset;
+use crate::page::XHTML;
+use crate::treatment::{charset, media_type};
 
 /// Frames within frames that are read; deeper ones are left to the browser.
 const DEEPEST: u8 = 2;
@@ -53,7 +54,7 @@ impl Reading {
         settings: &BundleSettings,
     ) -> Option<Reading> {
         let url = Url::parse(&request.url()).ok()?;
-        let options = options(request);
+        let options = options(request, response);
         let matching = options.matching.clone();
         let document = document(&url, response, options);
         let load = Load::new(url, request.fields.clone(), &response.fields, noted);
@@ -76,7 +77,7 @@ impl Reading {
         }
         let url = Url::parse(&request.url()).ok()?;
         let matching = self.visit.matching.clone();
-        let options = Options { default_icon: false, matching, ..options(request) };
+        let options = Options { default_icon: false, matching, ..options(request, response) };
         let document = document(&url, response, options);
         let framed = |parent: &Load| Load::framed(parent, url, request.fields.clone(), &response.fields);
         let load = match &self.frame {
@@ -177,10 +178,11 @@ fn is_confined(fields: &HeaderMap) -> bool {
         )
 }
 
-fn options(request: &RequestHead) -> Options {
+fn options(request: &RequestHead, response: &ResponseHead) -> Options {
     let accept = request.fields.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let jpeg_xl = accept.is_some_and(|accept| accept.contains("image/jxl"));
-    Options { jpeg_xl, ..Options::default() }
+    let xml = media_type(&response.fields) == XHTML;
+    Options { jpeg_xl, xml, ..Options::default() }
 }
 
 fn document(url: &Url, response: &ResponseHead, options: Options) -> Mutex<Document> {
@@ -218,12 +220,16 @@ mod tests {
     }
 
     fn page() -> Reading {
+        page_of(&answer(&[]))
+    }
+
+    fn page_of(response: &ResponseHead) -> Reading {
         let (request, known) = (request("/"), Arc::new(Known::default()));
         let url = Url::parse(&request.url()).unwrap();
         let noted = known.cookies().note_request(&url, &request.fields, SystemTime::now());
         let text = "allow = ['127.0.0.0/8']\n[[remote]]\nname = 'ship'\nkeys = ['made in the test']";
         let settings: GroundSettings = farhop_settings::parse(text, "".as_ref(), &[]).unwrap();
-        Reading::page(&request, &answer(&[]), &noted, &known, &settings.bundle).unwrap()
+        Reading::page(&request, response, &noted, &known, &settings.bundle).unwrap()
     }
 
     fn names(decided: &[Decided]) -> Vec<&str> {
@@ -243,6 +249,19 @@ mod tests {
         let read = |name, value| page.frame(&frame, &request("/f"), &answer(&[(name, value)])).is_some();
         assert!(!read("content-security-policy", "default-src 'self'; Sandbox allow-scripts"));
         assert!(read("content-security-policy", "default-src 'self'"));
+    }
+
+    #[test]
+    fn xhtml_is_read_as_xml() {
+        let script =
+            "<html xmlns='http://www.w3.org/1999/xhtml'><script src='a.js'/><img src='a.png'/></html>";
+        let read = |kind| {
+            let page = page_of(&answer(&[("content-type", kind)]));
+            let decided = page.read(|document| document.html(script.as_bytes()));
+            names(&decided).join(" ")
+        };
+        assert_eq!(read("application/xhtml+xml"), "/a.js /a.png");
+        assert_eq!(read("text/html"), "/a.js", "the rest is the script's");
     }
 
     #[test]

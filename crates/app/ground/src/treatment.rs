@@ -239,30 +239,10 @@ pub(crate) fn text<'a>(fields: &'a HeaderMap, name: &HeaderName) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::written::{fields, request};
     use farhop_squeeze::{Load, Policy};
 
     const MEANS: Means = Means { policy: Policy::Gentle, level: 9, load: Load::Light };
-
-    fn fields(lines: &str) -> HeaderMap {
-        lines
-            .split('|')
-            .filter(|line| !line.trim().is_empty())
-            .map(|line| {
-                let (name, value) = line.split_once(':').unwrap();
-                (name.trim().parse::<HeaderName>().unwrap(), value.trim().parse::<HeaderValue>().unwrap())
-            })
-            .collect()
-    }
-
-    fn request(lines: &str) -> RequestHead {
-        RequestHead {
-            method: Method::GET,
-            scheme: "http".into(),
-            authority: "site.test".into(),
-            path: "/".into(),
-            fields: fields(lines),
-        }
-    }
 
     fn verdict(asked: &str, answered: &str) -> Treatment {
         let response = ResponseHead { status: StatusCode::OK, fields: fields(answered) };
@@ -273,7 +253,6 @@ mod tests {
         Treatment::Recode(vec![Coding::Gzip])
     }
 
-    /// Each row: request fields, response fields, what happens.
     #[test]
     fn a_304_confirms_the_tag_that_the_client_holds() {
         let mut head = ResponseHead { status: StatusCode::NOT_MODIFIED, fields: fields("etag: \"1\"") };
@@ -283,6 +262,7 @@ mod tests {
         assert_eq!(head.fields["etag"], "W/\"1\"");
     }
 
+    /// Each row: request fields, response fields, what happens.
     #[test]
     fn bodies_are_treated_as_the_table_says() {
         use Treatment::{Pass, Squeeze};

@@ -209,26 +209,8 @@ fn original(rest: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::written::{fields, request};
     use farhop_squeeze::{Done, Format};
-
-    fn fields(lines: &str) -> HeaderMap {
-        let lines = lines.split('|').map(str::trim).filter(|line| !line.is_empty());
-        let field = |line: &str| {
-            let (name, value) = line.split_once(':').unwrap();
-            (name.trim().parse::<HeaderName>().unwrap(), value.trim().parse::<HeaderValue>().unwrap())
-        };
-        lines.map(field).collect()
-    }
-
-    fn request(lines: &str) -> RequestHead {
-        RequestHead {
-            method: Method::GET,
-            scheme: "http".into(),
-            authority: "site.test".into(),
-            path: "/".into(),
-            fields: fields(lines),
-        }
-    }
 
     const CHROMIUM: &str = "accept: image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8";
 

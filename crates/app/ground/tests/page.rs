@@ -7,8 +7,10 @@ mod support;
 use farhop_events::Event;
 use farhop_htotp::frame::Coding;
 use farhop_transport::hop::{Arrival, Incoming};
+use futures_util::FutureExt;
 use support::{Origin, Pair, Peer, Reply, gzip, navigate, noise};
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
 
 const PAGE: &str = "<!doctype html><html><head><title>t</title><link rel=stylesheet href=/a.css><link rel=icon href=/i.svg>\
                     </head><body><script src='b.js?x=1&amp;y=2'></script><img src=/c.png><p>text</body></html>";
@@ -72,6 +74,34 @@ async fn a_page_brings_what_it_needs_with_the_requests_that_its_browser_would_se
         }
     }
     assert_eq!(origin.paths().len(), 5, "each once");
+}
+
+#[tokio::test]
+async fn others_get_their_turn_while_a_page_is_read_that_is_megabytes_coded_as_a_few_bytes() {
+    const IMAGES: usize = 40;
+    let page: String =
+        (0..IMAGES).map(|number| format!("<img src=/{number}.png>{}", " ".repeat(64 << 10))).collect();
+    // It crosses as it is coded, so its reader has to decode it, all at once.
+    let fields = "content-type: text/html | content-encoding: gzip | cache-control: no-transform";
+    let origin = site(fields, gzip(page.as_bytes()), echo_path).await;
+    let pair = Pair::new(&[]).await;
+    let mut events = pair.bus.subscribe();
+    // This test has one thread: what was promised between two turns of this task was promised in one go.
+    let watching = tokio::spawn(async move {
+        let (mut all, mut most) = (0, 0);
+        while all < IMAGES {
+            let mut at_once = 0;
+            while let Some(Some(Ok(stamped))) = events.next().now_or_never() {
+                at_once += usize::from(matches!(stamped.event, Event::Promised { .. }));
+            }
+            (all, most) = (all + at_once, most.max(at_once));
+            yield_now().await;
+        }
+        most
+    });
+    assert!(pair.get(&navigate(&origin, "/")).await.whole);
+    let most = watching.await.unwrap();
+    assert!(most <= 2, "{most} promises in one go");
 }
 
 #[tokio::test]

@@ -1,0 +1,166 @@
+//! One response on its way to the remote: origin → decode → compare what was delivered before → scan and promise →
+//! squeeze → spool → hop, in one task, so that promises stand ahead of the bytes that mention them and a slow hop holds
+//! the origin back. It decides nothing about caching.
+
+mod stream;
+mod whole;
+
+use bytes::BytesMut;
+use farhop_htotp::ResponseHead;
+use farhop_htotp::frame::{Coding, Failure, Resume};
+use farhop_squeeze::Encoder;
+use farhop_transport::hop::{Gone, Sender};
+use farhop_transport::path::End as PathEnd;
+use http::HeaderMap;
+use tokio::sync::SemaphorePermit;
+
+use crate::allowance::Share;
+use crate::body::Source;
+use crate::failure;
+use crate::ground::Shared;
+use crate::origins::OriginBody;
+use crate::page::Page;
+use crate::prefix::{Mismatch, Prefix};
+use crate::spool::Queue;
+use crate::treatment::{Treatment, describe_decoded};
+
+/// What is to be delivered.
+pub(crate) struct Delivery<'a> {
+    /// The end it passes through.
+    pub(crate) ground: &'a Shared,
+    /// As it would be without treatment.
+    pub(crate) head: ResponseHead,
+    /// Fields of the request, as the client sent them.
+    pub(crate) request: &'a HeaderMap,
+    /// What happens to the body.
+    pub(crate) treatment: Treatment,
+    /// The body; `None` where the response has none.
+    pub(crate) body: Option<OriginBody>,
+    /// What was delivered before the carrier was lost.
+    pub(crate) resume: Option<Resume>,
+    /// Reads along and promises.
+    pub(crate) page: Option<Page>,
+    /// What may still be sent unasked, for a push.
+    pub(crate) share: Option<Share>,
+}
+
+/// How it went.
+#[derive(Debug)]
+pub(crate) struct Delivered {
+    /// Body bytes from the origin.
+    pub(crate) origin_bytes: u64,
+    /// Body bytes to the hop.
+    pub(crate) crossed_bytes: u64,
+    /// Why it is not whole.
+    pub(crate) outcome: Result<(), Undelivered>,
+}
+
+/// Why a response did not arrive whole.
+#[derive(Debug)]
+pub(crate) enum Undelivered {
+    /// Nobody wants it any more.
+    Gone,
+    /// The remote was told this.
+    Failed(Failure),
+}
+
+impl From<Gone> for Undelivered {
+    fn from(_: Gone) -> Self {
+        Undelivered::Gone
+    }
+}
+
+impl Delivery<'_> {
+    /// Sends head and body, and ends `sender` as the body ended.
+    pub(crate) async fn run(self, mut sender: Sender) -> Delivered {
+        let Some(body) = self.body else {
+            if self.resume.is_some_and(|resume| resume.offset > 0) {
+                let failure = failure::mismatch(&Mismatch);
+                sender.fail(failure.clone());
+                let outcome = Err(Undelivered::Failed(failure));
+                return Delivered { origin_bytes: 0, crossed_bytes: 0, outcome };
+            }
+            let mut head = self.head;
+            if let Treatment::Recode(_) = self.treatment {
+                describe_decoded(&mut head, None);
+            }
+            sender.answer(&head, Coding::Identity, None);
+            sender.finish(None);
+            return Delivered { origin_bytes: 0, crossed_bytes: 0, outcome: Ok(()) };
+        };
+        let source = match &self.treatment {
+            Treatment::Recode(codings) => Source::new(body, codings),
+            Treatment::Pass | Treatment::Squeeze | Treatment::Image(_) => Source::new(body, &[]),
+        };
+        let rate = self.ground.plan().sending_rate(PathEnd::Ground);
+        let mut flow = Flow {
+            small: whole::small(rate),
+            level: self.ground.means().level.max(1),
+            ground: self.ground,
+            request: self.request,
+            source,
+            queue: self.ground.spool.queue(),
+            head: self.head,
+            treatment: self.treatment,
+            resume: self.resume,
+            prefix: self.resume.map(Prefix::new),
+            page: self.page,
+            share: self.share,
+            encoder: None,
+            gathered: BytesMut::new(),
+            crossed: 0,
+        };
+        let outcome = flow.run(&mut sender).await;
+        let (origin_bytes, crossed_bytes) = (flow.source.received(), flow.crossed);
+        let outcome = match outcome {
+            Ok(trailers) => {
+                sender.finish(trailers.as_ref());
+                Ok(())
+            }
+            Err(Undelivered::Failed(failure)) => {
+                sender.fail(failure.clone());
+                Err(Undelivered::Failed(failure))
+            }
+            Err(Undelivered::Gone) => Err(Undelivered::Gone),
+        };
+        Delivered { origin_bytes, crossed_bytes, outcome }
+    }
+}
+
+/// How a body ended: with its trailers, or not whole.
+type End = Result<Option<HeaderMap>, Failure>;
+
+/// A body under way.
+struct Flow<'a> {
+    /// Bytes of a text that crosses in one go.
+    small: u64,
+    level: i32,
+    ground: &'a Shared,
+    request: &'a HeaderMap,
+    source: Source,
+    queue: Queue,
+    head: ResponseHead,
+    treatment: Treatment,
+    resume: Option<Resume>,
+    prefix: Option<Prefix>,
+    page: Option<Page>,
+    share: Option<Share>,
+    encoder: Option<(Encoder, SemaphorePermit<'a>)>,
+    /// Bytes for the encoder: together they become smaller. They wait only while more follow without a pause.
+    gathered: BytesMut,
+    crossed: u64,
+}
+
+impl Flow<'_> {
+    async fn run(&mut self, sender: &mut Sender) -> Result<Option<HeaderMap>, Undelivered> {
+        if let Some(page) = &mut self.page {
+            page.read_links(&self.head, sender);
+        }
+        let end = match self.treatment {
+            Treatment::Image(recipe) => self.remake(sender, recipe).await?,
+            _ if self.is_small() => self.gather(sender).await?,
+            _ => self.begin(sender).await,
+        };
+        self.stream(sender, end).await
+    }
+}
