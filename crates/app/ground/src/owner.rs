@@ -1,13 +1,14 @@
 //! Whose a thing is: all state of ground is kept apart by remote and user. What outlives an exchange and belongs to a
 //! user is kept here, bounded and in memory only.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhop_bundle::{Cookies, NeverUnasked};
 
-/// Users of whom something is remembered; the one that was new the longest ago goes first.
+/// Users of whom something is remembered, and bytes of that; the one that was away the longest goes first.
 const USERS: usize = 1024;
+const BYTES: usize = 32 << 20;
 /// URLs remembered for a user.
 const URLS: usize = 256;
 
@@ -48,33 +49,64 @@ impl Known {
     pub(crate) fn cookies(&self) -> MutexGuard<'_, Cookies> {
         lock(&self.cookies)
     }
+
+    /// Bytes that it takes, about.
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.never().size() + self.cookies().size()
+    }
 }
 
 /// What is remembered of users.
-#[derive(Default)]
-pub(crate) struct Owners(Mutex<State>);
+pub(crate) struct Owners {
+    state: Mutex<State>,
+    most_users: usize,
+    most_bytes: usize,
+}
 
 #[derive(Default)]
 struct State {
-    known: HashMap<Owner, Arc<Known>>,
-    order: VecDeque<Owner>,
+    users: HashMap<Owner, Remembered>,
+    /// Last use → user.
+    by_use: BTreeMap<u64, Owner>,
+    clock: u64,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct Remembered {
+    known: Arc<Known>,
+    used: u64,
+    /// Bytes, when it was last used.
+    size: usize,
+}
+
+impl Default for Owners {
+    fn default() -> Self {
+        Owners { state: Mutex::default(), most_users: USERS, most_bytes: BYTES }
+    }
 }
 
 impl Owners {
-    /// What is known of this user.
+    /// What is known of this user, who asks for something.
     pub(crate) fn known(&self, owner: &Owner) -> Arc<Known> {
-        let mut state = lock(&self.0);
-        if let Some(known) = state.known.get(owner) {
-            return Arc::clone(known);
-        }
-        if state.order.len() >= USERS
-            && let Some(oldest) = state.order.pop_front()
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        state.clock += 1;
+        let user = state.users.entry(owner.clone()).or_default();
+        state.by_use.remove(&user.used);
+        state.by_use.insert(state.clock, owner.clone());
+        user.used = state.clock;
+        // What has been learnt since is weighed now: users who stay away learn nothing.
+        let size = user.known.size();
+        state.bytes = state.bytes + size - user.size;
+        user.size = size;
+        let known = Arc::clone(&user.known);
+        while state.users.len() > self.most_users || (state.bytes > self.most_bytes && state.users.len() > 1)
         {
-            state.known.remove(&oldest);
+            let Some((_, oldest)) = state.by_use.pop_first() else { break };
+            let forgotten = state.users.remove(&oldest).map_or(0, |user| user.size);
+            state.bytes -= forgotten;
         }
-        let known = Arc::<Known>::default();
-        state.order.push_back(owner.clone());
-        state.known.insert(owner.clone(), Arc::clone(&known));
         known
     }
 }
@@ -86,19 +118,51 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::{HeaderMap, header};
+    use std::time::SystemTime;
+    use url::Url;
+
+    fn owner(remote: &str, user: u64) -> Owner {
+        Owner { remote: remote.into(), user }
+    }
 
     #[test]
     fn users_are_kept_apart_and_their_number_is_bounded() {
         let owners = Owners::default();
-        let owner = |remote: &str, user| Owner { remote: remote.into(), user };
         let first = owners.known(&owner("ship", 0));
         assert!(Arc::ptr_eq(&first, &owners.known(&owner("ship", 0))));
         assert!(!Arc::ptr_eq(&first, &owners.known(&owner("polar", 0))));
-        for user in 1..=USERS as u64 {
+        for user in 1..USERS as u64 {
+            owners.known(&owner("ship", user));
+            assert!(Arc::ptr_eq(&first, &owners.known(&owner("ship", 0))), "it is in use");
+        }
+        for user in USERS as u64..2 * USERS as u64 {
             owners.known(&owner("ship", user));
         }
-        assert!(!Arc::ptr_eq(&first, &owners.known(&owner("ship", 0))), "the oldest was forgotten");
-        let state = owners.0.lock().unwrap();
-        assert_eq!((state.known.len(), state.order.len()), (USERS, USERS));
+        assert!(!Arc::ptr_eq(&first, &owners.known(&owner("ship", 0))), "it was away the longest");
+        let state = owners.state.lock().unwrap();
+        assert_eq!((state.users.len(), state.by_use.len()), (USERS, USERS));
+    }
+
+    #[test]
+    fn what_users_bring_is_bounded_together() {
+        let owners = Owners { most_bytes: 100_000, ..Owners::default() };
+        let browse = |user| {
+            let known = owners.known(&owner("ship", user));
+            let url = Url::parse("http://site.test/").unwrap();
+            let cookie = format!("a={}", "x".repeat(30_000)).parse().unwrap();
+            let accept = "text/html,*/*;q=0.8".parse().unwrap();
+            let fields = HeaderMap::from_iter([(header::COOKIE, cookie), (header::ACCEPT, accept)]);
+            known.cookies().note_request(&url, &fields, SystemTime::UNIX_EPOCH);
+            // What a request has taught is weighed with the next.
+            owners.known(&owner("ship", user))
+        };
+        let first = browse(0);
+        let others: Vec<_> = (1..5).map(browse).collect();
+        assert!(Arc::ptr_eq(&others[3], &owners.known(&owner("ship", 4))));
+        assert!(!Arc::ptr_eq(&first, &owners.known(&owner("ship", 0))), "it had to make room");
+        let state = owners.state.lock().unwrap();
+        let sizes: usize = state.users.values().map(|user| user.size).sum();
+        assert!(state.bytes == sizes && sizes <= 100_000, "{sizes}");
     }
 }

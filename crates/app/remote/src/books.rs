@@ -14,14 +14,17 @@ use crate::users::User;
 
 /// A page on which nothing happens for so long is told of, whether it is left or not.
 const QUIET: Duration = Duration::from_secs(10);
-/// Promises of one page whose end is remembered, for the reason of a request that crosses later.
-const MOST_UNKEPT: usize = 4096;
+/// Promises whose end is remembered, for the reason of a request that crosses later; those of the oldest page are
+/// forgotten first.
+const MOST_UNKEPT: usize = 16 * 1024;
 
 /// See the module.
 pub(crate) struct Books {
     bus: Bus,
     /// By the exchange of the document.
     pages: BTreeMap<ExchangeId, Page>,
+    /// Promises in the `unkept` of all pages.
+    unkept: usize,
 }
 
 struct Page {
@@ -56,7 +59,7 @@ pub(crate) struct Entry<'a> {
 
 impl Books {
     pub(crate) fn new(bus: Bus) -> Self {
-        Books { bus, pages: BTreeMap::new() }
+        Books { bus, pages: BTreeMap::new(), unkept: 0 }
     }
 
     /// A load of a page begins.
@@ -87,9 +90,9 @@ impl Books {
             page.open = page.open.saturating_sub(1);
             page.active = now;
             page.account.used_bytes += entry.bytes;
-            if let Some(end) = end {
-                page.will_not_answer(entry.url, end);
-            }
+        }
+        if let Some(end) = end {
+            self.will_not_answer(entry, end);
         }
     }
 
@@ -98,7 +101,17 @@ impl Books {
         self.tell_end(entry, end, entry.bytes);
         if let Some(page) = self.pages.get_mut(&entry.page) {
             page.open = page.open.saturating_sub(1);
-            page.will_not_answer(entry.url, end);
+        }
+        self.will_not_answer(entry, end);
+    }
+
+    fn will_not_answer(&mut self, entry: &Entry<'_>, end: PromiseEnd) {
+        let Some(page) = self.pages.get_mut(&entry.page) else { return };
+        self.unkept += usize::from(page.unkept.insert(entry.url.clone(), end).is_none());
+        if self.unkept > MOST_UNKEPT
+            && let Some(oldest) = self.pages.values_mut().find(|page| !page.unkept.is_empty())
+        {
+            self.unkept -= std::mem::take(&mut oldest.unkept).len();
         }
     }
 
@@ -168,12 +181,15 @@ impl Books {
 
     /// Tells of the pages that are left, as `is_open` says, or quiet, once all that was promised to them is settled.
     pub(crate) fn close(&mut self, now: Duration, is_open: impl Fn(ExchangeId) -> bool) {
-        let bus = &self.bus;
+        let (bus, unkept) = (&self.bus, &mut self.unkept);
         self.pages.retain(|id, page| {
             let is_open = is_open(*id);
             let is_quiet = page.active.saturating_add(QUIET) <= now;
             if page.open == 0 && (is_quiet || !is_open) {
                 page.tell(*id, bus);
+                if !is_open {
+                    *unkept -= page.unkept.len();
+                }
                 return is_open;
             }
             true
@@ -182,12 +198,6 @@ impl Books {
 }
 
 impl Page {
-    fn will_not_answer(&mut self, url: &Url, end: PromiseEnd) {
-        if self.unkept.len() < MOST_UNKEPT {
-            self.unkept.insert(url.clone(), end);
-        }
-    }
-
     /// Tells what was counted since the last time, if anything was.
     fn tell(&mut self, id: ExchangeId, bus: &Bus) {
         let account = std::mem::take(&mut self.account);
@@ -291,6 +301,28 @@ mod tests {
         let ends = [("page_left".to_owned(), 1), ("used".to_owned(), 1)].into();
         let crossed = [("undiscovered".to_owned(), 1)].into();
         assert_eq!(pages.await, [(2, ends, 500, 30, crossed)]);
+    }
+
+    #[test]
+    fn of_promises_without_end_those_of_the_oldest_page_are_forgotten_first() {
+        let (mut books, alice) = (Books::new(Bus::new()), user(1));
+        let end = |books: &mut Books, page: u64, path: &str| {
+            let entry = Entry { promise: PromiseId(0), page: ExchangeId(page), url: &url(path), bytes: 0 };
+            books.unused(&entry, PromiseEnd::Lapsed);
+        };
+        for page in [1, 2] {
+            books.begin(ExchangeId(page), &alice, &url(&format!("/{page}")), START);
+            end(&mut books, page, "first.png");
+        }
+        (0..MOST_UNKEPT - 2).for_each(|number| end(&mut books, 2, &format!("{number}.png")));
+        let known = |books: &Books, page: &str| {
+            books.unkept(ExchangeId(9), &alice, &url("first.png"), &from(page)).is_some()
+        };
+        assert!(known(&books, "/1") && known(&books, "/2"));
+        end(&mut books, 2, "one more.png");
+        assert!(!known(&books, "/1") && known(&books, "/2"));
+        books.close(START, |_| false);
+        assert_eq!((books.pages.len(), books.unkept), (0, 0));
     }
 
     #[tokio::test]

@@ -20,8 +20,9 @@ use crate::books::{self, Books};
 use crate::priority;
 use crate::users::User;
 
-/// Promises that one user may have open at a time.
+/// Promises that one user may have open at a time, and all of them.
 const PER_USER: usize = 4096;
+const MOST: usize = 16 * 1024;
 /// Pushes whose promise has not been heard yet; more than this is not honest.
 const MOST_ORPHANS: usize = 1024;
 /// Unwanted promises that are remembered; each is forgotten when its push comes.
@@ -124,7 +125,7 @@ const ACCOUNTED: Duration = Duration::from_secs(10);
 impl Desk {
     pub(crate) fn new(bus: Bus) -> Self {
         Desk {
-            book: Promises::new(PER_USER),
+            book: Promises::new(PER_USER, MOST),
             books: Books::new(bus),
             entries: HashMap::new(),
             wire: HashMap::new(),

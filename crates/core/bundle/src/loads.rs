@@ -6,6 +6,8 @@ use url::Url;
 
 /// Pages of one user that are remembered as open; the oldest counts as left when there are more.
 const MAX_PER_USER: usize = 64;
+/// Pages of all users: most of them went away without a word.
+const MAX: usize = 4096;
 
 /// One load of one document; the exchange that fetched the document serves as its number, so later ones have larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,6 +38,12 @@ impl Loads {
         let open = |open: &&Open| open.user == *user && !ended.iter().any(|(load, _)| *load == open.load);
         if self.0.iter().filter(open).count() >= MAX_PER_USER
             && let Some(oldest) = self.0.iter().find(open).map(|open| open.load)
+        {
+            ended.push((oldest, true));
+        }
+        if self.0.len() - ended.len() >= MAX
+            && let Some(oldest) =
+                self.0.iter().map(|open| open.load).find(|load| !ended.iter().any(|(own, _)| own == load))
         {
             ended.push((oldest, true));
         }
@@ -83,4 +91,23 @@ impl Loads {
 
 fn referer(request: &HeaderMap) -> Option<&str> {
     request.get(header::REFERER).and_then(|value| value.to_str().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_opened_the_longest_ago_counts_as_left_when_users_come_without_end() {
+        let (mut loads, fields) = (Loads::default(), HeaderMap::new());
+        let mut begin = |number: u64| {
+            let url = Url::parse("http://site.test/").unwrap();
+            loads.begin(&format!("user {number}").into(), LoadId(number), url, &fields)
+        };
+        for number in 0..MAX as u64 {
+            assert_eq!(begin(number), [], "{number}");
+        }
+        assert_eq!(begin(MAX as u64), [(LoadId(0), true)]);
+        assert_eq!(begin(MAX as u64 + 1), [(LoadId(1), true)]);
+    }
 }

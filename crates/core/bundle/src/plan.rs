@@ -302,6 +302,11 @@ impl NeverUnasked {
         NeverUnasked { max, ..NeverUnasked::default() }
     }
 
+    /// Bytes that all this takes, about.
+    pub fn size(&self) -> usize {
+        self.order.iter().map(|url| 2 * (url.as_str().len() + size_of::<Url>())).sum()
+    }
+
     /// An unasked fetch of `url` was answered with `response`. Returns whether it is barred from now on.
     pub fn note(&mut self, url: &Url, response: &HeaderMap) -> bool {
         if !response.contains_key(header::SET_COOKIE) {

@@ -77,12 +77,13 @@ pub struct Promises {
     by_url: HashMap<(Arc<str>, Url), Vec<PromiseId>>,
     loads: Loads,
     max_per_user: usize,
+    max: usize,
 }
 
 impl Promises {
-    /// A book that holds at most `max_per_user` promises for each user.
-    pub fn new(max_per_user: usize) -> Self {
-        Promises { max_per_user, ..Promises::default() }
+    /// A book that holds at most `max` promises, and at most `max_per_user` for each user.
+    pub fn new(max_per_user: usize, max: usize) -> Self {
+        Promises { max_per_user, max, ..Promises::default() }
     }
 
     /// A request for a document by `user` starts load `load`. Returns the promises that end with it: those of earlier
@@ -133,8 +134,8 @@ impl Promises {
         self.loads.contains(load)
     }
 
-    /// Takes down that ground promised `request` on `url` to `user`, for `load`. `false` if the book is full for this
-    /// user: the promise is to be cancelled.
+    /// Takes down that ground promised `request` on `url` to `user`, for `load`. `false` if the book is full, for this
+    /// user or at all: the promise is to be cancelled.
     #[must_use]
     pub fn promise(
         &mut self,
@@ -145,7 +146,7 @@ impl Promises {
         request: HeaderMap,
     ) -> bool {
         let held = self.open.values().filter(|promise| promise.user == *user).count();
-        if held >= self.max_per_user || self.open.contains_key(&id) {
+        if held >= self.max_per_user || self.open.len() >= self.max || self.open.contains_key(&id) {
             return false;
         }
         self.by_url.entry((Arc::clone(user), url.clone())).or_default().push(id);

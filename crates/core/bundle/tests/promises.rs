@@ -55,7 +55,7 @@ fn navigation(referer: Option<&str>) -> HeaderMap {
 
 /// The book of a user who loads the page, with one promise.
 fn book() -> Promises {
-    let mut book = Promises::new(100);
+    let mut book = Promises::new(100, 100);
     assert!(book.begin_load(&user("u"), LOAD, &Url::parse(PAGE).unwrap(), &navigation(None)).is_empty());
     assert!(book.promise(ONE, &user("u"), LOAD, Url::parse(IMAGE).unwrap(), fields(&BASIC)));
     book
@@ -386,11 +386,23 @@ fn a_withdrawn_promise_answers_nothing() {
 
 #[test]
 fn a_full_book_refuses_and_other_users_are_not_affected() {
-    let mut book = Promises::new(1);
+    let mut book = Promises::new(1, 100);
     let url = Url::parse(IMAGE).unwrap();
     assert!(book.promise(ONE, &user("u"), LOAD, url.clone(), HeaderMap::new()));
     assert!(!book.promise(PromiseId(2), &user("u"), LOAD, url.clone(), HeaderMap::new()));
     assert!(book.promise(PromiseId(2), &user("v"), LOAD, url, HeaderMap::new()));
+}
+
+#[test]
+fn users_without_end_do_not_fill_the_book_without_end() {
+    let mut book = Promises::new(10, 3);
+    let url = Url::parse(IMAGE).unwrap();
+    let taken: Vec<bool> = (0..5)
+        .map(|n| book.promise(PromiseId(n), &user(&n.to_string()), LOAD, url.clone(), HeaderMap::new()))
+        .collect();
+    assert_eq!(taken, [true, true, true, false, false]);
+    book.withdraw(PromiseId(0));
+    assert!(book.promise(PromiseId(5), &user("5"), LOAD, url, HeaderMap::new()));
 }
 
 proptest! {
@@ -401,7 +413,7 @@ proptest! {
     ) {
         let users = ["u", "v"];
         let cookies = ["a=1", "a=2"];
-        let mut book = Promises::new(50);
+        let mut book = Promises::new(50, 100);
         let (mut now, mut next) = (Duration::ZERO, 0u64);
         let mut open: Vec<(u64, usize, u64, usize)> = Vec::new(); // id, user, url, cookie
         for (what, url, who, cookie, wait) in steps {
@@ -442,7 +454,7 @@ proptest! {
 
 /// A promise for a request whose `Referer` is `referer`, and a page that the user opened after it.
 fn with_a_later_page(referer: &str) -> Promises {
-    let mut book = Promises::new(100);
+    let mut book = Promises::new(100, 100);
     assert!(book.begin_load(&user("u"), LOAD, &Url::parse(PAGE).unwrap(), &navigation(None)).is_empty());
     let like = request(&[("referer", referer)]);
     assert!(book.promise(ONE, &user("u"), LOAD, Url::parse(IMAGE).unwrap(), like));

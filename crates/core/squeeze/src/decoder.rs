@@ -4,7 +4,7 @@ use crate::PIECE;
 use crate::brotli_stage::Brotli;
 use crate::deflate_stage::Deflate;
 use crate::gzip_stage::Gzip;
-use crate::stage::{SqueezeError, Stage};
+use crate::stage::{SqueezeError, Stage, piece};
 use crate::zstd_stage::Zstd;
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -141,8 +141,7 @@ impl Decoder {
             let stepped = link.stage.step(&link.input, &mut output)?;
             link.input.advance(stepped.read);
             if stepped.written > 0 {
-                output.truncate(stepped.written);
-                return Ok(Some(output.freeze()));
+                return Ok(Some(piece(output, stepped.written)));
             }
             if stepped.read > 0 && !link.input.is_empty() {
                 continue;

@@ -2,7 +2,7 @@
 //! arrived, and with windows that keep a stream's memory modest.
 
 use crate::PIECE;
-use crate::stage::{SqueezeError, Stage};
+use crate::stage::{SqueezeError, Stage, piece};
 use crate::zstd_stage::Zstd;
 use bytes::{Buf, Bytes, BytesMut};
 use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
@@ -133,8 +133,7 @@ impl HopDecoder {
             let stepped = self.stage.step(&self.input, &mut output)?;
             self.input.advance(stepped.read);
             if stepped.written > 0 {
-                output.truncate(stepped.written);
-                return Ok(Some(output.freeze()));
+                return Ok(Some(piece(output, stepped.written)));
             }
             if stepped.read == 0 {
                 return Ok(None);

@@ -1,5 +1,8 @@
 //! One step of one coding: the shape that all decoders here share.
 
+use crate::PIECE;
+use bytes::{Bytes, BytesMut};
+
 /// Why a body cannot be decoded or encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SqueezeError {
@@ -46,4 +49,13 @@ pub(crate) trait Stage: Send {
 
     /// Whether the stream is complete, so that the body may end here.
     fn is_complete(&self) -> bool;
+}
+
+/// The first `written` bytes of `output`. A small piece does not keep the memory of a large one for as long as it is held.
+pub(crate) fn piece(mut output: BytesMut, written: usize) -> Bytes {
+    if written < PIECE / 2 {
+        return Bytes::copy_from_slice(&output[..written]);
+    }
+    output.truncate(written);
+    output.freeze()
 }

@@ -84,6 +84,22 @@ fn text(bytes: usize) -> Vec<u8> {
     body
 }
 
+#[test]
+fn a_small_piece_keeps_no_more_memory_than_it_needs() {
+    for (size, most) in [(100, 200), (PIECE / 2, PIECE), (PIECE, PIECE)] {
+        let body = text(size);
+        let mut decoder = Decoder::new(&[Coding::Gzip]);
+        decoder.feed(gzip(&body).into());
+        let mut hop = HopDecoder::default();
+        hop.feed(compress(&body, 3).unwrap());
+        for piece in [decoder.pull(), hop.pull()] {
+            let piece = piece.unwrap().unwrap().try_into_mut().unwrap();
+            assert_eq!(piece.len(), size);
+            assert!(piece.capacity() <= most, "{size} bytes keep {}", piece.capacity());
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

@@ -262,6 +262,9 @@ impl Intake {
             && !state.readers.iter().flatten().any(|(piece, _)| *piece >= state.first + state.pieces.len() as u64);
         if joins && let Some(last) = state.pieces.back_mut() {
             *last = [&last[..], &bytes[..]].concat().into();
+        } else if state.held {
+            // It may be a view of a much larger buffer, which would be kept with it: what is held is what is charged for.
+            state.pieces.push_back(Bytes::copy_from_slice(&bytes));
         } else {
             state.pieces.push_back(bytes);
         }
@@ -418,6 +421,15 @@ mod tests {
             bytes.extend_from_slice(&piece);
         }
         bytes
+    }
+
+    #[test]
+    fn what_is_held_keeps_no_buffer_that_it_came_in() {
+        let (mut intake, body) = Body::new(&Budget::new(1 << 20), 1 << 20);
+        let datagrams = Bytes::from(vec![7; 64 * 1024]);
+        intake.push(datagrams.slice(..2000));
+        assert!(datagrams.is_unique(), "the body holds all of it");
+        assert_eq!(all(&body.reader().unwrap()), [7; 2000]);
     }
 
     #[test]

@@ -14,8 +14,9 @@ use crate::body::{Body, Budget};
 
 /// Variants of one URL that are held at a time (by `Vary`).
 const VARIANTS: usize = 8;
-/// What an entry costs besides its body.
-const OVERHEAD: u64 = 2048;
+/// What an entry costs besides its body, and each of its fields besides its name and value.
+const OVERHEAD: u64 = 1024;
+const FIELD: u64 = 104;
 
 /// A future as a repository returns it: memory answers at once, a disk would not.
 pub type Eventually<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -116,12 +117,24 @@ struct Entry {
     used: u64,
 }
 
+impl Entry {
+    /// Bytes that it takes besides its body.
+    fn cost(&self) -> u64 {
+        let head = &self.held.head;
+        let fields = head.fields.iter().chain(&head.nominated);
+        let fields = fields.map(|(name, value)| FIELD + (name.as_str().len() + value.len()) as u64);
+        OVERHEAD + self.url.len() as u64 + fields.sum::<u64>()
+    }
+}
+
 #[derive(Default)]
 struct State {
     entries: HashMap<u64, Entry>,
     by_url: HashMap<(Partition, Arc<str>), Vec<u64>>,
     /// Last use → entry: the first has been unused longest.
     by_use: BTreeMap<u64, u64>,
+    /// Bytes of all entries besides their bodies.
+    costs: u64,
     next: u64,
     clock: u64,
 }
@@ -151,6 +164,7 @@ impl Memory {
     fn remove(&self, state: &mut State, id: u64) {
         let Some(entry) = state.entries.remove(&id) else { return };
         state.by_use.remove(&entry.used);
+        state.costs -= entry.cost();
         let key = (entry.held.partition, Arc::clone(&entry.url));
         if let Some(ids) = state.by_url.get_mut(&key) {
             ids.retain(|other| *other != id);
@@ -165,7 +179,7 @@ impl Memory {
     /// Makes room until an eighth of the budget is free for what arrives.
     fn make_room(&self, state: &mut State) {
         let most = self.budget.most();
-        while self.budget.used() + state.entries.len() as u64 * OVERHEAD > most - most / 8 {
+        while self.budget.used() + state.costs > most - most / 8 {
             let Some((_, id)) = state.by_use.first_key_value().map(|(used, id)| (*used, *id)) else { break };
             self.remove(state, id);
         }
@@ -233,15 +247,21 @@ impl Repository for Memory {
         }
         let held = Held { id, partition, head: Arc::new(head), body };
         state.by_use.insert(state.clock, id);
-        state.entries.insert(id, Entry { url: Arc::clone(&url), held, used: state.clock });
+        let entry = Entry { url: Arc::clone(&url), held, used: state.clock };
+        state.costs += entry.cost();
+        state.entries.insert(id, entry);
         state.by_url.entry(key).or_default().push(id);
         self.announce(Change::Stored { id, partition, url });
         Box::pin(std::future::ready(id))
     }
 
     fn freshen<'a>(&'a self, id: u64, head: Stored) -> Eventually<'a, ()> {
-        if let Some(entry) = self.lock().entries.get_mut(&id) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        if let Some(entry) = state.entries.get_mut(&id) {
+            state.costs -= entry.cost();
             entry.held.head = Arc::new(head);
+            state.costs += entry.cost();
             let (partition, url) = (entry.held.partition, Arc::clone(&entry.url));
             self.announce(Change::Stored { id, partition, url });
         }
@@ -364,6 +384,26 @@ mod tests {
             evicted += usize::from(matches!(change, Change::Evicted { bytes: 20_000, .. }));
         }
         assert!(evicted >= 4, "{evicted}");
+    }
+
+    #[tokio::test]
+    async fn heads_count_as_bodies_do() {
+        let budget = Budget::new(100_000);
+        let memory = Memory::new(Arc::clone(&budget));
+        let none = HeaderMap::new();
+        let mut long = head(None, &none);
+        long.fields.insert("x-long", HeaderValue::from_bytes(&[b'x'; 20_000]).unwrap());
+        for n in 0..8 {
+            let body = Body::whole(&budget, Bytes::from_static(b"x"));
+            memory.store(Partition::Shared, &format!("http://a.test/{n}"), long.clone(), body).await;
+        }
+        let held = memory.newest().await;
+        assert!((1..=5).contains(&held.len()), "{held:?}");
+        for id in held {
+            memory.freshen(id, head(None, &none)).await;
+        }
+        memory.clear().await;
+        assert_eq!(memory.lock().costs, 0);
     }
 
     #[tokio::test]

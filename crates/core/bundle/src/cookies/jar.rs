@@ -19,6 +19,8 @@ const MAX_SEEN: usize = 1000;
 
 /// A place in the pages of another site: their partition and the host asked.
 type Place = (String, String);
+/// Bytes of one of them, about.
+const PLACE: usize = 128;
 
 #[derive(Debug)]
 pub(super) struct Jar {
@@ -35,6 +37,11 @@ pub(super) struct Jar {
 impl Jar {
     pub(super) fn new(family: Family) -> Self {
         Jar { family, cookies: Vec::new(), bytes: 0, created: 0, seen: HashMap::new(), takes: [None; 2] }
+    }
+
+    /// Bytes that all this takes, about.
+    pub(super) fn size(&self) -> usize {
+        self.bytes + self.cookies.len() * size_of::<Cookie>() + self.seen.len() * PLACE
     }
 
     /// A response of `url` in `page` crossed to the browser with this `Set-Cookie` field.

@@ -111,6 +111,11 @@ impl Cookies {
         browser.storage_access.clone().unwrap_or_else(usual)
     }
 
+    /// Bytes that all this takes, about.
+    pub fn size(&self) -> usize {
+        self.browsers.iter().map(Browser::size).sum()
+    }
+
     fn browser(&self, jar: JarId) -> Option<&Browser> {
         self.browsers.iter().find(|browser| browser.id == jar)
     }
@@ -144,6 +149,13 @@ impl Cookies {
 }
 
 impl Browser {
+    fn size(&self) -> usize {
+        let agent = self.agent.as_ref().map_or(0, HeaderValue::len);
+        // The URL and what page it is count for about as much again.
+        let pages = self.pages.iter().map(|(url, _)| 2 * url.as_str().len() + size_of::<(Url, FirstParty)>());
+        size_of::<Self>() + agent + pages.sum::<usize>() + self.jar.size()
+    }
+
     /// In whose page a request is made: its own if it is a document, else that of the document which `Referer` names.
     fn first_party(&self, url: &Url, request: &HeaderMap) -> Option<FirstParty> {
         if is_navigation(request) {
