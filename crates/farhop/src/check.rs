@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use farhop_orbit::Profile;
+use farhop_remote::passwords::Passwords;
 use farhop_settings::common::LinkSettings;
 use farhop_settings::{End, GroundSettings, LocalSettings, RemoteSettings, end_of, load, reference, sample};
 use farhop_transport::identity::{Identity, PublicKey};
 
+use crate::ca;
 use crate::output::say;
 
 /// Checks a settings file, or prints one to start from.
@@ -82,6 +84,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn check_remote(settings: &RemoteSettings) -> anyhow::Result<String> {
     check_link(&settings.link)?;
     check_identity(&settings.identity)?;
+    ca::authority(settings)?;
+    if settings.auth.required {
+        Passwords::load(&settings.auth.file)?;
+    }
     for ground in &settings.ground {
         check_keys("ground", ground.name.as_str(), &ground.keys)?;
     }

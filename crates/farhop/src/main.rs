@@ -1,6 +1,7 @@
 //! The `farhop` program: reads the command line and hands over to an app crate. One file per subcommand;
 //! none holds behaviour of its own.
 
+mod ca;
 mod check;
 mod control;
 mod explain;
@@ -34,6 +35,7 @@ enum Command {
     Ground(ground::Arguments),
     Local(local::Arguments),
     Keygen(keygen::Arguments),
+    Ca(ca::Arguments),
     Check(check::Arguments),
     Status(control::StatusArguments),
     Control(control::Arguments),
@@ -56,6 +58,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Ground(arguments) => ground::run(&arguments)?,
         Command::Local(arguments) => local::run(&arguments)?,
         Command::Keygen(arguments) => keygen::run(&arguments)?,
+        Command::Ca(arguments) => ca::run(&arguments)?,
         Command::Check(arguments) => check::run(&arguments)?,
         Command::Status(arguments) => control::status(&arguments)?,
         Command::Control(arguments) => control::run(&arguments)?,

@@ -1,5 +1,7 @@
 //! A CA in its folder: who can read it, what is never overwritten, and what is said of a file that is not right.
 
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

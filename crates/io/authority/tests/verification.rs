@@ -1,5 +1,7 @@
 //! What others make of the certificates: rustls with webpki, and OpenSSL where it is installed.
 
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;

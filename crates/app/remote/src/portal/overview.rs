@@ -1,0 +1,76 @@
+//! The portal's first page: what is on, in plain words. Pure.
+
+use super::html::{self, Text, size};
+use super::{Interception, Savings, View, switch};
+
+pub(super) fn page(view: &View) -> String {
+    let main = [link(view), secure_pages(view), savings(&view.savings), configuration(view)].concat();
+    html::page("Farhop on this network", &main)
+}
+
+fn link(view: &View) -> String {
+    let state = match view.round_trip {
+        Some(time) => format!(
+            "<p><span class=\"state good\">The satellite link is up.</span> A question and its answer take {:.1} seconds to cross it and come back.</p>",
+            time.as_secs_f64()
+        ),
+        None => "<p><span class=\"state off\">The satellite link is down.</span> Requests wait for it, and downloads go on where they stopped.</p>".to_owned(),
+    };
+    format!(
+        "<section>\n<h2>What this is</h2>\n\
+         <p>This network reaches the internet over a satellite, and every question to it takes a long way. Farhop sits at both ends of that way: it fetches what a page will need before your browser asks for it, and makes it small.</p>\n\
+         {state}\n<p class=\"note\">You are known here as {}.</p>\n</section>\n",
+        Text(&view.user)
+    )
+}
+
+fn secure_pages(view: &View) -> String {
+    let body = match &view.interception {
+        None => "<p><span class=\"state\">Passed on unread.</span> Pages whose address begins with https:// go through Farhop as a sealed stream: quicker to connect, but it can neither fetch ahead nor make them small. Pages that begin with http:// are fully accelerated.</p>\n".to_owned(),
+        Some(interception) => on_or_off(interception) + &switch::forms(interception, &view.token),
+    };
+    format!("<section>\n<h2>Secure pages (https)</h2>\n{body}</section>\n")
+}
+
+fn on_or_off(interception: &Interception) -> String {
+    let what = "<p>To make secure pages quick, Farhop has to read them: it opens them here and at the far end of the link, and seals them again for you with its own certificate. Whoever runs this proxy could therefore see what is in them. The site's own certificate is checked at the far end, and a site with a bad one is not shown.</p>\n\
+                <p>Banks, health services, app stores and the like are left alone, and so is every app that does not accept the certificate.</p>\n";
+    if interception.on {
+        format!(
+            "<p><span class=\"state good\">Accelerated</span> on devices that have <a href=\"/install\">installed the certificate</a>.</p>\n{what}\
+             <p>You can have it otherwise:</p>\n"
+        )
+    } else {
+        format!(
+            "<p><span class=\"state off\">Switched off for you.</span> Your secure pages are passed on unread.</p>\n{what}"
+        )
+    }
+}
+
+fn savings(savings: &Savings) -> String {
+    let Savings { answers, bytes, at_once, ahead, bytes_held } = *savings;
+    let rows = [
+        ("Answers given to you", answers.to_string()),
+        ("of these at once, without a wait for the satellite", at_once.to_string()),
+        ("of these already on their way when you asked", ahead.to_string()),
+        ("Data given to you", size(bytes)),
+        ("of this held here, so that it did not cross again", size(bytes_held)),
+    ];
+    let rows: String = rows
+        .iter()
+        .map(|(what, much)| format!("<tr><th scope=\"row\">{what}</th><td>{much}</td></tr>\n"))
+        .collect();
+    format!(
+        "<section>\n<h2>What you were spared</h2>\n<table>\n{rows}</table>\n<p class=\"note\">Since the proxy was started.</p>\n</section>\n"
+    )
+}
+
+fn configuration(view: &View) -> String {
+    let proxy = Text(&view.proxy);
+    format!(
+        "<section>\n<h2>Setting up a browser</h2>\n\
+         <p>Give the browser or the system this address for automatic proxy configuration (PAC). It keeps everything near, such as printers and cameras, away from the proxy:</p>\n\
+         <p><a href=\"http://{proxy}/proxy.pac\"><code>http://{proxy}/proxy.pac</code></a></p>\n\
+         <p>Or set it by hand: the HTTP and the HTTPS proxy are both <code>{proxy}</code>.</p>\n</section>\n"
+    )
+}

@@ -1,0 +1,171 @@
+//! Switching interception off and on again: a form that no other site can send in the user's name. Pure.
+//!
+//! Three things have to be right: the token, which is the user's alone and stands only on the portal's own page; the
+//! Origin, which browsers send with every form; and `Sec-Fetch-Site`, where they send it.
+
+use farhop_consent::Host;
+use http::header::{HeaderName, ORIGIN};
+use http::{HeaderMap, StatusCode};
+use ring::error::Unspecified;
+use ring::rand::{SecureRandom, SystemRandom};
+use url::Url;
+
+use super::{Asked, HOST, Interception, Reply, View, named_host, refusal, see_other};
+
+/// What a user wants switched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Switch {
+    /// Interception for everything this user does.
+    All {
+        /// Whether it is to be on.
+        on: bool,
+    },
+    /// Interception for the site of a host.
+    Site {
+        /// The host that was named.
+        host: Host,
+        /// Whether it is to be on.
+        on: bool,
+    },
+}
+
+/// What tokens are made with: random, and gone with the process.
+pub(crate) struct Secret([u8; 32]);
+
+impl Secret {
+    /// From the system's random numbers.
+    ///
+    /// # Errors
+    /// Its generator failed.
+    pub(crate) fn random() -> Result<Secret, Unspecified> {
+        let mut bytes = [0; 32];
+        SystemRandom::new().fill(&mut bytes)?;
+        Ok(Secret(bytes))
+    }
+
+    /// The token of a user.
+    pub(crate) fn token(&self, user: &str) -> String {
+        blake3::keyed_hash(&self.0, user.as_bytes()).to_hex().to_string()
+    }
+}
+
+pub(super) fn answer(asked: &Asked<'_>, view: &View) -> Reply {
+    if !is_from_here(asked.fields) {
+        return refusal(
+            StatusCode::FORBIDDEN,
+            "This form was sent by another site, and nothing was changed.",
+        );
+    }
+    let form: Vec<(String, String)> = url::form_urlencoded::parse(asked.form).into_owned().collect();
+    let value = |name: &str| form.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.as_str());
+    if !is_equal(value("token"), &view.token) {
+        let words = "This page had been open for too long, and nothing was changed. Go back, load it again and try once more.";
+        return refusal(StatusCode::FORBIDDEN, words);
+    }
+    let site = || site(value("site"));
+    let switch = match value("do") {
+        "all-off" => Some(Switch::All { on: false }),
+        "all-on" => Some(Switch::All { on: true }),
+        "site-off" => site().map(|host| Switch::Site { host, on: false }),
+        "site-on" => site().map(|host| Switch::Site { host, on: true }),
+        _ => None,
+    };
+    match switch {
+        Some(switch) => Reply { switch: Some(switch), ..see_other("/") },
+        None => refusal(StatusCode::BAD_REQUEST, "That is no site. Write its name, such as www.example.org."),
+    }
+}
+
+fn is_from_here(fields: &HeaderMap) -> bool {
+    let text = |name: HeaderName| fields.get(name).map(|value| value.to_str().unwrap_or("?"));
+    let named = fields.get(http::header::HOST).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let own_host = named_host(fields).trim_end_matches('.') == HOST;
+    // Browsers leave the Origin out only where the form cannot come from elsewhere; the token decides there.
+    let own_origin =
+        text(ORIGIN).is_none_or(|origin| origin.eq_ignore_ascii_case(&format!("http://{named}")));
+    let own_site = text(HeaderName::from_static("sec-fetch-site"))
+        .is_none_or(|site| matches!(site, "same-origin" | "none"));
+    own_host && own_origin && own_site
+}
+
+/// Compared in a time that tells nothing of where they differ.
+fn is_equal(given: &str, expected: &str) -> bool {
+    let differ = given.bytes().zip(expected.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b));
+    given.len() == expected.len() && differ == 0
+}
+
+/// The host that a user means: a name, an address, or a URL pasted from the address bar.
+fn site(text: &str) -> Option<Host> {
+    let text = text.trim();
+    let url =
+        if text.contains("://") { Url::parse(text) } else { Url::parse(&format!("https://{text}")) }.ok()?;
+    let host = url.host_str()?.parse().ok()?;
+    match &host {
+        // A word without a dot is more often a slip than a host that TLS is spoken with.
+        Host::Name(name) if !name.contains('.') => None,
+        _ => Some(host),
+    }
+}
+
+/// The forms, as the overview shows them.
+pub(super) fn forms(interception: &Interception, token: &str) -> String {
+    let button = |what: &str, words: &str, hidden: &str, class: &str| {
+        format!(
+            "<form method=\"post\" action=\"/switch\"><input type=\"hidden\" name=\"token\" value=\"{token}\">{hidden}\
+             <button{class} name=\"do\" value=\"{what}\">{words}</button></form>\n"
+        )
+    };
+    if !interception.on {
+        return button("all-on", "Switch it on for me", "", "");
+    }
+    let mut forms = String::new();
+    let label = "<label>Not for this site <input name=\"site\" required autocomplete=\"off\" placeholder=\"www.example.org\"></label>";
+    forms.push_str(&button("site-off", "Leave this site alone", label, ""));
+    if !interception.sites_off.is_empty() {
+        forms.push_str("<h3>Left alone for you</h3>\n<ul class=\"sites\">\n");
+        for host in &interception.sites_off {
+            let host = super::html::Text(host);
+            let hidden = format!("<span>{host}</span><input type=\"hidden\" name=\"site\" value=\"{host}\">");
+            forms.push_str(&format!(
+                "<li>{}</li>\n",
+                button("site-on", &format!("Switch on again for {host}"), &hidden, " class=\"quiet\"")
+            ));
+        }
+        forms.push_str("</ul>\n");
+    }
+    forms.push_str(&button("all-off", "Switch it off for all my pages", "", " class=\"quiet\""));
+    forms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_understood_as_people_write_it() {
+        for text in [
+            "www.Bank.example",
+            " https://www.bank.example/login?x=1 ",
+            "www.bank.example.",
+            "www.bank.example:443",
+        ] {
+            assert_eq!(site(text), Some("www.bank.example".parse().unwrap()), "{text}");
+        }
+        assert_eq!(site("bücher.example"), Some("xn--bcher-kva.example".parse().unwrap()));
+        assert_eq!(site("[2001:db8::1]"), Some("2001:db8::1".parse().unwrap()));
+        for text in ["", "bank", "*.example", "a b.example", "javascript:alert(1)", "https://"] {
+            assert_eq!(site(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_one_users_and_one_processes() {
+        let (one, other) = (Secret([1; 32]), Secret([2; 32]));
+        assert_eq!(one.token("10.0.0.1"), one.token("10.0.0.1"));
+        assert_ne!(one.token("10.0.0.1"), one.token("10.0.0.2"));
+        assert_ne!(one.token("10.0.0.1"), other.token("10.0.0.1"));
+        assert!(
+            is_equal("ab", "ab") && !is_equal("ab", "ac") && !is_equal("ab", "abc") && !is_equal("", "a")
+        );
+    }
+}

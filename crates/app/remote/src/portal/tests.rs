@@ -1,0 +1,317 @@
+//! The portal as a function: what is asked and what is known go in, the answer comes out.
+
+use std::process::{Command, Stdio};
+
+use farhop_authority::{Authority, Terms};
+use http::header::ORIGIN;
+
+use super::*;
+
+const TOKEN: &str = "0123456789abcdef";
+
+fn view() -> View {
+    let authority = Authority::ephemeral(&Terms { name: "MV <Aurora>".into(), ..Terms::default() }).unwrap();
+    let certificate = authority.certificate().clone();
+    View {
+        proxy: "10.0.0.1:3128".into(),
+        ways: Ways { direct: true, ..Ways::default() },
+        round_trip: Some(Duration::from_millis(640)),
+        user: "10.0.0.7".into(),
+        token: TOKEN.into(),
+        interception: Some(Interception {
+            certificate,
+            on: true,
+            sites_off: vec!["www.bank.example".into()],
+        }),
+        savings: Savings::default(),
+    }
+}
+
+fn without_interception() -> View {
+    View { interception: None, ..view() }
+}
+
+fn fields(given: &[(&'static str, &'static str)]) -> HeaderMap {
+    let given =
+        given.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+    [(HOST_FIELD, HeaderValue::from_static(HOST))].into_iter().chain(given).collect()
+}
+
+fn get(path: &str, view: &View) -> Reply {
+    answer(&Asked { method: &Method::GET, path, fields: &fields(&[]), form: b"" }, view)
+}
+
+fn post(form: &str, given: &[(&'static str, &'static str)]) -> Reply {
+    let asked =
+        Asked { method: &Method::POST, path: "/switch", fields: &fields(given), form: form.as_bytes() };
+    answer(&asked, &view())
+}
+
+fn text(reply: &Reply) -> &str {
+    std::str::from_utf8(&reply.body).unwrap()
+}
+
+#[test]
+fn a_request_is_the_portals_by_host_or_as_a_file_for_browsers() {
+    let is_asked = |request: &str| {
+        let request = format!("{request}\r\n\r\n");
+        is_asked(&RequestHead::parse(request.as_bytes(), &farhop_front::HeadLimits::default()).unwrap())
+    };
+    for request in [
+        "GET http://farhop.internal/ HTTP/1.1\r\nHost: farhop.internal",
+        "GET http://FARHOP.internal.:80/install?x HTTP/1.1\r\nHost: farhop.internal",
+        "POST http://farhop.internal/switch HTTP/1.1\r\nHost: farhop.internal",
+        "GET /proxy.pac HTTP/1.1\r\nHost: 10.0.0.1:3128",
+        "GET /wpad.dat?v=1 HTTP/1.1\r\nHost: wpad.example.org",
+        "GET /wpad.dat HTTP/1.0",
+        "GET / HTTP/1.1\r\nHost: farhop.internal",
+    ] {
+        assert!(is_asked(request), "{request}");
+    }
+    for request in [
+        "GET http://farhop.internal.example/ HTTP/1.1\r\nHost: x",
+        "GET http://www.farhop.internal/ HTTP/1.1\r\nHost: x",
+        "GET http://farhop.internal:8080/ HTTP/1.1\r\nHost: x",
+        "GET http://example.org/proxy.pac HTTP/1.1\r\nHost: x",
+        "GET / HTTP/1.1\r\nHost: 10.0.0.1:3128",
+        "CONNECT farhop.internal:443 HTTP/1.1\r\nHost: farhop.internal:443",
+        "OPTIONS * HTTP/1.1\r\nHost: farhop.internal",
+    ] {
+        assert!(!is_asked(request), "{request}");
+    }
+}
+
+#[test]
+fn all_pages_together_are_small_and_need_nothing_from_elsewhere() {
+    let mut total = 0;
+    for path in ["/", "/install", "/style.css"] {
+        let reply = get(path, &view());
+        assert_eq!(reply.status, StatusCode::OK, "{path}");
+        assert!(!text(&reply).contains("<script") && !text(&reply).contains("//cdn"), "{path}");
+        assert!(reply.fields[CONTENT_SECURITY_POLICY].to_str().unwrap().starts_with("default-src 'none'"));
+        assert_eq!(reply.fields[X_FRAME_OPTIONS], "DENY");
+        total += reply.body.len();
+    }
+    assert!(total < 50_000, "{total} bytes");
+}
+
+#[test]
+fn the_overview_says_what_is_on() {
+    let on = get("/", &view());
+    for words in [
+        "A question and its answer take 0.6 seconds",
+        "Accelerated",
+        "www.bank.example",
+        "10.0.0.7",
+        "http://10.0.0.1:3128/proxy.pac",
+    ] {
+        assert!(text(&on).contains(words), "{words}");
+    }
+    let mut view = view();
+    view.round_trip = None;
+    view.interception.as_mut().unwrap().on = false;
+    let off = get("/", &view);
+    for words in ["The satellite link is down", "Switched off for you", "value=\"all-on\""] {
+        assert!(text(&off).contains(words), "{words}");
+    }
+    let never = get("/", &without_interception());
+    assert!(text(&never).contains("Passed on unread") && !text(&never).contains("<form"));
+}
+
+#[test]
+fn what_others_named_cannot_become_markup() {
+    let mut view = view();
+    view.user = "<script>alert(1)</script>".into();
+    view.interception.as_mut().unwrap().sites_off = vec!["\"><img src=x>".into()];
+    for path in ["/", "/install"] {
+        let reply = get(path, &view);
+        for markup in ["<script", "<img", "<Aurora>"] {
+            assert!(!text(&reply).contains(markup), "{path}: {markup}");
+        }
+    }
+    assert!(text(&get("/install", &view)).contains("MV &lt;Aurora&gt;"));
+}
+
+#[test]
+fn the_certificate_is_there_in_each_form() {
+    let view = view();
+    let ca = &view.interception.as_ref().unwrap().certificate;
+    for (path, body, content_type) in [
+        ("/ca.pem", ca.pem().into_bytes(), "application/x-x509-ca-cert"),
+        ("/ca.der", ca.der().to_vec(), "application/x-x509-ca-cert"),
+        ("/ca.mobileconfig", ca.profile().into_bytes(), "application/x-apple-aspen-config"),
+    ] {
+        let reply = get(path, &view);
+        assert_eq!((reply.status, &reply.body[..]), (StatusCode::OK, &body[..]), "{path}");
+        assert_eq!(reply.fields[CONTENT_TYPE], content_type);
+        assert!(reply.fields[CONTENT_DISPOSITION].to_str().unwrap().starts_with("attachment; filename="));
+        assert_eq!(get(path, &without_interception()).status, StatusCode::NOT_FOUND);
+    }
+    let page = get("/install", &view);
+    assert!(text(&page).contains(&ca.fingerprint()) && text(&page).contains("curl -x http://10.0.0.1:3128 "));
+    assert!(text(&get("/install", &without_interception())).contains("nothing to install"));
+}
+
+#[test]
+fn what_is_not_there_or_not_taken_is_said() {
+    assert_eq!(get("/nothing", &view()).status, StatusCode::NOT_FOUND);
+    assert_eq!(get("/switch", &without_interception()).status, StatusCode::NOT_FOUND);
+    for (method, path, allowed) in [
+        (Method::GET, "/switch", "POST"),
+        (Method::POST, "/", "GET, HEAD"),
+        (Method::PUT, "/proxy.pac", "GET, HEAD"),
+        (Method::DELETE, "/ca.pem", "GET, HEAD"),
+    ] {
+        let reply = answer(&Asked { method: &method, path, fields: &fields(&[]), form: b"" }, &view());
+        assert_eq!(reply.status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
+        assert_eq!(reply.fields[ALLOW], allowed);
+    }
+}
+
+#[test]
+fn a_user_switches_what_the_forms_offer() {
+    let origin: &[(&str, &str)] = &[("origin", "http://farhop.internal")];
+    for (form, switch) in [
+        ("do=all-off", Switch::All { on: false }),
+        ("do=all-on", Switch::All { on: true }),
+        (
+            "do=site-off&site=https%3A%2F%2FWww.Bank.example%2Flogin",
+            Switch::Site { host: "www.bank.example".parse().unwrap(), on: false },
+        ),
+        (
+            "site=www.bank.example&do=site-on",
+            Switch::Site { host: "www.bank.example".parse().unwrap(), on: true },
+        ),
+    ] {
+        let reply = post(&format!("token={TOKEN}&{form}"), origin);
+        assert_eq!((reply.status, reply.switch), (StatusCode::SEE_OTHER, Some(switch)), "{form}");
+        assert_eq!(reply.fields[LOCATION], "/");
+    }
+    for form in ["do=site-off&site=bank", "do=site-off", "do=everything", ""] {
+        let reply = post(&format!("token={TOKEN}&{form}"), origin);
+        assert_eq!((reply.status, reply.switch), (StatusCode::BAD_REQUEST, None), "{form}");
+    }
+}
+
+#[test]
+fn no_other_site_can_send_the_form() {
+    let good = format!("token={TOKEN}&do=all-off");
+    let cases: &[(&str, &[(&'static str, &'static str)])] = &[
+        ("do=all-off", &[]),
+        ("token=&do=all-off", &[]),
+        ("token=0123456789abcdee&do=all-off", &[]),
+        (&good, &[("origin", "http://evil.example")]),
+        (&good, &[("origin", "null")]),
+        (&good, &[("origin", "https://farhop.internal")]),
+        (&good, &[("origin", "http://farhop.internal"), ("sec-fetch-site", "cross-site")]),
+        (&good, &[("sec-fetch-site", "same-site")]),
+    ];
+    for (form, given) in cases {
+        let reply = post(form, given);
+        assert_eq!((reply.status, reply.switch), (StatusCode::FORBIDDEN, None), "{form} {given:?}");
+    }
+    // A name of the attacker's that leads here: the Origin agrees with the Host, and neither is the portal.
+    let mut rebound = fields(&[("origin", "http://evil.example")]);
+    rebound.insert(HOST_FIELD, HeaderValue::from_static("evil.example"));
+    let asked = Asked { method: &Method::POST, path: "/switch", fields: &rebound, form: good.as_bytes() };
+    assert_eq!(answer(&asked, &view()).status, StatusCode::FORBIDDEN);
+    rebound.remove(ORIGIN);
+    let asked = Asked { method: &Method::POST, path: "/switch", fields: &rebound, form: good.as_bytes() };
+    assert_eq!(answer(&asked, &view()).status, StatusCode::FORBIDDEN);
+    assert!(post(&good, &[]).switch.is_some(), "a browser that sends no Origin");
+}
+
+#[test]
+fn the_configuration_file_sends_far_requests_to_the_proxy_and_near_ones_not() {
+    let mut view = view();
+    let bypass = [
+        ".intranet.example",
+        "one.example",
+        "*.below.example",
+        "!far.intranet.example",
+        "!10.7.7.7",
+        "203.0.113.9",
+    ];
+    view.ways.bypass = bypass.map(|pattern| pattern.parse().unwrap()).into();
+    view.ways.ranges = ["198.51.100.0/25", "2001:db8::/33"].map(|range| range.parse().unwrap()).into();
+    let reply = get("/wpad.dat", &view);
+    assert_eq!(reply.fields[CONTENT_TYPE], "application/x-ns-proxy-autoconfig");
+    assert_eq!(get("/proxy.pac", &view).body, reply.body);
+    let cases = [
+        ("http://example.org/", "example.org", true),
+        ("https://example.org/", "example.org", true),
+        ("wss://example.org/", "EXAMPLE.org.", true),
+        ("http://farhop.internal/", "farhop.internal", true),
+        ("http://8.8.8.8/", "8.8.8.8", true),
+        ("http://[2001:db9::1]/", "[2001:db9::1]", true),
+        ("http://2001:db8:8000::1/", "2001:db8:8000::1", true),
+        ("http://notintranet.example/", "notintranet.example", true),
+        ("http://198.51.100.200/", "198.51.100.200", true),
+        ("http://172.32.0.1/", "172.32.0.1", true),
+        ("http://10.example.org/", "10.example.org", true),
+        ("ftp://example.org/", "example.org", false),
+        ("http://printer/", "printer", false),
+        ("http://nas.local/", "nas.local", false),
+        ("http://other.internal/", "other.internal", false),
+        ("http://localhost/", "localhost", false),
+        ("http://a.localhost/", "a.localhost", false),
+        ("http://10.1.2.3/", "10.1.2.3", false),
+        ("http://172.31.255.255/", "172.31.255.255", false),
+        ("http://192.168.1.1/", "192.168.1.1", false),
+        ("http://127.0.0.1/", "127.0.0.1", false),
+        ("http://[::1]/", "[::1]", false),
+        ("http://[fe80::1]/", "fe80::1", false),
+        ("http://[fd12:3456::1]/", "[FD12:3456::1]", false),
+        ("http://intranet.example/", "intranet.example", false),
+        ("http://a.intranet.example/", "a.intranet.example", false),
+        ("http://far.intranet.example/", "far.intranet.example", true),
+        ("http://10.7.7.7/", "10.7.7.7", true),
+        ("http://one.example/", "one.example", false),
+        ("http://a.one.example/", "a.one.example", true),
+        ("http://below.example/", "below.example", true),
+        ("http://a.below.example/", "a.below.example", false),
+        ("http://203.0.113.9/", "203.0.113.9", false),
+        ("http://203.0.113.90/", "203.0.113.90", true),
+        ("http://198.51.100.127/", "198.51.100.127", false),
+        ("http://[2001:db8:7fff::1]/", "2001:db8:7fff::1", false),
+    ];
+    let calls: Vec<_> =
+        cases.iter().map(|(url, host, _)| format!("FindProxyForURL({url:?}, {host:?})")).collect();
+    let script = format!("{}\nconsole.log([{}].join('\\n'))", text(&reply), calls.join(","));
+    let Some(said) = evaluated(&script) else { return };
+    assert_eq!(said.lines().count(), cases.len(), "{said}");
+    for ((url, _, far), said) in cases.iter().zip(said.lines()) {
+        let expected = if *far { "PROXY 10.0.0.1:3128; DIRECT" } else { "DIRECT" };
+        assert_eq!(said, expected, "{url}");
+    }
+    view.ways.direct = false;
+    assert!(text(&get("/proxy.pac", &view)).contains("var way = \"PROXY 10.0.0.1:3128\";"));
+}
+
+#[test]
+fn the_proxys_own_address_is_no_web_site() {
+    for (proxy, url, host) in [
+        ("cache.ship.example:3128", "http://cache.ship.example:3128/", "cache.ship.example"),
+        ("203.0.113.5:3128", "http://203.0.113.5:3128/", "203.0.113.5"),
+        ("[2001:db8::5]:3128", "http://[2001:db8::5]:3128/", "[2001:db8::5]"),
+    ] {
+        let script = format!(
+            "{}\nconsole.log(FindProxyForURL({url:?}, {host:?}))",
+            pac::file(proxy, &Ways::default())
+        );
+        let Some(said) = evaluated(&script) else { return };
+        assert_eq!(said.trim(), "DIRECT", "{proxy}");
+    }
+}
+
+/// What a script prints; `None`, and a word on it, where there is no Node.js.
+fn evaluated(script: &str) -> Option<String> {
+    let strict = format!("\"use strict\";\n{script}");
+    let run = Command::new("node").args(["-e", &strict]).stdin(Stdio::null()).output();
+    let Ok(output) = run else {
+        eprintln!("passed over: node does not run here");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
