@@ -3,6 +3,8 @@
 use crate::error::Error;
 use crate::sending::Failed;
 use crate::upload::upload_error;
+use crate::vet::Fault;
+use farhop_front::h1::Refusal;
 use h2::Reason;
 use std::io;
 
@@ -19,9 +21,16 @@ pub(crate) fn http1_head(error: &hyper::Error) -> Error {
         return upload_error(cause);
     }
     match malformed(error) {
+        Some(cause) if is_too_large(cause) => Error::HeadTooLarge,
         Some(cause) => Error::Malformed(cause.to_string()),
         None => Error::Closed,
     }
+}
+
+/// Whether vetting says that a head exceeds its bounds.
+fn is_too_large(cause: &io::Error) -> bool {
+    let fault = cause.get_ref().and_then(|fault| fault.downcast_ref::<Fault>());
+    matches!(fault, Some(Fault::Refused(Refusal::HeadTooLarge | Refusal::TooManyFields)))
 }
 
 /// Within a body, in HTTP/1.
@@ -32,7 +41,7 @@ pub(crate) fn http1_body(error: &hyper::Error) -> Error {
     }
 }
 
-/// The I/O error by which hyper says that a peer broke the grammar.
+/// The I/O error by which hyper, or vetting below it, says that a peer broke the grammar.
 fn malformed(error: &hyper::Error) -> Option<&io::Error> {
     let cause = std::error::Error::source(error)?.downcast_ref::<io::Error>()?;
     matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData).then_some(cause)

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::upload::UploadBody;
+use crate::vet::{Vetted, Vetting};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -11,6 +12,8 @@ use tokio::task::AbortHandle;
 /// A connection. Dropping it closes it, whatever it was doing.
 pub(crate) struct Http1 {
     pub(crate) sender: SendRequest<UploadBody>,
+    /// Wants to know of each request before it is sent.
+    pub(crate) vetting: Vetting,
     driver: AbortHandle,
 }
 
@@ -20,6 +23,7 @@ impl Http1 {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let (io, vetting) = Vetted::new(io, settings);
         let head = usize::try_from(settings.head.0).unwrap_or(usize::MAX);
         let handshake = http1::Builder::new()
             .title_case_headers(true)
@@ -31,7 +35,7 @@ impl Http1 {
         let (sender, driver) = handshake.await.map_err(|error| Error::Malformed(error.to_string()))?;
         // Its errors reach the exchange as well.
         let driver = tokio::spawn(async move { drop(driver.with_upgrades().await) });
-        Ok(Http1 { sender, driver: driver.abort_handle() })
+        Ok(Http1 { sender, vetting, driver: driver.abort_handle() })
     }
 }
 

@@ -23,6 +23,7 @@ mod sending;
 mod settings;
 mod tls;
 mod upload;
+mod vet;
 mod websocket;
 
 pub use cidr::{Cidr, CidrError};

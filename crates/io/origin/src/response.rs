@@ -39,6 +39,10 @@ pub(crate) fn check_head(
     fields: &mut HeaderMap,
 ) -> Result<bool, Error> {
     let malformed = |what: &str| Err(Error::Malformed(what.into()));
+    if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+        // RFC 9110 §15.5.8: only a proxy of the client's own may ask for what is meant for that proxy.
+        return malformed("407 is not for an origin to say");
+    }
     let bodiless =
         *method == Method::HEAD || status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED;
     let mut lengths = fields.get_all(CONTENT_LENGTH).iter();

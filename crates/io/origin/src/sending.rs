@@ -114,16 +114,22 @@ impl Sending {
             }
         });
         self.progress.touch();
+        let connection = lent.connection();
+        connection.vetting.expect(request.method());
         let result = tokio::select! {
             // A flood can keep this from being polled until its time is up as well; what came first counts.
             biased;
-            result = lent.connection().sender.try_send_request(request) => result,
+            result = connection.sender.try_send_request(request) => result,
             () = too_many.notified() => return Err(Failed::For(Error::TooManyInformational)),
             () = self.progress.stalled(self.settings.first_byte_timeout) => {
                 return Err(Failed::For(Error::FirstByteTimedOut));
             }
         };
         let mut failure = match result {
+            // They may all have come in one read.
+            Ok(_) if seen.load(Ordering::Relaxed) > self.settings.informational => {
+                return Err(Failed::For(Error::TooManyInformational));
+            }
             Ok(response) => return Ok(response),
             Err(failure) => failure,
         };

@@ -81,10 +81,17 @@ struct Vet {
 enum Phase {
     /// Nothing is asked, so nothing may come.
     Idle,
-    Head { scanner: HeadScanner, head: BytesMut },
+    Head {
+        scanner: HeadScanner,
+        head: BytesMut,
+    },
     /// So many bytes, then what is to come after them.
     Length(u64, After),
-    Chunks { decoder: BodyDecoder, buffer: BytesMut, after: After },
+    Chunks {
+        decoder: BodyDecoder,
+        buffer: BytesMut,
+        after: After,
+    },
     /// All that comes: a body that only the connection ends, or a protocol that is not HTTP any more.
     Rest,
     /// The last response was complete: the connection has ended, whatever the origin does with it.
@@ -284,7 +291,11 @@ mod tests {
     }
 
     impl AsyncRead for Pieces {
-        fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            out: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
             let count = self.size.min(self.left.len()).min(out.remaining());
             let piece: Vec<u8> = self.left.drain(..count).collect();
             out.put_slice(&piece);
@@ -296,14 +307,20 @@ mod tests {
 
     #[tokio::test]
     async fn responses_of_every_framing_pass_as_they_came() {
-        let sized = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n";
+        let sized =
+            "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+        let chunked =
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n";
         let closing = "HTTP/1.1 200 OK\r\n\r\nhello";
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
         let upgrade = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n\n\0\r";
         for size in SIZES {
             for text in [sized, chunked, closing, upgrade] {
-                assert_eq!(vetted(Method::GET, text, size).await, (text.to_owned(), None), "{text:?} by {size}");
+                assert_eq!(
+                    vetted(Method::GET, text, size).await,
+                    (text.to_owned(), None),
+                    "{text:?} by {size}"
+                );
             }
             assert_eq!(vetted(Method::HEAD, head, size).await, (head.to_owned(), None));
         }
@@ -318,7 +335,8 @@ mod tests {
             (Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"),
         ] {
             for size in SIZES {
-                let (passed, fault) = vetted(method.clone(), &format!("{text}HTTP/1.1 200 OK\r\n"), size).await;
+                let (passed, fault) =
+                    vetted(method.clone(), &format!("{text}HTTP/1.1 200 OK\r\n"), size).await;
                 assert_eq!((passed.as_str(), fault), (text, Some(Fault::Stray)), "by {size}");
             }
         }
