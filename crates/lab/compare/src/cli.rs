@@ -15,6 +15,17 @@ use crate::interrupt::Interrupt;
 use crate::site::host_label;
 use crate::{CompareError, HostDelay, SiteArgument, Variant};
 
+/// What is compared unless one is asked for, over plain HTTP and over HTTPS.
+const PLAIN: [Variant; 3] = [Variant::DirectH1, Variant::DirectH2, Variant::Farhop];
+const SECURE: [Variant; 6] = [
+    Variant::DirectH1s,
+    Variant::DirectH2,
+    Variant::DirectH3,
+    Variant::Squid,
+    Variant::FarhopTunnel,
+    Variant::Farhop,
+];
+
 /// Loads a page in a real browser through each variant over an emulated satellite link.
 #[derive(Debug, clap::Args)]
 pub struct CompareArguments {
@@ -27,8 +38,12 @@ pub struct CompareArguments {
     /// The link
     #[arg(long, value_name = "PROFILE", default_value = "geo-hylas2", value_parser = profiles())]
     pub link: Profile,
-    /// The ways to load the page, separated by commas
-    #[arg(long, value_delimiter = ',', default_value = "direct-h1,direct-h2,farhop")]
+    /// Serves the sites over HTTPS; Farhop intercepts with a CA that the browser trusts
+    #[arg(long)]
+    pub tls: bool,
+    /// The ways to load the page, separated by commas [default: direct-h1,direct-h2,farhop; with --tls
+    /// direct-h1s,direct-h2,direct-h3,squid,farhop-tunnel,farhop]
+    #[arg(long, value_delimiter = ',')]
     pub variants: Vec<Variant>,
     /// Loads through each variant
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -131,7 +146,12 @@ pub fn compare(arguments: &CompareArguments) -> Result<(), CompareError> {
     let page =
         Page { name, entry: arguments.entry.clone(), sites: arguments.sites.iter().map(site).collect() };
     let mut variants = Vec::new();
-    for variant in &arguments.variants {
+    let wanted = match (arguments.variants.is_empty(), arguments.tls) {
+        (false, _) => arguments.variants.as_slice(),
+        (true, false) => &PLAIN,
+        (true, true) => &SECURE,
+    };
+    for variant in wanted {
         if !variants.contains(variant) {
             variants.push(*variant);
         }
@@ -139,7 +159,13 @@ pub fn compare(arguments: &CompareArguments) -> Result<(), CompareError> {
     let experiment = Experiment {
         profile: arguments.link.clone(),
         seed: arguments.seed,
-        plan: Plan { pages: vec![page], variants, runs: arguments.runs, timeout: arguments.timeout },
+        plan: Plan {
+            pages: vec![page],
+            variants,
+            runs: arguments.runs,
+            timeout: arguments.timeout,
+            tls: arguments.tls,
+        },
     };
     let comparison = experiment.carry_out(interrupt, &mut |line| eprintln!("{line}"))?;
     let json_to_stdout = arguments.json.as_deref() == Some(Path::new("-"));
@@ -165,6 +191,7 @@ pub fn demo(arguments: &DemoArguments) -> Result<(), CompareError> {
         variants: arguments.variants.clone(),
         runs: arguments.runs,
         timeout: arguments.timeout,
+        tls: false,
         keep: arguments.keep,
     };
     demonstrate(&demo, &mut |line| eprintln!("{line}"), |comparison| {

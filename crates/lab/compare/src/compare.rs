@@ -53,6 +53,8 @@ pub struct Plan {
     pub runs: u32,
     /// When a load is given up.
     pub timeout: Duration,
+    /// Whether the sites are loaded over HTTPS, Farhop intercepting.
+    pub tls: bool,
 }
 
 /// A whole comparison: the link, and what is loaded over it.
@@ -121,6 +123,14 @@ fn run_with(
     if let Fitness::Unfit(reason) = bench.calibration.fitness() {
         notes.push(format!("the link itself was off by more than 2 % when it was measured: {reason}"));
     }
+    for (variant, program) in plan.variants.iter().filter_map(|variant| Some((variant, variant.lacks()?))) {
+        let said = format!(
+            "{}: not present: {program} is not installed (apt-get install {program})",
+            variant.name()
+        );
+        progress(&said);
+        notes.push(said);
+    }
     let mut browser = None;
     let mut smallest = Smallest::default();
     let mut results = Vec::new();
@@ -134,6 +144,9 @@ fn run_with(
             browser = browser.or_else(|| over_none.browser.take());
             reference.push(over_none);
             for (variant, gathered) in plan.variants.iter().zip(&mut gathered) {
+                if variant.lacks().is_some() {
+                    continue;
+                }
                 let progress = &mut |line: &str| progress(&format!("{said} {}: {line}", variant.name()));
                 fit_load(&mut loader, page, *variant, gathered, &mut notes, progress, watch)?;
             }
@@ -249,6 +262,7 @@ fn conditions(bench: &Bench, profile: &Profile, browser: Option<String>, notes: 
     ]
     .map(str::to_owned)
     .into();
+    method.extend(bench.methods());
     method.extend(bench.testbed.conditions().into_iter().map(|(name, value)| format!("{name}: {value}")));
     Link {
         profile: profile.name.clone(),

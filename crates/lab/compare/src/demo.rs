@@ -27,6 +27,8 @@ pub struct Demo {
     pub runs: u32,
     /// When a load is given up.
     pub timeout: Duration,
+    /// Whether they are loaded over HTTPS, Farhop intercepting.
+    pub tls: bool,
     /// Whether the testbed stays up afterwards.
     pub keep: bool,
 }
@@ -48,7 +50,13 @@ pub fn demonstrate(
     let experiment = Experiment {
         profile: demo.profile.clone(),
         seed: 1,
-        plan: Plan { pages, variants: demo.variants.clone(), runs: demo.runs, timeout: demo.timeout },
+        plan: Plan {
+            pages,
+            variants: demo.variants.clone(),
+            runs: demo.runs,
+            timeout: demo.timeout,
+            tls: demo.tls,
+        },
     };
     let bench = Bench::up(&experiment, interrupt, progress)?;
     let comparison = run(&bench, &experiment.plan, progress)?;

@@ -1,12 +1,12 @@
 //! The settings files of Farhop's two ends as an experiment writes them. Pure.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::Variant;
 use crate::ends::Key;
+use crate::{Interception, Variant};
 
 /// What the settings files of both ends have in common.
 pub(crate) struct EndSettings<'a> {
@@ -23,32 +23,59 @@ impl EndSettings<'_> {
         format!(
             "listen = {}\ncontrol = {}\nidentity = {}\n[link]\nprofile = {}\n[log]\nlevel = \"warn\"\n",
             quoted(&self.listen.to_string()),
-            quoted(&self.control.to_string_lossy()),
-            quoted(&self.own.file.to_string_lossy()),
+            path(self.control),
+            path(&self.own.file),
             quoted(self.profile),
         )
     }
 }
 
-/// Ground's settings file: it may fetch from `allowed`, which is private like all of the testbed.
-pub(crate) fn ground_settings(end: &EndSettings<'_>, allowed: &str, variant: Variant) -> String {
+/// Ground's settings file: it may fetch from `allowed`, which is private like all of the testbed, and believes the origins'
+/// own CA where it has to.
+pub(crate) fn ground_settings(
+    end: &EndSettings<'_>,
+    allowed: &str,
+    variant: Variant,
+    interception: Option<&Interception>,
+) -> String {
+    let judging = interception
+        .map(|with| format!("[origin]\nroots = [{}]\ncrls = [{}]\n", paths(&with.roots), paths(&with.crls)));
     format!(
-        "allow = [{}]\n{}[[remote]]\nname = \"lab\"\nkeys = [{}]\n{}",
+        "allow = [{}]\n{}[[remote]]\nname = \"lab\"\nkeys = [{}]\n{}{}",
         quoted(allowed),
         end.common(),
         quoted(end.other),
-        variant.ground_settings()
+        variant.ground_settings(),
+        judging.unwrap_or_default()
     )
 }
 
 /// The remote's settings file.
-pub(crate) fn remote_settings(end: &EndSettings<'_>, ground: SocketAddr) -> String {
+pub(crate) fn remote_settings(
+    end: &EndSettings<'_>,
+    ground: SocketAddr,
+    interception: Option<&Interception>,
+) -> String {
     let address = quoted(&ground.to_string());
+    let intercepting = interception.map(|with| {
+        format!("[interception]\nenabled = true\nca = {}\nstate = {}\n", path(&with.ca), path(&with.state))
+    });
     format!(
-        "{}[[ground]]\nname = \"lab\"\naddress = {address}\nkeys = [{}]\n",
+        "{}{}[[ground]]\nname = \"lab\"\naddress = {address}\nkeys = [{}]\n",
         end.common(),
+        intercepting.unwrap_or_default(),
         quoted(end.other)
     )
+}
+
+/// Paths as the items of a TOML array.
+fn paths(paths: &[PathBuf]) -> String {
+    paths.iter().map(|one| path(one)).collect::<Vec<_>>().join(", ")
+}
+
+/// A path as a TOML string.
+fn path(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
 }
 
 /// A TOML basic string: JSON's escapes are a part of its own.
@@ -72,14 +99,26 @@ mod tests {
             own: &own,
             other: &own.public,
         };
-        for variant in Variant::value_variants() {
-            let text = ground_settings(&end, "10.77.16.0/20", *variant);
+        let interception = Interception {
+            ca: "/lab/ca".into(),
+            state: "/lab/consent.json".into(),
+            certificate: "/lab/ca.pem".into(),
+            roots: vec!["/lab/roots.pem".into()],
+            crls: Vec::new(),
+        };
+        for (variant, with) in
+            Variant::value_variants().iter().map(|variant| (*variant, None::<&Interception>))
+        {
+            let text = ground_settings(&end, "10.77.16.0/20", variant, with);
             let ground: GroundSettings = parse(&text, Path::new("ground.toml"), &[]).unwrap();
             assert_eq!((ground.identity, ground.link.profile.as_str()), (own.file.clone(), "geo-20m"));
-            assert_eq!(ground.bundle.enabled, *variant != Variant::FarhopTransport);
+            assert_eq!(ground.bundle.enabled, variant != Variant::FarhopTransport);
         }
-        let text = remote_settings(&end, "10.0.0.2:4433".parse().unwrap());
-        let remote: RemoteSettings = parse(&text, Path::new("remote.toml"), &[]).unwrap();
-        assert_eq!((remote.listen, remote.ground.len()), (vec![end.listen], 1));
+        for with in [None, Some(&interception)] {
+            let text = remote_settings(&end, "10.0.0.2:4433".parse().unwrap(), with);
+            let remote: RemoteSettings = parse(&text, Path::new("remote.toml"), &[]).unwrap();
+            assert_eq!((remote.listen, remote.ground.len()), (vec![end.listen], 1));
+            assert_eq!(remote.interception.enabled, with.is_some());
+        }
     }
 }

@@ -10,11 +10,11 @@ use farhop_testbed::{Place, Running, Testbed};
 use farhop_units::Bytes;
 use serde_json::Value;
 
-use crate::bench::{last_words, spawn, this_program};
 use crate::books::{Books, Hearing};
 use crate::end_settings::{EndSettings, ground_settings, remote_settings};
 use crate::interrupt::Interrupt;
-use crate::{CompareError, Variant};
+use crate::scene::{last_words, spawn, this_program};
+use crate::{CompareError, Interception, Variant};
 
 /// Port of the proxy, and of ground on the link.
 const PROXY_PORT: u16 = 3128;
@@ -31,6 +31,8 @@ pub struct Stage<'a> {
     pub folder: &'a Path,
     /// Who the ends are.
     pub keys: &'a Keys,
+    /// What the remote intercepts with; none where HTTPS passes through.
+    pub interception: Option<&'a Interception>,
     /// Ends every wait when the user wants it.
     pub interrupt: &'a Interrupt,
 }
@@ -129,7 +131,11 @@ impl Ends {
             own: &keys.ground,
             other: &keys.remote.public,
         };
-        let ground = ground_settings(&ground, &format!("{range}/{length}"), variant);
+        let interception = stage.interception.filter(|_| variant.intercepts());
+        if let Some(with) = interception {
+            let _ = std::fs::remove_file(&with.state); // of the start before, if there was one
+        }
+        let ground = ground_settings(&ground, &format!("{range}/{length}"), variant, interception);
         let remote = EndSettings {
             listen: proxy,
             control: &control,
@@ -137,7 +143,7 @@ impl Ends {
             own: &keys.remote,
             other: &keys.ground.public,
         };
-        let remote = remote_settings(&remote, carrier);
+        let remote = remote_settings(&remote, carrier, interception);
         for (end, settings) in [("ground", ground), ("remote", remote)] {
             let file = folder.join(format!("{end}.toml"));
             std::fs::write(&file, settings).map_err(CompareError::file(&file))?;
@@ -222,6 +228,11 @@ impl Ends {
         [peak_memory(&self.remote.0), peak_memory(&self.ground.0)]
     }
 
+    /// What remote and ground have computed so far, their own work and the kernel's for it; none for one that is gone.
+    pub fn computed(&self) -> [Option<Duration>; 2] {
+        [computed(&self.remote.0), computed(&self.ground.0)]
+    }
+
     fn ask(&self, command: &str) -> Result<Value, CompareError> {
         let failed = |reason: String| CompareError::End { end: "remote", reason };
         let call = async {
@@ -288,6 +299,17 @@ fn peak_memory(process: &Running) -> Option<Bytes> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(Bytes(kilobytes * 1024))
+}
+
+/// What a process has computed (`utime`, `stime`, proc(5)); none once it is gone.
+fn computed(process: &Running) -> Option<Duration> {
+    /// Linux counts for programs in hundredths of a second on every architecture (`USER_HZ`).
+    const TICK: Duration = Duration::from_millis(10);
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.id())).ok()?;
+    // Fields 14 and 15; the second, which may hold spaces, ends with the last parenthesis.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let ticks: u32 = rest.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u32>().ok()).sum();
+    Some(TICK * ticks)
 }
 
 #[cfg(test)]

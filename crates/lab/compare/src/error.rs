@@ -47,6 +47,14 @@ pub enum CompareError {
         /// What happened, with its last words.
         reason: String,
     },
+    /// A program of others failed.
+    #[error("{name}: {reason}")]
+    Peer {
+        /// The program.
+        name: &'static str,
+        /// What happened, with its last words.
+        reason: String,
+    },
     /// A file cannot be read or written.
     #[error("{path}: {source}")]
     File {

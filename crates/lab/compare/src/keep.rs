@@ -48,7 +48,7 @@ pub(crate) fn keep(bench: &Bench, progress: &mut Progress<'_>) -> Result<(), Com
 }
 
 fn how_to_use(bench: &Bench, here: SocketAddr, proxy: SocketAddr, client: &str) -> Vec<String> {
-    let sites: Vec<String> = origins::names(&bench.origins)
+    let sites: Vec<String> = origins::names(&bench.spec)
         .into_iter()
         .filter(|name| bench.sites.contains_key(*name))
         .map(|name| format!("http://{name}/"))

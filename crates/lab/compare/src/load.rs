@@ -2,6 +2,7 @@
 //! Farhop's remote.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use crate::ends::{Counters, Ends};
 use crate::falls::waterfall;
 use crate::interrupt::Ended;
 use crate::origins::{self, looked_up_as};
+use crate::peers::squid::SquidPair;
 use crate::settle::{Seen, new_lines, quiet_link};
 use crate::{CompareError, Variant};
 
@@ -74,10 +76,9 @@ impl<'a> Loader<'a> {
     /// The browser or one of Farhop's ends could not be run, or the user wants to stop. A page that does not load is a
     /// result.
     pub(crate) fn load(&mut self, page: &Page, variant: Variant) -> Result<Measured, CompareError> {
-        let mut ends =
-            if variant.is_farhop() { Some(Ends::start(self.bench.stage(), variant)?) } else { None };
-        let hosts = origins::names(&self.bench.origins);
-        let (_, log_read) = new_lines(&self.bench.log, self.log_read, &hosts)?; // what came in between
+        let mut way = Way::open(self.bench, variant)?;
+        let hosts = origins::names(&self.bench.spec);
+        let (_, log_read) = new_lines(self.bench.log(), self.log_read, &hosts)?; // what came in between
         let host = page.sites.first().map(|site| site.host.as_str()).unwrap_or_default();
         let picture = self.pictures.then(|| self.bench.folder.path().join("picture.png"));
         if let Some(picture) = &picture {
@@ -86,15 +87,17 @@ impl<'a> Loader<'a> {
         let order = Order {
             screenshot: picture.clone(),
             initiators: self.pictures,
-            proxy: ends.as_ref().map(|ends| ends.proxy.to_string()),
+            proxy: way.proxy().map(|proxy| proxy.to_string()),
             http2: variant.http2(),
-            looked_up_as: if variant.is_bbr() { looked_up_as(&self.bench.origins) } else { Vec::new() },
+            http3: if variant == Variant::DirectH3 { hosts_of(page) } else { Vec::new() },
+            looked_up_as: looked_up_as(&self.bench.spec, variant),
             spki: Some(self.bench.ready.spki.clone()),
+            authority: self.bench.trusted_for(variant),
             timeout: self.timeout,
             idle: Duration::from_millis(800) + self.bench.testbed.link().profile().rtt(),
-            ..Order::new(format!("{}://{host}{}", variant.scheme(), page.entry))
+            ..Order::new(format!("{}://{host}{}", variant.scheme(self.bench.tls), page.entry))
         };
-        if ends.is_some() {
+        if way.proxy().is_some() {
             // A carrier that has just come up still finds out what packets its path takes; it is up for days, and that
             // is no part of a page.
             quiet_link(self.bench)?;
@@ -107,15 +110,17 @@ impl<'a> Loader<'a> {
             load.errors.insert(0, failure);
         }
         let record = quiet_link(self.bench)?;
-        let (seen, log_read) = new_lines(&self.bench.log, log_read, &hosts)?;
+        let (seen, log_read) = new_lines(self.bench.log(), log_read, &hosts)?;
         self.log_read = log_read;
         let stage = self.bench.stage();
-        let (counters, books) = match &mut ends {
-            Some(ends) => {
+        let (counters, books) = match &mut way {
+            Way::Farhop(ends) => {
                 let counters = ends.settled_counters(stage)?;
                 (counters, Some(ends.books(stage, &counters)?))
             }
-            None => (Counters { requests_crossed: seen.requests, ..Counters::default() }, None),
+            Way::Direct | Way::Squid(_) => {
+                (Counters { requests_crossed: seen.requests, ..Counters::default() }, None)
+            }
         };
         let (accounts, unasked) = match books {
             Some(Books { accounts, unasked }) => (Some(accounts), unasked),
@@ -175,6 +180,36 @@ impl<'a> Loader<'a> {
         drop(process);
         Ok(prepared.finish()?)
     }
+}
+
+/// What stands between browser and origins during a load, new for each.
+enum Way {
+    Direct,
+    Farhop(Box<Ends>),
+    Squid(SquidPair),
+}
+
+impl Way {
+    fn open(bench: &Bench, variant: Variant) -> Result<Way, CompareError> {
+        Ok(match variant {
+            Variant::Squid => Way::Squid(SquidPair::start(bench.stage())?),
+            variant if variant.is_farhop() => Way::Farhop(Ends::start(bench.stage(), variant)?.into()),
+            _ => Way::Direct,
+        })
+    }
+
+    /// Where the browser finds its proxy.
+    fn proxy(&self) -> Option<SocketAddr> {
+        match self {
+            Way::Direct => None,
+            Way::Farhop(ends) => Some(ends.proxy),
+            Way::Squid(pair) => Some(pair.proxy),
+        }
+    }
+}
+
+fn hosts_of(page: &Page) -> Vec<String> {
+    page.sites.iter().map(|site| site.host.clone()).collect()
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
 //! The origins of a comparison: every site of every page at an address of its own, and, for the variants that want it, a
-//! second server of each that sends with BBR. Both are the same site by name; the browser finds the second one under
-//! another name in the DNS, so that loads differ in nothing but the sender's congestion control.
+//! second server of each that sends with BBR, or one that speaks HTTP/3. All are the same site by name; the browser finds the
+//! others under another name in the DNS, so that loads differ in nothing but the server's way of sending.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use farhop_testbed::{Place, Running, Testbed, require_congestion_control};
 use farhop_workload::origins::{OriginSpec, OriginsSpec, Ready, await_ready};
-use farhop_workload::pages::Site;
 
-use crate::bench::{last_words, spawn, this_program};
-use crate::variant::BBR;
-use crate::{CompareError, Plan};
+use crate::scene::{last_words, spawn, this_program};
+use crate::variant::{BBR, H3};
+use crate::{CompareError, Plan, Variant};
 
 /// What the origins process is told for a plan.
 ///
@@ -19,10 +20,14 @@ use crate::{CompareError, Plan};
 /// A host name used twice; BBR is wanted and the kernel has none.
 pub(crate) fn spec(plan: &Plan, testbed: &Testbed, folder: &Path) -> Result<OriginsSpec, CompareError> {
     let with_bbr = plan.variants.iter().any(|variant| variant.is_bbr());
+    let with_h3 = plan.variants.contains(&Variant::DirectH3) && Variant::DirectH3.lacks().is_none();
     if with_bbr {
         require_congestion_control(BBR)?;
     }
     let mut origins: Vec<OriginSpec> = Vec::new();
+    let mut names = BTreeMap::new();
+    // Every server has an address of its own, those of others too.
+    let address = |taken: usize| testbed.addresses.origin(u16::try_from(taken).unwrap_or(u16::MAX));
     for site in plan.pages.iter().flat_map(|page| &page.sites) {
         if origins.iter().any(|origin| origin.name == site.host) {
             return Err(CompareError::Arguments(format!(
@@ -30,22 +35,26 @@ pub(crate) fn spec(plan: &Plan, testbed: &Testbed, folder: &Path) -> Result<Orig
                 site.host
             )));
         }
-        let address = |number: usize| testbed.addresses.origin(u16::try_from(number).unwrap_or(u16::MAX));
         let origin = OriginSpec {
             delay_ms: site.delay.as_millis() as u64,
-            ..OriginSpec::new(&site.host, address(origins.len()), &site.folder)
+            ..OriginSpec::new(&site.host, address(origins.len() + names.len()), &site.folder)
         };
+        origins.push(origin.clone());
         if with_bbr {
-            let twin = OriginSpec {
-                address: address(origins.len() + 1).into(),
-                dns_name: Some(bbr_name(site)),
+            origins.push(OriginSpec {
+                address: address(origins.len() + names.len()).into(),
+                dns_name: Some(name_for(BBR, &site.host)),
                 congestion_control: BBR.into(),
-                ..origin.clone()
-            };
-            origins.extend([origin, twin]);
-        } else {
-            origins.push(origin);
+                ..origin
+            });
         }
+        if with_h3 {
+            names.insert(name_for(H3, &site.host), address(origins.len() + names.len()).into());
+        }
+    }
+    let identities = folder.join("identities");
+    if with_h3 {
+        std::fs::create_dir_all(&identities).map_err(CompareError::file(&identities))?;
     }
     Ok(OriginsSpec {
         origins,
@@ -55,23 +64,40 @@ pub(crate) fn spec(plan: &Plan, testbed: &Testbed, folder: &Path) -> Result<Orig
         ca: folder.join("ca.pem"),
         ready: folder.join("origins-ready.json"),
         log: Some(folder.join("origins.log")),
+        names,
+        identities: with_h3.then_some(identities),
     })
 }
 
-/// The name in the DNS of a site's server that sends with BBR.
-fn bbr_name(site: &Site) -> String {
-    format!("{BBR}.{}", site.host)
+/// The name in the DNS of another server of a site.
+fn name_for(kind: &str, host: &str) -> String {
+    format!("{kind}.{host}")
 }
 
-/// What the browser looks up instead of each host, to reach the servers that send with BBR.
-pub(crate) fn looked_up_as(origins: &[OriginSpec]) -> Vec<(String, String)> {
-    let pair = |origin: &OriginSpec| Some((origin.name.clone(), origin.dns_name.clone()?));
-    origins.iter().filter_map(pair).collect()
+/// The servers of `spec` that speak HTTP/3, with the origins that they stand for.
+pub(crate) fn h3_servers(spec: &OriginsSpec) -> Vec<(&OriginSpec, IpAddr)> {
+    let own = spec.origins.iter().filter(|origin| origin.dns_name.is_none());
+    own.filter_map(|origin| Some((origin, *spec.names.get(&name_for(H3, &origin.name))?))).collect()
+}
+
+/// What the browser looks up instead of each host, to reach the servers that the variant wants.
+pub(crate) fn looked_up_as(spec: &OriginsSpec, variant: Variant) -> Vec<(String, String)> {
+    let elsewhere = |name: &dyn Fn(&OriginSpec) -> Option<String>| {
+        spec.origins.iter().filter_map(|origin| Some((origin.name.clone(), name(origin)?))).collect()
+    };
+    match variant {
+        Variant::DirectH3 => {
+            elsewhere(&|origin| Some(name_for(H3, &origin.name)).filter(|name| spec.names.contains_key(name)))
+        }
+        variant if variant.is_bbr() => elsewhere(&|origin| origin.dns_name.clone()),
+        _ => Vec::new(),
+    }
 }
 
 /// Every name that loads may rightly ask the DNS for.
-pub(crate) fn names(origins: &[OriginSpec]) -> Vec<&str> {
-    origins.iter().map(|origin| origin.dns_name.as_deref().unwrap_or(&origin.name)).collect()
+pub(crate) fn names(spec: &OriginsSpec) -> Vec<&str> {
+    let own = spec.origins.iter().map(|origin| origin.dns_name.as_deref().unwrap_or(&origin.name));
+    own.chain(spec.names.keys().map(String::as_str)).collect()
 }
 
 /// `flags.test at 10.77.16.1, delay 0 ms`

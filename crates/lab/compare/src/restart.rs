@@ -43,7 +43,7 @@ pub fn restart_mid_page(
     let folder = tempfile::tempdir().map_err(CompareError::file(std::env::temp_dir()))?;
     let pages = build(&[name.to_owned()], folder.path().to_path_buf(), &interrupt, progress)?;
     let timeout = Duration::from_secs(120);
-    let plan = Plan { pages, variants: vec![Variant::Farhop], runs: 1, timeout };
+    let plan = Plan { pages, variants: vec![Variant::Farhop], runs: 1, timeout, tls: false };
     let experiment = Experiment { profile: profile.clone(), seed: 1, plan };
     let bench = Bench::up(&experiment, interrupt, progress)?;
     let mut ends = Ends::start(bench.stage(), Variant::Farhop)?;

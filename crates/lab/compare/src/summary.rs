@@ -80,6 +80,7 @@ pub(crate) fn summarise(
             .max(gathered.bad_elsewhere),
         limit_s: limit.seconds(rate),
         limit_bytes: limit.bytes,
+        present: variant.lacks().is_none(),
         unfit: gathered.counted.is_empty() && !loads.is_empty(),
         accounts: loads.iter().filter_map(|load| load.accounts.clone()).collect(),
         last_s: spread(|load| load.last_s),

@@ -25,6 +25,7 @@ pub(crate) fn groups(part: &str) -> Option<&'static [Group]> {
     match part {
         "1" => Some(&crate::part1::GROUPS),
         "2" => Some(&crate::part2::GROUPS),
+        "3" => Some(&crate::part3::GROUPS),
         _ => None,
     }
 }

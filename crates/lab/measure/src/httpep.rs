@@ -30,6 +30,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
             variants,
             runs: context.runs.unwrap_or(5),
             timeout: Duration::from_secs(300),
+            tls: false,
             keep: false,
         };
         demonstrate(&demo, &mut |line| eprintln!("{line}"), |comparison| {

@@ -1,26 +1,32 @@
 //! `farhop lab measure N`: every row of part N's "Must hold", measured here and now on this machine, beside its bound.
 //!
-//! One file per group of rows; `part1` and `part2` list them. A group that cannot be measured is a row that misses, with the
+//! One file per group of rows; `part1` to `part3` list them. A group that cannot be measured is a row that misses, with the
 //! reason: nothing is passed over in silence. Wall-clock bounds want a quiet machine and a release build.
 
+mod certificates;
 mod error;
 mod goals;
 mod group;
+mod handshakes;
 mod heads;
 mod histories;
 mod hostile;
 mod hostile_page;
 mod httpep;
+mod live;
 mod local;
 mod outage;
 mod packages;
 mod pages;
 mod part1;
 mod part2;
+mod part3;
 mod row;
+mod secure_pages;
 mod speed;
 mod strangers;
 mod transfers;
+mod visitor;
 
 use std::io::Write as _;
 
@@ -31,14 +37,14 @@ pub use row::{Row, Verdict};
 /// Prints every bound of a part of Farhop beside what this machine measures. Needs root.
 #[derive(Debug, clap::Args)]
 pub struct MeasureArguments {
-    /// The part: 1 or 2
-    #[arg(value_name = "PART", value_parser = ["1", "2"])]
+    /// The part: 1, 2 or 3
+    #[arg(value_name = "PART", value_parser = ["1", "2", "3"])]
     pub part: String,
     /// Measures only the groups of rows whose names contain WORD. Part 1: pages, transfers, outage, hostile, emulator, heads,
-    /// fresh; part 2: pages, httpep, packages, histories, hostile, speed
+    /// fresh; part 2: pages, httpep, packages, histories, hostile, speed; part 3: pages, packages, handshakes, live, certificates
     #[arg(long, value_name = "WORD")]
     pub only: Option<String>,
-    /// Loads of each page through each variant; 3 in part 1, 5 in part 2 where it is left out
+    /// Loads of each page through each variant; 3 in part 1, else 5 where it is left out
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: Option<u32>,
 }

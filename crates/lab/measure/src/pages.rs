@@ -43,6 +43,7 @@ pub(crate) fn demo(runs: u32) -> Result<Demo, MeasureError> {
         variants: vec![Variant::DirectH1, Variant::DirectH2, Variant::Farhop],
         runs,
         timeout: Duration::from_secs(300),
+        tls: false,
         keep: false,
     })
 }
@@ -73,7 +74,7 @@ fn crossed(page: Option<&PageResult>, name: &str) -> Row {
     Row { what, measured: count.to_string(), bound: "none, printed".into(), verdict: Verdict::Told }
 }
 
-fn right(page: Option<&PageResult>, name: &str) -> Row {
+pub(crate) fn right(page: Option<&PageResult>, name: &str) -> Row {
     let what = format!("{name} on geo-hylas2, files right");
     let farhop = page.and_then(|page| page.variant("farhop"));
     let (ok, bad) = farhop.map_or((0, 0), |farhop| (farhop.resources_ok, farhop.resources_bad));

@@ -38,8 +38,13 @@ fn over(context: &Context, profile: &Profile) -> Result<Vec<Row>, MeasureError> 
     let folder = tempfile::tempdir().map_err(MeasureError::system("a folder"))?;
     let testbed = Testbed::up(profile, 1)?;
     let keys = Keys::make(folder.path())?;
-    let stage =
-        Stage { testbed: &testbed, folder: folder.path(), keys: &keys, interrupt: &context.interrupt };
+    let stage = Stage {
+        testbed: &testbed,
+        folder: folder.path(),
+        keys: &keys,
+        interception: None,
+        interrupt: &context.interrupt,
+    };
     let runtime = tokio::runtime::Runtime::new().map_err(MeasureError::system("a runtime"))?;
     let address = SocketAddr::from((testbed.addresses.origin(0), 80));
     let listener = testbed

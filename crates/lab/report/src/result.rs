@@ -153,6 +153,8 @@ pub struct VariantResult {
     /// Whether no load was fit to count, the link having been late in each: the least late one stands in, and its numbers
     /// are an indication only.
     pub unfit: bool,
+    /// Whether the machine has the program that the variant needs; without it nothing was loaded.
+    pub present: bool,
     /// What became of hints, promises and requests, load by load; none for direct variants.
     pub accounts: Vec<Accounts>,
     /// Resources equal to the folder's, in the worst load.

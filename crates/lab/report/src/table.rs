@@ -86,6 +86,9 @@ pub(crate) fn about(variant: &VariantResult, page_bytes: u64) -> Vec<String> {
 
 /// `3 runs`, and whether they are worth as much.
 pub(crate) fn runs(variant: &VariantResult) -> String {
+    if !variant.present {
+        return "not present".into();
+    }
     let runs = if variant.runs == 1 { "1 run".into() } else { format!("{} runs", variant.runs) };
     if variant.unfit { format!("{runs}, late: indicative") } else { runs }
 }
@@ -93,8 +96,9 @@ pub(crate) fn runs(variant: &VariantResult) -> String {
 fn row(page: &PageResult, variant: &VariantResult) -> Vec<String> {
     let seconds =
         |spread: Option<Spread>| spread.map_or("-".into(), |spread| format!("{:.2} s", spread.median));
-    let against = |base: &str| {
-        let base = page.variant(base).filter(|base| base.name != variant.name);
+    // Over HTTPS the older version of HTTP goes by another name.
+    let against = |bases: &[&str]| {
+        let base = bases.iter().find_map(|base| page.variant(base)).filter(|base| base.name != variant.name);
         base.and_then(|base| ratio(base, variant)).map_or("-".into(), |times| format!("{times:.1}x"))
     };
     let crossed = if variant.promised > 0.0 {
@@ -109,8 +113,8 @@ fn row(page: &PageResult, variant: &VariantResult) -> Vec<String> {
         seconds(variant.fcp_s),
         seconds(variant.ttfb_s),
         seconds(variant.last_s),
-        against("direct-h1"),
-        against("direct-h2"),
+        against(&["direct-h1", "direct-h1s"]),
+        against(&["direct-h2"]),
         variant.connections.to_string(),
         format!("{:.0}/{:.0}", variant.link_bytes.forward / 1e3, variant.link_bytes.return_ / 1e3),
         crossed,

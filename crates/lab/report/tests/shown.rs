@@ -54,3 +54,21 @@ fn a_stand_in_of_late_loads_says_so() {
     assert!(table(&sample).contains("farhop (1 run, late: indicative)"));
     assert!(html(&sample).contains("1 run, late: indicative"));
 }
+
+#[test]
+fn a_variant_whose_program_the_machine_lacks_says_so_and_has_no_numbers() {
+    let mut sample = sample::comparison();
+    let variant = &mut sample.results[0].variants[1];
+    (variant.present, variant.plt_s) = (false, None);
+    assert!(table(&sample).contains("direct-h2 (not present)"));
+    assert!(html(&sample).contains("not present"));
+}
+
+#[test]
+fn over_https_the_older_version_of_http_is_the_secure_one() {
+    let mut sample = sample::comparison();
+    sample.results[0].variants[0].name = "direct-h1s".into();
+    let text = table(&sample);
+    let farhop = text.lines().find(|line| line.trim_start().starts_with("farhop")).unwrap();
+    assert!(farhop.contains("13.4x"), "{farhop}");
+}

@@ -2,6 +2,7 @@
 //! them. Knows nothing of links, of Farhop's ends or of reports.
 
 pub mod browser;
+pub mod flawed;
 pub mod npm;
 pub mod origins;
 pub mod packages;

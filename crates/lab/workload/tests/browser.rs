@@ -22,6 +22,8 @@ async fn origins(folder: &Path, names: &[&str]) -> Ready {
         ca: folder.join("ca.pem"),
         ready: folder.join("ready.json"),
         log: Some(folder.join("log")),
+        names: Default::default(),
+        identities: None,
     };
     serve(&spec).await.unwrap()
 }

@@ -34,6 +34,8 @@ async fn lab(delay_ms: u64) -> Lab {
         ca: folder.path().join("ca.pem"),
         ready: folder.path().join("ready.json"),
         log: Some(folder.path().join("log")),
+        names: Default::default(),
+        identities: None,
     };
     let ready = serve(&spec).await.unwrap();
     Lab { folder, ready }
@@ -205,6 +207,8 @@ async fn a_site_may_have_a_second_server_known_by_another_name_that_sends_otherw
         ca: folder.path().join("ca.pem"),
         ready: folder.path().join("ready.json"),
         log: None,
+        names: Default::default(),
+        identities: None,
     };
     let ready = serve(&spec).await.unwrap();
     let controls: Vec<&str> = ready.origins.iter().map(|origin| origin.congestion_control.as_str()).collect();

@@ -26,7 +26,7 @@ use pictures::{TOLERANCE, likeness};
 const DISCOVERED: f64 = 0.95;
 /// Share of forward bytes that nobody used: over the pages, and of any page.
 const WASTE: (f64, f64) = (0.05, 0.15);
-/// Direct loads whose pictures have to agree.
+/// Direct loads whose pictures are compared among themselves at the least: some pages come out in two ways.
 const PICTURES: usize = 3;
 /// DESIGN.md, "never slower than direct".
 const SLOWER: f64 = 1.03;
@@ -43,7 +43,45 @@ struct Seen {
     farhop: HashMap<&'static str, RgbImage>,
 }
 
+/// Over plain HTTP: everything that is said of these pages.
 pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
+    let variants = [Variant::DirectH1, Variant::DirectH2, Variant::Farhop, Variant::FarhopIdentity];
+    let mut wastes = Vec::new();
+    let mut rows = loaded(context, &variants, false, |name, seen, result| {
+        let waste = result.variant("farhop").and_then(waste);
+        wastes.extend(waste);
+        vec![
+            seen.discovery.row(name, DISCOVERED),
+            wasted(name, waste),
+            hashes(name, result.variant("farhop-identity")),
+            seen.looks(name, Variant::FarhopIdentity.name()),
+            seen.looks(name, Variant::Farhop.name()),
+            never_slower(name, result, &["direct-h1", "direct-h2"]),
+        ]
+    })?;
+    rows.push(median_waste(&mut wastes));
+    Ok(rows)
+}
+
+/// Over HTTPS, Farhop intercepting: they are as quick, and they are the same pages.
+pub(crate) fn secure_rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
+    let variants = [Variant::DirectH2, Variant::Farhop, Variant::FarhopIdentity];
+    loaded(context, &variants, true, |name, seen, result| {
+        vec![
+            never_slower(name, result, &["direct-h2"]),
+            hashes(name, result.variant("farhop-identity")),
+            seen.looks(name, Variant::Farhop.name()),
+        ]
+    })
+}
+
+/// Loads every page through these variants, over HTTPS or not, and has `judge` make rows of what was seen of each.
+fn loaded(
+    context: &Context,
+    variants: &[Variant],
+    tls: bool,
+    mut judge: impl FnMut(&str, &Seen, &PageResult) -> Vec<Row>,
+) -> Result<Vec<Row>, MeasureError> {
     let cache = npm::cache_folder().join("packages");
     let only = std::env::var("FARHOP_PACKAGE").ok();
     let (mut pages, mut rows) = (Vec::new(), Vec::new());
@@ -62,8 +100,6 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     }
     let profile =
         Profile::named("geo-hylas2").map_err(|error| MeasureError::Unexpected(error.to_string()))?;
-    let variants = [Variant::DirectH1, Variant::DirectH2, Variant::Farhop, Variant::FarhopIdentity];
-    let mut wastes = Vec::new();
     for page in pages {
         context.interrupt.check()?;
         let name = page.name.clone();
@@ -73,6 +109,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
             variants: variants.into(),
             runs: context.runs.unwrap_or(5),
             timeout: Duration::from_secs(300),
+            tls,
         };
         let experiment = Experiment { profile: profile.clone(), seed: 1, plan };
         let mut seen = Seen::of(folder);
@@ -81,25 +118,14 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
             &mut |line| eprintln!("{line}"),
             &mut |loaded| seen.take(&loaded),
         );
-        let comparison = match comparison.map_err(MeasureError::from) {
-            Ok(comparison) => comparison,
-            Err(error) if error.is_interruption() => return Err(error),
-            Err(error) => {
-                rows.push(Row::unmeasured(&name, &error));
-                continue;
+        match comparison.map_err(MeasureError::from) {
+            Ok(comparison) => {
+                rows.extend(comparison.results.iter().flat_map(|result| judge(&name, &seen, result)));
             }
-        };
-        for result in &comparison.results {
-            rows.push(seen.discovery.row(&name, DISCOVERED));
-            let waste = result.variant("farhop").and_then(waste);
-            rows.push(wasted(&name, waste));
-            wastes.extend(waste);
-            rows.push(hashes(&name, result.variant("farhop-identity")));
-            rows.extend([Variant::FarhopIdentity, Variant::Farhop].map(|v| seen.looks(&name, v.name())));
-            rows.push(never_slower(&name, result));
+            Err(error) if error.is_interruption() => return Err(error),
+            Err(error) => rows.push(Row::unmeasured(&name, &error)),
         }
     }
-    rows.push(median_waste(&mut wastes));
     Ok(rows)
 }
 
@@ -120,15 +146,13 @@ impl Seen {
             }
         } else {
             self.names.add(loaded.load, |url| text(&self.folder, url));
-            if self.direct.len() < PICTURES {
-                self.direct.extend(picture());
-            }
+            self.direct.extend(picture());
         }
     }
 
     fn looks(&self, page: &str, variant: &'static str) -> Row {
         let what = format!("{page}, {variant} looks like direct");
-        let bound = format!("no pixel beyond {TOLERANCE} levels, {PICTURES} direct loads");
+        let bound = format!("no pixel beyond {TOLERANCE} levels, {} direct loads", self.direct.len().max(PICTURES));
         let alike = self.farhop.get(variant).and_then(|picture| likeness(&self.direct, picture));
         match alike.filter(|_| self.direct.len() >= PICTURES) {
             Some(alike) => {
@@ -192,17 +216,21 @@ fn hashes(page: &str, identity: Option<&VariantResult>) -> Row {
     Row::judged(what, format!("{ok} right, {bad} wrong"), "all right, by hash", ok > 0 && bad == 0)
 }
 
-fn never_slower(page: &str, result: &PageResult) -> Row {
+fn never_slower(page: &str, result: &PageResult, direct: &[&str]) -> Row {
     let what = format!("{page}, never slower than direct");
-    let bound = "median not above the better direct one's by more than 3 %, ≥ 5 runs";
+    let bound = match direct {
+        [only] => format!("median not above {only}'s by more than 3 %, ≥ 5 runs"),
+        _ => "median not above the better direct one's by more than 3 %, ≥ 5 runs".into(),
+    };
     let plt = |name: &str| Some((result.variant(name)?.plt_s?.median, result.variant(name)?.runs));
-    match (plt("direct-h1"), plt("direct-h2"), plt("farhop")) {
-        (Some((h1, runs)), Some((h2, _)), Some((farhop, _))) => {
-            let best = h1.min(h2);
-            let measured = format!(
-                "{:.2} × ({farhop:.2} s; direct-h1 {h1:.2}, direct-h2 {h2:.2}; {runs} runs)",
-                farhop / best
-            );
+    let times: Option<Vec<_>> = direct.iter().map(|name| Some((*name, plt(name)?))).collect();
+    match (times, plt("farhop")) {
+        (Some(times), Some((farhop, runs))) => {
+            let best = times.iter().map(|(_, (time, _))| *time).fold(f64::INFINITY, f64::min);
+            let runs = times.iter().map(|(_, (_, runs))| *runs).fold(runs, u32::min);
+            let others: Vec<_> = times.iter().map(|(name, (time, _))| format!("{name} {time:.2}")).collect();
+            let measured =
+                format!("{:.2} × ({farhop:.2} s; {}; {runs} runs)", farhop / best, others.join(", "));
             Row::judged(what, measured, bound, farhop <= best * SLOWER && runs >= 5)
         }
         _ => Row::judged(what, "not loaded", bound, false),

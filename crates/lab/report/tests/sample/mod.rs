@@ -23,6 +23,7 @@ fn variant(name: &str, plt: f64, crossed: f64, promised: f64) -> VariantResult {
         limit_s: Some(1.58),
         limit_bytes: 512_345,
         unfit: false,
+        present: true,
         accounts: if promised > 0.0 { vec![accounts(promised as u64)] } else { Vec::new() },
         resources_ok: 251,
         resources_bad: 0,

@@ -44,6 +44,11 @@ pub(super) fn arguments(order: &Order) -> Vec<String> {
     if !order.http2 {
         arguments.push("--disable-http2".into());
     }
+    if !order.http3.is_empty() {
+        let origins: Vec<String> = order.http3.iter().map(|host| format!("{host}:443")).collect();
+        arguments.push("--enable-quic".into());
+        arguments.push(format!("--origin-to-force-quic-on={}", origins.join(",")));
+    }
     if let Some(spki) = &order.spki {
         arguments.push(format!("--ignore-certificate-errors-spki-list={spki}"));
     }
@@ -53,6 +58,14 @@ pub(super) fn arguments(order: &Order) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn http3_is_spoken_from_the_first_byte_where_it_is_wanted_and_nowhere_else() {
+        let mut order = Order::new("https://a.test/");
+        assert!(!arguments(&order).iter().any(|argument| argument.contains("quic")));
+        order.http3 = vec!["a.test".into(), "b.test".into()];
+        assert!(arguments(&order).contains(&"--origin-to-force-quic-on=a.test:443,b.test:443".to_owned()));
+    }
 
     #[test]
     fn a_proxied_load_keeps_loopback_on_the_proxy_and_its_maker_off_it() {

@@ -115,7 +115,8 @@ async function main() {
     executablePath: order.executable,
     ignoreDefaultArgs: true,
     args: [...order.arguments, `--user-data-dir=${order.profile}`, '--remote-debugging-pipe', 'about:blank'],
-    viewport: null,
+    // The window of a small notebook: what pages and their media queries see must not be left to the browser's version.
+    viewport: { width: 1280, height: 720 },
     timeout: 60000,
   });
   // A page may have more resources than the 250 that its clock keeps by default.

@@ -3,6 +3,7 @@
 
 mod chromium;
 mod load;
+mod trust;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,6 +14,7 @@ use serde::Serialize;
 use crate::npm;
 
 pub use load::{Initiator, PageLoad, Resource};
+pub use trust::trust_in;
 
 /// The script, written beside each order and run by `node`.
 const DRIVER: &str = include_str!("driver.cjs");
@@ -29,8 +31,12 @@ pub struct Order {
     pub proxy: Option<String>,
     /// Whether HTTP/2 may be offered to HTTPS origins.
     pub http2: bool,
+    /// Hosts that are spoken to over HTTP/3 from the first byte on, port 443.
+    pub http3: Vec<String>,
     /// Base64 SHA-256 of the origins' leaf key, trusted without a CA.
     pub spki: Option<String>,
+    /// A CA (PEM) that is trusted as its user would have it: in the browser's own store.
+    pub authority: Option<PathBuf>,
     /// Hosts that are looked up by another name than their own; nothing else about their requests changes.
     pub looked_up_as: Vec<(String, String)>,
     /// When to give up on the page.
@@ -51,7 +57,9 @@ impl Order {
             url: url.into(),
             proxy: None,
             http2: true,
+            http3: Vec::new(),
             spki: None,
+            authority: None,
             looked_up_as: Vec::new(),
             timeout: Duration::from_secs(60),
             idle: Duration::from_millis(1500),
@@ -71,6 +79,14 @@ pub enum BrowserError {
         path: PathBuf,
         /// What the system says.
         source: std::io::Error,
+    },
+    /// The browser cannot be made to trust a CA.
+    #[error("the browser cannot be made to trust {authority}: {reason}")]
+    Trust {
+        /// The CA's certificate.
+        authority: PathBuf,
+        /// Why not.
+        reason: String,
     },
     /// The driver ended without a result.
     #[error(
@@ -101,6 +117,8 @@ pub struct Browser {
 pub struct Prepared {
     folder: tempfile::TempDir,
     browser: Browser,
+    /// Whether the folder is the browser's home: where it finds what it trusts.
+    at_home: bool,
 }
 
 /// The order as the driver reads it.
@@ -186,7 +204,11 @@ impl Browser {
             let path = folder.path().join(name);
             std::fs::write(&path, text).map_err(failed(&path))?;
         }
-        Ok(Prepared { folder, browser: self.clone() })
+        if let Some(authority) = &order.authority {
+            trust::trust(folder.path(), authority)
+                .map_err(|reason| BrowserError::Trust { authority: authority.clone(), reason })?;
+        }
+        Ok(Prepared { folder, browser: self.clone(), at_home: order.authority.is_some() })
     }
 }
 
@@ -207,6 +229,10 @@ impl Prepared {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(file);
+        if self.at_home {
+            command.env("HOME", self.folder.path());
+            command.envs(trust::cache_folder().map(|folder| ("XDG_CACHE_HOME", folder)));
+        }
         // A proxy of the machine's own environment is no part of the experiment.
         for name in [
             "http_proxy",

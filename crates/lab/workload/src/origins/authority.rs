@@ -1,11 +1,11 @@
-//! The throwaway CA of one testbed and the TLS settings of its origins. Keys live in this process alone; only the
-//! CA's certificate is given out.
+//! The throwaway CA of one testbed and the TLS settings of its origins. The CA's key lives in this process alone; that of
+//! the leaves is given out only for servers of others that stand in for an origin.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PublicKeyData, SanType,
 };
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
@@ -69,20 +69,46 @@ impl Authority {
         base64(ring::digest::digest(&ring::digest::SHA256, &info).as_ref())
     }
 
-    /// The TLS settings of one origin: its own leaf, HTTP/2 and HTTP/1.1 by ALPN, small records.
+    /// The identity of one origin: a leaf of its own and the key that all leaves share.
     ///
     /// # Errors
     /// The name is no host name.
-    pub(super) fn server(&self, name: &str, address: IpAddr) -> Result<rustls::ServerConfig, AuthorityError> {
+    pub(super) fn identity(&self, name: &str, address: IpAddr) -> Result<Identity<'_>, AuthorityError> {
         let named = |source| AuthorityError::Certificate { name: name.into(), source };
         let mut params = CertificateParams::new(vec![name.to_owned()]).map_err(named)?;
         params.subject_alt_names.push(SanType::IpAddress(address));
         params.distinguished_name.push(DnType::CommonName, name);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let leaf = params.signed_by(&self.leaf_key, &self.issuer).map_err(named)?;
-        // As public sites do, the intermediate goes along: the size of the flight counts on a slow link.
-        let chain = vec![leaf.der().clone(), self.certificate.clone()];
-        let key = PrivatePkcs8KeyDer::from(self.leaf_key.serialize_der());
+        Ok(Identity { leaf, authority: self })
+    }
+}
+
+/// What an origin proves who it is with.
+pub(super) struct Identity<'a> {
+    leaf: Certificate,
+    authority: &'a Authority,
+}
+
+impl Identity<'_> {
+    /// The chain that goes to clients, PEM. As public sites do, the intermediate goes along: the size of the flight counts
+    /// on a slow link.
+    pub(super) fn chain_pem(&self) -> String {
+        self.leaf.pem() + self.authority.pem()
+    }
+
+    /// The leaf's key, PEM.
+    pub(super) fn key_pem(&self) -> String {
+        self.authority.leaf_key.serialize_pem()
+    }
+
+    /// The TLS settings of a server with it: HTTP/2 and HTTP/1.1 by ALPN, small records.
+    ///
+    /// # Errors
+    /// TLS cannot be set up with it.
+    pub(super) fn server(&self) -> Result<rustls::ServerConfig, AuthorityError> {
+        let chain = vec![self.leaf.der().clone(), self.authority.certificate.clone()];
+        let key = PrivatePkcs8KeyDer::from(self.authority.leaf_key.serialize_der());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
@@ -128,7 +154,7 @@ mod tests {
     fn a_name_that_is_none_is_refused_by_name() {
         let authority = Authority::make().unwrap();
         let error =
-            authority.server("bad name\u{e9}", "127.0.0.1".parse().unwrap()).err().unwrap().to_string();
+            authority.identity("bad name\u{e9}", "127.0.0.1".parse().unwrap()).err().unwrap().to_string();
         assert!(error.starts_with("no certificate for 'bad name"), "{error}");
     }
 }

@@ -4,6 +4,7 @@
 mod answer;
 mod authority;
 mod dns;
+pub mod live;
 mod log;
 pub mod media;
 mod server;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use authority::AuthorityError;
-pub use spec::{Listening, OriginSpec, OriginsSpec, Ready, ServerSettings};
+pub use spec::{Listening, OriginSpec, OriginsSpec, Ready, ServerSettings, chain_file, key_file};
 
 use authority::{Authority, TLS_RECORD_BYTES};
 use server::Origin;
@@ -124,7 +125,12 @@ pub async fn serve(spec: &OriginsSpec) -> Result<Ready, OriginsError> {
         };
         let (plain, http, congestion_control) = listen(spec.http_port)?;
         let (secure, https, _) = listen(spec.https_port)?;
-        let tls = Arc::new(authority.server(&wanted.name, wanted.address)?);
+        let identity = authority.identity(&wanted.name, wanted.address)?;
+        if let Some(folder) = &spec.identities {
+            write(&chain_file(folder, &wanted.name), &identity.chain_pem())?;
+            write_secret(&key_file(folder, &wanted.name), &identity.key_pem())?;
+        }
+        let tls = Arc::new(identity.server()?);
         tokio::spawn(server::serve_plain(plain, origin(false)));
         tokio::spawn(server::serve_tls(secure, origin(true), tls));
         origins.push(Listening { name: wanted.name.clone(), http, https, congestion_control });
@@ -136,7 +142,9 @@ pub async fn serve(spec: &OriginsSpec) -> Result<Ready, OriginsError> {
             let socket = tokio::net::UdpSocket::bind(address).await.map_err(failed)?;
             let bound = socket.local_addr().map_err(failed)?;
             let name = |origin: &OriginSpec| origin.dns_name.as_ref().unwrap_or(&origin.name).clone();
-            let names = spec.origins.iter().map(|origin| (name(origin), origin.address)).collect();
+            let own = spec.origins.iter().map(|origin| (name(origin), origin.address));
+            let others = spec.names.iter().map(|(name, address)| (name.clone(), *address));
+            let names = own.chain(others).collect();
             tokio::spawn(dns::serve(socket, Arc::new(names), log));
             Some(bound)
         }
@@ -168,6 +176,15 @@ pub async fn serve(spec: &OriginsSpec) -> Result<Ready, OriginsError> {
 
 fn write(path: &Path, text: &str) -> Result<(), OriginsError> {
     std::fs::write(path, text).map_err(|source| OriginsError::Write { path: path.into(), source })
+}
+
+/// The same for a file that its owner alone may read.
+fn write_secret(path: &Path, text: &str) -> Result<(), OriginsError> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|source| OriginsError::Write { path: path.into(), source })
 }
 
 /// Waits for the `ready` file of an origins process; `alive` says whether that process still runs.

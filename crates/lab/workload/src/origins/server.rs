@@ -23,13 +23,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use super::answer::{Answer, Body, answer, message};
+use super::live;
 use super::log::Log;
 use super::site::{Site, hex};
 
 /// Streams a client may have open at once, as nginx allows.
 pub(super) const H2_STREAMS: u32 = 128;
 
-type ResponseBody = BoxBody<Bytes, io::Error>;
+pub(super) type ResponseBody = BoxBody<Bytes, io::Error>;
 
 /// One origin as its connections see it.
 pub(super) struct Origin {
@@ -85,7 +86,7 @@ pub(super) async fn serve_tls(listener: TcpListener, origin: Arc<Origin>, tls: A
 async fn serve_h1(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, origin: Arc<Origin>) {
     let service = service_fn(move |request| respond(request, origin.clone()));
     let server = hyper::server::conn::http1::Builder::new();
-    let _ = server.serve_connection(TokioIo::new(stream), service).await; // as above
+    let _ = server.serve_connection(TokioIo::new(stream), service).with_upgrades().await; // as above
 }
 
 async fn accept<F: Future<Output = ()> + Send + 'static>(
@@ -105,9 +106,14 @@ async fn accept<F: Future<Output = ()> + Send + 'static>(
 }
 
 async fn respond(
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
     origin: Arc<Origin>,
 ) -> Result<Response<ResponseBody>, Infallible> {
+    if let Some(response) = live::answer(&mut request).await {
+        let (head, _) = request.into_parts();
+        origin.log.request(&origin.name, &head, response.status());
+        return Ok(response);
+    }
     let (head, body) = request.into_parts();
     if !origin.delay.is_zero() {
         tokio::time::sleep(origin.delay).await;

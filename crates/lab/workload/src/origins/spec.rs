@@ -1,8 +1,9 @@
 //! What the origins process is told (`farhop lab origins --spec FILE`) and what it tells back when it is ready.
 //! Plain data; touches neither sockets nor the sites' folders.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,23 @@ pub struct OriginsSpec {
     /// One JSON line per request answered and per DNS question.
     #[serde(default)]
     pub log: Option<PathBuf>,
+    /// Names that the DNS server knows besides the origins' own: servers that others run.
+    #[serde(default)]
+    pub names: BTreeMap<String, IpAddr>,
+    /// A folder where each origin's certificate chain and key are written (PEM, see [`chain_file`] and [`key_file`]), for
+    /// servers of others that stand in for it. Without it no key leaves the process.
+    #[serde(default)]
+    pub identities: Option<PathBuf>,
+}
+
+/// Where an origin's certificate chain is, in the folder of identities.
+pub fn chain_file(identities: &Path, name: &str) -> PathBuf {
+    identities.join(format!("{name}.pem"))
+}
+
+/// Where an origin's key is, in the folder of identities.
+pub fn key_file(identities: &Path, name: &str) -> PathBuf {
+    identities.join(format!("{name}.key"))
 }
 
 /// One origin: a folder served under a name at an address of its own.

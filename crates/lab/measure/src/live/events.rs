@@ -1,0 +1,98 @@
+//! Server-sent events and long polls: how long after the origin wrote them they are at the user's end. Both tell the clock of
+//! this machine, which is the clock of both ends.
+
+use std::io;
+use std::time::Duration;
+
+use farhop_workload::origins::live::{EVENTS, POLL, clock};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+use super::{ALLOWED, HOST, Ways, median, ms};
+use crate::visitor::{Visitor, first_line, head};
+use crate::{Row, Verdict};
+
+/// Events that are timed, and milliseconds between them: rarely two in one round trip, so that nothing carries another along.
+const EVENTS_TIMED: usize = 20;
+const EVERY_MS: u64 = 350;
+/// What a long poll waits for, in milliseconds.
+const AFTER_MS: u64 = 1500;
+/// Polls that are timed.
+const POLLS: usize = 5;
+
+/// Events and polls through Farhop, over a path that takes `half` from the origin to the user.
+pub(super) async fn rows(ways: &Ways, half: Duration) -> io::Result<Vec<Row>> {
+    let bound = half + ALLOWED;
+    let judged = |what: &str, mut times: Vec<Duration>| {
+        let worst = times.iter().max().copied().unwrap_or(Duration::MAX);
+        let measured =
+            format!("{} at most, {} in the median of {}", ms(worst), ms(median(&mut times)), times.len());
+        Row::judged(what, measured, format!("half a round trip + 5 ms = {}", ms(bound)), worst <= bound)
+    };
+    let mut rows =
+        vec![judged("server-sent events, written to received, geo-hylas2", events(&ways.farhop).await?)];
+    let mut polls = Vec::new();
+    for _ in 0..POLLS {
+        polls.push(poll(&ways.farhop).await?);
+    }
+    rows.push(judged("long polls, answered to received, geo-hylas2", polls));
+    let mut direct = events(&ways.direct).await?;
+    rows.push(Row {
+        what: "server-sent events, directly".into(),
+        measured: format!("{} in the median of {}", ms(median(&mut direct)), direct.len()),
+        bound: "none, printed".into(),
+        verdict: Verdict::Told,
+    });
+    Ok(rows)
+}
+
+/// How long each event took.
+async fn events(visitor: &Visitor) -> io::Result<Vec<Duration>> {
+    let path = format!("{EVENTS}?count={EVENTS_TIMED}&every={EVERY_MS}");
+    let mut lines = ask(visitor, &path, "text/event-stream").await?;
+    let (mut times, mut line) = (Vec::new(), String::new());
+    while times.len() < EVENTS_TIMED {
+        line.clear();
+        if lines.read_line(&mut line).await? == 0 {
+            return Err(io::Error::other(format!("only {} of {EVENTS_TIMED} events came", times.len())));
+        }
+        // Chunk sizes stand between the lines; they have no colon.
+        if let Some(written) = line.strip_prefix("data: ").and_then(|told| told.trim().parse().ok()) {
+            times.push(since(written));
+        }
+    }
+    Ok(times)
+}
+
+/// How long an answer took that its origin had withheld.
+async fn poll(visitor: &Visitor) -> io::Result<Duration> {
+    let mut lines = ask(visitor, &format!("{POLL}?after={AFTER_MS}"), "*/*").await?;
+    let mut line = String::new();
+    while lines.read_line(&mut line).await? > 0 {
+        if let Ok(written) = line.trim().parse::<u64>()
+            && line.trim().len() > 10
+        {
+            return Ok(since(written));
+        }
+        line.clear();
+    }
+    Err(io::Error::other("the long poll was not answered"))
+}
+
+async fn ask(
+    visitor: &Visitor,
+    path: &str,
+    accept: &str,
+) -> io::Result<BufReader<tokio_rustls::client::TlsStream<tokio::net::TcpStream>>> {
+    let mut stream = visitor.secure(HOST, &["http/1.1"]).await?;
+    let ask = format!("GET {path} HTTP/1.1\r\nHost: {HOST}\r\nAccept: {accept}\r\n\r\n");
+    stream.write_all(ask.as_bytes()).await?;
+    let head = head(&mut stream).await?;
+    match head.starts_with("HTTP/1.1 200") {
+        true => Ok(BufReader::new(stream)),
+        false => Err(io::Error::other(format!("{path} is answered '{}'", first_line(&head)))),
+    }
+}
+
+fn since(written: u64) -> Duration {
+    Duration::from_micros(clock().saturating_sub(written))
+}

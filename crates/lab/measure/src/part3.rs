@@ -1,0 +1,13 @@
+//! The rows of part 3, "HTTPS and the live web", in the order of its "Must hold".
+
+use crate::group::Group;
+use crate::{certificates, handshakes, live, packages, secure_pages};
+
+/// All of them.
+pub(crate) const GROUPS: [Group; 5] = [
+    Group { name: "pages", measure: secure_pages::rows },
+    Group { name: "packages", measure: packages::secure_rows },
+    Group { name: "handshakes", measure: handshakes::rows },
+    Group { name: "live", measure: live::rows },
+    Group { name: "certificates", measure: certificates::rows },
+];
