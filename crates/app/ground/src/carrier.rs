@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use farhop_bundle::Place;
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Hello, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -19,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
+use crate::ahead::{Ahead, Visitor};
 use crate::exchange::Exchange;
 use crate::ground::Shared;
 use crate::mirror::Mirror;
@@ -127,6 +129,12 @@ impl Carrier {
             }
             Incoming::Unwanted { promises } => self.unwanted(promises),
             Incoming::Wanted { promise, priority } => self.wanted(promise, priority),
+            Incoming::Prepare { user, scheme, host, port } => {
+                let (ground, owner) = (Arc::clone(&self.ground), self.owner(user));
+                let place = Place { host: host.to_ascii_lowercase(), port };
+                Ahead::lead(&ground, &self.remote, self.visitor(user), &place);
+                self.spawn(async move { ground.origins.prepare(&owner, &scheme, &place.host, port).await });
+            }
             Incoming::Mirror(word) => self.mirror().hear(word, self.since.elapsed()),
             Incoming::Hello(hello) => self.lock().hello = Some(hello),
             // A remote that drains begins nothing more; what is under way goes on.
@@ -138,6 +146,11 @@ impl Carrier {
 
     fn owner(&self, user: u64) -> Owner {
         Owner { remote: Arc::clone(&self.owners), user }
+    }
+
+    /// A user by a name that outlives the carrier; none before the remote has introduced itself.
+    pub(crate) fn visitor(&self, user: u64) -> Option<Visitor> {
+        self.lock().hello.as_ref().map(|hello| (hello.epoch, user))
     }
 
     /// Runs a task until it or the carrier ends.

@@ -23,13 +23,16 @@ use crate::origins::{Asked, Informed, OriginBody, Response};
 use crate::owner::{Known, Owner};
 use crate::page::{Page, is_page};
 use crate::reading::Reading;
-use crate::treatment::{Treatment, confirm_decoded, has_body, treatment};
+use crate::treatment::{Treatment, confirm_decoded, has_body, media_type, treatment};
 use crate::upload::{self, Uploading};
 use crate::variant::{self, Purpose};
 
 /// RFC 9218 §4: most urgent, and of use in parts.
 const DOCUMENT: Priority =
     Priority { urgency: Urgency::DOCUMENT.level, incremental: Urgency::DOCUMENT.incremental };
+
+/// Someone waits for each event; a stream of them is never done, so none must wait for another.
+const EVENTS: Priority = Priority { urgency: 1, incremental: true };
 
 /// A request that came over a carrier.
 pub(crate) struct Exchange {
@@ -63,6 +66,11 @@ impl Exchange {
         }
         let known = self.carrier.ground.owners.known(&self.owner);
         let noted = self.note_request(&known);
+        if self.request.upgrades() {
+            return self
+                .converse(sender, receiver, |fields| note_response(&known, noted.as_ref(), fields))
+                .await;
+        }
         let mut early = Early::default();
         // The body may still be on its way when the answer is; it is given up with the exchange.
         let (response, _uploading) = match self.ask(&sender, receiver, &mut early).await {
@@ -70,9 +78,7 @@ impl Exchange {
             Err(Unanswered::Failed(failure)) => return self.fail(sender, failure),
             Err(Unanswered::Gone) => return,
         };
-        if let Some((url, noted)) = &noted {
-            known.cookies().note_response(noted, url, &response.fields, SystemTime::now());
-        }
+        note_response(&known, noted.as_ref(), &response.fields);
         let (head, treatment, body) = self.treat(response);
         let page = noted.and_then(|(_, noted)| self.page(&head, &treatment, early, &known, &noted));
         self.deliver(sender, head, treatment, body, page, started).await;
@@ -86,7 +92,7 @@ impl Exchange {
     ) -> Result<(Response, Uploading), Unanswered> {
         let (upload, uploading) = tokio::select! {
             biased;
-            begun = upload::begin(receiver, &self.request.fields) => begun.ok_or(Unanswered::Gone)?,
+            begun = upload::begin(receiver, &self.request) => begun.ok_or(Unanswered::Gone)?,
             _ = sender.gone() => return Err(Unanswered::Gone),
         };
         let (informed, mut informing) = mpsc::unbounded_channel();
@@ -121,7 +127,7 @@ impl Exchange {
     }
 
     /// What happens to the response on its way.
-    fn treat(&self, response: Response) -> (ResponseHead, Treatment, Option<OriginBody>) {
+    pub(crate) fn treat(&self, response: Response) -> (ResponseHead, Treatment, Option<OriginBody>) {
         let status = response.status;
         let mut head = head::towards_remote(status, response.fields, self.id);
         confirm_decoded(&self.request.fields, &mut head);
@@ -131,7 +137,7 @@ impl Exchange {
         (head, treatment, has_body(&self.request.method, status).then_some(response.body))
     }
 
-    async fn deliver(
+    pub(crate) async fn deliver(
         &self,
         sender: Sender,
         head: ResponseHead,
@@ -145,6 +151,8 @@ impl Exchange {
         if page.is_some() {
             // Whatever else the page brings, its document goes first.
             sender.reprioritize(DOCUMENT);
+        } else if media_type(&head.fields) == "text/event-stream" {
+            sender.reprioritize(EVENTS);
         }
         let delivery = Delivery {
             ground,
@@ -198,7 +206,7 @@ impl Exchange {
         Some((url, noted))
     }
 
-    fn fail(&self, sender: Sender, failure: Failure) {
+    pub(crate) fn fail(&self, sender: Sender, failure: Failure) {
         self.tell(&failure, false, 0);
         sender.fail(failure);
     }
@@ -215,5 +223,12 @@ impl Exchange {
             status: (!answered).then_some(failure.status),
             bytes,
         });
+    }
+}
+
+/// What a response changes of what the user's browser holds.
+fn note_response(known: &Known, noted: Option<&(Url, Noted)>, fields: &HeaderMap) {
+    if let Some((url, noted)) = noted {
+        known.cookies().note_response(noted, url, fields, SystemTime::now());
     }
 }

@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use url::Url;
 
+use crate::ahead::Ahead;
 use crate::carrier::Carrier;
 use crate::error::GroundError;
 use crate::explain::{Explained, explain};
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) bus: Bus,
     pub(crate) origins: Origins,
     pub(crate) owners: Owners,
+    pub(crate) ahead: Ahead,
     pub(crate) spool: Spool,
     pub(crate) encoders: Semaphore,
     pub(crate) squeezing: Squeezing,
@@ -74,6 +76,7 @@ impl Ground {
             settings: RwLock::new(Arc::new(settings)),
             bus,
             owners: Owners::default(),
+            ahead: Ahead::default(),
             encoders: Semaphore::new(ENCODERS),
             plan,
             epoch,
@@ -136,6 +139,11 @@ impl Ground {
         explain(&self.0, url, fields).await
     }
 
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.0)
+    }
+
     /// What `farhop status` shows.
     pub fn status(&self) -> Value {
         let carriers: Vec<Value> = self.0.lock().values().map(|carrier| carrier.status()).collect();
@@ -152,6 +160,11 @@ impl Shared {
     /// The settings in force.
     pub(crate) fn settings(&self) -> Arc<GroundSettings> {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Since the start.
+    pub(crate) fn up(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// What the settings say of the long hop.

@@ -2,6 +2,7 @@
 //! pages will need before anyone asks. [`run`] is `farhop ground`; [`Ground`] is the same without a socket of its own,
 //! for `farhop local` and tests. Sockets, clocks and policy of the layers below stay there.
 
+mod ahead;
 mod allowance;
 mod body;
 mod bundle;
@@ -29,6 +30,7 @@ mod treatment;
 mod tunnel;
 mod upload;
 mod variant;
+mod websocket;
 #[cfg(test)]
 mod written;
 

@@ -10,7 +10,7 @@ use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Failure;
 use farhop_origin::{
     Cidr, Client, Destination, Error, Guard, Partition, Request, ResponseBody, Scheme, Settings,
-    SystemResolver, Trust, TrustError, Upload,
+    SystemResolver, Trust, TrustError, UpgradedStream, Upload,
 };
 use farhop_settings::GroundSettings;
 use http::uri::PathAndQuery;
@@ -53,6 +53,20 @@ pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) fields: HeaderMap,
     pub(crate) body: OriginBody,
+}
+
+impl From<farhop_origin::Response> for Response {
+    fn from(response: farhop_origin::Response) -> Self {
+        Response { status: response.status, fields: response.fields, body: OriginBody(response.body) }
+    }
+}
+
+/// What came of asking for a WebSocket.
+pub(crate) enum Upgraded {
+    /// The origin agreed; with its end-to-end fields.
+    Switched { fields: HeaderMap, stream: UpgradedStream },
+    /// It did not.
+    Answered(Response),
 }
 
 /// A body as the origin sends it.
@@ -110,20 +124,7 @@ impl Origins {
     /// # Errors
     /// There is no response.
     pub(crate) async fn fetch(&self, asked: Asked<'_>) -> Result<Response, Failure> {
-        let head = asked.head;
-        let path = PathAndQuery::from_str(&head.path)
-            .map_err(|_| failure::bad_request(400, "the request target has characters that no URL has"))?;
-        let scheme = Scheme::from_str(&head.scheme).map_err(|error| failure::origin(&error))?;
-        let destination = Destination::of_url(&head.scheme, &head.authority);
-        let request = Request {
-            partition: Partition::new(asked.owner.to_string()),
-            scheme,
-            method: head.method.clone(),
-            destination: destination.map_err(|error| failure::origin(&error))?,
-            path,
-            fields: towards_origin(&head.fields),
-            upload: asked.upload,
-        };
+        let request = request(asked.owner, asked.head, asked.upload)?;
         let informed = asked.informed;
         let inform = move |status, fields| {
             if let Some(informed) = &informed {
@@ -133,7 +134,33 @@ impl Origins {
         };
         let response =
             self.client().fetch(request, inform).await.map_err(|error| self.told(asked.exchange, &error))?;
-        Ok(Response { status: response.status, fields: response.fields, body: OriginBody(response.body) })
+        Ok(response.into())
+    }
+
+    /// Asks for a WebSocket, on a connection of its own.
+    ///
+    /// # Errors
+    /// There is neither that nor a response.
+    pub(crate) async fn upgrade(
+        &self,
+        owner: &Owner,
+        exchange: ExchangeId,
+        head: &RequestHead,
+    ) -> Result<Upgraded, Failure> {
+        let request = request(owner, head, Upload::empty())?;
+        match self.client().upgrade(request).await.map_err(|error| self.told(exchange, &error))? {
+            farhop_origin::Upgraded::Switched { fields, stream } => Ok(Upgraded::Switched { fields, stream }),
+            farhop_origin::Upgraded::Answered(response) => Ok(Upgraded::Answered(response.into())),
+        }
+    }
+
+    /// Connects, and judges the certificate, ahead of a user's first request. What fails is told when that comes.
+    pub(crate) async fn prepare(&self, owner: &Owner, scheme: &str, host: &str, port: u16) {
+        let Ok(scheme) = Scheme::from_str(scheme) else { return };
+        let prepared = self.client().prepare(&partition(owner), scheme, &Destination::new(host, port)).await;
+        if let Err(error) = prepared {
+            tracing::debug!("{host}:{port} cannot be prepared: {error}");
+        }
     }
 
     /// A TCP connection for a tunnel.
@@ -166,6 +193,27 @@ impl Origins {
         }
         failure::origin(error)
     }
+}
+
+/// Whose connections those of a user are.
+fn partition(owner: &Owner) -> Partition {
+    Partition::new(owner.to_string())
+}
+
+fn request(owner: &Owner, head: &RequestHead, upload: Upload) -> Result<Request, Failure> {
+    let path = PathAndQuery::from_str(&head.path)
+        .map_err(|_| failure::bad_request(400, "the request target has characters that no URL has"))?;
+    let scheme = Scheme::from_str(&head.scheme).map_err(|error| failure::origin(&error))?;
+    let destination = Destination::of_url(&head.scheme, &head.authority);
+    Ok(Request {
+        partition: partition(owner),
+        scheme,
+        method: head.method.clone(),
+        destination: destination.map_err(|error| failure::origin(&error))?,
+        path,
+        fields: towards_origin(&head.fields),
+        upload,
+    })
 }
 
 /// Whom these settings, and the system, trust.

@@ -6,13 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::BytesMut;
+use farhop_bundle::Place;
 use farhop_events::{Event, ExchangeId};
+use farhop_htotp::frame::Failure;
 use farhop_transport::hop::{Arrival, Receiver, Sender};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::net::tcp::ReadHalf;
 use tokio::time::Instant;
 
+use crate::ahead::Ahead;
 use crate::carrier::Carrier;
 use crate::failure;
 use crate::owner::Owner;
@@ -34,23 +37,24 @@ pub(crate) struct Tunnel {
 }
 
 /// Why a direction ended before its end.
-enum Broken {
+pub(crate) enum Broken {
     /// The hop's side: reset, or nobody takes it.
     Hop,
-    /// The TCP connection.
-    Tcp,
+    /// The connection to the far side.
+    Far,
 }
 
 /// When something last moved, and how long nothing may.
-struct Watch(Mutex<(Instant, Duration)>);
+pub(crate) struct Watch(Mutex<(Instant, Duration)>);
 
 impl Tunnel {
     /// Connects and carries until both sides have ended.
     pub(crate) async fn serve(self, sender: Sender, receiver: Receiver) {
         let ground = &self.carrier.ground;
+        // The client's first bytes wait in the stream's window meanwhile.
         let connected = tokio::select! {
             biased;
-            connected = ground.origins.connect(self.id, &self.host, self.port) => connected,
+            connected = self.connect() => connected,
             _ = sender.gone() => return,
         };
         let stream = match connected {
@@ -73,11 +77,22 @@ impl Tunnel {
         ground.bus.emit(Event::TunnelOpened { exchange: self.id, host: self.host.clone(), port: self.port });
         carry(stream, sender, receiver).await;
     }
+
+    /// A connection that was made ahead, if there is one, or a new one.
+    async fn connect(&self) -> Result<TcpStream, Failure> {
+        let ground = &self.carrier.ground;
+        let place = Place { host: self.host.to_ascii_lowercase(), port: self.port };
+        let visitor = self.carrier.visitor(self.owner.user);
+        match Ahead::tunnel(ground, &self.carrier.remote, visitor, &place).await {
+            Some(stream) => Ok(stream),
+            None => ground.origins.connect(self.id, &self.host, self.port).await,
+        }
+    }
 }
 
 /// Copies both ways until both have ended, one is broken, or nothing moves for too long.
 async fn carry(mut stream: TcpStream, mut sender: Sender, mut receiver: Receiver) {
-    let watch = Watch(Mutex::new((Instant::now(), IDLE)));
+    let watch = Watch::new();
     let (mut reader, mut writer) = stream.split();
     let outcome = tokio::select! {
         outcome = async {
@@ -99,7 +114,7 @@ async fn carry(mut stream: TcpStream, mut sender: Sender, mut receiver: Receiver
 async fn down(reader: &mut ReadHalf<'_>, sender: &mut Sender, watch: &Watch) -> Result<(), Broken> {
     loop {
         tokio::select! {
-            readable = reader.readable() => readable.map_err(|_| Broken::Tcp)?,
+            readable = reader.readable() => readable.map_err(|_| Broken::Far)?,
             _ = sender.gone() => return Err(Broken::Hop),
         }
         let mut buffer = BytesMut::with_capacity(CHUNK);
@@ -114,23 +129,28 @@ async fn down(reader: &mut ReadHalf<'_>, sender: &mut Sender, watch: &Watch) -> 
                 sender.write(small(buffer).freeze()).await.map_err(|_| Broken::Hop)?;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => return Err(Broken::Tcp),
+            Err(_) => return Err(Broken::Far),
         }
     }
 }
 
-/// From the hop to the TCP connection.
-async fn up(receiver: &mut Receiver, writer: &mut WriteHalf<'_>, watch: &Watch) -> Result<(), Broken> {
+/// From the hop to the far side; each piece leaves at once.
+pub(crate) async fn up(
+    receiver: &mut Receiver,
+    writer: &mut (impl AsyncWrite + Unpin),
+    watch: &Watch,
+) -> Result<(), Broken> {
     loop {
         match receiver.next().await {
             Arrival::Body(bytes) => {
                 watch.moved();
-                writer.write_all(&bytes).await.map_err(|_| Broken::Tcp)?;
+                writer.write_all(&bytes).await.map_err(|_| Broken::Far)?;
+                writer.flush().await.map_err(|_| Broken::Far)?;
                 watch.moved();
             }
             Arrival::Ended => {
                 watch.half_closed();
-                return writer.shutdown().await.map_err(|_| Broken::Tcp);
+                return writer.shutdown().await.map_err(|_| Broken::Far);
             }
             _ => return Err(Broken::Hop),
         }
@@ -138,25 +158,30 @@ async fn up(receiver: &mut Receiver, writer: &mut WriteHalf<'_>, watch: &Watch) 
 }
 
 /// A few bytes must not hold a whole buffer while they wait.
-fn small(buffer: BytesMut) -> BytesMut {
+pub(crate) fn small(buffer: BytesMut) -> BytesMut {
     if buffer.len() < CHUNK / 4 { BytesMut::from(&buffer[..]) } else { buffer }
 }
 
 impl Watch {
+    /// Something moves now.
+    pub(crate) fn new() -> Self {
+        Watch(Mutex::new((Instant::now(), IDLE)))
+    }
+
     fn with<T>(&self, act: impl FnOnce(&mut (Instant, Duration)) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn moved(&self) {
+    pub(crate) fn moved(&self) {
         self.with(|state| state.0 = Instant::now());
     }
 
-    fn half_closed(&self) {
+    pub(crate) fn half_closed(&self) {
         self.with(|state| *state = (Instant::now(), IDLE_HALF_CLOSED));
     }
 
     /// Completes once nothing has moved for too long.
-    async fn idle(&self) {
+    pub(crate) async fn idle(&self) {
         loop {
             let deadline = self.with(|(moved, patience)| *moved + *patience);
             if deadline <= Instant::now() {

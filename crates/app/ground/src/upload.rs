@@ -1,9 +1,10 @@
 //! The body of a request on its way from the hop to the origin. What the remote does not finish, the origin never takes
 //! for finished.
 
+use farhop_htotp::RequestHead;
 use farhop_origin::{Upload, UploadSender};
 use farhop_transport::hop::{Arrival, Receiver};
-use http::{HeaderMap, header};
+use http::{Method, header};
 use tokio::task::AbortHandle;
 
 /// The task that carries a body; it ends when this is dropped.
@@ -17,13 +18,21 @@ impl Drop for Uploading {
     }
 }
 
-/// Begins to carry the body that comes through `receiver`. `None` when the remote has given the request up.
-pub(crate) async fn begin(mut receiver: Receiver, fields: &HeaderMap) -> Option<(Upload, Uploading)> {
+/// Begins to carry the body of `request` that comes through `receiver`. `None` when the remote has given it up.
+pub(crate) async fn begin(mut receiver: Receiver, request: &RequestHead) -> Option<(Upload, Uploading)> {
+    let fields = &request.fields;
     let length =
         fields.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    // Whether there is a body at all shows only when it begins or ends, which is with the head. Who expects a 100 sends
-    // nothing before it.
-    let first = match length.is_some_and(|length| length > 0) || fields.contains_key(header::EXPECT) {
+    // Whether there is a body at all shows only when it begins or ends, which is with the head as a rule. Who expects a
+    // 100 sends nothing before it, and who sends as it goes along may want to hear an answer first.
+    let has_body = match length {
+        Some(length) => length > 0,
+        None => {
+            fields.contains_key(header::EXPECT)
+                || [Method::POST, Method::PUT, Method::PATCH].contains(&request.method)
+        }
+    };
+    let first = match has_body {
         true => None,
         false => match receiver.next().await {
             Arrival::Ended => return Some((Upload::empty(), Uploading(None))),

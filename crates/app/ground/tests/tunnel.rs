@@ -127,3 +127,62 @@ async fn a_tunnel_that_cannot_be_says_why() {
     let Arrival::Failed(failure) = receiver.next().await else { panic!("it stands") };
     assert_eq!((failure.status, &*failure.token), (403, "destination_ip_prohibited"));
 }
+
+/// What two users have shown serves the third.
+#[tokio::test]
+async fn a_host_that_usually_follows_finds_a_connection_made_ahead() {
+    let pair = Pair::new(&[]).await;
+    let listen = || async { TcpListener::bind("127.0.0.1:0").await.unwrap() };
+    let (page, parts) = (listen().await, listen().await);
+    let open = |number, user, listener: &TcpListener| {
+        let port = listener.local_addr().unwrap().port();
+        pair.hop.open_tunnel(number, user, Class::Web, "127.0.0.1", port)
+    };
+    for user in [1, 2] {
+        for listener in [&page, &parts] {
+            let (_sender, mut receiver) = open(user, user, listener);
+            let (_stream, _) = listener.accept().await.unwrap();
+            assert_eq!(receiver.next().await, Arrival::TunnelOpened);
+        }
+    }
+    let (_page_sender, _page_receiver) = open(3, 3, &page);
+    let (mut ahead, _) = parts.accept().await.unwrap();
+    let (_sender, mut receiver) = open(4, 3, &parts);
+    assert_eq!(receiver.next().await, Arrival::TunnelOpened);
+    ahead.write_all(b"banner").await.unwrap();
+    assert_eq!(receiver.next().await, Arrival::Body("banner".into()));
+    let counters = pair.bus.counters();
+    assert_eq!((counters.connected_ahead(), counters.ahead_used(), counters.ahead_unused()), (1, 1, 0));
+}
+
+#[tokio::test]
+async fn a_connection_made_ahead_that_has_closed_is_not_used() {
+    let pair = Pair::new(&[]).await;
+    let listen = || async { TcpListener::bind("127.0.0.1:0").await.unwrap() };
+    let (page, parts) = (listen().await, listen().await);
+    let open = |number, user, listener: &TcpListener| {
+        let port = listener.local_addr().unwrap().port();
+        pair.hop.open_tunnel(number, user, Class::Web, "127.0.0.1", port)
+    };
+    for user in [1, 2] {
+        for listener in [&page, &parts] {
+            let (_sender, mut receiver) = open(user, user, listener);
+            let (_stream, _) = listener.accept().await.unwrap();
+            assert_eq!(receiver.next().await, Arrival::TunnelOpened);
+        }
+    }
+    let (_page_sender, mut page_receiver) = open(3, 3, &page);
+    let (ahead, _) = parts.accept().await.unwrap();
+    drop(ahead);
+    // What comes to ground after this comes after the end of that connection.
+    let (mut stream, _) = page.accept().await.unwrap();
+    stream.write_all(b"go").await.unwrap();
+    assert_eq!(page_receiver.next().await, Arrival::TunnelOpened);
+    assert_eq!(page_receiver.next().await, Arrival::Body("go".into()));
+    let (_sender, mut receiver) = open(4, 3, &parts);
+    let (mut fresh, _) = parts.accept().await.unwrap();
+    assert_eq!(receiver.next().await, Arrival::TunnelOpened);
+    fresh.write_all(b"banner").await.unwrap();
+    assert_eq!(receiver.next().await, Arrival::Body("banner".into()));
+    assert_eq!(pair.bus.counters().ahead_unused(), 1);
+}
