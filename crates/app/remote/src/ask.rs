@@ -25,6 +25,7 @@ use crate::priority;
 use crate::promising::Page;
 use crate::stock;
 use crate::uplink::Carrier;
+use crate::websocket::{self, Switched};
 
 /// An answer that has begun.
 pub(crate) struct Asked {
@@ -54,6 +55,8 @@ pub(crate) struct Asking<'a> {
 /// What there is of a request that has been sent.
 struct Crossed {
     carrier: Carrier,
+    /// The way up, where bytes may go both ways once another protocol is spoken.
+    sender: Option<Sender>,
     receiver: Receiver,
     page: Page,
     requested_at: SystemTime,
@@ -65,6 +68,8 @@ pub(crate) enum Progress {
     Informed(ResponseHead),
     /// The answer.
     Asked(Asked),
+    /// Another protocol is spoken from here on, as was asked for.
+    Switched(Switched),
 }
 
 struct AbortOnDrop(AbortHandle);
@@ -119,7 +124,16 @@ impl<'a> Asking<'a> {
                     return Err(NotAnswered::Trouble(trouble));
                 }
                 Early::Lost => return Err(NotAnswered::Lost),
+                Early::Head { head, .. } if head.status == StatusCode::SWITCHING_PROTOCOLS => {
+                    let Crossed { sender, receiver, .. } = crossed;
+                    // The session lets 101 answer nothing else.
+                    let sender = sender.ok_or(NotAnswered::Lost)?;
+                    return Ok(Progress::Switched(Switched { head, sender, receiver }));
+                }
                 Early::Head { head, coding, resumed } => {
+                    if let Some(mut unused) = crossed.sender.take() {
+                        unused.finish(None);
+                    }
                     let body = self.receive(crossed, &head, resumed, coding).await;
                     return Ok(Progress::Asked(Asked { head, body, resumed }));
                 }
@@ -133,23 +147,24 @@ impl<'a> Asking<'a> {
         let Some(carrier) = self.remote.uplink().carrier(deadline).await else {
             return Err(NotAnswered::Trouble(Trouble::no_carrier()));
         };
+        let upgrades = self.head.upgrades();
         let ask = Ask {
             exchange: self.exchange.id.0,
             user: self.exchange.user.id,
             class: Class::Web,
-            priority: priority::of_request(&self.head.fields),
+            priority: if upgrades { websocket::PRIORITY } else { priority::of_request(&self.head.fields) },
             resume,
         };
         let requested_at = SystemTime::now();
         let (sender, receiver) = carrier.hop.ask(ask, &self.head);
-        self.send_body(sender);
+        let sender = if upgrades { Some(sender) } else { self.send_body(sender) };
         let page = Page::new(self.remote, self.exchange, &carrier);
-        self.crossing = Some(Crossed { carrier, receiver, page, requested_at });
+        self.crossing = Some(Crossed { carrier, sender, receiver, page, requested_at });
         Ok(())
     }
 
-    /// Starts the upload; without a body the request ends at once.
-    fn send_body(&mut self, mut sender: Sender) {
+    /// Starts the upload, which takes the sender; without a body the request ends at once.
+    fn send_body(&mut self, mut sender: Sender) -> Option<Sender> {
         match self.body.take() {
             None => sender.finish(None),
             Some(body) => {
@@ -157,6 +172,7 @@ impl<'a> Asking<'a> {
                 self.upload = Some(AbortOnDrop(task.abort_handle()));
             }
         }
+        None
     }
 
     /// Lets the body fill in the background, into the repository too where it may be kept.
@@ -167,7 +183,7 @@ impl<'a> Asking<'a> {
         resumed: Option<u64>,
         coding: Coding,
     ) -> Body {
-        let Crossed { carrier, receiver, page, requested_at } = crossed;
+        let Crossed { carrier, receiver, page, requested_at, .. } = crossed;
         let remote = self.remote;
         let fetch = &self.exchange.fetch;
         for url in farhop_freshness::invalidated(&self.head.method, &fetch.url, head.status, &head.fields) {

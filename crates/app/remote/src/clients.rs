@@ -5,18 +5,29 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use farhop_events::{Event, Side};
-use farhop_front::{Connection, Exchange as Incoming, Head, Listener, Settings};
+use farhop_events::{Event, ExchangeId, Side};
+use farhop_front::{Connection, Exchange as Incoming, Head, Listener, RequestBody, Responder, Settings};
 use farhop_settings::RemoteSettings;
 use http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 
 use crate::Remote;
 use crate::answers::{Trouble, via};
+use crate::auth::identify;
 use crate::exchange::Exchange;
-use crate::request::{Wanted, sort};
+use crate::portal::{self, Place};
+use crate::request::{Wanted, Way, sort};
 use crate::tunnel::Wish;
+use crate::users::User;
+
+/// Who asks, and from where.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    /// An IPv4 address is written as such, however it came.
+    pub(crate) address: IpAddr,
+    pub(crate) user: User,
+}
 
 /// How many connections each client address has open.
 #[derive(Default)]
@@ -73,14 +84,17 @@ pub(crate) fn front_settings(settings: &RemoteSettings) -> Settings {
 
 /// Accepts clients until the future is dropped.
 pub(crate) async fn accept(remote: Arc<Remote>, listener: Listener) {
+    // Without the address only the portal cannot say where the proxy is.
+    let at = listener.local_addr().unwrap_or(SocketAddr::from(([0; 4], 0)));
     loop {
         let (connection, peer) = listener.accept().await;
-        tokio::spawn(attend(Arc::clone(&remote), connection, peer));
+        let place = Place { client: peer, listener: at };
+        tokio::spawn(attend(Arc::clone(&remote), connection, place));
     }
 }
 
-async fn attend(remote: Arc<Remote>, mut connection: Connection, peer: SocketAddr) {
-    let address = peer.ip().to_canonical();
+async fn attend(remote: Arc<Remote>, mut connection: Connection, place: Place) {
+    let address = place.client.ip().to_canonical();
     let settings = remote.settings();
     let counted = remote.census().enter(address, settings.limits.connections_per_client);
     let admitted = settings.clients.iter().any(|range| range.contains(address));
@@ -90,7 +104,7 @@ async fn attend(remote: Arc<Remote>, mut connection: Connection, peer: SocketAdd
             () = remote.draining() => return,
         };
         match incoming {
-            Ok(Some(incoming)) if admitted && counted.is_some() => serve(&remote, incoming, address).await,
+            Ok(Some(incoming)) if admitted && counted.is_some() => serve(&remote, incoming, place).await,
             Ok(Some(incoming)) => {
                 remote.bus().emit(Event::ClientRefused { address: address.to_string() });
                 let (status, token, detail) = if admitted {
@@ -110,39 +124,86 @@ async fn attend(remote: Arc<Remote>, mut connection: Connection, peer: SocketAdd
             }
             Ok(None) => return,
             Err(error) => {
-                tracing::debug!(target: "farhop", "client {peer}: {error}");
+                tracing::debug!(target: "farhop", "client {}: {error}", place.client);
                 return;
             }
         }
     }
 }
 
-async fn serve(remote: &Arc<Remote>, incoming: Incoming, address: IpAddr) {
-    let started = Instant::now();
-    let id = remote.next_exchange();
-    let user = remote.users().at(address);
-    let Incoming { head, body, mut responder } = incoming;
+async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place) {
+    let user = match identify(remote, place.client.ip(), &incoming.head).await {
+        Ok(user) => user,
+        Err((head, page)) => {
+            // The client will ask again, or is gone: neither is ours to know.
+            let _ = incoming.responder.respond(head, page).await;
+            return;
+        }
+    };
+    if portal::is_asked(&incoming.head) {
+        return portal::serve(remote, incoming, &user, place).await;
+    }
+    let client = Client { address: place.client.ip().to_canonical(), user };
+    let Incoming { head, body, responder } = incoming;
     let method = head.method.clone();
-    let wanted = sort(head);
-    let url = match &wanted {
+    let wanted = sort(head, Way::Explicit);
+    let taken = take(remote, &client, &method, &wanted);
+    let _busy = remote.busy();
+    if let Wanted::Tunnel { host, port } = wanted {
+        drop(body);
+        let wish = Wish { id: taken.id, user: client.user, host, port, started: taken.started };
+        return wish.connect(Arc::clone(remote), client.address, responder).await;
+    }
+    answer(remote, &client, taken, wanted, body, responder).await;
+}
+
+/// Serves a request of a connection whose TLS is looked into. Whose it is was asked when the connection began.
+pub(crate) async fn serve_within(remote: &Arc<Remote>, incoming: Incoming, client: &Client) {
+    let Incoming { head, body, responder } = incoming;
+    let method = head.method.clone();
+    let wanted = sort(head, Way::Intercepted);
+    let taken = take(remote, client, &method, &wanted);
+    let _busy = remote.busy();
+    answer(remote, client, taken, wanted, body, responder).await;
+}
+
+/// A request that was taken in.
+struct Taken {
+    id: ExchangeId,
+    started: Instant,
+}
+
+fn take(remote: &Remote, client: &Client, method: &Method, wanted: &Wanted) -> Taken {
+    let (id, started) = (remote.next_exchange(), Instant::now());
+    let url = match wanted {
         Wanted::Fetch(fetch) => fetch.url.to_string(),
         Wanted::Tunnel { host, port } => format!("{host}:{port}"),
         Wanted::Own { .. } | Wanted::Echo(_) => "*".into(),
     };
     let url = remote.bus().url(&url);
-    let accepted =
-        Event::RequestAccepted { exchange: id, user: user.name.to_string(), method: method.to_string(), url };
-    remote.bus().emit(accepted);
-    let _busy = remote.busy();
+    let user = client.user.name.to_string();
+    remote.bus().emit(Event::RequestAccepted { exchange: id, user, method: method.to_string(), url });
+    Taken { id, started }
+}
+
+/// Answers whatever is no tunnel.
+async fn answer(
+    remote: &Arc<Remote>,
+    client: &Client,
+    Taken { id, started }: Taken,
+    wanted: Wanted,
+    body: RequestBody,
+    mut responder: Responder,
+) {
     match wanted {
         Wanted::Fetch(fetch) => {
-            let exchange = Exchange { id, user, fetch: (*fetch).into(), started, uploaded: Arc::default() };
+            let Client { address, user } = client.clone();
+            let fetch = (*fetch).into();
+            let exchange = Exchange { id, user, client: address, fetch, started, uploaded: Arc::default() };
             exchange.serve(Arc::clone(remote), body, responder).await;
         }
-        Wanted::Tunnel { host, port } => {
-            drop(body);
-            Wish { id, user, host, port, started }.serve(Arc::clone(remote), responder).await;
-        }
+        // Granted before, or not at all.
+        Wanted::Tunnel { .. } => {}
         Wanted::Own { status, text } => {
             drop(body);
             let mut fields = HeaderMap::new();

@@ -2,6 +2,7 @@
 //! the client as it comes. When the carrier is lost under it, it goes on by asking again and comparing what the
 //! client already has.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
@@ -22,11 +23,14 @@ use crate::ask::{Asked, Asking, NotAnswered, Progress};
 use crate::lookup::{Found, look_up};
 use crate::request::Fetch;
 use crate::users::User;
+use crate::websocket::Switched;
 
 /// What is known of an exchange from its beginning.
 pub(crate) struct Exchange {
     pub(crate) id: ExchangeId,
     pub(crate) user: User,
+    /// Where the user is.
+    pub(crate) client: IpAddr,
     pub(crate) fetch: Arc<Fetch>,
     pub(crate) started: Instant,
     /// Body bytes taken from the client.
@@ -94,7 +98,10 @@ impl Exchange {
         }
         let requested_at = SystemTime::now();
         let mut asking = Asking::new(remote, self, head);
-        asking.upload(body);
+        // What a client says after it has asked for another protocol is not a body.
+        if !self.fetch.head.upgrades() {
+            asking.upload(body);
+        }
         loop {
             let progress = tokio::select! {
                 progress = asking.progress() => progress,
@@ -117,6 +124,7 @@ impl Exchange {
                     }
                 }
                 Ok(Progress::Asked(asked)) => return Answer::Asked(asked),
+                Ok(Progress::Switched(switched)) => return Answer::Switched(switched),
                 Err(NotAnswered::Trouble(trouble)) => return Answer::Trouble(trouble),
                 Err(NotAnswered::Lost) if self.fetch.is_repeatable() => {}
                 Err(NotAnswered::Lost) => return Answer::Trouble(Trouble::lost()),
@@ -293,7 +301,22 @@ impl Exchange {
         }
     }
 
-    pub(crate) async fn fail(self, remote: &Arc<Remote>, responder: Responder, trouble: Trouble) {
+    /// Carries a WebSocket to its end.
+    async fn converse(self, remote: &Arc<Remote>, responder: Responder, switched: Switched) {
+        let mut delivery = Delivery::new(AnsweredFrom::Asked, StatusCode::SWITCHING_PROTOCOLS);
+        delivery.first_byte_ms = self.elapsed_ms();
+        match switched.carry(remote, responder).await {
+            Some(carried) => {
+                delivery.bytes = carried.down;
+                self.uploaded.store(carried.up, Relaxed);
+                self.answered(remote, &delivery);
+            }
+            None => self.client_gone(remote, &delivery, "the client closed the connection"),
+        }
+    }
+
+    pub(crate) async fn fail(self, remote: &Arc<Remote>, mut responder: Responder, mut trouble: Trouble) {
+        self.learn_from(remote, &mut responder, &mut trouble);
         let (head, page) = trouble.page(self.id);
         // The client may be gone too; the event says what failed first.
         let _ = responder.respond(head, page).await;
@@ -327,6 +350,7 @@ impl Exchange {
     }
 
     fn answered(&self, remote: &Remote, delivery: &Delivery) {
+        remote.ledger().answered(&self.user, delivery.from, delivery.bytes);
         remote.bus().emit(Event::Answered {
             exchange: self.id,
             user: self.user.name.to_string(),
@@ -350,6 +374,7 @@ impl Exchange {
 enum Answer {
     Asked(Asked),
     Validated(Held),
+    Switched(Switched),
     Trouble(Trouble),
     ClientGone,
 }
@@ -374,6 +399,7 @@ impl Answer {
                     None => drop(responder),
                 }
             }
+            Answer::Switched(switched) => exchange.converse(remote, responder, switched).await,
             Answer::Trouble(trouble) => exchange.fail(remote, responder, trouble).await,
             Answer::ClientGone => {
                 let delivery = Delivery::new(AnsweredFrom::Remote, StatusCode::OK);

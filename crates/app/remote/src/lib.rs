@@ -6,41 +6,57 @@
 mod answers;
 mod arriving;
 mod ask;
+mod auth;
 mod books;
+mod carry;
 mod clients;
+mod consent;
 mod desk;
 mod exchange;
+mod files;
+mod intercept;
 mod lookup;
 mod mirror;
+pub mod passwords;
+mod portal;
 mod priority;
 mod promising;
 mod request;
 mod status;
 mod stock;
 mod tunnel;
+mod unreachable;
 mod uplink;
 mod users;
+mod websocket;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use auth::Gate;
+use consent::Consent;
+pub use consent::ConsentError;
 use desk::Desk;
+use farhop_authority::{Authority, AuthorityError, Leaves};
 use farhop_control::{ControlError, Server, Socket};
 use farhop_events::{Bus, ExchangeId};
 use farhop_front::{ListenError, Listener};
 use farhop_settings::RemoteSettings;
+use farhop_settings::remote::InterceptionSettings;
 use farhop_store::{Budget, Memory, Repository};
 use farhop_transport::hop::Incoming;
 use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::path::PathPlan;
 use farhop_transport::quic::Dialer;
+use passwords::PasswordsError;
 use quinn::AsyncUdpSocket;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use unreachable::Unreachable;
 use uplink::{Caller, Carrier, Target, Uplink};
 use users::Users;
 
@@ -53,6 +69,18 @@ pub enum StartError {
     /// The control socket.
     #[error(transparent)]
     Control(#[from] ControlError),
+    /// What users have switched off.
+    #[error(transparent)]
+    Consent(#[from] ConsentError),
+    /// Names and passwords.
+    #[error(transparent)]
+    Passwords(#[from] PasswordsError),
+    /// The CA for interception.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The system has no randomness to give.
+    #[error("cannot start: the system's random number generator failed")]
+    Random,
     /// The carrier's socket.
     #[error("cannot set up the carrier: {0}")]
     Carrier(std::io::Error),
@@ -76,6 +104,8 @@ pub struct Reach {
     pub plan: PathPlan,
     /// For a ground in the same process, its address on that socket and its key: takes the place of `[[ground]]`.
     pub in_process: Option<(SocketAddr, PublicKey)>,
+    /// The CA with which this end answers TLS; `None` where interception is off.
+    pub authority: Option<Arc<Authority>>,
 }
 
 /// The remote, shared by all its tasks.
@@ -87,6 +117,13 @@ pub struct Remote {
     budget: Arc<Budget>,
     desk: Mutex<Desk>,
     users: Users,
+    gate: Gate,
+    consent: Arc<Consent>,
+    leaves: Option<Leaves>,
+    within: Arc<farhop_front::Settings>,
+    secret: portal::Secret,
+    ledger: portal::Ledger,
+    unreachable: Unreachable,
     census: clients::Census,
     exchanges: AtomicU64,
     busy: AtomicU64,
@@ -152,6 +189,12 @@ fn start_with(
 ) -> Result<Running, StartError> {
     bus.set_host_only(settings.log.host_only);
     let addresses = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+    // What runs in one process with its ground leaves nothing behind.
+    let is_kept = reach.in_process.is_none();
+    let consent = Arc::new(Consent::open(&settings.interception, is_kept, bus.clone())?);
+    let gate = Gate::open(&settings.auth, bus.clone())?;
+    let leaves = reach.authority.map(Leaves::new).transpose()?;
+    let within = Arc::new(clients::front_settings(&settings));
     let socket = if control { Some(Socket::open(&settings.control)?) } else { None };
     let targets = match reach.in_process {
         Some((address, key)) => vec![uplink::in_process("ground", address, key)],
@@ -185,6 +228,13 @@ fn start_with(
         repository: Arc::new(Memory::new(Arc::clone(&budget))),
         budget,
         users: Users::default(),
+        gate,
+        consent,
+        leaves,
+        within,
+        secret: portal::Secret::random().map_err(|_| StartError::Random)?,
+        ledger: portal::Ledger::default(),
+        unreachable: Unreachable::default(),
         census: clients::Census::default(),
         exchanges: AtomicU64::new(1),
         busy: AtomicU64::new(0),
@@ -197,6 +247,8 @@ fn start_with(
     let mut tasks = JoinSet::new();
     tasks.spawn(calling);
     tasks.spawn(keep_time(Arc::clone(&remote)));
+    let consent = Arc::clone(&remote.consent);
+    tasks.spawn(async move { consent.keep().await });
     let (told, changes) = (Arc::clone(&remote), remote.repository().changes());
     tasks.spawn(async move { stock::tell_evicted(&told, changes).await });
     for listener in listeners {
@@ -237,7 +289,10 @@ async fn take(remote: &Arc<Remote>, carrier: &Carrier) {
             }
             // A ground that drains goes on with what is open; its end brings the next carrier.
             Incoming::Drain | Incoming::Unwanted { .. } | Incoming::Wanted { .. } => {}
-            Incoming::Exchange { .. } | Incoming::Tunnel { .. } | Incoming::Mirror(_) => {}
+            Incoming::Exchange { .. }
+            | Incoming::Tunnel { .. }
+            | Incoming::Prepare { .. }
+            | Incoming::Mirror(_) => {}
         }
     }
 }
@@ -259,11 +314,26 @@ impl Running {
         &self.addresses
     }
 
-    /// Takes the settings marked live from `settings`; gives those that need a restart.
+    /// Takes the settings marked live from `settings`, and reads the file of users anew. Where that is damaged it stays as
+    /// it was, with a line in the log.
     pub fn reload(&self, settings: RemoteSettings) {
         self.remote.bus.set_host_only(settings.log.host_only);
         let mut current = self.remote.settings.write().unwrap_or_else(PoisonError::into_inner);
         let kept = Arc::clone(&current);
+        let auth = match self.remote.gate.reload(&settings.auth) {
+            Ok(()) => settings.auth.clone(),
+            Err(error) => {
+                tracing::error!(target: "farhop", "users stay as they are: {error}");
+                kept.auth.clone()
+            }
+        };
+        let interception = InterceptionSettings {
+            enabled: kept.interception.enabled,
+            ca: kept.interception.ca.clone(),
+            state: kept.interception.state.clone(),
+            ..settings.interception.clone()
+        };
+        self.remote.consent.reload(&interception);
         // What is read only at the start stays what it was.
         let settings = RemoteSettings {
             listen: kept.listen.clone(),
@@ -273,6 +343,8 @@ impl Running {
             probe: kept.probe.clone(),
             repository: kept.repository.clone(),
             ground: kept.ground.clone(),
+            auth,
+            interception,
             ..settings
         };
         *current = Arc::new(settings);
@@ -294,6 +366,7 @@ impl Running {
             carrier.hop.close();
         }
         self.tasks.shutdown().await;
+        self.remote.consent.save().await;
     }
 }
 
@@ -324,6 +397,36 @@ impl Remote {
 
     fn users(&self) -> &Users {
         &self.users
+    }
+
+    fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    fn consent(&self) -> &Arc<Consent> {
+        &self.consent
+    }
+
+    /// Certificates for the hosts whose TLS is answered here; `None` where interception is off.
+    fn leaves(&self) -> Option<&Leaves> {
+        self.leaves.as_ref()
+    }
+
+    /// What connections are told whose TLS is looked into; they share its sessions.
+    fn within(&self) -> Arc<farhop_front::Settings> {
+        Arc::clone(&self.within)
+    }
+
+    fn secret(&self) -> &portal::Secret {
+        &self.secret
+    }
+
+    fn ledger(&self) -> &portal::Ledger {
+        &self.ledger
+    }
+
+    fn unreachable(&self) -> &Unreachable {
+        &self.unreachable
     }
 
     fn census(&self) -> &clients::Census {

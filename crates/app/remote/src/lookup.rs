@@ -39,7 +39,11 @@ pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, 
         promising::tell_unwanted(remote);
     }
     if !fetch.may_be_answered_here() {
-        let why = if fetch.has_body { Crossing::Method } else { Crossing::Undiscovered };
+        let why = match (fetch.head.upgrades(), fetch.has_body) {
+            (true, _) => Crossing::Upgrade,
+            (false, true) => Crossing::Method,
+            (false, false) => Crossing::Undiscovered,
+        };
         return Found::Ask { why, field: None, stale: None };
     }
     let asked = remote.desk().ask(user, &fetch.head.method, &fetch.url, fields, remote.now());

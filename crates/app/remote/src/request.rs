@@ -2,7 +2,7 @@
 
 use farhop_front::{RequestHead as Asked, Scheme, Target};
 use farhop_htotp::RequestHead;
-use http::header::{HOST, MAX_FORWARDS, TE};
+use http::header::{CONTENT_LENGTH, HOST, MAX_FORWARDS, TE, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use url::Url;
 
@@ -32,7 +32,7 @@ impl Fetch {
     /// Whether an answer that is held or promised may stand for asking. Two targets that normalise to one URL are two
     /// resources to an origin that tells them apart, and content may change what is answered.
     pub(crate) fn may_be_answered_here(&self) -> bool {
-        !self.has_body && self.url.as_str() == self.head.url()
+        !self.has_body && !self.head.upgrades() && self.url.as_str() == self.head.url()
     }
 
     /// Whether it may be sent again when nobody knows what became of it (RFC 9110 §9.2.2), its body being gone.
@@ -42,17 +42,30 @@ impl Fetch {
     }
 }
 
+/// How a request came to the remote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// As to a proxy.
+    Explicit,
+    /// In a connection whose TLS is looked into; its target says `https`.
+    Intercepted,
+}
+
 /// Sorts a request out.
-pub(crate) fn sort(asked: Asked) -> Wanted {
-    let Asked { method, target, mut fields, framing, .. } = asked;
+pub(crate) fn sort(asked: Asked, way: Way) -> Wanted {
+    let Asked { method, target, mut fields, framing, upgrade, .. } = asked;
     let (scheme, authority, path) = match target {
-        Target::Authority { host, port } => return Wanted::Tunnel { host, port },
+        Target::Authority { host, port } if way == Way::Explicit => return Wanted::Tunnel { host, port },
+        Target::Authority { .. } => {
+            let text = "CONNECT leads nowhere from inside a connection.\n";
+            return Wanted::Own { status: StatusCode::NOT_IMPLEMENTED, text };
+        }
         Target::Origin(_) => {
-            let text = "This is a Farhop proxy. Set it as the HTTP proxy of your browser or program, then ask for a page.\n";
+            let text = "This is a Farhop proxy. Set it as the HTTP proxy of your browser, or have it configured by /proxy.pac, then open http://farhop.internal/.\n";
             return Wanted::Own { status: StatusCode::BAD_REQUEST, text };
         }
         Target::Asterisk => return Wanted::Own { status: StatusCode::OK, text: "" },
-        Target::Absolute { scheme: Scheme::Https, .. } => {
+        Target::Absolute { scheme: Scheme::Https, .. } if way == Way::Explicit => {
             let text = "This proxy takes https URLs by CONNECT only.\n";
             return Wanted::Own { status: StatusCode::BAD_REQUEST, text };
         }
@@ -74,14 +87,21 @@ pub(crate) fn sort(asked: Asked) -> Wanted {
     if trailers {
         fields.insert(TE, HeaderValue::from_static("trailers"));
     }
+    if let Some(protocol) = upgrade {
+        fields.insert(UPGRADE, HeaderValue::from_static(protocol));
+    }
     fields.remove(HOST);
+    let has_body = framing != farhop_front::Framing::None;
+    // RFC 9110 §8.6: said where a body is usual, so that ground need not wait for one.
+    if !has_body && [Method::POST, Method::PUT, Method::PATCH].contains(&method) {
+        fields.entry(CONTENT_LENGTH).or_insert(HeaderValue::from_static("0"));
+    }
     let authority = match authority.port() {
         Some(port) if port != scheme.default_port() => format!("{}:{port}", authority.host()),
         _ => authority.host().to_owned(),
     };
     let head =
         RequestHead { method, scheme: scheme.as_str().into(), authority, path: path.as_str().into(), fields };
-    let has_body = framing != farhop_front::Framing::None;
     let url = if head.path == "*" { format!("{}/", head.origin()) } else { head.url() };
     match Url::parse(&url) {
         Ok(url) => Wanted::Fetch(Box::new(Fetch { head, url, has_body })),

@@ -10,7 +10,7 @@ use crate::Remote;
 /// Adds the remote's commands.
 pub(crate) fn server(remote: &Arc<Remote>, server: Server) -> Server {
     let (told, settled, flushed) = (Arc::clone(remote), Arc::clone(remote), Arc::clone(remote));
-    server
+    crate::consent::server(remote.consent(), server)
         .command("status", "the carrier, clients and what is held", move |_| {
             let status = status(&told);
             async move { Ok(status) }

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use farhop_authority::{Authority, Terms};
 use farhop_events::Bus;
 use farhop_htotp::frame::{Coding, Failure, Priority, Resume, Side};
 use farhop_htotp::session::{Config, Role};
@@ -32,6 +34,8 @@ pub struct World {
     pub listener: Listener,
     pub hop: Hop,
     pub bus: Bus,
+    /// The CA of a world whose settings switch interception on.
+    pub authority: Option<Arc<Authority>>,
     _link: link::Link,
 }
 
@@ -66,11 +70,19 @@ pub async fn world_with(more: &[&str]) -> World {
     let sets: Vec<String> = sets.iter().chain(more).map(|set| (*set).to_owned()).collect();
     let settings: RemoteSettings = farhop_settings::load(None, &sets).unwrap();
     let bus = Bus::new();
-    let reach = Reach { socket: at_remote, identity: remote, plan, in_process: Some((address, key)) };
+    let authority = settings.interception.enabled.then(|| Authority::ephemeral(&Terms::default()).unwrap());
+    let authority = authority.map(Arc::new);
+    let reach = Reach {
+        socket: at_remote,
+        identity: remote,
+        plan,
+        in_process: Some((address, key)),
+        authority: authority.clone(),
+    };
     let running = farhop_remote::start(settings, reach, bus.clone(), false).await.unwrap();
     let hop = carrier(&mut listener).await;
     assert!(running.connected(PATIENCE).await);
-    World { running, listener, hop, bus, _link: link }
+    World { running, listener, hop, bus, authority, _link: link }
 }
 
 pub async fn carrier(listener: &mut Listener) -> Hop {

@@ -1,0 +1,210 @@
+//! CONNECT where its TLS may be looked into: the client's handshake is answered here, at once, while ground resolves,
+//! connects and verifies; what is asked inside goes the way of every request. Whatever does not look like a browser that
+//! trusts our CA goes through untouched, with every byte that was read of it, and is learned for next time.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use farhop_authority::Leaves;
+use farhop_consent::{Decision, Lesson};
+use farhop_events::{AnsweredFrom, Bypass, Event, Side};
+use farhop_front::tls::{self, HandshakeError, Opening, speaks_http};
+use farhop_front::{Connection, Responder, Tunnel};
+use rustls::sign::CertifiedKey;
+
+use crate::Remote;
+use crate::answers::Trouble;
+use crate::carry::Carried;
+use crate::clients::{self, Client};
+use crate::consent::told;
+use crate::exchange::Exchange;
+use crate::tunnel::Wish;
+use crate::uplink::Carrier;
+
+/// How long a client may take for its first word. One that is silent waits for the server to begin.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Why a connection goes through untouched after all.
+struct Unfit {
+    tunnel: Tunnel,
+    why: Bypass,
+    lesson: Option<Lesson>,
+}
+
+impl Wish {
+    /// Answers CONNECT: looks into it where everybody agrees, else lets it through.
+    pub(crate) async fn connect(self, remote: Arc<Remote>, client: IpAddr, responder: Responder) {
+        let decision = remote.consent().decide(&self.user, client, self.bare_host(), self.port);
+        let Some((carrier, tunnel)) = self.grant(&remote, responder).await else { return };
+        match (decision, remote.leaves()) {
+            (Decision::Intercept, Some(leaves)) => {
+                carrier.hop.prepare(self.user.id, "https", self.bare_host(), self.port);
+                self.intercept(&remote, leaves, carrier, tunnel, client).await;
+            }
+            (Decision::Intercept, None) => self.pass(&remote, &carrier, tunnel).await,
+            (Decision::PassThrough(why), _) => {
+                if remote.leaves().is_some() {
+                    let (why, detail) = told(why);
+                    self.tell_bypassed(&remote, why, detail);
+                }
+                self.pass(&remote, &carrier, tunnel).await;
+            }
+        }
+    }
+
+    async fn intercept(
+        self,
+        remote: &Arc<Remote>,
+        leaves: &Leaves,
+        carrier: Carrier,
+        tunnel: Tunnel,
+        client: IpAddr,
+    ) {
+        let (tunnel, key) = match self.look(leaves, tunnel).await {
+            Ok(fit) => fit,
+            Err(Unfit { tunnel, why, lesson }) => {
+                if let Some(lesson) = lesson {
+                    remote.consent().learn(lesson, client, self.bare_host(), self.port);
+                }
+                self.tell_bypassed(remote, why, None);
+                return self.pass(remote, &carrier, tunnel).await;
+            }
+        };
+        match tls::accept(tunnel, key, &self.host, self.port, remote.within()).await {
+            Ok(connection) => {
+                remote.consent().trusted(client);
+                let (host, port) = (self.host.clone(), self.port);
+                remote.bus().emit(Event::Intercepted { exchange: self.id, host, port });
+                self.converse(remote, connection, client).await;
+            }
+            Err(error) => {
+                if let HandshakeError::Distrusted(_) | HandshakeError::Incompatible(_) = error {
+                    remote.consent().learn(Lesson::Distrusted, client, self.bare_host(), self.port);
+                }
+                self.failed(remote, Side::User, error.to_string(), None);
+            }
+        }
+    }
+
+    /// Reads the client's first word and finds the certificate that answers it; nothing is answered yet.
+    async fn look(&self, leaves: &Leaves, tunnel: Tunnel) -> Result<(Tunnel, Arc<CertifiedKey>), Unfit> {
+        let unfit = |tunnel, why, lesson| Err(Unfit { tunnel, why, lesson });
+        match tls::open(tunnel, PATIENCE).await {
+            Opening::Other { tunnel } => unfit(tunnel, Bypass::NotTls, Some(Lesson::NotTls)),
+            // It may have connected ahead of need: nothing is known of the host by it.
+            Opening::Silent { tunnel } => unfit(tunnel, Bypass::NotTls, None),
+            // Encrypted (ECH, RFC 9849) or hidden: who it is for is not ours to know. That may be another host each time.
+            Opening::Hello { sni, tunnel, .. } if !is_for(sni.as_deref(), self.bare_host()) => {
+                unfit(tunnel, Bypass::NameDiffers, None)
+            }
+            Opening::Hello { alpn, tunnel, .. } if !speaks_http(&alpn) => {
+                unfit(tunnel, Bypass::UnknownAlpn, Some(Lesson::UnknownAlpn))
+            }
+            Opening::Hello { tunnel, .. } => match leaves.for_host(self.bare_host()) {
+                Ok(key) => Ok((tunnel, key)),
+                Err(error) => {
+                    tracing::debug!(target: "farhop", "no certificate for {}: {error}", self.host);
+                    unfit(tunnel, Bypass::NoHost, None)
+                }
+            },
+        }
+    }
+
+    /// Serves what the client asks inside, several requests at a time where the protocol has them.
+    async fn converse(&self, remote: &Arc<Remote>, mut connection: Connection, address: IpAddr) {
+        let client = Client { address, user: self.user.clone() };
+        loop {
+            let incoming = tokio::select! {
+                incoming = connection.next_request() => incoming,
+                // What is under way comes to its end by itself.
+                () = remote.draining() => break,
+            };
+            match incoming {
+                Ok(Some(incoming)) => {
+                    let (remote, client) = (Arc::clone(remote), client.clone());
+                    tokio::spawn(async move { clients::serve_within(&remote, incoming, &client).await });
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::debug!(target: "farhop", "client {address}, within {}: {error}", self.host);
+                    break;
+                }
+            }
+        }
+        self.ended(remote, AnsweredFrom::Remote, &Carried::default());
+    }
+
+    fn tell_bypassed(&self, remote: &Remote, why: Bypass, detail: Option<String>) {
+        let (host, port) = (self.host.clone(), self.port);
+        remote.bus().emit(Event::Bypassed { exchange: self.id, host, port, why, detail });
+    }
+}
+
+impl Exchange {
+    /// Learns from what ground says of an origin that cannot be looked into: what was asked next of the same connection
+    /// would fail in the same way, so the connection ends and the client is told to come again.
+    pub(crate) fn learn_from(&self, remote: &Remote, responder: &mut Responder, trouble: &mut Trouble) {
+        if self.fetch.head.scheme != "https" {
+            return;
+        }
+        let Some(lesson) = lesson(&trouble.token) else { return };
+        let url = &self.fetch.url;
+        let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        remote.consent().learn(lesson, self.client, host, port);
+        responder.close_after();
+        trouble.detail += "; from now on its connections go through untouched: reload the page";
+    }
+}
+
+/// What a failure of a request teaches (RFC 9209 §2.3, and a word of ours).
+fn lesson(token: &str) -> Option<Lesson> {
+    match token {
+        "client_certificate_wanted" => Some(Lesson::ClientCertificate),
+        // Browsers may speak what ground does not, older versions of TLS say.
+        "http_protocol_error" | "tls_protocol_error" | "tls_alert_received" => Some(Lesson::NotHttp),
+        _ => None,
+    }
+}
+
+/// Whether a handshake that names `sni` is for `host`. One to an address may name anything, or nothing.
+fn is_for(sni: Option<&str>, host: &str) -> bool {
+    let is_address = host.parse::<IpAddr>().is_ok();
+    sni.is_none_or(|sni| is_address || same(sni, host))
+}
+
+fn same(one: &str, other: &str) -> bool {
+    let bare = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    bare(one) == bare(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handshake_is_for_the_host_of_its_connect() {
+        for (sni, host, fits) in [
+            (Some("A.example"), "a.example", true),
+            (Some("a.example."), "a.example", true),
+            (Some("b.example"), "a.example", false),
+            (Some("www.a.example"), "a.example", false),
+            (Some("a.example"), "192.0.2.1", true),
+            (Some("a.example"), "2001:db8::1", true),
+            (None, "a.example", true),
+        ] {
+            assert_eq!(is_for(sni, host), fits, "{sni:?} {host}");
+        }
+    }
+
+    #[test]
+    fn only_what_a_browser_could_do_better_by_itself_teaches_a_bypass() {
+        assert_eq!(lesson("client_certificate_wanted"), Some(Lesson::ClientCertificate));
+        assert_eq!(lesson("http_protocol_error"), Some(Lesson::NotHttp));
+        for token in ["tls_certificate_error", "connection_refused", "dns_error", "http_response_incomplete"]
+        {
+            assert_eq!(lesson(token), None, "{token}");
+        }
+    }
+}
