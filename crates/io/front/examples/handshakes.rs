@@ -1,8 +1,7 @@
 //! How many TLS handshakes one core answers in a second, whole and resumed, and what a first one adds.
 //!
-//! `cargo run --release -p farhop-front --example handshakes`. Client and server are on one thread; only the server's
-//! part is counted, as [`tls::accept`] goes about it, in the thread's own processor time by the wall clock: run it on
-//! a machine that is idle.
+//! `cargo run --release -p farhop-front --example handshakes`, on an idle machine. Client and server take turns on one
+//! thread; only the turns of the server are counted, from the hello to where requests can come.
 
 #![allow(clippy::unwrap_used)] // an example fails by panicking
 

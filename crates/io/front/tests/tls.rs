@@ -58,7 +58,7 @@ async fn what_a_client_begins_with_is_still_there_to_be_passed_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_tls_is_given_back_at_once_and_silence_after_the_patience() {
+async fn what_is_not_tls_is_given_back_at_once_and_silence_after_the_patience_or_the_end() {
     let (mut client, tunnel) = tunnel().await;
     client.write_all(b"SSH-2.0-x\r\n").await.unwrap();
     let begun = Instant::now();
@@ -71,12 +71,18 @@ async fn what_is_not_tls_is_given_back_at_once_and_silence_after_the_patience() 
     let (mut client, tunnel) = support::tunnel().await;
     client.write_all(b"\x16\x03").await.unwrap();
     let begun = Instant::now();
-    let Opening::Other { mut tunnel } = tls::open(tunnel, PATIENCE).await else { panic!("no hello") };
+    let Opening::Silent { mut tunnel } = tls::open(tunnel, PATIENCE).await else { panic!("not yet a hello") };
     assert_eq!(begun.elapsed(), PATIENCE);
     client.write_all(b"\x01").await.unwrap();
     let mut read = [0; 3];
     tunnel.read_exact(&mut read).await.unwrap();
     assert_eq!(&read, b"\x16\x03\x01");
+
+    let (client, tunnel) = support::tunnel().await;
+    drop(client);
+    let begun = Instant::now();
+    assert!(matches!(tls::open(tunnel, PATIENCE).await, Opening::Silent { .. }));
+    assert_eq!(begun.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,7 +20,10 @@ pub enum HandshakeError {
     /// Unintercepted it may well go on.
     #[error("the client does not accept the certificate: {0}")]
     Distrusted(io::Error),
-    /// Anything else, such as no cipher in common.
+    /// The client and this end have no cipher, signature or the like in common. Its origin may be less particular.
+    #[error("TLS handshake: {0}")]
+    Incompatible(io::Error),
+    /// Anything else.
     #[error("TLS handshake: {0}")]
     Failed(io::Error),
     /// The client did not go on for longer than allowed.
@@ -68,27 +71,22 @@ fn classify(error: io::Error, presented: bool) -> HandshakeError {
         error.kind(),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
     );
-    if is_distrust(&error) || (presented && left) {
-        HandshakeError::Distrusted(error)
-    } else {
-        HandshakeError::Failed(error)
+    if presented && left {
+        return HandshakeError::Distrusted(error);
     }
-}
-
-/// Whether a client says by its alert that it does not accept the certificate (RFC 8446 §6.2).
-fn is_distrust(error: &io::Error) -> bool {
-    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
-    matches!(
-        cause,
+    match error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
+        // RFC 8446 §6.2: what a client says of a certificate.
         Some(rustls::Error::AlertReceived(
             AlertDescription::BadCertificate
-                | AlertDescription::UnsupportedCertificate
-                | AlertDescription::CertificateRevoked
-                | AlertDescription::CertificateExpired
-                | AlertDescription::CertificateUnknown
-                | AlertDescription::UnknownCA
-        ))
-    )
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA,
+        )) => HandshakeError::Distrusted(error),
+        Some(rustls::Error::PeerIncompatible(_)) => HandshakeError::Incompatible(error),
+        _ => HandshakeError::Failed(error),
+    }
 }
 
 impl Socket for TlsStream<Tunnel> {
@@ -111,6 +109,9 @@ mod tests {
         assert!(distrusted(alert(AlertDescription::UnknownCA), true));
         assert!(distrusted(alert(AlertDescription::CertificateUnknown), true));
         assert!(!distrusted(alert(AlertDescription::HandshakeFailure), true));
+        let incompatible = rustls::Error::PeerIncompatible(rustls::PeerIncompatible::NoCipherSuitesInCommon);
+        let classified = classify(io::Error::new(io::ErrorKind::InvalidData, incompatible), true);
+        assert!(matches!(classified, HandshakeError::Incompatible(_)));
         assert!(distrusted(io::ErrorKind::UnexpectedEof.into(), true));
         assert!(!distrusted(io::ErrorKind::UnexpectedEof.into(), false));
     }

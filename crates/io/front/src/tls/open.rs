@@ -19,35 +19,38 @@ pub enum Opening {
         /// The client.
         tunnel: Tunnel,
     },
-    /// Anything else: another protocol, a hello out of the common, or silence.
+    /// Something else: another protocol, or a hello out of the common.
     Other {
         /// The client.
         tunnel: Tunnel,
     },
+    /// Nothing, or too little to tell. Clients of some protocols wait for the server to speak first; others, browsers
+    /// among them, connect ahead of need and leave: it says nothing about the host.
+    Silent {
+        /// The client, which may have left.
+        tunnel: Tunnel,
+    },
 }
 
-/// Waits up to `patience` for a ClientHello. Servers of some protocols speak first: their clients are silent here.
+/// Waits up to `patience` for a ClientHello.
 pub async fn open(mut tunnel: Tunnel, patience: Duration) -> Opening {
     let mut buffer = BytesMut::new();
-    let hello = timeout(patience, hello_of(&mut tunnel, &mut buffer)).await;
+    let reading = timeout(patience, reading_of(&mut tunnel, &mut buffer)).await;
     tunnel.unread(buffer.freeze());
-    match hello {
-        Ok(Some(ClientHello { sni, alpn })) => Opening::Hello { sni, alpn, tunnel },
-        Ok(None) | Err(_) => Opening::Other { tunnel },
+    match reading.unwrap_or(Reading::NeedMore) {
+        Reading::Hello(ClientHello { sni, alpn }) => Opening::Hello { sni, alpn, tunnel },
+        Reading::Other => Opening::Other { tunnel },
+        Reading::NeedMore => Opening::Silent { tunnel },
     }
 }
 
-/// Reads into `buffer` until it is clear what it is.
-async fn hello_of(tunnel: &mut Tunnel, buffer: &mut BytesMut) -> Option<ClientHello> {
+/// Reads into `buffer` until it is clear what it is, or no more comes.
+async fn reading_of(tunnel: &mut Tunnel, buffer: &mut BytesMut) -> Reading {
     loop {
-        match read_hello(buffer) {
-            Reading::Hello(hello) => return Some(hello),
-            Reading::Other => return None,
-            Reading::NeedMore => {}
-        }
-        // Whoever reads on meets the end, or the error, too.
-        if !matches!(tunnel.read_buf(buffer).await, Ok(count) if count > 0) {
-            return None;
+        let reading = read_hello(buffer);
+        // Whoever reads on meets the end too.
+        if reading != Reading::NeedMore || !matches!(tunnel.read_buf(buffer).await, Ok(count) if count > 0) {
+            return reading;
         }
     }
 }

@@ -123,6 +123,19 @@ async fn names_and_values_that_no_field_may_have_end_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn frames_of_unknown_kinds_are_passed_over() {
+    // RFC 9113 §5.5; RFC 9218 §7.1 has browsers send PRIORITY_UPDATE.
+    const PRIORITY_UPDATE: u8 = 16;
+    let (mut client, mut connection) = Client::new().await;
+    client.send(&frame(PRIORITY_UPDATE, 0, 0, b"\0\0\0\x01u=1")).await;
+    client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(&PROPER))).await;
+    client.send(&frame(200, 0xff, 1, b"anything")).await;
+    let exchange = connection.next_request().await.unwrap().unwrap();
+    exchange.responder.respond(head(200, &[]), "x".into()).await.unwrap();
+    assert_eq!(client.read(DATA).await, (1, b"x".to_vec()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn floods_and_frames_out_of_order_end_the_connection() {
     let begun = frame(HEADERS, END_STREAM, 1, &block(&PROPER));
     let more = frame(CONTINUATION, 0, 1, &block(&[("x", "y")]));
