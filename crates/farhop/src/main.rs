@@ -16,6 +16,7 @@ mod plan;
 mod remote;
 mod source;
 mod usage;
+mod user;
 
 use std::process::ExitCode;
 
@@ -36,6 +37,7 @@ enum Command {
     Local(local::Arguments),
     Keygen(keygen::Arguments),
     Ca(ca::Arguments),
+    User(user::Arguments),
     Check(check::Arguments),
     Status(control::StatusArguments),
     Control(control::Arguments),
@@ -59,6 +61,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Local(arguments) => local::run(&arguments)?,
         Command::Keygen(arguments) => keygen::run(&arguments)?,
         Command::Ca(arguments) => ca::run(&arguments)?,
+        Command::User(arguments) => user::run(&arguments)?,
         Command::Check(arguments) => check::run(&arguments)?,
         Command::Status(arguments) => control::status(&arguments)?,
         Command::Control(arguments) => control::run(&arguments)?,

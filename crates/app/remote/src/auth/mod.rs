@@ -11,6 +11,8 @@ mod credentials;
 mod identify;
 mod known;
 mod pace;
+#[cfg(test)]
+mod tests;
 
 use std::net::IpAddr;
 use std::path::Path;
