@@ -44,7 +44,8 @@ pub(super) fn judge(
     let framing = match content_length(&fields)? {
         _ if upgrade.is_some() && fields.contains_key(CONTENT_LENGTH) => return Err(Refusal::ConnectBody),
         _ if ended || upgrade.is_some() => Framing::None,
-        Some(0) => Framing::None,
+        // Until the stream ends it isn't known whether that is true.
+        Some(0) => Framing::Chunked,
         Some(bytes) => Framing::Length(bytes),
         None => Framing::Chunked,
     };
@@ -157,7 +158,8 @@ mod tests {
             (&[][..], true, Framing::None),
             (&[][..], false, Framing::Chunked),
             (&[("content-length", "5")][..], false, Framing::Length(5)),
-            (&[("content-length", "0")][..], false, Framing::None),
+            (&[("content-length", "0")][..], false, Framing::Chunked),
+            (&[("content-length", "0")][..], true, Framing::None),
         ] {
             assert_eq!(judged(parts("PUT", "https://a.example/", fields), ended).unwrap().framing, framing);
         }

@@ -7,8 +7,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use super::notation::End;
 use super::strict::{self, Kind, Message};
+use super::text::End;
 
 /// No answer takes so long unless none comes.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -8,6 +8,7 @@ use super::client::{Came, Client};
 use super::notation::{Act, Case, Detail, DetailKind, Want};
 use super::origin::{OWN, Origins, Which, repeated};
 use super::strict::Message;
+use super::text::Text;
 
 /// Said by origins of whose responses no byte may come through.
 const SECRET: &str = "SECRET";
@@ -139,7 +140,7 @@ impl Findings {
     }
 
     fn check_details(&mut self, message: &Message, details: &[Detail], (origin, other): Addresses) {
-        let written = |text: &super::notation::Text| text.bytes(origin, other);
+        let written = |text: &Text| text.bytes(origin, other);
         let characters = |bytes: Vec<u8>| bytes.into_iter().map(char::from).collect::<String>();
         for detail in details {
             match &detail.kind {

@@ -6,11 +6,13 @@
 //! client got has one reading, and the next request, of this client or another, gets its own answer.
 
 mod client;
+pub mod h2;
 mod judge;
 mod notation;
 mod origin;
 mod strict;
 mod table;
+mod text;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -20,8 +22,9 @@ use tokio::task::JoinSet;
 
 use client::{Came, Client};
 use judge::Findings;
-use notation::{Act, Case, End};
+use notation::{Act, Case};
 use origin::{OWN, Origins, Which, repeated};
+use text::End;
 
 pub use table::table;
 

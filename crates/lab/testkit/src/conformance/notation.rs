@@ -1,6 +1,6 @@
-//! The notation of the corpus (`corpora/conformance/README.md` says it), made into cases. Nothing is sent here.
+//! The cases of HTTP/1.1 as the corpus has them (`corpora/conformance/README.md` says how). Nothing is sent here.
 
-use std::net::SocketAddr;
+use super::text::{End, Text, blocks};
 
 /// What stands between two blank lines of the corpus.
 #[derive(Debug)]
@@ -24,8 +24,7 @@ impl Case {
 
     /// The method of its first request.
     pub(super) fn method(&self) -> String {
-        let nowhere = SocketAddr::from(([0; 4], 0));
-        let bytes = self.client.bytes(nowhere, nowhere);
+        let bytes = self.client.bytes("", "");
         bytes.iter().take_while(|byte| byte.is_ascii_alphabetic()).map(|&byte| char::from(byte)).collect()
     }
 
@@ -76,7 +75,7 @@ pub(super) enum Act {
 #[derive(Debug)]
 pub(super) struct Detail {
     pub(super) kind: DetailKind,
-    words: &'static str,
+    pub(super) words: &'static str,
 }
 
 /// See [`Detail`]; names of fields are in lower case.
@@ -88,147 +87,44 @@ pub(super) enum DetailKind {
     Body(Text),
 }
 
-/// How a side ends after its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
-    /// Not: it waits for what comes.
-    Open,
-    /// In peace, in its direction.
-    Closed,
-    /// With a reset.
-    Reset,
-}
-
-/// Bytes with places for the origins' addresses, which are known only when a case is run.
-#[derive(Debug, Clone)]
-pub(super) struct Text {
-    parts: Vec<Part>,
-    pub(super) end: End,
-}
-
-#[derive(Debug, Clone)]
-enum Part {
-    Bytes(Vec<u8>),
-    Origin,
-    Other,
-}
-
-impl Text {
-    fn new() -> Text {
-        Text { parts: Vec::new(), end: End::Open }
-    }
-
-    /// The bytes, with the address of the case's origin and that of the one that nobody may be led to.
-    pub(super) fn bytes(&self, origin: SocketAddr, other: SocketAddr) -> Vec<u8> {
-        let part = |part: &Part| match part {
-            Part::Bytes(bytes) => bytes.clone(),
-            Part::Origin => origin.to_string().into_bytes(),
-            Part::Other => other.to_string().into_bytes(),
-        };
-        self.parts.iter().flat_map(part).collect()
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        match self.parts.last_mut() {
-            Some(Part::Bytes(last)) => last.extend_from_slice(bytes),
-            _ => self.parts.push(Part::Bytes(bytes.to_vec())),
-        }
-    }
-
-    /// Adds written text, escapes and braces resolved; `true` when it ends in a line end left out.
-    fn add(&mut self, written: &str) -> bool {
-        let mut rest = written.chars();
-        while let Some(c) = rest.next() {
-            match c {
-                '\\' => match rest.next() {
-                    None => return true,
-                    Some(escaped) => self.push(&[escape(escaped, &mut rest)]),
-                },
-                '{' => {
-                    let inside: String = rest.by_ref().take_while(|&c| c != '}').collect();
-                    self.add_braced(&inside);
-                }
-                c => self.push(c.encode_utf8(&mut [0; 4]).as_bytes()),
-            }
-        }
-        false
-    }
-
-    fn add_braced(&mut self, inside: &str) {
-        match inside {
-            "a" => self.parts.push(Part::Origin),
-            "b" => self.parts.push(Part::Other),
-            "GET" => drop(self.add(r"GET http://{a}/x HTTP/1.1\r\nHost: {a}")),
-            "POST" => drop(self.add(r"POST http://{a}/x HTTP/1.1\r\nHost: {a}")),
-            "end" => self.end = End::Closed,
-            "reset" => self.end = End::Reset,
-            _ => {
-                let (count, repeated) = inside.split_once('*').unwrap_or_else(|| panic!("{{{inside}}}?"));
-                let mut once = Text::new();
-                once.add(repeated);
-                let count = count.parse().unwrap_or_else(|_| panic!("{{{inside}}} has no count"));
-                self.parts.extend(std::iter::repeat_n(once.parts, count).flatten());
-            }
-        }
-    }
-}
-
-fn escape(escaped: char, rest: &mut std::str::Chars<'_>) -> u8 {
-    match escaped {
-        'r' => b'\r',
-        'n' => b'\n',
-        't' => b'\t',
-        '0' => 0,
-        '\\' => b'\\',
-        'x' => {
-            let digits: String = rest.take(2).collect();
-            u8::from_str_radix(&digits, 16).unwrap_or_else(|_| panic!("\\x{digits} is no byte"))
-        }
-        other => panic!("\\{other} stands for nothing"),
-    }
-}
-
 /// The cases of one file of the corpus.
 ///
 /// # Panics
 /// The text is not in the notation.
 pub(super) fn parse(text: &'static str) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
-    let mut group = "";
-    for line in text.lines() {
-        if let Some(title) = line.strip_prefix("# ") {
-            group = title;
-        } else if let Some(indented) = line.strip_prefix("  ") {
-            let case = cases.last_mut().unwrap_or_else(|| panic!("'{line}' belongs to no case"));
-            add_line(case, indented);
-        } else if !line.is_empty() {
-            let named = line.strip_suffix(']').and_then(|line| line.split_once(" ["));
-            let (name, rule) = named.unwrap_or_else(|| panic!("'{line}' names no rule"));
-            let client = Text::new();
-            cases.push(Case { group, name, rule, client, origin: None, wants: Vec::new() });
+    for block in blocks(text) {
+        let client = Text::default();
+        let mut case = Case {
+            group: block.group,
+            name: block.name,
+            rule: block.rule,
+            client,
+            origin: None,
+            wants: Vec::new(),
+        };
+        for (mark, written) in block.lines {
+            add_line(&mut case, mark, written);
         }
-    }
-    for case in &mut cases {
         assert!(!case.wants.is_empty(), "'{}' wants nothing", case.name);
-        if case.client.parts.is_empty() {
+        if case.client.is_empty() {
             case.client.add(r"{GET}\r\n\r\n");
         }
+        cases.push(case);
     }
     cases
 }
 
-fn add_line(case: &mut Case, line: &'static str) {
-    let (mark, written) = line.split_at(1);
-    let written = written.strip_prefix(' ').unwrap_or(written);
+fn add_line(case: &mut Case, mark: char, written: &'static str) {
     let side = match mark {
-        ">" => &mut case.client,
-        "<" => case.origin.get_or_insert_with(Text::new),
-        "=" => return case.wants.push(want(written)),
-        "+" => {
-            let want = case.wants.last_mut().unwrap_or_else(|| panic!("'{line}' is of nothing wanted"));
+        '>' => &mut case.client,
+        '<' => case.origin.get_or_insert_with(Text::default),
+        '=' => return case.wants.push(want(written)),
+        '+' => {
+            let want = case.wants.last_mut().unwrap_or_else(|| panic!("'{written}' is of nothing wanted"));
             return want.details.push(detail(written));
         }
-        _ => panic!("'{line}' begins with no mark"),
+        _ => panic!("'{mark}' is no mark"),
     };
     let ends_open = side.add(written);
     if !ends_open && side.end == End::Open {
@@ -267,13 +163,11 @@ fn want(words: &'static str) -> Want {
     Want { act, details: Vec::new(), words }
 }
 
-fn detail(words: &'static str) -> Detail {
+pub(super) fn detail(words: &'static str) -> Detail {
     let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
     let field = || {
         let (name, value) = rest.split_once(": ").unwrap_or_else(|| panic!("'{words}': what field?"));
-        let mut text = Text::new();
-        text.add(value);
-        (name.to_ascii_lowercase(), text)
+        (name.to_ascii_lowercase(), Text::from(value))
     };
     let kind = match verb {
         "with" => {
@@ -285,11 +179,7 @@ fn detail(words: &'static str) -> Detail {
             let (name, value) = field();
             DetailKind::Trailer(name, value)
         }
-        "body" => {
-            let mut text = Text::new();
-            text.add(rest);
-            DetailKind::Body(text)
-        }
+        "body" => DetailKind::Body(rest.into()),
         _ => panic!("'{words}' is nothing that can be true of a message"),
     };
     Detail { kind, words }
@@ -316,7 +206,7 @@ A fold [RFC 9112 §5.2]
     #[test]
     fn text_becomes_the_bytes_that_it_stands_for() {
         let cases = parse(SAMPLE);
-        let [a, b] = ["127.0.0.1:80", "127.0.0.2:80"].map(|text| text.parse().unwrap());
+        let [a, b] = ["127.0.0.1:80", "127.0.0.2:80"];
         let case = &cases[0];
         assert_eq!((case.group, case.name, case.rule), ("Samples", "A fold", "RFC 9112 §5.2"));
         let bytes = case.client.bytes(a, b);

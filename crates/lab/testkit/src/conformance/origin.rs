@@ -11,8 +11,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::notation::{Case, End};
+use super::notation::Case;
 use super::strict::{self, Kind, Message};
+use super::text::End;
 
 /// Paths that the runner itself asks for are answered honestly even where a case has a script.
 pub(super) const OWN: &str = "/farhop-";

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::cases;
 use super::notation::Case;
+use super::{cases, h2};
 
 const INTRODUCTION: &str = "\
 # HTTP conformance: the table of verdicts
@@ -20,22 +20,24 @@ and the next request of this user and of another answered by just its own answer
   proxy closes.
 - **failed**: answered by the proxy with this status, and no byte of the origin's response comes through. **cut**: the
   response's beginning comes through and the client sees that it is not whole, or the proxy answers 502 if none had.
+- Of HTTP/2: **reset**: the stream ends with this error and the connection goes on; **ended**: the connection ends with it,
+  as RFC 9113 §5.4.1 lets a server treat any error of a stream.
 ";
 
 /// The table, as Markdown.
 pub fn table() -> String {
+    let row = |case: Case| (case.group, case.name, case.wanted(), case.rule);
     let mut text = INTRODUCTION.to_owned();
     let mut group = "";
-    for case in &cases() {
-        if case.group != group {
-            group = case.group;
+    for (of, name, wanted, rule) in cases().into_iter().map(row).chain(h2::rows()) {
+        if of != group {
+            group = of;
             let _ = write!(
                 text,
                 "\n## {group}\n\n| what is sent | what must happen | where that is said |\n|---|---|---|\n"
             );
         }
-        let Case { name, rule, .. } = case;
-        let _ = writeln!(text, "| {} | `{}` | {rule} |", cell(name), cell(&case.wanted()));
+        let _ = writeln!(text, "| {} | `{}` | {rule} |", cell(name), cell(&wanted));
     }
     text
 }
