@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::builder::PossibleValuesParser;
+use farhop_authority::{Authority, Terms};
 use farhop_events::Bus;
 use farhop_ground::Ground;
 use farhop_orbit::Profile;
@@ -21,7 +22,7 @@ use farhop_transport::socket::link;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::plan::{epoch, path_plan};
-use crate::{log, output};
+use crate::{ca, log, output};
 
 /// Runs both ends on this machine with a satellite link in software between them.
 #[derive(Debug, clap::Args)]
@@ -44,6 +45,12 @@ pub(crate) struct Arguments {
     /// What may be done to images: identity, gentle, httpep or strong; short for --set ground.squeeze.policy=….
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
+    /// Answers HTTPS with a CA made for this run, so that it becomes as quick as HTTP for those who trust that CA.
+    #[arg(long)]
+    intercept: bool,
+    /// Where the certificate of that CA goes (PEM), for a browser or program to trust.
+    #[arg(long, value_name = "FILE", requires = "intercept")]
+    ca_out: Option<PathBuf>,
     /// Sets one value over the file, such as ground.squeeze.zstd_level=3.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
@@ -69,6 +76,9 @@ impl Arguments {
             let control = std::path::absolute(control).context("control")?;
             sets.push(format!("remote.control={}", serde_json::json!(control.to_string_lossy())));
         }
+        if self.intercept {
+            sets.push("remote.interception.enabled=true".into());
+        }
         sets.extend(self.policy.map(|policy| format!("ground.squeeze.policy={policy}")));
         sets.extend(self.sets.iter().cloned());
         Ok(load(self.config.as_deref(), &sets)?)
@@ -78,11 +88,24 @@ impl Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let settings = arguments.settings()?;
     log::start(settings.remote.log.level);
+    let authority = match arguments.intercept {
+        true => {
+            Some(Arc::new(Authority::ephemeral(&Terms { name: "Farhop local".into(), ..Terms::default() })?))
+        }
+        false => ca::authority(&settings.remote)?,
+    };
+    if let (Some(file), Some(authority)) = (&arguments.ca_out, &authority) {
+        ca::write(file, authority.certificate().pem().as_bytes())?;
+    }
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
-    runtime.block_on(serve(settings, arguments.control.is_some()))
+    runtime.block_on(serve(settings, authority, arguments.control.is_some()))
 }
 
-async fn serve(settings: LocalSettings, control: bool) -> anyhow::Result<()> {
+async fn serve(
+    settings: LocalSettings,
+    authority: Option<Arc<Authority>>,
+    control: bool,
+) -> anyhow::Result<()> {
     let LocalSettings { remote, ground } = settings;
     let profile = Profile::named(&remote.link.profile).context("link")?;
     let (link, at_ground, at_remote) = link::pair(&profile, 1);
@@ -98,8 +121,8 @@ async fn serve(settings: LocalSettings, control: bool) -> anyhow::Result<()> {
     let serving = tokio::spawn(accept(ground.clone(), listener));
 
     let plan = path_plan(&remote.link)?;
-    let reach =
-        Reach { socket: at_remote, identity: remote_identity, plan, in_process: Some((address, ground_key)) };
+    let in_process = Some((address, ground_key));
+    let reach = Reach { socket: at_remote, identity: remote_identity, plan, in_process, authority };
     let running = farhop_remote::start(remote, reach, Bus::new(), control).await?;
     if !running.connected(Duration::from_secs(30)).await {
         bail!("the ends did not find each other over the link '{}'", profile.name);

@@ -10,6 +10,7 @@ use farhop_transport::identity::Identity;
 use farhop_transport::socket::udp::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::ca;
 use crate::inherited;
 use crate::log::{self, Log};
 use crate::plan::path_plan;
@@ -37,8 +38,9 @@ async fn serve(
     log: &Log,
 ) -> anyhow::Result<()> {
     let identity = Identity::load(&settings.identity).context("identity")?;
+    let authority = ca::authority(&settings)?;
     let plan = path_plan(&settings.link)?;
-    let reach = Reach { socket: socket(plan.socket_buffer())?, identity, plan, in_process: None };
+    let reach = Reach { socket: socket(plan.socket_buffer())?, identity, plan, in_process: None, authority };
     let running = if listeners.is_empty() {
         farhop_remote::start(settings.clone(), reach, Bus::new(), true).await?
     } else {

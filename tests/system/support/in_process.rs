@@ -57,6 +57,7 @@ impl InProcess {
             identity: remote_identity,
             plan,
             in_process: Some((address, ground_key)),
+            authority: None,
         };
         let remote = farhop_remote::start(settings.remote, reach, events.clone(), false).await.unwrap();
         assert!(remote.connected(Duration::from_secs(30)).await, "no carrier came up");
