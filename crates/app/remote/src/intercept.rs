@@ -73,14 +73,18 @@ impl Wish {
         };
         match tls::accept(tunnel, key, &self.host, self.port, remote.within()).await {
             Ok(connection) => {
-                remote.consent().trusted(client);
+                remote.consent().trusted(client, self.bare_host(), self.port);
                 let (host, port) = (self.host.clone(), self.port);
                 remote.bus().emit(Event::Intercepted { exchange: self.id, host, port });
                 self.converse(remote, connection, client).await;
             }
             Err(error) => {
-                if let HandshakeError::Distrusted(_) | HandshakeError::Incompatible(_) = error {
-                    remote.consent().learn(Lesson::Distrusted, client, self.bare_host(), self.port);
+                match error {
+                    HandshakeError::Distrusted(_) | HandshakeError::Incompatible(_) => {
+                        remote.consent().learn(Lesson::Distrusted, client, self.bare_host(), self.port);
+                    }
+                    HandshakeError::Left(_) => remote.consent().left(client, self.bare_host(), self.port),
+                    _ => {}
                 }
                 self.failed(remote, Side::User, error.to_string(), None);
             }
@@ -92,6 +96,8 @@ impl Wish {
         let unfit = |tunnel, why, lesson| Err(Unfit { tunnel, why, lesson });
         match tls::open(tunnel, PATIENCE).await {
             Opening::Other { tunnel } => unfit(tunnel, Bypass::NotTls, Some(Lesson::NotTls)),
+            // It may wait for the server to begin, or only be slow.
+            Opening::Silent { tunnel } => unfit(tunnel, Bypass::NotTls, None),
             // It may have connected ahead of need: nothing is known of the host by it.
             Opening::Silent { tunnel } => unfit(tunnel, Bypass::NotTls, None),
             // Encrypted (ECH, RFC 9849) or hidden: who it is for is not ours to know. That may be another host each time.

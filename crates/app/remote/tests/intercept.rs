@@ -1,0 +1,389 @@
+//! CONNECT with the operator's own CA: what is looked into, what goes through untouched, and what is learned from it.
+
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
+mod support;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use farhop_events::Bypass;
+use farhop_htotp::ResponseHead;
+use farhop_htotp::frame::{Coding, Failure, Priority, Side};
+use farhop_transport::hop::{Arrival, Incoming};
+use http::{HeaderValue, StatusCode};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use support::{Asked, PATIENCE, World, failure, head, read_until, world_with};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+async fn world() -> World {
+    world_with(&["interception.enabled=true"]).await
+}
+
+/// A client that trusts the CA of this world, or nobody, and offers these protocols.
+fn config(world: &World, trusts: bool, protocols: &[&str]) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    if trusts {
+        roots.add(world.authority.as_ref().unwrap().certificate().der().clone()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    Arc::new(config)
+}
+
+async fn connect(world: &World, to: &str) -> TcpStream {
+    let mut client = world.client().await;
+    client.write_all(format!("CONNECT {to} HTTP/1.1\r\nhost: {to}\r\n\r\n").as_bytes()).await.unwrap();
+    let mut got = String::new();
+    read_until(&mut client, &mut got, "\r\n\r\n").await;
+    assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
+    client
+}
+
+async fn handshake(
+    client: TcpStream,
+    config: Arc<ClientConfig>,
+    name: &str,
+) -> std::io::Result<TlsStream<TcpStream>> {
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    timeout(PATIENCE, TlsConnector::from(config).connect(name, client)).await.unwrap()
+}
+
+/// A connection to `site.test` that is looked into, over HTTP/1.1.
+async fn within(world: &World) -> TlsStream<TcpStream> {
+    let client = connect(world, "site.test:443").await;
+    handshake(client, config(world, true, &["http/1.1"]), "site.test").await.unwrap()
+}
+
+async fn say(client: &mut TlsStream<TcpStream>, path: &str, fields: &str) {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: site.test\r\naccept: */*\r\n{fields}\r\n");
+    client.write_all(request.as_bytes()).await.unwrap();
+}
+
+async fn hear(client: &mut TlsStream<TcpStream>, enough: &str) -> String {
+    let (mut got, mut buffer) = (String::new(), [0; 4096]);
+    while !got.contains(enough) {
+        let count = timeout(PATIENCE, client.read(&mut buffer)).await.expect("an answer comes").unwrap_or(0);
+        assert!(count > 0, "ended after {got}");
+        got.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    got
+}
+
+async fn answer(mut asked: Asked, body: &'static str) {
+    let fields = head(&[("content-type", "text/plain"), ("cache-control", "no-store")]);
+    asked.sender.answer(&fields, Coding::Identity, None);
+    asked.sender.write(Bytes::from_static(body.as_bytes())).await.unwrap();
+    asked.sender.finish(None);
+}
+
+/// The next tunnel at ground and the first bytes in it.
+async fn tunnelled(world: &World) -> (String, Bytes) {
+    loop {
+        let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("a tunnel is wanted").unwrap();
+        if let Incoming::Tunnel { host, mut receiver, .. } = incoming {
+            let Arrival::Body(first) = timeout(PATIENCE, receiver.next()).await.unwrap() else {
+                panic!("nothing in it")
+            };
+            return (host, first);
+        }
+    }
+}
+
+/// A TLS record of a handshake.
+fn is_hello(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x16, 3])
+}
+
+fn bypassed(world: &World, why: Bypass) -> u64 {
+    world.bus.counters().bypassed(why)
+}
+
+#[tokio::test]
+async fn ground_prepares_while_the_handshake_is_answered_and_requests_cross_as_https() {
+    let world = world().await;
+    let mut client = within(&world).await;
+    loop {
+        let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("it is prepared").unwrap();
+        if let Incoming::Prepare { scheme, host, port, .. } = incoming {
+            assert_eq!((scheme.as_str(), host.as_str(), port), ("https", "site.test", 443));
+            break;
+        }
+    }
+    for path in ["/one", "/two?x"] {
+        say(&mut client, path, "upgrade-insecure-requests: 1\r\n").await;
+        let asked = world.asked().await;
+        assert_eq!(
+            (asked.head.url(), asked.head.scheme.as_str()),
+            (format!("https://site.test{path}"), "https")
+        );
+        assert_eq!(asked.head.fields["upgrade-insecure-requests"], "1");
+        answer(asked, "this is it").await;
+        let got = hear(&mut client, "this is it").await;
+        assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
+    }
+    assert_eq!(world.bus.counters().intercepted(), 1);
+}
+
+#[tokio::test]
+async fn requests_of_an_http2_connection_go_on_beside_each_other() {
+    let world = world().await;
+    let client = connect(&world, "site.test:443").await;
+    let tls = handshake(client, config(&world, true, &["h2", "http/1.1"]), "site.test").await.unwrap();
+    assert_eq!(tls.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let (requests, connection) = h2::client::handshake(tls).await.unwrap();
+    tokio::spawn(async move { drop(connection.await) });
+    let mut answers = Vec::new();
+    for n in 0..20 {
+        let request = http::Request::get(format!("https://site.test/{n}")).body(()).unwrap();
+        let (answer, _) = requests.clone().ready().await.unwrap().send_request(request, true).unwrap();
+        answers.push(answer);
+    }
+    // All are asked before any is answered, and the last is answered first.
+    let mut asked = Vec::new();
+    for _ in 0..20 {
+        asked.push(world.asked().await);
+    }
+    while let Some(mut asked) = asked.pop() {
+        let path = asked.head.path.clone();
+        asked.sender.answer(&head(&[("cache-control", "no-store")]), Coding::Identity, None);
+        asked.sender.write(path.into()).await.unwrap();
+        asked.sender.finish(None);
+    }
+    for (n, answer) in answers.into_iter().enumerate() {
+        let mut body = timeout(PATIENCE, answer).await.unwrap().unwrap().into_body();
+        let data = timeout(PATIENCE, body.data()).await.unwrap().unwrap().unwrap();
+        assert_eq!(data, format!("/{n}"));
+    }
+}
+
+#[tokio::test]
+async fn promises_answer_within_and_a_plain_page_promises_nothing_to_a_secure_one() {
+    let world = world().await;
+    let mut client = within(&world).await;
+    say(&mut client, "/", "").await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    let mut style = farhop_htotp::RequestHead { path: "/a.css".into(), ..asked.clone() };
+    style.fields.insert("referer", HeaderValue::from_static("https://site.test/"));
+    let plain = farhop_htotp::RequestHead { scheme: "http".into(), path: "/b.css".into(), ..style.clone() };
+    let promise = sender.promise(&style, Priority::default()).unwrap();
+    let other = sender.promise(&plain, Priority::default()).unwrap();
+    sender.answer(
+        &head(&[("content-type", "text/html"), ("cache-control", "no-store")]),
+        Coding::Identity,
+        None,
+    );
+    sender.write("<link rel=stylesheet href=a.css>".into()).await.unwrap();
+    sender.finish(None);
+    hear(&mut client, "a.css").await;
+    for promise in [promise, other] {
+        let mut push = world.hop.push(promise).unwrap();
+        push.answer(&head(support::UNCACHEABLE), Coding::Identity, None);
+        push.write("body{}".into()).await.unwrap();
+        push.finish(None);
+    }
+    let referer = "referer: https://site.test/\r\n";
+    say(&mut client, "/a.css", referer).await;
+    hear(&mut client, "body{}").await;
+    assert_eq!(world.crossed(), 1, "the page alone was asked for");
+    say(&mut client, "/b.css", referer).await;
+    assert_eq!(world.asked().await.head.url(), "https://site.test/b.css");
+}
+
+#[tokio::test]
+async fn a_websocket_within_carries_words_both_ways() {
+    let world = world().await;
+    let mut client = within(&world).await;
+    let fields = "upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\n\
+                  sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    say(&mut client, "/socket", fields).await;
+    let Asked { head: asked, mut sender, mut receiver, .. } = world.asked().await;
+    assert_eq!(
+        (asked.scheme.as_str(), &asked.fields["upgrade"]),
+        ("https", &HeaderValue::from_static("websocket"))
+    );
+    let switching = ResponseHead { status: StatusCode::SWITCHING_PROTOCOLS, ..head(&[]) };
+    sender.answer(&switching, Coding::Identity, None);
+    hear(&mut client, "\r\n\r\n").await;
+    for word in 0..20u8 {
+        client.write_all(&[word; 3]).await.unwrap();
+        assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), Arrival::Body(vec![word; 3].into()));
+        sender.write(vec![word; 2].into()).await.unwrap();
+        let mut down = [0; 2];
+        timeout(PATIENCE, client.read_exact(&mut down)).await.unwrap().unwrap();
+        assert_eq!(down, [word; 2]);
+    }
+}
+
+#[tokio::test]
+async fn a_websocket_over_http2_is_the_same_at_ground() {
+    let world = world().await;
+    let client = connect(&world, "site.test:443").await;
+    let tls = handshake(client, config(&world, true, &["h2"]), "site.test").await.unwrap();
+    let (requests, mut connection) = h2::client::handshake(tls).await.unwrap();
+    // The server's settings have to be here before an extended CONNECT may be sent.
+    let mut ready = requests.clone();
+    let allowed = async {
+        while !ready.is_extended_connect_protocol_enabled() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = allowed => {}
+        ended = &mut connection => panic!("{ended:?}"),
+    }
+    tokio::spawn(async move { drop(connection.await) });
+    let mut request = http::Request::connect("https://site.test/socket").body(()).unwrap();
+    request.extensions_mut().insert(h2::ext::Protocol::from_static("websocket"));
+    request.headers_mut().insert("sec-websocket-version", HeaderValue::from_static("13"));
+    let (answer, mut up) = requests.clone().ready().await.unwrap().send_request(request, false).unwrap();
+    let Asked { head: asked, mut sender, mut receiver, .. } = world.asked().await;
+    assert_eq!((asked.method.as_str(), asked.url().as_str()), ("GET", "https://site.test/socket"));
+    assert_eq!(asked.fields["upgrade"], "websocket");
+    let switching = ResponseHead { status: StatusCode::SWITCHING_PROTOCOLS, ..head(&[]) };
+    sender.answer(&switching, Coding::Identity, None);
+    let answered = timeout(PATIENCE, answer).await.unwrap().unwrap();
+    assert_eq!(answered.status(), 200);
+    let mut down = answered.into_body();
+    up.send_data("up".into(), false).unwrap();
+    assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), Arrival::Body("up".into()));
+    sender.write("down".into()).await.unwrap();
+    assert_eq!(timeout(PATIENCE, down.data()).await.unwrap().unwrap().unwrap(), "down");
+}
+
+#[tokio::test]
+async fn what_is_for_another_name_or_protocol_goes_through_with_every_byte() {
+    let world = world().await;
+    let hidden = connect(&world, "site.test:443").await;
+    let going = tokio::spawn(handshake(hidden, config(&world, true, &["h2"]), "hidden.test"));
+    let (host, first) = tunnelled(&world).await;
+    assert!(host == "site.test" && is_hello(&first));
+    assert_eq!(bypassed(&world, Bypass::NameDiffers), 1);
+    going.abort();
+
+    for round in 1..=2 {
+        let client = connect(&world, "chat.test:443").await;
+        let going = tokio::spawn(handshake(client, config(&world, true, &["xmpp-client"]), "chat.test"));
+        let (host, first) = tunnelled(&world).await;
+        assert!(host == "chat.test" && is_hello(&first));
+        // The second is not even looked at.
+        let counted = (bypassed(&world, Bypass::UnknownAlpn), bypassed(&world, Bypass::Learned));
+        assert_eq!(counted, (1, round - 1));
+        going.abort();
+    }
+
+    let mut ssh = connect(&world, "shell.test:443").await;
+    ssh.write_all(b"SSH-2.0-client\r\n").await.unwrap();
+    assert_eq!(tunnelled(&world).await, ("shell.test".into(), "SSH-2.0-client\r\n".into()));
+    assert_eq!(bypassed(&world, Bypass::NotTls), 1);
+    assert_eq!(world.bus.counters().intercepted(), 0);
+}
+
+#[tokio::test]
+async fn a_connection_to_an_address_may_name_a_host() {
+    let world = world().await;
+    let client = connect(&world, "192.0.2.7:443").await;
+    let trusting = config(&world, true, &["http/1.1"]);
+    let name = ServerName::from(std::net::IpAddr::from([192, 0, 2, 7]));
+    let connecting = TlsConnector::from(trusting).connect(name, client);
+    let mut client = timeout(PATIENCE, connecting).await.unwrap().unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nhost: 192.0.2.7\r\n\r\n").await.unwrap();
+    assert_eq!(world.asked().await.head.url(), "https://192.0.2.7/");
+}
+
+#[tokio::test]
+async fn a_client_that_distrusts_the_ca_is_let_through_from_then_on() {
+    let world = world().await;
+    let client = connect(&world, "pinned.test:443").await;
+    assert!(handshake(client, config(&world, false, &["h2"]), "pinned.test").await.is_err());
+    // The remote hears of it a moment after the client has decided.
+    let mut events = world.bus.counters().bypasses_learned();
+    while events == 0 {
+        tokio::task::yield_now().await;
+        events = world.bus.counters().bypasses_learned();
+    }
+    let client = connect(&world, "pinned.test:443").await;
+    let going = tokio::spawn(handshake(client, config(&world, false, &["h2"]), "pinned.test"));
+    let (host, first) = tunnelled(&world).await;
+    assert!(host == "pinned.test" && is_hello(&first));
+    going.abort();
+    // Who trusts it is not concerned elsewhere.
+    say(&mut within(&world).await, "/", "").await;
+    world.asked().await;
+    assert_eq!(world.bus.counters().intercepted(), 1);
+}
+
+#[tokio::test]
+async fn a_host_that_wants_a_client_certificate_is_said_so_once_and_let_through_from_then_on() {
+    let world = world().await;
+    let mut client = within(&world).await;
+    say(&mut client, "/", "").await;
+    let wanted = Failure {
+        side: Side::Origin,
+        status: 502,
+        token: "client_certificate_wanted".into(),
+        detail: "site.test wants to see a certificate of yours".into(),
+    };
+    world.asked().await.sender.fail(wanted);
+    let got = hear(&mut client, "</p>\n").await;
+    assert!(got.starts_with("HTTP/1.1 502 ") && got.contains("reload the page"), "{got}");
+    assert!(got.to_lowercase().contains("connection: close"), "{got}");
+    assert_eq!(timeout(PATIENCE, client.read(&mut [0])).await.unwrap().unwrap_or(0), 0);
+    let client = connect(&world, "site.test:443").await;
+    let going = tokio::spawn(handshake(client, config(&world, true, &["h2"]), "site.test"));
+    assert!(is_hello(&tunnelled(&world).await.1));
+    assert_eq!(bypassed(&world, Bypass::Learned), 1);
+    going.abort();
+}
+
+#[tokio::test]
+async fn other_failures_are_told_and_teach_nothing() {
+    let world = world().await;
+    let mut client = within(&world).await;
+    for token in ["tls_certificate_error", "connection_refused"] {
+        say(&mut client, "/", "").await;
+        world.asked().await.sender.fail(Failure { token: token.into(), ..failure() });
+        let got = hear(&mut client, "</p>\n").await;
+        assert!(got.starts_with("HTTP/1.1 502 ") && !got.contains("reload"), "{got}");
+        assert!(got.contains(&format!("error={token}")), "{got}");
+    }
+    assert_eq!(world.bus.counters().bypasses_learned(), 0);
+}
+
+#[tokio::test]
+async fn a_request_for_another_host_than_the_connections_is_misdirected() {
+    let world = world().await;
+    let mut client = within(&world).await;
+    client.write_all(b"GET / HTTP/1.1\r\nhost: other.test\r\n\r\n").await.unwrap();
+    let got = hear(&mut client, "\r\n\r\n").await;
+    assert!(got.starts_with("HTTP/1.1 421 "), "{got}");
+    assert_eq!(world.crossed(), 0);
+}
+
+#[tokio::test]
+async fn without_consent_nothing_is_looked_into() {
+    let world = world_with(&["interception.enabled=true", "interception.bypass=[\".site.test\"]"]).await;
+    let client = connect(&world, "www.site.test:443").await;
+    let going = tokio::spawn(handshake(client, config(&world, true, &["h2"]), "www.site.test"));
+    assert!(is_hello(&tunnelled(&world).await.1));
+    assert_eq!(bypassed(&world, Bypass::Configured), 1);
+    going.abort();
+}
+
+#[tokio::test]
+async fn an_https_url_without_connect_is_refused_as_before() {
+    let world = world().await;
+    let mut client = world.client().await;
+    client.write_all(b"GET https://site.test/ HTTP/1.1\r\nhost: site.test\r\n\r\n").await.unwrap();
+    let mut got = String::new();
+    read_until(&mut client, &mut got, "CONNECT only").await;
+    assert!(got.starts_with("HTTP/1.1 400 "), "{got}");
+}
