@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 mod browser;
+mod clients;
 mod conformance;
 mod destinations;
 mod histories;
@@ -14,6 +15,7 @@ mod hostile_page;
 mod keys;
 mod mirror;
 mod outages;
+mod portal;
 mod requests;
 mod starting;
 mod support;

@@ -1,0 +1,173 @@
+//! The clients and servers that people really use, through an intercepting `farhop local`: curl, wget, nghttp, h2load, Firefox
+//! in front; nginx and Apache httpd behind. `./run test` installs them; a test whose program is missing says so and passes over.
+
+mod firefox;
+mod servers;
+mod tools;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use farhop_testkit::pattern;
+use farhop_workload::origins::{OriginSpec, OriginsSpec, Ready, serve};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::support::Local;
+
+/// The name under which everything is served: it needs no DNS, and goes into the SNI as any other.
+const HOST: &str = "localhost";
+
+/// Seconds after which a client is ended: nothing here takes so long unless it hangs.
+const PATIENCE_S: &str = "120";
+
+/// Origins with a CA of their own, and a `farhop local` that intercepts on their port.
+struct World {
+    local: Local,
+    /// Farhop's CA (PEM), for clients to trust.
+    ca: PathBuf,
+    /// The lab's own origin, with what it saw in `origins.log`.
+    origin: Ready,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    /// With the lab's own origin, and further ports to be intercepted.
+    async fn start(ports: &[u16]) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let identities = folder.path().join("identities");
+        std::fs::create_dir(&identities).unwrap();
+        let spec = OriginsSpec {
+            origins: vec![OriginSpec::new(HOST, Ipv4Addr::LOCALHOST, site(folder.path()))],
+            dns: None,
+            http_port: 0,
+            https_port: 0,
+            ca: folder.path().join("origins.pem"),
+            ready: folder.path().join("ready.json"),
+            log: Some(folder.path().join("origins.log")),
+            names: Default::default(),
+            identities: Some(identities),
+        };
+        let origin = serve(&spec).await.unwrap();
+        let ca = folder.path().join("farhop.pem");
+        let ports: Vec<String> =
+            ports.iter().chain([&origin.origins[0].https.port()]).map(ToString::to_string).collect();
+        let ports = ports.join(",");
+        let path = |path: &Path| serde_json::json!(path).to_string();
+        let state = folder.path().join("consent.json");
+        let local = Local::allowed(&[
+            "--intercept",
+            "--ca-out",
+            ca.to_str().unwrap(),
+            "--set",
+            &format!("remote.interception.ports=\"{ports}\""),
+            "--set",
+            &format!("remote.connect_ports=\"{ports}\""),
+            "--set",
+            &format!("remote.interception.state={}", path(&state)),
+            "--set",
+            &format!("ground.origin.roots={}", path(&spec.ca)),
+        ])
+        .await;
+        World { local, ca, origin, folder }
+    }
+
+    /// A URL of the lab's own origin.
+    fn url(&self, path: &str) -> String {
+        format!("https://{HOST}:{}{path}", self.origin.origins[0].https.port())
+    }
+
+    /// Requests that the lab's own origin has seen for a path, as its log has them.
+    fn seen(&self, path: &str) -> Vec<serde_json::Value> {
+        let log = std::fs::read_to_string(self.folder.path().join("origins.log")).unwrap();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        lines.filter(|line| line["request"].as_str().is_some_and(|asked| asked.ends_with(path))).collect()
+    }
+
+    /// Where each of the files lies.
+    fn file(&self, path: &str) -> PathBuf {
+        self.folder.path().join("site").join(path.trim_start_matches('/'))
+    }
+
+    /// A file's bytes.
+    fn bytes(&self, path: &str) -> Vec<u8> {
+        std::fs::read(self.file(path)).unwrap()
+    }
+}
+
+/// A small site: a page with what it needs, and a file that is larger than any window.
+fn site(folder: &Path) -> PathBuf {
+    let site = folder.join("site");
+    std::fs::create_dir(&site).unwrap();
+    let page = "<!doctype html><title>t</title><link rel=stylesheet href=a.css><script src=a.js></script>\
+                <body bgcolor=#00c000><p>hello<img src=a.svg></body>";
+    let svg = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><rect width='9' height='9'/></svg>";
+    for (name, bytes) in [
+        ("index.html", page.as_bytes().to_vec()),
+        ("a.css", b"p { color: red }".to_vec()),
+        ("a.js", b"fetch('/ran.txt')".to_vec()),
+        ("ran.txt", b"the script ran".to_vec()),
+        ("a.svg", svg.into()),
+        ("large.bin", pattern::bytes_at(7, 0, 3_000_000)),
+    ] {
+        std::fs::write(site.join(name), bytes).unwrap();
+    }
+    site
+}
+
+/// Whether all of these programs are here; says which is not.
+fn at_hand(programs: &[&str]) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain(["/usr/sbin".into()]).collect();
+    let missing = programs.iter().find(|program| !folders.iter().any(|folder| folder.join(program).is_file()));
+    if let Some(program) = missing {
+        eprintln!("skipped: {program} is not installed ('./run test' as root installs it)");
+    }
+    missing.is_none()
+}
+
+/// A client's command: no proxy but the one it is told, no longer than patience lasts.
+fn client(program: &str) -> Command {
+    let mut command = Command::new("timeout");
+    command.args([PATIENCE_S, program]).stdin(Stdio::null());
+    for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs a command to its end.
+async fn output(mut command: Command) -> Output {
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+/// Runs a command that has to succeed; gives what it printed.
+async fn succeeds(command: Command) -> Vec<u8> {
+    let line = format!("{command:?}");
+    let output = output(command).await;
+    assert!(output.status.success(), "{line}: {} {}", output.status, String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// A port on which each connection becomes a tunnel through `proxy` to `port` of the host: for clients that know no proxies.
+async fn tunnels(proxy: SocketAddr, port: u16) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut tunnel = TcpStream::connect(proxy).await?;
+                let ask = format!("CONNECT {HOST}:{port} HTTP/1.1\r\nHost: {HOST}:{port}\r\n\r\n");
+                tunnel.write_all(ask.as_bytes()).await?;
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(tunnel.read_u8().await?);
+                }
+                assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
+                copy_bidirectional(&mut client, &mut tunnel).await
+            });
+        }
+    });
+    address
+}
