@@ -65,13 +65,14 @@ struct Wish {
 }
 
 impl Bundle {
-    /// The bundle of the page at `url`, which `page` asked for.
+    /// The bundle of the page at `url`, which `page` asked for, or of what was found out about it later.
     pub(crate) fn new(
         carrier: &Arc<Carrier>,
         owner: &Owner,
         known: &Arc<Known>,
         page: ExchangeId,
         url: &str,
+        allowance: Allowance,
     ) -> Arc<Bundle> {
         let ground = &carrier.ground;
         Arc::new(Bundle {
@@ -79,7 +80,7 @@ impl Bundle {
             owner: owner.clone(),
             known: Arc::clone(known),
             page,
-            allowance: Allowance::new(ground.settings().bundle.bytes.0),
+            allowance,
             order: Mutex::default(),
             tally: Mutex::new(Tally::new(&ground.bus, page, url)),
             waiting: Mutex::default(),

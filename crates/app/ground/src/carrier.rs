@@ -25,6 +25,7 @@ use crate::exchange::Exchange;
 use crate::ground::Shared;
 use crate::mirror::Mirror;
 use crate::owner::Owner;
+use crate::recent::Recent;
 use crate::tunnel::Tunnel;
 
 /// How often a carrier that is drained is looked at.
@@ -43,6 +44,7 @@ pub(crate) struct Carrier {
     since: Instant,
     state: Mutex<State>,
     mirror: Mutex<Mirror>,
+    pub(crate) recent: Recent,
     /// Exchanges, tunnels, and fetches of what nobody asked for.
     under_way: AtomicU64,
     exchanges: AtomicU64,
@@ -87,6 +89,7 @@ impl Carrier {
             since: Instant::now(),
             state: Mutex::default(),
             mirror: Mutex::default(),
+            recent: Recent::default(),
             under_way: AtomicU64::new(0),
             exchanges: AtomicU64::new(0),
             tunnels: AtomicU64::new(0),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{Noted, Urgency};
+use farhop_bundle::{Noted, Urgency, is_navigation};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Failure, Priority, Resume};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use url::Url;
 
+use crate::allowance::Allowance;
 use crate::bundle::Bundle;
 use crate::carrier::Carrier;
 use crate::delivery::{Delivery, Undelivered};
@@ -23,6 +24,7 @@ use crate::origins::{Asked, Informed, OriginBody, Response};
 use crate::owner::{Known, Owner};
 use crate::page::{Page, is_page};
 use crate::reading::Reading;
+use crate::recent::Read;
 use crate::treatment::{Treatment, confirm_decoded, has_body, media_type, treatment};
 use crate::upload::{self, Uploading};
 use crate::variant::{self, Purpose};
@@ -71,6 +73,7 @@ impl Exchange {
                 .converse(sender, receiver, |fields| note_response(&known, noted.as_ref(), fields))
                 .await;
         }
+        let asking = self.asking_page();
         let mut early = Early::default();
         // The body may still be on its way when the answer is; it is given up with the exchange.
         let (response, _uploading) = match self.ask(&sender, receiver, &mut early).await {
@@ -79,6 +82,9 @@ impl Exchange {
             Err(Unanswered::Gone) => return,
         };
         note_response(&known, noted.as_ref(), &response.fields);
+        if let Some(asking) = asking {
+            self.promise_neighbours(&asking, &known, &sender);
+        }
         let (head, treatment, body) = self.treat(response);
         let page = noted.and_then(|(_, noted)| self.page(&head, &treatment, early, &known, &noted));
         self.deliver(sender, head, treatment, body, page, started).await;
@@ -194,9 +200,35 @@ impl Exchange {
             return None;
         }
         let reading = Arc::new(Reading::page(&self.request, head, noted, known, &settings.bundle)?);
-        let bundle = Bundle::new(&self.carrier, &self.owner, known, self.id, &self.request.url());
+        let (url, allowance) = (self.request.url(), Allowance::new(settings.bundle.bytes.0));
+        let read = Read { page: self.id, reading: Arc::clone(&reading), allowance: allowance.clone() };
+        self.carrier.recent.note(&self.owner, &url, read, Instant::now());
+        let bundle = Bundle::new(&self.carrier, &self.owner, known, self.id, &url, allowance);
         let decoded = matches!(treatment, Treatment::Recode(_));
         Page::document(&bundle, reading, head, decoded, early.hints)
+    }
+
+    /// The page that this is asked for, if it was read a moment ago.
+    fn asking_page(&self) -> Option<(Read, Url)> {
+        if self.request.method != Method::GET || is_navigation(&self.request.fields) {
+            return None;
+        }
+        let read = self.carrier.recent.page_of(&self.owner, &self.request.fields, Instant::now())?;
+        let url = Url::parse(&self.request.url()).ok()?;
+        read.reading.asked(&url, &self.request.fields);
+        Some((read, url))
+    }
+
+    /// Promises what the page will probably ask for beside this. As late as can be, so that what the browser has asked
+    /// for meanwhile is not among it.
+    fn promise_neighbours(&self, asking: &(Read, Url), known: &Arc<Known>, sender: &Sender) {
+        let (read, url) = asking;
+        let decided = read.reading.read(|document| document.neighbours(url));
+        if !decided.is_empty() {
+            let (carrier, allowance) = (&self.carrier, read.allowance.clone());
+            let bundle = Bundle::new(carrier, &self.owner, known, read.page, &self.request.url(), allowance);
+            bundle.add(&read.reading, decided, sender);
+        }
     }
 
     /// What the request shows of the user's browser.

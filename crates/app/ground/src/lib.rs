@@ -23,6 +23,7 @@ mod page;
 mod plan;
 mod prefix;
 mod reading;
+mod recent;
 mod server;
 mod spool;
 mod tally;

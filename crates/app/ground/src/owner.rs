@@ -1,16 +1,20 @@
 //! Whose a thing is: all state of ground is kept apart by remote and user. What outlives an exchange and belongs to a
 //! user is kept here, bounded and in memory only.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhop_bundle::{Cookies, NeverUnasked};
+use farhop_page::Viewport;
 
 /// Users of whom something is remembered, and bytes of that; the one that was away the longest goes first.
 const USERS: usize = 1024;
 const BYTES: usize = 32 << 20;
 /// URLs remembered for a user.
 const URLS: usize = 256;
+/// Browsers whose screens are remembered for a user, and the longest name of one.
+const SCREENS: usize = 8;
+const AGENT: usize = 512;
 
 /// A user of a remote. The number means nothing at another remote.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -31,11 +35,14 @@ impl std::fmt::Display for Owner {
 pub(crate) struct Known {
     never: Mutex<NeverUnasked>,
     cookies: Mutex<Cookies>,
+    /// By `User-Agent`, the one learnt last at the end.
+    screens: Mutex<VecDeque<(Box<str>, Viewport)>>,
 }
 
 impl Default for Known {
     fn default() -> Self {
-        Known { never: Mutex::new(NeverUnasked::new(URLS)), cookies: Mutex::default() }
+        let never = Mutex::new(NeverUnasked::new(URLS));
+        Known { never, cookies: Mutex::default(), screens: Mutex::default() }
     }
 }
 
@@ -50,9 +57,29 @@ impl Known {
         lock(&self.cookies)
     }
 
+    /// The screen of the user's browser that is called this: as it was learnt, else as it is assumed.
+    pub(crate) fn screen(&self, agent: &str) -> Viewport {
+        let screens = lock(&self.screens);
+        let learnt = screens.iter().find(|(own, _)| **own == *agent).map(|(_, screen)| screen.clone());
+        learnt.unwrap_or_else(|| Viewport::assumed(agent))
+    }
+
+    /// What the browser that is called this asks for has shown its screen.
+    pub(crate) fn learn_screen(&self, agent: &str, screen: &Viewport) {
+        let mut screens = lock(&self.screens);
+        screens.retain(|(own, _)| **own != *agent);
+        if agent.len() <= AGENT {
+            screens.push_back((agent.into(), screen.clone()));
+        }
+        if screens.len() > SCREENS {
+            screens.pop_front();
+        }
+    }
+
     /// Bytes that it takes, about.
     fn size(&self) -> usize {
-        size_of::<Self>() + self.never().size() + self.cookies().size()
+        let screens: usize = lock(&self.screens).iter().map(|(agent, _)| agent.len() + size_of::<Viewport>()).sum();
+        size_of::<Self>() + self.never().size() + self.cookies().size() + screens
     }
 }
 
@@ -118,6 +145,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_screens_of_a_users_browsers_are_learnt_one_by_one_and_bounded() {
+        let known = Known::default();
+        let wide = Viewport { width: 1920.0, height: 950.0, density: 1.0 };
+        known.learn_screen("desktop", &wide);
+        assert_eq!(known.screen("desktop"), wide);
+        assert_eq!(known.screen("other"), Viewport::default());
+        assert!(known.screen("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X)").width < 500.0);
+        for number in 0..SCREENS {
+            known.learn_screen(&number.to_string(), &wide);
+        }
+        assert_eq!(known.screen("desktop"), Viewport::default(), "the one learnt the longest ago is forgotten");
+        known.learn_screen(&"a".repeat(AGENT + 1), &wide);
+        assert_eq!(lock(&known.screens).len(), SCREENS);
+    }
     use http::{HeaderMap, header};
     use std::time::SystemTime;
     use url::Url;

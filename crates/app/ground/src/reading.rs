@@ -54,7 +54,7 @@ impl Reading {
         settings: &BundleSettings,
     ) -> Option<Reading> {
         let url = Url::parse(&request.url()).ok()?;
-        let options = options(request, response);
+        let options = options(request, response, known);
         let matching = options.matching.clone();
         let document = document(&url, response, options);
         let load = Load::new(url, request.fields.clone(), &response.fields, noted);
@@ -77,7 +77,7 @@ impl Reading {
         }
         let url = Url::parse(&request.url()).ok()?;
         let matching = self.visit.matching.clone();
-        let options = Options { default_icon: false, matching, ..options(request, response) };
+        let options = Options { default_icon: false, matching, ..options(request, response, &self.visit.known) };
         let document = document(&url, response, options);
         let framed = |parent: &Load| Load::framed(parent, url, request.fields.clone(), &response.fields);
         let load = match &self.frame {
@@ -102,6 +102,16 @@ impl Reading {
             all.push(Decided { hint, decision });
         }
         all
+    }
+
+    /// The user's browser asked for `url`, which nobody foresaw, with these fields.
+    pub(crate) fn asked(&self, url: &Url, request: &HeaderMap) {
+        let mut document = lock(&self.document);
+        let assumed = document.viewport().clone();
+        document.asked(url);
+        if *document.viewport() != assumed {
+            self.visit.known.learn_screen(agent(request), document.viewport());
+        }
     }
 
     /// What the hint names will not be read: decides about what had waited for it.
@@ -178,11 +188,15 @@ fn is_confined(fields: &HeaderMap) -> bool {
         )
 }
 
-fn options(request: &RequestHead, response: &ResponseHead) -> Options {
+fn agent(request: &HeaderMap) -> &str {
+    request.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default()
+}
+
+fn options(request: &RequestHead, response: &ResponseHead, known: &Known) -> Options {
     let accept = request.fields.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let jpeg_xl = accept.is_some_and(|accept| accept.contains("image/jxl"));
     let xml = media_type(&response.fields) == XHTML;
-    Options { jpeg_xl, xml, ..Options::default() }
+    Options { viewport: known.screen(agent(&request.fields)), jpeg_xl, xml, ..Options::default() }
 }
 
 fn document(url: &Url, response: &ResponseHead, options: Options) -> Mutex<Document> {

@@ -73,6 +73,7 @@ pub(crate) fn source_word(source: Source) -> &'static str {
         Source::StaticImport => "static import",
         Source::DynamicImport => "dynamic import",
         Source::Literal => "literal path",
+        Source::Mention => "name in a script",
         Source::LinkField => "link field",
         Source::EarlyHints => "early hints",
     }

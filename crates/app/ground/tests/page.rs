@@ -8,7 +8,7 @@ use farhop_events::Event;
 use farhop_htotp::frame::Coding;
 use farhop_transport::hop::{Arrival, Incoming};
 use futures_util::FutureExt;
-use support::{Origin, Pair, Peer, Reply, gzip, navigate, noise};
+use support::{Origin, Pair, Peer, Reply, get, gzip, navigate, noise};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
 
@@ -483,4 +483,32 @@ async fn a_guess_that_is_long_is_withdrawn_before_any_of_it_crosses() {
             assert!(push.whole && push.body == noise(400));
         }
     }
+}
+
+#[tokio::test]
+async fn what_the_browser_finds_of_a_scripts_names_tells_where_the_others_are() {
+    async fn answer(mut peer: Peer) -> Option<Peer> {
+        let script = "make(`<x-tool src=\"line.svg\"></x-tool><x-tool src=\"text.svg\">`), make('rect.svg')";
+        match peer.path() {
+            "/app.js" => peer.answer("content-type: text/javascript", script).await,
+            _ => peer.answer("content-type: image/svg+xml", "<svg/>".repeat(20)).await,
+        }
+        Some(peer)
+    }
+    let origin = site("content-type: text/html", "<script src=/app.js></script>", answer).await;
+    let pair = Pair::new(&[]).await;
+    let page = navigate(&origin, "/");
+    pair.get(&page).await;
+    // The script is read with its push.
+    for _ in 0..2 {
+        pushed(&pair).await;
+    }
+    let icon = |name: &str| {
+        let mut icon = get(&origin, &format!("/icons/{name}"));
+        icon.fields.insert("referer", page.url().parse().unwrap());
+        icon
+    };
+    assert_eq!(pair.get(&icon("text.svg")).await.promised_paths(), [""; 0], "one may be chance");
+    assert_eq!(pair.get(&icon("line.svg")).await.promised_paths(), ["/icons/rect.svg"]);
+    assert_eq!(pushed(&pair).await.1.body, "<svg/>".repeat(20).as_bytes());
 }

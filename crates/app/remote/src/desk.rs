@@ -163,6 +163,11 @@ impl Desk {
         self.begun.contains(&load) && !self.book.is_open(load)
     }
 
+    /// The page to which promises beside the answer to `exchange` belong.
+    pub(crate) fn page_of(&self, exchange: ExchangeId, user: &User, request: &HeaderMap) -> ExchangeId {
+        ExchangeId(self.book.load_of(LoadId(exchange.0), &user.name, request).0)
+    }
+
     /// Takes down a promise. Gives the push's receiver if it came before its promise; `None` twice when the promise
     /// is not wanted.
     pub(crate) fn promise(&mut self, user: &User, made: Made) -> Option<(PromiseId, Option<Receiver>)> {

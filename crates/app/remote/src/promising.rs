@@ -28,7 +28,8 @@ pub(crate) struct Offer {
     pub(crate) head: RequestHead,
 }
 
-/// The page to which the promises of a stream belong: of its document's exchange, or of a push within it.
+/// The page to which the promises of a stream belong: of its document's exchange, of a push within it, or of an exchange
+/// for something that it needs.
 pub(crate) struct Page {
     remote: Arc<Remote>,
     user: User,
@@ -42,7 +43,7 @@ impl Page {
         Page {
             remote: Arc::clone(remote),
             user: exchange.user.clone(),
-            exchange: exchange.id,
+            exchange: remote.desk().page_of(exchange.id, &exchange.user, &exchange.fetch.head.fields),
             hop: carrier.hop.clone(),
             generation: carrier.generation,
         }

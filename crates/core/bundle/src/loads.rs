@@ -69,6 +69,17 @@ impl Loads {
         if there.len() == 1 { there } else { Vec::new() }
     }
 
+    /// The page for which `user` asks, as far as its `Referer` says: the one opened last that fits.
+    pub(crate) fn asking(&self, user: &str, request: &HeaderMap) -> Option<LoadId> {
+        let referer = Url::parse(referer(request)?).ok()?;
+        let only_origin = referer.path() == "/" && referer.query().is_none();
+        let fits = |open: &&Open| {
+            let said = open.page == referer || (only_origin && open.page.origin() == referer.origin());
+            *open.user == *user && said
+        };
+        self.0.iter().rev().find(fits).map(|open| open.load)
+    }
+
     pub(crate) fn contains(&self, load: LoadId) -> bool {
         self.0.iter().any(|open| open.load == load)
     }

@@ -134,6 +134,12 @@ impl Promises {
         self.loads.contains(load)
     }
 
+    /// The load to which belongs what is promised along with the answer to exchange `load`, a request of `user`: its own
+    /// if it asks for a document, else that of the page that asks.
+    pub fn load_of(&self, load: LoadId, user: &str, request: &HeaderMap) -> LoadId {
+        if self.loads.contains(load) { load } else { self.loads.asking(user, request).unwrap_or(load) }
+    }
+
     /// Takes down that ground promised `request` on `url` to `user`, for `load`. `false` if the book is full, for this
     /// user or at all: the promise is to be cancelled.
     #[must_use]

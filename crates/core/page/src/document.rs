@@ -6,7 +6,7 @@ use crate::decode::TextDecoder;
 use crate::hint::{Destination, Hint, ReferrerPolicy};
 use crate::html::Tokenizer;
 use crate::markup::link_field;
-use crate::options::Options;
+use crate::options::{Options, Viewport};
 use crate::page::Page;
 use crate::scripts::ScriptReader;
 use encoding_rs::UTF_8;
@@ -231,6 +231,27 @@ impl Document {
         self.resources.retain(|_, resource| !matches!(&resource.kind, Kind::Style(url) if *url == hint.url));
         self.page.sheets.lost(hint, &self.page.tree, &mut self.page.context);
         self.page.context.take_hints()
+    }
+
+    /// The browser asked for `url`, which was not hinted: that may tell of its screen, and where a script's images are.
+    pub fn asked(&mut self, url: &Url) {
+        let Page { scripts, markup, context, .. } = &mut self.page;
+        scripts.asked(url);
+        markup.screens.asked(url, context);
+    }
+
+    /// What the browser will probably ask for beside `url`, for which it has [`asked`](Document::asked): other images
+    /// for its screen than were hinted, and those that scripts name without saying their folder.
+    pub fn neighbours(&mut self, url: &Url) -> Vec<Hint> {
+        let Page { scripts, markup, context, .. } = &mut self.page;
+        markup.screens.correct(context);
+        scripts.neighbours(url, context);
+        context.take_hints()
+    }
+
+    /// The screen, as far as it is known by now.
+    pub fn viewport(&self) -> &Viewport {
+        &self.context().options.viewport
     }
 
     /// Whether the document in the frame that `hint` names is sandboxed into an origin of its own, so that nothing that

@@ -174,6 +174,8 @@ pub enum Source {
     DynamicImport,
     /// A literal resource path in a script's text.
     Literal,
+    /// The name of an image in a script's text, in the folder in which the browser has asked for others.
+    Mention,
     /// A `Link` response field.
     LinkField,
     /// A `Link` field of a 103 response (RFC 8297).

@@ -20,6 +20,7 @@ mod media;
 mod options;
 mod page;
 mod scanner;
+mod screens;
 mod script;
 mod scripts;
 mod sheets;

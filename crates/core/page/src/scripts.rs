@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::hint::{Confidence, Destination, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
-use crate::script::{Finder, Finding, destination};
+use crate::script::{Finder, Finding, MentionScanner, Mentions, destination};
 use url::Url;
 
 /// What all scripts of a page share.
@@ -10,12 +10,30 @@ use url::Url;
 pub(crate) struct Scripts {
     /// Guesses given.
     literals: usize,
+    mentions: Mentions,
+}
+
+impl Scripts {
+    /// See [`Mentions::asked`].
+    pub(crate) fn asked(&mut self, url: &Url) {
+        self.mentions.asked(url);
+    }
+
+    /// See [`Mentions::neighbours`].
+    pub(crate) fn neighbours(&mut self, url: &Url, context: &mut Context) {
+        for url in self.mentions.neighbours(url) {
+            // Shown by the page, whichever script put it there.
+            let hint = context.hint(url, Destination::Image, Source::Mention);
+            context.add(Hint { confidence: Confidence::Likely, ..hint });
+        }
+    }
 }
 
 /// A script that is being read, and what its imports inherit from it (HTML, "script fetch options").
 #[derive(Debug)]
 pub(crate) struct ScriptReader {
     finder: Finder,
+    mentions: MentionScanner,
     /// Base of its specifiers.
     base: Url,
     initiator: Initiator,
@@ -35,6 +53,7 @@ impl ScriptReader {
         let based = module && context.base != context.document;
         ScriptReader {
             finder: Finder::new(module),
+            mentions: MentionScanner::default(),
             base: context.base.clone(),
             initiator: if based { Initiator::Module(context.base.clone()) } else { Initiator::Document },
             mode: Mode::Cors,
@@ -53,6 +72,7 @@ impl ScriptReader {
         let module = hint.mode != Mode::NoCors;
         ScriptReader {
             finder: Finder::new(module),
+            mentions: MentionScanner::default(),
             base: url.clone(),
             initiator: Initiator::Module(url.clone()),
             mode: if module { hint.mode } else { Mode::Cors },
@@ -68,6 +88,7 @@ impl ScriptReader {
     /// Reads the next piece of its text.
     pub(crate) fn feed(&mut self, text: &str, scripts: &mut Scripts, context: &mut Context) {
         self.finder.feed(text, &mut self.findings);
+        self.mentions.feed(text, &mut scripts.mentions);
         self.give(scripts, context);
     }
 

@@ -1,23 +1,31 @@
 //! Images of the mark-up: `<img>`, `<picture>`, `<input type=image>`, posters, SVG.
 
 use super::attributes::Attributes;
-use super::{Markup, Mention, hint, media_holds, srcset};
+use super::{Markup, Mention, hint};
 use crate::context::Context;
 use crate::hint::{Destination, Mode, Source, Timing};
-use crate::source_size;
+use crate::screens::Offer;
 use crate::types;
+
+/// Sources of one `<picture>` that are read.
+const MAX_SOURCES: usize = 64;
 
 impl Markup {
     /// A `<source>` of the open `<picture>`.
     pub(super) fn picture_source<A: Attributes + ?Sized>(&mut self, attributes: &A, context: &Context) {
-        if self.picture.is_some() {
-            return;
-        }
         let kind = attributes.keyword("type").unwrap_or_default();
-        let Some(set) = attributes.value("srcset") else { return };
-        if types::fits(Destination::Image, &kind, context.options.jpeg_xl) && media_holds(attributes, context)
+        let set = attributes.value("srcset");
+        if set.is_some()
+            && self.picture.len() < MAX_SOURCES
+            && types::fits(Destination::Image, &kind, context.options.jpeg_xl)
         {
-            self.picture = choose(set, attributes.value("sizes"), None, context).map(str::to_owned);
+            let own = |name| attributes.value(name).map(str::to_owned);
+            self.picture.push(Offer {
+                media: own("media"),
+                set: own("srcset"),
+                sizes: own("sizes"),
+                src: None,
+            });
         }
     }
 
@@ -28,14 +36,24 @@ impl Markup {
         context: &mut Context,
     ) {
         let attributes = mention.attributes;
-        let from_picture = self.picture.take().filter(|_| in_picture);
+        let mut offers = std::mem::take(&mut self.picture);
+        if !in_picture {
+            offers.clear();
+        }
+        let sources = offers.len();
         let image_set = in_picture || attributes.has("srcset");
-        let source = if from_picture.is_some() { Source::Picture } else { Source::Image };
         let src = attributes.value("src").filter(|src| !src.trim().is_empty());
-        let text = from_picture.as_deref().or_else(|| match attributes.value("srcset") {
-            Some(set) => choose(set, attributes.value("sizes"), src, context),
-            None => src,
-        });
+        let (from_picture, text) = if image_set {
+            let own = |name| attributes.value(name).map(str::to_owned);
+            let (set, sizes) = (own("srcset"), own("sizes"));
+            offers.push(Offer { media: None, set, sizes, src: src.map(str::to_owned) });
+            let screen = &context.options.viewport;
+            let picked = offers.iter().enumerate().find_map(|(at, offer)| Some((at, offer.pick(screen)?)));
+            picked.map_or((false, None), |(at, text)| (at < sources, Some(text)))
+        } else {
+            (false, src)
+        };
+        let source = if from_picture { Source::Picture } else { Source::Image };
         let hint = text.and_then(|text| hint(mention, text, Destination::Image, source, context));
         let Some(mut hint) = hint else { return };
         if attributes.keyword("loading").as_deref() == Some("lazy") {
@@ -43,20 +61,11 @@ impl Markup {
         }
         hint.image_set = image_set;
         hint.below_fold = mention.below_fold;
+        if image_set {
+            self.screens.offered(offers, &hint);
+        }
         context.add(hint);
     }
-}
-
-/// What of a `srcset` this screen shows.
-pub(super) fn choose<'a>(
-    set: &'a str,
-    sizes: Option<&str>,
-    src: Option<&'a str>,
-    context: &Context,
-) -> Option<&'a str> {
-    let viewport = &context.options.viewport;
-    let slot = sizes.map_or(viewport.width, |sizes| source_size::evaluate(sizes, viewport));
-    srcset::choose(set, src, slot, viewport.density)
 }
 
 pub(super) fn input<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context) {

@@ -2,9 +2,10 @@
 
 use super::attributes::{Attributes, NoAttributes};
 use super::icons::{self, IconLink};
-use super::{Markup, Mention, Opens, SheetLink, check_module, hint, images, media_holds};
+use super::{Markup, Mention, Opens, SheetLink, check_module, hint, media_holds};
 use crate::context::Context;
 use crate::hint::{Destination, Mode, Source, Timing};
+use crate::screens::choose;
 use crate::types;
 
 /// Icon links considered; a page that names more keeps the first.
@@ -136,7 +137,9 @@ fn preload<A: Attributes + ?Sized>(
     }
     let href = attributes.value("href").filter(|href| !href.trim().is_empty());
     let text = match (destination, attributes.value("imagesrcset")) {
-        (Destination::Image, Some(set)) => images::choose(set, attributes.value("imagesizes"), href, context),
+        (Destination::Image, Some(set)) => {
+            choose(set, attributes.value("imagesizes"), href, &context.options.viewport)
+        }
         _ => href,
     };
     let hint = hint(mention, text?, destination, source, context)?;

@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::decode::charset_of;
 use crate::hint::{Destination, Hint, Mode, ReferrerPolicy, Source, Timing};
 use crate::media;
+use crate::screens::{Offer, Screens};
 use crate::types;
 use attributes::Attributes;
 use icons::IconLink;
@@ -27,8 +28,9 @@ const MAX_POLICIES: usize = 32;
 /// State of the mark-up that hints depend on.
 #[derive(Debug, Default)]
 pub(crate) struct Markup {
-    /// The first source that fits, of the open `<picture>`.
-    picture: Option<String>,
+    /// The sources of the open `<picture>` in formats that are shown.
+    picture: Vec<Offer>,
+    pub(crate) screens: Screens,
     icons: Vec<IconLink<Option<Hint>>>,
     icon_is_given: bool,
     /// `<meta http-equiv=content-security-policy>`, not yet handed out.
@@ -98,7 +100,7 @@ impl Markup {
             "script" => return script(mention, context),
             "style" => return style(mention.attributes, context),
             "link" => return self.link(mention, None, context),
-            "picture" => self.picture = None,
+            "picture" => self.picture.clear(),
             "source" if in_picture => self.picture_source(mention.attributes, context),
             "img" | "image" => self.image(mention, in_picture, context),
             "input" => images::input(mention, context),

@@ -4,6 +4,7 @@ mod finder;
 mod import_map;
 mod lexer;
 mod literal;
+mod mentions;
 mod unescape;
 
 #[cfg(test)]
@@ -12,3 +13,4 @@ mod tests;
 pub(crate) use finder::{Finder, Finding};
 pub(crate) use import_map::ImportMap;
 pub(crate) use literal::destination;
+pub(crate) use mentions::{MentionScanner, Mentions};

@@ -1,0 +1,256 @@
+//! Elements that let the browser choose among images by its screen, and what its choices tell of that screen. What is
+//! assumed of a screen is an assumption: the first image that the browser asks for instead of the assumed one corrects
+//! it for the rest of the page, and for the user's next ones.
+
+use crate::context::Context;
+use crate::hint::Hint;
+use crate::markup::srcset;
+use crate::media;
+use crate::options::Viewport;
+use crate::source_size;
+use std::collections::HashSet;
+use url::Url;
+
+/// Elements remembered of one page, and the longest of their texts that is.
+const MAX_CHOICES: usize = 200;
+const MAX_TEXT: usize = 4 * 1024;
+
+/// Requests that are learnt from, for one page.
+const MAX_SEEN: usize = 64;
+
+/// Common screens, width by height in CSS pixels with their density, the commonest first.
+const COMMON: [(f64, f64, f64); 26] = [
+    (1280.0, 720.0, 1.0),
+    (1366.0, 650.0, 1.0),
+    (1920.0, 950.0, 1.0),
+    (1536.0, 730.0, 1.25),
+    (1440.0, 780.0, 2.0),
+    (1440.0, 780.0, 1.0),
+    (1600.0, 780.0, 1.0),
+    (1280.0, 600.0, 1.5),
+    (1512.0, 850.0, 2.0),
+    (1728.0, 990.0, 2.0),
+    (1280.0, 720.0, 2.0),
+    (2560.0, 1300.0, 1.0),
+    (1024.0, 660.0, 1.0),
+    (780.0, 493.0, 1.0),
+    (640.0, 480.0, 1.0),
+    (390.0, 844.0, 3.0),
+    (412.0, 915.0, 2.625),
+    (393.0, 851.0, 2.75),
+    (360.0, 800.0, 3.0),
+    (414.0, 896.0, 2.0),
+    (375.0, 667.0, 2.0),
+    (360.0, 640.0, 2.0),
+    (320.0, 568.0, 2.0),
+    (768.0, 1024.0, 2.0),
+    (820.0, 1180.0, 2.0),
+    (1024.0, 1366.0, 2.0),
+];
+
+impl Viewport {
+    /// What is assumed of a browser that is called this: a telephone's screen or the default one.
+    pub fn assumed(user_agent: &str) -> Viewport {
+        let (width, height, density) = match () {
+            () if user_agent.contains("iPhone") => (390.0, 844.0, 3.0),
+            () if user_agent.contains("Mobile") && user_agent.contains("Android") => (412.0, 915.0, 2.625),
+            () => return Viewport::default(),
+        };
+        Viewport { width, height, density }
+    }
+}
+
+/// One offer of images: a `srcset`, or a `src` alone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Offer {
+    pub(crate) media: Option<String>,
+    pub(crate) set: Option<String>,
+    pub(crate) sizes: Option<String>,
+    pub(crate) src: Option<String>,
+}
+
+impl Offer {
+    /// What of it a screen shows; `None` leaves it to the next offer.
+    pub(crate) fn pick(&self, screen: &Viewport) -> Option<&str> {
+        if self.media.as_deref().is_some_and(|query| !media::matches(query, screen)) {
+            return None;
+        }
+        let Some(set) = &self.set else { return self.src.as_deref() };
+        choose(set, self.sizes.as_deref(), self.src.as_deref(), screen)
+    }
+
+    fn len(&self) -> usize {
+        [&self.media, &self.set, &self.sizes, &self.src]
+            .iter()
+            .map(|text| text.as_ref().map_or(0, String::len))
+            .sum()
+    }
+}
+
+/// What of a `srcset` a screen shows.
+pub(crate) fn choose<'a>(
+    set: &'a str,
+    sizes: Option<&str>,
+    src: Option<&'a str>,
+    screen: &Viewport,
+) -> Option<&'a str> {
+    let slot = sizes.map_or(screen.width, |sizes| source_size::evaluate(sizes, screen));
+    srcset::choose(set, src, slot, screen.density)
+}
+
+/// The elements of a page that leave a choice.
+#[derive(Debug, Default)]
+pub(crate) struct Screens {
+    choices: Vec<Choice>,
+    /// Which element showed what that was not assumed.
+    seen: Vec<(usize, Url)>,
+    asked: HashSet<Url>,
+}
+
+#[derive(Debug)]
+struct Choice {
+    offers: Vec<Offer>,
+    /// For what is assumed to be chosen.
+    hint: Hint,
+}
+
+impl Choice {
+    fn pick(&self, screen: &Viewport, context: &Context) -> Option<Url> {
+        let text = self.offers.iter().find_map(|offer| offer.pick(screen))?;
+        context.fetchable(context.resolve(text)?)
+    }
+}
+
+impl Screens {
+    /// An element with these offers, for which `hint` was given.
+    pub(crate) fn offered(&mut self, offers: Vec<Offer>, hint: &Hint) {
+        let length: usize = offers.iter().map(Offer::len).sum();
+        if self.choices.len() < MAX_CHOICES && length <= MAX_TEXT {
+            self.choices.push(Choice { offers, hint: hint.clone() });
+        }
+    }
+
+    /// The browser asked for `url`, which was not hinted. Corrects the screen of `context` if that tells of it.
+    pub(crate) fn asked(&mut self, url: &Url, context: &mut Context) {
+        let last = url.path().rsplit('/').next().filter(|last| !last.is_empty());
+        let Some(last) = last.filter(|_| self.seen.len() < MAX_SEEN) else { return };
+        let named =
+            |offer: &Offer| [&offer.set, &offer.src].into_iter().flatten().any(|text| text.contains(last));
+        let shows = |choice: &Choice| {
+            let picks =
+                |screen: &(f64, f64, f64)| choice.pick(&viewport(screen), context).as_ref() == Some(url);
+            choice.hint.url != *url && choice.offers.iter().any(named) && COMMON.iter().any(picks)
+        };
+        let Some(found) = self.choices.iter().position(shows) else { return };
+        if self.asked.insert(url.clone()) {
+            self.seen.push((found, url.clone()));
+        }
+        let right = |screen: &Viewport| {
+            let fits =
+                |(at, url): &&(usize, Url)| self.choices[*at].pick(screen, context).as_ref() == Some(url);
+            self.seen.iter().filter(fits).count()
+        };
+        let mut best = (right(&context.options.viewport), None);
+        for screen in COMMON.iter().map(viewport) {
+            let count = right(&screen);
+            if count > best.0 {
+                best = (count, Some(screen));
+            }
+        }
+        if let (_, Some(screen)) = best {
+            context.options.viewport = screen;
+        }
+    }
+
+    /// Hints what the elements show on the screen as it is known now, other than what was hinted for them.
+    pub(crate) fn correct(&mut self, context: &mut Context) {
+        if self.seen.is_empty() {
+            return;
+        }
+        for at in 0..self.choices.len() {
+            let choice = &self.choices[at];
+            let Some(url) = choice.pick(&context.options.viewport, context) else { continue };
+            if url == choice.hint.url {
+                continue;
+            }
+            let hint = Hint { url: url.clone(), ..choice.hint.clone() };
+            self.choices[at].hint.url = url.clone();
+            if !self.asked.contains(&url) {
+                context.add(hint);
+            }
+        }
+    }
+}
+
+fn viewport(screen: &(f64, f64, f64)) -> Viewport {
+    let (width, height, density) = *screen;
+    Viewport { width, height, density }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Document, Options, Viewport};
+    use url::Url;
+
+    const PAGE: &str = "<img srcset='a-480.jpg 480w, a-800.jpg 800w, a-1600.jpg 1600w' sizes=100vw src=a.jpg>\
+        <img srcset='b-480.jpg 480w, b-800.jpg 800w, b-1600.jpg 1600w' sizes='(max-width: 900px) 100vw, 50vw'>\
+        <picture><source media='(max-width: 800px)' srcset=c-narrow.jpg><img src=c-wide.jpg></picture><img src=d.jpg>";
+
+    fn url(path: &str) -> Url {
+        Url::parse("http://site.test/").unwrap().join(path).unwrap()
+    }
+
+    fn paths(hints: Vec<crate::Hint>) -> Vec<String> {
+        let path = |hint: crate::Hint| hint.url.path().trim_start_matches('/').to_owned();
+        hints.into_iter().map(path).filter(|path| path != "favicon.ico").collect()
+    }
+
+    fn read() -> Document {
+        let mut document = Document::new(&url("/"), None, Options::default());
+        let mut hints = document.html(PAGE.as_bytes());
+        hints.extend(document.html_end());
+        assert_eq!(paths(hints), ["a-1600.jpg", "b-800.jpg", "c-wide.jpg", "d.jpg"]);
+        document
+    }
+
+    #[test]
+    fn the_first_image_of_another_size_corrects_the_others() {
+        let mut document = read();
+        document.asked(&url("a-800.jpg"));
+        assert_eq!(document.viewport().width, 780.0);
+        assert_eq!(paths(document.neighbours(&url("a-800.jpg"))), ["c-narrow.jpg"], "b's was right");
+        assert_eq!(paths(document.neighbours(&url("a-800.jpg"))), [""; 0], "told once");
+    }
+
+    #[test]
+    fn what_the_browser_has_asked_for_is_not_told_again() {
+        let mut document = read();
+        document.asked(&url("c-narrow.jpg"));
+        document.asked(&url("a-800.jpg"));
+        assert_eq!(paths(document.neighbours(&url("a-800.jpg"))), [""; 0]);
+    }
+
+    #[test]
+    fn more_that_is_asked_for_tells_more_of_the_screen() {
+        let mut document = read();
+        document.asked(&url("b-1600.jpg"));
+        assert!(
+            document.viewport().density * document.viewport().width > 1600.0,
+            "{:?}",
+            document.viewport()
+        );
+        document.asked(&url("c-narrow.jpg"));
+        let Viewport { width, density, .. } = document.viewport();
+        assert!(*width <= 800.0 && density * width > 800.0, "{width} at {density}");
+    }
+
+    #[test]
+    fn what_no_screen_shows_tells_nothing() {
+        let mut document = read();
+        for path in ["a.jpg", "d.jpg", "a-900.jpg", "else.jpg"] {
+            document.asked(&url(path));
+        }
+        assert_eq!(*document.viewport(), Viewport::default());
+        assert_eq!(paths(document.neighbours(&url("d.jpg"))), [""; 0]);
+    }
+}

@@ -1,0 +1,262 @@
+//! Names of images that scripts mention without saying the folder: which folder that is shows itself when the browser
+//! asks for the first of them, and then the others can be told (an icon set put together by a script).
+
+use memchr::memchr_iter;
+use std::collections::{HashMap, HashSet};
+use url::Url;
+
+/// Names kept for one page.
+const MAX_NAMES: usize = 1_000;
+/// A longer name is left out, in bytes.
+const LONGEST: usize = 96;
+/// Folders watched for one page.
+const MAX_FOLDERS: usize = 32;
+/// Names of one folder asked for before the others are told: one may be chance.
+const ENOUGH: usize = 2;
+/// Names told for one folder.
+const MAX_TOLD: usize = 250;
+
+const SUFFIXES: [&str; 7] = ["svg", "png", "jpg", "jpeg", "gif", "webp", "avif"];
+
+/// What the scripts of a page mention, and where the browser has looked for it.
+#[derive(Debug, Default)]
+pub(crate) struct Mentions {
+    /// In the order of mention.
+    names: Vec<Box<str>>,
+    known: HashSet<Box<str>>,
+    folders: HashMap<(Place, &'static str), Folder>,
+}
+
+/// Where names are looked for: everything of the URL but the name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Place {
+    /// Up to the name.
+    before: String,
+    query: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Folder {
+    /// Asked for, or told.
+    done: HashSet<Box<str>>,
+    told: usize,
+}
+
+impl Mentions {
+    /// The browser asked for `url`, which nobody foresaw.
+    pub(crate) fn asked(&mut self, url: &Url) {
+        let Some((place, name)) = self.place(url) else { return };
+        let Some(suffix) = suffix(name) else { return };
+        let (key, name) = ((place, suffix), name.into());
+        if self.folders.len() < MAX_FOLDERS || self.folders.contains_key(&key) {
+            self.folders.entry(key).or_default().done.insert(name);
+        }
+    }
+
+    /// The URLs of other names in the folder of `url` that the browser will probably ask for, in the order in which
+    /// scripts mention them; each is told once. None before it has asked for enough of them.
+    pub(crate) fn neighbours(&mut self, url: &Url) -> Vec<Url> {
+        let Some((place, name)) = self.place(url) else { return Vec::new() };
+        let Some(suffix) = suffix(name) else { return Vec::new() };
+        let key = (place, suffix);
+        let Some(folder) = self.folders.get_mut(&key).filter(|folder| folder.done.len() >= ENOUGH) else {
+            return Vec::new();
+        };
+        let mut told = Vec::new();
+        for name in self.names.iter().filter(|name| self::suffix(name) == Some(suffix)) {
+            if folder.told >= MAX_TOLD {
+                break;
+            }
+            if folder.done.insert(name.clone()) {
+                folder.told += 1;
+                told.extend(key.0.url_of(name));
+            }
+        }
+        told
+    }
+
+    /// Splits a URL where one of the names begins, the longest that fits.
+    fn place<'a>(&self, url: &'a Url) -> Option<(Place, &'a str)> {
+        let path = url.path();
+        let ends = path.char_indices().filter(|(_, mark)| *mark == '/').map(|(at, _)| at + 1);
+        let at = ends.into_iter().find(|at| self.known.contains(&path[*at..]))?;
+        let before = format!("{}{}", &url[..url::Position::BeforePath], &path[..at]);
+        Some((Place { before, query: url.query().map(str::to_owned) }, &path[at..]))
+    }
+
+    fn add(&mut self, name: &str) {
+        // An absolute URL says its folder.
+        if name.contains("//") {
+            return;
+        }
+        let name = name.rsplit_once("../").map_or(name, |(_, name)| name);
+        let name = name.trim_start_matches("./").trim_start_matches('/');
+        if name.len() <= LONGEST && self.names.len() < MAX_NAMES && self.known.insert(name.into()) {
+            self.names.push(name.into());
+        }
+    }
+}
+
+impl Place {
+    fn url_of(&self, name: &str) -> Option<Url> {
+        let query = self.query.iter().map(|query| format!("?{query}")).collect::<String>();
+        Url::parse(&format!("{}{name}{query}", self.before)).ok()
+    }
+}
+
+/// Looks for names in the text of one script as it passes.
+#[derive(Debug, Default)]
+pub(crate) struct MentionScanner {
+    /// A name that the next piece may go on with.
+    tail: Vec<u8>,
+}
+
+impl MentionScanner {
+    pub(crate) fn feed(&mut self, text: &str, mentions: &mut Mentions) {
+        let text = text.as_bytes();
+        let Some(border) = text.iter().position(|byte| !is_of_name(*byte)) else { return self.keep(text) };
+        let text = if self.tail.is_empty() {
+            text
+        } else {
+            let (rest_of_name, after) = text.split_at(border);
+            self.keep(rest_of_name);
+            let mut name = std::mem::take(&mut self.tail);
+            name.extend(after.first());
+            scan(&name, mentions);
+            after
+        };
+        let tail = text.iter().rposition(|byte| !is_of_name(*byte)).map_or(0, |border| border + 1);
+        let (whole, tail) = text.split_at(tail);
+        scan(whole, mentions);
+        self.keep(tail);
+    }
+
+    /// A byte more than a name may have shows that it is none.
+    fn keep(&mut self, text: &[u8]) {
+        let room = (LONGEST + 1).saturating_sub(self.tail.len());
+        self.tail.extend_from_slice(&text[..text.len().min(room)]);
+    }
+}
+
+/// Takes every run of a name's characters that ends in the suffix of an image.
+fn scan(text: &[u8], mentions: &mut Mentions) {
+    for dot in memchr_iter(b'.', text) {
+        let after = &text[dot + 1..];
+        let Some(suffix) = SUFFIXES.into_iter().find(|suffix| after.starts_with(suffix.as_bytes())) else {
+            continue;
+        };
+        let end = dot + 1 + suffix.len();
+        // Within a string, so that it is no member of an object.
+        if !text.get(end).is_some_and(|byte| b"\"'`\\#?&< ".contains(byte)) {
+            continue;
+        }
+        let from = dot.saturating_sub(LONGEST + 1);
+        let begin =
+            text[from..dot].iter().rposition(|byte| !is_of_name(*byte)).map_or(from, |at| from + at + 1);
+        // A letter before the suffix, as in any name.
+        let named = begin < dot && text[dot - 1].is_ascii_alphanumeric();
+        if let Ok(name) = std::str::from_utf8(&text[begin..end])
+            && named
+        {
+            mentions.add(name);
+        }
+    }
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b'@' | b'~')
+}
+
+fn suffix(name: &str) -> Option<&'static str> {
+    let (_, end) = name.rsplit_once('.')?;
+    SUFFIXES.into_iter().find(|suffix| *suffix == end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SCRIPT: &str = r#"
+        const e = t.imgPath; n.innerHTML = `<b-tool src="text.svg" title="x"></b-tool><b-tool src="line.svg">`;
+        o(e + "/circle.svg"), p("./sub/rect.svg"); q("photo.png"), r(s.svg, u.svg.x, ".svg", "http://a.test/b.svg")
+    "#;
+
+    fn mentions(pieces: &[&str]) -> Mentions {
+        let (mut mentions, mut scanner) = (Mentions::default(), MentionScanner::default());
+        pieces.iter().for_each(|piece| scanner.feed(piece, &mut mentions));
+        mentions
+    }
+
+    fn asked(mentions: &mut Mentions, url: &str) -> Vec<String> {
+        let url = Url::parse(url).unwrap();
+        mentions.asked(&url);
+        mentions.neighbours(&url).into_iter().map(String::from).collect()
+    }
+
+    #[test]
+    fn the_second_name_asked_for_tells_where_the_others_are() {
+        let mut mentions = mentions(&[SCRIPT]);
+        assert_eq!(asked(&mut mentions, "http://site.test/images/line.svg"), [""; 0], "one may be chance");
+        assert_eq!(
+            asked(&mut mentions, "http://site.test/images/text.svg"),
+            ["http://site.test/images/circle.svg", "http://site.test/images/sub/rect.svg",],
+        );
+        assert_eq!(asked(&mut mentions, "http://site.test/images/circle.svg"), [""; 0], "told once");
+    }
+
+    #[test]
+    fn other_folders_suffixes_and_queries_are_other_places() {
+        let mut mentions = mentions(&[SCRIPT]);
+        for url in [
+            "http://site.test/a/line.svg",
+            "http://site.test/b/text.svg",
+            "http://site.test/a/text.svg?v=1",
+            "http://other.test/a/text.svg",
+            "http://site.test/a/photo.png",
+            "http://site.test/a/unmentioned.svg",
+        ] {
+            assert_eq!(asked(&mut mentions, url), [""; 0], "{url}");
+        }
+        assert_eq!(asked(&mut mentions, "http://site.test/a/circle.svg").len(), 2);
+    }
+
+    #[test]
+    fn a_name_with_a_folder_of_its_own_is_taken_whole() {
+        let mut mentions = mentions(&["'icons/a.svg' 'icons/b.svg' 'a.svg' 'big/c.svg'"]);
+        asked(&mut mentions, "http://site.test/x/icons/a.svg");
+        let told = asked(&mut mentions, "http://site.test/x/icons/b.svg");
+        assert!(told.contains(&"http://site.test/x/big/c.svg".into()), "{told:?}");
+    }
+
+    #[test]
+    fn what_is_kept_and_told_is_bounded() {
+        let many: String = (0..5_000).map(|number| format!("'n{number}.svg' ")).collect();
+        let mut mentions = mentions(&[&many]);
+        assert_eq!(mentions.names.len(), MAX_NAMES);
+        asked(&mut mentions, "http://site.test/n1.svg");
+        assert_eq!(asked(&mut mentions, "http://site.test/n2.svg").len(), MAX_TOLD);
+        assert_eq!(asked(&mut mentions, "http://site.test/n999.svg").len(), 0);
+        for number in 0..1_000 {
+            asked(&mut mentions, &format!("http://site.test/{number}/n1.svg"));
+        }
+        assert_eq!(mentions.folders.len(), MAX_FOLDERS);
+        let long = format!("'{}.svg'", "a".repeat(LONGEST));
+        assert!(self::mentions(&[&long]).names.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_make_no_difference(cuts in prop::collection::vec(0..SCRIPT.len(), 0..6)) {
+            let mut cuts = cuts;
+            cuts.sort_unstable();
+            let (mut from, mut pieces) = (0, Vec::new());
+            for cut in cuts {
+                pieces.push(&SCRIPT[from..cut]);
+                from = cut;
+            }
+            pieces.push(&SCRIPT[from..]);
+            prop_assert_eq!(mentions(&pieces).names, mentions(&[SCRIPT]).names);
+        }
+    }
+}
