@@ -96,9 +96,7 @@ impl Wish {
         let unfit = |tunnel, why, lesson| Err(Unfit { tunnel, why, lesson });
         match tls::open(tunnel, PATIENCE).await {
             Opening::Other { tunnel } => unfit(tunnel, Bypass::NotTls, Some(Lesson::NotTls)),
-            // It may wait for the server to begin, or only be slow.
-            Opening::Silent { tunnel } => unfit(tunnel, Bypass::NotTls, None),
-            // It may have connected ahead of need: nothing is known of the host by it.
+            // It may wait for the server to begin, or have connected ahead of need: nothing is known of the host by it.
             Opening::Silent { tunnel } => unfit(tunnel, Bypass::NotTls, None),
             // Encrypted (ECH, RFC 9849) or hidden: who it is for is not ours to know. That may be another host each time.
             Opening::Hello { sni, tunnel, .. } if !is_for(sni.as_deref(), self.bare_host()) => {
