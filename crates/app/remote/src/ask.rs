@@ -2,7 +2,6 @@
 //! the answer with a body that fills as it comes. Knows nothing of clients but where 1xx heads go.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 
 use farhop_events::Side;
@@ -13,7 +12,6 @@ use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_store::Body;
 use farhop_transport::hop::{Receiver, Sender};
 use http::{Method, StatusCode};
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::Remote;
@@ -25,6 +23,7 @@ use crate::priority;
 use crate::promising::Page;
 use crate::stock;
 use crate::uplink::Carrier;
+use crate::upload::Uploading;
 use crate::websocket::{self, Switched};
 
 /// An answer that has begun.
@@ -48,7 +47,7 @@ pub(crate) struct Asking<'a> {
     exchange: &'a Exchange,
     head: RequestHead,
     body: Option<RequestBody>,
-    upload: Option<AbortOnDrop>,
+    upload: Option<Uploading>,
     crossing: Option<Crossed>,
 }
 
@@ -70,14 +69,6 @@ pub(crate) enum Progress {
     Asked(Asked),
     /// Another protocol is spoken from here on, as was asked for.
     Switched(Switched),
-}
-
-struct AbortOnDrop(AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl<'a> Asking<'a> {
@@ -110,7 +101,13 @@ impl<'a> Asking<'a> {
             }
         };
         loop {
-            match arriving::early(&mut crossed.receiver).await {
+            let early = tokio::select! {
+                // What ground says to a request that breaks off says less than why it does.
+                biased;
+                trouble = broken(&mut self.upload) => return Err(NotAnswered::Trouble(trouble)),
+                early = arriving::early(&mut crossed.receiver) => early,
+            };
+            match early {
                 Early::Informed(head) => {
                     self.crossing = Some(crossed);
                     return Ok(Progress::Informed(head));
@@ -168,8 +165,8 @@ impl<'a> Asking<'a> {
         match self.body.take() {
             None => sender.finish(None),
             Some(body) => {
-                let task = tokio::spawn(upload(body, sender, Arc::clone(&self.exchange.uploaded)));
-                self.upload = Some(AbortOnDrop(task.abort_handle()));
+                let uploaded = Arc::clone(&self.exchange.uploaded);
+                self.upload = Some(Uploading::begin(body, sender, uploaded));
             }
         }
         None
@@ -219,22 +216,10 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// Sends the client's body across as it comes. A body that the client does not finish is abandoned, so that ground
-/// does not take it for whole.
-async fn upload(mut body: RequestBody, mut sender: Sender, uploaded: Arc<AtomicU64>) {
-    loop {
-        match body.data().await {
-            Ok(Some(bytes)) => {
-                uploaded.fetch_add(bytes.len() as u64, Relaxed);
-                if sender.write(bytes).await.is_err() {
-                    return;
-                }
-            }
-            Ok(None) => return sender.finish(body.trailers().as_ref()),
-            Err(error) => {
-                tracing::debug!(target: "farhop", "an upload was not finished: {error}");
-                return;
-            }
-        }
+/// Resolves when there is an upload that breaks.
+async fn broken(upload: &mut Option<Uploading>) -> Trouble {
+    match upload {
+        Some(upload) => upload.broken().await,
+        None => std::future::pending().await,
     }
 }

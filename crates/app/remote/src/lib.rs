@@ -27,6 +27,7 @@ mod stock;
 mod tunnel;
 mod unreachable;
 mod uplink;
+mod upload;
 mod users;
 mod websocket;
 
