@@ -2,11 +2,27 @@
 
 use crate::hint::{Confidence, Destination, Hint, Mode};
 use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
 use url::Url;
 
 /// What makes hints the same. A content security policy may forbid one of two that differ in nonce or integrity, and
 /// what is only guessed may be left alone: neither hides the other.
-type Seen = (Url, Mode, Destination, Option<Box<str>>, Option<Box<str>>, bool);
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    url: Url,
+    mode: Mode,
+    destination: Destination,
+    nonce: Option<Box<str>>,
+    integrity: Option<Box<str>>,
+    is_guess: bool,
+}
+
+impl Hash for Seen {
+    /// URLs tell most hints apart.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.url.as_str().as_bytes());
+    }
+}
 
 /// Hints not yet handed out, and what was handed out before.
 #[derive(Debug, Default)]
@@ -27,9 +43,15 @@ impl Collector {
             return;
         }
         hint.order = self.seen.len() as u32;
-        let is_guess = hint.confidence == Confidence::Guess;
-        let (nonce, integrity) = (hint.nonce.clone(), hint.integrity.clone());
-        if self.seen.insert((hint.url.clone(), hint.mode, hint.destination, nonce, integrity, is_guess)) {
+        let new = self.seen.insert(Seen {
+            url: hint.url.clone(),
+            mode: hint.mode,
+            destination: hint.destination,
+            nonce: hint.nonce.clone(),
+            integrity: hint.integrity.clone(),
+            is_guess: hint.confidence == Confidence::Guess,
+        });
+        if new {
             self.ready.push(hint);
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::context::Context;
 use crate::framed;
-use crate::html::{Builder, Fold, Namespace, Placed, Start, StartTag, Token, pixels, raw_text};
+use crate::html::{Builder, Fold, Kind, Namespace, Placed, Start, StartTag, Token, pixels, raw_text};
 use crate::markup::attributes::Attributes;
 use crate::markup::{Markup, Mention, Opens, ScriptKind, svg};
 use crate::options::Options;
@@ -93,8 +93,7 @@ impl Page {
     }
 
     fn start(&mut self, tag: &StartTag<'_>, next: &mut Next) {
-        let attributes: Vec<(&str, Cow<'_, str>)> = tag.attributes().collect();
-        let attributes = attributes.as_slice();
+        let (attributes, kind) = (tag, Kind::of(tag.name));
         let xml = self.context.options.xml;
         if xml && self.tree.len() == 0 && (tag.name != "html" || attributes.value("xmlns") != Some(XHTML)) {
             self.foreign = true;
@@ -103,15 +102,16 @@ impl Page {
         let below_fold = self.fold.is_below();
         let start = Start {
             name: tag.name,
+            kind,
             self_closing: tag.self_closing,
             shadow_root: tag.name == "template" && attributes.has("shadowrootmode"),
             hidden: is_hidden(tag.name, attributes),
             below_fold,
-            attributes: attributes.iter().map(|(name, value)| (*name, &**value)),
+            attributes: tag.attributes(),
         };
         let Some(placed) = self.builder.start(&mut self.tree, start) else { return };
         if placed.namespace == Namespace::Html && !xml {
-            next.raw_text = raw_text(tag.name);
+            next.raw_text = raw_text(tag.name, kind);
         }
         if placed.inert {
             return;
@@ -122,6 +122,7 @@ impl Page {
         }
         let mention = Mention { attributes, offset: tag.offset, below_fold };
         let opens = match placed.namespace {
+            Namespace::Html if !kind.is_telling() => Opens::Nothing,
             Namespace::Html => self.markup.element(tag.name, &mention, placed.in_picture, &mut self.context),
             Namespace::Svg if tag.name == "style" => Opens::Style { applies: true },
             Namespace::Svg => {
@@ -130,7 +131,7 @@ impl Page {
             }
             Namespace::MathMl => Opens::Nothing,
         };
-        self.lay_out(tag.name, attributes, &placed);
+        self.lay_out(tag, kind, &placed);
         match opens {
             // An XML declaration says it, or nothing.
             Opens::Charset(_) if xml => {}
@@ -163,29 +164,28 @@ impl Page {
         self.sheets.give(&self.tree, &mut self.context);
     }
 
-    fn lay_out(&mut self, name: &str, attributes: &[(&str, Cow<'_, str>)], placed: &Placed) {
+    fn lay_out(&mut self, tag: &StartTag<'_>, kind: Kind, placed: &Placed) {
         if placed.node.is_some_and(|node| self.tree.get(node).hidden()) {
             return;
         }
-        match name {
-            "img" | "input" | "svg" | "canvas" | "object" | "embed" | "video" | "iframe" => {
-                let side = |side| attributes.value(side).and_then(pixels);
-                // An SVG without size is most often an icon in the text.
-                if name != "svg" && name != "input" || side("width").is_some() {
-                    self.fold.image(side("width"), side("height"));
-                }
-            }
-            _ => self.fold.edge(name),
+        if !kind.is_box() {
+            return self.fold.edge(kind);
+        }
+        let side = |side| tag.value(side).and_then(pixels);
+        // An SVG without size is most often an icon in the text.
+        if tag.name != "svg" && tag.name != "input" || side("width").is_some() {
+            self.fold.image(side("width"), side("height"));
         }
     }
 
     fn end_tag(&mut self, name: &str, offset: u64) {
         self.end_inside();
         let shown = self.builder.current().is_some_and(|node| !self.tree.get(node).hidden());
+        let kind = Kind::of(name);
         if shown {
-            self.fold.edge(name);
+            self.fold.edge(kind);
         }
-        if self.builder.end(name) {
+        if self.builder.end(name, kind) {
             self.markup.settle_icon(offset, &mut self.context);
         }
     }
@@ -207,7 +207,7 @@ impl Page {
         if let Inside::Text = self.inside {
             return self.shown_text(text, references);
         }
-        let text = if references { htmlize::unescape(text) } else { Cow::Borrowed(text) };
+        let text = if references { unescape(text) } else { Cow::Borrowed(text) };
         match &mut self.inside {
             Inside::Script(reader) => reader.feed(&text, &mut self.scripts, &mut self.context),
             Inside::ImportMap(json) => {
@@ -236,8 +236,17 @@ impl Page {
             return;
         }
         self.fold.text(characters);
-        let text = if references { htmlize::unescape(text) } else { Cow::Borrowed(text) };
+        let text = if references { unescape(text) } else { Cow::Borrowed(text) };
         self.sheets.styles.text(node, &text);
+    }
+}
+
+/// `text` with its character references decoded; most has none.
+fn unescape(text: &str) -> Cow<'_, str> {
+    if memchr::memchr(b'&', text.as_bytes()).is_some() {
+        htmlize::unescape(text)
+    } else {
+        Cow::Borrowed(text)
     }
 }
 
@@ -248,7 +257,7 @@ fn no_blanks(text: &str) -> usize {
 }
 
 /// Whether its attributes keep an element from being displayed (HTML, §15.3.1).
-fn is_hidden(name: &str, attributes: &[(&str, Cow<'_, str>)]) -> bool {
+fn is_hidden(name: &str, attributes: &StartTag<'_>) -> bool {
     attributes.has("hidden")
         || (name == "dialog" && !attributes.has("open"))
         || (name == "input" && attributes.keyword("type").as_deref() == Some("hidden"))

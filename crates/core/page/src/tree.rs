@@ -21,22 +21,36 @@ struct Span {
     end: u32,
 }
 
-/// A piece of one of the tree's lists.
-#[derive(Debug, Clone, Copy, Default)]
-struct Run {
-    start: u32,
-    length: u16,
+/// Another element, or none: half of what an `Option` takes, in the largest list there is.
+#[derive(Debug, Clone, Copy)]
+struct Link(u32);
+
+impl From<Option<NodeId>> for Link {
+    fn from(node: Option<NodeId>) -> Self {
+        Link(node.map_or(u32::MAX, |node| node.0))
+    }
+}
+
+impl Link {
+    fn node(self) -> Option<NodeId> {
+        (self.0 != u32::MAX).then_some(NodeId(self.0))
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Node {
     name: Span,
-    id: Option<Span>,
-    classes: Run,
-    attributes: Run,
-    parent: Option<NodeId>,
-    previous: Option<NodeId>,
+    /// Empty if it has none.
+    id: Span,
+    first_class: u32,
+    first_attribute: u32,
+    classes: u16,
+    attributes: u16,
+    parent: Link,
+    previous: Link,
     position: Position,
+    /// It or an ancestor is hidden.
+    hidden: bool,
 }
 
 /// What the builder of the tree knows of an element besides its tag.
@@ -56,8 +70,6 @@ pub(crate) struct Tree {
     nodes: Vec<Node>,
     classes: Vec<Span>,
     attributes: Vec<(Span, Span)>,
-    /// Whether each node or an ancestor of it is hidden.
-    hidden: Vec<bool>,
     max_nodes: usize,
     max_bytes: usize,
 }
@@ -70,8 +82,7 @@ impl Tree {
             nodes: Vec::new(),
             classes: Vec::new(),
             attributes: Vec::new(),
-            hidden: Vec::new(),
-            max_nodes: max_nodes.min(u32::MAX as usize),
+            max_nodes: max_nodes.min(u32::MAX as usize - 1),
             max_bytes: max_bytes.min(u32::MAX as usize),
         }
     }
@@ -91,7 +102,7 @@ impl Tree {
         }
         let first_class = self.classes.len();
         let first_attribute = self.attributes.len();
-        let mut id = None;
+        let mut id = Span::default();
         let name = self.keep(name);
         for (name, value) in attributes.take(MAX_ATTRIBUTES) {
             let limit = if name == "class" { MAX_VALUE * 16 } else { MAX_VALUE };
@@ -102,24 +113,26 @@ impl Tree {
             let name_span = self.keep(name);
             let value_span = self.keep(value);
             match name {
-                "id" if !value.is_empty() => id = Some(value_span),
+                "id" => id = value_span,
                 "class" => self.keep_classes(value, value_span.start),
                 _ => {}
             }
             self.attributes.push((name_span, value_span));
         }
         let node = NodeId(self.nodes.len() as u32);
-        let run = |start: usize, end: usize| Run { start: start as u32, length: (end - start) as u16 };
-        self.hidden
-            .push(position.hidden_itself || parent.is_some_and(|parent| self.hidden[parent.0 as usize]));
+        let hidden =
+            position.hidden_itself || parent.is_some_and(|parent| self.nodes[parent.0 as usize].hidden);
         self.nodes.push(Node {
             name,
             id,
-            classes: run(first_class, self.classes.len()),
-            attributes: run(first_attribute, self.attributes.len()),
-            parent,
-            previous,
+            first_class: first_class as u32,
+            first_attribute: first_attribute as u32,
+            classes: (self.classes.len() - first_class) as u16,
+            attributes: (self.attributes.len() - first_attribute) as u16,
+            parent: parent.into(),
+            previous: previous.into(),
             position,
+            hidden,
         });
         Some(node)
     }
@@ -146,7 +159,7 @@ impl Tree {
 
     /// The element `node`, which this tree gave.
     pub(crate) fn get(&self, node: NodeId) -> Element<'_> {
-        Element { tree: self, node: &self.nodes[node.0 as usize], at: node }
+        Element { tree: self, node: &self.nodes[node.0 as usize] }
     }
 
     fn text(&self, span: Span) -> &str {
@@ -159,7 +172,6 @@ impl Tree {
 pub(crate) struct Element<'t> {
     tree: &'t Tree,
     node: &'t Node,
-    at: NodeId,
 }
 
 impl<'t> Element<'t> {
@@ -170,20 +182,20 @@ impl<'t> Element<'t> {
 
     /// Its `id`, unless empty.
     pub(crate) fn id(self) -> Option<&'t str> {
-        self.node.id.map(|id| self.tree.text(id))
+        Some(self.tree.text(self.node.id)).filter(|id| !id.is_empty())
     }
 
     /// Words of its `class`, as written.
     pub(crate) fn classes(self) -> impl ExactSizeIterator<Item = &'t str> {
-        let run = self.node.classes;
-        let spans = &self.tree.classes[run.start as usize..run.start as usize + usize::from(run.length)];
+        let first = self.node.first_class as usize;
+        let spans = &self.tree.classes[first..first + usize::from(self.node.classes)];
         spans.iter().map(move |&span| self.tree.text(span))
     }
 
     /// Its attributes, `id` and `class` among them: lower-case name, value with entities decoded, cut when long.
     pub(crate) fn attributes(self) -> impl Iterator<Item = (&'t str, &'t str)> {
-        let run = self.node.attributes;
-        let pairs = &self.tree.attributes[run.start as usize..run.start as usize + usize::from(run.length)];
+        let first = self.node.first_attribute as usize;
+        let pairs = &self.tree.attributes[first..first + usize::from(self.node.attributes)];
         pairs.iter().map(move |&(name, value)| (self.tree.text(name), self.tree.text(value)))
     }
 
@@ -194,12 +206,12 @@ impl<'t> Element<'t> {
 
     /// The element that contains it; `None` for the root.
     pub(crate) fn parent(self) -> Option<NodeId> {
-        self.node.parent
+        self.node.parent.node()
     }
 
     /// The sibling element before it.
     pub(crate) fn previous(self) -> Option<NodeId> {
-        self.node.previous
+        self.node.previous.node()
     }
 
     /// The browser's own style sheet displays nothing of it, unless an author's `display` overrides that.
@@ -209,7 +221,7 @@ impl<'t> Element<'t> {
 
     /// It or an ancestor is [`hidden_itself`](Element::hidden_itself).
     pub(crate) fn hidden(self) -> bool {
-        self.tree.hidden[self.at.0 as usize]
+        self.node.hidden
     }
 
     /// Stands below the first screenful, by estimate.

@@ -7,6 +7,7 @@
 //! more on the first screenful than this says; so what counts as below the fold must stand [`MARGIN`] screenfuls
 //! down. It only ranks: nothing is left out for it.
 
+use super::names::{Kind, name};
 use crate::options::Viewport;
 
 /// Screenfuls of estimated height that count as "in view".
@@ -81,18 +82,21 @@ impl Fold {
         (self.x, self.line) = (0.0, 0.0);
     }
 
-    /// The start or end tag of the element `name`, whose block ends the line.
-    pub(crate) fn edge(&mut self, name: &str) {
-        let margin = match name {
-            "p" | "ul" | "ol" | "dl" | "pre" | "blockquote" | "figure" | "hr" | "fieldset" => 16.0,
-            "h1" => 21.0,
-            "h2" | "h3" | "h4" | "h5" | "h6" => 20.0,
-            "div" | "section" | "article" | "header" | "footer" | "main" | "aside" | "form" | "nav"
-            | "li" | "dt" | "dd" | "table" | "tr" | "br" | "address" | "figcaption" | "details"
-            | "summary" | "center" | "video" | "iframe" => 0.0,
+    /// The start or end tag of an element of this kind, whose block may end the line.
+    pub(crate) fn edge(&mut self, kind: Kind) {
+        let margin = match kind.groups {
+            block if block.has_margin() => 16.0,
+            heading if heading.is_heading() => {
+                if kind.name == name("h1") {
+                    21.0
+                } else {
+                    20.0
+                }
+            }
+            block if block.ends_line() => 0.0,
             _ => return,
         };
-        if self.x > 0.0 || name == "br" {
+        if self.x > 0.0 || kind.name == name("br") {
             self.line = self.line.max(LINE);
             self.end_line();
             // Margins of neighbours collapse: only the edge that ends a line has one.
@@ -139,12 +143,12 @@ mod tests {
         let mut fold = Fold::new(&Viewport::default());
         for _ in 0..8 {
             fold.text(500);
-            fold.edge("p");
+            fold.edge(Kind::of("p"));
         }
         assert!(!fold.is_below());
         for _ in 0..8 {
             fold.text(500);
-            fold.edge("p");
+            fold.edge(Kind::of("p"));
         }
         assert!(fold.is_below());
     }

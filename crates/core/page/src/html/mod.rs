@@ -11,10 +11,11 @@ mod tests;
 
 pub(crate) use builder::{Builder, Namespace, Placed, Start};
 pub(crate) use fold::{Fold, pixels};
+pub(crate) use names::Kind;
 pub(crate) use tokenizer::{StartTag, Token, Tokenizer};
 
-/// The elements whose content is text up to their end tag, for a browser that runs scripts (HTML, §13.2.6).
-pub(crate) fn raw_text(name: &str) -> Option<&'static str> {
+/// The name of an element of this kind whose content is text up to its end tag.
+pub(crate) fn raw_text(name: &str, kind: Kind) -> Option<&'static str> {
     const NAMES: [&str; 10] = [
         "script",
         "style",
@@ -27,5 +28,5 @@ pub(crate) fn raw_text(name: &str) -> Option<&'static str> {
         "xmp",
         "plaintext",
     ];
-    NAMES.into_iter().find(|own| *own == name)
+    NAMES.into_iter().filter(|_| kind.groups.holds_text()).find(|own| *own == name)
 }

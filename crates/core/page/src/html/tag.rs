@@ -24,6 +24,8 @@ enum State {
 pub(super) struct Pair {
     pub(super) name: Range<usize>,
     pub(super) value: Range<usize>,
+    /// The value stands elsewhere, with character references decoded.
+    pub(super) decoded: bool,
 }
 
 /// A tag on its way.
@@ -78,11 +80,12 @@ impl Tag {
         while let Some(&byte) = bytes.get(self.at) {
             let space = matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | b'\x0c');
             match self.state {
-                State::Name => match byte {
-                    b'>' | b'/' => self.end_of_name(),
-                    _ if space => self.end_of_name(),
-                    _ => self.at += 1,
-                },
+                State::Name => {
+                    if self.skip(bytes, ENDS_TAG_NAME) {
+                        self.name.end = self.at;
+                        self.state = State::BeforeAttribute;
+                    }
+                }
                 State::BeforeAttribute => match byte {
                     b'>' => {
                         self.self_closing = self.at > 0 && bytes[self.at - 1] == b'/';
@@ -92,16 +95,13 @@ impl Tag {
                     _ if space => self.at += 1,
                     _ => {
                         // An `=` here is part of the name (HTML, "before attribute name state").
-                        self.current = Pair { name: self.at..self.at, value: 0..0 };
+                        self.current = Pair { name: self.at..self.at, ..Pair::default() };
                         self.state = State::AttributeName;
                         self.at += 1;
                     }
                 },
                 State::AttributeName => {
-                    let rest = &bytes[self.at..];
-                    let length = rest.iter().position(|&byte| ENDS_NAME[usize::from(byte)]);
-                    self.at += length.unwrap_or(rest.len());
-                    if length.is_some() {
+                    if self.skip(bytes, ENDS_NAME) {
                         self.current.name.end = self.at;
                         self.state = State::AfterName;
                     }
@@ -142,23 +142,26 @@ impl Tag {
                     }
                     None => self.at = bytes.len(),
                 },
-                State::Unquoted => match byte {
-                    b'>' => {
+                State::Unquoted => {
+                    if self.skip(bytes, ENDS_VALUE) {
                         self.record(bytes, self.current.value.start..self.at);
                         // A slash before it belongs to the value.
-                        return Some(self.at + 1);
+                        if bytes[self.at] == b'>' {
+                            return Some(self.at + 1);
+                        }
                     }
-                    _ if space => self.record(bytes, self.current.value.start..self.at),
-                    _ => self.at += 1,
-                },
+                }
             }
         }
         None
     }
 
-    fn end_of_name(&mut self) {
-        self.name.end = self.at;
-        self.state = State::BeforeAttribute;
+    /// Goes on to the next byte of this class, if it is there.
+    fn skip(&mut self, bytes: &[u8], class: u8) -> bool {
+        let rest = &bytes[self.at..];
+        let length = rest.iter().position(|&byte| CLASSES[usize::from(byte)] & class != 0);
+        self.at += length.unwrap_or(rest.len());
+        length.is_some()
     }
 
     fn record(&mut self, bytes: &[u8], value: Range<usize>) {
@@ -204,7 +207,7 @@ impl Tag {
         let start = if in_attribute { self.current.name.start } else { self.at };
         if in_attribute && self.at - start > self.max_attribute {
             self.lost = true;
-            self.current = Pair { name: kept..kept, value: kept..kept };
+            self.current = Pair { name: kept..kept, value: kept..kept, decoded: false };
             let cut = kept..self.at;
             self.at = kept;
             return cut;
@@ -220,14 +223,23 @@ impl Tag {
     }
 }
 
-/// What ends an attribute's name.
-static ENDS_NAME: [bool; 256] = {
-    let mut ends = [false; 256];
+/// What ends a tag's name, an attribute's name, and a value without quotes.
+const ENDS_TAG_NAME: u8 = 1;
+const ENDS_NAME: u8 = 2;
+const ENDS_VALUE: u8 = 4;
+
+/// Of which of these each byte is.
+static CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
     let mut at = 0;
-    let enders = b" \n\t\r\x0c/>=";
+    let enders = b" \n\t\r\x0c>/=";
     while at < enders.len() {
-        ends[enders[at] as usize] = true;
+        classes[enders[at] as usize] = match enders[at] {
+            b'/' => ENDS_TAG_NAME | ENDS_NAME,
+            b'=' => ENDS_NAME,
+            _ => ENDS_TAG_NAME | ENDS_NAME | ENDS_VALUE,
+        };
         at += 1;
     }
-    ends
+    classes
 };

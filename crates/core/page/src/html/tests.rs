@@ -1,8 +1,7 @@
 //! How HTML becomes a tree, told in HTML: each element as its name within its parents.
 
-use super::{Builder, Start, Token, Tokenizer, raw_text};
+use super::{Builder, Kind, Start, Token, Tokenizer, raw_text};
 use crate::tree::{NodeId, Tree};
-use std::borrow::Cow;
 
 /// The tree of a document, as `name(children)`.
 fn tree(html: &str) -> String {
@@ -15,24 +14,24 @@ fn tree(html: &str) -> String {
         let mut raw = None;
         match token {
             Token::Start(tag) => {
-                let attributes: Vec<(&str, Cow<'_, str>)> = tag.attributes().collect();
                 let start = Start {
                     name: tag.name,
+                    kind: Kind::of(tag.name),
                     self_closing: tag.self_closing,
                     shadow_root: false,
                     hidden: false,
                     below_fold: false,
-                    attributes: attributes.iter().map(|(name, value)| (*name, &**value)),
+                    attributes: tag.attributes(),
                 };
                 if builder
                     .start(&mut tree, start)
                     .is_some_and(|placed| placed.namespace == super::Namespace::Html)
                 {
-                    raw = raw_text(tag.name);
+                    raw = raw_text(tag.name, Kind::of(tag.name));
                 }
             }
             Token::End(name, _) => {
-                builder.end(name);
+                builder.end(name, Kind::of(name));
             }
             Token::Text(text) if !text.trim().is_empty() => builder.text(&mut tree),
             _ => {}

@@ -2,6 +2,7 @@
 //! text that follows (raw text, foreign content) its caller says between two tokens.
 
 use super::tag::{Pair, Tag};
+use crate::markup::attributes::Attributes;
 use std::borrow::Cow;
 
 /// A named character reference is no longer than this.
@@ -53,16 +54,29 @@ pub(crate) struct StartTag<'a> {
     pub(crate) offset: u64,
     pub(crate) self_closing: bool,
     text: &'a str,
+    /// Values that have character references, decoded.
+    decoded: &'a str,
     pairs: &'a [Pair],
 }
 
 impl<'a> StartTag<'a> {
     /// Lower-case names and values with character references decoded; each name once.
-    pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> + use<'a> {
-        let text = self.text;
-        self.pairs.iter().map(move |pair| {
-            (&text[pair.name.clone()], htmlize::unescape_attribute(&text[pair.value.clone()]))
-        })
+    pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        let tag = *self;
+        self.pairs.iter().map(move |pair| (&tag.text[pair.name.clone()], tag.value_of(pair)))
+    }
+
+    fn value_of(&self, pair: &Pair) -> &'a str {
+        let text = if pair.decoded { self.decoded } else { self.text };
+        &text[pair.value.clone()]
+    }
+}
+
+impl Attributes for StartTag<'_> {
+    fn value(&self, name: &str) -> Option<&str> {
+        let bytes = self.text.as_bytes();
+        let named = |pair: &&Pair| bytes[pair.name.clone()] == *name.as_bytes();
+        self.pairs.iter().find(named).map(|pair| self.value_of(pair))
     }
 }
 
@@ -87,6 +101,8 @@ pub(crate) struct Tokenizer {
     state: State,
     tag: Tag,
     tag_offset: u64,
+    /// See [`StartTag`].
+    decoded: String,
     /// Whether CDATA sections exist where the next token starts.
     pub(crate) foreign: bool,
     ended: bool,
@@ -102,6 +118,7 @@ impl Tokenizer {
             state: State::Data,
             tag: Tag::new(max_attribute),
             tag_offset: 0,
+            decoded: String::new(),
             foreign: false,
             ended: false,
         }
@@ -169,23 +186,31 @@ impl Tokenizer {
         self.start = start + length;
         self.at = self.start;
         self.state = State::Data;
-        let tag = &self.tag;
+        let tag = &mut self.tag;
+        self.decoded.clear();
         if let Some(text) = self.buffer.get_mut(start..start + length) {
             // All places lie between ASCII characters.
             text[tag.name.clone()].make_ascii_lowercase();
-            if !tag.closing {
-                for pair in &tag.pairs {
-                    text[pair.name.clone()].make_ascii_lowercase();
+            let has_references = memchr::memchr(b'&', text.as_bytes()).is_some();
+            for pair in tag.pairs.iter_mut().filter(|_| !tag.closing) {
+                text[pair.name.clone()].make_ascii_lowercase();
+                if has_references
+                    && let Cow::Owned(value) = htmlize::unescape_attribute(&text[pair.value.clone()])
+                {
+                    let from = self.decoded.len();
+                    self.decoded.push_str(&value);
+                    (pair.value, pair.decoded) = (from..self.decoded.len(), true);
                 }
             }
         }
+        let tag = &self.tag;
         let text = &self.buffer[start..start + length];
         let name = &text[tag.name.clone()];
         if tag.closing {
             return Token::End(name, self.tag_offset);
         }
         let (offset, self_closing) = (self.tag_offset, tag.self_closing);
-        Token::Start(StartTag { name, offset, self_closing, text, pairs: &tag.pairs })
+        Token::Start(StartTag { name, offset, self_closing, text, decoded: &self.decoded, pairs: &tag.pairs })
     }
 
     fn data(&mut self) -> Step {

@@ -1,7 +1,6 @@
 //! One view of attributes for HTML tags and `Link` parameters, so that both are read by the same rules.
 
 use crate::hint::{FetchPriority, Mode};
-use std::borrow::Cow;
 
 /// Attributes by lower-case name, values as the page means them (character references decoded).
 pub(crate) trait Attributes {
@@ -33,13 +32,6 @@ pub(crate) trait Attributes {
             // HTML, CORS settings attributes: invalid values mean anonymous.
             Some(_) => Mode::Cors,
         }
-    }
-}
-
-/// Attributes of an HTML tag.
-impl Attributes for [(&str, Cow<'_, str>)] {
-    fn value(&self, name: &str) -> Option<&str> {
-        self.iter().find(|(own, _)| *own == name).map(|(_, value)| &**value)
     }
 }
 

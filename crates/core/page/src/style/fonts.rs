@@ -112,6 +112,11 @@ impl Fonts {
         self.fonts.iter_mut().for_each(|(_, text)| *text = Text::default());
     }
 
+    /// Whether the page has fonts of its own.
+    pub(super) fn has_faces(&self) -> bool {
+        !self.faces.is_empty()
+    }
+
     pub(super) fn number(&mut self, font: Font) -> FontId {
         // Most pages have a few fonts: comparing finds them sooner than hashing.
         if let Some(at) = self.fonts.iter().take(FEW).position(|(own, _)| *own == font) {

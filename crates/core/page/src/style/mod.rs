@@ -26,6 +26,7 @@ mod selector_text;
 mod sheet;
 mod styling;
 mod supports;
+mod texts;
 mod value;
 mod variables;
 

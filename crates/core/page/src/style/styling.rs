@@ -6,6 +6,7 @@ use super::fonts::{Font, FontId, Fonts};
 use super::matching::{Matcher, Shape};
 use super::selector::Target;
 use super::sheet::Keyframes;
+use super::texts::Texts;
 use super::value::{self, Property, Value};
 use super::variables::Variables;
 use crate::options::Options;
@@ -62,8 +63,7 @@ pub(super) struct Need {
 pub(super) struct Styling {
     inherited: Vec<Inherited>,
     pub(super) shape: Shape,
-    /// What each element shows itself, apart from those within it; none after the last with text.
-    texts: Vec<Characters>,
+    texts: Texts,
     variables: Variables,
     pub(super) fonts: Fonts,
     pub(super) keyframes: HashMap<Box<str>, (Keyframes, Arc<Origin>)>,
@@ -77,7 +77,7 @@ impl Styling {
         Styling {
             inherited: Vec::new(),
             shape: Shape::default(),
-            texts: Vec::new(),
+            texts: Texts::default(),
             variables: Variables::default(),
             fonts: Fonts::new(),
             keyframes: HashMap::new(),
@@ -93,18 +93,18 @@ impl Styling {
 
     /// `node` shows `text`.
     pub(super) fn text(&mut self, node: NodeId, text: &str) {
+        // What has been styled by then is styled anew when the first font comes.
+        if !self.fonts.has_faces() {
+            return self.texts.keep(node, text);
+        }
         let characters = Characters::of(text);
         if characters.is_empty() {
             return;
         }
-        let at = node.0 as usize;
-        if let Some(&Inherited { font: Some(font), .. }) = self.inherited.get(at) {
+        if let Some(&Inherited { font: Some(font), .. }) = self.inherited.get(node.0 as usize) {
             self.fonts.show(font, &characters);
         }
-        if self.texts.len() <= at {
-            self.texts.resize_with(at + 1, Characters::default);
-        }
-        self.texts[at].add(&characters);
+        self.texts.add(node, &characters);
     }
 
     /// Forgets all styles: rules have changed.
@@ -116,6 +116,9 @@ impl Styling {
     /// Styles the elements that are not yet, giving what they need.
     pub(super) fn run(&mut self, cascade: &Cascade, tree: &Tree, options: &Options, needs: &mut Vec<Need>) {
         self.shape.extend(tree);
+        if self.fonts.has_faces() {
+            self.texts.read_kept();
+        }
         let mut winners = std::mem::take(&mut self.winners);
         for at in self.inherited.len()..tree.len() {
             let node = NodeId(at as u32);
@@ -133,7 +136,7 @@ impl Styling {
             let matcher = Matcher {
                 tree,
                 shape: &self.shape,
-                with_text: &|node| texts.get(node.0 as usize).is_some_and(|text| !text.is_empty()),
+                with_text: &|node| texts.has(node),
                 budget: &self.budget,
             };
             if !matcher.pay_for(STYLING) {
@@ -147,7 +150,7 @@ impl Styling {
             self.inherited.push(own);
             self.pay_for((needs.len() - needed) * STYLING);
             if let Some(font) = own.font {
-                if let Some(characters) = self.texts.get(at) {
+                if let Some(characters) = self.texts.of(node) {
                     self.fonts.show(font, characters);
                 }
                 let drawn = drawn_by_itself(element);

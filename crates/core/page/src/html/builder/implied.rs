@@ -1,11 +1,11 @@
 //! What an element closes that its author left open (HTML, §13.2.6.3 and §13.2.6.4.7).
 
-use super::super::names::{self, Name, name};
+use super::super::names::{Kind, Name, name};
 use super::{Builder, TEMPLATE};
 
 impl Builder {
     /// Closes what an HTML start tag closes.
-    pub(super) fn end_implied(&mut self, which: Name) {
+    pub(super) fn end_implied(&mut self, kind: Kind) {
         const LI: Name = name("li");
         const DD: Name = name("dd");
         const DT: Name = name("dt");
@@ -23,7 +23,7 @@ impl Builder {
         const A: Name = name("a");
         const RT: Name = name("rt");
         const RP: Name = name("rp");
-        match which {
+        match kind.name {
             LI => self.close_item(&[LI]),
             DD | DT => self.close_item(&[DD, DT]),
             OPTION => self.close_current(&[OPTION]),
@@ -39,10 +39,10 @@ impl Builder {
             RT | RP => self.close_current(&[RT, RP]),
             _ => {}
         }
-        if names::ends_paragraph(which) {
+        if kind.groups.ends_paragraph() {
             self.close_in_scope(name("p"));
-            if names::is_heading(which) && self.stack.last().is_some_and(|open| names::is_heading(open.name))
-            {
+            let heads = |kind: Kind| kind.groups.is_heading();
+            if heads(kind) && self.stack.last().is_some_and(|open| heads(open.kind)) {
                 self.pop();
             }
         }
@@ -50,15 +50,16 @@ impl Builder {
 
     fn close_item(&mut self, items: &[Name]) {
         let open = self.stack.iter().rposition(|open| {
-            items.contains(&open.name) || names::bounds_list_item(open.name) || open.name == TEMPLATE
+            let open = open.kind;
+            items.contains(&open.name) || open.groups.bounds_list_item() || open == TEMPLATE
         });
-        if let Some(depth) = open.filter(|&depth| items.contains(&self.stack[depth].name)) {
+        if let Some(depth) = open.filter(|&depth| items.contains(&self.stack[depth].kind.name)) {
             self.pop_to(depth);
         }
     }
 
     fn close_current(&mut self, items: &[Name]) {
-        while self.stack.last().is_some_and(|open| items.contains(&open.name)) {
+        while self.stack.last().is_some_and(|open| items.contains(&open.kind.name)) {
             self.pop();
         }
     }
@@ -68,29 +69,31 @@ impl Builder {
         let open = self
             .stack
             .iter()
-            .rposition(|open| items.contains(&open.name) || open.name == bound || open.name == TEMPLATE);
-        if let Some(depth) = open.filter(|&depth| items.contains(&self.stack[depth].name)) {
+            .map(|open| open.kind)
+            .rposition(|open| items.contains(&open.name) || open.name == bound || open == TEMPLATE);
+        if let Some(depth) = open.filter(|&depth| items.contains(&self.stack[depth].kind.name)) {
             self.pop_to(depth);
         }
     }
 
-    pub(super) fn in_scope(&self, matches: impl Fn(Name) -> bool, button: bool) -> Option<usize> {
-        let bounds =
-            |which| names::bounds_scope(which) || which == TEMPLATE || (button && which == name("button"));
-        let depth = self.stack.iter().rposition(|open| matches(open.name) || bounds(open.name))?;
-        matches(self.stack[depth].name).then_some(depth)
+    pub(super) fn in_scope(&self, matches: impl Fn(Kind) -> bool, button: bool) -> Option<usize> {
+        let bounds = |open: Kind| {
+            open.groups.bounds_scope() || open == TEMPLATE || (button && open.name == name("button"))
+        };
+        let depth = self.stack.iter().rposition(|open| matches(open.kind) || bounds(open.kind))?;
+        matches(self.stack[depth].kind).then_some(depth)
     }
 
     pub(super) fn close_in_scope(&mut self, which: Name) {
-        if let Some(depth) = self.in_scope(|open| open == which, true) {
+        if let Some(depth) = self.in_scope(|open| open.name == which, true) {
             self.pop_to(depth);
         }
     }
 
     pub(super) fn end_formatting(&mut self, which: Name) {
-        let Some(depth) = self.in_scope(|open| open == which, false) else { return };
+        let Some(depth) = self.in_scope(|open| open.name == which, false) else { return };
         // A block within it stays open (what the adoption agency does, but for the copies it makes).
-        let holds_block = self.stack[depth + 1..].iter().any(|open| names::ends_paragraph(open.name));
+        let holds_block = self.stack[depth + 1..].iter().any(|open| open.kind.groups.ends_paragraph());
         if holds_block {
             self.stack.remove(depth);
         } else {

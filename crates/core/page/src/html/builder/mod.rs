@@ -5,7 +5,7 @@
 
 mod implied;
 
-use super::names::{self, Name, name};
+use super::names::{Kind, Name, name};
 use crate::tree::{NodeId, Position, Tree};
 
 /// Elements open within each other; deeper ones become siblings (as in Blink).
@@ -23,7 +23,7 @@ pub(crate) enum Namespace {
 
 #[derive(Debug, Clone, Copy)]
 struct Open {
-    name: Name,
+    kind: Kind,
     namespace: Namespace,
     node: Option<NodeId>,
     last_child: Option<NodeId>,
@@ -56,6 +56,7 @@ pub(crate) struct Builder {
 /// What the builder asks of a tag.
 pub(crate) struct Start<'a, A> {
     pub(crate) name: &'a str,
+    pub(crate) kind: Kind,
     pub(crate) self_closing: bool,
     /// A `<template>` with `shadowrootmode`.
     pub(crate) shadow_root: bool,
@@ -74,7 +75,7 @@ impl Builder {
     pub(crate) fn is_foreign(&self) -> bool {
         self.stack
             .last()
-            .is_some_and(|open| open.namespace != Namespace::Html && !names::holds_html(open.name))
+            .is_some_and(|open| open.namespace != Namespace::Html && !open.kind.groups.holds_html())
     }
 
     /// The innermost open element, unless it is in a template or not in the tree.
@@ -92,8 +93,8 @@ impl Builder {
         tree: &mut Tree,
         start: Start<'a, impl Iterator<Item = (&'t str, &'t str)>>,
     ) -> Option<Placed> {
-        let which = name(start.name);
-        let namespace = if self.is_foreign() && !self.leave_foreign(which) {
+        let kind = start.kind;
+        let namespace = if self.is_foreign() && !self.leave_foreign(kind) {
             self.stack.last().map_or(Namespace::Html, |open| open.namespace)
         } else {
             match start.name {
@@ -102,18 +103,18 @@ impl Builder {
                 _ => Namespace::Html,
             }
         };
-        if !self.is_foreign() && self.templates == 0 && !self.imply(tree, which) {
+        if !self.is_foreign() && self.templates == 0 && !self.imply(tree, kind) {
             return None;
         }
         if namespace == Namespace::Html && !self.xml {
-            self.end_implied(which);
+            self.end_implied(kind);
         }
         // In XML, `<noscript>` holds elements like any other: they are for browsers without scripts all the same.
         let template = namespace == Namespace::Html
             && (start.name == "template" || (self.xml && start.name == "noscript"));
         let inert = self.is_inert();
         let parent = self.stack.last().copied();
-        let details = parent.is_some_and(|parent| parent.name == name("details"));
+        let details = parent.is_some_and(|parent| parent.kind.name == name("details"));
         let first_summary =
             details && start.name == "summary" && parent.is_some_and(|parent| !parent.summary_seen);
         let held_back = details
@@ -124,7 +125,7 @@ impl Builder {
         let position = Position {
             hidden_itself: start.hidden
                 || held_back
-                || (namespace == Namespace::Html && names::is_undisplayed(which)),
+                || (namespace == Namespace::Html && kind.groups.is_undisplayed()),
             below_fold: start.below_fold,
         };
         let node = (!inert)
@@ -137,16 +138,16 @@ impl Builder {
             open.last_child = node.or(open.last_child);
             open.summary_seen |= first_summary;
         }
-        let in_picture = parent.is_some_and(|parent| parent.name == name("picture"));
+        let in_picture = parent.is_some_and(|parent| parent.kind.name == name("picture"));
         let html = namespace == Namespace::Html && !self.xml;
-        let empty = if html { names::is_void(which) } else { start.self_closing };
+        let empty = if html { kind.groups.is_void() } else { start.self_closing };
         if !empty {
-            self.push(which, namespace, node, template && !start.shadow_root);
+            self.push(kind, namespace, node, template && !start.shadow_root);
         }
         Some(Placed { node, namespace, inert, in_picture })
     }
 
-    fn push(&mut self, which: Name, namespace: Namespace, node: Option<NodeId>, template: bool) {
+    fn push(&mut self, kind: Kind, namespace: Namespace, node: Option<NodeId>, template: bool) {
         if self.stack.len() >= MAX_DEPTH {
             if !template {
                 return;
@@ -158,13 +159,13 @@ impl Builder {
         }
         self.templates += usize::from(template);
         // A shadow root's template is open like any other element, but what is in it counts.
-        let name = if template { TEMPLATE } else { which };
-        self.stack.push(Open { name, namespace, node, last_child: None, summary_seen: false });
+        let kind = if template { TEMPLATE } else { kind };
+        self.stack.push(Open { kind, namespace, node, last_child: None, summary_seen: false });
     }
 
     fn pop(&mut self) {
         if let Some(open) = self.stack.pop()
-            && open.name == TEMPLATE
+            && open.kind == TEMPLATE
         {
             self.templates -= 1;
         }
@@ -177,8 +178,8 @@ impl Builder {
     }
 
     /// Leaves SVG or MathML if an HTML element of this name cannot stand in it.
-    fn leave_foreign(&mut self, which: Name) -> bool {
-        if self.xml || !names::leaves_foreign(which) {
+    fn leave_foreign(&mut self, kind: Kind) -> bool {
+        if self.xml || !kind.groups.leaves_foreign() {
             return false;
         }
         while self.is_foreign() {
@@ -188,20 +189,20 @@ impl Builder {
     }
 
     /// Opens and closes `<html>`, `<head>` and `<body>` around an element. False if it makes no element of its own.
-    fn imply(&mut self, tree: &mut Tree, which: Name) -> bool {
+    fn imply(&mut self, tree: &mut Tree, kind: Kind) -> bool {
         if self.xml {
             return true;
         }
         const HTML: Name = name("html");
         const HEAD: Name = name("head");
         const BODY: Name = name("body");
-        if which == HTML {
+        if kind.name == HTML {
             return self.stack.is_empty();
         }
         if self.stack.is_empty() {
             self.open_implied(tree, "html");
         }
-        match which {
+        match kind.name {
             HEAD => return !std::mem::replace(&mut self.head_seen, true),
             BODY if self.body_seen => return false,
             BODY => {
@@ -214,7 +215,7 @@ impl Builder {
         if self.body_seen {
             return true;
         }
-        if names::is_metadata(which) {
+        if kind.groups.is_metadata() {
             if !std::mem::replace(&mut self.head_seen, true) {
                 self.open_implied(tree, "head");
             }
@@ -249,14 +250,14 @@ impl Builder {
         if let Some(open) = self.stack.last_mut() {
             open.last_child = node;
         }
-        self.push(name(element), Namespace::Html, node, false);
+        self.push(Kind::of(element), Namespace::Html, node, false);
     }
 
     /// Takes an end tag in. True if it ended the head.
-    pub(crate) fn end(&mut self, element: &str) -> bool {
-        let which = name(element);
+    pub(crate) fn end(&mut self, element: &str, kind: Kind) -> bool {
+        let which = kind.name;
         if self.xml {
-            return self.end_in_xml(element, which);
+            return self.end_in_xml(element, kind);
         }
         match element {
             // What follows them is still body.
@@ -275,7 +276,7 @@ impl Builder {
             "template" => {
                 let shadow = name("template");
                 if let Some(depth) =
-                    self.stack.iter().rposition(|open| open.name == TEMPLATE || open.name == shadow)
+                    self.stack.iter().rposition(|open| open.kind == TEMPLATE || open.kind.name == shadow)
                 {
                     self.pop_to(depth);
                 }
@@ -283,13 +284,14 @@ impl Builder {
             }
             _ => {}
         }
-        if names::is_formatting(which) && !self.is_foreign() {
+        let groups = kind.groups;
+        if groups.is_formatting() && !self.is_foreign() {
             self.end_formatting(which);
-        } else if names::is_heading(which) {
-            if let Some(depth) = self.in_scope(names::is_heading, false) {
+        } else if groups.is_heading() {
+            if let Some(depth) = self.in_scope(|open| open.groups.is_heading(), false) {
                 self.pop_to(depth);
             }
-        } else if names::bounds_list_item(which) || names::ends_paragraph(which) {
+        } else if groups.bounds_list_item() || groups.ends_paragraph() {
             // Special elements: anything but the bounds of scope is closed with them.
             let table_part =
                 matches!(element, "table" | "tbody" | "thead" | "tfoot" | "tr" | "td" | "th" | "caption");
@@ -297,11 +299,12 @@ impl Builder {
                 self.stack
                     .iter()
                     .rposition(|open| {
-                        open.name == which || open.name == name("table") || open.name == TEMPLATE
+                        let open = open.kind;
+                        open.name == which || open.name == name("table") || open == TEMPLATE
                     })
-                    .filter(|&depth| self.stack[depth].name == which)
+                    .filter(|&depth| self.stack[depth].kind.name == which)
             } else {
-                self.in_scope(|open| open == which, false)
+                self.in_scope(|open| open.name == which, false)
             };
             if let Some(depth) = found {
                 self.pop_to(depth);
@@ -309,22 +312,21 @@ impl Builder {
         } else {
             // "Any other end tag": a special element in between keeps it out.
             let found = self.stack.iter().rposition(|open| {
-                open.name == which
+                let (kind, groups) = (open.kind, open.kind.groups);
+                kind.name == which
                     || (open.namespace == Namespace::Html
-                        && (names::bounds_list_item(open.name)
-                            || names::ends_paragraph(open.name)
-                            || open.name == TEMPLATE))
+                        && (groups.bounds_list_item() || groups.ends_paragraph() || kind == TEMPLATE))
             });
-            if let Some(depth) = found.filter(|&depth| self.stack[depth].name == which) {
+            if let Some(depth) = found.filter(|&depth| self.stack[depth].kind.name == which) {
                 self.pop_to(depth);
             }
         }
         false
     }
 
-    fn end_in_xml(&mut self, element: &str, which: Name) -> bool {
+    fn end_in_xml(&mut self, element: &str, kind: Kind) -> bool {
         let held = matches!(element, "template" | "noscript");
-        let open = |open: &Open| open.name == which || (held && open.name == TEMPLATE);
+        let open = |open: &Open| open.kind == kind || (held && open.kind == TEMPLATE);
         if let Some(depth) = self.stack.iter().rposition(open) {
             self.pop_to(depth);
         }
@@ -333,4 +335,4 @@ impl Builder {
 }
 
 /// An open `<template>` whose content is not part of the page.
-const TEMPLATE: Name = name("template") ^ 1;
+const TEMPLATE: Kind = Kind::bare(name("template") ^ 1);
