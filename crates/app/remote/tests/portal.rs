@@ -67,7 +67,7 @@ async fn a_user_switches_interception_off_and_on_again() {
     assert!(!page(&world, "/").await.contains("bank.example"));
 
     send(&world, "do=all-off").await;
-    assert!(page(&world, "/").await.contains("Switched off for you"));
+    assert!(page(&world, "/").await.contains("Off for you"));
     send(&world, "do=all-on").await;
     assert!(page(&world, "/").await.contains("Accelerated"));
 }
@@ -82,4 +82,12 @@ async fn a_form_of_another_site_changes_nothing() {
     let long = ask(&world, head, &"x".repeat(10_000)).await;
     assert!(long.starts_with("HTTP/1.1 413 "), "{long}");
     assert!(page(&world, "/").await.contains("Accelerated"));
+}
+
+#[tokio::test]
+async fn there_is_no_portal_behind_tls_and_that_is_said_at_once() {
+    let world = world_with(&["interception.enabled=true"]).await;
+    let refused = ask(&world, "CONNECT farhop.internal:443 HTTP/1.1\r\nhost: farhop.internal:443", "").await;
+    assert!(refused.starts_with("HTTP/1.1 404 "), "{refused}");
+    assert_eq!(world.crossed(), 0);
 }

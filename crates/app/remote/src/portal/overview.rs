@@ -11,8 +11,8 @@ pub(super) fn page(view: &View) -> String {
 fn link(view: &View) -> String {
     let state = match view.round_trip {
         Some(time) => format!(
-            "<p><span class=\"state good\">The satellite link is up.</span> A question and its answer take {:.1} seconds to cross it and come back.</p>",
-            time.as_secs_f64()
+            "<p><span class=\"state good\">The satellite link is up.</span> A question and its answer take {} milliseconds to cross it and come back.</p>",
+            time.as_millis()
         ),
         None => "<p><span class=\"state off\">The satellite link is down.</span> Requests wait for it, and downloads go on where they stopped.</p>".to_owned(),
     };
@@ -34,7 +34,7 @@ fn secure_pages(view: &View) -> String {
 
 fn on_or_off(interception: &Interception) -> String {
     let what = "<p>To make secure pages quick, Farhop has to read them: it opens them here and at the far end of the link, and seals them again for you with its own certificate. Whoever runs this proxy could therefore see what is in them. The site's own certificate is checked at the far end, and a site with a bad one is not shown.</p>\n\
-                <p>Banks, health services, app stores and the like are left alone, and so is every app that does not accept the certificate.</p>\n";
+                <p>Banks, health services, app stores and the like are left alone, and so is every app that does not accept the certificate: it is passed on unread for some time after its first try.</p>\n";
     if interception.on {
         format!(
             "<p><span class=\"state good\">Accelerated</span> on devices that have <a href=\"/install\">installed the certificate</a>.</p>\n{what}\
@@ -42,7 +42,7 @@ fn on_or_off(interception: &Interception) -> String {
         )
     } else {
         format!(
-            "<p><span class=\"state off\">Switched off for you.</span> Your secure pages are passed on unread.</p>\n{what}"
+            "<p><span class=\"state off\">Off for you.</span> Your secure pages are passed on unread.</p>\n{what}"
         )
     }
 }

@@ -49,7 +49,7 @@ pub(crate) async fn serve(remote: &Arc<Remote>, incoming: Incoming, user: &User,
         None => refusal(StatusCode::PAYLOAD_TOO_LARGE, "That is more than any form here sends."),
     };
     if let Some(switch) = reply.switch.take()
-        && let Err(words) = carry_out(remote, user, switch)
+        && let Err(words) = carry_out(remote, user, place.client.ip(), switch)
     {
         reply = refusal(StatusCode::CONFLICT, &words);
     }
@@ -84,8 +84,12 @@ async fn form(mut body: RequestBody) -> Option<Vec<u8>> {
     Some(form)
 }
 
-fn carry_out(remote: &Remote, user: &User, switch: Switch) -> Result<(), String> {
+fn carry_out(remote: &Remote, user: &User, client: IpAddr, switch: Switch) -> Result<(), String> {
     let (scope, on) = match switch {
+        Switch::TryAgain => {
+            remote.consent().forget(Some(client.to_canonical()), None);
+            return Ok(());
+        }
         Switch::All { on } => (Scope::Everything, on),
         Switch::Site { host, on } => (Scope::site(&host), on),
     };

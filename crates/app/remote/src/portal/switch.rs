@@ -27,6 +27,8 @@ pub(crate) enum Switch {
         /// Whether it is to be on.
         on: bool,
     },
+    /// Forget that this client's handshakes failed: it has the certificate now.
+    TryAgain,
 }
 
 /// What tokens are made with: random, and gone with the process.
@@ -66,6 +68,7 @@ pub(super) fn answer(asked: &Asked<'_>, view: &View) -> Reply {
     let switch = match value("do") {
         "all-off" => Some(Switch::All { on: false }),
         "all-on" => Some(Switch::All { on: true }),
+        "try-again" => Some(Switch::TryAgain),
         "site-off" => site().map(|host| Switch::Site { host, on: false }),
         "site-on" => site().map(|host| Switch::Site { host, on: true }),
         _ => None,
@@ -133,6 +136,12 @@ pub(super) fn forms(interception: &Interception, token: &str) -> String {
         }
         forms.push_str("</ul>\n");
     }
+    forms.push_str(&button(
+        "try-again",
+        "I have installed the certificate: try again",
+        "",
+        " class=\"quiet\"",
+    ));
     forms.push_str(&button("all-off", "Switch it off for all my pages", "", " class=\"quiet\""));
     forms
 }
