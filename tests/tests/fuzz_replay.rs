@@ -12,6 +12,7 @@ type Entry = fn(&[u8]);
 
 /// Each target in `fuzz/fuzz_targets` with its entry.
 const TARGETS: &[(&str, Entry)] = &[
+    ("consent", farhop_consent::fuzz),
     ("control_request", farhop_control::fuzz_request),
     ("front_chunked", farhop_front::h1::fuzz_chunked_body),
     ("front_hello", farhop_front::tls::fuzz_hello),
@@ -20,9 +21,11 @@ const TARGETS: &[(&str, Entry)] = &[
     ("htotp_fields", farhop_htotp::fields::shelf::fuzz),
     ("htotp_frames", farhop_htotp::frame::fuzz),
     ("htotp_session", farhop_htotp::session::fuzz),
+    ("page_css", farhop_page::fuzz_css),
     ("page_scan", farhop_page::fuzz_scan),
     ("settings", farhop_settings::fuzz_settings),
     ("squeeze_decode", farhop_squeeze::fuzz_decode),
+    ("squeeze_image", farhop_squeeze::fuzz_image),
 ];
 
 fn files(folder: &str) -> Vec<PathBuf> {

@@ -99,6 +99,8 @@ words! {
         Port = "port",
         /// What it went to is no host that a certificate could be for.
         NoHost = "no_host",
+        /// Users are asked first, and this one has not agreed.
+        NotAgreed = "not_agreed",
         /// The user has switched interception off.
         SwitchedOff = "switched_off",
         /// The user has switched it off for this site.

@@ -47,7 +47,7 @@ settings! {
             /// Who may use the proxy, by name and password.
             auth: AuthSettings;
             /// Looking into TLS with a CA of one's own, so that HTTPS becomes as quick as HTTP. Whether that is allowed is for
-            /// the users of this remote to say; each can switch it off at http://farhop.internal/.
+            /// the users of this remote to say; each can switch it off at `http://farhop.internal/`.
             interception: InterceptionSettings;
             /// What the files that configure browsers say: `/proxy.pac` and `/wpad.dat` of this proxy.
             pac: PacSettings;
@@ -130,6 +130,9 @@ settings! {
         values {
             /// Whether any is. Without, they go through untouched.
             enabled: bool, default "false";
+            /// Whether users are asked first: it is off for each who has not switched it on at `http://farhop.internal/`. Else it
+            /// is on for each who has not switched it off.
+            ask: bool, default "false", live true;
             /// Folder of the CA, made by `farhop ca init`.
             ca: PathBuf, default "ca";
             /// File in which users' switches and learned hosts outlive the process.

@@ -15,6 +15,8 @@ use crate::switches::{Scope, Switches};
 pub struct Policy {
     /// Whether anything may be looked into.
     pub enabled: bool,
+    /// Whether users are asked first: it is off for each who has not agreed.
+    pub asks: bool,
     /// Ports on which TLS is expected to carry HTTP.
     pub ports: Vec<RangeInclusive<u16>>,
     /// Bypass lists.
@@ -63,6 +65,8 @@ pub enum Why {
     Port,
     /// What it is to go to is no host that a certificate could be for.
     NoHost,
+    /// Users are asked first, and this one has not agreed.
+    NotAgreed,
     /// The user has switched interception off.
     SwitchedOff,
     /// The user has switched it off for this site.
@@ -88,6 +92,9 @@ impl Policy {
         }
         if !self.ports.iter().any(|range| range.contains(&port)) {
             return Some(Why::Port);
+        }
+        if self.asks && !kept.switches.has_agreed(user) {
+            return Some(Why::NotAgreed);
         }
         match kept.switches.find(user, host, now) {
             Some(Scope::Everything) => return Some(Why::SwitchedOff),
@@ -115,6 +122,7 @@ mod tests {
         let hour = Duration::from_secs(3600);
         Policy {
             enabled: true,
+            asks: false,
             ports: vec![443..=443, 8443..=8444],
             rules: Rules::new(&patterns, Category::ALL),
             terms: Terms { first: hour, longest: hour },
@@ -140,6 +148,19 @@ mod tests {
             let expected = if is_named { Decision::Intercept } else { Decision::PassThrough(Why::Port) };
             assert_eq!(decide(&policy(), &Kept::default(), "a.example", port), expected, "{port}");
         }
+    }
+
+    #[test]
+    fn where_users_are_asked_first_it_is_on_for_who_has_agreed_alone() {
+        let asking = Policy { asks: true, ..policy() };
+        let mut kept = Kept::default();
+        assert_eq!(decide(&asking, &kept, "a.example", 443), Decision::PassThrough(Why::NotAgreed));
+        kept.switches.agree("ben");
+        assert_eq!(decide(&asking, &kept, "a.example", 443), Decision::PassThrough(Why::NotAgreed));
+        kept.switches.agree("anna");
+        assert_eq!(decide(&asking, &kept, "a.example", 443), Decision::Intercept);
+        kept.switches.switch_off("anna", Scope::Everything, None, NOW).unwrap();
+        assert_eq!(decide(&asking, &kept, "a.example", 443), Decision::PassThrough(Why::SwitchedOff));
     }
 
     #[test]

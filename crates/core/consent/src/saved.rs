@@ -9,6 +9,7 @@ use crate::decide::Kept;
 use crate::host::Host;
 use crate::learned::{Lesson, Place, Record, Untrusting};
 use crate::moment::Moment;
+use crate::pattern::HostPattern;
 use crate::switches::Switches;
 
 const VERSION: u64 = 1;
@@ -34,6 +35,8 @@ struct Versioned {
 struct Saved {
     version: u64,
     switched_off: Vec<SwitchedOff>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    agreed: Vec<Box<str>>,
     learned: Vec<SavedRecord>,
     untrusting: Vec<SavedUntrusting>,
 }
@@ -78,6 +81,7 @@ impl Kept {
             let switched = everything.into_iter().chain(sites);
             switched.map(|(site, until)| SwitchedOff { user: user.clone(), site, until })
         });
+        let agreed = self.switches.users.iter().filter(|(_, choices)| choices.has_agreed);
         let learned = self.learned.records.iter().map(|(place, record)| SavedRecord {
             client: place.client,
             host: place.host.clone(),
@@ -95,6 +99,7 @@ impl Kept {
         let saved = Saved {
             version: VERSION,
             switched_off: switched_off.collect(),
+            agreed: agreed.map(|(user, _)| user.clone()).collect(),
             learned: learned.collect(),
             untrusting: untrusting.collect(),
         };
@@ -122,6 +127,9 @@ impl Kept {
                 Some(site) => drop(choices.sites.insert(site, until)),
             }
         }
+        for user in saved.agreed {
+            users.entry(user).or_default().has_agreed = true;
+        }
         kept.learned.records.extend(saved.learned.into_iter().map(|it| {
             let place = Place { client: it.client, host: it.host, port: it.port };
             (place, Record { lesson: it.lesson, times: it.times, until: it.until })
@@ -133,6 +141,22 @@ impl Kept {
                 .map(|it| (it.client, Untrusting { hosts: it.hosts, times: it.times, until: it.until })),
         );
         Ok(kept)
+    }
+}
+
+/// Entry point of the fuzz target: hosts and patterns come from clients and operators, what was kept from disk. Each is
+/// refused, or reads back as it is shown.
+#[doc(hidden)]
+pub fn fuzz(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if let Ok(host) = text.parse::<Host>() {
+        assert_eq!(host.to_string().parse(), Ok(host));
+    }
+    if let Ok(pattern) = text.parse::<HostPattern>() {
+        assert_eq!(pattern.to_string().parse(), Ok(pattern));
+    }
+    if let Ok(kept) = Kept::from_text(&text) {
+        assert_eq!(Kept::from_text(&kept.to_text()).ok(), Some(kept));
     }
 }
 
@@ -150,6 +174,7 @@ mod tests {
         let mut kept = Kept::default();
         let host = |text: &str| text.parse::<Host>().unwrap();
         kept.switches.switch_off("anna", Scope::Everything, Some(Moment(NOW.0 + 5)), NOW).unwrap();
+        kept.switches.agree("carla");
         kept.switches.switch_off("ben \"b\"", Scope::site(&host("bücher.example")), None, NOW).unwrap();
         let client = IpAddr::from([10, 0, 0, 1]);
         kept.learned.learn(Lesson::Distrusted, (client, &host("a.example"), 443), NOW, &TERMS);
@@ -172,6 +197,7 @@ mod tests {
                 {"user": "anna", "until": 1800000005},
                 {"user": "ben \"b\"", "site": "xn--bcher-kva.example"}
             ],
+            "agreed": ["carla"],
             "learned": [
                 {"host": "2001:db8::1", "port": 8443, "lesson": "not_http", "times": 1, "until": 1800000060},
                 {"client": "10.0.0.1", "host": "a.example", "port": 443, "lesson": "distrusted", "times": 1, "until": 1800000060}

@@ -1,4 +1,5 @@
-//! What users have switched off for themselves: interception as a whole, or for a site.
+//! What users have said for themselves: interception switched off as a whole or for a site, or agreed to where they are
+//! asked first.
 
 use std::collections::BTreeMap;
 
@@ -33,6 +34,8 @@ pub struct Choices {
     pub everything: Option<Until>,
     /// Sites.
     pub sites: BTreeMap<Host, Until>,
+    /// Whether the user has switched it on where everybody has to.
+    pub has_agreed: bool,
 }
 
 /// The end of a choice; `None` is none.
@@ -63,7 +66,7 @@ impl Choices {
     }
 
     fn is_empty(&self) -> bool {
-        self.everything.is_none() && self.sites.is_empty()
+        self.everything.is_none() && self.sites.is_empty() && !self.has_agreed
     }
 }
 
@@ -105,6 +108,19 @@ impl Switches {
         self.lapse(now);
     }
 
+    /// Notes that `user`, who was asked, agrees to interception. Where there are too many users already it is not noted, and
+    /// so stays off.
+    pub fn agree(&mut self, user: &str) {
+        if self.users.len() < MOST_USERS || self.users.contains_key(user) {
+            self.users.entry(user.into()).or_default().has_agreed = true;
+        }
+    }
+
+    /// Whether `user` has agreed.
+    pub fn has_agreed(&self, user: &str) -> bool {
+        self.users.get(user).is_some_and(|choices| choices.has_agreed)
+    }
+
     /// Whether `user` has switched it off for `host`, and how far.
     pub fn find(&self, user: &str, host: &Host, now: Moment) -> Option<Scope> {
         let choices = self.users.get(user)?;
@@ -124,7 +140,7 @@ impl Switches {
         choices
     }
 
-    /// Everyone who has switched something off, in order.
+    /// Everyone who has said something, in order.
     pub fn all(&self, now: Moment) -> impl Iterator<Item = (&str, Choices)> {
         let current = move |choices: &Choices| {
             let mut choices = choices.clone();
@@ -213,5 +229,17 @@ mod tests {
         assert_eq!(switches.switch_off("anna", Scope::Site(host("s7.example")), None, NOW), Ok(()));
         assert_eq!(switches.switch_off("anna", Scope::Everything, None, NOW), Ok(()));
         assert_eq!(switches.of("anna", NOW).sites.len(), MOST_SITES);
+    }
+
+    #[test]
+    fn who_has_agreed_has_agreed_until_it_is_switched_off_and_again_after_a_while_off() {
+        let mut switches = Switches::default();
+        assert!(!switches.has_agreed("anna"));
+        switches.agree("anna");
+        let end = NOW.after(Duration::from_secs(60));
+        switches.switch_off("anna", Scope::Everything, Some(end), NOW).unwrap();
+        assert_eq!(switches.find("anna", &host("a"), NOW), Some(Scope::Everything));
+        assert!(switches.find("anna", &host("a"), end).is_none() && switches.has_agreed("anna"));
+        assert!(!switches.has_agreed("ben"));
     }
 }

@@ -77,6 +77,7 @@ impl Consent {
                 "left_s": it.until.map(|until| until.from_now(now).as_secs()),
             })
         });
+        let agreed = kept.switches.all(now).filter(|(_, choices)| choices.has_agreed);
         let left = |until: &Option<farhop_consent::Moment>| until.map(|until| until.from_now(now).as_secs());
         let switched_off = kept.switches.all(now).flat_map(|(user, choices)| {
             let everything = choices.everything.map(|until| (None, until));
@@ -90,6 +91,7 @@ impl Consent {
             "learned": learned.collect::<Vec<_>>(),
             "without_ca": untrusting.collect::<Vec<_>>(),
             "switched_off": switched_off.collect::<Vec<_>>(),
+            "agreed": agreed.map(|(user, _)| user).collect::<Vec<_>>(),
         })
     }
 }

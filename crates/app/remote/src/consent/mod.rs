@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use farhop_consent::{
-    Asked, Choices, Decision, Host, Kept, Lesson, Moment, Policy, Rules, Scope, Terms, TooMany, Why,
+    Asked, Choices, Decision, Host, Kept, Leavers, Lesson, Moment, Policy, Rules, Scope, Terms, TooMany, Why,
 };
 use farhop_events::{Bus, Bypass, Event};
 use farhop_settings::remote::InterceptionSettings;
@@ -29,6 +29,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Consent {
     policy: RwLock<Arc<Policy>>,
     kept: Mutex<Kept>,
+    leavers: Mutex<Leavers>,
     /// Where it is kept; `None` where it ends with the process.
     file: Option<PathBuf>,
     has_changed: AtomicBool,
@@ -51,6 +52,7 @@ impl Consent {
         Ok(Consent {
             policy: RwLock::new(Arc::new(policy(settings))),
             kept: Mutex::new(kept),
+            leavers: Mutex::default(),
             file,
             has_changed: AtomicBool::new(false),
             changed: Notify::new(),
@@ -89,9 +91,21 @@ impl Consent {
         self.note_change();
     }
 
-    /// Notes that `client` has completed a handshake with a certificate of ours: it has the CA.
-    pub(crate) fn trusted(&self, client: IpAddr) {
+    /// Notes that `client` has completed a handshake with a certificate of ours for `host`: it has the CA.
+    pub(crate) fn trusted(&self, client: IpAddr, host: &str, port: u16) {
         self.kept().learned.trusted(client);
+        if let Ok(host) = host.parse::<Host>() {
+            self.leavers().trusted((client, &host, port), now());
+        }
+    }
+
+    /// Notes that `client` left a handshake when it had seen our certificate, and learns from it when that is its way.
+    pub(crate) fn left(&self, client: IpAddr, host: &str, port: u16) {
+        let Ok(place) = host.parse::<Host>() else { return };
+        let distrusts = self.leavers().left((client, &place, port), now());
+        if distrusts {
+            self.learn(Lesson::Distrusted, client, host, port);
+        }
     }
 
     /// Forgets what was learned of `client` (all of them where it is `None`) and `host` (likewise), so that it is tried
@@ -102,9 +116,13 @@ impl Consent {
         count
     }
 
-    /// What `user` has switched off.
+    /// What `user` has switched off: everything, where users are asked first and this one has not agreed.
     pub(crate) fn choices(&self, user: &User) -> Choices {
-        self.kept().switches.of(&user.name, now())
+        let mut choices = self.kept().switches.of(&user.name, now());
+        if self.policy().asks && !choices.has_agreed {
+            choices.everything.get_or_insert(None);
+        }
+        choices
     }
 
     /// Switches interception off for `user`, for ever or for a time.
@@ -123,9 +141,15 @@ impl Consent {
         Ok(())
     }
 
-    /// Switches interception on again for `user`.
+    /// Switches interception on, or on again, for `user`: who does so for everything has agreed to it.
     pub(crate) fn switch_on(&self, user: &User, scope: &Scope) {
-        self.kept().switches.switch_on(&user.name, scope, now());
+        let asks = self.policy().asks;
+        let mut kept = self.kept();
+        kept.switches.switch_on(&user.name, scope, now());
+        if asks && *scope == Scope::Everything {
+            kept.switches.agree(&user.name);
+        }
+        drop(kept);
         self.note_change();
     }
 
@@ -161,6 +185,10 @@ impl Consent {
         Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn leavers(&self) -> MutexGuard<'_, Leavers> {
+        self.leavers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -172,6 +200,7 @@ pub(crate) fn told(why: Why) -> (Bypass, Option<String>) {
         Why::Off => Bypass::Off,
         Why::Port => Bypass::Port,
         Why::NoHost => Bypass::NoHost,
+        Why::NotAgreed => Bypass::NotAgreed,
         Why::SwitchedOff => Bypass::SwitchedOff,
         Why::SiteSwitchedOff => Bypass::SiteSwitchedOff,
         Why::Configured => Bypass::Configured,
@@ -184,6 +213,7 @@ pub(crate) fn told(why: Why) -> (Bypass, Option<String>) {
 fn policy(settings: &InterceptionSettings) -> Policy {
     Policy {
         enabled: settings.enabled,
+        asks: settings.ask,
         ports: settings.ports.iter().map(|range| range.first..=range.last).collect(),
         rules: Rules::new(&settings.bypass, &settings.categories),
         terms: Terms { first: settings.learned, longest: settings.learned_most },
@@ -230,6 +260,23 @@ mod tests {
         assert_eq!(why("www.a.example"), Decision::PassThrough(Why::SiteSwitchedOff));
         assert_eq!(why("pinned.example"), Decision::PassThrough(Why::Learned(Lesson::Distrusted)));
         assert_eq!(why("other.example"), Decision::Intercept);
+    }
+
+    #[test]
+    fn where_users_are_asked_first_it_is_off_until_they_switch_it_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = InterceptionSettings { ask: true, ..settings(&folder.path().join("s")) };
+        let consent = Consent::open(&settings, false, Bus::new()).unwrap();
+        let decide = || consent.decide(&anna(), CLIENT, "a.example", 443);
+        assert_eq!(decide(), Decision::PassThrough(Why::NotAgreed));
+        assert_eq!(consent.choices(&anna()).everything, Some(None));
+        consent.switch_on(&anna(), &Scope::site(&"a.example".parse().unwrap()));
+        assert_eq!(decide(), Decision::PassThrough(Why::NotAgreed), "a site alone is not everything");
+        consent.switch_on(&anna(), &Scope::Everything);
+        assert_eq!(decide(), Decision::Intercept);
+        assert_eq!(consent.choices(&anna()).everything, None);
+        consent.switch_off(&anna(), Scope::Everything, None).unwrap();
+        assert_eq!(decide(), Decision::PassThrough(Why::SwitchedOff));
     }
 
     #[tokio::test]

@@ -1,0 +1,5 @@
+//! Fuzzes hosts, host patterns and what is kept of consent. The checks are in the entry function, which
+//! `tests/tests/fuzz_replay.rs` calls too.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| farhop_consent::fuzz(data));
