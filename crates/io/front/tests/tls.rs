@@ -174,7 +174,7 @@ async fn a_client_that_does_not_trust_the_certificate_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_just_closes_on_the_certificate_counts_as_distrust_and_an_earlier_one_does_not() {
+async fn a_client_that_just_closes_on_the_certificate_is_told_from_one_that_closes_earlier() {
     let authority = Authority::new();
     let hello = {
         let name = HOST.try_into().unwrap();
@@ -189,7 +189,7 @@ async fn a_client_that_just_closes_on_the_certificate_counts_as_distrust_and_an_
         client.read_u8().await.unwrap();
         drop(client);
     });
-    assert!(matches!(connection, Err(HandshakeError::Distrusted(_))), "{connection:?}");
+    assert!(matches!(connection, Err(HandshakeError::Left(_))), "{connection:?}");
 
     let (mut client, tunnel) = support::tunnel().await;
     client.write_all(&hello[..20]).await.unwrap();

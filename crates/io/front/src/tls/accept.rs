@@ -16,10 +16,14 @@ use tokio_rustls::server::TlsStream;
 /// Why a handshake came to nothing. The client's connection is closed.
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
-    /// The client saw the certificate and left: it trusts other authorities, or this host's own certificate only.
-    /// Unintercepted it may well go on.
+    /// The client says that it does not accept the certificate: it trusts other authorities, or this host's own
+    /// certificate only. Unintercepted it may well go on.
     #[error("the client does not accept the certificate: {0}")]
     Distrusted(io::Error),
+    /// The client saw the certificate and left without a word. Apps that trust their own certificate only often do, and
+    /// so do browsers when another connection to the host was quicker.
+    #[error("the client left when it had seen the certificate: {0}")]
+    Left(io::Error),
     /// The client and this end have no cipher, signature or the like in common. Its origin may be less particular.
     #[error("TLS handshake: {0}")]
     Incompatible(io::Error),
@@ -66,13 +70,12 @@ pub async fn accept(
 
 /// `presented` says that the client has been sent the certificate.
 fn classify(error: io::Error, presented: bool) -> HandshakeError {
-    // Apps that trust their own certificate only often just close.
     let left = matches!(
         error.kind(),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
     );
     if presented && left {
-        return HandshakeError::Distrusted(error);
+        return HandshakeError::Left(error);
     }
     match error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
         // RFC 8446 §6.2: what a client says of a certificate.
@@ -100,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_follows_the_certificate_counts_as_distrust() {
+    fn what_follows_the_certificate_is_told_apart() {
         let alert = |description| {
             io::Error::new(io::ErrorKind::InvalidData, rustls::Error::AlertReceived(description))
         };
@@ -112,7 +115,8 @@ mod tests {
         let incompatible = rustls::Error::PeerIncompatible(rustls::PeerIncompatible::NoCipherSuitesInCommon);
         let classified = classify(io::Error::new(io::ErrorKind::InvalidData, incompatible), true);
         assert!(matches!(classified, HandshakeError::Incompatible(_)));
-        assert!(distrusted(io::ErrorKind::UnexpectedEof.into(), true));
-        assert!(!distrusted(io::ErrorKind::UnexpectedEof.into(), false));
+        let ended = || io::ErrorKind::UnexpectedEof.into();
+        assert!(matches!(classify(ended(), true), HandshakeError::Left(_)));
+        assert!(matches!(classify(ended(), false), HandshakeError::Failed(_)));
     }
 }
