@@ -150,7 +150,7 @@ impl Origins {
         let request = request(owner, head, Upload::empty())?;
         match self.client().upgrade(request).await.map_err(|error| self.told(exchange, &error))? {
             farhop_origin::Upgraded::Switched { fields, stream } => Ok(Upgraded::Switched { fields, stream }),
-            farhop_origin::Upgraded::Answered(response) => Ok(Upgraded::Answered(response.into())),
+            farhop_origin::Upgraded::Answered(response) => Ok(Upgraded::Answered((*response).into())),
         }
     }
 

@@ -32,9 +32,11 @@ impl Http1 {
             // hyper refuses less than 8 KiB; the head bound above still holds then.
             .max_buf_size(head.max(8 * 1024))
             .handshake(TokioIo::new(io));
-        let (sender, driver) = handshake.await.map_err(|error| Error::Malformed(error.to_string()))?;
+        let (mut sender, driver) = handshake.await.map_err(|error| Error::Malformed(error.to_string()))?;
         // Its errors reach the exchange as well.
         let driver = tokio::spawn(async move { drop(driver.with_upgrades().await) });
+        // Without it, whoever looks before the driver has run takes the connection for a closed one.
+        sender.ready().await.map_err(|_| Error::Closed)?;
         Ok(Http1 { sender, vetting, driver: driver.abort_handle() })
     }
 }

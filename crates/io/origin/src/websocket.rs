@@ -12,8 +12,8 @@ use crate::tls::Protocol;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{
-    CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
-    UPGRADE,
+    CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use http::{Method, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -39,7 +39,7 @@ pub enum Upgraded {
         stream: UpgradedStream,
     },
     /// It answered with anything else.
-    Answered(Response),
+    Answered(Box<Response>),
 }
 
 /// The bytes of a WebSocket. Shutting it down ends this side's half.
@@ -75,7 +75,7 @@ pub(crate) async fn ask(
         Err(_) => return Err(Error::Closed),
     };
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return sending.http1_response(lent, response).map(Upgraded::Answered);
+        return Ok(Upgraded::Answered(Box::new(sending.http1_response(lent, response)?)));
     }
     check(response.headers(), &key)?;
     let stream = hyper::upgrade::on(&mut response).await;
@@ -108,12 +108,8 @@ fn new_key() -> Result<HeaderValue, Error> {
 
 /// RFC 6455 §4.1, items 2 to 4 of what a client must check.
 fn check(fields: &HeaderMap, key: &HeaderValue) -> Result<(), Error> {
-    let only = |name| {
-        let mut values = fields.get_all(name).iter();
-        values.next().filter(|_| values.next().is_none())
-    };
     let failed = |what: &str| Err(Error::UpgradeFailed(what.into()));
-    if !only(UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket")) {
+    if !is_only(fields, UPGRADE, |value| value.eq_ignore_ascii_case(b"websocket")) {
         return failed("Upgrade does not say websocket");
     }
     let says_upgrade = fields.get_all(CONNECTION).iter().any(|value| {
@@ -127,10 +123,16 @@ fn check(fields: &HeaderMap, key: &HeaderValue) -> Result<(), Error> {
     hash.update(key.as_bytes());
     hash.update(GUID);
     let wanted = BASE64.encode(hash.finish());
-    if !only(SEC_WEBSOCKET_ACCEPT).is_some_and(|value| value.as_bytes() == wanted.as_bytes()) {
+    if !is_only(fields, SEC_WEBSOCKET_ACCEPT, |value| value == wanted.as_bytes()) {
         return failed("Sec-WebSocket-Accept is not that of the key");
     }
     Ok(())
+}
+
+/// Whether there is one field of this name, and its value is right.
+fn is_only(fields: &HeaderMap, name: HeaderName, is_right: impl Fn(&[u8]) -> bool) -> bool {
+    let mut values = fields.get_all(name).iter();
+    values.next().is_some_and(|value| is_right(value.as_bytes())) && values.next().is_none()
 }
 
 impl AsyncRead for UpgradedStream {

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, dead_code)] // helpers of tests fail by panicking, and not each test uses all
 #![allow(unreachable_pub)] // a module of each test, of no crate's interface
 
+pub mod h2raw;
+pub mod tls;
+
 use bytes::Bytes;
 use farhop_origin::{
     Client, Destination, Error, FixedResolver, Guard, Partition, Request, Response, Scheme, Settings, Trust,
@@ -13,7 +16,7 @@ use http::{HeaderMap, Method};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// An origin under test's control.
@@ -36,6 +39,8 @@ impl Origin {
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
+                // A paused clock would not wait for what the system holds back.
+                stream.set_nodelay(true).unwrap();
                 let number = counter.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(serve(stream, number));
             }
@@ -86,7 +91,7 @@ impl Origin {
 }
 
 /// Reads up to the end of one head; what came of it, empty at the end of the connection.
-pub async fn read_head(stream: &mut TcpStream) -> String {
+pub async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read_u8().await {
@@ -134,4 +139,23 @@ pub async fn body_of(answer: &str) -> Result<Bytes, Error> {
     let origin = Origin::answering(answer).await;
     let mut response = fetch(&client(), origin.get("/")).await?;
     whole(&mut response).await
+}
+
+/// Waits for all of them at once.
+pub async fn join_all<F: Future + Unpin>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    let mut waiting: Vec<_> = futures.into_iter().map(|future| (future, None)).collect();
+    std::future::poll_fn(|cx| {
+        for (future, done) in waiting.iter_mut().filter(|(_, done)| done.is_none()) {
+            if let std::task::Poll::Ready(output) = std::pin::Pin::new(future).poll(cx) {
+                *done = Some(output);
+            }
+        }
+        if waiting.iter().all(|(_, done)| done.is_some()) {
+            std::task::Poll::Ready(())
+        } else {
+            std::task::Poll::Pending
+        }
+    })
+    .await;
+    waiting.into_iter().filter_map(|(_, done)| done).collect()
 }

@@ -1,0 +1,448 @@
+//! Each way in which a certificate can be bad, shown by a real origin over both versions of TLS: each is told apart, and
+//! the origin gets no byte of the request.
+
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
+mod support;
+
+use farhop_origin::{CertificateProblem, Error, Settings, Stage, Trust};
+use http::StatusCode;
+use rcgen::{
+    CertificateParams, CertificateRevocationListParams, ExtendedKeyUsagePurpose, GeneralSubtree, Issuer,
+    KeyIdMethod, KeyPair, KeyUsagePurpose, NameConstraints, PublicKeyData, RevokedCertParams, SerialNumber,
+    SigningKey as _, date_time_ymd,
+};
+use rustls::sign::{Signer, SigningKey};
+use rustls::{SignatureAlgorithm, SignatureScheme};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use support::tls::*;
+use support::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Fetches from an origin that shows `shown`, over this version of TLS; the error, if there is one. Fails if the origin
+/// gets a byte although there is an error.
+async fn judged(shown: &Shown, trust: &Trust, host: &str) -> Result<(), Error> {
+    let mut results = Vec::new();
+    for version in BOTH_VERSIONS {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let count = seen.clone();
+        let origin = origin_within(config(shown, &["http/1.1"], &[version]), move |mut stream, _| {
+            let seen = count.clone();
+            async move {
+                let mut buffer = [0; 4096];
+                while let Ok(bytes @ 1..) = stream.read(&mut buffer).await {
+                    seen.fetch_add(bytes, Ordering::SeqCst);
+                    let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await;
+                }
+            }
+        })
+        .await;
+        let client = client_trusting(trust.clone(), Settings::default());
+        let mut request = secure_get(&origin, "/secret");
+        request.destination = farhop_origin::Destination::new(host, origin.port);
+        let result = fetch(&client, request).await.map(|response| assert_eq!(response.status, 204));
+        drop(client);
+        assert_eq!(seen.load(Ordering::SeqCst) > 0, result.is_ok(), "{version:?}: {result:?}");
+        results.push(result);
+    }
+    let last = results.pop().unwrap();
+    assert_eq!(results, [last.clone()], "both versions agree");
+    last
+}
+
+/// What is wrong with `shown`; it must be something.
+async fn problem(shown: &Shown, trust: &Trust, host: &str) -> CertificateProblem {
+    let error = judged(shown, trust, host).await.unwrap_err();
+    assert_eq!((error.stage(), error.status()), (Stage::Tls, StatusCode::BAD_GATEWAY), "{error:?}");
+    assert_eq!((error.proxy_status(), error.retry_can_help()), ("tls_certificate_error", false), "{error:?}");
+    let line = error.to_string();
+    assert!(
+        line.starts_with(&format!("the certificate of {host} is refused: ")) && !line.contains('\n'),
+        "{line}"
+    );
+    match error {
+        Error::Certificate { problem, .. } => problem,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_good_certificate_is_taken_with_what_stands_above_it() {
+    let root = Authority::root("Root");
+    let between = root.below(authority_of("Between"));
+    let trust = trusting(&root);
+    assert_eq!(judged(&root.issue(&params(&[HOST])), &trust, HOST).await, Ok(()));
+    assert_eq!(judged(&between.issue(&params(&[HOST])).under(&between), &trust, HOST).await, Ok(()));
+    let many = root.issue(&params(&[HOST, "*.host.example", "127.0.0.1"]));
+    assert_eq!(judged(&many, &trust, "www.host.example").await, Ok(()));
+    assert_eq!(judged(&many, &trust, "127.0.0.1").await, Ok(()));
+    // The name with the dot of an absolute one is the same name.
+    assert_eq!(judged(&many, &trust, "host.example.").await, Ok(()));
+}
+
+#[tokio::test]
+async fn certificates_out_of_time_are_refused_with_their_date() {
+    let root = Authority::root("Root");
+    let trust = trusting(&root);
+    let mut old = params(&[HOST]);
+    old.not_after = date_time_ymd(2021, 3, 4);
+    let since = "Thu, 04 Mar 2021 00:00:00 GMT".to_owned();
+    assert_eq!(
+        problem(&root.issue(&old), &trust, HOST).await,
+        CertificateProblem::Expired { since: since.clone() }
+    );
+
+    let mut early = params(&[HOST]);
+    early.not_before = date_time_ymd(2126, 3, 4);
+    early.not_after = date_time_ymd(2127, 3, 4);
+    let from = "Mon, 04 Mar 2126 00:00:00 GMT".to_owned();
+    assert_eq!(problem(&root.issue(&early), &trust, HOST).await, CertificateProblem::NotYetValid { from });
+
+    let mut above = authority_of("Between");
+    above.not_after = old.not_after;
+    let between = root.below(above);
+    let shown = between.issue(&params(&[HOST])).under(&between);
+    assert_eq!(problem(&shown, &trust, HOST).await, CertificateProblem::Expired { since });
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_host_is_refused_and_says_whose_it_is() {
+    let root = Authority::root("Root");
+    let trust = trusting(&root);
+    for names in [&["other.example", "192.0.2.7", "2001:db8::7"][..], &["*.host.example"], &["*"], &[]] {
+        let wrong = CertificateProblem::WrongHost { names: names.iter().map(|&name| name.into()).collect() };
+        assert_eq!(problem(&root.issue(&params(names)), &trust, HOST).await, wrong);
+    }
+    // A common name names no host, and a name is no address.
+    let mut common = params(&["127.0.0.1.example"]);
+    common.distinguished_name.push(rcgen::DnType::CommonName, "127.0.0.1");
+    let wrong = CertificateProblem::WrongHost { names: vec!["127.0.0.1.example".into()] };
+    assert_eq!(problem(&root.issue(&common), &trust, "127.0.0.1").await, wrong);
+}
+
+#[tokio::test]
+async fn nobody_vouches_for_itself() {
+    let root = Authority::root("Root");
+    for is_authority in [false, true] {
+        let key = KeyPair::generate().unwrap();
+        let mut itself = if is_authority { authority_of("Itself") } else { params(&[HOST]) };
+        itself.subject_alt_names = params(&[HOST]).subject_alt_names;
+        let certificate = itself.self_signed(&key).unwrap().der().clone();
+        let shown = Shown::new(vec![certificate], signer(&key));
+        assert_eq!(problem(&shown, &trusting(&root), HOST).await, CertificateProblem::SelfSigned);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_issuer_is_named() {
+    let (root, stranger) = (Authority::root("Root"), Authority::root("Stranger"));
+    let unknown = |name: &str| CertificateProblem::UnknownIssuer { issuer: format!("CN={name}") };
+    let trust = trusting(&root);
+    let mut leaf = params(&[HOST]);
+    leaf.distinguished_name.push(rcgen::DnType::CommonName, HOST);
+    assert_eq!(problem(&stranger.issue(&leaf), &trust, HOST).await, unknown("Stranger"));
+    assert_eq!(problem(&stranger.issue(&leaf).under(&stranger), &trust, HOST).await, unknown("Stranger"));
+    // The one between is known to nobody unless it is shown.
+    let between = root.below(authority_of("Between"));
+    assert_eq!(problem(&between.issue(&leaf), &trust, HOST).await, unknown("Between"));
+    // The name of a trusted one without its key is worth nothing.
+    let impostor = Authority::root("Root");
+    let shown = impostor.issue(&leaf);
+    assert!(matches!(problem(&shown, &trust, HOST).await, CertificateProblem::Malformed(_)));
+    assert_eq!(problem(&root.issue(&leaf), &nobody(), HOST).await, unknown("Root"));
+}
+
+/// An RSA key of so many bits that nobody has.
+struct Rsa(Vec<u8>);
+
+impl Rsa {
+    fn of(bits: usize) -> Rsa {
+        let mut modulus = vec![0xa5; bits / 8 + 1];
+        modulus[0] = 0;
+        Rsa(tlv(0x30, &[tlv(2, &modulus), tlv(2, &[1, 0, 1])].concat()))
+    }
+}
+
+impl PublicKeyData for Rsa {
+    fn der_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn algorithm(&self) -> &'static rcgen::SignatureAlgorithm {
+        &rcgen::PKCS_RSA_SHA256
+    }
+}
+
+impl rcgen::SigningKey for Rsa {
+    fn sign(&self, _: &[u8]) -> Result<Vec<u8>, rcgen::Error> {
+        Ok(vec![0x5a; 256])
+    }
+}
+
+/// Signs with noise: the client must not come so far as to see it.
+#[derive(Debug)]
+struct Noise(SignatureScheme);
+
+impl SigningKey for Noise {
+    fn choose_scheme(&self, _: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
+        Some(Box::new(Noise(self.0)))
+    }
+
+    fn algorithm(&self) -> SignatureAlgorithm {
+        match self.0 {
+            SignatureScheme::RSA_PSS_SHA256 => SignatureAlgorithm::RSA,
+            _ => SignatureAlgorithm::ECDSA,
+        }
+    }
+}
+
+impl Signer for Noise {
+    fn sign(&self, _: &[u8]) -> Result<Vec<u8>, rustls::Error> {
+        Ok(vec![0x5a; 128])
+    }
+
+    fn scheme(&self) -> SignatureScheme {
+        self.0
+    }
+}
+
+#[tokio::test]
+async fn weak_keys_are_refused() {
+    let root = Authority::root("Root");
+    let shown = |key: &Rsa| {
+        let certificate = root.certify(&params(&[HOST]), key);
+        Shown::new(vec![certificate], Arc::new(Noise(SignatureScheme::RSA_PSS_SHA256)))
+    };
+    for bits in [512, 1024, 2040] {
+        let weak = CertificateProblem::WeakKey(format!("RSA with {bits} bits"));
+        assert_eq!(problem(&shown(&Rsa::of(bits)), &trusting(&root), HOST).await, weak);
+    }
+    // Strong enough, but the origin does not have it.
+    let found = problem(&shown(&Rsa::of(2048)), &trusting(&root), HOST).await;
+    assert_eq!(found, CertificateProblem::Malformed("the origin does not have the key to it".into()));
+
+    // One above with a weak key: whatever it has signed is worth nothing.
+    let weak_above = root.certify(&authority_of("Weak"), &Rsa::of(1024));
+    let issuer = Issuer::new(authority_of("Weak"), Rsa::of(1024));
+    let key = KeyPair::generate().unwrap();
+    let below = params(&[HOST]).signed_by(&key, &issuer).unwrap().der().clone();
+    let chain = Shown::new(vec![below, weak_above], signer(&key));
+    let found = problem(&chain, &trusting(&root), HOST).await;
+    assert_eq!(found, CertificateProblem::WeakKey("RSA with 1024 bits".into()));
+}
+
+#[tokio::test]
+async fn forgeable_signatures_are_refused() {
+    let (params_above, key_above) = (authority_of("Root"), Rsa::of(2048));
+    let root = params_above.self_signed(&key_above).unwrap().pem();
+    let issuer = Issuer::new(params_above, key_above);
+    let key = KeyPair::generate().unwrap();
+    let good = params(&[HOST]).signed_by(&key, &issuer).unwrap().der().to_vec();
+    // sha256WithRSAEncryption, whose last number makes it another's.
+    let oid = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 11];
+    for (number, name) in [(2, "RSA with MD2"), (4, "RSA with MD5"), (5, "RSA with SHA-1")] {
+        let mut certificate = good.clone();
+        for at in 0..good.len() - oid.len() {
+            if good[at..].starts_with(&oid) {
+                certificate[at + 8] = number;
+            }
+        }
+        assert_ne!(certificate, good);
+        let shown = Shown::new(vec![certificate.into()], signer(&key));
+        let found = problem(&shown, &trust(&[root.clone()], &[]), HOST).await;
+        assert_eq!(found, CertificateProblem::WeakSignature(name.into()));
+    }
+}
+
+#[tokio::test]
+async fn certificates_for_other_purposes_are_refused() {
+    let root = Authority::root("Root");
+    let mut mail = params(&[HOST]);
+    mail.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::EmailProtection, ExtendedKeyUsagePurpose::ClientAuth];
+    let found = problem(&root.issue(&mail), &trusting(&root), HOST).await;
+    assert_eq!(found, CertificateProblem::NotForServers);
+    mail.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
+    assert_eq!(judged(&root.issue(&mail), &trusting(&root), HOST).await, Ok(()));
+}
+
+#[tokio::test]
+async fn what_is_no_certificate_for_a_host_is_refused() {
+    let root = Authority::root("Root");
+    let trust = trusting(&root);
+    let good = root.issue(&params(&[HOST]));
+    let cut = good.chain[0][..100].to_vec();
+    let malformed = |found| matches!(found, CertificateProblem::Malformed(_));
+    for junk in [b"junk".to_vec(), cut, Vec::new()] {
+        let shown = Shown::new(vec![junk.into()], good.key.clone());
+        assert!(malformed(problem(&shown, &trust, HOST).await));
+    }
+    // An authority's own certificate, and one whose issuer may vouch for others only.
+    let key = KeyPair::generate().unwrap();
+    let mut authority = authority_of("Between");
+    authority.subject_alt_names = params(&[HOST]).subject_alt_names;
+    let shown = Shown::new(vec![root.certify(&authority, &key)], signer(&key));
+    assert!(malformed(problem(&shown, &trust, HOST).await));
+    let mut bound = authority_of("Bound");
+    bound.name_constraints = Some(NameConstraints {
+        permitted_subtrees: vec![GeneralSubtree::DnsName("other.example".into())],
+        excluded_subtrees: Vec::new(),
+    });
+    let bound = root.below(bound);
+    let shown = bound.issue(&params(&[HOST])).under(&bound);
+    let why = "its issuer may not vouch for this host".into();
+    assert_eq!(problem(&shown, &trust, HOST).await, CertificateProblem::Malformed(why));
+}
+
+#[tokio::test]
+async fn a_configured_list_revokes() {
+    let root = Authority::root("Root");
+    let list = |serials: &[u64], next| {
+        let revoked = |serial: &u64| RevokedCertParams {
+            serial_number: SerialNumber::from(*serial),
+            revocation_time: date_time_ymd(2024, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let params = CertificateRevocationListParams {
+            this_update: date_time_ymd(2024, 1, 2),
+            next_update: next,
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: serials.iter().map(revoked).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        params.signed_by(&root.issuer).unwrap().pem().unwrap()
+    };
+    let numbered = |serial: u64| {
+        let mut params = params(&[HOST]);
+        params.serial_number = Some(SerialNumber::from(serial));
+        root.issue(&params)
+    };
+    let later = date_time_ymd(2124, 1, 2);
+    let trust = trust(&[root.certificate.pem()], &[list(&[7, 9], later)]);
+    assert_eq!(problem(&numbered(7), &trust, HOST).await, CertificateProblem::Revoked);
+    assert_eq!(judged(&numbered(8), &trust, HOST).await, Ok(()));
+    // What an old list revoked stays revoked.
+    let old = support::tls::trust(&[root.certificate.pem()], &[list(&[9], date_time_ymd(2024, 2, 2))]);
+    assert_eq!(problem(&numbered(9), &old, HOST).await, CertificateProblem::Revoked);
+    // Of what other authorities have issued the list says nothing.
+    let other = Authority::root("Other");
+    let both = support::tls::trust(&[root.certificate.pem(), other.certificate.pem()], &[list(&[7], later)]);
+    let mut seven = params(&[HOST]);
+    seven.serial_number = Some(SerialNumber::from(7));
+    assert_eq!(judged(&other.issue(&seven), &both, HOST).await, Ok(()));
+}
+
+/// DER.
+fn tlv(tag: u8, contents: &[u8]) -> Vec<u8> {
+    let length = contents.len();
+    let mut bytes = vec![tag];
+    match length {
+        0..0x80 => bytes.push(length as u8),
+        0x80..0x100 => bytes.extend([0x81, length as u8]),
+        _ => bytes.extend([0x82, (length >> 8) as u8, length as u8]),
+    }
+    bytes.extend(contents);
+    bytes
+}
+
+/// An OCSP response about a certificate with serial number 7.
+struct Stapled<'a> {
+    of: &'a Authority,
+    serial: u8,
+    /// Without its header: good is `[0x80, 0]`.
+    status: Vec<u8>,
+    times: (&'a str, Option<&'a str>),
+    signer: &'a KeyPair,
+    responder: Option<Vec<u8>>,
+}
+
+impl Stapled<'_> {
+    fn der(&self) -> Vec<u8> {
+        let digest = |bytes: &[u8]| {
+            ring::digest::digest(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY, bytes).as_ref().to_vec()
+        };
+        let time = |text: &str| tlv(0x18, text.as_bytes());
+        let sha1 = tlv(0x30, &[&tlv(6, &[0x2b, 14, 3, 2, 26])[..], &[5, 0]].concat());
+        let (_, above) = x509_parser::parse_x509_certificate(self.of.certificate.der()).unwrap();
+        let name = digest(above.subject().as_raw());
+        let key = digest(&above.public_key().subject_public_key.data);
+        let id = tlv(0x30, &[sha1, tlv(4, &name), tlv(4, &key), tlv(2, &[self.serial])].concat());
+        let next = self.times.1.map(|text| tlv(0xa0, &time(text))).unwrap_or_default();
+        let answer = tlv(0x30, &[id, self.status.clone(), time(self.times.0), next].concat());
+        let data = [tlv(0xa2, &tlv(4, &key)), time("20240101000000Z"), tlv(0x30, &answer)].concat();
+        let data = tlv(0x30, &data);
+        let algorithm = tlv(0x30, &tlv(6, &[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2]));
+        let signature = tlv(3, &[&[0][..], &self.signer.sign(&data).unwrap()].concat());
+        let responder = self.responder.as_ref().map(|der| tlv(0xa0, &tlv(0x30, der))).unwrap_or_default();
+        let basic = tlv(0x30, &[data, algorithm, signature, responder].concat());
+        let kind = tlv(6, &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1]);
+        let bytes = tlv(0xa0, &tlv(0x30, &[kind, tlv(4, &basic)].concat()));
+        tlv(0x30, &[tlv(10, &[0]), bytes].concat())
+    }
+}
+
+#[tokio::test]
+async fn a_stapled_word_of_the_issuer_revokes_and_nobody_elses_does() {
+    let (root, other) = (Authority::root("Root"), Authority::root("Other"));
+    let between = root.below(authority_of("Between"));
+    let trust = trusting(&root);
+    let revoked = || tlv(0xa1, &tlv(0x18, b"20240101000000Z"));
+    let current = ("20240101000000Z", Some("21240101000000Z"));
+    let seven = |staple: Vec<u8>, by: &Authority| {
+        let mut params = params(&[HOST]);
+        params.serial_number = Some(SerialNumber::from(7));
+        Shown { stapled: Some(staple), ..by.issue(&params) }
+    };
+    let word = |of| Stapled {
+        of,
+        serial: 7,
+        status: revoked(),
+        times: current,
+        signer: of.issuer.key(),
+        responder: None,
+    };
+    // By the root itself, by one between, and without an end to it.
+    let forever = Stapled { times: ("20240101000000Z", None), ..word(&root) };
+    let by_one_between = seven(word(&between).der(), &between).under(&between);
+    for shown in [seven(word(&root).der(), &root), by_one_between, seven(forever.der(), &root)] {
+        assert_eq!(problem(&shown, &trust, HOST).await, CertificateProblem::Revoked);
+    }
+    // By one whom the issuer lets speak for it, and by others below it.
+    let responder = KeyPair::generate().unwrap();
+    let delegated = |usages: &[ExtendedKeyUsagePurpose], by: &Authority| {
+        let mut params: CertificateParams = params(&[]);
+        params.extended_key_usages = usages.to_vec();
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        let certificate = Some(by.certify(&params, &responder).to_vec());
+        Stapled { signer: &responder, responder: certificate, ..word(&root) }.der()
+    };
+    let may = [ExtendedKeyUsagePurpose::OcspSigning];
+    let found = problem(&seven(delegated(&may, &root), &root), &trust, HOST).await;
+    assert_eq!(found, CertificateProblem::Revoked);
+
+    let may_not = [ExtendedKeyUsagePurpose::ServerAuth];
+    let mut forged = word(&root).der();
+    let last = forged.len() - 1;
+    forged[last] ^= 1;
+    let harmless = [
+        ("no usage", delegated(&[], &root)),
+        ("another usage", delegated(&may_not, &root)),
+        ("another's responder", delegated(&may, &other)),
+        ("another's word", Stapled { signer: other.issuer.key(), ..word(&root) }.der()),
+        ("of another's certificate", Stapled { signer: root.issuer.key(), ..word(&other) }.der()),
+        ("good", Stapled { status: vec![0x80, 0], ..word(&root) }.der()),
+        ("unknown", Stapled { status: vec![0x82, 0], ..word(&root) }.der()),
+        ("another serial", Stapled { serial: 8, ..word(&root) }.der()),
+        ("out of date", Stapled { times: ("20230101000000Z", Some("20240101000000Z")), ..word(&root) }.der()),
+        ("of the future", Stapled { times: ("21230101000000Z", None), ..word(&root) }.der()),
+        ("forged", forged),
+        ("try later", tlv(0x30, &tlv(10, &[3]))),
+        ("junk", b"junk".to_vec()),
+    ];
+    for (what, staple) in harmless {
+        assert_eq!(judged(&seven(staple, &root), &trust, HOST).await, Ok(()), "{what}");
+    }
+}

@@ -1,0 +1,641 @@
+//! Origins that speak HTTP/2, most of them in frames of the test's own: what is shared, what is sent again, what waits
+//! for whom, and what is refused.
+
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
+mod support;
+
+use bytes::Bytes;
+use farhop_origin::{Error, Settings, Stage, Upload};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use support::h2raw::*;
+use support::tls::*;
+use support::*;
+use tokio::sync::mpsc;
+
+fn ok() -> Vec<u8> {
+    fields(&[(":status", "200")])
+}
+
+#[tokio::test]
+async fn the_requests_of_a_user_share_a_connection_as_far_as_the_origin_lets_them() {
+    // SETTINGS_MAX_CONCURRENT_STREAMS
+    let (origin, client) = raw_origin(&[(3, 4)], |mut wire, _| async move {
+        let mut open = Vec::new();
+        let mut answered = 0;
+        while let Some(number) = wire.request().await {
+            open.push(number);
+            assert!(open.len() <= 4, "{open:?}");
+            // What is open is answered when no more may come, or when nothing more will.
+            if open.len() == 4 || answered >= 4 {
+                for number in open.drain(..) {
+                    answered += 1;
+                    wire.answer(number).await;
+                }
+            }
+        }
+    })
+    .await;
+    // So that the settings of the origin are known.
+    client
+        .prepare(
+            &farhop_origin::Partition::new("user"),
+            farhop_origin::Scheme::Https,
+            &secure_get(&origin, "/").destination,
+        )
+        .await
+        .unwrap();
+    let fetches = (0..8).map(|_| Box::pin(fetch(&client, secure_get(&origin, "/"))));
+    for result in join_all(fetches).await {
+        assert_eq!(result.unwrap().status, 200);
+    }
+    assert!((1..=2).contains(&origin.connections()), "{}", origin.connections());
+}
+
+#[tokio::test]
+async fn a_request_that_was_not_processed_is_sent_again_whatever_it_is() {
+    for how in ["refused", "gone away"] {
+        let processed = Arc::new(Mutex::new(0));
+        let count = processed.clone();
+        let (origin, client) = raw_origin(&[], move |mut wire, number| {
+            let processed = count.clone();
+            async move {
+                let first = wire.request().await.unwrap();
+                wire.answer(first).await;
+                if number == 0 {
+                    let second = wire.request().await.unwrap();
+                    match how {
+                        "refused" => wire.reset(second, REFUSED_STREAM).await,
+                        _ => wire.go_away(first).await,
+                    }
+                }
+                while let Some(number) = wire.request().await {
+                    *processed.lock().unwrap() += 1;
+                    wire.answer(number).await;
+                }
+            }
+        })
+        .await;
+        drop(fetch(&client, secure_get(&origin, "/")).await.unwrap());
+        let post = secure(&origin, Method::POST, "/", Upload::whole("pay".into()));
+        let result = fetch(&client, post).await;
+        assert_eq!(result.unwrap().status, 200, "{how}");
+        assert_eq!(origin.connections(), if how == "refused" { 1 } else { 2 });
+        // On the second connection it is the first request.
+        assert_eq!(*processed.lock().unwrap(), usize::from(how == "refused"));
+    }
+}
+
+#[tokio::test]
+async fn an_upload_in_pieces_is_never_sent_again() {
+    let (origin, client) = raw_origin(&[], |mut wire, _| async move {
+        let number = wire.request().await.unwrap();
+        wire.reset(number, REFUSED_STREAM).await;
+        assert!(wire.request().await.is_none());
+    })
+    .await;
+    let (mut sender, upload) = Upload::streamed(Some(10));
+    let giving = tokio::spawn(async move { while sender.send("x".into()).await.is_ok() {} });
+    let error = fetch(&client, secure(&origin, Method::PUT, "/", upload)).await.unwrap_err();
+    assert_eq!((&error, error.retry_can_help()), (&Error::Closed, true));
+    giving.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_for_ever_fails() {
+    let (origin, client) = raw_origin(&[], |mut wire, _| async move {
+        while let Some(number) = wire.request().await {
+            wire.reset(number, REFUSED_STREAM).await;
+        }
+    })
+    .await;
+    assert_eq!(fetch(&client, secure_get(&origin, "/")).await.unwrap_err(), Error::Closed);
+}
+
+#[tokio::test]
+async fn an_origin_that_wants_http1_gets_it() {
+    let root = Authority::root("Root");
+    let config = config(&root.issue(&params(&[HOST])), &["h2", "http/1.1"], &BOTH_VERSIONS);
+    let origin = origin_within(config, |mut stream, _| async move {
+        if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+            let mut wire = Wire::open(stream, &[]).await;
+            let number = wire.request().await.unwrap();
+            wire.reset(number, HTTP_1_1_REQUIRED).await;
+            return wire.drain().await;
+        }
+        while !read_head(&mut stream).await.is_empty() {
+            tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 204 No Content\r\n\r\n")
+                .await
+                .unwrap();
+        }
+    })
+    .await;
+    let client = client_trusting(trusting(&root), Settings::default());
+    for _ in 0..2 {
+        assert_eq!(fetch(&client, secure_get(&origin, "/")).await.unwrap().status, 204);
+    }
+    assert_eq!(origin.connections(), 2);
+}
+
+#[tokio::test]
+async fn a_connection_told_to_go_away_finishes_what_it_has_and_takes_no_more() {
+    let (origin, client) = raw_origin(&[], |mut wire, number| async move {
+        let first = wire.request().await.unwrap();
+        if number > 0 {
+            wire.answer(first).await;
+            return wire.drain().await;
+        }
+        wire.send(HEADERS, END_HEADERS, first, &ok()).await;
+        wire.go_away(first).await;
+        let data = "late".repeat(1000);
+        wire.send(DATA, 0, first, data.as_bytes()).await;
+        wire.send(DATA, END_STREAM, first, b"!").await;
+        wire.drain().await;
+    })
+    .await;
+    let mut response = fetch(&client, secure_get(&origin, "/")).await.unwrap();
+    assert_eq!(response.body.data().await.unwrap().unwrap(), "late".repeat(1000));
+    assert_eq!(fetch(&client, secure_get(&origin, "/")).await.unwrap().status, 200);
+    assert_eq!(origin.connections(), 2);
+    assert_eq!(whole(&mut response).await.unwrap(), "!");
+}
+
+/// Answers a GET with these frames, each a kind, flags and payload; the body, or what failed.
+async fn answered(method: Method, frames: &[(u8, u8, Vec<u8>)]) -> Result<Bytes, Error> {
+    let frames = frames.to_vec();
+    let (origin, client) = raw_origin(&[], move |mut wire, _| {
+        let frames = frames.clone();
+        async move {
+            let number = wire.request().await.unwrap();
+            for (kind, flags, payload) in &frames {
+                wire.send(*kind, *flags, number, payload).await;
+            }
+            wire.drain().await;
+        }
+    })
+    .await;
+    let mut response = fetch(&client, secure(&origin, method, "/", Upload::empty())).await?;
+    whole(&mut response).await
+}
+
+#[tokio::test]
+async fn what_is_malformed_is_refused() {
+    let heads: [&[(&str, &str)]; 18] = [
+        &[],
+        &[("a", "b")],
+        &[("a", "b"), (":status", "200")],
+        &[(":status", "200"), (":status", "200")],
+        &[(":status", "200"), (":unknown", "x")],
+        &[(":status", "20")],
+        &[(":status", "2000")],
+        &[(":status", "")],
+        &[(":status", "200"), ("connection", "close")],
+        &[(":status", "200"), ("transfer-encoding", "chunked")],
+        &[(":status", "200"), ("upgrade", "h2c")],
+        &[(":status", "200"), ("keep-alive", "timeout=5")],
+        &[(":status", "200"), ("Upper", "case")],
+        &[(":status", "200"), ("a", "b\r\nc: d")],
+        &[(":status", "200"), ("a", "b\0")],
+        &[(":status", "200"), ("a b", "c")],
+        &[(":status", "200"), ("content-length", "0"), ("content-length", "0")],
+        &[(":status", "200"), ("content-length", "+0")],
+    ];
+    for head in heads {
+        match answered(Method::GET, &[(HEADERS, LAST, fields(head))]).await {
+            Err(error @ Error::Malformed(_)) => {
+                assert_eq!((error.stage(), error.proxy_status()), (Stage::Exchange, "http_protocol_error"));
+            }
+            other => panic!("{head:?}: {other:?}"),
+        }
+    }
+    let data_first = answered(Method::GET, &[(DATA, END_STREAM, b"x".to_vec())]).await.unwrap_err();
+    assert!(matches!(data_first, Error::Malformed(_)), "{data_first:?}");
+    let switching = answered(Method::GET, &[(HEADERS, END_HEADERS, fields(&[(":status", "101")]))]).await;
+    assert_eq!(switching.unwrap_err(), Error::UnaskedUpgrade);
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_as_long_as_it_says_is_refused() {
+    let head =
+        |length: &str| (HEADERS, END_HEADERS, fields(&[(":status", "200"), ("content-length", length)]));
+    let body = |flags, bytes: &[u8]| (DATA, flags, bytes.to_vec());
+    let good = answered(Method::GET, &[head("5"), body(0, b"hel"), body(END_STREAM, b"lo")]).await;
+    assert_eq!(good.unwrap(), "hello");
+    for frames in [
+        vec![head("6"), body(END_STREAM, b"hello")],
+        vec![head("4"), body(END_STREAM, b"hello")],
+        vec![head("4"), body(0, b"hello")],
+        vec![head("0"), body(0, b"hello")],
+    ] {
+        let error = answered(Method::GET, &frames).await.unwrap_err();
+        // Whether the head was seen before the fault is a matter of time.
+        assert!(matches!(error, Error::BodyMalformed(_) | Error::Malformed(_)), "{frames:?}: {error:?}");
+    }
+    let early = (HEADERS, LAST, fields(&[(":status", "200"), ("content-length", "5")]));
+    assert!(matches!(answered(Method::GET, &[early]).await, Err(Error::Malformed(_))));
+}
+
+#[tokio::test]
+async fn a_body_where_none_may_be_is_refused() {
+    for (method, status) in [(Method::HEAD, "200"), (Method::GET, "204"), (Method::GET, "304")] {
+        let head = |flags| (HEADERS, flags, fields(&[(":status", status), ("etag", "\"1\"")]));
+        assert_eq!(answered(method.clone(), &[head(LAST)]).await.unwrap(), "");
+        let empty = [head(END_HEADERS), (DATA, END_STREAM, Vec::new())];
+        assert_eq!(answered(method.clone(), &empty).await.unwrap(), "");
+        let evil = [head(END_HEADERS), (DATA, END_STREAM, b"evil".to_vec())];
+        let error = answered(method.clone(), &evil).await.unwrap_err();
+        assert!(
+            matches!(error, Error::BodyMalformed(_) | Error::Malformed(_)),
+            "{method} {status}: {error:?}"
+        );
+    }
+    // RFC 9110 §8.6: a length of what is not sent.
+    let long = [(HEADERS, LAST, fields(&[(":status", "200"), ("content-length", "9")]))];
+    assert_eq!(answered(Method::HEAD, &long).await.unwrap(), "");
+}
+
+#[tokio::test]
+async fn bodies_cut_short_are_incomplete() {
+    for how in ["reset", "closed", "gone"] {
+        let (sender, mut heard) = mpsc::channel::<()>(1);
+        let sender = Arc::new(Mutex::new(Some(sender)));
+        let (origin, client) = raw_origin(&[], move |mut wire, _| {
+            let sender = sender.lock().unwrap().take();
+            async move {
+                let number = wire.request().await.unwrap();
+                wire.send(HEADERS, END_HEADERS, number, &ok()).await;
+                wire.send(DATA, 0, number, b"hello").await;
+                // The client has the head.
+                sender.unwrap().closed().await;
+                match how {
+                    "reset" => wire.reset(number, 2).await,
+                    "gone" => wire.go_away(number).await,
+                    _ => {}
+                }
+            }
+        })
+        .await;
+        let mut response = fetch(&client, secure_get(&origin, "/")).await.unwrap();
+        assert_eq!(response.body.data().await.unwrap().unwrap(), "hello");
+        heard.close();
+        assert_eq!(response.body.data().await.unwrap_err(), Error::BodyIncomplete, "{how}");
+        assert_eq!(response.body.data().await.unwrap_err(), Error::BodyIncomplete, "and stays so");
+    }
+}
+
+#[tokio::test]
+async fn informational_responses_and_trailers_are_passed_on() {
+    let (origin, client) = raw_origin(&[], |mut wire, _| async move {
+        let number = wire.request().await.unwrap();
+        let hints = fields(&[(":status", "103"), ("link", "</a.css>")]);
+        wire.send(HEADERS, END_HEADERS, number, &hints).await;
+        wire.send(HEADERS, END_HEADERS, number, &ok()).await;
+        wire.send(DATA, 0, number, b"hello").await;
+        wire.send(HEADERS, LAST, number, &fields(&[("x-sum", "5")])).await;
+        wire.drain().await;
+    })
+    .await;
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let seen = heads.clone();
+    let note =
+        move |status: StatusCode, fields: HeaderMap| seen.lock().unwrap().push((status.as_u16(), fields));
+    let mut response = client.fetch(secure_get(&origin, "/"), note).await.unwrap();
+    assert_eq!(response.length, None);
+    assert_eq!(whole(&mut response).await.unwrap(), "hello");
+    assert_eq!(response.body.trailers().unwrap()["x-sum"], HeaderValue::from_static("5"));
+    let heads = heads.lock().unwrap();
+    assert_eq!(
+        (heads.len(), heads[0].0, &heads[0].1["link"]),
+        (1, 103, &HeaderValue::from_static("</a.css>"))
+    );
+}
+
+#[tokio::test]
+async fn endless_informational_responses_are_cut_off_without_harm_to_others() {
+    let (origin, client) = raw_origin(&[], |mut wire, _| async move {
+        let number = wire.request().await.unwrap();
+        let hints = fields(&[(":status", "103"), ("link", "</a.css>")]);
+        for _ in 0..1000 {
+            wire.send(HEADERS, END_HEADERS, number, &hints).await;
+        }
+        while let Some(number) = wire.request().await {
+            wire.answer(number).await;
+        }
+    })
+    .await;
+    let error = fetch(&client, secure_get(&origin, "/")).await.unwrap_err();
+    assert_eq!(error, Error::TooManyInformational);
+    assert_eq!(fetch(&client, secure_get(&origin, "/")).await.unwrap().status, 200);
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn heads_without_end_are_cut_off() {
+    let long: Vec<_> = (0..300).map(|_| ("x", "a")).collect();
+    let many = [&[(":status", "200")][..], &long].concat();
+    let error = answered(Method::GET, &[(HEADERS, LAST, fields(&many))]).await.unwrap_err();
+    assert_eq!(error, Error::HeadTooLarge);
+}
+
+#[tokio::test]
+async fn a_slow_reader_holds_the_origin_back_and_nobody_else() {
+    let written = Arc::new(Mutex::new(0_usize));
+    let count = written.clone();
+    let root = Authority::root("Root");
+    let config = config(&root.issue(&params(&[HOST])), &["h2"], &BOTH_VERSIONS);
+    let (full, mut filled) = mpsc::unbounded_channel();
+    let origin = origin_within(config, move |stream, _| {
+        let (written, full) = (count.clone(), full.clone());
+        async move {
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            while let Some(Ok((request, mut respond))) = connection.accept().await {
+                if request.uri().path() == "/quick" {
+                    respond.send_response(http::Response::new(()), true).unwrap();
+                    continue;
+                }
+                let mut body = respond.send_response(http::Response::new(()), false).unwrap();
+                let (written, full) = (written.clone(), full.clone());
+                tokio::spawn(async move {
+                    const PIECE: usize = 16 * 1024;
+                    for _ in 0..(64 << 20) / PIECE {
+                        body.reserve_capacity(PIECE);
+                        while body.capacity() < PIECE {
+                            let more = std::future::poll_fn(|cx| {
+                                let more = body.poll_capacity(cx);
+                                if more.is_pending() {
+                                    let _ = full.send(());
+                                }
+                                more
+                            });
+                            if !matches!(more.await, Some(Ok(_))) {
+                                return;
+                            }
+                        }
+                        if body.send_data(vec![0; PIECE].into(), false).is_err() {
+                            return;
+                        }
+                        *written.lock().unwrap() += PIECE;
+                    }
+                    let _ = body.send_data(Bytes::new(), true);
+                });
+            }
+        }
+    })
+    .await;
+    let settings = Settings::default();
+    let window = settings.stream_window.0 as usize;
+    let client = client_trusting(trusting(&root), settings);
+    let mut slow = fetch(&client, secure_get(&origin, "/slow")).await.unwrap();
+    // The origin has no more room, once the windows that it was given have reached it.
+    while *written.lock().unwrap() + 16 * 1024 <= window {
+        filled.recv().await.unwrap();
+    }
+    for _ in 0..20 {
+        assert_eq!(fetch(&client, secure_get(&origin, "/quick")).await.unwrap().status, 200);
+    }
+    assert!(*written.lock().unwrap() <= window, "{} of {window}", written.lock().unwrap());
+    let mut read = 0;
+    while let Some(data) = slow.body.data().await.unwrap() {
+        read += data.len();
+    }
+    assert_eq!(read, 64 << 20);
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn readers_who_wait_never_fill_a_connection() {
+    let root = Authority::root("Root");
+    let config = config(&root.issue(&params(&[HOST])), &["h2"], &BOTH_VERSIONS);
+    let origin = origin_within(config, |stream, _| async move {
+        let mut wire = Wire::open(stream, &[]).await;
+        while let Some(number) = wire.request().await {
+            wire.send(HEADERS, END_HEADERS, number, &ok()).await;
+        }
+    })
+    .await;
+    let settings = Settings {
+        stream_window: farhop_units::Bytes(100_000),
+        connection_window: farhop_units::Bytes(300_000),
+        ..Settings::default()
+    };
+    let client = client_trusting(trusting(&root), settings);
+    let mut waiting = Vec::new();
+    for connections in [1, 1, 1, 2, 2, 2, 3] {
+        waiting.push(fetch(&client, secure_get(&origin, "/")).await.unwrap());
+        assert_eq!(origin.connections(), connections);
+    }
+    waiting.pop();
+    waiting.push(fetch(&client, secure_get(&origin, "/")).await.unwrap());
+    assert_eq!(origin.connections(), 3);
+}
+
+#[tokio::test]
+async fn uploads_and_downloads_of_any_size_run_at_the_same_time() {
+    let root = Authority::root("Root");
+    let config = config(&root.issue(&params(&[HOST])), &["h2"], &BOTH_VERSIONS);
+    let origin = origin_within(config, |stream, _| async move {
+        let mut connection = h2::server::handshake(stream).await.unwrap();
+        while let Some(Ok((request, mut respond))) = connection.accept().await {
+            assert_eq!(request.headers()["content-length"], "8000000");
+            assert!(!request.headers().contains_key("host"));
+            let mut echo = respond.send_response(http::Response::new(()), false).unwrap();
+            let mut body = request.into_body();
+            tokio::spawn(async move {
+                while let Some(data) = body.data().await {
+                    let data = data.unwrap();
+                    body.flow_control().release_capacity(data.len()).unwrap();
+                    echo.send_data(data, false).unwrap();
+                }
+                echo.send_data(Bytes::new(), true).unwrap();
+            });
+        }
+    })
+    .await;
+    let client = client_trusting(trusting(&root), Settings::default());
+    let size = 8_000_000;
+    let sent: Bytes = (0..size).map(|n| (n % 249) as u8).collect::<Vec<_>>().into();
+    let (mut sender, upload) = Upload::streamed(Some(size as u64));
+    let pieces = sent.clone();
+    let giver = tokio::spawn(async move {
+        for start in (0..size).step_by(150_000) {
+            sender.send(pieces.slice(start..(start + 150_000).min(size))).await.unwrap();
+        }
+        sender.finish(None).await.unwrap();
+    });
+    let mut response = fetch(&client, secure(&origin, Method::PUT, "/", upload)).await.unwrap();
+    assert!(whole(&mut response).await.unwrap() == sent, "the echo differs");
+    giver.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_upload_of_unknown_length_carries_its_trailers() {
+    let (told, mut heard) = mpsc::unbounded_channel();
+    let (origin, client) = raw_origin(&[], move |mut wire, _| {
+        let told = told.clone();
+        async move {
+            let number = wire.request().await.unwrap();
+            let mut body = Vec::new();
+            loop {
+                let frame = wire.next().await.unwrap();
+                if frame.kind == DATA {
+                    body.extend(&frame.payload);
+                }
+                if frame.ends() {
+                    told.send((frame.kind, body)).unwrap();
+                    break;
+                }
+            }
+            wire.answer(number).await;
+            wire.drain().await;
+        }
+    })
+    .await;
+    for (trailers, last) in [
+        (None, DATA),
+        (Some([("x-sum".parse().unwrap(), HeaderValue::from_static("5"))].into_iter().collect()), HEADERS),
+    ] {
+        let (mut sender, upload) = Upload::streamed(None);
+        let giving = async {
+            sender.send("hello".into()).await.unwrap();
+            sender.finish(trailers).await.unwrap();
+        };
+        let mut request = secure(&origin, Method::POST, "/", upload);
+        // Each on a connection of its own.
+        request.partition = farhop_origin::Partition::new(last.to_string());
+        let (response, ()) = tokio::join!(fetch(&client, request), giving);
+        assert_eq!(response.unwrap().status, 200);
+        assert_eq!(heard.recv().await.unwrap(), (last, b"hello".to_vec()));
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_breaks_off_is_never_whole_at_the_origin() {
+    for length in [Some(10), None] {
+        let (told, mut heard) = mpsc::unbounded_channel();
+        let (origin, client) = raw_origin(&[], move |mut wire, _| {
+            let told = told.clone();
+            async move {
+                wire.request().await.unwrap();
+                while let Some(frame) = wire.next().await {
+                    assert!(!frame.ends());
+                    if frame.kind == RST_STREAM {
+                        told.send(frame.error()).unwrap();
+                    }
+                }
+            }
+        })
+        .await;
+        let (mut sender, upload) = Upload::streamed(length);
+        let giving = async {
+            sender.send("hello".into()).await.unwrap();
+            drop(sender);
+        };
+        let (error, ()) = tokio::join!(fetch(&client, secure(&origin, Method::PUT, "/", upload)), giving);
+        assert!(matches!(error, Err(Error::UploadFailed(_))), "{error:?}");
+        assert_eq!(heard.recv().await, Some(CANCEL));
+    }
+}
+
+#[tokio::test]
+async fn an_early_refusal_of_an_upload_is_a_response() {
+    for resets in [true, false] {
+        let (origin, client) = raw_origin(&[], move |mut wire, _| async move {
+            let number = wire.request().await.unwrap();
+            wire.send(HEADERS, END_HEADERS, number, &fields(&[(":status", "413")])).await;
+            wire.send(DATA, END_STREAM, number, b"big").await;
+            if resets {
+                // RFC 9113 §8.1: NO_ERROR, the response is whole.
+                wire.reset(number, 0).await;
+            }
+            wire.drain().await;
+        })
+        .await;
+        let (mut sender, upload) = Upload::streamed(Some(10_000_000_000));
+        let giver = tokio::spawn(async move { while sender.send(vec![0; 100_000].into()).await.is_ok() {} });
+        let mut response = fetch(&client, secure(&origin, Method::PUT, "/", upload)).await.unwrap();
+        assert_eq!(response.status, 413);
+        assert_eq!(whole(&mut response).await.unwrap(), "big");
+        drop(response);
+        giver.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_origin_that_takes_nothing_holds_the_giver_back() {
+    let (origin, client) = raw_origin(&[], |wire, _| wire.drain()).await;
+    let (mut sender, upload) = Upload::streamed(None);
+    let request = secure(&origin, Method::POST, "/", upload);
+    let fetching = tokio::spawn(async move { fetch(&client, request).await.map(|_| ()) });
+    let mut given = 0_usize;
+    while sender.send(vec![0; 100_000].into()).await.is_ok() {
+        given += 100_000;
+        assert!(given < 10_000_000, "without a bound");
+    }
+    assert_eq!(fetching.await.unwrap().unwrap_err(), Error::FirstByteTimedOut);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_on_which_something_stalls_gets_no_more_requests() {
+    let (origin, client) = raw_origin(&[], |mut wire, number| async move {
+        while let Some(stream) = wire.request().await {
+            if number > 0 {
+                wire.answer(stream).await;
+            }
+        }
+    })
+    .await;
+    assert_eq!(fetch(&client, secure_get(&origin, "/")).await.unwrap_err(), Error::FirstByteTimedOut);
+    assert_eq!(fetch(&client, secure_get(&origin, "/")).await.unwrap().status, 200);
+    assert_eq!(origin.connections(), 2);
+}
+
+#[tokio::test]
+async fn a_dropped_fetch_resets_its_stream_and_nothing_else() {
+    let (told, mut heard) = mpsc::unbounded_channel();
+    let (origin, client) = raw_origin(&[], move |mut wire, _| {
+        let told = told.clone();
+        async move {
+            let kept = wire.request().await.unwrap();
+            wire.send(HEADERS, END_HEADERS, kept, &ok()).await;
+            let dropped = wire.request().await.unwrap();
+            told.send(0).unwrap();
+            while let Some(frame) = wire.next().await {
+                if frame.kind == RST_STREAM {
+                    assert_eq!(frame.stream, dropped);
+                    told.send(frame.error()).unwrap();
+                    wire.send(DATA, END_STREAM, kept, b"hello").await;
+                }
+            }
+        }
+    })
+    .await;
+    let mut kept = fetch(&client, secure_get(&origin, "/")).await.unwrap();
+    let (other, request) = (client.clone(), secure_get(&origin, "/"));
+    let dropped = tokio::spawn(async move { fetch(&other, request).await.map(|_| ()) });
+    assert_eq!(heard.recv().await, Some(0));
+    dropped.abort();
+    assert_eq!(heard.recv().await, Some(CANCEL));
+    assert_eq!(whole(&mut kept).await.unwrap(), "hello");
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_long_unused_are_closed() {
+    let (told, mut heard) = mpsc::unbounded_channel();
+    let (origin, client) = raw_origin(&[], move |mut wire, _| {
+        let told = told.clone();
+        async move {
+            let number = wire.request().await.unwrap();
+            wire.answer(number).await;
+            let last = wire.next().await.map(|frame| frame.kind);
+            told.send(last).unwrap();
+        }
+    })
+    .await;
+    let begun = tokio::time::Instant::now();
+    drop(fetch(&client, secure_get(&origin, "/")).await.unwrap());
+    assert_eq!(heard.recv().await, Some(Some(GOAWAY)), "and says so");
+    assert!(begun.elapsed() < Duration::from_secs(90), "{:?}", begun.elapsed());
+}
