@@ -1,5 +1,7 @@
 //! `http://farhop.internal/` and the files that configure browsers, over a real connection: nothing of it crosses.
 
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
 mod support;
 
 use support::{World, answer, world, world_with};

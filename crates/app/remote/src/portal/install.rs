@@ -22,8 +22,14 @@ fn certificate(interception: &Interception) -> String {
             Text(&certificate.permitted().to_string())
         ),
     };
+    let older = interception.older.as_ref().map_or_else(String::new, |(older, until)| {
+        format!(
+            "<p><strong>It follows {}</strong>, which will do until {until}. If you have that one, install this one before then, and remove that one.</p>\n",
+            Text(older)
+        )
+    });
     format!(
-        "<section>\n<h2>{subject}</h2>\n\
+        "<section>\n<h2>{subject}</h2>\n{older}\
          <p class=\"downloads\"><a href=\"/ca.pem\">PEM file</a> <a href=\"/ca.der\">Windows and Android (.crt)</a> <a href=\"/ca.mobileconfig\">iPhone, iPad and Mac (profile)</a></p>\n\
          <p>Valid until {until}. SHA-256 fingerprint:</p>\n<p class=\"print\">{fingerprint}</p>\n{limits}\
          <p><strong>Whoever holds the key of a certificate that you install can pose as any site to you.</strong> Install it only if you trust those who run this network, compare the fingerprint with the one that they give you, and remove the certificate when you leave.</p>\n</section>\n"

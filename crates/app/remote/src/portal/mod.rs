@@ -62,6 +62,8 @@ pub(crate) struct View {
 /// HTTPS answered at the remote, as it stands for one user.
 pub(crate) struct Interception {
     pub(crate) certificate: CaCertificate,
+    /// The certificate before the last rotation, by its name, and the day until which it is enough.
+    pub(crate) older: Option<(String, String)>,
     /// Whether this user has it on.
     pub(crate) on: bool,
     /// The sites for which this user has switched it off.

@@ -104,8 +104,12 @@ fn view(remote: &Remote, head: &RequestHead, user: &User, place: Place) -> View 
     let settings = remote.settings();
     let interception = remote.leaves().map(|leaves| {
         let choices = remote.consent().choices(user);
+        let authority = leaves.authority();
         Interception {
-            certificate: leaves.authority().certificate().clone(),
+            certificate: authority.certificate().clone(),
+            older: authority
+                .bridge()
+                .map(|it| (it.from.subject().to_owned(), farhop_authority::day(it.until))),
             on: choices.everything.is_none(),
             sites_off: choices.sites.keys().map(ToString::to_string).collect(),
         }

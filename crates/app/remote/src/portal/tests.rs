@@ -20,6 +20,7 @@ fn view() -> View {
         token: TOKEN.into(),
         interception: Some(Interception {
             certificate,
+            older: None,
             on: true,
             sites_off: vec!["www.bank.example".into()],
         }),
@@ -150,6 +151,17 @@ fn the_certificate_is_there_in_each_form() {
     let page = get("/install", &view);
     assert!(text(&page).contains(&ca.fingerprint()) && text(&page).contains("curl -x http://10.0.0.1:3128 "));
     assert!(text(&get("/install", &without_interception())).contains("nothing to install"));
+}
+
+#[test]
+fn after_a_rotation_users_are_told_until_when_the_older_certificate_will_do() {
+    let mut view = view();
+    assert!(!text(&get("/", &view)).contains("new certificate"));
+    assert!(!text(&get("/install", &view)).contains("It follows"));
+    view.interception.as_mut().unwrap().older = Some(("Aurora <old>".into(), "2027-02-20".into()));
+    assert!(text(&get("/", &view)).contains("before 2027-02-20"));
+    let told = "It follows Aurora &lt;old&gt;</strong>, which will do until 2027-02-20";
+    assert!(text(&get("/install", &view)).contains(told));
 }
 
 #[test]
