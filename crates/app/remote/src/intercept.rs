@@ -12,6 +12,7 @@ use farhop_events::{AnsweredFrom, Bypass, Event, Side};
 use farhop_front::tls::{self, HandshakeError, Opening, speaks_http};
 use farhop_front::{Connection, Responder, Tunnel};
 use rustls::sign::CertifiedKey;
+use tokio::task::JoinSet;
 
 use crate::Remote;
 use crate::answers::Trouble;
@@ -35,7 +36,7 @@ struct Unfit {
 impl Wish {
     /// Answers CONNECT: looks into it where everybody agrees, else lets it through.
     pub(crate) async fn connect(self, remote: Arc<Remote>, client: IpAddr, responder: Responder) {
-        let decision = remote.consent().decide(&self.user, client, self.bare_host(), self.port);
+        let decision = self.decide(&remote, client);
         let Some((carrier, tunnel)) = self.grant(&remote, responder).await else { return };
         match (decision, remote.leaves()) {
             (Decision::Intercept, Some(leaves)) => {
@@ -51,6 +52,10 @@ impl Wish {
                 self.pass(&remote, &carrier, tunnel).await;
             }
         }
+    }
+
+    fn decide(&self, remote: &Remote, client: IpAddr) -> Decision {
+        remote.consent().decide(&self.user, client, self.bare_host(), self.port)
     }
 
     async fn intercept(
@@ -115,19 +120,29 @@ impl Wish {
         }
     }
 
-    /// Serves what the client asks inside, several requests at a time where the protocol has them.
+    /// Serves what the client asks inside, several requests at a time where the protocol has them, until the last of them
+    /// has ended: a WebSocket outlives the HTTP before it.
     async fn converse(&self, remote: &Arc<Remote>, mut connection: Connection, address: IpAddr) {
         let client = Client { address, user: self.user.clone() };
+        let mut exchanges = JoinSet::new();
         loop {
             let incoming = tokio::select! {
                 incoming = connection.next_request() => incoming,
-                // What is under way comes to its end by itself.
-                () = remote.draining() => break,
+                Some(_) = exchanges.join_next() => continue,
+                () = remote.draining() => {
+                    // What is under way comes to its end by itself.
+                    exchanges.detach_all();
+                    break;
+                }
             };
             match incoming {
-                Ok(Some(incoming)) => {
+                Ok(Some(mut incoming)) => {
+                    // What was said or learned meanwhile counts from the next connection on.
+                    if self.decide(remote, address) != Decision::Intercept {
+                        incoming.responder.close_after();
+                    }
                     let (remote, client) = (Arc::clone(remote), client.clone());
-                    tokio::spawn(async move { clients::serve_within(&remote, incoming, &client).await });
+                    exchanges.spawn(async move { clients::serve_within(&remote, incoming, &client).await });
                 }
                 Ok(None) => break,
                 Err(error) => {
@@ -136,6 +151,8 @@ impl Wish {
                 }
             }
         }
+        drop(connection);
+        while exchanges.join_next().await.is_some() {}
         self.ended(remote, AnsweredFrom::Remote, &Carried::default());
     }
 

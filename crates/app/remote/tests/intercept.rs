@@ -347,6 +347,21 @@ async fn a_host_that_wants_a_client_certificate_is_said_so_once_and_let_through_
 }
 
 #[tokio::test]
+async fn what_is_learned_ends_the_connections_that_stand_after_their_next_answer() {
+    let world = world().await;
+    let (mut failing, mut standing) = (within(&world).await, within(&world).await);
+    say(&mut standing, "/before", "").await;
+    answer(world.asked().await, "as ever").await;
+    assert!(!hear(&mut standing, "as ever").await.to_lowercase().contains("connection: close"));
+    say(&mut failing, "/", "").await;
+    world.asked().await.sender.fail(Failure { token: "http_protocol_error".into(), ..failure() });
+    hear(&mut failing, "reload the page").await;
+    say(&mut standing, "/after", "").await;
+    answer(world.asked().await, "as ever").await;
+    assert!(hear(&mut standing, "as ever").await.to_lowercase().contains("connection: close"));
+}
+
+#[tokio::test]
 async fn other_failures_are_told_and_teach_nothing() {
     let world = world().await;
     let mut client = within(&world).await;
