@@ -82,11 +82,14 @@ impl Exchange {
             Err(Unanswered::Gone) => return,
         };
         note_response(&known, noted.as_ref(), &response.fields);
-        if let Some(asking) = asking {
-            self.promise_neighbours(&asking, &known, &sender);
-        }
         let (head, treatment, body) = self.treat(response);
-        let page = noted.and_then(|(_, noted)| self.page(&head, &treatment, early, &known, &noted));
+        let document = noted.and_then(|(_, noted)| self.page(&head, &treatment, early, &known, &noted));
+        if document.is_some() {
+            // Whatever else the page brings, its document goes first.
+            sender.reprioritize(DOCUMENT);
+        }
+        let page = document
+            .or_else(|| asking.and_then(|asking| self.follow(asking, &known, &head, &treatment, &sender)));
         self.deliver(sender, head, treatment, body, page, started).await;
     }
 
@@ -154,10 +157,7 @@ impl Exchange {
     ) {
         let ground = &self.carrier.ground;
         let status = head.status;
-        if page.is_some() {
-            // Whatever else the page brings, its document goes first.
-            sender.reprioritize(DOCUMENT);
-        } else if media_type(&head.fields) == "text/event-stream" {
+        if media_type(&head.fields) == "text/event-stream" {
             sender.reprioritize(EVENTS);
         }
         let delivery = Delivery {
@@ -201,9 +201,11 @@ impl Exchange {
         }
         let reading = Arc::new(Reading::page(&self.request, head, noted, known, &settings.bundle)?);
         let (url, allowance) = (self.request.url(), Allowance::new(settings.bundle.bytes.0));
-        let read = Read { page: self.id, reading: Arc::clone(&reading), allowance: allowance.clone() };
-        self.carrier.recent.note(&self.owner, &url, read, Instant::now());
-        let bundle = Bundle::new(&self.carrier, &self.owner, known, self.id, &url, allowance);
+        let bundle = Bundle::new(&self.carrier, &self.owner, known, self.id, &url, allowance.clone());
+        if let Ok(url) = Url::parse(&url) {
+            let read = Read { page: self.id, url, reading: Arc::clone(&reading), allowance };
+            self.carrier.recent.note(&self.owner, read, Instant::now());
+        }
         let decoded = matches!(treatment, Treatment::Recode(_));
         Page::document(&bundle, reading, head, decoded, early.hints)
     }
@@ -219,16 +221,25 @@ impl Exchange {
         Some((read, url))
     }
 
-    /// Promises what the page will probably ask for beside this. As late as can be, so that what the browser has asked
-    /// for meanwhile is not among it.
-    fn promise_neighbours(&self, asking: &(Read, Url), known: &Arc<Known>, sender: &Sender) {
-        let (read, url) = asking;
-        let decided = read.reading.read(|document| document.neighbours(url));
-        if !decided.is_empty() {
-            let (carrier, allowance) = (&self.carrier, read.allowance.clone());
-            let bundle = Bundle::new(carrier, &self.owner, known, read.page, &self.request.url(), allowance);
-            bundle.add(&read.reading, decided, sender);
+    /// Promises what the page will probably ask for beside this, and reads along what it has asked for. As late as can
+    /// be, so that what the browser has asked for meanwhile is not promised.
+    fn follow(
+        &self,
+        asking: (Read, Url),
+        known: &Arc<Known>,
+        head: &ResponseHead,
+        treatment: &Treatment,
+        sender: &Sender,
+    ) -> Option<Page> {
+        let (Read { page, url: at, reading, allowance }, url) = asking;
+        let decided = reading.read(|document| document.neighbours(&url));
+        let part = if head.status == StatusCode::OK { reading.unforeseen(&url, head) } else { None };
+        if decided.is_empty() && part.is_none() {
+            return None;
         }
+        let bundle = Bundle::new(&self.carrier, &self.owner, known, page, at.as_str(), allowance);
+        bundle.add(&reading, decided, sender);
+        Page::part(&bundle, reading, part?, head, matches!(treatment, Treatment::Recode(_)))
     }
 
     /// What the request shows of the user's browser.

@@ -78,7 +78,8 @@ impl Known {
 
     /// Bytes that it takes, about.
     fn size(&self) -> usize {
-        let screens: usize = lock(&self.screens).iter().map(|(agent, _)| agent.len() + size_of::<Viewport>()).sum();
+        let screens: usize =
+            lock(&self.screens).iter().map(|(agent, _)| agent.len() + size_of::<Viewport>()).sum();
         size_of::<Self>() + self.never().size() + self.cookies().size() + screens
     }
 }
@@ -157,7 +158,11 @@ mod tests {
         for number in 0..SCREENS {
             known.learn_screen(&number.to_string(), &wide);
         }
-        assert_eq!(known.screen("desktop"), Viewport::default(), "the one learnt the longest ago is forgotten");
+        assert_eq!(
+            known.screen("desktop"),
+            Viewport::default(),
+            "the one learnt the longest ago is forgotten"
+        );
         known.learn_screen(&"a".repeat(AGENT + 1), &wide);
         assert_eq!(lock(&known.screens).len(), SCREENS);
     }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use farhop_bundle::{Budget, Decision, Load, Noted, Plan, Unasked};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_page::{Document, Hint, Options, ReferrerPolicy, ResourceId, ResourceInfo, Steps};
+use farhop_page::{Destination, Document, Hint, Options, ReferrerPolicy, ResourceId, ResourceInfo, Steps};
 use farhop_settings::ground::BundleSettings;
 use http::{HeaderMap, StatusCode, header};
 use url::Url;
@@ -77,7 +77,8 @@ impl Reading {
         }
         let url = Url::parse(&request.url()).ok()?;
         let matching = self.visit.matching.clone();
-        let options = Options { default_icon: false, matching, ..options(request, response, &self.visit.known) };
+        let options =
+            Options { default_icon: false, matching, ..options(request, response, &self.visit.known) };
         let document = document(&url, response, options);
         let framed = |parent: &Load| Load::framed(parent, url, request.fields.clone(), &response.fields);
         let load = match &self.frame {
@@ -131,13 +132,18 @@ impl Reading {
     /// What `hint` named answers at `url`. `None` if there is nothing to read in it.
     pub(crate) fn begin(&self, hint: &Hint, url: &Url, response: &ResponseHead) -> Option<ResourceId> {
         let charset = charset(&response.fields);
-        let policies = response.fields.get_all(header::REFERRER_POLICY).into_iter();
-        let tokens = policies.filter_map(|value| value.to_str().ok());
-        let info = ResourceInfo {
-            charset: charset.as_deref(),
-            referrer_policy: tokens.filter_map(ReferrerPolicy::from_field).next_back(),
+        lock(&self.document).resource_begins(hint, url, &info(response, charset.as_deref()))
+    }
+
+    /// The browser asked for `url`, which nobody foresaw and which answers so. `None` if there is nothing to read in it.
+    pub(crate) fn unforeseen(&self, url: &Url, response: &ResponseHead) -> Option<ResourceId> {
+        let destination = match &*media_type(&response.fields) {
+            "text/css" => Destination::Style,
+            "text/javascript" | "application/javascript" | "application/x-javascript" => Destination::Script,
+            _ => return None,
         };
-        lock(&self.document).resource_begins(hint, url, &info)
+        let charset = charset(&response.fields);
+        lock(&self.document).unforeseen(url, destination, &info(response, charset.as_deref()))
     }
 
     /// What a response that was fetched for `hint` tells of others.
@@ -186,6 +192,12 @@ fn is_confined(fields: &HeaderMap) -> bool {
                 ["frame-ancestors", "sandbox"].iter().any(|own| name.eq_ignore_ascii_case(own))
             },
         )
+}
+
+fn info<'a>(response: &ResponseHead, charset: Option<&'a str>) -> ResourceInfo<'a> {
+    let policies = response.fields.get_all(header::REFERRER_POLICY).into_iter();
+    let tokens = policies.filter_map(|value| value.to_str().ok());
+    ResourceInfo { charset, referrer_policy: tokens.filter_map(ReferrerPolicy::from_field).next_back() }
 }
 
 fn agent(request: &HeaderMap) -> &str {

@@ -25,7 +25,6 @@ pub(crate) struct Recent(Mutex<VecDeque<Entry>>);
 
 struct Entry {
     owner: Owner,
-    url: Url,
     read: Read,
     at: Instant,
 }
@@ -34,33 +33,33 @@ struct Entry {
 #[derive(Clone)]
 pub(crate) struct Read {
     pub(crate) page: ExchangeId,
+    pub(crate) url: Url,
     pub(crate) reading: Arc<Reading>,
     pub(crate) allowance: Allowance,
 }
 
 impl Recent {
-    /// `owner` has opened the page at `url`, whose reading begins.
-    pub(crate) fn note(&self, owner: &Owner, url: &str, read: Read, now: Instant) {
-        let Ok(mut url) = Url::parse(url) else { return };
-        url.set_fragment(None);
+    /// `owner` has opened this page, whose reading begins.
+    pub(crate) fn note(&self, owner: &Owner, mut read: Read, now: Instant) {
+        read.url.set_fragment(None);
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Loads of one document do not go on side by side.
-        entries.retain(|entry| now < entry.at + KEPT && !(entry.owner == *owner && entry.url == url));
+        let again = |entry: &Entry| entry.owner == *owner && entry.read.url == read.url;
+        entries.retain(|entry| now < entry.at + KEPT && !again(entry));
         if entries.len() >= MOST {
             entries.pop_front();
         }
-        entries.push_back(Entry { owner: owner.clone(), url, read, at: now });
+        entries.push_back(Entry { owner: owner.clone(), read, at: now });
     }
 
-    /// The page for which `owner` asks with these fields, as far as `Referer` says.
+    /// The page for which `owner` asks with these fields, as far as `Referer` says: it names the page, or, of what a
+    /// stylesheet or module asks for, a file of the same origin; the page opened last, then.
     pub(crate) fn page_of(&self, owner: &Owner, request: &HeaderMap, now: Instant) -> Option<Read> {
         let referer = Url::parse(request.get(header::REFERER)?.to_str().ok()?).ok()?;
         let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |entry: &&Entry| {
-            let said = entry.url == referer
-                || (referer.path() == "/" && referer.query().is_none() && entry.url.origin() == referer.origin());
-            entry.owner == *owner && said && now < entry.at + KEPT
-        };
-        entries.iter().rev().find(fits).map(|entry| entry.read.clone())
+        let own = || entries.iter().rev().filter(|entry| entry.owner == *owner && now < entry.at + KEPT);
+        let named = own().find(|entry| entry.read.url == referer);
+        let found = named.or_else(|| own().find(|entry| entry.read.url.origin() == referer.origin()));
+        found.map(|entry| entry.read.clone())
     }
 }

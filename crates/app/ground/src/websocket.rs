@@ -1,6 +1,8 @@
 //! A WebSocket at ground: the handshake with the origin on a connection of its own, then bytes both ways as they come. An
 //! origin that answers anything but 101 is answered for like any other.
 
+use std::io::ErrorKind;
+
 use bytes::BytesMut;
 use farhop_events::Event;
 use farhop_htotp::frame::Coding;
@@ -92,11 +94,10 @@ async fn down(
             _ = sender.gone() => return Err(Broken::Hop),
         };
         match read {
-            Ok(0) => {
-                sender.finish(None);
-                watch.half_closed();
-                return Ok(());
-            }
+            // Many origins close without TLS's own goodbye: whether the conversation is over, its frames have told
+            // (RFC 6455 §7.1.1), and what came before must not be lost.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return ended(sender, watch),
+            Ok(0) => return ended(sender, watch),
             Ok(count) => {
                 *bytes += count as u64;
                 watch.moved();
@@ -105,4 +106,10 @@ async fn down(
             Err(_) => return Err(Broken::Far),
         }
     }
+}
+
+fn ended(sender: &mut Sender, watch: &Watch) -> Result<(), Broken> {
+    sender.finish(None);
+    watch.half_closed();
+    Ok(())
 }

@@ -512,3 +512,34 @@ async fn what_the_browser_finds_of_a_scripts_names_tells_where_the_others_are() 
     assert_eq!(pair.get(&icon("line.svg")).await.promised_paths(), ["/icons/rect.svg"]);
     assert_eq!(pushed(&pair).await.1.body, "<svg/>".repeat(20).as_bytes());
 }
+
+#[tokio::test]
+async fn what_the_browser_asks_for_unforeseen_is_read_along_too() {
+    async fn answer(mut peer: Peer) -> Option<Peer> {
+        match peer.path() {
+            "/app.js" => peer.answer("content-type: text/javascript", "load('extra' + '/one.js')").await,
+            "/extra/one.js" => {
+                peer.answer("content-type: text/javascript", "import './two.js'; go(1)").await;
+            }
+            "/extra/late.css" => peer.answer("content-type: text/css", "p { background: url(p.png) }").await,
+            _ => peer.answer("content-type: text/javascript", "go(2)").await,
+        }
+        Some(peer)
+    }
+    let page = "<script src=/app.js></script><p>text</p>";
+    let origin = site("content-type: text/html", page, answer).await;
+    let pair = Pair::new(&[]).await;
+    let page = navigate(&origin, "/");
+    pair.get(&page).await;
+    let asked_by = |path: &str, referer: String| {
+        let mut asked = get(&origin, path);
+        asked.fields.insert("referer", referer.parse().unwrap());
+        asked
+    };
+    let script = pair.get(&asked_by("/extra/one.js", page.url() + "app.js")).await;
+    assert_eq!(script.promised_paths(), ["/extra/two.js"]);
+    let style = pair.get(&asked_by("/extra/late.css", page.url())).await;
+    assert_eq!(style.promised_paths(), ["/extra/p.png"]);
+    let stranger = pair.get(&asked_by("/extra/one.js", "http://else.test/".into())).await;
+    assert_eq!(stranger.promised_paths(), [""; 0], "not of a page that was read");
+}

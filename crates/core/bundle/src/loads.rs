@@ -69,15 +69,13 @@ impl Loads {
         if there.len() == 1 { there } else { Vec::new() }
     }
 
-    /// The page for which `user` asks, as far as its `Referer` says: the one opened last that fits.
+    /// The page for which `user` asks, as far as its `Referer` says: it names the page, or, of what a stylesheet or
+    /// module asks for, a file of the same origin; the page opened last, then.
     pub(crate) fn asking(&self, user: &str, request: &HeaderMap) -> Option<LoadId> {
         let referer = Url::parse(referer(request)?).ok()?;
-        let only_origin = referer.path() == "/" && referer.query().is_none();
-        let fits = |open: &&Open| {
-            let said = open.page == referer || (only_origin && open.page.origin() == referer.origin());
-            *open.user == *user && said
-        };
-        self.0.iter().rev().find(fits).map(|open| open.load)
+        let own = || self.0.iter().rev().filter(|open| *open.user == *user);
+        let named = own().find(|open| open.page == referer);
+        named.or_else(|| own().find(|open| open.page.origin() == referer.origin())).map(|open| open.load)
     }
 
     pub(crate) fn contains(&self, load: LoadId) -> bool {

@@ -502,12 +502,16 @@ fn a_promised_frame_is_no_page_that_the_user_goes_to() {
 fn what_is_promised_beside_an_answer_belongs_to_the_page_that_asked() {
     let mut book = book();
     let later = LoadId(5);
-    assert!(book.begin_load(&user("u"), later, &Url::parse("http://other.test/a").unwrap(), &navigation(None)).is_empty());
+    assert!(
+        book.begin_load(&user("u"), later, &Url::parse("http://other.test/a").unwrap(), &navigation(None))
+            .is_empty()
+    );
     let asks = |referer: &str| fields(&[("accept", "image/*"), ("referer", referer)]);
     let exchange = LoadId(9);
     assert_eq!(book.load_of(exchange, "u", &asks(PAGE)), LOAD);
     assert_eq!(book.load_of(exchange, "u", &asks("http://other.test/")), later, "only the origin is told");
-    assert_eq!(book.load_of(exchange, "u", &asks("http://site.test/else")), exchange);
+    assert_eq!(book.load_of(exchange, "u", &asks("http://site.test/app.css")), LOAD, "a file of the page");
+    assert_eq!(book.load_of(exchange, "u", &asks("http://else.test/")), exchange);
     assert_eq!(book.load_of(exchange, "v", &asks(PAGE)), exchange, "another user's page");
     assert_eq!(book.load_of(later, "u", &asks(PAGE)), later, "a document's own");
 }

@@ -3,9 +3,9 @@
 
 use crate::context::Context;
 use crate::decode::TextDecoder;
-use crate::hint::{Destination, Hint, ReferrerPolicy};
+use crate::hint::{Destination, Hint, Mode, ReferrerPolicy, Source};
 use crate::html::Tokenizer;
-use crate::markup::link_field;
+use crate::markup::{SheetLink, link_field};
 use crate::options::{Options, Viewport};
 use crate::page::Page;
 use crate::scripts::ScriptReader;
@@ -198,6 +198,26 @@ impl Document {
         self.next_resource += 1;
         self.resources.insert(id, resource);
         Some(id)
+    }
+
+    /// The browser asked for a stylesheet or script at `url` that was not hinted, as when a script has put its element
+    /// into the page: as [`resource_begins`](Document::resource_begins).
+    pub fn unforeseen(
+        &mut self,
+        url: &Url,
+        destination: Destination,
+        info: &ResourceInfo<'_>,
+    ) -> Option<ResourceId> {
+        let (mode, source) = match destination {
+            Destination::Style => (Mode::NoCors, Source::Stylesheet),
+            // Only modules name others; a classic script is none the worse for being read as one.
+            _ => (Mode::Cors, Source::ModuleScript),
+        };
+        if destination == Destination::Style {
+            let Page { sheets, context, tree, .. } = &mut self.page;
+            sheets.linked(SheetLink { url: url.clone(), applies: true, blocking: false }, tree, context);
+        }
+        self.resource_begins(&Hint::new(url.clone(), destination, mode, source), url, info)
     }
 
     /// The next bytes of a resource, before they are sent on.

@@ -21,12 +21,14 @@ impl Scripts {
 
     /// See [`Mentions::neighbours`].
     pub(crate) fn neighbours(&mut self, url: &Url, context: &mut Context) {
-        for url in self.mentions.neighbours(url) {
-            // Shown by the page, whichever script put it there.
-            let hint = context.hint(url, Destination::Image, Source::Mention);
-            context.add(Hint { confidence: Confidence::Likely, ..hint });
-        }
+        self.mentions.neighbours(url).into_iter().for_each(|url| mention(url, context));
     }
+}
+
+/// An image that scripts name, shown by the page, whichever of them put it there.
+fn mention(url: Url, context: &mut Context) {
+    let hint = context.hint(url, Destination::Image, Source::Mention);
+    context.add(Hint { confidence: Confidence::Likely, ..hint });
 }
 
 /// A script that is being read, and what its imports inherit from it (HTML, "script fetch options").
@@ -89,6 +91,7 @@ impl ScriptReader {
     pub(crate) fn feed(&mut self, text: &str, scripts: &mut Scripts, context: &mut Context) {
         self.finder.feed(text, &mut self.findings);
         self.mentions.feed(text, &mut scripts.mentions);
+        scripts.mentions.fresh().into_iter().for_each(|url| mention(url, context));
         self.give(scripts, context);
     }
 

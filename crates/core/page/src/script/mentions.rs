@@ -25,6 +25,8 @@ pub(crate) struct Mentions {
     names: Vec<Box<str>>,
     known: HashSet<Box<str>>,
     folders: HashMap<(Place, &'static str), Folder>,
+    /// Names mentioned since, of a folder that has shown itself.
+    fresh: Vec<Url>,
 }
 
 /// Where names are looked for: everything of the URL but the name.
@@ -62,17 +64,13 @@ impl Mentions {
         let Some(folder) = self.folders.get_mut(&key).filter(|folder| folder.done.len() >= ENOUGH) else {
             return Vec::new();
         };
-        let mut told = Vec::new();
-        for name in self.names.iter().filter(|name| self::suffix(name) == Some(suffix)) {
-            if folder.told >= MAX_TOLD {
-                break;
-            }
-            if folder.done.insert(name.clone()) {
-                folder.told += 1;
-                told.extend(key.0.url_of(name));
-            }
-        }
-        told
+        let same = self.names.iter().filter(|name| self::suffix(name) == Some(suffix));
+        same.filter_map(|name| folder.tell(&key.0, name)).collect()
+    }
+
+    /// The URLs of names mentioned since the last call, where it is known in which folder such are.
+    pub(crate) fn fresh(&mut self) -> Vec<Url> {
+        std::mem::take(&mut self.fresh)
     }
 
     /// Splits a URL where one of the names begins, the longest that fits.
@@ -93,7 +91,24 @@ impl Mentions {
         let name = name.trim_start_matches("./").trim_start_matches('/');
         if name.len() <= LONGEST && self.names.len() < MAX_NAMES && self.known.insert(name.into()) {
             self.names.push(name.into());
+            let fits = |(own, folder): &(&(Place, &str), &mut Folder)| {
+                Some(own.1) == suffix(name) && folder.done.len() >= ENOUGH
+            };
+            let folders = self.folders.iter_mut().filter(fits);
+            let surest = folders.max_by_key(|(own, folder)| (folder.done.len(), &own.0.before));
+            self.fresh.extend(surest.and_then(|((place, _), folder)| folder.tell(place, name)));
         }
+    }
+}
+
+impl Folder {
+    /// The URL of a name in this folder, once.
+    fn tell(&mut self, place: &Place, name: &str) -> Option<Url> {
+        if self.told >= MAX_TOLD || !self.done.insert(name.into()) {
+            return None;
+        }
+        self.told += 1;
+        place.url_of(name)
     }
 }
 
@@ -203,6 +218,17 @@ mod tests {
             ["http://site.test/images/circle.svg", "http://site.test/images/sub/rect.svg",],
         );
         assert_eq!(asked(&mut mentions, "http://site.test/images/circle.svg"), [""; 0], "told once");
+    }
+
+    #[test]
+    fn what_later_scripts_mention_is_told_at_once() {
+        let mut mentions = mentions(&[SCRIPT]);
+        asked(&mut mentions, "http://site.test/images/line.svg");
+        asked(&mut mentions, "http://site.test/images/text.svg");
+        MentionScanner::default().feed("add('grid.svg', 'text.svg', 'grid.svg', 'grid.png')", &mut mentions);
+        let fresh: Vec<String> = mentions.fresh().into_iter().map(String::from).collect();
+        assert_eq!(fresh, ["http://site.test/images/grid.svg"]);
+        assert!(mentions.fresh().is_empty());
     }
 
     #[test]
