@@ -1,16 +1,17 @@
 //! Malformed and ambiguous HTTP, sent byte by byte: each case as `docs/conformance.md` says, and none forwarded with two
-//! readings.
+//! readings. `FARHOP_CASE` plays only the cases whose group and name contain it.
 
-use farhop_testkit::conformance;
+use farhop_testkit::conformance::{self, Verdict, h2::SecureOrigin};
 
 use crate::support::Local;
 
-/// `FARHOP_CASE` plays only the cases whose group and name contain it.
-#[tokio::test(flavor = "multi_thread")]
-async fn every_case_of_the_corpus_ends_as_the_table_says() {
-    let only = std::env::var("FARHOP_CASE").unwrap_or_default();
-    let mut local = Local::allowed(&["--set", "remote.connect_ports=1-65535"]).await;
-    let verdicts = conformance::run(local.proxy, &only).await;
+const EVERY_PORT: [&str; 2] = ["--set", "remote.connect_ports=1-65535"];
+
+fn only() -> String {
+    std::env::var("FARHOP_CASE").unwrap_or_default()
+}
+
+fn assert_right(mut local: Local, verdicts: &[Verdict]) {
     local.program.assert_runs();
     let wrong: Vec<_> = verdicts
         .iter()
@@ -18,4 +19,26 @@ async fn every_case_of_the_corpus_ends_as_the_table_says() {
         .map(|verdict| format!("{}\n  wanted: {}\n  came: {}", verdict.case, verdict.wanted, verdict.seen))
         .collect();
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), verdicts.len(), wrong.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_case_of_the_corpus_ends_as_the_table_says() {
+    let local = Local::allowed(&EVERY_PORT).await;
+    let verdicts = conformance::run(local.proxy, &only()).await;
+    assert_right(local, &verdicts);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_case_of_http_2_does_so_too_on_its_way_to_an_origin_of_http_1() {
+    let origin = SecureOrigin::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (root, authority) = (folder.path().join("root.pem"), folder.path().join("authority.pem"));
+    std::fs::write(&root, origin.root()).unwrap();
+    let trust = format!("ground.origin.roots={}", root.display());
+    let intercept = ["--intercept", "--ca-out", authority.to_str().unwrap()];
+    let ports = ["--set", "remote.interception.ports=1-65535", "--set", &trust];
+    let local = Local::allowed(&[&intercept[..], &ports, &EVERY_PORT].concat()).await;
+    let authority = std::fs::read_to_string(&authority).unwrap();
+    let verdicts = origin.run(local.proxy, &authority, &only()).await;
+    assert_right(local, &verdicts);
 }

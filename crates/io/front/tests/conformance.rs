@@ -11,12 +11,12 @@ use farhop_testkit::conformance::h2::{Log, run, told};
 use http::{HeaderMap, StatusCode};
 use tokio::io::DuplexStream;
 
-const AUTHORITY: &str = "a.example";
+const AUTHORITY: &str = "127.0.0.1:8443";
 
 /// A connection whose requests are answered with what they are.
 async fn open() -> (DuplexStream, Log) {
     let (client, server) = tokio::io::duplex(1 << 20);
-    let scope = Scope::new(AUTHORITY, 443).unwrap();
+    let scope = Scope::new("127.0.0.1", 8443).unwrap();
     let mut connection = Connection::within(server, Protocol::Http2, scope, Arc::new(Settings::default()));
     let log = Log::default();
     let seen = log.clone();

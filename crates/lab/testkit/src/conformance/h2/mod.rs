@@ -3,6 +3,7 @@
 
 mod cases;
 mod peer;
+mod secure;
 mod wire;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +14,8 @@ use super::Verdict;
 use super::notation::DetailKind;
 use cases::{Act, Case, Want};
 use peer::{Came, Peer};
+
+pub use secure::SecureOrigin;
 
 /// The requests that one connection has brought, whole: method and target.
 pub type Log = Arc<Mutex<Vec<String>>>;
