@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail};
 use clap::{Subcommand, ValueEnum};
@@ -148,6 +148,19 @@ pub(crate) fn authority(settings: &RemoteSettings) -> anyhow::Result<Option<Arc<
     }
     let authority = Authority::load(&settings.interception.ca).context("interception.ca")?;
     Ok(Some(Arc::new(authority)))
+}
+
+/// Says in the log what an operator should know of the CA before users notice. A CA that is over stops nothing but
+/// interception.
+pub(crate) fn warn_of_its_end(authority: &Authority) {
+    let (name, end) = (authority.certificate().subject(), authority.certificate().valid_until());
+    match (authority.in_force(), end.duration_since(SystemTime::now())) {
+        (Err(error), _) => tracing::error!("{error}; until then HTTPS is passed through unread"),
+        (Ok(()), Ok(left)) if left < 60 * DAY => {
+            tracing::warn!("the CA '{name}' expires on {}; 'farhop ca rotate' makes its successor", day(end));
+        }
+        _ => {}
+    }
 }
 
 /// What there is to know of a CA, a line for each thing.

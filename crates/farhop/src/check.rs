@@ -84,7 +84,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn check_remote(settings: &RemoteSettings) -> anyhow::Result<String> {
     check_link(&settings.link)?;
     check_identity(&settings.identity)?;
-    ca::authority(settings)?;
+    if let Some(authority) = ca::authority(settings)? {
+        authority.in_force().context("interception.ca")?;
+    }
     if settings.auth.required {
         Passwords::load(&settings.auth.file)?;
     }

@@ -38,7 +38,7 @@ async fn serve(
     log: &Log,
 ) -> anyhow::Result<()> {
     let identity = Identity::load(&settings.identity).context("identity")?;
-    let authority = ca::authority(&settings)?;
+    let authority = ca::authority(&settings)?.inspect(|authority| ca::warn_of_its_end(authority));
     let plan = path_plan(&settings.link)?;
     let reach = Reach { socket: socket(plan.socket_buffer())?, identity, plan, in_process: None, authority };
     let running = if listeners.is_empty() {

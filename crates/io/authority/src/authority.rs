@@ -141,6 +141,14 @@ impl Authority {
         file::text(self.issuer.key(), &self.certificate, self.bridge.as_ref())
     }
 
+    /// Whether it can vouch for anybody now.
+    ///
+    /// # Errors
+    /// The CA is over, or of the future: the clock of this machine is wrong.
+    pub fn in_force(&self) -> Result<(), AuthorityError> {
+        self.is_valid_at(SystemTime::now())
+    }
+
     /// What users install.
     pub fn certificate(&self) -> &CaCertificate {
         &self.certificate
