@@ -14,10 +14,10 @@
 mod support;
 
 use bytes::Bytes;
-use farhop_front::{Exchange, Settings, Target, Tunnel, WriteError};
+use farhop_front::{Exchange, Settings, Target, Tunnel, WriteError, tls};
 use std::error::Error;
 use std::sync::Arc;
-use support::{Authority, head, intercept};
+use support::{Authority, HOST, head};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -39,7 +39,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn serve(stream: TcpStream, authority: Arc<Authority>, settings: Arc<Settings>) {
-    let mut connection = match intercept(Tunnel::over(stream), &authority, settings).await {
+    let accepting = tls::accept(Tunnel::over(stream), authority.leaf.clone(), HOST, 443, settings);
+    let mut connection = match accepting.await {
         Ok(connection) => connection,
         Err(error) => return println!("{error}"),
     };
