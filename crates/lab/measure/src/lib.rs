@@ -4,6 +4,7 @@
 //! reason: nothing is passed over in silence. Wall-clock bounds want a quiet machine and a release build.
 
 mod certificates;
+mod conformance;
 mod error;
 mod goals;
 mod group;
