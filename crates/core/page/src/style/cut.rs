@@ -50,17 +50,18 @@ enum Beginning {
     Other,
 }
 
-/// Bytes that can change the state in plain text.
-const TELLING: [bool; 256] = {
+/// Bytes that can change the state in plain text: anywhere, and within brackets.
+static TELLING: [[bool; 256]; 2] = [table(b"{}()[];\"'\\/"), table(b"{}()[]\"'\\/")];
+
+const fn table(bytes: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
-    let bytes = b"{}()[];\"'\\/";
     let mut at = 0;
     while at < bytes.len() {
         table[bytes[at] as usize] = true;
         at += 1;
     }
     table
-};
+}
 
 impl Scan {
     fn new(in_block: bool) -> Self {
@@ -123,7 +124,8 @@ impl Scan {
     /// `Some(Some(end))` at the end of an item, `None` when more text is needed.
     fn plain(&mut self, text: &str, last: bool) -> Option<Option<usize>> {
         let bytes = text.as_bytes();
-        let Some(skip) = bytes[self.at..].iter().position(|&byte| TELLING[usize::from(byte)]) else {
+        let telling = &TELLING[usize::from(self.depth > 0)];
+        let Some(skip) = bytes[self.at..].iter().position(|&byte| telling[usize::from(byte)]) else {
             self.at = bytes.len();
             return Some(None);
         };

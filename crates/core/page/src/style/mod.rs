@@ -21,6 +21,7 @@ mod fonts;
 mod image_value;
 mod layers;
 mod matching;
+mod plain_selector;
 mod selector;
 mod selector_text;
 mod sheet;

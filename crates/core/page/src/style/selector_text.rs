@@ -1,5 +1,6 @@
 //! Parses selectors (Selectors 4, with nesting as in CSS Nesting 1).
 
+use super::plain_selector;
 use super::selector::{
     Attribute, Combinator, Compound, Operator, Part, Selector, Target, add, pseudo_element, specificity,
 };
@@ -16,6 +17,15 @@ const MAX_LIST: usize = 4096;
 
 /// The selectors of a rule, those of the rule around it in `parents`. Empty if browsers would drop the rule.
 pub(super) fn parse(prelude: &str, parents: Option<&Arc<[Selector]>>) -> Vec<Selector> {
+    if parents.is_none()
+        && let Some(plain) = plain_selector::list(prelude, MAX_COMPOUNDS)
+    {
+        return plain.into_iter().take(MAX_LIST).collect();
+    }
+    parse_with_parser(prelude, parents)
+}
+
+pub(super) fn parse_with_parser(prelude: &str, parents: Option<&Arc<[Selector]>>) -> Vec<Selector> {
     let mut input = ParserInput::new(prelude);
     let mut input = Parser::new(&mut input);
     let reader = Reader { parents, depth: 0 };
@@ -224,7 +234,7 @@ fn rtl() -> Part {
 }
 
 /// From compounds left to right.
-fn finish(mut compounds: Vec<Compound>, target: Target) -> Selector {
+pub(super) fn finish(mut compounds: Vec<Compound>, target: Target) -> Selector {
     compounds.reverse();
     // Each compound carries the combinator to its left, as parsed: `a > b` has `>` with `b`.
     let parts = || compounds.iter().flat_map(|compound| compound.parts.iter());

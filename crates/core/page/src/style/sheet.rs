@@ -120,15 +120,15 @@ pub(super) struct Reader {
 impl Block {
     /// Adds declaration `text` if it can cause a fetch.
     pub(super) fn declare(&mut self, text: &str, options: &Options) {
-        let text = trim_start(text);
-        let name = text.split(':').next().unwrap_or_default().trim_ascii_end();
+        let Some((name, value)) = value::split_name(trim_start(text)) else { return };
         let custom = name.starts_with("--");
+        let longhands = value::longhands(name);
         // Most declarations end here, their values unread.
-        if !custom && value::longhands(name).is_empty() {
+        if !custom && longhands.is_empty() {
             self.contains |= matches!(name, "container" | "container-type");
             return;
         }
-        let Some((name, text, important)) = value::split(text) else { return };
+        let (text, important) = value::split_importance(value);
         if self.declarations.len() + self.custom.len() >= MAX_DECLARATIONS {
             return;
         }
@@ -138,7 +138,7 @@ impl Block {
             }
             return;
         }
-        value::parse(name, text, options, |property, value| {
+        value::parse(name, longhands, text, options, |property, value| {
             self.declarations.push(Declaration { property, important, value });
         });
     }

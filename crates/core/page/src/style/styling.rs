@@ -251,11 +251,17 @@ impl<'a> One<'a> {
         if let Some(text) = styling.variables.replace(&pending.1, variables)
             && !value::has_variables(&text)
         {
-            value::parse(&pending.0, text.trim(), self.options, |own, value| {
-                if own == property {
-                    found = Some(value);
-                }
-            });
+            value::parse(
+                &pending.0,
+                value::longhands(&pending.0),
+                text.trim(),
+                self.options,
+                |own, value| {
+                    if own == property {
+                        found = Some(value);
+                    }
+                },
+            );
         }
         // Invalid at computed-value time: as `unset` (CSS Variables 1, §3.1).
         let inherits = matches!(property, Property::FontFamily | Property::FontWeight | Property::FontStyle);

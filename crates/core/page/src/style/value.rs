@@ -62,46 +62,57 @@ pub(super) type Longhands = &'static [Property];
 
 /// The longhands that declaration `name` sets, none if it cannot cause a fetch. Lower or upper case.
 pub(super) fn longhands(name: &str) -> Longhands {
+    // Most declarations end here.
+    const LONGEST: usize = "-webkit-animation-name".len();
+    let mut lower = [0; LONGEST];
+    let Some(lower) = lower.get_mut(..name.len()) else { return &[] };
+    lower.copy_from_slice(name.as_bytes());
+    lower.make_ascii_lowercase();
+    of_lower(lower)
+}
+
+fn of_lower(name: &[u8]) -> Longhands {
     use Property::{
         AnimationName, BackgroundImage, BorderImage, Content, Cursor, Display, FontFamily, FontStyle,
         FontWeight, ListStyleImage, MaskImage, ShapeOutside,
     };
-    const NAMES: &[(&str, Longhands)] = &[
-        ("background", &[BackgroundImage]),
-        ("background-image", &[BackgroundImage]),
-        ("border-image", &[BorderImage]),
-        ("border-image-source", &[BorderImage]),
-        ("-webkit-border-image", &[BorderImage]),
-        ("list-style", &[ListStyleImage]),
-        ("list-style-image", &[ListStyleImage]),
-        ("mask", &[MaskImage]),
-        ("mask-image", &[MaskImage]),
-        ("-webkit-mask", &[MaskImage]),
-        ("-webkit-mask-image", &[MaskImage]),
-        ("shape-outside", &[ShapeOutside]),
-        ("cursor", &[Cursor]),
-        ("content", &[Content]),
-        ("display", &[Display]),
-        ("font", &[FontFamily, FontWeight, FontStyle]),
-        ("font-family", &[FontFamily]),
-        ("font-weight", &[FontWeight]),
-        ("font-style", &[FontStyle]),
-        ("animation", &[AnimationName]),
-        ("animation-name", &[AnimationName]),
-        ("-webkit-animation", &[AnimationName]),
-        ("-webkit-animation-name", &[AnimationName]),
-    ];
-    // Most declarations end here, by their first letter.
-    let first = name.bytes().next().map_or(0, |first| first.to_ascii_lowercase());
-    let kin = NAMES.iter().filter(|(own, _)| own.as_bytes()[0] == first && own.len() == name.len());
-    kin.into_iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map_or(&[], |&(_, longhands)| longhands)
+    match name {
+        b"background" | b"background-image" => &[BackgroundImage],
+        b"border-image" | b"border-image-source" | b"-webkit-border-image" => &[BorderImage],
+        b"list-style" | b"list-style-image" => &[ListStyleImage],
+        b"mask" | b"mask-image" | b"-webkit-mask" | b"-webkit-mask-image" => &[MaskImage],
+        b"shape-outside" => &[ShapeOutside],
+        b"cursor" => &[Cursor],
+        b"content" => &[Content],
+        b"display" => &[Display],
+        b"font" => &[FontFamily, FontWeight, FontStyle],
+        b"font-family" => &[FontFamily],
+        b"font-weight" => &[FontWeight],
+        b"font-style" => &[FontStyle],
+        b"animation" | b"animation-name" | b"-webkit-animation" | b"-webkit-animation-name" => {
+            &[AnimationName]
+        }
+        _ => &[],
+    }
 }
 
 /// Cuts a declaration into name, value and whether it is important. `None` if it is none.
 pub(super) fn split(declaration: &str) -> Option<(&str, &str, bool)> {
-    let declaration = super::cut::trim_start(declaration);
-    let (name, value) = declaration.split_once(':')?;
-    let name = name.trim_end();
+    let (name, value) = split_name(super::cut::trim_start(declaration))?;
+    let (value, important) = split_importance(value);
+    Some((name, value, important))
+}
+
+/// Cuts a declaration, which begins with its name, behind that.
+pub(super) fn split_name(declaration: &str) -> Option<(&str, &str)> {
+    // Names are short.
+    let colon = declaration.bytes().position(|byte| byte == b':')?;
+    let name = declaration[..colon].trim_ascii_end();
+    (!name.is_empty()).then_some((name, &declaration[colon + 1..]))
+}
+
+/// Cuts `!important` off a value.
+pub(super) fn split_importance(value: &str) -> (&str, bool) {
     let value = value.trim();
     let plain = |rest: &str| rest.trim_end().strip_suffix('!').map(str::trim_end).map(str::len);
     let important = value
@@ -109,18 +120,23 @@ pub(super) fn split(declaration: &str) -> Option<(&str, &str, bool)> {
         .checked_sub("important".len())
         .filter(|&at| value.is_char_boundary(at) && value[at..].eq_ignore_ascii_case("important"))
         .and_then(|at| plain(&value[..at]));
-    let end = important.unwrap_or(value.len());
-    (!name.is_empty()).then_some((name, &value[..end], important.is_some()))
+    (&value[..important.unwrap_or(value.len())], important.is_some())
 }
 
 /// Whether `text` waits for the value of a custom property.
 pub(super) fn has_variables(text: &str) -> bool {
-    text.as_bytes().windows(4).any(|window| window.eq_ignore_ascii_case(b"var("))
+    let bytes = text.as_bytes();
+    memchr::memchr_iter(b'(', bytes).any(|at| at >= 3 && bytes[at - 3..at].eq_ignore_ascii_case(b"var"))
 }
 
-/// Gives what `name: text` says to each of its longhands; nothing if a browser would refuse the value.
-pub(super) fn parse(name: &str, text: &str, options: &Options, mut give: impl FnMut(Property, Value)) {
-    let longhands = longhands(name);
+/// Gives what `name: text` says to each of its `longhands`; nothing if a browser would refuse the value.
+pub(super) fn parse(
+    name: &str,
+    longhands: Longhands,
+    text: &str,
+    options: &Options,
+    mut give: impl FnMut(Property, Value),
+) {
     if has_variables(text) {
         for &property in longhands {
             give(property, Value::Pending(Box::new((name.into(), text.into()))));
@@ -159,8 +175,11 @@ pub(super) fn parse(name: &str, text: &str, options: &Options, mut give: impl Fn
 
 /// Whether this is a longhand of images.
 fn takes_images_alone(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    (name.ends_with("-image") && !name.ends_with("border-image")) || name.ends_with("-source")
+    let ends = |end: &str| {
+        let start = name.len().checked_sub(end.len());
+        start.is_some_and(|start| name.as_bytes()[start..].eq_ignore_ascii_case(end.as_bytes()))
+    };
+    (ends("-image") && !ends("border-image")) || ends("-source")
 }
 
 /// CSS-wide keywords (CSS Cascade 5, §7.3).
@@ -175,12 +194,11 @@ fn wide(text: &str, longhands: Longhands) -> Option<Value> {
                 | Property::Cursor
         )
     );
-    match text.to_ascii_lowercase().as_str() {
-        "inherit" => Some(Value::Inherit),
-        "unset" if inherits => Some(Value::Inherit),
-        "initial" | "unset" | "revert" | "revert-layer" => Some(Value::Initial),
-        _ => None,
+    let is = |word: &str| text.eq_ignore_ascii_case(word);
+    if is("inherit") || (inherits && is("unset")) {
+        return Some(Value::Inherit);
     }
+    ["initial", "unset", "revert", "revert-layer"].into_iter().any(is).then_some(Value::Initial)
 }
 
 fn display<'i>(input: &mut Parser<'i, '_>) -> Fallible<'i, Value> {
@@ -269,7 +287,9 @@ mod tests {
     fn parsed(declaration: &str) -> Vec<(Property, Value)> {
         let mut values = Vec::new();
         let (name, text, _) = split(declaration).unwrap();
-        parse(name, text, &Options::default(), |property, value| values.push((property, value)));
+        parse(name, longhands(name), text, &Options::default(), |property, value| {
+            values.push((property, value))
+        });
         values
     }
 
