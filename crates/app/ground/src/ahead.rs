@@ -17,10 +17,8 @@ use crate::ground::Shared;
 
 /// How long one is kept. Servers that wait for a client's first word give up after ten seconds and more.
 const KEEP: Duration = Duration::from_secs(8);
-/// Made for one visit.
-const FOR_A_VISIT: usize = 6;
-/// Kept for one remote.
-const FOR_A_REMOTE: usize = 24;
+/// Kept for one remote, in visits' worth.
+const VISITS: usize = 4;
 /// Remotes of which something is learned.
 const REMOTES: usize = 256;
 
@@ -79,7 +77,7 @@ impl Ahead {
     ) {
         // Before its remote has introduced itself nobody knows whose it is.
         let Some(visitor) = visitor else { return };
-        let now = ground.up();
+        let (now, most) = (ground.up(), ground.settings().origin.ahead as usize);
         let mut remotes = ground.ahead.lock();
         if !remotes.contains_key(remote) && remotes.len() >= REMOTES {
             return;
@@ -87,7 +85,7 @@ impl Ahead {
         let kept = remotes.entry(Arc::clone(remote)).or_default();
         let mut usual = learn(&mut kept.companions, visitor, place, now);
         usual.retain(|place| kept.connections.iter().all(|other| other.place != *place));
-        usual.truncate(FOR_A_VISIT.min(FOR_A_REMOTE.saturating_sub(kept.connections.len())));
+        usual.truncate(most.min((VISITS * most).saturating_sub(kept.connections.len())));
         if usual.is_empty() {
             return;
         }

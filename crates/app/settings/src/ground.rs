@@ -70,6 +70,9 @@ settings! {
             stall: Duration, default "60 s", range "1 s" to "1 h", live true;
             /// How long an unused connection is kept.
             keep: Duration, default "60 s", range "0 s" to "1 h", live true;
+            /// Most connections made ahead when a tunnel goes to a host that others usually follow, 0 for none. Nothing is
+            /// said on them before a tunnel takes them, and they are kept for 8 s.
+            ahead: u32, default "6", range "0" to "64", chosen "any satellite link: spares each of the busiest hosts of a page one round trip of ground", live true;
             /// Files with root certificates (PEM, or one in DER) by which origins are trusted besides those of this
             /// system. They are read again on SIGHUP.
             roots: Vec<PathBuf>, default "", live true;
