@@ -26,7 +26,7 @@ const MOST_OF_ONE: usize = 256;
 pub enum Lesson {
     /// The client broke the handshake off as one that pins a key or lacks the CA does.
     Distrusted,
-    /// The client spoke something else than TLS, or waited for the server to begin.
+    /// The client spoke something else than TLS.
     NotTls,
     /// The client offered only protocols (ALPN) that are not spoken here.
     UnknownAlpn,
