@@ -15,12 +15,12 @@ use crate::live::{inside, scene};
 use crate::visitor::{Visitor, first_line, on_this_thread};
 use crate::{MeasureError, Row};
 
-/// The word that its page has to have.
+/// What its page has to say, apart from the name of the host, in which the flaw is named, too.
 fn reason(flaw: Flaw) -> Option<&'static str> {
     Some(match flaw {
         Flaw::None => return None,
         Flaw::Expired => "expired",
-        Flaw::NotYetValid => "not yet valid",
+        Flaw::NotYetValid => "not valid before",
         Flaw::WrongHost => "elsewhere.flawed.test",
         Flaw::SelfSigned => "self-signed",
         Flaw::UnknownIssuer => "issuer",
@@ -70,16 +70,19 @@ fn judged(flaw: Flaw, answer: Result<(String, Vec<u8>), MeasureError>) -> Row {
         None => Row::judged(what, status, "its page", leaked),
         Some(reason) => {
             let token = head.to_ascii_lowercase().contains("tls_certificate_error");
-            let named = body.contains(reason);
-            let measured = match (leaked, token && named) {
-                (true, _) => format!("{status}: ITS PAGE"),
-                (false, true) => format!("{status}, the reason named"),
-                (false, false) => format!("{status}, but '{}'", body.lines().next().unwrap_or_default()),
-            };
+            let said = said(&body).replace(&flaw.host(), "…");
+            let named = said.contains(reason);
+            let measured = if leaked { "ITS PAGE".into() } else { format!("{status}: {said}") };
             let pass = !leaked && token && named && status.starts_with("HTTP/1.1 502");
             Row::judged(what, measured, format!("502, '{reason}', no byte of it"), pass)
         }
     }
+}
+
+/// The first sentence of an error page.
+fn said(page: &str) -> &str {
+    let rest = page.split_once("<p>").map_or(page, |(_, rest)| rest);
+    rest.split('<').next().unwrap_or_default()
 }
 
 /// Starts a server and waits until it listens.

@@ -15,8 +15,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Nothing here takes so long unless it hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Nothing here takes so long unless it hangs: a hundred round trips over the longest path are a minute.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// One way to the origins, and whom to believe on it.
 pub(crate) struct Visitor {
