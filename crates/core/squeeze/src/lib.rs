@@ -43,6 +43,32 @@ pub use worth::{PixelPace, is_worth_waiting};
 /// Largest piece of output, in bytes.
 pub const PIECE: usize = 32 * 1024;
 
+/// Entry point of the fuzz target: `data` as an image to be coded anew by every recipe, whatever its header claims.
+pub fn fuzz_image(data: &[u8]) {
+    const MOST_PIXELS: u64 = 1 << 16;
+    let count = pixel_count(data);
+    // What is too large is judged by its header; what is large takes a fuzzer too long.
+    if count.is_some_and(|count| count > MOST_PIXELS) {
+        return;
+    }
+    let mut file = data.to_vec();
+    // Decoders ignore what follows the end, so that a picture of a few bytes comes as far as a photograph.
+    file.resize(file.len().max(LEAST_IMAGE as usize), 0);
+    for policy in [Policy::Gentle, Policy::Httpep, Policy::Strong] {
+        for (media, webp) in [("image/jpeg", false), ("image/jpeg", true), ("image/png", true)] {
+            let offer = ImageOffer { media, length: None, webp };
+            let Some(recipe) = image_plan(&offer, policy, Load::Light) else { continue };
+            let Ok(recoded) = recode(&file, recipe) else { continue };
+            assert!(recoded.bytes.len() < file.len(), "it became larger");
+            assert!(count.is_some(), "its header says that it cannot be read");
+            assert!(
+                recoded.done.to == Format::Webp || pixel_count(&recoded.bytes) == count,
+                "it has another size"
+            );
+        }
+    }
+}
+
 /// Entry point of the fuzz target: the first byte chooses the coding, the rest is decoded up to 16 MB.
 pub fn fuzz_decode(data: &[u8]) {
     let Some((choice, body)) = data.split_first() else { return };

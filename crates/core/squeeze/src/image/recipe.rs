@@ -51,11 +51,6 @@ impl Recipe {
         self.policy
     }
 
-    /// Whether the format depends on what the client accepts.
-    pub fn depends_on_accept(self) -> bool {
-        self.policy != Policy::Httpep
-    }
-
     /// The same when there is less or more time for it.
     pub fn with_load(self, load: Load) -> Recipe {
         Recipe { quick: load != Load::Light, ..self }
