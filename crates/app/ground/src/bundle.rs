@@ -25,7 +25,7 @@ use crate::origins::Asked;
 use crate::owner::{Known, Owner};
 use crate::page::{Page, is_document};
 use crate::reading::{Decided, Reading};
-use crate::tally::{Tally, skip_words};
+use crate::tally::{NOT_PUBLIC, Tally, skip_words};
 use crate::treatment::{Treatment, content_length, has_body, treatment};
 use crate::variant::Purpose;
 
@@ -109,6 +109,10 @@ impl Bundle {
                 lock(&self.tally).found(&hint);
                 match decision {
                     Decision::Skip(skip) => self.skip(&hint, skip_words(skip)),
+                    Decision::Fetch(unasked, _) if self.carrier.ground.origins.refuses(&unasked.url) => {
+                        self.skip(&hint, NOT_PUBLIC);
+                        self.keep(&reading, reading.lost(&hint));
+                    }
                     Decision::Fetch(unasked, _) if self.is_held(&unasked) => {
                         self.skip(&hint, "the remote holds it");
                         // What it names is most likely held as well.

@@ -21,7 +21,7 @@ use crate::origins::{Asked, Response};
 use crate::owner::{Known, Owner};
 use crate::page::is_document;
 use crate::reading::{Decided, Reading};
-use crate::tally::{skip_words, source_word};
+use crate::tally::{NOT_PUBLIC, skip_words, source_word};
 use crate::treatment::codings;
 
 /// Stylesheets, modules and frames that one plan reads.
@@ -110,6 +110,11 @@ pub(crate) async fn explain(ground: &Shared, url: &Url, fields: HeaderMap) -> Re
         }
     }
     plan.unread.extend(unread.iter().map(|left| format!("{}: the plan is long enough", left.unasked.url)));
+    for resource in &mut plan.resources {
+        if Url::parse(&resource.url).is_ok_and(|url| ground.origins.refuses(&url)) {
+            (resource.urgency, resource.left) = (None, Some(NOT_PUBLIC.into()));
+        }
+    }
     Ok(plan)
 }
 

@@ -17,6 +17,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, StatusCode};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use url::{Host, Url};
 
 use crate::error::GroundError;
 use crate::failure;
@@ -26,6 +27,7 @@ use crate::owner::Owner;
 /// See the module.
 pub(crate) struct Origins {
     client: RwLock<Client>,
+    guard: RwLock<Guard>,
     resolver: Arc<SystemResolver>,
     /// The last that could be read.
     trust: RwLock<Trust>,
@@ -62,6 +64,7 @@ impl From<farhop_origin::Response> for Response {
 }
 
 /// What came of asking for a WebSocket.
+#[expect(clippy::large_enum_variant, reason = "each is moved once, to whoever carries it")]
 pub(crate) enum Upgraded {
     /// The origin agreed; with its end-to-end fields.
     Switched { fields: HeaderMap, stream: UpgradedStream },
@@ -104,7 +107,8 @@ impl Origins {
         let resolver = Arc::new(resolver);
         let trust = trust(settings)?;
         let client = RwLock::new(client(settings, &resolver, trust.clone()));
-        Ok(Origins { client, resolver, trust: RwLock::new(trust), bus })
+        let guard = RwLock::new(guard(settings));
+        Ok(Origins { client, guard, resolver, trust: RwLock::new(trust), bus })
     }
 
     /// Puts new settings into force, and reads anew whom to trust; what can't be read stays as it was, and the log says
@@ -117,6 +121,7 @@ impl Origins {
         }
         let client = client(settings, &self.resolver, trusted.clone());
         *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
+        *self.guard.write().unwrap_or_else(PoisonError::into_inner) = guard(settings);
     }
 
     /// Sends a request and waits for the head of its response. Dropping the future gives it up.
@@ -161,6 +166,16 @@ impl Origins {
         if let Err(error) = prepared {
             tracing::debug!("{host}:{port} cannot be prepared: {error}");
         }
+    }
+
+    /// Whether `url` names an address that will be refused; of names that is known when they are looked up.
+    pub(crate) fn refuses(&self, url: &Url) -> bool {
+        let address = match url.host() {
+            Some(Host::Ipv4(address)) => address.into(),
+            Some(Host::Ipv6(address)) => address.into(),
+            _ => return false,
+        };
+        self.guard.read().unwrap_or_else(PoisonError::into_inner).check(address).is_err()
     }
 
     /// A TCP connection for a tunnel.
@@ -236,9 +251,13 @@ fn client(settings: &GroundSettings, resolver: &Arc<SystemResolver>, trust: Trus
         fields: origin.fields as usize,
         ..Settings::default()
     };
+    Client::new(limits, guard(settings), Arc::clone(resolver) as _, trust)
+}
+
+fn guard(settings: &GroundSettings) -> Guard {
     // Both crates read the same notation; a range of one cannot be lost on the way to the other.
     let allowed = settings.allow.iter().filter_map(|range| Cidr::from_str(&range.to_string()).ok()).collect();
-    Client::new(limits, Guard::new(allowed), Arc::clone(resolver) as _, trust)
+    Guard::new(allowed)
 }
 
 #[cfg(test)]

@@ -543,3 +543,11 @@ async fn what_the_browser_asks_for_unforeseen_is_read_along_too() {
     let stranger = pair.get(&asked_by("/extra/one.js", "http://else.test/".into())).await;
     assert_eq!(stranger.promised_paths(), [""; 0], "not of a page that was read");
 }
+
+#[tokio::test]
+async fn an_address_that_is_not_of_the_public_internet_is_not_promised() {
+    let page = "<img src=http://10.0.0.1/a.png><img src='http://[::ffff:192.168.0.1]/b.png'><img src=/c.png>";
+    let origin = site("content-type: text/html", page, echo_path).await;
+    let pair = Pair::new(&[]).await;
+    assert_eq!(pair.get(&navigate(&origin, "/")).await.promised_paths(), ["/c.png", "/favicon.ico"]);
+}
