@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use farhop_orbit::Profile;
+use farhop_origin::Trust;
 use farhop_remote::passwords::Passwords;
 use farhop_settings::common::LinkSettings;
 use farhop_settings::{End, GroundSettings, LocalSettings, RemoteSettings, end_of, load, reference, sample};
@@ -102,6 +103,7 @@ fn check_ground(settings: &GroundSettings) -> anyhow::Result<String> {
     for remote in &settings.remote {
         check_keys("remote", remote.name.as_str(), &remote.keys)?;
     }
+    Trust::only(&settings.origin.roots, &settings.origin.crls).context("[origin]")?;
     Ok(format!("ground of {}", names(settings.remote.iter().map(|remote| &remote.name))))
 }
 

@@ -16,8 +16,9 @@ use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
 use tokio::net::TcpStream;
 
-/// Connections that a request is tried on.
-const ATTEMPTS: usize = 4;
+/// How often a request is tried. An HTTP/2 connection may be told to go away by the requests of others before this one
+/// is sent; with many under way that can happen to one of them several times.
+const ATTEMPTS: usize = 8;
 
 /// Fetches from origins. Clones share their connections.
 #[derive(Clone)]
@@ -103,11 +104,11 @@ impl Client {
             match sent {
                 Ok(response) => return Ok(response),
                 Err(Failed::For(error)) => return Err(error),
-                Err(Failed::Unsent) if kept => fresh = true,
+                Err(Failed::Unsent) => fresh = true,
                 Err(Failed::Unanswered) if kept && sending.is_repeatable() => fresh = true,
                 Err(Failed::Unprocessed) => {}
                 Err(Failed::WantsHttp1) => place.must_be_http1(),
-                Err(Failed::Unsent | Failed::Unanswered) => return Err(Error::Closed),
+                Err(Failed::Unanswered) => return Err(Error::Closed),
             }
             if !sending.renew() {
                 return Err(Error::Closed);

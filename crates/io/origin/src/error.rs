@@ -97,7 +97,8 @@ pub enum Error {
         /// What is wrong with it.
         problem: CertificateProblem,
     },
-    /// The origin wants to know who the user is by a certificate, which only the user's own browser can show.
+    /// The origin wants to know who the user is by a certificate, which only the user's own browser can show. With TLS
+    /// 1.2 it may say so only after it has seen a request.
     #[error("{host} asks for a client certificate")]
     ClientCertificateWanted {
         /// The origin.

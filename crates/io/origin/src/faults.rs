@@ -6,10 +6,11 @@ use crate::upload::upload_error;
 use crate::vet::Fault;
 use farhop_front::h1::Refusal;
 use h2::Reason;
+use rustls::AlertDescription;
 use std::io;
 
 /// Before there was a response head, in HTTP/1.
-pub(crate) fn http1_head(error: &hyper::Error) -> Error {
+pub(crate) fn http1_head(error: &hyper::Error, host: &str) -> Error {
     if error.is_parse_too_large() {
         return Error::HeadTooLarge;
     }
@@ -22,6 +23,7 @@ pub(crate) fn http1_head(error: &hyper::Error) -> Error {
     }
     match malformed(error) {
         Some(cause) if is_too_large(cause) => Error::HeadTooLarge,
+        Some(cause) if is_renegotiation(cause) => Error::ClientCertificateWanted { host: host.into() },
         Some(cause) => Error::Malformed(cause.to_string()),
         None => Error::Closed,
     }
@@ -31,6 +33,13 @@ pub(crate) fn http1_head(error: &hyper::Error) -> Error {
 fn is_too_large(cause: &io::Error) -> bool {
     let fault = cause.get_ref().and_then(|fault| fault.downcast_ref::<Fault>());
     matches!(fault, Some(Fault::Refused(Refusal::HeadTooLarge | Refusal::TooManyFields)))
+}
+
+/// Whether the origin gave up because the handshake was not begun anew (RFC 5246 §7.2.2), which TLS 1.2 lets it ask for
+/// once it has seen a request. Servers do so where only some of their pages want a client certificate.
+fn is_renegotiation(cause: &io::Error) -> bool {
+    let alert = cause.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    matches!(alert, Some(rustls::Error::AlertReceived(AlertDescription::HandshakeFailure)))
 }
 
 /// Within a body, in HTTP/1.

@@ -100,6 +100,11 @@ impl Head {
         Head { method, scheme, authority, path, fields, chunked: length.is_none() }
     }
 
+    /// Whom it is for, as Host says it.
+    pub(crate) fn host(&self) -> &str {
+        &self.authority
+    }
+
     /// For HTTP/1.1: origin-form, Host first (RFC 9112 §3.2.1, RFC 9110 §7.2).
     pub(crate) fn http1(&self) -> Result<http::Request<()>, Error> {
         let mut fields = HeaderMap::with_capacity(self.fields.len() + 3);

@@ -138,7 +138,7 @@ impl Sending {
             self.body = Some(request.into_body());
             return Err(Failed::Unsent);
         }
-        match faults::http1_head(&failure.into_error()) {
+        match faults::http1_head(&failure.into_error(), self.head.host()) {
             Error::Closed if seen.load(Ordering::Relaxed) == 0 => Err(Failed::Unanswered),
             error => Err(Failed::For(error)),
         }

@@ -1,9 +1,13 @@
 //! Connections to origins: kept for the user who opened them, bounded in number, closed when long unused. Knows
 //! nothing of requests.
 
+mod held;
 mod place;
 
-pub(crate) use place::{Connection, Lent, Next, Opened, Opening, Place, Share};
+pub(crate) use held::{Lent, Opened, Opening, Share};
+pub(crate) use place::{Connection, Next};
+
+use place::Place;
 
 use crate::connect::Destination;
 use crate::request::Scheme;

@@ -4,6 +4,7 @@
 //! While it is not known which of the two an origin speaks, one connection is opened and everybody waits for it: six
 //! handshakes at once would mostly be five too many.
 
+use super::held::{Lent, Opening, Share};
 use super::lock;
 use crate::error::Error;
 use crate::http1::Http1;
@@ -19,52 +20,52 @@ use tokio::time::{Instant, timeout};
 pub(crate) struct Place {
     host: String,
     settings: Arc<Settings>,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     /// A connection or room for one has become free, or an opening has come to its end.
-    changed: Notify,
+    pub(super) changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
-    idle: Vec<Idle>,
-    shared: Vec<Shared>,
+pub(super) struct State {
+    pub(super) idle: Vec<Idle>,
+    pub(super) shared: Vec<Shared>,
     /// HTTP/1 connections lent, and connections being opened.
-    busy: usize,
+    pub(super) busy: usize,
     /// An opening that others wait for is under way.
-    awaited: bool,
+    pub(super) awaited: bool,
     /// Counts such openings.
     opening: u64,
     /// The last one that failed, and why.
-    failed: Option<(u64, Error)>,
+    pub(super) failed: Option<(u64, Error)>,
     /// What the origin spoke last; `None` while that is not known.
-    speaks: Option<Protocol>,
+    pub(super) speaks: Option<Protocol>,
     /// The origin has said that it must be HTTP/1.
     only_http1: bool,
 }
 
 /// An HTTP/1 connection that nobody uses.
-struct Idle {
-    connection: Http1,
-    unused: Unused,
+pub(super) struct Idle {
+    pub(super) connection: Http1,
+    pub(super) unused: Unused,
 }
 
 /// An HTTP/2 connection.
-struct Shared {
-    connection: Http2,
+pub(super) struct Shared {
+    pub(super) connection: Http2,
     /// Counts connections; exchanges find theirs by it.
-    number: u64,
-    exchanges: usize,
-    unused: Unused,
+    pub(super) number: u64,
+    pub(super) exchanges: usize,
+    pub(super) unused: Unused,
 }
 
 /// Since when a connection is not used, and whether it has yet to be used at all.
-struct Unused {
-    since: Instant,
-    prepared: Option<OwnedSemaphorePermit>,
+pub(super) struct Unused {
+    pub(super) since: Instant,
+    pub(super) prepared: Option<OwnedSemaphorePermit>,
 }
 
 impl Unused {
-    fn now(prepared: Option<OwnedSemaphorePermit>) -> Unused {
+    pub(super) fn now(prepared: Option<OwnedSemaphorePermit>) -> Unused {
         Unused { since: Instant::now(), prepared }
     }
 
@@ -89,12 +90,6 @@ pub(crate) enum Next {
     Kept(Connection),
     /// The right to open one.
     Open(Opening),
-}
-
-/// A connection just opened.
-pub(crate) enum Opened {
-    Http1(Http1),
-    Http2(Http2),
 }
 
 enum Wait {
@@ -149,12 +144,12 @@ impl Place {
             shared.exchanges += 1;
             shared.unused.prepared = None;
             let (connection, number) = (shared.connection.clone(), shared.number);
-            let share = Share { place: self.clone(), connection, number };
+            let share = Share::new(self.clone(), connection, number);
             return Ok(Next::Kept(Connection::Http2(share)));
         }
         if !fresh && let Some(idle) = state.idle.pop() {
             state.busy += 1;
-            let lent = Lent { place: Some(self.clone()), connection: Some(idle.connection) };
+            let lent = Lent::of(self.clone(), idle.connection);
             return Ok(Next::Kept(Connection::Http1(lent)));
         }
         if state.awaited {
@@ -180,7 +175,7 @@ impl Place {
         state.opening += 1;
         state.awaited |= awaited;
         let http1 = state.only_http1;
-        Opening { place: self.clone(), number: state.opening, awaited, http1, over: false }
+        Opening::new(self.clone(), state.opening, awaited, http1)
     }
 
     /// HTTP/2 exchanges that can share a connection with none of them holding another back.
@@ -213,157 +208,17 @@ impl State {
             shared.connection.is_open() && !unused
         });
     }
-}
 
-impl Shared {
-    fn has_room(&self, most: usize) -> bool {
-        self.exchanges < most.min(self.connection.exchanges()).max(1)
-    }
-}
-
-/// The right to open one connection, and the duty to say what became of it; dropped without, it was given up.
-pub(crate) struct Opening {
-    place: Arc<Place>,
-    number: u64,
-    awaited: bool,
-    http1: bool,
-    over: bool,
-}
-
-impl Opening {
-    /// What to offer to the origin, the best first.
-    pub(crate) fn offers(&self) -> &'static [Protocol] {
-        if self.http1 { &[Protocol::Http1] } else { &[Protocol::Http2, Protocol::Http1] }
-    }
-
-    /// It is open and used at once.
-    pub(crate) fn used(mut self, opened: Opened) -> Connection {
-        match opened {
-            Opened::Http1(connection) => {
-                self.end(|state| state.speaks = Some(Protocol::Http1));
-                Connection::Http1(Lent { place: Some(self.place.clone()), connection: Some(connection) })
-            }
-            Opened::Http2(connection) => {
-                let number = self.number;
-                let shared = Shared {
-                    connection: connection.clone(),
-                    number,
-                    exchanges: 1,
-                    unused: Unused::now(None),
-                };
-                self.end(|state| state.share(shared));
-                Connection::Http2(Share { place: self.place.clone(), connection, number })
-            }
-        }
-    }
-
-    /// It is open and waits for its first request.
-    pub(crate) fn kept(mut self, opened: Opened, prepared: OwnedSemaphorePermit) {
-        let (number, unused) = (self.number, Unused::now(Some(prepared)));
-        self.end(|state| match opened {
-            Opened::Http1(connection) => {
-                state.busy -= 1;
-                state.speaks = Some(Protocol::Http1);
-                state.idle.push(Idle { connection, unused });
-            }
-            Opened::Http2(connection) => state.share(Shared { connection, number, exchanges: 0, unused }),
-        });
-    }
-
-    /// It can't be opened; whoever waited for it learns why.
-    pub(crate) fn failed(mut self, error: &Error) {
-        let number = self.number;
-        self.end(|state| {
-            state.busy -= 1;
-            state.failed = Some((number, error.clone()));
-        });
-    }
-
-    fn end(&mut self, change: impl FnOnce(&mut State)) {
-        let mut state = lock(&self.place.state);
-        if self.awaited {
-            state.awaited = false;
-        }
-        change(&mut state);
-        drop(state);
-        self.over = true;
-        self.place.changed.notify_waiters();
-    }
-}
-
-impl State {
-    fn share(&mut self, shared: Shared) {
+    /// A connection that was being opened can be shared.
+    pub(super) fn share(&mut self, shared: Shared) {
         self.busy -= 1;
         self.speaks = Some(Protocol::Http2);
         self.shared.push(shared);
     }
 }
 
-impl Drop for Opening {
-    fn drop(&mut self) {
-        if !self.over {
-            self.end(|state| state.busy -= 1);
-        }
-    }
-}
-
-/// An HTTP/1 connection in use. Dropped, it closes.
-pub(crate) struct Lent {
-    /// Where it came from; `None` for one that is nobody else's.
-    place: Option<Arc<Place>>,
-    /// There until it is kept or dropped.
-    connection: Option<Http1>,
-}
-
-impl Lent {
-    /// A connection that no pool knows.
-    pub(crate) fn alone(connection: Http1) -> Lent {
-        Lent { place: None, connection: Some(connection) }
-    }
-
-    pub(crate) fn connection(&mut self) -> &mut Http1 {
-        self.connection.as_mut().expect("it is taken out only by `keep`, which takes the whole")
-    }
-
-    /// Keeps it for the next exchange.
-    pub(crate) fn keep(mut self) {
-        if let (Some(place), Some(connection)) = (&self.place, self.connection.take()) {
-            lock(&place.state).idle.push(Idle { connection, unused: Unused::now(None) });
-        }
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        if let Some(place) = self.place.take() {
-            lock(&place.state).busy -= 1;
-            place.changed.notify_one();
-        }
-    }
-}
-
-/// A place for one exchange on an HTTP/2 connection.
-pub(crate) struct Share {
-    place: Arc<Place>,
-    pub(crate) connection: Http2,
-    number: u64,
-}
-
-impl Share {
-    /// Something on the connection has stood still for too long. Perhaps all of it does: it gets no new requests.
-    pub(crate) fn retire(&self) {
-        lock(&self.place.state).shared.retain(|shared| shared.number != self.number);
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        let mut state = lock(&self.place.state);
-        if let Some(shared) = state.shared.iter_mut().find(|shared| shared.number == self.number) {
-            shared.exchanges -= 1;
-            shared.unused.since = Instant::now();
-        }
-        drop(state);
-        self.place.changed.notify_one();
+impl Shared {
+    fn has_room(&self, most: usize) -> bool {
+        self.exchanges < most.min(self.connection.exchanges()).max(1)
     }
 }

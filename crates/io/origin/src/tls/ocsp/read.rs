@@ -143,3 +143,64 @@ fn time(input: &mut &[u8]) -> Option<u64> {
     *input = rest;
     u64::try_from(time.utc_datetime().ok()?.unix_timestamp()).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tlv(tag: u8, contents: &[&[u8]]) -> Vec<u8> {
+        let contents = contents.concat();
+        let length = contents.len();
+        let head: &[u8] = if length < 0x80 { &[length as u8] } else { &[0x81, length as u8] };
+        [&[tag], head, &contents].concat()
+    }
+
+    /// A response about two certificates: number 7 is revoked, number 8 is good.
+    fn response() -> Vec<u8> {
+        let time = |year: &str| tlv(0x18, &[year.as_bytes(), b"0101000000Z"]);
+        let answer = |serial, status: &[u8], next: &[u8]| {
+            let algorithm = tlv(0x30, &[&tlv(6, &[&[0x2b, 14, 3, 2, 26]]), &[5, 0]]);
+            let id = tlv(0x30, &[&algorithm, &tlv(4, &[b"name"]), &tlv(4, &[b"key"]), &tlv(2, &[&[serial]])]);
+            tlv(0x30, &[&id, status, &time("2024"), next])
+        };
+        let revoked = answer(7, &tlv(0xa1, &[&time("2023")]), &tlv(0xa0, &[&time("2025")]));
+        let answers = tlv(0x30, &[&revoked, &answer(8, &[0x80, 0], b"")]);
+        let data = tlv(0x30, &[&tlv(0xa2, &[&tlv(4, &[b"key"])]), &time("2024"), &answers]);
+        let basic = tlv(0x30, &[&data, &tlv(0x30, &[b"\x06\x01\x2a"]), &tlv(3, &[b"\0signature"])]);
+        let kind = tlv(6, &[&[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1]]);
+        let bytes = tlv(0x30, &[&kind, &tlv(4, &[&basic])]);
+        tlv(0x30, &[&tlv(10, &[&[0]]), &tlv(0xa0, &[&bytes])])
+    }
+
+    #[test]
+    fn a_response_is_read() {
+        let bytes = response();
+        let basic = Basic::read(&bytes).unwrap();
+        assert_eq!((basic.algorithm, basic.signature), (&b"\x06\x01\x2a"[..], &b"signature"[..]));
+        assert!(basic.certificates.is_empty());
+        let answers = basic.answers().unwrap();
+        let said: Vec<_> =
+            answers.iter().map(|answer| (answer.id.serial, answer.revoked, answer.next_update)).collect();
+        assert_eq!(said, [(&[7][..], true, Some(1_735_689_600)), (&[8][..], false, None)]);
+        let id = &answers[0].id;
+        assert_eq!(
+            (id.hash.as_str(), id.issuer_name, id.issuer_key),
+            ("1.3.14.3.2.26", &b"name"[..], &b"key"[..])
+        );
+        assert_eq!(answers[0].this_update, 1_704_067_200);
+    }
+
+    #[test]
+    fn whatever_is_changed_or_cut_it_reads_or_does_not() {
+        let whole = response();
+        for at in 0..whole.len() {
+            assert!(Basic::read(&whole[..at]).is_none(), "cut at {at}");
+            for value in 0..=u8::MAX {
+                let mut bytes = whole.clone();
+                bytes[at] = value;
+                // Neither panics.
+                let _ = Basic::read(&bytes).and_then(|basic| basic.answers());
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What an exchange holds of a [`Place`]: a connection, a share of one, or the right to open one. Dropping it gives it
+//! back.
+
+use super::lock;
+use super::place::{Connection, Idle, Place, Shared, State, Unused};
+use crate::error::Error;
+use crate::http1::Http1;
+use crate::http2::Http2;
+use crate::tls::Protocol;
+use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+/// A connection just opened.
+pub(crate) enum Opened {
+    Http1(Http1),
+    Http2(Http2),
+}
+
+/// The right to open one connection, and the duty to say what became of it; dropped without, it was given up.
+pub(crate) struct Opening {
+    place: Arc<Place>,
+    number: u64,
+    awaited: bool,
+    http1: bool,
+    over: bool,
+}
+
+impl Opening {
+    pub(super) fn new(place: Arc<Place>, number: u64, awaited: bool, http1: bool) -> Opening {
+        Opening { place, number, awaited, http1, over: false }
+    }
+
+    /// What to offer to the origin, the best first.
+    pub(crate) fn offers(&self) -> &'static [Protocol] {
+        if self.http1 { &[Protocol::Http1] } else { &[Protocol::Http2, Protocol::Http1] }
+    }
+
+    /// It is open and used at once.
+    pub(crate) fn used(mut self, opened: Opened) -> Connection {
+        match opened {
+            Opened::Http1(connection) => {
+                self.end(|state| state.speaks = Some(Protocol::Http1));
+                Connection::Http1(Lent::of(self.place.clone(), connection))
+            }
+            Opened::Http2(connection) => {
+                let number = self.number;
+                let shared = Shared {
+                    connection: connection.clone(),
+                    number,
+                    exchanges: 1,
+                    unused: Unused::now(None),
+                };
+                self.end(|state| state.share(shared));
+                Connection::Http2(Share::new(self.place.clone(), connection, number))
+            }
+        }
+    }
+
+    /// It is open and waits for its first request.
+    pub(crate) fn kept(mut self, opened: Opened, prepared: OwnedSemaphorePermit) {
+        let (number, unused) = (self.number, Unused::now(Some(prepared)));
+        self.end(|state| match opened {
+            Opened::Http1(connection) => {
+                state.busy -= 1;
+                state.speaks = Some(Protocol::Http1);
+                state.idle.push(Idle { connection, unused });
+            }
+            Opened::Http2(connection) => state.share(Shared { connection, number, exchanges: 0, unused }),
+        });
+    }
+
+    /// It can't be opened; whoever waited for it learns why.
+    pub(crate) fn failed(mut self, error: &Error) {
+        let number = self.number;
+        self.end(|state| {
+            state.busy -= 1;
+            state.failed = Some((number, error.clone()));
+        });
+    }
+
+    fn end(&mut self, change: impl FnOnce(&mut State)) {
+        let mut state = lock(&self.place.state);
+        if self.awaited {
+            state.awaited = false;
+        }
+        change(&mut state);
+        drop(state);
+        self.over = true;
+        self.place.changed.notify_waiters();
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if !self.over {
+            self.end(|state| state.busy -= 1);
+        }
+    }
+}
+
+/// An HTTP/1 connection in use. Dropped, it closes.
+pub(crate) struct Lent {
+    /// Where it came from; `None` for one that is nobody else's.
+    place: Option<Arc<Place>>,
+    /// There until it is kept or dropped.
+    connection: Option<Http1>,
+}
+
+impl Lent {
+    pub(super) fn of(place: Arc<Place>, connection: Http1) -> Lent {
+        Lent { place: Some(place), connection: Some(connection) }
+    }
+
+    /// A connection that no pool knows.
+    pub(crate) fn alone(connection: Http1) -> Lent {
+        Lent { place: None, connection: Some(connection) }
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut Http1 {
+        self.connection.as_mut().expect("it is taken out only by `keep`, which takes the whole")
+    }
+
+    /// Keeps it for the next exchange.
+    pub(crate) fn keep(mut self) {
+        if let (Some(place), Some(connection)) = (&self.place, self.connection.take()) {
+            lock(&place.state).idle.push(Idle { connection, unused: Unused::now(None) });
+        }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take() {
+            lock(&place.state).busy -= 1;
+            place.changed.notify_one();
+        }
+    }
+}
+
+/// A place for one exchange on an HTTP/2 connection.
+pub(crate) struct Share {
+    place: Arc<Place>,
+    pub(crate) connection: Http2,
+    number: u64,
+}
+
+impl Share {
+    pub(super) fn new(place: Arc<Place>, connection: Http2, number: u64) -> Share {
+        Share { place, connection, number }
+    }
+
+    /// Something on the connection has stood still for too long. Perhaps all of it does: it gets no new requests.
+    pub(crate) fn retire(&self) {
+        lock(&self.place.state).shared.retain(|shared| shared.number != self.number);
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut state = lock(&self.place.state);
+        if let Some(shared) = state.shared.iter_mut().find(|shared| shared.number == self.number) {
+            shared.exchanges -= 1;
+            shared.unused.since = Instant::now();
+        }
+        drop(state);
+        self.place.changed.notify_one();
+    }
+}
