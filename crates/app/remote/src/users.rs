@@ -1,27 +1,40 @@
 //! Who asks: a user is the authenticated name, else the client's address. On the hop each is a number.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Users known by their numbers. One who was away while so many others asked gets a new number, and what was held for the
+/// old one is nobody's.
+const MOST: usize = 4096;
 
 /// A user of this remote.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct User {
-    /// Small, so that it costs a byte or two on the hop. Lasts as long as the process.
+    /// Small, so that it costs a byte or two on the hop. Never another's.
     pub(crate) id: u64,
     /// For events, promises and choices. No name that a user can have reads as an address, so the two never meet.
     pub(crate) name: Arc<str>,
 }
 
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Who {
     Address(IpAddr),
     Name(Arc<str>),
 }
 
-/// The users seen so far.
+/// The users seen of late.
 #[derive(Default)]
-pub(crate) struct Users(Mutex<HashMap<Who, User>>);
+pub(crate) struct Users(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// Each with its last use.
+    known: HashMap<Who, (User, u64)>,
+    by_use: BTreeMap<u64, Who>,
+    clock: u64,
+    last: u64,
+}
 
 impl Users {
     /// The user at `address`; an IPv4 address is the same user however it is written.
@@ -36,9 +49,23 @@ impl Users {
     }
 
     fn known(&self, who: Who, name: impl FnOnce() -> Arc<str>) -> User {
-        let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = users.len() as u64 + 1;
-        users.entry(who).or_insert_with(|| User { id: next, name: name() }).clone()
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *state;
+        state.clock += 1;
+        let (user, used) = state.known.entry(who.clone()).or_insert_with(|| {
+            state.last += 1;
+            (User { id: state.last, name: name() }, 0)
+        });
+        state.by_use.remove(used);
+        state.by_use.insert(state.clock, who);
+        *used = state.clock;
+        let user = user.clone();
+        if state.known.len() > MOST
+            && let Some((_, away)) = state.by_use.pop_first()
+        {
+            state.known.remove(&away);
+        }
+        user
     }
 }
 
@@ -55,5 +82,23 @@ mod tests {
         assert_eq!(users.at("::ffff:10.0.0.1".parse().unwrap()), address);
         assert_ne!(address.id, anna.id);
         assert_ne!(users.named(&"ben".into()).id, anna.id);
+    }
+
+    #[test]
+    fn who_was_away_the_longest_is_forgotten_and_no_number_is_given_twice() {
+        let users = Users::default();
+        let at = |host: u32| users.at(std::net::Ipv4Addr::from(host).into());
+        let (first, second) = (at(0), at(1));
+        let mut last = second.id;
+        for host in 2..=MOST as u32 {
+            assert_eq!(at(0), first, "it asks all the time");
+            let new = at(host);
+            assert!(new.id > last);
+            last = new.id;
+        }
+        assert_eq!(at(0), first);
+        assert!(at(1).id > last, "forgotten");
+        let state = users.0.lock().unwrap();
+        assert_eq!((state.known.len(), state.by_use.len()), (MOST, MOST));
     }
 }
