@@ -28,6 +28,10 @@ impl Findings {
         self.wrong.push(what.into());
     }
 
+    pub(super) fn is_wrong(&self) -> bool {
+        !self.wrong.is_empty()
+    }
+
     /// Takes what comes to the client for what is wanted; `method` is that of the case's request. `false` when the
     /// connection has to end then.
     pub(super) async fn take(

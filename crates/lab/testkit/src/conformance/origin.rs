@@ -138,7 +138,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
     let number = shared.next();
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = stream.read(&mut buffer).await {
-        let answers = shared.take(address, number, &buffer[..count]);
+        let (answers, readable) = shared.take(address, number, &buffer[..count]);
         for (bytes, end) in answers {
             // Who has gone wants no answer.
             let _ = stream.write_all(&bytes).await;
@@ -151,12 +151,15 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
                 }
             }
         }
+        if !readable {
+            return;
+        }
     }
 }
 
 impl Shared {
-    /// Keeps what came over a connection; the answers to the requests that it makes whole.
-    fn take(&self, address: IpAddr, number: u64, bytes: &[u8]) -> Vec<(Vec<u8>, End)> {
+    /// Keeps what came over a connection; the answers to the requests that it makes whole, and whether more can follow.
+    fn take(&self, address: IpAddr, number: u64, bytes: &[u8]) -> (Vec<(Vec<u8>, End)>, bool) {
         let mut all = self.seen();
         let connection = all.entry(address).or_default().entry(number).or_default();
         connection.left.extend_from_slice(bytes);
@@ -169,11 +172,10 @@ impl Shared {
                     connection.requests.push((self.next(), request));
                 }
                 Ok(None) => break,
-                // Nothing on this connection has a reading any more; it is kept open and silent.
                 Err(why) => connection.wrong = Some(why),
             }
         }
-        answers
+        (answers, connection.wrong.is_none())
     }
 
     fn answer(&self, address: IpAddr, request: &Message) -> (Vec<u8>, End) {
