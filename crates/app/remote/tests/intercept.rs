@@ -230,7 +230,7 @@ async fn a_websocket_over_http2_is_the_same_at_ground() {
     let tls = handshake(client, config(&world, true, &["h2"]), "site.test").await.unwrap();
     let (requests, mut connection) = h2::client::handshake(tls).await.unwrap();
     // The server's settings have to be here before an extended CONNECT may be sent.
-    let mut ready = requests.clone();
+    let ready = requests.clone();
     let allowed = async {
         while !ready.is_extended_connect_protocol_enabled() {
             tokio::task::yield_now().await;
@@ -321,6 +321,34 @@ async fn a_client_that_distrusts_the_ca_is_let_through_from_then_on() {
     say(&mut client, "/", "").await;
     world.asked().await;
     assert_eq!(world.bus.counters().intercepted(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_after_each_handshake_is_let_through_and_one_that_asks_is_not() {
+    let world = world().await;
+    for _ in 0..3 {
+        // An app that compares the certificate when the handshake is over, and closes.
+        let client = connect(&world, "pinned.test:443").await;
+        drop(handshake(client, config(&world, true, &["h2"]), "pinned.test").await.unwrap());
+        // A browser that opens two connections and needs but one.
+        let mut asking = within(&world).await;
+        let client = connect(&world, "site.test:443").await;
+        drop(handshake(client, config(&world, true, &["http/1.1"]), "site.test").await.unwrap());
+        say(&mut asking, "/", "").await;
+        world.asked().await;
+    }
+    let mut learned = world.bus.counters().bypasses_learned();
+    while learned == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        learned = world.bus.counters().bypasses_learned();
+    }
+    let client = connect(&world, "pinned.test:443").await;
+    let going = tokio::spawn(handshake(client, config(&world, true, &["h2"]), "pinned.test"));
+    let (host, first) = tunnelled(&world).await;
+    assert!(host == "pinned.test" && is_hello(&first));
+    going.abort();
+    say(&mut within(&world).await, "/", "").await;
+    assert_eq!(world.bus.counters().bypasses_learned(), 1, "not of the browser");
 }
 
 #[tokio::test]
