@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhop_authority::Leaves;
-use farhop_consent::{Decision, Lesson};
+use farhop_consent::{Decision, Lesson, Stage};
 use farhop_events::{AnsweredFrom, Bypass, Event, Side};
 use farhop_front::tls::{self, HandshakeError, Opening, speaks_http};
 use farhop_front::{Connection, Responder, Tunnel};
 use rustls::sign::CertifiedKey;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::Remote;
 use crate::answers::Trouble;
@@ -25,6 +26,9 @@ use crate::uplink::Carrier;
 
 /// How long a client may take for its first word. One that is silent waits for the server to begin.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Who leaves within this time of the handshake, having asked nothing, has not liked what it saw. A connection that a
+/// browser made ahead of need is kept for longer.
+const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// Why a connection goes through untouched after all.
 struct Unfit {
@@ -88,7 +92,9 @@ impl Wish {
                     HandshakeError::Distrusted(_) | HandshakeError::Incompatible(_) => {
                         remote.consent().learn(Lesson::Distrusted, client, self.bare_host(), self.port);
                     }
-                    HandshakeError::Left(_) => remote.consent().left(client, self.bare_host(), self.port),
+                    HandshakeError::Left(_) => {
+                        remote.consent().left(Stage::Handshake, client, self.bare_host(), self.port);
+                    }
                     _ => {}
                 }
                 self.failed(remote, Side::User, error.to_string(), None);
@@ -124,19 +130,23 @@ impl Wish {
     /// has ended: a WebSocket outlives the HTTP before it.
     async fn converse(&self, remote: &Arc<Remote>, mut connection: Connection, address: IpAddr) {
         let client = Client { address, user: self.user.clone() };
+        let (begun, mut has_asked) = (Instant::now(), false);
         let mut exchanges = JoinSet::new();
-        loop {
+        let has_left = loop {
             let incoming = tokio::select! {
                 incoming = connection.next_request() => incoming,
                 Some(_) = exchanges.join_next() => continue,
                 () = remote.draining() => {
                     // What is under way comes to its end by itself.
                     exchanges.detach_all();
-                    break;
+                    break false;
                 }
             };
             match incoming {
                 Ok(Some(mut incoming)) => {
+                    if !std::mem::replace(&mut has_asked, true) {
+                        remote.consent().went_on(Stage::FirstRequest, address, self.bare_host(), self.port);
+                    }
                     // What was said or learned meanwhile counts from the next connection on.
                     if self.decide(remote, address) != Decision::Intercept {
                         incoming.responder.close_after();
@@ -144,12 +154,15 @@ impl Wish {
                     let (remote, client) = (Arc::clone(remote), client.clone());
                     exchanges.spawn(async move { clients::serve_within(&remote, incoming, &client).await });
                 }
-                Ok(None) => break,
+                Ok(None) => break true,
                 Err(error) => {
                     tracing::debug!(target: "farhop", "client {address}, within {}: {error}", self.host);
-                    break;
+                    break true;
                 }
             }
+        };
+        if has_left && !has_asked && begun.elapsed() < AT_ONCE {
+            remote.consent().left(Stage::FirstRequest, address, self.bare_host(), self.port);
         }
         drop(connection);
         while exchanges.join_next().await.is_some() {}

@@ -25,7 +25,7 @@ pub use builtin::{Category, builtin};
 pub use decide::{Asked, Decision, Kept, Policy, Why};
 pub use host::{Host, NotAHost};
 pub use learned::{Learned, Lesson, Place, Record, Terms, Untrusting};
-pub use leavers::Leavers;
+pub use leavers::{Leavers, Stage};
 pub use moment::Moment;
 pub use pattern::{Form, HostPattern};
 pub use rules::{Listing, Rules};

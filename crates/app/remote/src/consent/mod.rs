@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use farhop_consent::{
-    Asked, Choices, Decision, Host, Kept, Leavers, Lesson, Moment, Policy, Rules, Scope, Terms, TooMany, Why,
+    Asked, Choices, Decision, Host, Kept, Leavers, Lesson, Moment, Policy, Rules, Scope, Stage, Terms, TooMany, Why,
 };
 use farhop_events::{Bus, Bypass, Event};
 use farhop_settings::remote::InterceptionSettings;
@@ -24,6 +24,8 @@ use crate::users::User;
 
 /// Lessons come in bursts; one writing a second is enough for them.
 const PAUSE: Duration = Duration::from_secs(1);
+/// A browser leaves one of several connections as soon as another is there; that one is given the time to go on.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// The remote's word on interception.
 pub(crate) struct Consent {
@@ -94,18 +96,28 @@ impl Consent {
     /// Notes that `client` has completed a handshake with a certificate of ours for `host`: it has the CA.
     pub(crate) fn trusted(&self, client: IpAddr, host: &str, port: u16) {
         self.kept().learned.trusted(client);
+        self.went_on(Stage::Handshake, client, host, port);
+    }
+
+    /// Notes that `client` went through `stage` of a connection to `host`.
+    pub(crate) fn went_on(&self, stage: Stage, client: IpAddr, host: &str, port: u16) {
         if let Ok(host) = host.parse::<Host>() {
-            self.leavers().trusted((client, &host, port), now());
+            self.leavers().went_on(stage, (client, &host, port), now());
         }
     }
 
-    /// Notes that `client` left a handshake when it had seen our certificate, and learns from it when that is its way.
-    pub(crate) fn left(&self, client: IpAddr, host: &str, port: u16) {
+    /// Notes, in a moment, that `client` left `stage` when it had seen our certificate, and learns from it when that is
+    /// its way.
+    pub(crate) fn left(self: &Arc<Self>, stage: Stage, client: IpAddr, host: &str, port: u16) {
         let Ok(place) = host.parse::<Host>() else { return };
-        let distrusts = self.leavers().left((client, &place, port), now());
-        if distrusts {
-            self.learn(Lesson::Distrusted, client, host, port);
-        }
+        let consent = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(MOMENT).await;
+            let distrusts = consent.leavers().left(stage, (client, &place, port), now());
+            if distrusts {
+                consent.learn(Lesson::Distrusted, client, &place.to_string(), port);
+            }
+        });
     }
 
     /// Forgets what was learned of `client` (all of them where it is `None`) and `host` (likewise), so that it is tried
