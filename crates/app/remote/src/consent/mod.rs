@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use farhop_consent::{
-    Asked, Choices, Decision, Host, Kept, Leavers, Lesson, Moment, Policy, Rules, Scope, Stage, Terms, TooMany, Why,
+    Asked, Choices, Decision, Host, Kept, Leavers, Lesson, Moment, Policy, Rules, Scope, Stage, Terms,
+    TooMany, Why,
 };
 use farhop_events::{Bus, Bypass, Event};
 use farhop_settings::remote::InterceptionSettings;
