@@ -25,7 +25,12 @@ pub(crate) enum Trust {
 impl Pair {
     /// Both ends with each other's keys; waits until their carrier is up.
     pub(crate) async fn start() -> Pair {
-        let mut pair = Pair::with(Trust::Each, &[]);
+        Pair::start_with(&[]).await
+    }
+
+    /// As [`Pair::start`], with these settings of the remote (`key=value`) over what it needs.
+    pub(crate) async fn start_with(sets: &[&str]) -> Pair {
+        let mut pair = Pair::with(Trust::Each, sets);
         pair.await_carrier().await;
         pair
     }

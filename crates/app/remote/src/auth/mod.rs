@@ -161,20 +161,29 @@ impl Gate {
         if let Some(name) = name {
             self.pace().succeeded(address, &turn);
             let mut known = self.known();
-            // Names that were read anew meanwhile may be others. Asked while nobody can clear what is known.
-            let current = self.users.read().unwrap_or_else(PoisonError::into_inner);
-            if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, users)) {
+            if self.are_current(users) {
                 known.keep(digest, Arc::clone(&name), now);
             }
             return Admission::As(name);
         }
-        let failures = self.pace().failed(address, digest, now);
+        let failures = {
+            let mut pace = self.pace();
+            let wrong = self.are_current(users).then_some(digest);
+            pace.failed(address, wrong, now)
+        };
         self.bus.emit(Event::LoginRefused {
             address: address.to_string(),
             user: users.contains(&credentials.name).then_some(credentials.name),
             failures,
         });
         Admission::Refused(Refused::Wrong)
+    }
+
+    /// Whether these users were not read anew meanwhile: what was right or wrong by others is not worth remembering. To be
+    /// asked while what is remembered is locked, so that a reload clears it later.
+    fn are_current(&self, users: &Arc<Passwords>) -> bool {
+        let current = self.users.read().unwrap_or_else(PoisonError::into_inner);
+        current.as_ref().is_some_and(|current| Arc::ptr_eq(current, users))
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -49,7 +49,7 @@ impl Pace {
     }
 
     /// Notes a failure; gives how many that are.
-    pub(super) fn failed(&mut self, address: IpAddr, wrong: Digest, now: Duration) -> u32 {
+    pub(super) fn failed(&mut self, address: IpAddr, wrong: Option<Digest>, now: Duration) -> u32 {
         self.0.retain(|_, tries| tries.is_in_use() || now < tries.last_failure + FORGOTTEN);
         if self.0.len() > MOST {
             let idle = self.0.iter().filter(|(known, tries)| **known != address && !tries.is_in_use());
@@ -63,7 +63,7 @@ impl Pace {
         }
         tries.failures = tries.failures.saturating_add(1);
         tries.last_failure = now;
-        tries.last_wrong = Some(wrong);
+        tries.last_wrong = wrong;
         tries.failures
     }
 
@@ -110,7 +110,7 @@ mod tests {
         let mut waits = Vec::new();
         let mut now = Duration::from_secs(100);
         for number in 1..=9 {
-            assert_eq!(pace.failed(address(1), [0; 32], now), number);
+            assert_eq!(pace.failed(address(1), Some([0; 32]), now), number);
             let until = pace.not_before(address(1));
             waits.push((until - now).as_secs_f64());
             now = until;
@@ -122,18 +122,18 @@ mod tests {
     #[test]
     fn failures_are_forgotten_after_a_quiet_while() {
         let mut pace = Pace::default();
-        pace.failed(address(1), [0; 32], Duration::ZERO);
-        pace.failed(address(1), [1; 32], Duration::from_secs(1));
-        assert_eq!(pace.failed(address(1), [2; 32], Duration::from_secs(1) + FORGOTTEN), 1);
+        pace.failed(address(1), Some([0; 32]), Duration::ZERO);
+        pace.failed(address(1), Some([1; 32]), Duration::from_secs(1));
+        assert_eq!(pace.failed(address(1), Some([2; 32]), Duration::from_secs(1) + FORGOTTEN), 1);
     }
 
     #[test]
     fn a_success_wipes_no_failures_out() {
         let mut pace = Pace::default();
-        pace.failed(address(1), [0; 32], Duration::ZERO);
+        pace.failed(address(1), Some([0; 32]), Duration::ZERO);
         let turn = pace.turn(address(1));
         pace.succeeded(address(1), &turn);
-        assert_eq!(pace.failed(address(1), [1; 32], Duration::ZERO), 2);
+        assert_eq!(pace.failed(address(1), Some([1; 32]), Duration::ZERO), 2);
         let turn = pace.turn(address(2));
         pace.succeeded(address(2), &turn);
         assert_eq!(pace.0.len(), 1);
@@ -142,9 +142,9 @@ mod tests {
     #[test]
     fn only_the_last_mistake_is_known_again() {
         let mut pace = Pace::default();
-        pace.failed(address(1), [1; 32], Duration::ZERO);
+        pace.failed(address(1), Some([1; 32]), Duration::ZERO);
         assert!(pace.is_refused(address(1), &[1; 32]) && !pace.is_refused(address(2), &[1; 32]));
-        pace.failed(address(1), [2; 32], Duration::ZERO);
+        pace.failed(address(1), Some([2; 32]), Duration::ZERO);
         assert!(!pace.is_refused(address(1), &[1; 32]));
     }
 
@@ -152,7 +152,7 @@ mod tests {
     fn no_more_than_so_many_addresses_are_remembered() {
         let mut pace = Pace::default();
         for number in 0..=MOST as u32 + 5 {
-            pace.failed(address(number), [0; 32], Duration::from_millis(number.into()));
+            pace.failed(address(number), Some([0; 32]), Duration::from_millis(number.into()));
         }
         assert!(pace.0.len() <= MOST + 1);
         assert_eq!(pace.not_before(address(0)), Duration::ZERO, "the oldest goes first");

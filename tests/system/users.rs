@@ -1,0 +1,100 @@
+//! Names and passwords, and what users have said, as processes and a browser meet them.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use farhop_testkit::{File, Site};
+use farhop_workload::browser::Browser;
+use http::Method;
+use http_body_util::{BodyExt as _, Empty};
+use serde_json::{Value, json};
+
+use crate::support::{Pair, farhop, request, send, until};
+
+/// "anna:one" and "ben:two" (RFC 7617 §2).
+const ANNA: &str = "YW5uYTpvbmU=";
+const BEN: &str = "YmVuOnR3bw==";
+
+fn add(file: &Path, name: &str, password: &str) {
+    let mut command = farhop();
+    let command = command.args(["user", "add"]).arg(file).arg(name).stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(password.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+/// Two ends of which the remote asks for names, and the file of them, with anna (password "one").
+async fn pair(more: &[&str]) -> (Pair, tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("users");
+    add(&file, "anna", "one");
+    let set = format!("auth.file={}", file.display());
+    let pair = Pair::start_with(&[&["auth.required=true", &set], more].concat()).await;
+    (pair, folder, file)
+}
+
+async fn status(pair: &Pair, url: &str, who: Option<&str>) -> u16 {
+    let mut asked = request(Method::GET, url);
+    if let Some(who) = who {
+        asked = asked.header("proxy-authorization", format!("Basic {who}"));
+    }
+    send(pair.proxy, asked.body(Empty::new().boxed()).unwrap()).await.status
+}
+
+fn hang_up(pair: &Pair) {
+    let sent = Command::new("kill").args(["-HUP", &pair.remote.child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_remote_reads_its_users_anew_and_keeps_them_where_the_file_is_damaged() {
+    let site = Site::new().file("/", File::new("text/plain", "welcome")).serve().await;
+    let (mut pair, _folder, file) = pair(&[]).await;
+    let url = site.url("/");
+    assert_eq!(status(&pair, &url, None).await, 407);
+    assert_eq!(status(&pair, &url, Some(ANNA)).await, 200);
+    assert_eq!(status(&pair, &url, Some(BEN)).await, 407);
+
+    add(&file, "ben", "two");
+    hang_up(&pair);
+    until("ben is let in", async || (status(&pair, &url, Some(BEN)).await == 200).then_some(())).await;
+
+    let good = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, good + "carl\n").unwrap();
+    hang_up(&pair);
+    let line = format!("users stay as they are: {}:3: not 'name:hash'", file.display());
+    until("the damage is told", async || pair.remote.said().contains(&line).then_some(())).await;
+    assert_eq!(status(&pair, &url, Some(ANNA)).await, 200);
+    assert!(site.asked().iter().all(|asked| !asked.fields.contains_key("proxy-authorization")));
+    pair.assert_both_run();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_is_let_in_with_the_right_password_and_shows_why_with_a_wrong_one() {
+    let Some(browser) = Browser::at_hand(Path::new(env!("CARGO_MANIFEST_DIR"))) else { return };
+    let page = "<title>welcome</title><img src=/a.svg><img src=/b.svg>";
+    let image =
+        || File::new("image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>");
+    let site =
+        Site::new().file("/", File::new("text/html", page)).file("/a.svg", image()).file("/b.svg", image());
+    let site = site.serve().await;
+    let (pair, _folder, _) = pair(&[]).await;
+    let order = json!({
+        "playwright": browser.node.join("node_modules/playwright-core"),
+        "executable": browser.executable,
+        "proxy": pair.proxy.to_string(),
+        "url": site.url("/"),
+        "username": "anna",
+        "passwords": ["one", "wrong"],
+    });
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/system/users.cjs");
+    let mut command = Command::new("node");
+    command.arg(script).arg(order.to_string()).stdin(Stdio::null());
+    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(seen[0], json!({ "title": "welcome", "images": [9, 9] }), "{seen}");
+    assert_ne!(seen[1]["title"], "welcome", "{seen}");
+    assert!(pair.counters("remote").await["logins_refused"].as_u64() > Some(0));
+}
