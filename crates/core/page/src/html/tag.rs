@@ -37,6 +37,8 @@ pub(super) struct Tag {
     /// An end tag.
     pub(super) closing: bool,
     pub(super) self_closing: bool,
+    /// There are capital letters among its names, perhaps.
+    pub(super) capitals: bool,
     pub(super) name: Range<usize>,
     pub(super) pairs: Vec<Pair>,
     current: Pair,
@@ -54,6 +56,7 @@ impl Tag {
             at: 0,
             closing: false,
             self_closing: false,
+            capitals: false,
             name: 0..0,
             pairs: Vec::new(),
             current: Pair::default(),
@@ -70,6 +73,7 @@ impl Tag {
         self.name = name..name;
         self.closing = closing;
         self.self_closing = false;
+        self.capitals = false;
         self.pairs.clear();
         self.lost = false;
         self.kept = 0;
@@ -95,6 +99,7 @@ impl Tag {
                     _ if space => self.at += 1,
                     _ => {
                         // An `=` here is part of the name (HTML, "before attribute name state").
+                        self.capitals |= byte.is_ascii_uppercase();
                         self.current = Pair { name: self.at..self.at, ..Pair::default() };
                         self.state = State::AttributeName;
                         self.at += 1;
@@ -158,10 +163,17 @@ impl Tag {
 
     /// Goes on to the next byte of this class, if it is there.
     fn skip(&mut self, bytes: &[u8], class: u8) -> bool {
-        let rest = &bytes[self.at..];
-        let length = rest.iter().position(|&byte| CLASSES[usize::from(byte)] & class != 0);
-        self.at += length.unwrap_or(rest.len());
-        length.is_some()
+        let mut passed = 0;
+        for &byte in &bytes[self.at..] {
+            let own = CLASSES[usize::from(byte)];
+            if own & class != 0 {
+                break;
+            }
+            passed |= own;
+            self.at += 1;
+        }
+        self.capitals |= passed & CAPITAL != 0;
+        self.at < bytes.len()
     }
 
     fn record(&mut self, bytes: &[u8], value: Range<usize>) {
@@ -227,10 +239,16 @@ impl Tag {
 const ENDS_TAG_NAME: u8 = 1;
 const ENDS_NAME: u8 = 2;
 const ENDS_VALUE: u8 = 4;
+const CAPITAL: u8 = 8;
 
 /// Of which of these each byte is.
 static CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
+    let mut letter = b'A';
+    while letter <= b'Z' {
+        classes[letter as usize] = CAPITAL;
+        letter += 1;
+    }
     let mut at = 0;
     let enders = b" \n\t\r\x0c>/=";
     while at < enders.len() {

@@ -190,16 +190,18 @@ impl Tokenizer {
         self.decoded.clear();
         if let Some(text) = self.buffer.get_mut(start..start + length) {
             // All places lie between ASCII characters.
-            text[tag.name.clone()].make_ascii_lowercase();
-            let has_references = memchr::memchr(b'&', text.as_bytes()).is_some();
-            for pair in tag.pairs.iter_mut().filter(|_| !tag.closing) {
-                text[pair.name.clone()].make_ascii_lowercase();
-                if has_references
-                    && let Cow::Owned(value) = htmlize::unescape_attribute(&text[pair.value.clone()])
-                {
-                    let from = self.decoded.len();
-                    self.decoded.push_str(&value);
-                    (pair.value, pair.decoded) = (from..self.decoded.len(), true);
+            if tag.capitals {
+                text[tag.name.clone()].make_ascii_lowercase();
+                tag.pairs.iter().for_each(|pair| text[pair.name.clone()].make_ascii_lowercase());
+            }
+            // Most tags have no character reference anywhere.
+            if memchr::memchr(b'&', text.as_bytes()).is_some() {
+                for pair in &mut tag.pairs {
+                    if let Cow::Owned(value) = htmlize::unescape_attribute(&text[pair.value.clone()]) {
+                        let from = self.decoded.len();
+                        self.decoded.push_str(&value);
+                        (pair.value, pair.decoded) = (from..self.decoded.len(), true);
+                    }
                 }
             }
         }
