@@ -17,7 +17,6 @@ mod mirror;
 mod outages;
 mod portal;
 mod requests;
-mod rotation;
 mod starting;
 mod support;
 mod tunnels;
