@@ -17,6 +17,7 @@ mod mirror;
 mod outages;
 mod portal;
 mod requests;
+mod rotation;
 mod starting;
 mod support;
 mod tunnels;

@@ -74,6 +74,8 @@ async fn until_told(
     mut settings: RemoteSettings,
     log: &Log,
 ) -> anyhow::Result<()> {
+    // Whether there is interception, and where the CA is, are matters of the start.
+    let started = settings.clone();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -92,6 +94,14 @@ async fn until_told(
                     }
                     log.set(new.log.level);
                     running.reload(new.clone());
+                    match ca::authority(&started) {
+                        Ok(Some(authority)) => {
+                            ca::warn_of_its_end(&authority);
+                            running.renew(authority);
+                        }
+                        Ok(None) => {}
+                        Err(error) => tracing::error!("the CA stays as it is: {error:#}"),
+                    }
                     settings = new;
                 }
             },

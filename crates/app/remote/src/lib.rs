@@ -351,6 +351,14 @@ impl Running {
         *current = Arc::new(settings);
     }
 
+    /// Answers TLS with the certificates of `authority` from the next connection on, as after a rotation; where
+    /// interception is off it stays so.
+    pub fn renew(&self, authority: Arc<Authority>) {
+        if let Some(leaves) = &self.remote.leaves {
+            leaves.renew(authority);
+        }
+    }
+
     /// Waits until the carrier is up, at most so long.
     pub async fn connected(&self, within: Duration) -> bool {
         self.remote.uplink.carrier(Instant::now() + within).await.is_some()

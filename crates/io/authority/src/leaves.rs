@@ -1,7 +1,7 @@
 //! Certificates for the hosts whose TLS is answered here: made when first asked for, short-lived, kept for a while.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rcgen::{
@@ -30,10 +30,15 @@ const KEPT: usize = 4096;
 
 /// Gives out leaf certificates of one CA, all of them of one key that lives as long as this.
 pub struct Leaves {
-    authority: Arc<Authority>,
     key: KeyPair,
     signing: Arc<dyn SigningKey>,
-    kept: Mutex<Cache<Subject, Leaf>>,
+    current: Mutex<Current>,
+}
+
+/// A CA and what is kept of its leaves.
+struct Current {
+    authority: Arc<Authority>,
+    kept: Cache<Subject, Leaf>,
 }
 
 #[derive(Clone)]
@@ -54,12 +59,21 @@ impl Leaves {
         let der = PrivatePkcs8KeyDer::from(key.serialize_der());
         let signing =
             any_ecdsa_type(&der.into()).map_err(|error| AuthorityError::Crypto(error.to_string()))?;
-        Ok(Leaves { authority, key, signing, kept: Mutex::new(Cache::new(KEPT)) })
+        Ok(Leaves { key, signing, current: Mutex::new(Current::new(authority)) })
     }
 
     /// The CA they are from.
-    pub fn authority(&self) -> &Arc<Authority> {
-        &self.authority
+    pub fn authority(&self) -> Arc<Authority> {
+        Arc::clone(&self.current().authority)
+    }
+
+    /// Gives out leaves of `authority` from now on, as after a rotation.
+    pub fn renew(&self, authority: Arc<Authority>) {
+        *self.current() = Current::new(authority);
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Certificate and key with which to answer a handshake for `host`, a DNS name or an IP address as URLs and CONNECT
@@ -75,20 +89,31 @@ impl Leaves {
     fn for_host_at(&self, host: &str, now: SystemTime) -> Result<Arc<CertifiedKey>, AuthorityError> {
         let subject =
             Subject::parse(host).ok_or_else(|| AuthorityError::Host(host.chars().take(300).collect()))?;
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(leaf) = kept().look(&subject).filter(|leaf| leaf.given_out.contains(&now)) {
-            return Ok(leaf.certified);
-        }
+        let authority = {
+            let mut current = self.current();
+            if let Some(leaf) = current.kept.look(&subject).filter(|leaf| leaf.given_out.contains(&now)) {
+                return Ok(leaf.certified);
+            }
+            Arc::clone(&current.authority)
+        };
         // Not under the lock: two that ask at once get one each.
-        let leaf = self.issue(&subject, now)?;
+        let leaf = self.issue(&authority, &subject, now)?;
         let certified = Arc::clone(&leaf.certified);
-        kept().keep(subject, leaf);
+        let mut current = self.current();
+        if Arc::ptr_eq(&current.authority, &authority) {
+            current.kept.keep(subject, leaf);
+        }
         Ok(certified)
     }
 
-    fn issue(&self, subject: &Subject, now: SystemTime) -> Result<Leaf, AuthorityError> {
-        self.authority.is_valid_at(now)?;
-        let ca = self.authority.certificate();
+    fn issue(
+        &self,
+        authority: &Authority,
+        subject: &Subject,
+        now: SystemTime,
+    ) -> Result<Leaf, AuthorityError> {
+        authority.is_valid_at(now)?;
+        let ca = authority.certificate();
         if !ca.permitted().permits(subject) {
             return Err(AuthorityError::NotPermitted(subject.to_string()));
         }
@@ -107,11 +132,11 @@ impl Leaves {
         params.serial_number = Some(serial()?);
         params.not_before = (now - BACKDATED).max(ca.valid_from()).into();
         params.not_after = (now + LIFETIME).min(ca.valid_until()).into();
-        let leaf = params.signed_by(&self.key, self.authority.issuer())?;
+        let leaf = params.signed_by(&self.key, authority.issuer())?;
 
         let mut chain = vec![leaf.der().clone()];
         let mut until = (now + GIVEN_OUT).min(ca.valid_until());
-        if let Some(bridge) = self.authority.bridge_at(now) {
+        if let Some(bridge) = authority.bridge_at(now) {
             chain.push(bridge.certificate.clone());
             until = until.min(bridge.until);
         }
@@ -120,9 +145,15 @@ impl Leaves {
     }
 }
 
+impl Current {
+    fn new(authority: Arc<Authority>) -> Current {
+        Current { authority, kept: Cache::new(KEPT) }
+    }
+}
+
 impl std::fmt::Debug for Leaves {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Leaves").field("authority", &self.authority).finish_non_exhaustive()
+        f.debug_struct("Leaves").field("authority", &self.authority()).finish_non_exhaustive()
     }
 }
 
@@ -156,6 +187,16 @@ mod tests {
         let (leaves, now) = (leaves(), SystemTime::now());
         let later = bytes(&leaves.for_host_at("example.org", now).unwrap());
         assert_ne!(bytes(&leaves.for_host_at("example.org", now - 10 * DAY).unwrap()), later);
+    }
+
+    #[test]
+    fn after_a_rotation_no_leaf_of_the_older_ca_is_given_out() {
+        let leaves = leaves();
+        let older = bytes(&leaves.for_host("example.org").unwrap());
+        let newer = Arc::new(Authority::ephemeral(&Terms::default()).unwrap());
+        leaves.renew(Arc::clone(&newer));
+        assert!(Arc::ptr_eq(&leaves.authority(), &newer));
+        assert_ne!(bytes(&leaves.for_host("example.org").unwrap()), older);
     }
 
     #[test]

@@ -46,7 +46,8 @@ fn verdict(
 #[test]
 fn a_leaf_is_valid_for_its_host_alone_and_for_days_alone() {
     let leaves = leaves(&Terms::default());
-    let root = leaves.authority().certificate();
+    let authority = leaves.authority();
+    let root = authority.certificate();
     for host in ["www.example.org", "192.0.2.1", "2001:db8::1", "xn--bcher-kva.example"] {
         let certified = leaves.for_host(host).unwrap();
         certified.keys_match().unwrap();
