@@ -102,14 +102,15 @@ fn site(folder: &Path) -> PathBuf {
     std::fs::create_dir(&site).unwrap();
     let page = "<!doctype html><title>t</title><link rel=stylesheet href=a.css><script src=a.js></script>\
                 <body bgcolor=#00c000><p>hello<img src=a.svg></body>";
-    let svg = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><rect width='9' height='9'/></svg>";
+    let svg =
+        "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><rect width='9' height='9'/></svg>";
     for (name, bytes) in [
         ("index.html", page.as_bytes().to_vec()),
         ("a.css", b"p { color: red }".to_vec()),
         ("a.js", b"fetch('/ran.txt')".to_vec()),
         ("ran.txt", b"the script ran".to_vec()),
         ("a.svg", svg.into()),
-        ("large.bin", pattern::bytes_at(7, 0, 3_000_000)),
+        ("large.bin", pattern::bytes_at(7, 0, 3_000_000).to_vec()),
     ] {
         std::fs::write(site.join(name), bytes).unwrap();
     }
@@ -120,7 +121,8 @@ fn site(folder: &Path) -> PathBuf {
 fn at_hand(programs: &[&str]) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).chain(["/usr/sbin".into()]).collect();
-    let missing = programs.iter().find(|program| !folders.iter().any(|folder| folder.join(program).is_file()));
+    let missing =
+        programs.iter().find(|program| !folders.iter().any(|folder| folder.join(program).is_file()));
     if let Some(program) = missing {
         eprintln!("skipped: {program} is not installed ('./run test' as root installs it)");
     }
@@ -131,7 +133,8 @@ fn at_hand(programs: &[&str]) -> bool {
 fn client(program: &str) -> Command {
     let mut command = Command::new("timeout");
     command.args([PATIENCE_S, program]).stdin(Stdio::null());
-    for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
+    for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"]
+    {
         command.env_remove(name);
     }
     command

@@ -70,7 +70,8 @@ async fn nginx(world: &World, port: u16) -> Server {
 async fn apache(world: &World, port: u16) -> Server {
     let folder = world.folder.path();
     let (chain, key) = identity(world);
-    let modules = ["mpm_event", "authz_core", "mime", "dir", "deflate", "filter", "socache_shmcb", "ssl", "http2"];
+    let modules =
+        ["mpm_event", "authz_core", "mime", "dir", "deflate", "filter", "socache_shmcb", "ssl", "http2"];
     let load: String = modules
         .map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"))
         .concat();
@@ -115,12 +116,20 @@ async fn answers_alike(world: &World, server: &Server) {
         let mut answers = Vec::new();
         for (ca, way) in &ways {
             let mut command = client("curl");
-            command.args(["--silent", "--show-error", "--max-time", "60", "--write-out", "|%{http_code}|%{content_type}"]);
+            command.args([
+                "--silent",
+                "--show-error",
+                "--max-time",
+                "60",
+                "--write-out",
+                "|%{http_code}|%{content_type}",
+            ]);
             command.args(*way).args(options).arg("--cacert").arg(ca);
             command.arg(format!("https://{HOST}:{}{path}", server.port));
             answers.push(succeeds(command).await);
         }
-        let told = |answer: &[u8]| String::from_utf8_lossy(&answer[answer.len().saturating_sub(60)..]).into_owned();
+        let told =
+            |answer: &[u8]| String::from_utf8_lossy(&answer[answer.len().saturating_sub(60)..]).into_owned();
         assert!(
             answers[0] == answers[1],
             "{path} {options:?}: {} bytes directly, ending {:?}; {} through Farhop, ending {:?}",

@@ -5,7 +5,13 @@ use super::{HOST, World, at_hand, client, output, succeeds, tunnels};
 /// curl through the proxy, believing Farhop's CA.
 fn curl(world: &World, options: &[&str], path: &str) -> std::process::Command {
     let mut command = client("curl");
-    command.args(["--silent", "--show-error", "--proxy", &format!("http://{}", world.local.proxy), "--cacert"]);
+    command.args([
+        "--silent",
+        "--show-error",
+        "--proxy",
+        &format!("http://{}", world.local.proxy),
+        "--cacert",
+    ]);
     command.arg(&world.ca).args(options).arg(world.url(path));
     command
 }
@@ -19,14 +25,18 @@ async fn curl_gets_the_same_bytes_over_both_versions_of_http() {
     for (option, version) in [("--http1.1", "1.1"), ("--http2", "2")] {
         for path in ["/a.css", "/large.bin"] {
             let got = world.folder.path().join("got");
-            let options = [option, "--write-out", "%{http_code} %{http_version}", "--output", got.to_str().unwrap()];
+            let options =
+                [option, "--write-out", "%{http_code} %{http_version}", "--output", got.to_str().unwrap()];
             let told = succeeds(curl(&world, &options, path)).await;
             assert_eq!(String::from_utf8_lossy(&told), format!("200 {version}"), "{path}");
             assert_eq!(std::fs::read(&got).unwrap(), world.bytes(path), "{path} over {version}");
         }
     }
     let seen = world.seen("/a.css");
-    assert!(seen.iter().all(|asked| asked["via"].as_str().is_some_and(|via| via.contains("farhop"))), "{seen:?}");
+    assert!(
+        seen.iter().all(|asked| asked["via"].as_str().is_some_and(|via| via.contains("farhop"))),
+        "{seen:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,9 +48,13 @@ async fn curl_uploads_asks_for_heads_and_ranges_and_goes_on_where_it_stopped() {
     let large = world.file("/large.bin");
     let sum = farhop_workload::origins::site::sha256_hex(&world.bytes("/large.bin"));
     for option in ["--http1.1", "--http2"] {
-        let receipt = succeeds(curl(&world, &[option, "--upload-file", large.to_str().unwrap()], "/up")).await;
+        let receipt =
+            succeeds(curl(&world, &[option, "--upload-file", large.to_str().unwrap()], "/up")).await;
         let receipt: serde_json::Value = serde_json::from_slice(&receipt).unwrap();
-        assert_eq!((receipt["bytes"].as_u64(), receipt["sha256"].as_str()), (Some(3_000_000), Some(sum.as_str())));
+        assert_eq!(
+            (receipt["bytes"].as_u64(), receipt["sha256"].as_str()),
+            (Some(3_000_000), Some(sum.as_str()))
+        );
         let head = succeeds(curl(&world, &[option, "--head"], "/large.bin")).await;
         let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
         assert!(head.contains("content-length: 3000000"), "{head}");
@@ -83,7 +97,13 @@ async fn wget_gets_a_page_with_what_it_needs() {
     let world = World::start(&[]).await;
     let into = world.folder.path().join("got");
     let mut command = client("wget");
-    command.args(["--quiet", "--tries=1", "--page-requisites", "--no-host-directories", "--directory-prefix"]);
+    command.args([
+        "--quiet",
+        "--tries=1",
+        "--page-requisites",
+        "--no-host-directories",
+        "--directory-prefix",
+    ]);
     command.arg(&into).arg(format!("--ca-certificate={}", world.ca.display())).arg(world.url("/"));
     command.env("https_proxy", format!("http://{}", world.local.proxy));
     succeeds(command).await;
@@ -126,7 +146,8 @@ async fn h2load_keeps_a_hundred_streams_busy_without_an_error() {
     command.args(["--requests=4000", "--clients=2", "--max-concurrent-streams=100", "--threads=1"]);
     command.arg(format!("--connect-to={entrance}")).arg(world.url("/a.css"));
     let told = String::from_utf8(succeeds(command).await).unwrap();
-    let requests = told.lines().find(|line| line.starts_with("requests: ")).unwrap_or_else(|| panic!("{told}"));
+    let requests =
+        told.lines().find(|line| line.starts_with("requests: ")).unwrap_or_else(|| panic!("{told}"));
     assert!(requests.contains("4000 succeeded, 0 failed, 0 errored, 0 timeout"), "{requests}");
     let statuses = told.lines().find(|line| line.starts_with("status codes: ")).unwrap();
     assert!(statuses.contains("4000 2xx"), "{statuses}");

@@ -152,7 +152,8 @@ impl Seen {
 
     fn looks(&self, page: &str, variant: &'static str) -> Row {
         let what = format!("{page}, {variant} looks like direct");
-        let bound = format!("no pixel beyond {TOLERANCE} levels, {} direct loads", self.direct.len().max(PICTURES));
+        let bound =
+            format!("no pixel beyond {TOLERANCE} levels, {} direct loads", self.direct.len().max(PICTURES));
         let alike = self.farhop.get(variant).and_then(|picture| likeness(&self.direct, picture));
         match alike.filter(|_| self.direct.len() >= PICTURES) {
             Some(alike) => {
