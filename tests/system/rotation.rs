@@ -69,6 +69,7 @@ async fn a_rotation_breaks_neither_those_with_the_older_certificate_nor_those_wi
 
     ca(&["rotate", "ca"], folder.path());
     ca(&["export", "ca", "--out", "newer.pem"], folder.path());
+    assert!(!believes(pair.proxy, site, &newer), "the remote has not been told");
     assert!(
         Command::new("kill").args(["-HUP", &pair.remote.child.id().to_string()]).status().unwrap().success()
     );
