@@ -1,7 +1,7 @@
 //! Malformed and ambiguous HTTP, sent byte by byte: each case as `docs/conformance.md` says, and none forwarded with two
 //! readings. `FARHOP_CASE` plays only the cases whose group and name contain it.
 
-use farhop_testkit::conformance::{self, Verdict, h2::SecureOrigin};
+use farhop_testkit::conformance::{self, SecureOrigin, Verdict};
 
 use crate::support::Local;
 
@@ -29,7 +29,7 @@ async fn every_case_of_the_corpus_ends_as_the_table_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_case_of_http_2_does_so_too_on_its_way_to_an_origin_of_http_1() {
+async fn every_case_inside_tls_does_so_too_over_http_1_and_http_2() {
     let origin = SecureOrigin::start().await;
     let folder = tempfile::tempdir().unwrap();
     let (root, authority) = (folder.path().join("root.pem"), folder.path().join("authority.pem"));

@@ -1,6 +1,6 @@
 //! The corpus of malformed and ambiguous HTTP, sent byte by byte through the program itself.
 
-use farhop_testkit::conformance::{self, Verdict, h2::SecureOrigin};
+use farhop_testkit::conformance::{self, SecureOrigin, Verdict};
 
 use crate::group::Context;
 use crate::local::Local;
@@ -15,7 +15,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     let runtime = tokio::runtime::Runtime::new().map_err(MeasureError::system("a runtime"))?;
     let mut local = Local::start(&EVERY_PORT)?;
     let plain = runtime.block_on(conformance::run(local.proxy(), ""));
-    let plain = row("HTTP/1.1, requests and responses", &plain, FEWEST, local.runs());
+    let plain = row("requests and responses in clear text", &plain, FEWEST, local.runs());
     context.interrupt.check()?;
 
     let failed = MeasureError::system("a folder");
@@ -29,9 +29,9 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     let ports = ["--set", "remote.interception.ports=1-65535", "--set", &trust];
     let mut local = Local::start(&[&EVERY_PORT[..], &intercept, &ports].concat())?;
     let certificate = std::fs::read_to_string(&authority).map_err(&failed)?;
-    let streams = runtime.block_on(origin.run(local.proxy(), &certificate, ""));
-    let streams = row("HTTP/2 to an origin of HTTP/1.1", &streams, 1, local.runs());
-    Ok(vec![plain, streams])
+    let within = runtime.block_on(origin.run(local.proxy(), &certificate, ""));
+    let within = row("inside TLS, over HTTP/1.1 and HTTP/2", &within, 1, local.runs());
+    Ok(vec![plain, within])
 }
 
 fn row(what: &str, verdicts: &[Verdict], fewest: usize, up: bool) -> Row {

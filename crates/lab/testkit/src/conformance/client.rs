@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
@@ -14,8 +14,8 @@ use super::text::End;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One connection to the proxy.
-pub(super) struct Client {
-    stream: TcpStream,
+pub(super) struct Client<S> {
+    stream: S,
     got: Vec<u8>,
     ended: Option<Ended>,
 }
@@ -53,25 +53,37 @@ impl std::fmt::Display for Came {
     }
 }
 
-impl Client {
+impl Client<TcpStream> {
     /// Connects to the proxy from this address.
     ///
     /// # Panics
     /// There is no connection to be had.
-    pub(super) async fn connect(proxy: SocketAddr, from: Ipv4Addr) -> Client {
+    pub(super) async fn connect(proxy: SocketAddr, from: Ipv4Addr) -> Self {
         let socket = TcpSocket::new_v4().expect("sockets can be made");
         socket.bind(SocketAddr::from((from, 0))).expect("loopback has free ports");
-        let stream = socket.connect(proxy).await.expect("the proxy accepts");
+        Client::over(socket.connect(proxy).await.expect("the proxy accepts"))
+    }
+
+    /// Breaks the connection off.
+    pub(super) fn reset(self) {
+        // A connection that is gone needs no reset.
+        let _ = self.stream.set_zero_linger();
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    /// A client on a connection that is made already.
+    pub(super) fn over(stream: S) -> Self {
         Client { stream, got: Vec::new(), ended: None }
     }
 
+    /// Sends these bytes and, where that is said, nothing more.
     pub(super) async fn send(&mut self, bytes: &[u8], end: End) {
         // The proxy may have had enough before the end; what it says to that is read in any case.
         let _ = self.stream.write_all(bytes).await;
-        match end {
-            End::Open => {}
-            End::Closed => drop(self.stream.shutdown().await),
-            End::Reset => drop(self.stream.set_zero_linger()),
+        let _ = self.stream.flush().await;
+        if end == End::Closed {
+            let _ = self.stream.shutdown().await;
         }
     }
 

@@ -3,6 +3,8 @@
 
 use std::net::SocketAddr;
 
+use tokio::net::TcpStream;
+
 use super::Verdict;
 use super::client::{Came, Client};
 use super::notation::{Act, Case, Detail, DetailKind, Want};
@@ -36,7 +38,7 @@ impl Findings {
     /// connection has to end then.
     pub(super) async fn take(
         &mut self,
-        client: &mut Client,
+        client: &mut Client<TcpStream>,
         want: &Want,
         method: &str,
         addresses: Addresses,
@@ -69,7 +71,7 @@ impl Findings {
     }
 
     /// The next response; informational ones are passed over unless one is wanted.
-    async fn next(&mut self, client: &mut Client, method: &str, want: &Want) -> Came {
+    async fn next(&mut self, client: &mut Client<TcpStream>, method: &str, want: &Want) -> Came {
         loop {
             match client.next(method).await {
                 Came::Response(early)
@@ -84,7 +86,7 @@ impl Findings {
 
     async fn take_response(
         &mut self,
-        client: &mut Client,
+        client: &mut Client<TcpStream>,
         answer: &Message,
         want: &Want,
         addresses: Addresses,
@@ -175,7 +177,7 @@ impl Findings {
     }
 
     /// Nothing more may come.
-    pub(super) async fn expect_end(&mut self, client: &mut Client) {
+    pub(super) async fn expect_end(&mut self, client: &mut Client<TcpStream>) {
         match client.next("GET").await {
             Came::End => self.seen.push("closed".into()),
             came => self.wrong(format!("{came} instead of the end")),
@@ -210,12 +212,7 @@ impl Findings {
                 self.check_forwarded(&others, case, addresses);
             }
         }
-        let pass = self.wrong.is_empty();
-        let mut seen = self.seen.join("; ");
-        if !pass {
-            seen = format!("{seen}. WRONG: {}", self.wrong.join("; "));
-        }
-        Verdict { case: case.title(), wanted: case.wanted(), seen, pass }
+        Verdict::new(case.title(), case.wanted(), &self.seen, &self.wrong)
     }
 
     /// What the origin got are the requests that were to be forwarded, no more, no fewer.
@@ -275,7 +272,7 @@ fn wrong_request(request: &Message, host: &str) -> Vec<String> {
 }
 
 /// What is wrong with a response that a proxy has sent, read already; what opens a tunnel need not be `dated`.
-fn wrong_response(response: &Message, dated: bool) -> Vec<String> {
+pub(super) fn wrong_response(response: &Message, dated: bool) -> Vec<String> {
     let status = &response.start[1];
     let mut wrong = Vec::new();
     let mut check = |fine: bool, what: String| {

@@ -10,14 +10,17 @@ pub mod h2;
 mod judge;
 mod notation;
 mod origin;
+mod secure;
 mod strict;
 mod table;
 mod text;
+mod within;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use client::{Came, Client};
@@ -26,6 +29,7 @@ use notation::{Act, Case};
 use origin::{OWN, Origins, Which, repeated};
 use text::End;
 
+pub use secure::SecureOrigin;
 pub use table::table;
 
 /// Cases that are played at a time.
@@ -42,6 +46,17 @@ pub struct Verdict {
     pub seen: String,
     /// Whether all of it is as it must be.
     pub pass: bool,
+}
+
+impl Verdict {
+    fn new(case: String, wanted: String, seen: &[String], wrong: &[String]) -> Verdict {
+        let pass = wrong.is_empty();
+        let mut seen = seen.join("; ");
+        if !pass {
+            seen = format!("{seen}. WRONG: {}", wrong.join("; "));
+        }
+        Verdict { case, wanted, seen, pass }
+    }
 }
 
 /// The cases of HTTP/1.1, in the order of the table.
@@ -101,7 +116,7 @@ async fn play(case: &Case, number: usize, origins: &Origins, proxy: SocketAddr, 
     let mut client = Client::connect(proxy, Ipv4Addr::new(127, 37, slot, 1)).await;
     client.send(&case.client.bytes(origin, other), case.client.end).await;
     if case.client.end == End::Reset {
-        drop(client);
+        client.reset();
     } else {
         let (mut goes_on, method) = (true, case.method());
         for want in &case.wants {
@@ -122,7 +137,7 @@ async fn play(case: &Case, number: usize, origins: &Origins, proxy: SocketAddr, 
 }
 
 /// Asks as an honest client does, and wants the answer to just that.
-async fn ask(client: &mut Client, origin: SocketAddr, name: &str, findings: &mut Findings) {
+async fn ask(client: &mut Client<TcpStream>, origin: SocketAddr, name: &str, findings: &mut Findings) {
     let path = format!("{OWN}{name}");
     client.send(&client::get(origin, &path), End::Open).await;
     match client.next("GET").await {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::notation::Case;
-use super::{cases, h2};
+use super::{cases, h2, within};
 
 const INTRODUCTION: &str = "\
 # HTTP conformance: the table of verdicts
@@ -29,7 +29,8 @@ pub fn table() -> String {
     let row = |case: Case| (case.group, case.name, case.wanted(), case.rule);
     let mut text = INTRODUCTION.to_owned();
     let mut group = "";
-    for (of, name, wanted, rule) in cases().into_iter().map(row).chain(h2::rows()) {
+    let serial = cases().into_iter().chain(within::cases()).map(row);
+    for (of, name, wanted, rule) in serial.chain(h2::rows()) {
         if of != group {
             group = of;
             let _ = write!(

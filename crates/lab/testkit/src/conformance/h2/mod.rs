@@ -3,7 +3,6 @@
 
 mod cases;
 mod peer;
-mod secure;
 mod wire;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +13,6 @@ use super::Verdict;
 use super::notation::DetailKind;
 use cases::{Act, Case, Want};
 use peer::{Came, Peer};
-
-pub use secure::SecureOrigin;
 
 /// The requests that one connection has brought, whole: method and target.
 pub type Log = Arc<Mutex<Vec<String>>>;
@@ -61,17 +58,12 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
     let verdict = |(case, log, seen, mut wrong): (Case, Log, Vec<String>, Vec<String>)| {
         let whole = log.lock().unwrap_or_else(PoisonError::into_inner).clone();
         wrong.extend(wrong_requests(&case, whole));
-        let mut seen = seen.join("; ");
-        let pass = wrong.is_empty();
-        if !pass {
-            seen = format!("{seen}. WRONG: {}", wrong.join("; "));
-        }
-        Verdict { case: case.title(), wanted: case.wanted(), seen, pass }
+        Verdict::new(case.title(), case.wanted(), &seen, &wrong)
     };
     played.into_iter().map(verdict).collect()
 }
 
-const AFTER: &str = "/farhop-after";
+pub(super) const AFTER: &str = "/farhop-after";
 /// Above every stream of a case.
 const AFTER_STREAM: u32 = 1001;
 
@@ -126,7 +118,7 @@ fn wrong_outcome(came: &Came, want: &Want, authority: &str) -> Vec<String> {
 }
 
 /// Holds what was told of a request against what must be true of it.
-fn wrong_detail(told: &[u8], kind: &DetailKind, authority: &str) -> Option<String> {
+pub(super) fn wrong_detail(told: &[u8], kind: &DetailKind, authority: &str) -> Option<String> {
     let end = told.windows(2).position(|two| two == b"\n\n").unwrap_or(told.len());
     let (head, body) = told.split_at(end);
     let body = body.get(2..).unwrap_or_default();
@@ -145,18 +137,18 @@ fn wrong_detail(told: &[u8], kind: &DetailKind, authority: &str) -> Option<Strin
     (!fine).then(|| format!("{what} in {:?}", String::from_utf8_lossy(told)))
 }
 
-/// What was handed on are the requests that were to be forwarded, no more, no fewer.
 fn wrong_requests(case: &Case, whole: Vec<String>) -> Option<String> {
-    let mut wanted: Vec<String> = case
-        .wants
-        .iter()
-        .filter_map(|want| match &want.act {
-            Act::Forwarded { method, target } => Some(format!("{method} {target}")),
-            _ => None,
-        })
-        .collect();
-    let mut came: Vec<_> = whole.into_iter().filter(|request| !request.ends_with(AFTER)).collect();
-    // Requests of one connection run beside each other.
+    let wanted = case.wants.iter().filter_map(|want| match &want.act {
+        Act::Forwarded { method, target } => Some(format!("{method} {target}")),
+        _ => None,
+    });
+    wrong_log(wanted.collect(), whole)
+}
+
+/// What was handed on are the requests that were to be forwarded, no more, no fewer.
+pub(super) fn wrong_log(mut wanted: Vec<String>, log: Vec<String>) -> Option<String> {
+    let mut came: Vec<_> = log.into_iter().filter(|request| !request.ends_with(AFTER)).collect();
+    // Requests of one connection may run beside each other.
     wanted.sort();
     came.sort();
     (came != wanted).then(|| format!("handed on: {came:?}"))

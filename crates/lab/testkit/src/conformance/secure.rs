@@ -1,4 +1,4 @@
-//! The same cases through a whole proxy that looks into TLS: HTTP/2 on the client's side, HTTP/1.1 to an origin whose
+//! Cases through a whole proxy that looks into TLS: HTTP/1.1 or HTTP/2 on the client's side, HTTP/1.1 to an origin whose
 //! certificate the proxy verifies.
 
 use std::net::SocketAddr;
@@ -11,11 +11,12 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use super::super::Verdict;
-use super::super::strict::{self, Kind, Message};
-use super::{Log, run, told};
+use super::h2::{self, Log, told};
+use super::strict::{self, Kind, Message};
+use super::{Verdict, within};
 
 /// An origin over TLS and HTTP/1.1 that answers each request with what it is. It ends when it is dropped.
 #[derive(Debug)]
@@ -51,23 +52,30 @@ impl SecureOrigin {
         &self.root
     }
 
-    /// Plays every case whose group and name contain `only` through `proxy`, which looks into TLS with the CA whose
-    /// certificate is `authority` (PEM), serves clients from 127/8 and fetches from 127/8.
+    /// Plays every case of what comes inside TLS whose group and name contain `only` through `proxy`, which looks into it
+    /// with the CA whose certificate is `authority` (PEM), serves clients from 127/8 and fetches from 127/8.
     ///
     /// # Panics
     /// The proxy cannot be reached, or does not look into the connection.
     pub async fn run(&self, proxy: SocketAddr, authority: &str, only: &str) -> Vec<Verdict> {
-        let connector = TlsConnector::from(client(authority));
-        let open = async || {
-            let log = Log::default();
-            *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log.clone();
-            let stream = tunnel(proxy, self.address).await;
-            let name = self.address.ip().into();
-            let stream = connector.connect(name, stream).await.expect("the proxy's certificate is good");
-            assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]), "the proxy speaks HTTP/2");
-            (stream, log)
-        };
-        run(open, &self.address.to_string(), only).await
+        let name = self.address.to_string();
+        let serial = client(authority, b"http/1.1");
+        let streams = client(authority, b"h2");
+        let mut verdicts = within::run(async || self.open(proxy, &serial).await, &name, only).await;
+        verdicts.extend(h2::run(async || self.open(proxy, &streams).await, &name, only).await);
+        verdicts
+    }
+
+    /// A connection through the proxy, and what comes of it.
+    async fn open(&self, proxy: SocketAddr, client: &Arc<ClientConfig>) -> (TlsStream<TcpStream>, Log) {
+        let log = Log::default();
+        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log.clone();
+        let stream = tunnel(proxy, self.address).await;
+        let connecting = TlsConnector::from(client.clone()).connect(self.address.ip().into(), stream);
+        let stream = connecting.await.expect("the proxy's certificate is good");
+        let spoken = stream.get_ref().1.alpn_protocol();
+        assert_eq!(spoken, client.alpn_protocols.first().map(Vec::as_slice), "the proxy speaks it, too");
+        (stream, log)
     }
 }
 
@@ -90,13 +98,13 @@ fn identity() -> (Arc<ServerConfig>, String) {
     (Arc::new(config), issuer.pem())
 }
 
-/// A client that trusts one CA and speaks HTTP/2.
-fn client(authority: &str) -> Arc<ClientConfig> {
+/// A client that trusts one CA and speaks `protocol`.
+fn client(authority: &str, protocol: &[u8]) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     let certificate = CertificateDer::from_pem_slice(authority.as_bytes()).expect("it is a certificate");
     roots.add(certificate).expect("it is that of a CA");
     let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec()];
+    config.alpn_protocols = vec![protocol.to_vec()];
     Arc::new(config)
 }
 
