@@ -15,6 +15,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::AbortHandle;
 
@@ -25,6 +26,8 @@ const PIECE: usize = 64 * 1024;
 #[derive(Clone)]
 pub(crate) struct Http2 {
     sender: SendRequest<Bytes>,
+    /// How long the origin may take nothing of a request body.
+    patience: Duration,
 }
 
 impl Http2 {
@@ -43,7 +46,8 @@ impl Http2 {
         let (sender, connection) = handshake.await.map_err(|error| Error::Malformed(error.to_string()))?;
         // Its errors reach the exchanges as well.
         tokio::spawn(async move { drop(connection.await) });
-        Ok(Http2 { sender })
+        let patience = settings.first_byte_timeout.max(settings.body_timeout);
+        Ok(Http2 { sender, patience })
     }
 
     /// Whether further requests can be sent: it has neither ended nor been told to (RFC 9113 §6.8).
@@ -74,7 +78,7 @@ impl Http2 {
         let ended = body.is_end_stream();
         match sender.send_request(head, ended) {
             Ok((answer, _)) if ended => Ok((answer, Pump(None))),
-            Ok((answer, stream)) => Ok((answer, Pump::start(body, stream, progress.clone()))),
+            Ok((answer, stream)) => Ok((answer, Pump::start(body, stream, progress.clone(), self.patience))),
             Err(error) => Err((error, body)),
         }
     }
@@ -121,8 +125,22 @@ impl From<h2::Error> for Unanswered {
 pub(crate) struct Pump(Option<AbortHandle>);
 
 impl Pump {
-    fn start(body: UploadBody, stream: SendStream<Bytes>, progress: Arc<Progress>) -> Pump {
-        Pump(Some(tokio::spawn(pump(body, stream, progress)).abort_handle()))
+    fn start(
+        body: UploadBody,
+        mut stream: SendStream<Bytes>,
+        progress: Arc<Progress>,
+        patience: Duration,
+    ) -> Pump {
+        let task = tokio::spawn(async move {
+            let stalled = tokio::select! {
+                () = pump(body, &mut stream, &progress) => false,
+                () = progress.stalled(patience) => true,
+            };
+            if stalled {
+                stream.send_reset(Reason::CANCEL);
+            }
+        });
+        Pump(Some(task.abort_handle()))
     }
 
     /// Lets it go on to its end.
@@ -140,7 +158,7 @@ impl Drop for Pump {
 }
 
 /// Sends a body as its giver gives it and the origin's windows take it.
-async fn pump(mut body: UploadBody, mut stream: SendStream<Bytes>, progress: Arc<Progress>) {
+async fn pump(mut body: UploadBody, stream: &mut SendStream<Bytes>, progress: &Progress) {
     loop {
         let frame = tokio::select! {
             frame = body.frame() => frame,
@@ -151,7 +169,7 @@ async fn pump(mut body: UploadBody, mut stream: SendStream<Bytes>, progress: Arc
         let sent = match frame {
             None => stream.send_data(Bytes::new(), true).is_ok(),
             Some(Ok(frame)) => match frame.into_data() {
-                Ok(data) => send(data, &mut stream, &body, &progress).await.is_some(),
+                Ok(data) => send(data, stream, &body, progress).await.is_some(),
                 Err(frame) => match frame.into_trailers() {
                     Ok(trailers) => stream.send_trailers(trailers).is_ok(),
                     Err(_) => true,

@@ -8,13 +8,7 @@ use crate::pool::Opened;
 use crate::request::Scheme;
 use crate::settings::Settings;
 use crate::tls::{Protocol, Tls, Trust};
-use socket2::SockRef;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long sent bytes may go unacknowledged before a connection counts as dead. An HTTP/2 connection has many
-/// exchanges on it, which would all wait for their own time to be up.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
 /// See the module.
 #[derive(Clone)]
@@ -38,8 +32,6 @@ impl Opener {
         offered: &[Protocol],
     ) -> Result<Opened, Error> {
         let stream = self.connector.connect(destination).await?;
-        // Not worth failing for.
-        let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(UNACKNOWLEDGED));
         if scheme == Scheme::Http {
             return Http1::start(stream, &self.settings).await.map(Opened::Http1);
         }

@@ -79,32 +79,33 @@ pub(crate) fn check_head(
 
 /// What a finished exchange gives back. Dropped instead, an HTTP/1 connection is closed and an HTTP/2 stream is reset.
 pub(crate) struct Lease {
-    from: From,
+    on: On,
     /// The origin does not want the rest of the request body.
     upload_unwanted: bool,
 }
 
-enum From {
+/// What an exchange runs on.
+enum On {
     Http1(Lent),
     Http2(Share, Pump),
 }
 
 impl Lease {
     pub(crate) fn http1(lent: Lent, upload_unwanted: bool) -> Lease {
-        Lease { from: From::Http1(lent), upload_unwanted }
+        Lease { on: On::Http1(lent), upload_unwanted }
     }
 
     pub(crate) fn http2(share: Share, upload: Pump, upload_unwanted: bool) -> Lease {
-        Lease { from: From::Http2(share, upload), upload_unwanted }
+        Lease { on: On::Http2(share, upload), upload_unwanted }
     }
 
     /// Gives an HTTP/1 connection back once it is ready for another request: at once, unless the request body is still
     /// on its way. One that never gets ready is closed.
     fn give_back(self, progress: &Arc<Progress>, settings: &Settings) {
         let upload_unwanted = self.upload_unwanted;
-        let mut lent = match self.from {
-            From::Http1(lent) => lent,
-            From::Http2(_share, upload) => {
+        let mut lent = match self.on {
+            On::Http1(lent) => lent,
+            On::Http2(_share, upload) => {
                 if !upload_unwanted {
                     upload.detach();
                 }
@@ -131,7 +132,7 @@ impl Lease {
 
     /// The body has stood still for too long.
     fn has_stalled(&self) {
-        if let From::Http2(share, _) = &self.from {
+        if let On::Http2(share, _) = &self.on {
             share.retire();
         }
     }

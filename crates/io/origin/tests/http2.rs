@@ -577,6 +577,29 @@ async fn an_origin_that_takes_nothing_holds_the_giver_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_rest_of_an_upload_does_not_wait_for_ever() {
+    let (told, mut heard) = mpsc::unbounded_channel();
+    let (origin, client) = raw_origin(&[], move |mut wire, _| {
+        let told = told.clone();
+        async move {
+            let number = wire.request().await.unwrap();
+            // Answered, and not a byte more is taken than the first window holds.
+            wire.answer(number).await;
+            while let Some(frame) = wire.next().await {
+                if frame.kind == RST_STREAM {
+                    told.send(frame.error()).unwrap();
+                }
+            }
+        }
+    })
+    .await;
+    let upload = Upload::whole(vec![0; 1_000_000].into());
+    let mut response = fetch(&client, secure(&origin, Method::PUT, "/", upload)).await.unwrap();
+    assert_eq!(whole(&mut response).await.unwrap(), "");
+    assert_eq!(heard.recv().await, Some(CANCEL));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_connection_on_which_something_stalls_gets_no_more_requests() {
     let (origin, client) = raw_origin(&[], |mut wire, number| async move {
         while let Some(stream) = wire.request().await {

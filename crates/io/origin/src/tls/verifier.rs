@@ -109,6 +109,9 @@ fn explain<'a>(
         | Found::UnsupportedSignatureAlgorithmContext(_)
         | Found::UnsupportedSignatureAlgorithmForPublicKeyContext(_) => weakness(facts, above)
             .unwrap_or_else(|| malformed("a signature in its chain is wrong or of an unknown kind")),
+        Found::InvalidCrlSignatureForPublicKey | Found::IssuerNotCrlSigner => {
+            malformed("a revocation list of the settings says to be of its issuer and is not signed by it")
+        }
         Found::NameConstraintViolation => malformed("its issuer may not vouch for this host"),
         Found::InvalidCertValidity => malformed("it ends before it begins"),
         Found::UnsupportedCertVersion => malformed("it is not of version 3"),
