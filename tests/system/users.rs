@@ -98,3 +98,41 @@ async fn a_browser_is_let_in_with_the_right_password_and_shows_why_with_a_wrong_
     assert_ne!(seen[1]["title"], "welcome", "{seen}");
     assert!(pair.counters("remote").await["logins_refused"].as_u64() > Some(0));
 }
+
+/// A page of the portal, or what it says to a form.
+async fn portal(pair: &Pair, method: Method, path: &str, form: String) -> String {
+    let asked = request(method, &format!("http://farhop.internal{path}"))
+        .header("origin", "http://farhop.internal")
+        .header("content-type", "application/x-www-form-urlencoded")
+        .header("content-length", form.len())
+        .body(http_body_util::Full::from(form).boxed());
+    send(pair.proxy, asked.unwrap()).await.text()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_user_switched_off_is_off_after_the_remote_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ca, state) = (folder.path().join("ca"), folder.path().join("consent.json"));
+    assert!(farhop().args(["ca", "init"]).arg(&ca).output().unwrap().status.success());
+    let sets = [
+        "interception.enabled=true".to_owned(),
+        format!("interception.ca={}", ca.display()),
+        format!("interception.state={}", state.display()),
+    ];
+    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+    let mut pair = Pair::start_with(&sets).await;
+    let overview = portal(&pair, Method::GET, "/", String::new()).await;
+    assert!(overview.contains("Accelerated"), "{overview}");
+    let token =
+        overview.split("name=\"token\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    portal(&pair, Method::POST, "/switch", format!("token={token}&do=all-off")).await;
+    until("it is kept", async || {
+        let kept = std::fs::read_to_string(&state).ok()?;
+        kept.contains("\"user\": \"127.").then_some(())
+    })
+    .await;
+    pair.remote.kill();
+    let pair = Pair::start_with(&sets).await;
+    let overview = portal(&pair, Method::GET, "/", String::new()).await;
+    assert!(overview.contains("Off for you"), "{overview}");
+}
