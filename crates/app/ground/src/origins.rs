@@ -271,4 +271,11 @@ mod tests {
             assert!(Cidr::from_str(&range.to_string()).is_ok(), "{text}");
         }
     }
+    #[test]
+    fn files_that_say_whom_to_trust_stand_beside_the_settings_and_must_be_readable() {
+        let text = "origin.roots = ['missing.pem']\n[[remote]]\nname = 'ship'\nkeys = ['key']\n";
+        let settings = farhop_settings::parse(text, "/nowhere/ground.toml".as_ref(), &[]).unwrap();
+        let line = GroundError::from(trust(&settings).err().unwrap()).to_string();
+        assert!(line.starts_with("[origin]: /nowhere/missing.pem can't be read: "), "{line}");
+    }
 }
