@@ -64,6 +64,8 @@ pub(crate) struct Interception {
     pub(crate) certificate: CaCertificate,
     /// The certificate before the last rotation, by its name, and the day until which it is enough.
     pub(crate) older: Option<(String, String)>,
+    /// The kinds of sites that the operator leaves alone for everybody.
+    pub(crate) left_alone: Vec<String>,
     /// Whether this user has it on.
     pub(crate) on: bool,
     /// The sites for which this user has switched it off.

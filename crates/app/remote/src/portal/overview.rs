@@ -33,23 +33,22 @@ fn secure_pages(view: &View) -> String {
 }
 
 fn on_or_off(interception: &Interception) -> String {
-    let what = "<p>To make secure pages quick, Farhop has to read them: it opens them here and at the far end of the link, and seals them again for you with its own certificate. Whoever runs this proxy could therefore see what is in them. The site's own certificate is checked at the far end, and a site with a bad one is not shown.</p>\n\
-                <p>Banks, health services, app stores and the like are left alone, and so is every app that does not accept the certificate: it is passed on unread for some time after its first try.</p>\n";
+    let off =
+        "<p><span class=\"state off\">Off for you.</span> Your secure pages are passed on unread.</p>\n";
+    let on = "<p><span class=\"state good\">Accelerated</span> on devices that have <a href=\"/install\">installed the certificate</a>.</p>\n";
+    let what = "<p>To make secure pages quick, Farhop has to read them: it opens them here and at the far end of the link, and seals them again for you with its own certificate. Whoever runs this proxy could therefore see what is in them. The site's own certificate is checked at the far end, and a site with a bad one is not shown.</p>\n";
+    let apps = "<p>An app that does not accept the certificate is passed on unread for some time after its first try.</p>\n";
+    let kinds = match interception.left_alone.join(", ").replace('-', " ") {
+        kinds if kinds.is_empty() => String::new(),
+        kinds => format!("<p>Left alone for everybody, as far as they are known: {}.</p>\n", Text(&kinds)),
+    };
+    let older = interception.older.as_ref().map_or_else(String::new, |(_, until)| {
+        format!("<p class=\"state off\">There is a new certificate: <a href=\"/install\">install it</a> before {until}.</p>\n")
+    });
     if interception.on {
-        let older = match &interception.older {
-            Some((_, until)) => format!(
-                "<p class=\"state off\">There is a new certificate: <a href=\"/install\">install it</a> before {until}.</p>\n"
-            ),
-            None => String::new(),
-        };
-        format!(
-            "{older}<p><span class=\"state good\">Accelerated</span> on devices that have <a href=\"/install\">installed the certificate</a>.</p>\n{what}\
-             <p>You can have it otherwise:</p>\n"
-        )
+        [&older, on, what, &kinds, apps, "<p>You can have it otherwise:</p>\n"].concat()
     } else {
-        format!(
-            "<p><span class=\"state off\">Off for you.</span> Your secure pages are passed on unread.</p>\n{what}"
-        )
+        [off, what, &kinds].concat()
     }
 }
 

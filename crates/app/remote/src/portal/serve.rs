@@ -110,6 +110,7 @@ fn view(remote: &Remote, head: &RequestHead, user: &User, place: Place) -> View 
             older: authority
                 .bridge()
                 .map(|it| (it.from.subject().to_owned(), farhop_authority::day(it.until))),
+            left_alone: settings.interception.categories.iter().map(ToString::to_string).collect(),
             on: choices.everything.is_none(),
             sites_off: choices.sites.keys().map(ToString::to_string).collect(),
         }

@@ -21,6 +21,7 @@ fn view() -> View {
         interception: Some(Interception {
             certificate,
             older: None,
+            left_alone: vec!["banking".into(), "app-stores".into()],
             on: true,
             sites_off: vec!["www.bank.example".into()],
         }),
@@ -102,6 +103,7 @@ fn the_overview_says_what_is_on() {
     for words in [
         "A question and its answer take 640 milliseconds",
         "Accelerated",
+        "Left alone for everybody, as far as they are known: banking, app stores.",
         "www.bank.example",
         "10.0.0.7",
         "http://10.0.0.1:3128/proxy.pac",
