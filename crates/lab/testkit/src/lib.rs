@@ -4,6 +4,7 @@
 //! here is for use outside tests: it panics where a test should fail.
 
 pub mod conformance;
+pub mod entrance;
 pub mod heads;
 pub mod histories;
 pub mod hostile;
@@ -12,6 +13,7 @@ pub mod manners;
 pub mod pattern;
 pub mod site;
 
+pub use entrance::entrance;
 pub use hostile::{HostileOrigin, Step};
 pub use hostile_page::HostilePage;
 pub use manners::Manners;

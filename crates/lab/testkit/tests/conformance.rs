@@ -15,12 +15,14 @@ async fn heedless_proxy() -> SocketAddr {
     tokio::spawn(async move {
         while let Ok((mut client, _)) = listener.accept().await {
             tokio::spawn(async move {
-                let mut first = vec![0; 64 * 1024];
-                let count = client.read(&mut first).await.unwrap();
-                let text = String::from_utf8_lossy(&first[..count]).into_owned();
+                let mut first = Vec::new();
+                while !first.ends_with(b"\n") {
+                    first.push(client.read_u8().await.unwrap());
+                }
+                let text = String::from_utf8_lossy(&first).into_owned();
                 let host = text.split("http://").nth(1).unwrap().split('/').next().unwrap();
                 let mut origin = TcpStream::connect(host).await.unwrap();
-                origin.write_all(&first[..count]).await.unwrap();
+                origin.write_all(&first).await.unwrap();
                 let _ = copy_bidirectional(&mut client, &mut origin).await;
             });
         }

@@ -1,5 +1,6 @@
 //! A client of the proxy that sends what a case says and reads strictly what comes. What it should be, others judge.
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -12,6 +13,24 @@ use super::text::End;
 
 /// No answer takes so long unless none comes.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Of what is sent byte by byte, so many bytes are; heads and first chunks are shorter.
+const ONE_BY_ONE: usize = 600;
+
+/// Sends `bytes` in one write, or the beginning of them each in a write of its own.
+pub(super) async fn write(
+    stream: &mut (impl AsyncWrite + Unpin),
+    bytes: &[u8],
+    in_pieces: bool,
+) -> io::Result<()> {
+    let (beginning, rest) = bytes.split_at(if in_pieces { bytes.len().min(ONE_BY_ONE) } else { 0 });
+    for byte in beginning.chunks(1) {
+        stream.write_all(byte).await?;
+        stream.flush().await?;
+    }
+    stream.write_all(rest).await?;
+    stream.flush().await
+}
 
 /// One connection to the proxy.
 pub(super) struct Client<S> {
@@ -61,7 +80,10 @@ impl Client<TcpStream> {
     pub(super) async fn connect(proxy: SocketAddr, from: Ipv4Addr) -> Self {
         let socket = TcpSocket::new_v4().expect("sockets can be made");
         socket.bind(SocketAddr::from((from, 0))).expect("loopback has free ports");
-        Client::over(socket.connect(proxy).await.expect("the proxy accepts"))
+        let stream = socket.connect(proxy).await.expect("the proxy accepts");
+        // A piece is a packet.
+        let _ = stream.set_nodelay(true);
+        Client::over(stream)
     }
 
     /// Breaks the connection off.
@@ -78,10 +100,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     /// Sends these bytes and, where that is said, nothing more.
-    pub(super) async fn send(&mut self, bytes: &[u8], end: End) {
+    pub(super) async fn send(&mut self, bytes: &[u8], end: End, in_pieces: bool) {
         // The proxy may have had enough before the end; what it says to that is read in any case.
-        let _ = self.stream.write_all(bytes).await;
-        let _ = self.stream.flush().await;
+        let _ = write(&mut self.stream, bytes, in_pieces).await;
         if end == End::Closed {
             let _ = self.stream.shutdown().await;
         }

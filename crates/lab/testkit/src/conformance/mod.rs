@@ -57,6 +57,14 @@ impl Verdict {
         }
         Verdict { case, wanted, seen, pass }
     }
+
+    /// The same case sent in pieces has to end as well.
+    fn also(self, in_pieces: Verdict) -> Verdict {
+        if !self.pass || in_pieces.pass {
+            return self;
+        }
+        Verdict { seen: format!("in pieces: {}", in_pieces.seen), ..in_pieces }
+    }
 }
 
 /// The cases of HTTP/1.1, in the order of the table.
@@ -74,12 +82,14 @@ fn cases() -> Vec<Case> {
     FILES.into_iter().flat_map(notation::parse).collect()
 }
 
-/// Plays every case whose group and name contain `only` through `proxy`, which has to serve clients from 127/8 and fetch from 127/8.
+/// Plays every case whose group and name contain `only`, once in one write and once byte by byte, through `proxy`, which
+/// has to serve clients from 127/8 and fetch from 127/8.
 ///
 /// # Panics
 /// No socket is to be had, or the proxy cannot be reached.
 pub async fn run(proxy: SocketAddr, only: &str) -> Vec<Verdict> {
-    let cases: Arc<Vec<Case>> = Arc::new(cases());
+    let in_pieces = cases().into_iter().map(|case| Case { in_pieces: true, ..case });
+    let cases: Arc<Vec<Case>> = Arc::new(cases().into_iter().chain(in_pieces).collect());
     let origins = Arc::new(Origins::start(&cases).await);
     let next = Arc::new(AtomicUsize::new(0));
     let mut workers = JoinSet::new();
@@ -107,14 +117,16 @@ pub async fn run(proxy: SocketAddr, only: &str) -> Vec<Verdict> {
         let case: &Case = &cases[number];
         findings.verdict(case, number, &origins)
     };
-    played.into_iter().map(verdict).collect()
+    let mut verdicts: Vec<_> = played.into_iter().map(verdict).collect();
+    let in_pieces = verdicts.split_off(verdicts.len() / 2);
+    verdicts.into_iter().zip(in_pieces).map(|(whole, pieces)| whole.also(pieces)).collect()
 }
 
 async fn play(case: &Case, number: usize, origins: &Origins, proxy: SocketAddr, slot: u8) -> Findings {
     let mut findings = Findings::default();
     let (origin, other) = (origins.address(Which::Meant, number), origins.address(Which::Other, number));
     let mut client = Client::connect(proxy, Ipv4Addr::new(127, 37, slot, 1)).await;
-    client.send(&case.client.bytes(origin, other), case.client.end).await;
+    client.send(&case.client.bytes(origin, other), case.client.end, case.in_pieces).await;
     if case.client.end == End::Reset {
         client.reset();
     } else {
@@ -139,7 +151,7 @@ async fn play(case: &Case, number: usize, origins: &Origins, proxy: SocketAddr, 
 /// Asks as an honest client does, and wants the answer to just that.
 async fn ask(client: &mut Client<TcpStream>, origin: SocketAddr, name: &str, findings: &mut Findings) {
     let path = format!("{OWN}{name}");
-    client.send(&client::get(origin, &path), End::Open).await;
+    client.send(&client::get(origin, &path), End::Open, false).await;
     match client.next("GET").await {
         Came::Response(answer) if answer.body == repeated("GET", &path, 0).as_bytes() => {}
         came => findings.wrong(format!("{name}: {came}")),

@@ -14,6 +14,8 @@ pub(super) struct Case {
     /// What the origin answers; none leaves it to an honest one.
     pub(super) origin: Option<Text>,
     pub(super) wants: Vec<Want>,
+    /// Whether both sides send it byte by byte.
+    pub(super) in_pieces: bool,
 }
 
 impl Case {
@@ -102,6 +104,7 @@ pub(super) fn parse(text: &'static str) -> Vec<Case> {
             client,
             origin: None,
             wants: Vec::new(),
+            in_pieces: false,
         };
         for (mark, written) in block.lines {
             add_line(&mut case, mark, written);

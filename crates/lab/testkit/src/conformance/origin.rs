@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::client;
 use super::notation::Case;
 use super::strict::{self, Kind, Message};
 use super::text::End;
@@ -29,13 +30,16 @@ pub(super) struct Seen {
     pub(super) unfinished: Vec<Vec<u8>>,
 }
 
-struct Script {
+/// What is said to one request.
+#[derive(Clone)]
+struct Answer {
     bytes: Vec<u8>,
     end: End,
+    in_pieces: bool,
 }
 
 struct Shared {
-    scripts: HashMap<IpAddr, Script>,
+    scripts: HashMap<IpAddr, Answer>,
     seen: Mutex<HashMap<IpAddr, HashMap<u64, Connection>>>,
     /// Counts connections and requests, in the order in which they come.
     count: AtomicU64,
@@ -84,7 +88,10 @@ impl Origins {
         let scripts = cases.iter().enumerate().filter_map(|(number, case)| {
             let text = case.origin.as_ref()?;
             let bytes = text.bytes(address(Which::Meant, number), address(Which::Other, number));
-            Some((host(Which::Meant, number).into(), Script { bytes, end: text.end }))
+            Some((
+                host(Which::Meant, number).into(),
+                Answer { bytes, end: text.end, in_pieces: case.in_pieces },
+            ))
         });
         let shared =
             Arc::new(Shared { scripts: scripts.collect(), seen: Mutex::default(), count: AtomicU64::new(0) });
@@ -135,14 +142,16 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 
 async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
     let Ok(address) = stream.local_addr().map(|address| address.ip()) else { return };
+    // A piece is a packet.
+    let _ = stream.set_nodelay(true);
     let number = shared.next();
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = stream.read(&mut buffer).await {
         let (answers, readable) = shared.take(address, number, &buffer[..count]);
-        for (bytes, end) in answers {
+        for answer in answers {
             // Who has gone wants no answer.
-            let _ = stream.write_all(&bytes).await;
-            match end {
+            let _ = client::write(&mut stream, &answer.bytes, answer.in_pieces).await;
+            match answer.end {
                 End::Open => {}
                 End::Closed => drop(stream.shutdown().await),
                 End::Reset => {
@@ -159,7 +168,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
 
 impl Shared {
     /// Keeps what came over a connection; the answers to the requests that it makes whole, and whether more can follow.
-    fn take(&self, address: IpAddr, number: u64, bytes: &[u8]) -> (Vec<(Vec<u8>, End)>, bool) {
+    fn take(&self, address: IpAddr, number: u64, bytes: &[u8]) -> (Vec<Answer>, bool) {
         let mut all = self.seen();
         let connection = all.entry(address).or_default().entry(number).or_default();
         connection.left.extend_from_slice(bytes);
@@ -178,11 +187,14 @@ impl Shared {
         (answers, connection.wrong.is_none())
     }
 
-    fn answer(&self, address: IpAddr, request: &Message) -> (Vec<u8>, End) {
+    fn answer(&self, address: IpAddr, request: &Message) -> Answer {
         let [method, target, _] = &request.start;
         match self.scripts.get(&address) {
-            Some(script) if !target.starts_with(OWN) => (script.bytes.clone(), script.end),
-            _ => (repeat(method, target, request.body.len()), End::Open),
+            Some(script) if !target.starts_with(OWN) => script.clone(),
+            _ => {
+                let bytes = repeat(method, target, request.body.len());
+                Answer { bytes, end: End::Open, in_pieces: false }
+            }
         }
     }
 }

@@ -46,7 +46,7 @@ async fn play(
 ) -> (Vec<String>, Vec<String>) {
     let (mut seen, mut wrong) = (Vec::new(), Vec::new());
     let mut client = Client::over(stream);
-    client.send(&case.client.bytes(authority, "b.example"), case.client.end).await;
+    client.send(&case.client.bytes(authority, "b.example"), case.client.end, false).await;
     let mut goes_on = true;
     for want in &case.wants {
         if want.act == Act::Closed {
@@ -61,7 +61,7 @@ async fn play(
     }
     if goes_on {
         let ask = format!("GET {AFTER} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
-        client.send(ask.as_bytes(), End::Open).await;
+        client.send(ask.as_bytes(), End::Open, false).await;
         match client.next("GET").await {
             Came::Response(answer) if answer.body.starts_with(format!("GET {AFTER}\n").as_bytes()) => {}
             came => wrong.push(format!("after: {came}")),
