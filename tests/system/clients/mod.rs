@@ -5,14 +5,12 @@ mod firefox;
 mod servers;
 mod tools;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use farhop_testkit::pattern;
 use farhop_workload::origins::{OriginSpec, OriginsSpec, Ready, serve};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::Local;
 
@@ -151,26 +149,4 @@ async fn succeeds(command: Command) -> Vec<u8> {
     let output = output(command).await;
     assert!(output.status.success(), "{line}: {} {}", output.status, String::from_utf8_lossy(&output.stderr));
     output.stdout
-}
-
-/// A port on which each connection becomes a tunnel through `proxy` to `port` of the host: for clients that know no proxies.
-async fn tunnels(proxy: SocketAddr, port: u16) -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((mut client, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let mut tunnel = TcpStream::connect(proxy).await?;
-                let ask = format!("CONNECT {HOST}:{port} HTTP/1.1\r\nHost: {HOST}:{port}\r\n\r\n");
-                tunnel.write_all(ask.as_bytes()).await?;
-                let mut head = Vec::new();
-                while !head.ends_with(b"\r\n\r\n") {
-                    head.push(tunnel.read_u8().await?);
-                }
-                assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
-                copy_bidirectional(&mut client, &mut tunnel).await
-            });
-        }
-    });
-    address
 }

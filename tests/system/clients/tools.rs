@@ -1,6 +1,8 @@
 //! curl, wget, nghttp and h2load.
 
-use super::{HOST, World, at_hand, client, output, succeeds, tunnels};
+use farhop_testkit::entrance;
+
+use super::{HOST, World, at_hand, client, output, succeeds};
 
 /// curl through the proxy, believing Farhop's CA.
 fn curl(world: &World, options: &[&str], path: &str) -> std::process::Command {
@@ -120,7 +122,7 @@ async fn nghttp_gets_a_page_with_what_it_needs_on_one_connection() {
     }
     let world = World::start(&[]).await;
     let port = world.origin.origins[0].https.port();
-    let entrance = tunnels(world.local.proxy, port).await;
+    let entrance = entrance(world.local.proxy, format!("{HOST}:{port}")).await;
     let mut command = client("nghttp");
     // It knows no proxy and no other port than its URL's: the host of the request is told apart.
     let authority = format!(":authority: {HOST}:{port}");
@@ -141,7 +143,7 @@ async fn h2load_keeps_a_hundred_streams_busy_without_an_error() {
     }
     let world = World::start(&[]).await;
     let port = world.origin.origins[0].https.port();
-    let entrance = tunnels(world.local.proxy, port).await;
+    let entrance = entrance(world.local.proxy, format!("{HOST}:{port}")).await;
     let mut command = client("h2load");
     command.args(["--requests=4000", "--clients=2", "--max-concurrent-streams=100", "--threads=1"]);
     command.arg(format!("--connect-to={entrance}")).arg(world.url("/a.css"));

@@ -4,6 +4,7 @@
 //! reason: nothing is passed over in silence. Wall-clock bounds want a quiet machine and a release build.
 
 mod certificates;
+mod clients;
 mod conformance;
 mod error;
 mod goals;
@@ -42,7 +43,8 @@ pub struct MeasureArguments {
     #[arg(value_name = "PART", value_parser = ["1", "2", "3"])]
     pub part: String,
     /// Measures only the groups of rows whose names contain WORD. Part 1: pages, transfers, outage, hostile, emulator, heads,
-    /// fresh; part 2: pages, httpep, packages, histories, hostile, speed; part 3: pages, packages, handshakes, live, certificates
+    /// fresh; part 2: pages, httpep, packages, histories, hostile, speed; part 3: pages, packages, handshakes,
+    /// live, certificates, conformance, clients
     #[arg(long, value_name = "WORD")]
     pub only: Option<String>,
     /// Loads of each page through each variant; 3 in part 1, else 5 where it is left out
