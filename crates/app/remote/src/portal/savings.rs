@@ -22,6 +22,9 @@ pub(crate) struct Savings {
     pub(crate) bytes_held: u64,
 }
 
+/// Users that are counted; beyond, who was answered least is forgotten.
+const MOST: usize = 10_000;
+
 /// The savings of all users.
 #[derive(Default)]
 pub(crate) struct Ledger(Mutex<HashMap<u64, Savings>>);
@@ -30,6 +33,10 @@ impl Ledger {
     /// An answer has ended.
     pub(crate) fn answered(&self, user: &User, from: AnsweredFrom, bytes: u64) {
         let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if users.len() >= MOST && !users.contains_key(&user.id) {
+            let least = users.iter().min_by_key(|(_, savings)| savings.answers).map(|(id, _)| *id);
+            least.and_then(|id| users.remove(&id));
+        }
         let savings = users.entry(user.id).or_default();
         savings.answers += 1;
         savings.bytes += bytes;
@@ -71,5 +78,17 @@ mod tests {
         let expected = Savings { answers: 5, bytes: 165, at_once: 2, ahead: 1, bytes_held: 15 };
         assert_eq!(ledger.of(&user(1)), expected);
         assert_eq!(ledger.of(&user(2)), Savings::default());
+    }
+
+    #[test]
+    fn of_too_many_users_the_least_answered_is_forgotten() {
+        let user = |id| User { id, name: "u".into() };
+        let ledger = Ledger::default();
+        for id in [0, 0, 1].into_iter().chain(2..MOST as u64).chain(2..=MOST as u64) {
+            ledger.answered(&user(id), AnsweredFrom::Asked, 1);
+        }
+        assert_eq!(ledger.of(&user(0)).answers, 2);
+        assert_eq!(ledger.of(&user(1)).answers, 0);
+        assert_eq!(ledger.of(&user(MOST as u64)).answers, 1);
     }
 }
