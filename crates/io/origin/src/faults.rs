@@ -67,7 +67,7 @@ pub(crate) fn http2_unsent(error: &h2::Error) -> Failed {
 /// Before there was a response head, in HTTP/2.
 pub(crate) fn http2_head(error: &h2::Error) -> Failed {
     if error.is_library() {
-        return Failed::For(Error::Malformed(error.to_string()));
+        return Failed::For(Error::Malformed(broken_rule(error)));
     }
     if error.is_remote() {
         return match error.reason() {
@@ -83,5 +83,10 @@ pub(crate) fn http2_head(error: &h2::Error) -> Failed {
 
 /// Within a body, in HTTP/2.
 pub(crate) fn http2_body(error: &h2::Error) -> Error {
-    if error.is_library() { Error::BodyMalformed(error.to_string()) } else { Error::BodyIncomplete }
+    if error.is_library() { Error::BodyMalformed(broken_rule(error)) } else { Error::BodyIncomplete }
+}
+
+/// What h2 found the origin to have done, by the name that RFC 9113 §7 has for it.
+fn broken_rule(error: &h2::Error) -> String {
+    error.reason().map_or_else(|| error.to_string(), |reason| format!("{reason:?} in HTTP/2"))
 }
