@@ -136,7 +136,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let terms = Terms { name, lifetime: scope.lifetime(), permitted };
             let newer = Authority::rotate(folder, &terms, u32::from(*overlap) * DAY)?;
             say(&description(&newer))?;
-            say("let the remote read it (SIGHUP or a restart), then have users install the new certificate and remove the old one")
+            say(
+                "let the remote read it (SIGHUP or a restart), then have users install the new certificate and remove the old one",
+            )
         }
     }
 }
