@@ -259,6 +259,7 @@ fn conditions(bench: &Bench, profile: &Profile, browser: Option<String>, notes: 
         "direct loads open their connections and look names up across the link, as browsers do",
         "bytes and packets counted on the link, as IP packets",
         "every resource compared by hash with the folder",
+        "service workers off: over plain HTTP there are none",
     ]
     .map(str::to_owned)
     .into();
