@@ -59,12 +59,18 @@ async fn a_server_that_has_said_everything_still_hears_everything() {
     assert!(serving.await.unwrap() == bytes_at(3, 0, SIZE), "what went up is not what was sent");
 }
 
+/// The first is cut off, since it was told 200 before anyone had connected; the second is told why.
 #[tokio::test(flavor = "multi_thread")]
-async fn success_is_told_only_once_ground_is_connected() {
+async fn a_host_that_cannot_be_reached_resets_its_client_and_is_told_at_the_next_try() {
     let local = Local::allowed(&["--set", "remote.connect_ports=1-65535"]).await;
     let held = TcpSocket::new_v4().unwrap();
     held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let (_, said) = connect(&local, &held.local_addr().unwrap().to_string()).await;
+    let target = held.local_addr().unwrap().to_string();
+    let (mut stream, said) = connect(&local, &target).await;
+    assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+    let error = stream.read(&mut [0]).await.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    let (_, said) = connect(&local, &target).await;
     assert!(said.starts_with("HTTP/1.1 502 "), "{said}");
     assert!(said.contains("Proxy-Status: farhop-ground; error=connection_refused"), "{said}");
 }

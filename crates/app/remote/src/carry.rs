@@ -21,8 +21,16 @@ pub(crate) struct Carried {
     pub(crate) down: u64,
     /// Bytes from the client.
     pub(crate) up: u64,
-    /// Why ground has none to carry to or from.
-    pub(crate) failure: Option<Failure>,
+    /// Ground had nothing to carry to or from.
+    pub(crate) failed: bool,
+}
+
+/// What ground says of a tunnel.
+pub(crate) enum Word<'a> {
+    /// It stands.
+    Opened,
+    /// There is none, for this reason.
+    Failed(&'a Failure),
 }
 
 /// How one direction ended.
@@ -33,15 +41,15 @@ enum End {
     Reset,
 }
 
-/// Carries until both sides have ended, one is broken, or nothing moves for `idle`. `opened` is called when ground says
-/// that a tunnel stands. A side that is broken leaves the client's connection reset: an orderly end would say that all had
-/// arrived.
+/// Carries until both sides have ended, one is broken, or nothing moves for `idle`. `hear` is told ground's word before the
+/// client can notice anything of it. A side that is broken leaves the client's connection reset: an orderly end would
+/// say that all had arrived.
 pub(crate) async fn carry(
     tunnel: Tunnel,
     sender: Sender,
     receiver: Receiver,
     idle: Duration,
-    opened: impl Fn(),
+    hear: impl Fn(Word<'_>),
 ) -> Carried {
     let (mut reader, mut writer) = tokio::io::split(tunnel);
     let mut carried = Carried::default();
@@ -49,8 +57,8 @@ pub(crate) async fn carry(
     let reset = {
         let up = upwards(&mut reader, sender, &mut carried.up, &active);
         let downwards =
-            Downwards { writer: &mut writer, received: &mut carried.down, failure: &mut carried.failure };
-        let down = downwards.run(receiver, &active, opened);
+            Downwards { writer: &mut writer, received: &mut carried.down, failed: &mut carried.failed };
+        let down = downwards.run(receiver, &active, hear);
         let quiet = async { while timeout(idle, active.notified()).await.is_ok() {} };
         tokio::pin!(up, down, quiet);
         let (mut up_open, mut down_open) = (true, true);
@@ -78,14 +86,14 @@ pub(crate) async fn carry(
 struct Downwards<'a> {
     writer: &'a mut WriteHalf<Tunnel>,
     received: &'a mut u64,
-    failure: &'a mut Option<Failure>,
+    failed: &'a mut bool,
 }
 
 impl Downwards<'_> {
-    async fn run(self, mut receiver: Receiver, active: &Notify, opened: impl Fn()) -> End {
+    async fn run(self, mut receiver: Receiver, active: &Notify, hear: impl Fn(Word<'_>)) -> End {
         loop {
             match receiver.next().await {
-                Arrival::TunnelOpened => opened(),
+                Arrival::TunnelOpened => hear(Word::Opened),
                 Arrival::Body(bytes) => {
                     active.notify_one();
                     *self.received += bytes.len() as u64;
@@ -96,7 +104,8 @@ impl Downwards<'_> {
                 // Half-close: the client may still send.
                 Arrival::Ended if self.writer.shutdown().await.is_ok() => return End::Closed,
                 Arrival::Failed(why) => {
-                    *self.failure = Some(why);
+                    *self.failed = true;
+                    hear(Word::Failed(&why));
                     return End::Reset;
                 }
                 _ => return End::Reset,

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::Remote;
 use crate::answers::Trouble;
-use crate::carry::{Carried, carry};
+use crate::carry::{Carried, Word, carry};
 use crate::uplink::Carrier;
 use crate::users::User;
 
@@ -60,15 +60,17 @@ impl Wish {
         });
         let (sender, receiver) =
             carrier.hop.open_tunnel(self.id.0, self.user.id, Class::Web, self.bare_host(), self.port);
-        let opened = || {
-            let (host, port) = (self.host.clone(), self.port);
-            remote.bus().emit(Event::TunnelOpened { exchange: self.id, host, port });
+        let hear = |word: Word<'_>| match word {
+            Word::Opened => {
+                let (host, port) = (self.host.clone(), self.port);
+                remote.bus().emit(Event::TunnelOpened { exchange: self.id, host, port });
+            }
+            Word::Failed(failure) => self.unreachable(remote, failure),
         };
         let idle = remote.settings().timeouts.tunnel_idle;
-        let carried = carry(tunnel, sender, receiver, idle, opened).await;
-        match &carried.failure {
-            Some(failure) => self.unreachable(remote, failure),
-            None => self.ended(remote, AnsweredFrom::Asked, &carried),
+        let carried = carry(tunnel, sender, receiver, idle, hear).await;
+        if !carried.failed {
+            self.ended(remote, AnsweredFrom::Asked, &carried);
         }
     }
 
@@ -77,7 +79,7 @@ impl Wish {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// Ground could not connect: the client has been cut off, and will be told when it asks again.
+    /// Ground could not connect: the client will be cut off, and told when it asks again.
     fn unreachable(&self, remote: &Remote, failure: &Failure) {
         let trouble = Trouble::from_ground(failure);
         if trouble.side == Side::Origin {

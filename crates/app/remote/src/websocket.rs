@@ -29,6 +29,6 @@ impl Switched {
         fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
         let tunnel = responder.tunnel(Head { status, fields }).await.ok()?;
         let idle = remote.settings().timeouts.tunnel_idle;
-        Some(carry(tunnel, self.sender, self.receiver, idle, || {}).await)
+        Some(carry(tunnel, self.sender, self.receiver, idle, |_| {}).await)
     }
 }
