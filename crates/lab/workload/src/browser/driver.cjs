@@ -117,6 +117,8 @@ async function main() {
     args: [...order.arguments, `--user-data-dir=${order.profile}`, '--remote-debugging-pipe', 'about:blank'],
     // The window of a small notebook: what pages and their media queries see must not be left to the browser's version.
     viewport: { width: 1280, height: 720 },
+    // Over plain HTTP there are none: the variants must load the same page. What they fetch shows no body here, either.
+    serviceWorkers: 'block',
     timeout: 60000,
   });
   // A page may have more resources than the 250 that its clock keeps by default.
