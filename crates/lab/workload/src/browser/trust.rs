@@ -5,18 +5,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Makes a store in the home folder `home` that trusts the CA of `authority` (PEM) for servers.
-///
-/// # Errors
-/// `certutil` is missing or refuses; in one line.
+/// Makes Chromium's store in the home folder `home`, with the CA of `authority` (PEM) in it.
 pub(super) fn trust(home: &Path, authority: &Path) -> Result<(), String> {
     trust_in(&home.join(".pki/nssdb"), authority)
 }
 
-/// The same in a folder of one's own choosing: a Firefox profile is such a store.
+/// Makes a store in `store` that trusts the CA of `authority` (PEM) for servers; a Firefox profile is such a store.
 ///
 /// # Errors
-/// As [`trust`].
+/// `certutil` is missing or refuses; in one line.
 pub fn trust_in(store: &Path, authority: &Path) -> Result<(), String> {
     std::fs::create_dir_all(store).map_err(|error| format!("{}: {error}", store.display()))?;
     certutil(store, &["-N", "--empty-password"], None)?;
