@@ -8,7 +8,7 @@ use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Failure, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_origin::Upload;
-use farhop_page::{Confidence, Destination, Hint, Mode};
+use farhop_page::{Confidence, Destination, Hint, Mode, Source};
 use farhop_transport::hop::Sender;
 use http::{HeaderMap, Method, StatusCode, header};
 use tokio::sync::oneshot;
@@ -164,7 +164,8 @@ impl Bundle {
         });
         let origin = head.origin();
         let wish = Wish { promise, reading, hint, unasked, head, redirects };
-        let guess = wish.hint.confidence == Confidence::Guess;
+        // Of names in scripts the first show whether there are more: they need not wait for each other.
+        let guess = wish.hint.confidence == Confidence::Guess && wish.hint.source != Source::Mention;
         let job = Job { wish, unwanted };
         match guess {
             true => lock(&self.order).add_guess(origin, job),
@@ -205,7 +206,7 @@ impl Bundle {
         if wish.hint.confidence == Confidence::Guess
             && let Some(kept) = &kept
         {
-            wish.reading.spent_on_guess(*kept.as_ref().unwrap_or(&0));
+            wish.reading.spent_on_guess(&wish.hint, *kept.as_ref().unwrap_or(&0));
         }
         let failure = match kept {
             Some(Ok(_)) => return,
@@ -249,9 +250,18 @@ impl Bundle {
         {
             return Err(failure::withdrawn(&"a guess may not be so long"));
         }
+        let is_mention = wish.hint.source == Source::Mention;
+        let mut more = Vec::new();
+        if is_mention {
+            more = wish.reading.read(|document| document.mention_found(&wish.hint, status == StatusCode::OK));
+        }
+        if is_mention && status != StatusCode::OK {
+            return Err(failure::withdrawn(&"a name in a script leads nowhere"));
+        }
         let share =
             self.allowance.share(content_length(&head.fields)).map_err(|error| failure::withdrawn(&error))?;
         let Some(sender) = self.carrier.hop.push(wish.promise) else { return Ok(0) };
+        self.add(&wish.reading, more, &sender);
         let purpose = Purpose {
             destination: Some(wish.hint.destination),
             integrity: wish.hint.integrity.is_some(),

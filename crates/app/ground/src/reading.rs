@@ -157,8 +157,8 @@ impl Reading {
     }
 
     /// A guess took this many bytes.
-    pub(crate) fn spent_on_guess(&self, bytes: u64) {
-        lock(&self.visit.plan).spent_on_guess(bytes);
+    pub(crate) fn spent_on_guess(&self, hint: &Hint, bytes: u64) {
+        lock(&self.visit.plan).spent_on_guess(hint, bytes);
     }
 
     fn obey(&self, policies: &[String]) {

@@ -26,6 +26,10 @@ pub struct Budget {
     pub max_guess_bytes: u64,
     /// Of these, for one response; so many are set aside for it until it is here.
     pub max_bytes_per_guess: u64,
+    /// Unasked requests for names in scripts ([`Source::Mention`]), which are found to be there one by one.
+    pub max_mentions: usize,
+    /// Bytes of responses to these; one may take no more than any guess.
+    pub max_mention_bytes: u64,
 }
 
 impl Default for Budget {
@@ -37,6 +41,8 @@ impl Default for Budget {
             max_guesses: 20,
             max_guess_bytes: 256 * 1024,
             max_bytes_per_guess: 32 * 1024,
+            max_mentions: 200,
+            max_mention_bytes: 512 * 1024,
         }
     }
 }
@@ -87,6 +93,8 @@ pub struct Plan {
     guesses: usize,
     /// Spent, or set aside for what is still to come.
     guess_bytes: u64,
+    mentions: usize,
+    mention_bytes: u64,
 }
 
 /// One request that was decided on.
@@ -110,6 +118,8 @@ impl Plan {
             foreign: HashMap::new(),
             guesses: 0,
             guess_bytes: 0,
+            mentions: 0,
+            mention_bytes: 0,
         }
     }
 
@@ -169,10 +179,15 @@ impl Plan {
         self.budget.max_bytes_per_guess
     }
 
-    /// The response to a [`Confidence::Guess`] took this many bytes in all, no more than [`Plan::guess_allowance`], and
-    /// is over. To be called once for each; one that is not called for keeps what was set aside for it.
-    pub fn spent_on_guess(&mut self, bytes: u64) {
-        self.guess_bytes = self.guess_bytes.saturating_sub(self.guess_allowance()).saturating_add(bytes);
+    /// The response to `hint`, a [`Confidence::Guess`], took this many bytes in all, no more than
+    /// [`Plan::guess_allowance`], and is over. To be called once for each; one that is not called for keeps what was set
+    /// aside for it.
+    pub fn spent_on_guess(&mut self, hint: &Hint, bytes: u64) {
+        if hint.source == Source::Mention {
+            self.mention_bytes = self.mention_bytes.saturating_add(bytes);
+        } else {
+            self.guess_bytes = self.guess_bytes.saturating_sub(self.guess_allowance()).saturating_add(bytes);
+        }
     }
 
     /// Whether a request more is in the budget at all: what a page names beyond it costs next to nothing.
@@ -187,7 +202,14 @@ impl Plan {
     fn admit(&mut self, hint: &Hint, request: Unasked) -> Result<Unasked, Skip> {
         self.check_repeated(hint, &request)?;
         // Nothing is remembered of what is refused here: a page of very many hints takes no more than its budget.
-        let is_guess = hint.confidence == Confidence::Guess;
+        let is_mention = hint.source == Source::Mention;
+        if is_mention
+            && (self.mentions >= self.budget.max_mentions
+                || self.mention_bytes > self.budget.max_mention_bytes)
+        {
+            return Err(Skip::OverBudget);
+        }
+        let is_guess = hint.confidence == Confidence::Guess && !is_mention;
         let guess_bytes = self.guess_bytes.saturating_add(self.guess_allowance());
         let guessed_enough =
             self.guesses >= self.budget.max_guesses || guess_bytes > self.budget.max_guess_bytes;
@@ -203,6 +225,7 @@ impl Plan {
             self.foreign.insert(origin, used + 1);
         }
         self.requests += 1;
+        self.mentions += usize::from(is_mention);
         if is_guess {
             self.guesses += 1;
             self.guess_bytes = guess_bytes;

@@ -249,10 +249,30 @@ fn guesses_have_a_budget_of_their_own_in_number_and_in_bytes() {
     assert_eq!(large.plan.guess_allowance(), 400);
     assert!(large.only(&guess(1)).is_ok() && large.only(&guess(2)).is_ok());
     assert_eq!(large.only(&guess(3)), Err(Skip::OverBudget), "both may take all that they are allowed");
-    large.plan.spent_on_guess(100);
+    large.plan.spent_on_guess(&guess(1), 100);
     assert!(large.only(&guess(3)).is_ok(), "the first took less");
-    large.plan.spent_on_guess(400);
+    large.plan.spent_on_guess(&guess(2), 400);
     assert_eq!(large.only(&guess(4)), Err(Skip::OverBudget));
+}
+
+#[test]
+fn names_in_scripts_have_a_budget_of_their_own_and_are_plain_files_like_any_guess() {
+    let mention = |n: u32| Hint {
+        confidence: Confidence::Guess,
+        source: Source::Mention,
+        ..image(&format!("http://site.test/icons/{n}.svg"))
+    };
+    let budget = Budget { max_guesses: 1, max_mentions: 3, max_mention_bytes: 1000, ..Budget::default() };
+    let mut many = plan(CHROMIUM, &[], &[], budget.clone());
+    assert!((1..=3).all(|n| many.only(&mention(n)).is_ok()), "more than there may be guesses");
+    assert_eq!(many.only(&mention(4)), Err(Skip::OverBudget));
+    let mut large = plan(CHROMIUM, &[], &[], budget);
+    assert!(large.only(&mention(1)).is_ok());
+    large.plan.spent_on_guess(&mention(1), 1001);
+    assert_eq!(large.only(&mention(2)), Err(Skip::OverBudget));
+    let query = Hint { url: Url::parse("http://site.test/icons/5.svg?v=1").unwrap(), ..mention(5) };
+    let mut careful = plan(CHROMIUM, &[], &[], Budget::default());
+    assert_eq!(careful.only(&query), Err(Skip::RiskyGuess));
 }
 
 #[test]

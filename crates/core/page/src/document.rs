@@ -269,6 +269,13 @@ impl Document {
         context.take_hints()
     }
 
+    /// What `hint`, a [`Source::Mention`], named was fetched, and is there or not: what follows from that.
+    pub fn mention_found(&mut self, hint: &Hint, is_there: bool) -> Vec<Hint> {
+        let Page { scripts, context, .. } = &mut self.page;
+        scripts.found(&hint.url, is_there, context);
+        context.take_hints()
+    }
+
     /// The screen, as far as it is known by now.
     pub fn viewport(&self) -> &Viewport {
         &self.context().options.viewport

@@ -23,12 +23,17 @@ impl Scripts {
     pub(crate) fn neighbours(&mut self, url: &Url, context: &mut Context) {
         self.mentions.neighbours(url).into_iter().for_each(|url| mention(url, context));
     }
+
+    /// See [`Mentions::found`].
+    pub(crate) fn found(&mut self, url: &Url, is_there: bool, context: &mut Context) {
+        self.mentions.found(url, is_there).into_iter().for_each(|url| mention(url, context));
+    }
 }
 
 /// An image that scripts name, shown by the page, whichever of them put it there.
 fn mention(url: Url, context: &mut Context) {
     let hint = context.hint(url, Destination::Image, Source::Mention);
-    context.add(Hint { confidence: Confidence::Likely, ..hint });
+    context.add(Hint { confidence: Confidence::Guess, ..hint });
 }
 
 /// A script that is being read, and what its imports inherit from it (HTML, "script fetch options").

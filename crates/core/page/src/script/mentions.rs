@@ -13,10 +13,15 @@ const LONGEST: usize = 96;
 const MAX_FOLDERS: usize = 32;
 /// Names of one folder asked for before the others are told: one may be chance.
 const ENOUGH: usize = 2;
+/// Names told of a folder before one of them is known to be there, and with each that is: a folder in which they are not
+/// costs a dozen.
+const FIRST: usize = 12;
+const FURTHER: usize = 2;
 /// Names told for one folder.
 const MAX_TOLD: usize = 250;
 
-const SUFFIXES: [&str; 7] = ["svg", "png", "jpg", "jpeg", "gif", "webp", "avif"];
+/// Not `gif`: its names are those of counters, too.
+const SUFFIXES: [&str; 6] = ["svg", "png", "jpg", "jpeg", "webp", "avif"];
 
 /// What the scripts of a page mention, and where the browser has looked for it.
 #[derive(Debug, Default)]
@@ -29,19 +34,19 @@ pub(crate) struct Mentions {
     fresh: Vec<Url>,
 }
 
-/// Where names are looked for: everything of the URL but the name.
+/// Where names are looked for: everything of the URL up to the name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Place {
-    /// Up to the name.
-    before: String,
-    query: Option<String>,
-}
+struct Place(String);
 
 #[derive(Debug, Default)]
 struct Folder {
     /// Asked for, or told.
     done: HashSet<Box<str>>,
     told: usize,
+    /// So many may be told by now.
+    most: usize,
+    /// One of them was not there.
+    closed: bool,
 }
 
 impl Mentions {
@@ -64,8 +69,19 @@ impl Mentions {
         let Some(folder) = self.folders.get_mut(&key).filter(|folder| folder.done.len() >= ENOUGH) else {
             return Vec::new();
         };
-        let same = self.names.iter().filter(|name| self::suffix(name) == Some(suffix));
-        same.filter_map(|name| folder.tell(&key.0, name)).collect()
+        folder.most = folder.most.max(FIRST);
+        folder.tell_all(&key.0, self.names.iter().filter(|name| self::suffix(name) == Some(suffix)))
+    }
+
+    /// What was told at `url` was fetched, and is there or not: gives what follows from that.
+    pub(crate) fn found(&mut self, url: &Url, is_there: bool) -> Vec<Url> {
+        let Some((place, name)) = self.place(url) else { return Vec::new() };
+        let Some(suffix) = suffix(name) else { return Vec::new() };
+        let key = (place, suffix);
+        let Some(folder) = self.folders.get_mut(&key) else { return Vec::new() };
+        folder.closed |= !is_there;
+        folder.most = (folder.most + FURTHER).min(MAX_TOLD);
+        folder.tell_all(&key.0, self.names.iter().filter(|name| self::suffix(name) == Some(suffix)))
     }
 
     /// The URLs of names mentioned since the last call, where it is known in which folder such are.
@@ -75,11 +91,15 @@ impl Mentions {
 
     /// Splits a URL where one of the names begins, the longest that fits.
     fn place<'a>(&self, url: &'a Url) -> Option<(Place, &'a str)> {
+        // What has a query is more often a call than a file.
+        if url.query().is_some() {
+            return None;
+        }
         let path = url.path();
         let ends = path.char_indices().filter(|(_, mark)| *mark == '/').map(|(at, _)| at + 1);
         let at = ends.into_iter().find(|at| self.known.contains(&path[*at..]))?;
         let before = format!("{}{}", &url[..url::Position::BeforePath], &path[..at]);
-        Some((Place { before, query: url.query().map(str::to_owned) }, &path[at..]))
+        Some((Place(before), &path[at..]))
     }
 
     fn add(&mut self, name: &str) {
@@ -95,27 +115,24 @@ impl Mentions {
                 Some(own.1) == suffix(name) && folder.done.len() >= ENOUGH
             };
             let folders = self.folders.iter_mut().filter(fits);
-            let surest = folders.max_by_key(|(own, folder)| (folder.done.len(), &own.0.before));
+            let surest = folders.max_by_key(|(own, folder)| (folder.done.len(), &own.0.0));
             self.fresh.extend(surest.and_then(|((place, _), folder)| folder.tell(place, name)));
         }
     }
 }
 
 impl Folder {
+    fn tell_all<'a>(&mut self, place: &Place, names: impl Iterator<Item = &'a Box<str>>) -> Vec<Url> {
+        names.filter_map(|name| self.tell(place, name)).collect()
+    }
+
     /// The URL of a name in this folder, once.
     fn tell(&mut self, place: &Place, name: &str) -> Option<Url> {
-        if self.told >= MAX_TOLD || !self.done.insert(name.into()) {
+        if self.closed || self.told >= self.most || !self.done.insert(name.into()) {
             return None;
         }
         self.told += 1;
-        place.url_of(name)
-    }
-}
-
-impl Place {
-    fn url_of(&self, name: &str) -> Option<Url> {
-        let query = self.query.iter().map(|query| format!("?{query}")).collect::<String>();
-        Url::parse(&format!("{}{name}{query}", self.before)).ok()
+        Url::parse(&format!("{}{name}", place.0)).ok()
     }
 }
 
@@ -221,6 +238,17 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_in_which_one_is_not_there_is_given_up() {
+        let many: String = (0..100).map(|number| format!("'n{number}.svg' ")).collect();
+        let mut mentions = mentions(&[&many]);
+        asked(&mut mentions, "http://site.test/n1.svg");
+        let told = asked(&mut mentions, "http://site.test/n2.svg");
+        assert!(mentions.found(&Url::parse(&told[0]).unwrap(), false).is_empty());
+        assert!(mentions.found(&Url::parse(&told[1]).unwrap(), true).is_empty());
+        assert_eq!(asked(&mut mentions, "http://site.test/n50.svg"), [""; 0]);
+    }
+
+    #[test]
     fn what_later_scripts_mention_is_told_at_once() {
         let mut mentions = mentions(&[SCRIPT]);
         asked(&mut mentions, "http://site.test/images/line.svg");
@@ -237,7 +265,8 @@ mod tests {
         for url in [
             "http://site.test/a/line.svg",
             "http://site.test/b/text.svg",
-            "http://site.test/a/text.svg?v=1",
+            "http://site.test/c/text.svg?v=1",
+            "http://site.test/c/line.svg?v=1",
             "http://other.test/a/text.svg",
             "http://site.test/a/photo.png",
             "http://site.test/a/unmentioned.svg",
@@ -261,8 +290,15 @@ mod tests {
         let mut mentions = mentions(&[&many]);
         assert_eq!(mentions.names.len(), MAX_NAMES);
         asked(&mut mentions, "http://site.test/n1.svg");
-        assert_eq!(asked(&mut mentions, "http://site.test/n2.svg").len(), MAX_TOLD);
-        assert_eq!(asked(&mut mentions, "http://site.test/n999.svg").len(), 0);
+        let mut told = asked(&mut mentions, "http://site.test/n2.svg");
+        assert_eq!(told.len(), FIRST);
+        while let Some(url) = told.pop() {
+            let more = mentions.found(&Url::parse(&url).unwrap(), true);
+            assert!(more.len() <= FURTHER);
+            told.extend(more.into_iter().map(String::from));
+        }
+        let folder = mentions.folders.values().next().unwrap();
+        assert_eq!(folder.told, MAX_TOLD);
         for number in 0..1_000 {
             asked(&mut mentions, &format!("http://site.test/{number}/n1.svg"));
         }
