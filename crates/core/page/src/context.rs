@@ -3,6 +3,7 @@
 
 use crate::address;
 use crate::collector::Collector;
+use crate::held::Held;
 use crate::hint::{Destination, Hint, Mode, ReferrerPolicy, Source};
 use crate::options::Options;
 use crate::script::ImportMap;
@@ -27,6 +28,8 @@ pub(crate) struct Context {
     pub(crate) opaque_frames: HashSet<Url>,
     /// `srcdoc` documents around this one.
     pub(crate) depth: u8,
+    /// Lazy and far down.
+    pub(crate) held: Held,
     collector: Collector,
 }
 
@@ -41,6 +44,7 @@ impl Context {
             import_map: ImportMap::default(),
             opaque_frames: HashSet::new(),
             depth: 0,
+            held: Held::default(),
             collector: Collector::new(options.max_hints),
             options,
         }

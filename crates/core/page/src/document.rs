@@ -258,14 +258,18 @@ impl Document {
         let Page { scripts, markup, context, .. } = &mut self.page;
         scripts.asked(url);
         markup.screens.asked(url, context);
+        context.held.asked(url);
     }
 
     /// What the browser will probably ask for beside `url`, for which it has [`asked`](Document::asked): other images
-    /// for its screen than were hinted, and those that scripts name without saying their folder.
+    /// for its screen than were hinted, those that scripts name without saying their folder, and what is lazy and
+    /// comes next.
     pub fn neighbours(&mut self, url: &Url) -> Vec<Hint> {
         let Page { scripts, markup, context, .. } = &mut self.page;
         markup.screens.correct(context);
         scripts.neighbours(url, context);
+        let following = context.held.following(url);
+        following.into_iter().for_each(|hint| context.add(hint));
         context.take_hints()
     }
 
@@ -290,6 +294,11 @@ impl Document {
     /// Frames of which [`is_opaque`](Document::is_opaque) holds.
     pub(crate) fn take_opaque_frames(&mut self) -> HashSet<Url> {
         std::mem::take(&mut self.page.context.opaque_frames)
+    }
+
+    /// What is lazy and far down.
+    pub(crate) fn take_held(&mut self) -> impl Iterator<Item = Hint> + use<> {
+        self.page.context.held.take()
     }
 
     /// Content security policies in `<meta http-equiv=content-security-policy>`, found since the last call.

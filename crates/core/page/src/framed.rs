@@ -3,6 +3,7 @@
 
 use crate::context::Context;
 use crate::document::Document;
+use crate::hint::Hint;
 use crate::markup::Mention;
 use crate::markup::attributes::Attributes;
 use crate::options::Options;
@@ -24,6 +25,9 @@ pub(crate) fn read<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &m
         return;
     }
     context.opaque_frames.extend(document.take_opaque_frames());
+    for hint in document.take_held() {
+        context.held.hold(Hint { offset: mention.offset, below_fold: true, ..hint });
+    }
     for mut hint in hints {
         hint.offset = mention.offset;
         hint.below_fold |= mention.below_fold;

@@ -13,6 +13,7 @@ mod context;
 mod decode;
 mod document;
 mod framed;
+mod held;
 mod hint;
 mod html;
 mod markup;

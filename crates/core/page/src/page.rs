@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::framed;
 use crate::html::{Builder, Fold, Kind, Namespace, Placed, Start, StartTag, Token, pixels, raw_text};
 use crate::markup::attributes::Attributes;
-use crate::markup::{Markup, Mention, Opens, ScriptKind, svg};
+use crate::markup::{Markup, Mention, Opens, ScriptKind, is_lazy, svg};
 use crate::options::Options;
 use crate::scripts::{ScriptReader, Scripts};
 use crate::sheets::Sheets;
@@ -120,7 +120,7 @@ impl Page {
         if tag.name == "body" {
             self.markup.settle_icon(tag.offset, &mut self.context);
         }
-        let mention = Mention { attributes, offset: tag.offset, below_fold };
+        let mention = Mention { attributes, offset: tag.offset, below_fold, far: self.fold.is_far() };
         let opens = match placed.namespace {
             Namespace::Html if !kind.is_telling() => Opens::Nothing,
             Namespace::Html => self.markup.element(tag.name, &mention, placed.in_picture, &mut self.context),
@@ -172,6 +172,9 @@ impl Page {
             return self.fold.edge(kind);
         }
         let side = |side| tag.value(side).and_then(pixels);
+        if tag.name == "img" && side("width").or(side("height")).is_none() && is_lazy(tag) {
+            self.fold.unknown_lazy();
+        }
         // An SVG without size is most often an icon in the text.
         if tag.name != "svg" && tag.name != "input" || side("width").is_some() {
             self.fold.image(side("width"), side("height"));

@@ -185,8 +185,9 @@ impl Screens {
                 continue;
             }
             let hint = Hint { url: url.clone(), ..choice.hint.clone() };
+            let is_held = context.held.replace(&choice.hint.url, &url);
             self.choices[at].hint.url = url.clone();
-            if !self.asked.contains(&url) {
+            if !is_held && !self.asked.contains(&url) {
                 context.add(hint);
             }
         }

@@ -5,7 +5,7 @@
 //! where lines are by their `width` and `height` attributes (100 px where they say nothing), table cells side by
 //! side. What is not displayed takes no room. Floats, grids, columns and everything absolute are unknown, and put
 //! more on the first screenful than this says; so what counts as below the fold must stand [`MARGIN`] screenfuls
-//! down. It only ranks: nothing is left out for it.
+//! down. It ranks, and holds back what is lazy and far down; nothing else is left out for it.
 
 use super::names::{Kind, name};
 use crate::options::Viewport;
@@ -16,12 +16,22 @@ const MARGIN: f64 = 2.0;
 const CHARACTER: f64 = 10.0;
 const LINE: f64 = 24.0;
 const UNKNOWN_IMAGE: f64 = 100.0;
+/// Further height of a lazy image of unknown size for [`Fold::is_far`], so that no more than ten or twenty of them are
+/// near.
+const UNKNOWN_LAZY: f64 = 100.0;
+/// How far below the window Chromium asks for what is lazy, over a quick link, in CSS pixels (2,500 over a slow one: its
+/// settings `lazy_loading_image_margin_px`).
+const NEAR: f64 = 1_250.0;
 
 /// The pen of the estimate, in CSS pixels.
 #[derive(Debug)]
 pub(crate) struct Fold {
     column: f64,
     fold: f64,
+    /// Height of the window and of what is near it.
+    near: f64,
+    /// Further height of lazy images.
+    lazy: f64,
     x: f64,
     y: f64,
     /// Height of the line that is being filled.
@@ -33,6 +43,8 @@ impl Fold {
         Fold {
             column: (viewport.width * 0.75).round().max(CHARACTER),
             fold: viewport.height * MARGIN,
+            near: viewport.height + NEAR,
+            lazy: 0.0,
             x: 0.0,
             y: 0.0,
             line: 0.0,
@@ -41,6 +53,16 @@ impl Fold {
 
     pub(crate) fn is_below(&self) -> bool {
         self.y > self.fold
+    }
+
+    /// Whether the browser leaves what is lazy here until the user scrolls.
+    pub(crate) fn is_far(&self) -> bool {
+        self.y + self.lazy > self.near
+    }
+
+    /// The image that comes next is lazy and says no size.
+    pub(crate) fn unknown_lazy(&mut self) {
+        self.lazy += UNKNOWN_LAZY;
     }
 
     /// Text of so many bytes that are no blanks.

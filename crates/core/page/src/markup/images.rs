@@ -1,7 +1,7 @@
 //! Images of the mark-up: `<img>`, `<picture>`, `<input type=image>`, posters, SVG.
 
 use super::attributes::Attributes;
-use super::{Markup, Mention, hint};
+use super::{Markup, Mention, add_when_near, hint, is_lazy};
 use crate::context::Context;
 use crate::hint::{Destination, Mode, Source, Timing};
 use crate::screens::Offer;
@@ -56,7 +56,7 @@ impl Markup {
         let source = if from_picture { Source::Picture } else { Source::Image };
         let hint = text.and_then(|text| hint(mention, text, Destination::Image, source, context));
         let Some(mut hint) = hint else { return };
-        if attributes.keyword("loading").as_deref() == Some("lazy") {
+        if is_lazy(attributes) {
             hint.timing = Timing::Lazy;
         }
         hint.image_set = image_set;
@@ -64,7 +64,7 @@ impl Markup {
         if image_set {
             self.screens.offered(offers, &hint);
         }
-        context.add(hint);
+        add_when_near(hint, mention.far, context);
     }
 }
 

@@ -72,7 +72,7 @@ impl Markup {
             }
             return;
         }
-        let mention = Mention { attributes: &NoAttributes, offset, below_fold: false };
+        let mention = Mention { attributes: &NoAttributes, offset, below_fold: false, far: false };
         let Ok(default) = context.document.join("/favicon.ico") else { return };
         if let Some(mut hint) =
             hint(&mention, default.as_str(), Destination::Icon, Source::DefaultIcon, context)

@@ -44,6 +44,8 @@ pub(crate) struct Mention<'a, A: ?Sized> {
     /// Where the tag starts.
     pub(crate) offset: u64,
     pub(crate) below_fold: bool,
+    /// So far down that the browser does not ask for it yet if it is lazy.
+    pub(crate) far: bool,
 }
 
 /// What an element is besides its hints: what follows it in the document is read by it.
@@ -115,7 +117,7 @@ impl Markup {
     /// A `Link` response field's entry; its parameters are read like attributes.
     fn link_field(&mut self, attributes: &impl Attributes, early: bool, context: &mut Context) {
         let source = if early { Source::EarlyHints } else { Source::LinkField };
-        self.link(&Mention { attributes, offset: 0, below_fold: false }, Some(source), context);
+        self.link(&Mention { attributes, offset: 0, below_fold: false, far: false }, Some(source), context);
     }
 
     /// Content security policies found since the last call.
@@ -235,10 +237,9 @@ fn allows<A: Attributes + ?Sized>(attributes: &A, what: &str) -> bool {
 /// A `srcdoc` document asks like the page where it has its origin and may run its scripts; any other is left to the
 /// browser.
 fn framed<A: Attributes + ?Sized>(attributes: &A) -> Opens {
-    let is_lazy = attributes.keyword("loading").as_deref() == Some("lazy");
     let is_free = allows(attributes, "allow-same-origin") && allows(attributes, "allow-scripts");
     let asks_alike = is_free && !attributes.has("credentialless");
-    if asks_alike && !is_lazy { Opens::Framed } else { Opens::Nothing }
+    if asks_alike && !is_lazy(attributes) { Opens::Framed } else { Opens::Nothing }
 }
 
 fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context) {
@@ -255,8 +256,22 @@ fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context
     if !allows(attributes, "allow-same-origin") && context.opaque_frames.len() < context.options.max_hints {
         context.opaque_frames.insert(hint.url.clone());
     }
-    if attributes.keyword("loading").as_deref() == Some("lazy") {
+    if is_lazy(attributes) {
         hint.timing = Timing::Lazy;
     }
-    context.add(hint);
+    add_when_near(hint, mention.far, context);
+}
+
+/// HTML, "lazy loading attributes".
+pub(crate) fn is_lazy<A: Attributes + ?Sized>(attributes: &A) -> bool {
+    attributes.keyword("loading").as_deref() == Some("lazy")
+}
+
+/// Holds back what is lazy and stands far down.
+fn add_when_near(hint: Hint, far: bool, context: &mut Context) {
+    if far && hint.timing == Timing::Lazy {
+        context.held.hold(hint);
+    } else {
+        context.add(hint);
+    }
 }
