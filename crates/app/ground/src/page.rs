@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use farhop_bundle::is_navigation;
+use farhop_bundle::opens_page;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_page::ResourceId;
 use farhop_squeeze::Decoder;
 use farhop_transport::hop::Sender;
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use tokio::task::yield_now;
 
 use crate::bundle::Bundle;
@@ -44,7 +44,7 @@ enum What {
 
 /// Whether a response is a document whose needs may be fetched unasked.
 pub(crate) fn is_page(request: &RequestHead, response: &ResponseHead) -> bool {
-    request.method == Method::GET && is_document(response) && is_navigation(&request.fields)
+    is_document(response) && opens_page(&request.method, &request.fields)
 }
 
 /// Whether a response is a document that is shown.

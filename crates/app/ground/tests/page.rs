@@ -8,6 +8,7 @@ use farhop_events::Event;
 use farhop_htotp::frame::Coding;
 use farhop_transport::hop::{Arrival, Incoming};
 use futures_util::FutureExt;
+use http::Method;
 use support::{Origin, Pair, Peer, Reply, get, gzip, navigate, noise};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
@@ -74,6 +75,44 @@ async fn a_page_brings_what_it_needs_with_the_requests_that_its_browser_would_se
         }
     }
     assert_eq!(origin.paths().len(), 5, "each once");
+}
+
+#[tokio::test]
+async fn a_page_that_answers_a_form_brings_what_it_needs_without_the_fields_of_the_form() {
+    let origin = site("content-type: text/html", PAGE, echo_path).await;
+    let pair = Pair::new(&[]).await;
+    let home = format!("http://{}", origin.addr);
+    let mut form = navigate(&origin, "/");
+    form.method = Method::POST;
+    let referer = format!("{home}/form");
+    for (name, value) in [
+        ("origin", home.as_str()),
+        ("content-type", "application/x-www-form-urlencoded"),
+        ("content-length", "3"),
+        ("cache-control", "max-age=0"),
+        ("referer", &referer),
+    ] {
+        form.fields.insert(name, value.parse().unwrap());
+    }
+    let (mut sender, mut receiver) = pair.ask(&form, None);
+    sender.write("q=1".into()).await.unwrap();
+    sender.finish(None);
+    let reply = Reply::take(&mut receiver).await;
+    assert_eq!(reply.promised_paths(), ["/a.css", "/i.svg", "/b.js?x=1&y=2", "/c.png"]);
+    for (_, asked, _) in &reply.promises {
+        assert_eq!(asked.method, Method::GET);
+        assert_eq!(asked.fields["referer"], format!("{home}/"), "the document's URL");
+        assert_eq!(asked.fields["cookie"], "session=1");
+        for name in ["origin", "content-type", "content-length", "cache-control"] {
+            assert!(!asked.fields.contains_key(name), "{name} is the form's");
+        }
+    }
+    let mut script = form.clone();
+    script.fields.remove("upgrade-insecure-requests");
+    let (mut sender, mut receiver) = pair.ask(&script, None);
+    sender.write("q=1".into()).await.unwrap();
+    sender.finish(None);
+    assert!(Reply::take(&mut receiver).await.promises.is_empty(), "what a script posts opens no page");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::WhyAsk;
+use farhop_bundle::{WhyAsk, opens_page};
 use farhop_events::{Crossing, ExchangeId};
 use farhop_freshness::{
     Precondition, RequestDirectives, Scope, Stored, Verdict, Why, evaluate, shareable, storable,
@@ -34,10 +34,10 @@ pub(crate) enum Found {
 /// Looks a request up. Waits for the head of a promise that answers it.
 pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, fetch: &Fetch) -> Found {
     let fields = &fetch.head.fields;
-    if fetch.head.method == Method::GET {
+    if opens_page(&fetch.head.method, fields) {
         remote.desk().begin_load(user, exchange, &fetch.url, fields, remote.now());
-        promising::tell_unwanted(remote);
     }
+    promising::tell_unwanted(remote);
     if !fetch.may_be_answered_here() {
         let why = match (fetch.head.upgrades(), fetch.has_body) {
             (true, _) => Crossing::Upgrade,

@@ -6,11 +6,13 @@ mod support;
 use std::time::Duration;
 
 use bytes::Bytes;
+use farhop_htotp::RequestHead;
 use farhop_htotp::frame::{Coding, Priority};
 use farhop_transport::hop::{Gone, Sender};
+use http::Method;
 use support::{
     Asked, BROWSER, PATIENCE, REFERER, UNCACHEABLE, World, answer, answer_with, failure, head, page,
-    predicted, world,
+    predicted, send, world,
 };
 use tokio::time::timeout;
 
@@ -62,6 +64,43 @@ async fn a_push_whose_page_was_left_before_it_began_is_stopped_and_answers_nobod
     }
     is_asked(&world, &format!("{DOCUMENT}{REFERER}")).await;
     assert_eq!(world.bus.counters().snapshot()["promise_ends"]["page_left"], 1);
+}
+
+#[tokio::test]
+async fn a_page_that_answers_a_form_is_a_page_like_any_other() {
+    let world = world().await;
+    let client = world.get("/form", DOCUMENT).await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    sender.promise(&predicted(&asked, "/form.css"), Priority::default()).unwrap();
+    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    sender.finish(None);
+    answer(client).await;
+
+    let mut client = world.client().await;
+    let form = format!(
+        "{DOCUMENT}upgrade-insecure-requests: 1\r\norigin: http://site.test\r\n\
+         referer: http://site.test/form\r\ncontent-length: 0\r\n"
+    );
+    send(&mut client, "POST", "/", &form).await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    assert_eq!(
+        world.bus.counters().snapshot()["promise_ends"]["page_left"],
+        1,
+        "what the page with the form was promised is of no use any more"
+    );
+    let mut promised = RequestHead { method: Method::GET, ..predicted(&asked, "/a.css") };
+    promised.fields.insert("accept", "*/*".parse().unwrap());
+    for name in ["origin", "content-length", "upgrade-insecure-requests"] {
+        promised.fields.remove(name);
+    }
+    let promise = sender.promise(&promised, Priority::default()).unwrap();
+    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    sender.finish(None);
+    answer(client).await;
+    begin(&world, promise).await.finish(None);
+    let got = answer(world.get("/a.css", &format!("{BROWSER}{REFERER}")).await).await;
+    assert!(got.contains("promised"), "{got}");
+    assert_eq!(world.crossed(), 2, "the two documents");
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ pub use companions::{Companions, Place};
 pub use cookies::{CookieVerdict, Cookies, JarId, Noted};
 pub use family::Family;
 pub use first_party::FirstParty;
-pub use loads::LoadId;
+pub use loads::{LoadId, opens_page};
 pub use matching::{Mismatch, compare, is_navigation};
 pub use plan::{Budget, Decision, NeverUnasked, Plan, Skip};
 pub use promises::{Answer, Lost, PromiseId, Promises, WhyAsk};

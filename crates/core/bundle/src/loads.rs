@@ -1,5 +1,7 @@
 //! Pages that users have open at the remote end, as far as requests tell: which one is left, and whose a request is.
 
+use crate::matching::is_navigation;
+use http::Method;
 use http::header::{self, HeaderMap};
 use std::sync::Arc;
 use url::Url;
@@ -12,6 +14,16 @@ const MAX: usize = 4096;
 /// One load of one document; the exchange that fetched the document serves as its number, so later ones have larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LoadId(pub u64);
+
+/// Whether a request asks for a document in a window, as far as its fields tell: a link's, or a form's (search, preview,
+/// login), which may be sent by POST.
+pub fn opens_page(method: &Method, request: &HeaderMap) -> bool {
+    let by_browser = || {
+        // A script may ask for `text/html` too, over plain HTTP like a window; it does not ask for upgrades.
+        request.contains_key("sec-fetch-dest") || request.contains_key(header::UPGRADE_INSECURE_REQUESTS)
+    };
+    is_navigation(request) && (*method == Method::GET || *method == Method::POST && by_browser())
+}
 
 /// Pages taken to be open, oldest first.
 #[derive(Debug, Default)]
