@@ -77,6 +77,7 @@ pub(crate) struct Made {
 
 /// Which promise answers a request.
 pub(crate) struct Answering {
+    pub(crate) promise: PromiseId,
     pub(crate) promised: watch::Receiver<Promised>,
     /// To be told to ground: what it has not begun to send is waited for now.
     pub(crate) wanted: Option<(Wire, Priority)>,
@@ -304,9 +305,19 @@ impl Desk {
                     let (page, url) = (entry.page, &entry.url);
                     self.books.used(&books::Entry { promise: id, page, url, bytes });
                 }
-                Ok(Answering { promised, wanted })
+                Ok(Answering { promise: id, promised, wanted })
             }
         }
+    }
+
+    /// The head of a promise that answers once and is kept nowhere was all that its request wanted.
+    pub(crate) fn head_was_enough(&mut self, id: PromiseId, now: Duration) {
+        self.book.withdraw(id);
+        let Some(entry) = self.forget(id) else { return };
+        let used = books::Entry { promise: id, page: entry.page, url: &entry.url, bytes: entry.bytes() };
+        // Whoever takes it in gives it up, which stops the push.
+        entry.state.send_replace(Promised::Gone);
+        self.books.used_up(&used, Some(PromiseEnd::Used), now);
     }
 
     /// The repository has answered from `stored`, which may have been promised.

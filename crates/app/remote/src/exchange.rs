@@ -55,8 +55,11 @@ impl Exchange {
             Found::Held { held, not_modified } => {
                 self.answer_from(&remote, responder, held, not_modified).await
             }
+            Found::Unchanged { head, early } => {
+                self.deliver_empty(&remote, responder, &head, from_promise(early)).await
+            }
             Found::Promised { head, body: promised, early } => {
-                let from = if early { AnsweredFrom::PromiseEarly } else { AnsweredFrom::PromiseOnTheWay };
+                let from = from_promise(early);
                 match promised.reader() {
                     Some(reader) => self.deliver(&remote, responder, &head, reader, from).await,
                     // It outgrew the store between the look and the grasp.
@@ -368,6 +371,10 @@ impl Exchange {
     fn elapsed_ms(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
     }
+}
+
+fn from_promise(early: bool) -> AnsweredFrom {
+    if early { AnsweredFrom::PromiseEarly } else { AnsweredFrom::PromiseOnTheWay }
 }
 
 /// What asking came to.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{WhyAsk, opens_page};
+use farhop_bundle::{PromiseId, WhyAsk, not_modified, opens_page};
 use farhop_events::{Crossing, ExchangeId};
 use farhop_freshness::{
     Precondition, RequestDirectives, Scope, Stored, Verdict, Why, evaluate, shareable, storable,
@@ -25,6 +25,8 @@ pub(crate) enum Found {
     Held { held: Held, not_modified: bool },
     /// By what was promised.
     Promised { head: Arc<ResponseHead>, body: Body, early: bool },
+    /// With 304: the client holds what was promised already.
+    Unchanged { head: ResponseHead, early: bool },
     /// Only a stored answer was wanted, and there is none.
     Unsatisfiable,
     /// By asking; `stale` is what a 304 would make fresh again.
@@ -49,12 +51,18 @@ pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, 
     let asked = remote.desk().ask(user, &fetch.head.method, &fetch.url, fields, remote.now());
     let (mut why, mut field) = (Crossing::Undiscovered, None);
     match asked {
-        Ok(Answering { mut promised, wanted }) => {
+        Ok(Answering { promise, mut promised, wanted }) => {
             promising::tell_wanted(remote, wanted);
             let early = matches!(&*promised.borrow(), Promised::Coming { body, .. } if body.is_whole());
             // The desk drops its end when a promise ends: then what was last seen holds.
             let _ = promised.wait_for(|state| !matches!(state, Promised::Awaited)).await;
             let state = promised.borrow().clone();
+            if let Promised::Coming { head, body } = &state
+                && !body.is_broken()
+                && let Some(head) = unchanged(remote, user, promise, fields, head)
+            {
+                return Found::Unchanged { head, early };
+            }
             match state {
                 Promised::Coming { head, body } if body.can_be_joined() && !body.is_broken() => {
                     return Found::Promised { head, body, early };
@@ -102,6 +110,22 @@ pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, 
         return Found::Unsatisfiable;
     }
     Found::Ask { why, field, stale }
+}
+
+/// The 304 that a promised response makes of this request, if it does. A body that nobody will want then is stopped.
+fn unchanged(
+    remote: &Remote,
+    user: &User,
+    promise: PromiseId,
+    asked: &HeaderMap,
+    head: &ResponseHead,
+) -> Option<ResponseHead> {
+    let fields = not_modified(asked, head.status, &head.fields, SystemTime::now())?;
+    // What is not even this user's to keep answers no second request.
+    if partition_for(user.id, asked, head.status, &head.fields).is_none() {
+        remote.desk().head_was_enough(promise, remote.now());
+    }
+    Some(ResponseHead { status: StatusCode::NOT_MODIFIED, fields })
 }
 
 /// The field in which a request differs from a promise that is whole and held, if there is one.

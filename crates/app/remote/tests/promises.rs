@@ -169,3 +169,66 @@ async fn a_promise_is_kept_where_what_is_held_would_not_be_used() {
         assert_eq!(world.crossed(), 2);
     }
 }
+
+/// A promised `/a.css` that has to be validated at each use, its head sent and the start of its body.
+async fn begin_tagged(world: &World, caching: &'static str) -> Sender {
+    let (_, promise) = page(world).await;
+    let mut push = world.hop.push(promise).unwrap();
+    let fields =
+        [("content-type", "text/css"), ("cache-control", caching), ("etag", "\"1\""), ("set-cookie", "a=1")];
+    push.answer(&head(&fields), Coding::Identity, None);
+    let _ = push.write(Bytes::from_static(b"promised")).await;
+    push
+}
+
+async fn asks_with(world: &World, tag: &str) -> String {
+    answer(world.get("/a.css", &format!("{BROWSER}{REFERER}if-none-match: {tag}\r\n")).await).await
+}
+
+#[tokio::test]
+async fn what_the_browser_holds_already_is_answered_by_the_head_of_its_promise() {
+    let world = world().await;
+    let mut push = begin_tagged(&world, "no-cache").await;
+    let got = asks_with(&world, "\"1\"").await;
+    let told = ["HTTP/1.1 304 ", "Etag: \"1\"", "Cache-Control: no-cache", "Set-Cookie: a=1"];
+    assert!(told.iter().all(|line| got.contains(line)), "{got}");
+    assert!(!got.contains("text/css") && !got.contains("promised"), "{got}");
+    push.finish(None);
+    assert_eq!(world.crossed(), 1, "the document");
+    let counters = world.bus.counters().snapshot();
+    assert_eq!([&counters["promised"], &counters["promise_ends"]["used"]], [1, 1]);
+}
+
+#[tokio::test]
+async fn what_has_changed_since_the_browser_got_it_is_answered_in_full_by_its_promise() {
+    let world = world().await;
+    let mut push = begin_tagged(&world, "no-cache").await;
+    push.finish(None);
+    let got = asks_with(&world, "\"0\"").await;
+    assert!(got.starts_with("HTTP/1.1 200 ") && got.contains("promised"), "{got}");
+    assert_eq!(world.crossed(), 1, "the document");
+}
+
+#[tokio::test]
+async fn a_push_whose_head_was_all_that_was_wanted_is_stopped_if_nothing_may_keep_it() {
+    let world = world().await;
+    let push = begin_tagged(&world, "no-store").await;
+    assert!(asks_with(&world, "\"1\"").await.starts_with("HTTP/1.1 304 "));
+    assert_eq!(timeout(PATIENCE, push.gone()).await, Ok(Gone::Stopped));
+    let counters = world.bus.counters().snapshot();
+    assert_eq!(counters["promise_ends"]["used"], 1);
+    is_asked(&world, &format!("{BROWSER}{REFERER}")).await;
+}
+
+#[tokio::test]
+async fn a_promise_taken_back_under_a_request_with_conditions_lets_it_cross_with_them() {
+    let world = world().await;
+    let (_, promise) = page(&world).await;
+    let waiting = world.get("/a.css", &format!("{BROWSER}{REFERER}if-none-match: \"1\"\r\n")).await;
+    world.hop.push(promise).unwrap().fail(failure());
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    assert_eq!(asked.fields["if-none-match"], "\"1\"");
+    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    sender.finish(None);
+    answer(waiting).await;
+}

@@ -16,6 +16,7 @@ mod promises;
 mod referrer;
 mod site;
 mod unasked;
+mod unchanged;
 mod urgency;
 
 pub use companions::{Companions, Place};
@@ -27,4 +28,5 @@ pub use matching::{Mismatch, compare, is_navigation};
 pub use plan::{Budget, Decision, NeverUnasked, Plan, Skip};
 pub use promises::{Answer, Lost, PromiseId, Promises, WhyAsk};
 pub use unasked::{Load, Unasked, unasked};
+pub use unchanged::not_modified;
 pub use urgency::{Urgency, urgency};
