@@ -163,11 +163,13 @@ async fn act(user: &mut User, model: &Model, act: Act, random: &mut Random) {
             let named = |things: &[usize], random: &mut Random| -> Vec<usize> {
                 things.iter().copied().filter(|_| random.below(5) > 0).collect()
             };
+            // A browser that was here before asks whether what it holds has changed; one that reloads past caches does not.
+            let ask = if !reload && random.chance(1, 3) { Ask::IfNoneMatch } else { Ask::Plain };
             let first = named(&model.things[page].names, random);
-            user.fetch_all(page, &first).await;
+            user.fetch_all(page, &first, ask).await;
             for style in first.into_iter().filter(|thing| model.things[*thing].kind == Kind::Style) {
                 let second = named(&model.things[style].names, random);
-                user.fetch_all(style, &second).await;
+                user.fetch_all(style, &second, ask).await;
             }
         }
         Act::Fetch { thing } => user.ask(thing, Ask::Plain).await,

@@ -161,11 +161,11 @@ impl User {
         }
     }
 
-    /// Asks for what `parent` names, three at a time, as the load of a page goes on.
-    pub(super) async fn fetch_all(&self, parent: usize, things: &[usize]) {
+    /// Asks for what `parent` names, three at a time, as the load of a page goes on; `ask` is how.
+    pub(super) async fn fetch_all(&self, parent: usize, things: &[usize], ask: Ask) {
         let lane = |first: usize| async move {
             for thing in things.iter().skip(first).step_by(3) {
-                self.send(*thing, Ask::Plain, Some(parent)).await;
+                self.send(*thing, ask, Some(parent)).await;
             }
         };
         tokio::join!(lane(0), lane(1), lane(2));
