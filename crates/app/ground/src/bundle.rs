@@ -304,7 +304,7 @@ impl Bundle {
         let decoded = matches!(treatment, Treatment::Recode(_));
         if wish.hint.destination == Destination::Frame {
             let frame = wish.reading.frame(&wish.hint, &wish.head, head).filter(|_| is_document(head))?;
-            return Page::document(self, Arc::new(frame), head, decoded, Vec::new());
+            return Page::document(self, Arc::new(frame), head, decoded);
         }
         if head.status != StatusCode::OK {
             return None;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{Noted, Urgency, is_navigation};
+use farhop_bundle::{Noted, Urgency, is_navigation, opens_page};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Failure, Priority, Resume};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -46,10 +46,18 @@ pub(crate) struct Exchange {
 }
 
 /// What the origin said before its response.
-#[derive(Default)]
-struct Early {
-    /// `Link` fields of 103 responses.
-    hints: Vec<HeaderMap>,
+struct Early<'a> {
+    known: &'a Arc<Known>,
+    noted: Option<&'a Noted>,
+    /// Of the first 103 response with `Link` fields. HTML, "process early hint headers": there is no second.
+    opened: Option<Opened>,
+}
+
+/// A page as far as it was told of before its response.
+struct Opened {
+    reading: Arc<Reading>,
+    bundle: Arc<Bundle>,
+    allowance: Allowance,
 }
 
 /// Why there is no response.
@@ -74,7 +82,8 @@ impl Exchange {
                 .await;
         }
         let asking = self.asking_page();
-        let mut early = Early::default();
+        let noted_here = noted.as_ref().map(|(_, noted)| noted);
+        let mut early = Early { known: &known, noted: noted_here, opened: None };
         // The body may still be on its way when the answer is; it is given up with the exchange.
         let (response, _uploading) = match self.ask(&sender, receiver, &mut early).await {
             Ok(answered) => answered,
@@ -83,7 +92,7 @@ impl Exchange {
         };
         note_response(&known, noted.as_ref(), &response.fields);
         let (head, treatment, body) = self.treat(response);
-        let document = noted.and_then(|(_, noted)| self.page(&head, &treatment, early, &known, &noted));
+        let document = self.page(&head, &treatment, early);
         if document.is_some() {
             // Whatever else the page brings, its document goes first.
             sender.reprioritize(DOCUMENT);
@@ -97,7 +106,7 @@ impl Exchange {
         &self,
         sender: &Sender,
         receiver: Receiver,
-        early: &mut Early,
+        early: &mut Early<'_>,
     ) -> Result<(Response, Uploading), Unanswered> {
         let (upload, uploading) = tokio::select! {
             biased;
@@ -126,13 +135,21 @@ impl Exchange {
         }
     }
 
-    /// Passes a 1xx response on (RFC 9110 §15.2).
-    fn inform(&self, sender: &Sender, informed: Informed, early: &mut Early) {
-        if informed.status == StatusCode::EARLY_HINTS && informed.fields.contains_key(header::LINK) {
-            // Followed once the response is here: only then is it known that this is a page.
-            early.hints.push(informed.fields.clone());
+    /// Passes a 1xx response on (RFC 9110 §15.2), behind the promises of what it names: while the origin thinks, the
+    /// link and its own connections are free.
+    fn inform(&self, sender: &Sender, informed: Informed, early: &mut Early<'_>) {
+        let head = head::towards_remote(informed.status, informed.fields, self.id);
+        let hints = head.status == StatusCode::EARLY_HINTS && head.fields.contains_key(header::LINK);
+        if hints
+            && early.opened.is_none()
+            && opens_page(&self.request.method, &self.request.fields)
+            && let Some(noted) = early.noted
+            && let Some(opened) = self.open(&head, early.known, noted)
+        {
+            opened.bundle.add(&opened.reading, opened.reading.links(&head.fields, true), sender);
+            early.opened = Some(opened);
         }
-        sender.inform(&head::towards_remote(informed.status, informed.fields, self.id));
+        sender.inform(&head);
     }
 
     /// What happens to the response on its way.
@@ -187,27 +204,36 @@ impl Exchange {
     }
 
     /// Reads along, if the answer is a page.
-    fn page(
-        &self,
-        head: &ResponseHead,
-        treatment: &Treatment,
-        early: Early,
-        known: &Arc<Known>,
-        noted: &Noted,
-    ) -> Option<Page> {
-        let settings = self.carrier.ground.settings();
-        if !settings.bundle.enabled || !is_page(&self.request, head) {
+    fn page(&self, head: &ResponseHead, treatment: &Treatment, early: Early<'_>) -> Option<Page> {
+        if !is_page(&self.request, head) {
             return None;
         }
-        let reading = Arc::new(Reading::page(&self.request, head, noted, known, &settings.bundle)?);
-        let (url, allowance) = (self.request.url(), Allowance::new(settings.bundle.bytes.0));
-        let bundle = Bundle::new(&self.carrier, &self.owner, known, self.id, &url, allowance.clone());
-        if let Ok(url) = Url::parse(&url) {
+        let noted = early.noted?;
+        let Opened { reading, bundle, allowance } = match early.opened {
+            Some(opened) => {
+                opened.reading.answer(&self.request, head, noted);
+                opened
+            }
+            None => self.open(head, early.known, noted)?,
+        };
+        if let Ok(url) = Url::parse(&self.request.url()) {
             let read = Read { page: self.id, url, reading: Arc::clone(&reading), allowance };
             self.carrier.recent.note(&self.owner, read, Instant::now());
         }
-        let decoded = matches!(treatment, Treatment::Recode(_));
-        Page::document(&bundle, reading, head, decoded, early.hints)
+        Page::document(&bundle, reading, head, matches!(treatment, Treatment::Recode(_)))
+    }
+
+    /// A page that is answered with `head`; `None` where none is to be read.
+    fn open(&self, head: &ResponseHead, known: &Arc<Known>, noted: &Noted) -> Option<Opened> {
+        let settings = &self.carrier.ground.settings().bundle;
+        if !settings.enabled {
+            return None;
+        }
+        let reading = Arc::new(Reading::page(&self.request, head, noted, known, settings)?);
+        let allowance = Allowance::new(settings.bytes.0);
+        let url = self.request.url();
+        let bundle = Bundle::new(&self.carrier, &self.owner, known, self.id, &url, allowance.clone());
+        Some(Opened { reading, bundle, allowance })
     }
 
     /// The page that this is asked for, if it was read a moment ago.

@@ -10,7 +10,7 @@ use farhop_events::ExchangeId;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_origin::Upload;
 use farhop_page::{Destination, Hint, Initiator};
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -93,11 +93,7 @@ pub(crate) async fn explain(ground: &Shared, url: &Url, fields: HeaderMap) -> Re
     let reading = Reading::page(&request, &head, &noted, &known, &settings.bundle);
     let reading = Arc::new(reading.ok_or("the page has no URL that a browser could load")?);
     let mut unread = VecDeque::new();
-    let links = reading.read(|document| {
-        let values = head.fields.get_all(header::LINK).into_iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|value| document.link_field(value, false)).collect()
-    });
-    plan.take(&reading, links, &mut unread);
+    plan.take(&reading, reading.links(&head.fields, false), &mut unread);
     read_document(&mut plan, &reading, response, &mut unread).await?;
 
     for _ in 0..MOST_READ {

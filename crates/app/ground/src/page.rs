@@ -9,7 +9,7 @@ use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_page::ResourceId;
 use farhop_squeeze::Decoder;
 use farhop_transport::hop::Sender;
-use http::{HeaderMap, StatusCode, header};
+use http::StatusCode;
 use tokio::task::yield_now;
 
 use crate::bundle::Bundle;
@@ -36,8 +36,8 @@ pub(crate) const XHTML: &str = "application/xhtml+xml";
 
 /// What of the document it is.
 enum What {
-    /// The document itself, with the `Link` fields of informational responses before it.
-    Document(Vec<HeaderMap>),
+    /// The document itself.
+    Document,
     /// Something that it names.
     Part(ResourceId),
 }
@@ -70,9 +70,8 @@ impl Page {
         reading: Arc<Reading>,
         response: &ResponseHead,
         decoded: bool,
-        early: Vec<HeaderMap>,
     ) -> Option<Page> {
-        Page::new(bundle, reading, What::Document(early), response, decoded)
+        Page::new(bundle, reading, What::Document, response, decoded)
     }
 
     /// A reader of a stylesheet or module of `reading`.
@@ -98,19 +97,11 @@ impl Page {
         Some(Page { bundle: Arc::clone(bundle), reading, what, decoder, read: 0, over: false })
     }
 
-    /// Follows the `Link` fields of `head` and of the informational responses before it.
-    pub(crate) fn read_links(&mut self, head: &ResponseHead, sender: &Sender) {
-        let What::Document(early) = &mut self.what else { return };
-        let early = std::mem::take(early);
-        let decided = self.reading.read(|document| {
-            let mut hints = Vec::new();
-            for (fields, is_early) in early.iter().map(|early| (early, true)).chain([(&head.fields, false)]) {
-                let values = fields.get_all(header::LINK).into_iter().filter_map(|value| value.to_str().ok());
-                values.for_each(|value| hints.extend(document.link_field(value, is_early)));
-            }
-            hints
-        });
-        self.promise(decided, sender);
+    /// Follows the `Link` fields of `head`.
+    pub(crate) fn read_links(&self, head: &ResponseHead, sender: &Sender) {
+        if let What::Document = self.what {
+            self.promise(self.reading.links(&head.fields, false), sender);
+        }
     }
 
     /// The next bytes of the body, before they are sent: what they mention is promised ahead of them.
@@ -157,7 +148,7 @@ impl Page {
         let piece = piece?;
         self.read += piece.len() as u64;
         let mut decided = self.reading.read(|document| match &self.what {
-            What::Document(_) => document.html(&piece),
+            What::Document => document.html(&piece),
             What::Part(part) => document.resource(*part, &piece),
         });
         if self.read >= LONGEST {
@@ -171,7 +162,7 @@ impl Page {
             return Vec::new();
         }
         self.reading.read(|document| match &self.what {
-            What::Document(_) => document.html_end(),
+            What::Document => document.html_end(),
             What::Part(part) => document.resource_end(*part),
         })
     }
@@ -188,6 +179,7 @@ impl Drop for Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::{HeaderMap, header};
 
     #[test]
     fn documents_are_html_and_xhtml() {

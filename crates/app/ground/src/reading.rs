@@ -64,6 +64,17 @@ impl Reading {
         Some(Reading { visit: Arc::new(visit), document, frame: None, depth: 0 })
     }
 
+    /// The page's response is here, after a 103 response of which this was made: what that named stays planned, and the
+    /// fields that hold from now on are the response's.
+    pub(crate) fn answer(&self, request: &RequestHead, response: &ResponseHead, noted: &Noted) {
+        let mut plan = lock(&self.visit.plan);
+        let load = plan.load_mut();
+        *load = Load::new(load.url.clone(), request.fields.clone(), &response.fields, noted);
+        let xml = media_type(&response.fields) == XHTML;
+        drop(plan);
+        lock(&self.document).answered(charset(&response.fields).as_deref(), xml);
+    }
+
     /// Of the document in the frame that `hint` named. `None` where frames are too deep, where the browser may not show
     /// it, and where it has an origin of its own: all that such a document names is asked for with other fields.
     pub(crate) fn frame(
@@ -103,6 +114,14 @@ impl Reading {
             all.push(Decided { hint, decision });
         }
         all
+    }
+
+    /// Follows the `Link` fields of a response, of a 103 response if `early`.
+    pub(crate) fn links(&self, fields: &HeaderMap, early: bool) -> Vec<Decided> {
+        self.read(|document| {
+            let values = fields.get_all(header::LINK).into_iter().filter_map(|value| value.to_str().ok());
+            values.flat_map(|value| document.link_field(value, early)).collect()
+        })
     }
 
     /// The user's browser asked for `url`, which nobody foresaw, with these fields.

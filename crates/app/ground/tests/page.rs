@@ -9,7 +9,7 @@ use farhop_htotp::frame::Coding;
 use farhop_transport::hop::{Arrival, Incoming};
 use futures_util::FutureExt;
 use http::Method;
-use support::{Origin, Pair, Peer, Reply, get, gzip, navigate, noise};
+use support::{Origin, Pair, Peer, Reply, event, get, gzip, navigate, noise};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
 
@@ -217,6 +217,73 @@ async fn link_fields_and_early_hints_are_hints() {
     let paths = reply.promised_paths();
     assert!(paths.contains(&"/early.js") && paths.contains(&"/linked.css"), "{paths:?}");
     assert!(reply.promises[..2].iter().all(|(.., before)| *before == 0));
+}
+
+/// An origin that sends a 103 response with these fields, and its answer only when `/early.css` was asked for.
+async fn thinking(early: &'static str, fields: &'static str, page: &'static str) -> Origin {
+    let asked = std::sync::Arc::new(tokio::sync::Notify::new());
+    Origin::start(move |mut peer: Peer| {
+        let asked = asked.clone();
+        async move {
+            match peer.path() {
+                "/early.css" => {
+                    asked.notify_one();
+                    return echo_path(peer).await;
+                }
+                "/" => {}
+                _ => return echo_path(peer).await,
+            }
+            peer.say(format!("HTTP/1.1 103 Early Hints\r\n{early}\r\n")).await;
+            asked.notified().await;
+            peer.answer(fields, page).await;
+            Some(peer)
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_early_hints_name_is_fetched_while_the_origin_thinks_and_not_again() {
+    let early = "link: </early.css>; rel=preload; as=style\r\n";
+    let page = "<link rel=stylesheet href=/early.css><link rel=icon href=/c.png>";
+    let fields = "content-type: text/html | link: </early.css>; rel=preload; as=style";
+    let origin = thinking(early, fields, page).await;
+    let pair = Pair::new(&[]).await;
+    let mut events = pair.bus.subscribe();
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    assert!(reply.whole && reply.informed.len() == 1);
+    assert_eq!(reply.promised_paths(), ["/early.css", "/c.png"]);
+    let (mut kept, mut left) = (vec![pushed(&pair).await.0, pushed(&pair).await.0], Vec::new());
+    kept.sort_unstable();
+    left.extend(reply.promises.iter().map(|(promise, ..)| *promise));
+    assert_eq!(kept, left);
+    let promised = event(&mut events, |event| match event {
+        Event::PageRead { promised, .. } => Some(*promised),
+        _ => None,
+    });
+    assert_eq!(promised.await, 2, "one page, one plan");
+}
+
+#[tokio::test]
+async fn early_hints_obey_the_policy_that_comes_with_them_and_the_page_obeys_its_own() {
+    let early = "content-security-policy: script-src 'none'\r\n\
+                 link: </early.css>; rel=preload; as=style, </early.js>; rel=preload; as=script\r\n";
+    let page = "<script src=/late.js></script><img src=/c.png>";
+    let fields = "content-type: text/html | content-security-policy: img-src 'none'";
+    let origin = thinking(early, fields, page).await;
+    let pair = Pair::new(&[]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    assert_eq!(reply.promised_paths(), ["/early.css", "/late.js"]);
+}
+
+#[tokio::test]
+async fn early_hints_of_what_is_no_page_bring_what_they_name_and_nothing_more() {
+    let early = "link: </early.css>; rel=preload; as=style\r\n";
+    let origin = thinking(early, "content-type: text/plain", "<img src=/c.png>").await;
+    let pair = Pair::new(&[]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    assert!(reply.whole);
+    assert_eq!(reply.promised_paths(), ["/early.css"]);
 }
 
 #[tokio::test]

@@ -120,6 +120,14 @@ impl Document {
         self.page.context.take_hints()
     }
 
+    /// The response is here, after a 103 response whose `Link` fields were read already: its `Content-Type` names
+    /// `charset` and says whether it is XML, which [`Document::new`] could not know. To be said before its first bytes.
+    pub fn answered(&mut self, charset: Option<&str>, xml: bool) {
+        self.decoder = TextDecoder::new(charset, UTF_8);
+        self.tokenizer.foreign = xml;
+        self.page.answered(xml);
+    }
+
     /// The next bytes of the document, before they are sent on.
     pub fn html(&mut self, chunk: &[u8]) -> Vec<Hint> {
         if !self.ended {

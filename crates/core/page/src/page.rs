@@ -68,6 +68,12 @@ impl Page {
         }
     }
 
+    /// It is now known whether the document is XML. To be said before its first token.
+    pub(crate) fn answered(&mut self, xml: bool) {
+        self.builder = Builder::new(xml);
+        self.context.options.xml = xml;
+    }
+
     /// The next token of the document.
     pub(crate) fn token(&mut self, token: Token<'_>) -> Next {
         let mut next = Next::default();

@@ -153,7 +153,7 @@ struct Flow<'a> {
 
 impl Flow<'_> {
     async fn run(&mut self, sender: &mut Sender) -> Result<Option<HeaderMap>, Undelivered> {
-        if let Some(page) = &mut self.page {
+        if let Some(page) = &self.page {
             page.read_links(&self.head, sender);
         }
         let end = match self.treatment {
