@@ -139,6 +139,7 @@ fn text(plan: &Explained) -> String {
         promised.len(),
         left.len()
     )];
+    lines.extend(plan.notes.iter().map(|note| format!("  {note}")));
     if !promised.is_empty() {
         lines.push("\nurgency  confidence  source            resource".into());
     }

@@ -327,11 +327,16 @@ impl Bundle {
 
 /// Where a response leads, if it does (RFC 9110 §15.4).
 pub(crate) fn followed(url: &Url, status: StatusCode, fields: &HeaderMap) -> Option<Url> {
+    leads_to(url, status, fields).filter(|target| target != url)
+}
+
+/// As [`followed`], if only to itself.
+pub(crate) fn leads_to(url: &Url, status: StatusCode, fields: &HeaderMap) -> Option<Url> {
     let leads = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
     let location = fields.get(header::LOCATION).filter(|_| leads)?;
     let mut target = url.join(location.to_str().ok()?).ok()?;
     target.set_fragment(None);
-    (matches!(target.scheme(), "http" | "https") && target != *url).then_some(target)
+    matches!(target.scheme(), "http" | "https").then_some(target)
 }
 
 /// The request as a browser will ask it through the remote.

@@ -10,19 +10,19 @@ use farhop_events::ExchangeId;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_origin::Upload;
 use farhop_page::{Destination, Hint, Initiator};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::body::{Part, Source};
-use crate::bundle::{followed, request_head};
+use crate::bundle::{leads_to, request_head};
 use crate::ground::Shared;
 use crate::origins::{Asked, Response};
 use crate::owner::{Known, Owner};
-use crate::page::is_document;
+use crate::page::{XHTML, is_document};
 use crate::reading::{Decided, Reading};
 use crate::tally::{NOT_PUBLIC, skip_words, source_word};
-use crate::treatment::codings;
+use crate::treatment::{codings, is_attachment, media_type};
 
 /// Stylesheets, modules and frames that one plan reads.
 const MOST_READ: usize = 200;
@@ -38,6 +38,9 @@ pub struct Explained {
     pub url: String,
     /// The document's status.
     pub status: u16,
+    /// What else there is to say of it: redirects, why it is no page, bounds that it exceeds.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Everything that was found, in the order in which it was.
     pub resources: Vec<Explanation>,
     /// What could not be read, and why: its own needs are not in the plan.
@@ -75,7 +78,8 @@ struct Unread {
 pub(crate) async fn explain(ground: &Shared, url: &Url, fields: HeaderMap) -> Result<Explained, String> {
     let owner = Owner { remote: "explain".into(), user: 0 };
     let mut unasked = Unasked { url: url.clone(), fields };
-    let (request, response) = page(ground, &owner, &mut unasked).await?;
+    let mut notes = Vec::new();
+    let (request, response) = page(ground, &owner, &mut unasked, &mut notes).await?;
     let known = Arc::new(Known::default());
     let noted = known.cookies().note_request(&unasked.url, &request.fields, SystemTime::now());
     let head = ResponseHead { status: response.status, fields: response.fields.clone() };
@@ -83,10 +87,12 @@ pub(crate) async fn explain(ground: &Shared, url: &Url, fields: HeaderMap) -> Re
     let mut plan = Explained {
         url: unasked.url.to_string(),
         status: head.status.as_u16(),
+        notes,
         resources: Vec::new(),
         unread: Vec::new(),
     };
     if !is_document(&head) {
+        plan.notes.push(format!("not a page: {}", what(&head)));
         return Ok(plan);
     }
     let settings = ground.settings();
@@ -105,6 +111,7 @@ pub(crate) async fn explain(ground: &Shared, url: &Url, fields: HeaderMap) -> Re
             plan.take(&next.reading, waiting, &mut unread);
         }
     }
+    plan.note_bound(&reading);
     plan.unread.extend(unread.iter().map(|left| format!("{}: the plan is long enough", left.unasked.url)));
     for resource in &mut plan.resources {
         if Url::parse(&resource.url).is_ok_and(|url| ground.origins.refuses(&url)) {
@@ -115,6 +122,16 @@ pub(crate) async fn explain(ground: &Shared, url: &Url, fields: HeaderMap) -> Re
 }
 
 impl Explained {
+    /// Says so if the document of `reading`, which has been read, names more than is taken of it.
+    fn note_bound(&mut self, reading: &Reading) {
+        if let Some(bound) = reading.exceeded() {
+            self.notes.push(format!(
+                "{} names more than {bound} resources: the rest is left to the browser and not in this plan",
+                reading.url()
+            ));
+        }
+    }
+
     fn take(&mut self, reading: &Arc<Reading>, decided: Vec<Decided>, unread: &mut VecDeque<Unread>) {
         for Decided { hint, decision } in decided {
             let (urgency, left) = match &decision {
@@ -141,20 +158,42 @@ impl Explained {
     }
 }
 
-/// The page, redirects followed; `unasked` is what was asked for last.
+/// The page, redirects followed and noted; `unasked` is what was asked for last.
 async fn page(
     ground: &Shared,
     owner: &Owner,
     unasked: &mut Unasked,
+    notes: &mut Vec<String>,
 ) -> Result<(RequestHead, Response), String> {
+    let mut before = Vec::new();
     for _ in 0..=MOST_REDIRECTS {
         let (request, response) = fetch(ground, owner, unasked).await?;
-        match followed(&unasked.url, response.status, &response.fields) {
-            Some(target) => unasked.url = target,
-            None => return Ok((request, response)),
+        let Some(target) = leads_to(&unasked.url, response.status, &response.fields) else {
+            return Ok((request, response));
+        };
+        before.push(std::mem::replace(&mut unasked.url, target));
+        let asked = &before[before.len() - 1];
+        if before.contains(&unasked.url) {
+            let cookie = match response.fields.contains_key(header::SET_COOKIE) {
+                true => ", perhaps for want of the cookie that it sets",
+                false => "",
+            };
+            return Err(format!("a redirect loop: {asked} leads back to {}{cookie}", unasked.url));
         }
+        notes.push(format!("redirected by {asked}, which the browser follows itself"));
     }
-    Err(format!("{} redirects more than {MOST_REDIRECTS} times", unasked.url))
+    Err(format!("it is redirected more than {MOST_REDIRECTS} times, in the end to {}", unasked.url))
+}
+
+/// What a response is that is no page, in words.
+fn what(head: &ResponseHead) -> String {
+    let kind = media_type(&head.fields);
+    match () {
+        () if is_attachment(&head.fields) => "an attachment".into(),
+        () if kind.is_empty() => "it has no content type".into(),
+        () if kind == "text/html" || kind == XHTML => format!("status {}", head.status.as_u16()),
+        () => kind.into(),
+    }
 }
 
 async fn fetch(ground: &Shared, owner: &Owner, unasked: &Unasked) -> Result<(RequestHead, Response), String> {
@@ -201,7 +240,10 @@ async fn read_part(
         else {
             return Ok(());
         };
-        return read_document(plan, &Arc::new(frame), response, unread).await;
+        let frame = Arc::new(frame);
+        let read = read_document(plan, &frame, response, unread).await;
+        plan.note_bound(&frame);
+        return read;
     }
     if head.status != StatusCode::OK {
         return Err(format!("answered with status {}", head.status.as_u16()));

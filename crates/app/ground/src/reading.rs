@@ -134,6 +134,19 @@ impl Reading {
         }
     }
 
+    /// Where the document is.
+    pub(crate) fn url(&self) -> Url {
+        match &self.frame {
+            None => lock(&self.visit.plan).load().url.clone(),
+            Some(load) => lock(load).url.clone(),
+        }
+    }
+
+    /// How many resources a document may name, once this one has named more.
+    pub(crate) fn exceeded(&self) -> Option<usize> {
+        lock(&self.document).exceeded()
+    }
+
     /// What the hint names will not be read: decides about what had waited for it.
     pub(crate) fn lost(&self, hint: &Hint) -> Vec<Decided> {
         self.read(|document| document.resource_lost(hint))

@@ -30,6 +30,8 @@ pub(crate) struct Collector {
     ready: Vec<Hint>,
     seen: HashSet<Seen>,
     max_hints: usize,
+    /// Something was not taken for the bound.
+    full: bool,
 }
 
 impl Collector {
@@ -40,6 +42,7 @@ impl Collector {
     /// Takes a hint unless the same was given before or the bound is reached; `order` is set here.
     pub(crate) fn add(&mut self, mut hint: Hint) {
         if self.seen.len() >= self.max_hints {
+            self.full = true;
             return;
         }
         hint.order = self.seen.len() as u32;
@@ -54,6 +57,11 @@ impl Collector {
         if new {
             self.ready.push(hint);
         }
+    }
+
+    /// Whether the page names more than the bound lets through.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full
     }
 
     pub(crate) fn take(&mut self) -> Vec<Hint> {

@@ -86,6 +86,10 @@ impl Context {
         self.collector.add(hint);
     }
 
+    pub(crate) fn is_full(&self) -> bool {
+        self.collector.is_full()
+    }
+
     pub(crate) fn take_hints(&mut self) -> Vec<Hint> {
         self.collector.take()
     }

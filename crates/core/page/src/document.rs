@@ -154,6 +154,11 @@ impl Document {
         self.page.context.take_hints()
     }
 
+    /// The bound on hints, once the document has named more: these are given to nobody.
+    pub fn exceeded(&self) -> Option<usize> {
+        self.context().is_full().then_some(self.context().options.max_hints)
+    }
+
     /// Bytes of the document given so far.
     pub fn scanned(&self) -> u64 {
         self.scanned
