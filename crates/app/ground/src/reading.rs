@@ -7,7 +7,9 @@ use std::time::SystemTime;
 
 use farhop_bundle::{Budget, Decision, Load, Noted, Plan, Unasked};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_page::{Destination, Document, Hint, Options, ReferrerPolicy, ResourceId, ResourceInfo, Steps};
+use farhop_page::{
+    Destination, Document, Hint, Options, Policy, ReferrerPolicy, ResourceId, ResourceInfo, Steps,
+};
 use farhop_settings::ground::BundleSettings;
 use http::{HeaderMap, StatusCode, header};
 use url::Url;
@@ -104,15 +106,19 @@ impl Reading {
     pub(crate) fn read(&self, on: impl FnOnce(&mut Document) -> Vec<Hint>) -> Vec<Decided> {
         let mut document = lock(&self.document);
         let mut hints = VecDeque::from(on(&mut document));
-        self.obey(&document.policies());
+        let mut policies = VecDeque::from(document.policies());
         let mut all = Vec::new();
         while let Some(hint) = hints.pop_front() {
+            while let Some(policy) = policies.pop_front_if(|policy| policy.from <= hint.order) {
+                self.obey(&policy);
+            }
             let decision = self.decide(&hint);
             if let Decision::Skip(_) = decision {
                 hints.extend(document.resource_lost(&hint));
             }
             all.push(Decided { hint, decision });
         }
+        policies.iter().for_each(|policy| self.obey(policy));
         all
     }
 
@@ -193,12 +199,10 @@ impl Reading {
         lock(&self.visit.plan).spent_on_guess(hint, bytes);
     }
 
-    fn obey(&self, policies: &[String]) {
-        for policy in policies {
-            match &self.frame {
-                None => lock(&self.visit.plan).load_mut().add_content_policy(policy),
-                Some(load) => lock(load).add_content_policy(policy),
-            }
+    fn obey(&self, policy: &Policy) {
+        match &self.frame {
+            None => lock(&self.visit.plan).load_mut().add_content_policy(&policy.text),
+            Some(load) => lock(load).add_content_policy(&policy.text),
         }
     }
 
@@ -307,6 +311,23 @@ mod tests {
         let read = |name, value| page.frame(&frame, &request("/f"), &answer(&[(name, value)])).is_some();
         assert!(!read("content-security-policy", "default-src 'self'; Sandbox allow-scripts"));
         assert!(read("content-security-policy", "default-src 'self'"));
+    }
+
+    #[test]
+    fn a_policy_in_the_head_holds_for_what_comes_after_it() {
+        let policy = "<meta http-equiv=content-security-policy content=\"img-src 'none'\">";
+        let html = format!("<link rel=preload as=image href=/a.png>{policy}<body><img src=/b.png>");
+        for size in [1, html.len()] {
+            let page = page();
+            let pieces = html.as_bytes().chunks(size);
+            let decided = pieces.flat_map(|piece| page.read(|document| document.html(piece)));
+            let fetched: Vec<_> = decided
+                .filter(|one| !matches!(one.decision, Decision::Skip(_)))
+                .map(|one| one.hint.url.path().to_owned())
+                .collect();
+            assert_eq!(fetched, ["/a.png", "/favicon.ico"][..fetched.len()], "in pieces of {size}");
+            assert!(!fetched.is_empty());
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Collector {
             self.full = true;
             return;
         }
-        hint.order = self.seen.len() as u32;
+        hint.order = self.next_order();
         let new = self.seen.insert(Seen {
             url: hint.url.clone(),
             mode: hint.mode,
@@ -57,6 +57,11 @@ impl Collector {
         if new {
             self.ready.push(hint);
         }
+    }
+
+    /// The order of the next hint.
+    pub(crate) fn next_order(&self) -> u32 {
+        self.seen.len() as u32
     }
 
     /// Whether the page names more than the bound lets through.

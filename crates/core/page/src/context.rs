@@ -86,6 +86,11 @@ impl Context {
         self.collector.add(hint);
     }
 
+    /// The order of the next hint.
+    pub(crate) fn next_order(&self) -> u32 {
+        self.collector.next_order()
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.collector.is_full()
     }

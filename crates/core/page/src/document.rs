@@ -3,7 +3,7 @@
 
 use crate::context::Context;
 use crate::decode::TextDecoder;
-use crate::hint::{Destination, Hint, Mode, ReferrerPolicy, Source};
+use crate::hint::{Destination, Hint, Mode, Policy, ReferrerPolicy, Source};
 use crate::html::Tokenizer;
 use crate::markup::{SheetLink, link_field};
 use crate::options::{Options, Viewport};
@@ -314,8 +314,8 @@ impl Document {
         self.page.context.held.take()
     }
 
-    /// Content security policies in `<meta http-equiv=content-security-policy>`, found since the last call.
-    pub fn policies(&mut self) -> Vec<String> {
+    /// Content security policies in `<meta http-equiv=content-security-policy>`, found since the last call, in order.
+    pub fn policies(&mut self) -> Vec<Policy> {
         self.page.markup.take_policies()
     }
 

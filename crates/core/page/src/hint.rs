@@ -71,6 +71,16 @@ impl Hint {
     }
 }
 
+/// A content security policy in the document's mark-up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// As the `Content-Security-Policy` field would say it.
+    pub text: String,
+    /// The [`order`](Hint::order) of the first hint for which it holds: it does not concern what stands before it (Content
+    /// Security Policy 3, §3.3).
+    pub from: u32,
+}
+
 /// What names a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Initiator {

@@ -33,7 +33,7 @@ mod types;
 
 pub use document::{Document, ResourceId, ResourceInfo};
 pub use hint::{
-    Confidence, Destination, FetchPriority, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing,
+    Confidence, Destination, FetchPriority, Hint, Initiator, Mode, Policy, ReferrerPolicy, Source, Timing,
 };
 pub use options::{Options, Viewport};
 pub use scanner::{Scanner, link_hints};

@@ -129,7 +129,7 @@ impl Page {
         let mention = Mention { attributes, offset: tag.offset, below_fold, far: self.fold.is_far() };
         let opens = match placed.namespace {
             Namespace::Html if !kind.is_telling() => Opens::Nothing,
-            Namespace::Html => self.markup.element(tag.name, &mention, placed.in_picture, &mut self.context),
+            Namespace::Html => self.markup.element(tag.name, &mention, &placed, &mut self.context),
             Namespace::Svg if tag.name == "style" => Opens::Style { applies: true },
             Namespace::Svg => {
                 svg(tag.name, &mention, &mut self.context);

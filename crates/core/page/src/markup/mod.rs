@@ -13,7 +13,8 @@ pub(crate) mod srcset;
 
 use crate::context::Context;
 use crate::decode::charset_of;
-use crate::hint::{Destination, Hint, Mode, ReferrerPolicy, Source, Timing};
+use crate::hint::{Destination, Hint, Mode, Policy, ReferrerPolicy, Source, Timing};
+use crate::html::Placed;
 use crate::media;
 use crate::screens::{Offer, Screens};
 use crate::types;
@@ -34,7 +35,7 @@ pub(crate) struct Markup {
     icons: Vec<IconLink<Option<Hint>>>,
     icon_is_given: bool,
     /// `<meta http-equiv=content-security-policy>`, not yet handed out.
-    policies: Vec<String>,
+    policies: Vec<Policy>,
     policy_count: usize,
 }
 
@@ -84,12 +85,12 @@ pub(crate) enum ScriptKind {
 }
 
 impl Markup {
-    /// An HTML element named `name` (lower case); `in_picture` if it is a child of `<picture>`.
+    /// An HTML element named `name` (lower case).
     pub(crate) fn element<A: Attributes + ?Sized>(
         &mut self,
         name: &str,
         mention: &Mention<'_, A>,
-        in_picture: bool,
+        place: &Placed,
         context: &mut Context,
     ) -> Opens {
         match name {
@@ -98,13 +99,13 @@ impl Markup {
                     context.set_base(href);
                 }
             }
-            "meta" => return self.meta(mention.attributes, context),
+            "meta" => return self.meta(mention.attributes, place, context),
             "script" => return script(mention, context),
             "style" => return style(mention.attributes, context),
             "link" => return self.link(mention, None, context),
             "picture" => self.picture.clear(),
-            "source" if in_picture => self.picture_source(mention.attributes, context),
-            "img" | "image" => self.image(mention, in_picture, context),
+            "source" if place.in_picture => self.picture_source(mention.attributes, context),
+            "img" | "image" => self.image(mention, place.in_picture, context),
             "input" => images::input(mention, context),
             "video" => images::plain(mention, mention.attributes.value("poster"), Source::Poster, context),
             "iframe" if mention.attributes.has("srcdoc") => return framed(mention.attributes),
@@ -121,11 +122,16 @@ impl Markup {
     }
 
     /// Content security policies found since the last call.
-    pub(crate) fn take_policies(&mut self) -> Vec<String> {
+    pub(crate) fn take_policies(&mut self) -> Vec<Policy> {
         std::mem::take(&mut self.policies)
     }
 
-    fn meta<A: Attributes + ?Sized>(&mut self, attributes: &A, context: &mut Context) -> Opens {
+    fn meta<A: Attributes + ?Sized>(
+        &mut self,
+        attributes: &A,
+        place: &Placed,
+        context: &mut Context,
+    ) -> Opens {
         if let Some(label) = attributes.value("charset") {
             return Opens::Charset(label.to_owned());
         }
@@ -141,9 +147,10 @@ impl Markup {
                     return Opens::Charset(label.to_owned());
                 }
             }
-            Some("content-security-policy") if self.policy_count < MAX_POLICIES => {
+            // HTML, "Content security policy state": nothing outside of the head.
+            Some("content-security-policy") if place.in_head && self.policy_count < MAX_POLICIES => {
                 self.policy_count += 1;
-                self.policies.push(content.to_owned());
+                self.policies.push(Policy { text: content.to_owned(), from: context.next_order() });
             }
             _ => {}
         }

@@ -40,6 +40,8 @@ pub(crate) struct Placed {
     pub(crate) inert: bool,
     /// It is a child of `<picture>`.
     pub(crate) in_picture: bool,
+    /// It is a child of `<head>`.
+    pub(crate) in_head: bool,
 }
 
 /// See the module.
@@ -139,12 +141,15 @@ impl Builder {
             open.summary_seen |= first_summary;
         }
         let in_picture = parent.is_some_and(|parent| parent.kind.name == name("picture"));
+        // Behind the head's end tag, what belongs in it still goes there (HTML, §13.2.6.4.6).
+        let after_head = !self.xml && !self.body_seen && self.stack.len() == 1 && kind.groups.is_metadata();
+        let in_head = after_head || parent.is_some_and(|parent| parent.kind.name == name("head"));
         let html = namespace == Namespace::Html && !self.xml;
         let empty = if html { kind.groups.is_void() } else { start.self_closing };
         if !empty {
             self.push(kind, namespace, node, template && !start.shadow_root);
         }
-        Some(Placed { node, namespace, inert, in_picture })
+        Some(Placed { node, namespace, inert, in_picture, in_head })
     }
 
     fn push(&mut self, kind: Kind, namespace: Namespace, node: Option<NodeId>, template: bool) {
