@@ -32,11 +32,13 @@ pub struct PathPlan {
 
 /// A rate to size windows for when none is contracted: what GEO services sell today.
 const ASSUMED_RATE: BitRate = BitRate::mbit(50);
-/// What one stream, and all streams of a carrier, may hold unread at the least and the most. The
-/// least costs nothing on slow links; the most keeps a process with both buffers full below 100 MB
-/// and still carries 100 Mbit/s over 640 ms on one stream.
+/// What one stream may hold unread at the least and the most. The least costs nothing on slow links; the most carries
+/// 100 Mbit/s over 640 ms on one stream.
 const STREAM_WINDOW: (Bytes, Bytes) = (Bytes(1 << 20), Bytes(8 << 20));
-const CARRIER_WINDOW: (Bytes, Bytes) = (Bytes(4 << 20), Bytes(16 << 20));
+/// What all streams of a carrier may hold unread. A stream that nobody reads, a video that is paused, keeps its own window
+/// full and must not take that of the others: there is room for so many, up to so many bytes.
+const UNREAD_STREAMS: u64 = 64;
+const CARRIER_WINDOW: (Bytes, Bytes) = (Bytes(64 << 20), Bytes(128 << 20));
 /// Writes wait in the carrier for at most this much link time, so that what is urgent overtakes.
 const WRITE_AHEAD: Duration = Duration::from_millis(50);
 const SMALLEST_SEND_WINDOW: Bytes = Bytes(64 << 10);
@@ -92,11 +94,11 @@ impl PathPlan {
         }
     }
 
-    /// Receive windows (one stream, whole carrier) of the end opposite to `sender`: twice the BDP,
-    /// so that a lost packet's round trip does not stall the rest.
+    /// Receive windows (one stream, whole carrier) of the end opposite to `sender`: a stream's is twice the BDP, so that
+    /// a lost packet's round trip does not stall it.
     pub fn receive_windows(&self, sender: End) -> (Bytes, Bytes) {
         let stream = Bytes(2 * self.bdp(sender).0).clamp(STREAM_WINDOW.0, STREAM_WINDOW.1);
-        let carrier = Bytes(2 * stream.0).clamp(CARRIER_WINDOW.0, CARRIER_WINDOW.1);
+        let carrier = Bytes(UNREAD_STREAMS * stream.0).clamp(CARRIER_WINDOW.0, CARRIER_WINDOW.1);
         (stream, carrier)
     }
 
@@ -219,11 +221,11 @@ mod tests {
             [kb(stream), kb(carrier), kb(sends.0), kb(sends.1), kb(plan.socket_buffer())]
         };
         //                              stream carrier send→ send← socket
-        assert_eq!(row("geo-256k"), [1048, 4194, 65, 65, 1048]);
-        assert_eq!(row("geo-2m"), [1048, 4194, 200, 200, 1048]);
-        assert_eq!(row("geo-hylas2"), [1300, 4194, 862, 65, 1300]);
-        assert_eq!(row("geo-20m"), [3000, 6000, 2000, 500, 3000]);
-        assert_eq!(row("none"), [1250, 4194, 1250, 1250, 1250]);
+        assert_eq!(row("geo-256k"), [1048, 67108, 65, 65, 1048]);
+        assert_eq!(row("geo-2m"), [1048, 67108, 200, 200, 1048]);
+        assert_eq!(row("geo-hylas2"), [1300, 83200, 862, 65, 1300]);
+        assert_eq!(row("geo-20m"), [3000, 134217, 2000, 500, 3000]);
+        assert_eq!(row("none"), [1250, 80000, 1250, 1250, 1250]);
     }
 
     #[test]

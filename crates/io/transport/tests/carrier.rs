@@ -202,6 +202,24 @@ async fn an_urgent_stream_overtakes_a_bulk_transfer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn streams_that_nobody_reads_hold_up_no_other() {
+    let Crossing { link: _link, near, far, .. } = cross(&Profile::named("none").unwrap()).await;
+    let mut unread = Vec::new();
+    for _ in 0..40 {
+        let mut stream = far.open_uni().await.unwrap();
+        let full = tokio::time::timeout(Duration::from_secs(5), async {
+            loop {
+                write_pieces(&mut stream, &[0; 64 * 1024]).await;
+            }
+        });
+        assert!(full.await.is_err(), "its own window ends it");
+        unread.push((stream, near.accept_uni().await.unwrap()));
+    }
+    let other = tokio::time::timeout(Duration::from_secs(60), transfer(&far, &near, MEGABYTE));
+    other.await.expect("another goes on");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_link_without_effect_carries_at_once_and_loses_nothing() {
     let ends = cross(&Profile::named("none").unwrap()).await;
     transfer(&ends.far, &ends.near, 20 * MEGABYTE).await;
