@@ -310,7 +310,7 @@ impl Desk {
         }
     }
 
-    /// The head of a promise that answers once and is kept nowhere was all that its request wanted.
+    /// The head of a promise that answers once was all that its request wanted, and nobody else can use the body.
     pub(crate) fn head_was_enough(&mut self, id: PromiseId, now: Duration) {
         self.book.withdraw(id);
         let Some(entry) = self.forget(id) else { return };

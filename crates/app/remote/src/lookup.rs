@@ -120,9 +120,16 @@ fn unchanged(
     asked: &HeaderMap,
     head: &ResponseHead,
 ) -> Option<ResponseHead> {
-    let fields = not_modified(asked, head.status, &head.fields, SystemTime::now())?;
-    // What is not even this user's to keep answers no second request.
-    if partition_for(user.id, asked, head.status, &head.fields).is_none() {
+    let now = SystemTime::now();
+    let fields = not_modified(asked, head.status, &head.fields, now)?;
+    // What is kept nowhere answers no second request; what is to be validated at each use is the browser's to hold, and its
+    // body, sent again at every visit, would hold up the heads that come after it.
+    let partition = partition_for(user.id, asked, head.status, &head.fields);
+    let answers_again = partition.is_some_and(|partition| {
+        let stored = Stored::new(asked, head.status, &head.fields, now, now);
+        stored.verdict(&Method::GET, &HeaderMap::new(), partition.scope(), now) == Verdict::Fresh
+    });
+    if !answers_again {
         remote.desk().head_was_enough(promise, remote.now());
     }
     Some(ResponseHead { status: StatusCode::NOT_MODIFIED, fields })

@@ -188,12 +188,11 @@ async fn asks_with(world: &World, tag: &str) -> String {
 #[tokio::test]
 async fn what_the_browser_holds_already_is_answered_by_the_head_of_its_promise() {
     let world = world().await;
-    let mut push = begin_tagged(&world, "no-cache").await;
+    let _push = begin_tagged(&world, "no-cache").await;
     let got = asks_with(&world, "\"1\"").await;
     let told = ["HTTP/1.1 304 ", "Etag: \"1\"", "Cache-Control: no-cache", "Set-Cookie: a=1"];
     assert!(told.iter().all(|line| got.contains(line)), "{got}");
     assert!(!got.contains("text/css") && !got.contains("promised"), "{got}");
-    push.finish(None);
     assert_eq!(world.crossed(), 1, "the document");
     let counters = world.bus.counters().snapshot();
     assert_eq!([&counters["promised"], &counters["promise_ends"]["used"]], [1, 1]);
@@ -210,14 +209,28 @@ async fn what_has_changed_since_the_browser_got_it_is_answered_in_full_by_its_pr
 }
 
 #[tokio::test]
-async fn a_push_whose_head_was_all_that_was_wanted_is_stopped_if_nothing_may_keep_it() {
+async fn a_push_whose_head_was_all_that_was_wanted_is_stopped_if_its_body_answers_nothing_else() {
+    for caching in ["no-store", "no-cache", "max-age=0"] {
+        let world = world().await;
+        let push = begin_tagged(&world, caching).await;
+        assert!(asks_with(&world, "\"1\"").await.starts_with("HTTP/1.1 304 "));
+        assert_eq!(timeout(PATIENCE, push.gone()).await, Ok(Gone::Stopped), "{caching}");
+        let counters = world.bus.counters().snapshot();
+        assert_eq!(counters["promise_ends"]["used"], 1);
+        is_asked(&world, &format!("{BROWSER}{REFERER}")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_push_that_answers_others_too_goes_on_when_its_head_was_enough_for_one() {
     let world = world().await;
-    let push = begin_tagged(&world, "no-store").await;
+    let mut push = begin_tagged(&world, "max-age=600").await;
     assert!(asks_with(&world, "\"1\"").await.starts_with("HTTP/1.1 304 "));
-    assert_eq!(timeout(PATIENCE, push.gone()).await, Ok(Gone::Stopped));
-    let counters = world.bus.counters().snapshot();
-    assert_eq!(counters["promise_ends"]["used"], 1);
-    is_asked(&world, &format!("{BROWSER}{REFERER}")).await;
+    push.write(Bytes::from_static(b" and more")).await.unwrap();
+    push.finish(None);
+    let got = answer(world.get("/a.css", &format!("{BROWSER}{REFERER}")).await).await;
+    assert!(got.contains("and more"), "{got}");
+    assert_eq!(world.crossed(), 1, "the document");
 }
 
 #[tokio::test]

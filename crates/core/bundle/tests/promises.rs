@@ -252,7 +252,8 @@ fn a_promised_response_with_the_validator_that_is_held_is_not_modified() {
     const LATER: &str = "Fri, 02 Jan 1970 00:00:00 GMT";
     let tagged = [("etag", "\"x\""), ("last-modified", DATE)];
     let dated = [("last-modified", DATE)];
-    let cases: [(&[(&str, &str)], &[(&str, &str)], bool); 12] = [
+    type Lines<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(Lines<'_>, Lines<'_>, bool); 12] = [
         (&[("if-none-match", "\"x\"")], &tagged, true),
         (&[("if-none-match", "W/\"x\"")], &tagged, true),
         (&[("if-none-match", "\"a\", \"x\"")], &tagged, true),
