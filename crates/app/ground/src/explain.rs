@@ -192,7 +192,7 @@ fn what(head: &ResponseHead) -> String {
         () if is_attachment(&head.fields) => "an attachment".into(),
         () if kind.is_empty() => "it has no content type".into(),
         () if kind == "text/html" || kind == XHTML => format!("status {}", head.status.as_u16()),
-        () => kind.into(),
+        () => kind,
     }
 }
 
