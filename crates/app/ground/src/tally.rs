@@ -65,6 +65,7 @@ pub(crate) fn source_word(source: Source) -> &'static str {
         Source::Picture => "picture",
         Source::InputImage => "input image",
         Source::Poster => "poster",
+        Source::Background => "background",
         Source::Frame => "frame",
         Source::StyleAttribute => "style attribute",
         Source::Rule => "css rule",

@@ -168,6 +168,8 @@ pub enum Source {
     InputImage,
     /// `<video poster>`.
     Poster,
+    /// `background` of a body or a part of a table.
+    Background,
     /// `<iframe src>`.
     Frame,
     /// `style` attribute.

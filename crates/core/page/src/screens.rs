@@ -83,6 +83,12 @@ impl Offer {
         choose(set, self.sizes.as_deref(), self.src.as_deref(), screen)
     }
 
+    /// Whether what it shows in a lazy element is decided by the layout, which is not known.
+    pub(crate) fn is_laid_out(&self) -> bool {
+        let is_auto = self.sizes.as_deref().is_some_and(source_size::is_auto);
+        is_auto && self.set.as_deref().is_some_and(srcset::depends_on_width)
+    }
+
     fn len(&self) -> usize {
         [&self.media, &self.set, &self.sizes, &self.src]
             .iter()
@@ -263,6 +269,20 @@ mod tests {
         document.asked(&url("c-narrow.jpg"));
         let Viewport { width, density, .. } = document.viewport();
         assert!(*width <= 800.0 && density * width > 800.0, "{width} at {density}");
+    }
+
+    #[test]
+    fn what_the_layout_decides_tells_nothing() {
+        let element = |at| {
+            format!("<img loading=lazy sizes=auto srcset='{at}-s.jpg 300w, {at}-l.jpg 2000w' src={at}.jpg>")
+        };
+        let mut document = Document::new(&url("/"), None, Options::default());
+        document.html((0..9).map(element).collect::<String>().as_bytes());
+        for path in ["0-s.jpg", "1-s.jpg", "2-s.jpg", "3-s.jpg", "4-s.jpg"] {
+            document.asked(&url(path));
+            assert_eq!(paths(document.neighbours(&url(path))), [""; 0]);
+        }
+        assert_eq!(*document.viewport(), Viewport::default());
     }
 
     #[test]

@@ -25,6 +25,13 @@ pub(crate) fn evaluate(sizes: &str, viewport: &Viewport) -> f64 {
         .unwrap_or(viewport.width)
 }
 
+/// Whether an element's `sizes` leave the width to the layout if it is lazy (HTML, "allows auto-sizes"). If it is not,
+/// `auto` is passed over.
+pub(crate) fn is_auto(sizes: &str) -> bool {
+    let first = sizes.split(',').next().unwrap_or_default();
+    first.trim().eq_ignore_ascii_case("auto")
+}
+
 /// `<media-condition>? <length>`: the width if the condition holds.
 fn entry_width<'i>(
     entry: &mut Parser<'i, '_>,
@@ -197,7 +204,9 @@ mod tests {
             ("nonsense, 300px", 300.0),
             ("(unknown-thing: 3) 10px, 300px", 300.0),
             ("(min-width: 500px) and (orientation: landscape) 40vw, 10px", 512.0),
+            // Of an element that is not lazy.
             ("auto", 1280.0),
+            ("auto, (max-width: 300px) 100vw, 300px", 300.0),
             ("-5px", 1280.0),
             ("calc(10px / 0)", 1280.0),
             ("50%", 1280.0),

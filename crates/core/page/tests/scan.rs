@@ -126,6 +126,14 @@ fn every_kind_of_element_gives_its_hint() {
         ),
         ("<input type=IMAGE src=a.js>", Destination::Image, Mode::NoCors, Source::InputImage, Timing::Async),
         ("<video poster=a.js>", Destination::Image, Mode::NoCors, Source::Poster, Timing::Async),
+        ("<body background=a.js>", Destination::Image, Mode::NoCors, Source::Background, Timing::Async),
+        (
+            "<table><tr><td background=a.js>",
+            Destination::Image,
+            Mode::NoCors,
+            Source::Background,
+            Timing::Async,
+        ),
         ("<svg><image href=a.js /></svg>", Destination::Image, Mode::NoCors, Source::Image, Timing::Async),
     ];
     for (html, destination, mode, source, timing) in cases {
@@ -137,6 +145,36 @@ fn every_kind_of_element_gives_its_hint() {
             (destination, mode, source, timing),
             "{html}"
         );
+    }
+}
+
+#[test]
+fn an_alternative_style_sheet_is_fetched_last_and_not_applied() {
+    let hints = scan(
+        "<link rel='alternate stylesheet' title=dark href=a.css><link rel=stylesheet title=x href=b.css>",
+    );
+    assert_eq!(urls(&hints), ["dir/a.css", "dir/b.css"]);
+    let last = |hint: &Hint| (hint.applies, hint.timing);
+    assert_eq!(hints.iter().map(last).collect::<Vec<_>>(), [(false, Timing::Lazy), (true, Timing::Blocking)]);
+}
+
+#[test]
+fn what_the_layout_decides_of_a_lazy_image_is_left_to_the_browser() {
+    let set = "srcset='s.png 300w, m.png 700w, l.png 2000w' src=l.png";
+    let cases = [
+        (format!("<img loading=lazy sizes='auto, 300px' {set}>"), ""),
+        (format!("<img loading=lazy sizes=AUTO {set}>"), ""),
+        (format!("<picture><source sizes=auto {set}><img loading=lazy sizes=auto src=x.png></picture>"), ""),
+        // No more than one of a width, or of none: there is nothing to decide.
+        ("<img loading=lazy sizes=auto srcset='s.png 300w' src=l.png>".into(), "dir/s.png"),
+        ("<img loading=lazy sizes=auto srcset='s.png, l.png 2x'>".into(), "dir/s.png"),
+        // What comes after `auto` counts where the layout does not.
+        (format!("<img sizes='auto, 300px' {set}>"), "dir/s.png"),
+        (format!("<img sizes=auto {set}>"), "dir/l.png"),
+        (format!("<img loading=lazy sizes='300px, auto' {set}>"), "dir/s.png"),
+    ];
+    for (html, expected) in cases {
+        assert_eq!(found(&html).join(" "), expected, "{html}");
     }
 }
 

@@ -5,6 +5,7 @@ use super::{Markup, Mention, add_when_near, hint, is_lazy};
 use crate::context::Context;
 use crate::hint::{Destination, Mode, Source, Timing};
 use crate::screens::Offer;
+use crate::source_size;
 use crate::types;
 
 /// Sources of one `<picture>` that are read.
@@ -49,6 +50,9 @@ impl Markup {
             offers.push(Offer { media: None, set, sizes, src: src.map(str::to_owned) });
             let screen = &context.options.viewport;
             let picked = offers.iter().enumerate().find_map(|(at, offer)| Some((at, offer.pick(screen)?)));
+            if allows_auto(attributes) && picked.is_some_and(|(at, _)| offers[at].is_laid_out()) {
+                return;
+            }
             picked.map_or((false, None), |(at, text)| (at < sources, Some(text)))
         } else {
             (false, src)
@@ -66,6 +70,11 @@ impl Markup {
         }
         add_when_near(hint, mention.far, context);
     }
+}
+
+/// HTML, "an img element allows auto-sizes".
+fn allows_auto<A: Attributes + ?Sized>(attributes: &A) -> bool {
+    is_lazy(attributes) && attributes.value("sizes").is_some_and(source_size::is_auto)
 }
 
 pub(super) fn input<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context) {

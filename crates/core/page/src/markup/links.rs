@@ -24,8 +24,11 @@ impl Markup {
         let named = |word: &str| rel.split_ascii_whitespace().any(|token| token == word);
         let source = |source: Source| field.unwrap_or(source);
         let mut sheet = None;
-        if named("stylesheet") && !named("alternate") && !attributes.has("disabled") {
-            sheet = stylesheet(mention, source(Source::Stylesheet), context);
+        // HTML, "link type stylesheet": an alternative without a title is nothing to choose.
+        let alternate = named("alternate");
+        let chosen = !alternate || attributes.value("title").is_some_and(|title| !title.is_empty());
+        if named("stylesheet") && chosen && !attributes.has("disabled") {
+            sheet = stylesheet(mention, alternate, source(Source::Stylesheet), context);
         }
         if named("preload") {
             sheet = preload(mention, source(Source::Preload), context).or(sheet);
@@ -99,6 +102,7 @@ fn is_switched_on<A: Attributes + ?Sized>(attributes: &A) -> bool {
 
 fn stylesheet<A: Attributes + ?Sized>(
     mention: &Mention<'_, A>,
+    alternate: bool,
     source: Source,
     context: &mut Context,
 ) -> Option<SheetLink> {
@@ -108,8 +112,8 @@ fn stylesheet<A: Attributes + ?Sized>(
     }
     let href = mention.attributes.value("href")?;
     let mut hint = hint(mention, href, Destination::Style, source, context)?;
-    // Browsers fetch a stylesheet whose media does not match as well, with the lowest priority.
-    hint.applies = media_holds(mention.attributes, context);
+    // Browsers fetch an alternative and a stylesheet whose media does not match as well, with the lowest priority.
+    hint.applies = !alternate && media_holds(mention.attributes, context);
     hint.timing = if hint.applies { Timing::Blocking } else { Timing::Lazy };
     let (url, blocking) = (hint.url.clone(), hint.applies);
     context.add(hint);

@@ -108,6 +108,11 @@ impl Markup {
             "img" | "image" => self.image(mention, place.in_picture, context),
             "input" => images::input(mention, context),
             "video" => images::plain(mention, mention.attributes.value("poster"), Source::Poster, context),
+            // HTML, §15.3.3 and §15.3.10: presentational hints.
+            "body" | "table" | "thead" | "tbody" | "tfoot" | "tr" | "td" | "th" => {
+                let background = mention.attributes.value("background").filter(|text| !text.is_empty());
+                images::plain(mention, background, Source::Background, context);
+            }
             "iframe" if mention.attributes.has("srcdoc") => return framed(mention.attributes),
             "iframe" | "frame" => frame(mention, context),
             _ => {}

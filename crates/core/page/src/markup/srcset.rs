@@ -94,6 +94,13 @@ fn floating(text: &str) -> Option<f64> {
         .filter(|&value| value >= 0.0)
 }
 
+/// Whether the width of the slot decides among several.
+pub(crate) fn depends_on_width(srcset: &str) -> bool {
+    let candidates = parse(srcset);
+    let of_width = candidates.iter().filter(|candidate| matches!(candidate.descriptor, Descriptor::Width(_)));
+    of_width.take(2).count() > 1
+}
+
 /// The URL that Chromium would load for an element: among the candidates of `srcset` and `src`, for a slot of
 /// `slot` CSS pixels on a screen of `density`.
 pub(crate) fn choose<'a>(srcset: &'a str, src: Option<&'a str>, slot: f64, density: f64) -> Option<&'a str> {
