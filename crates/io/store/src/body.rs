@@ -319,9 +319,10 @@ impl Intake {
 }
 
 impl State {
-    /// Nobody reads it, and nobody can begin to.
+    /// Nobody reads it, and nobody can begin to, or is likely to: who merely keeps a body that only passes keeps nothing.
     fn is_unwanted(&self) -> bool {
-        self.bodies == 0 && self.readers.iter().all(Option::is_none)
+        let was_read = !self.readers.is_empty();
+        self.readers.iter().all(Option::is_none) && (self.bodies == 0 || (!self.held && was_read))
     }
 
     /// Lets go of what every reader has taken, if the body only passes.
@@ -475,6 +476,26 @@ mod tests {
         drop(reader);
         assert!(poll(intake.write(Bytes::from_static(b"more"))).is_ready());
         assert!(poll(intake.unwanted()).is_ready());
+    }
+
+    #[test]
+    fn a_body_that_only_passes_ends_with_its_readers_whoever_keeps_it() {
+        let (mut intake, body) = Body::new(&Budget::new(1 << 20), 10);
+        let reader = body.reader().unwrap();
+        intake.push(Bytes::from(vec![0; 8]));
+        drop(reader);
+        assert!(poll(intake.unwanted()).is_pending(), "it may still be held whole");
+        intake.push(Bytes::from(vec![0; 8]));
+        assert!(poll(intake.unwanted()).is_ready());
+        assert!(
+            poll(intake.write(Bytes::from(vec![0; WINDOW as usize + 1]))).is_ready(),
+            "and nothing waits"
+        );
+        let (mut coming, body) = Body::new(&Budget::new(1 << 20), 10);
+        coming.push(Bytes::from(vec![0; 16]));
+        assert!(poll(coming.unwanted()).is_pending(), "whoever was promised it may still come");
+        drop(body);
+        assert!(poll(coming.unwanted()).is_ready());
     }
 
     #[test]
