@@ -25,7 +25,7 @@ use crate::owner::{Known, Owner};
 use crate::page::{Page, is_page};
 use crate::reading::Reading;
 use crate::recent::Read;
-use crate::treatment::{Treatment, confirm_decoded, has_body, media_type, treatment};
+use crate::treatment::{Treatment, confirm_decoded, content_length, has_body, media_type, treatment};
 use crate::upload::{self, Uploading};
 use crate::variant::{self, Purpose};
 
@@ -35,6 +35,11 @@ const DOCUMENT: Priority =
 
 /// Someone waits for each event; a stream of them is never done, so none must wait for another.
 const EVENTS: Priority = Priority { urgency: 1, incremental: true };
+
+/// What is longer is a download of which nobody says how urgent it is: it yields to what else its user asks for, and
+/// shares with others like it.
+const LONG: u64 = 1 << 20;
+const DOWNLOAD: Priority = Priority { urgency: 5, incremental: true };
 
 /// A request that came over a carrier.
 pub(crate) struct Exchange {
@@ -176,6 +181,11 @@ impl Exchange {
         let status = head.status;
         if media_type(&head.fields) == "text/event-stream" {
             sender.reprioritize(EVENTS);
+        } else if page.is_none()
+            && !self.request.fields.contains_key("priority")
+            && content_length(&head.fields).is_some_and(|length| length > LONG)
+        {
+            sender.reprioritize(DOWNLOAD);
         }
         let delivery = Delivery {
             ground,

@@ -11,6 +11,7 @@ use farhop_htotp::session::Ask;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_store::Body;
 use farhop_transport::hop::{Receiver, Sender};
+use http::header::CONTENT_LENGTH;
 use http::{Method, StatusCode};
 use tokio::time::Instant;
 
@@ -187,8 +188,12 @@ impl<'a> Asking<'a> {
             remote.repository().invalidate(url.as_str()).await;
         }
         let user = self.exchange.user.id;
+        // What is known to be too long to be held only passes, and ends with its client.
+        let length =
+            head.fields.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let fits = length.is_none_or(|length| length <= remote.settings().repository.entry.0);
         let partition =
-            (fetch.head.method == Method::GET && fetch.may_be_answered_here() && resumed.is_none())
+            (fits && fetch.head.method == Method::GET && fetch.may_be_answered_here() && resumed.is_none())
                 .then(|| partition_for(user, &fetch.head.fields, head.status, &head.fields))
                 .flatten();
         let limit = if partition.is_some() { remote.settings().repository.entry.0 } else { 0 };
