@@ -259,11 +259,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farhop_bundle::Skip;
     use farhop_settings::GroundSettings;
     use http::Method;
 
     fn request(path: &str) -> RequestHead {
-        let fields = HeaderMap::from_iter([(header::ACCEPT, "text/html".parse().unwrap())]);
+        let agent = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+        let fields = HeaderMap::from_iter([
+            (header::ACCEPT, "text/html".parse().unwrap()),
+            (header::USER_AGENT, agent.parse().unwrap()),
+        ]);
         RequestHead {
             method: Method::GET,
             scheme: "http".into(),
@@ -320,13 +325,15 @@ mod tests {
         for size in [1, html.len()] {
             let page = page();
             let pieces = html.as_bytes().chunks(size);
-            let decided = pieces.flat_map(|piece| page.read(|document| document.html(piece)));
-            let fetched: Vec<_> = decided
-                .filter(|one| !matches!(one.decision, Decision::Skip(_)))
-                .map(|one| one.hint.url.path().to_owned())
-                .collect();
-            assert_eq!(fetched, ["/a.png", "/favicon.ico"][..fetched.len()], "in pieces of {size}");
-            assert!(!fetched.is_empty());
+            let decided: Vec<_> =
+                pieces.flat_map(|piece| page.read(|document| document.html(piece))).collect();
+            let forbidden = |one: &Decided| matches!(one.decision, Decision::Skip(Skip::ContentPolicy));
+            let told: Vec<_> = decided.iter().map(|one| (one.hint.url.path(), forbidden(one))).collect();
+            assert_eq!(
+                told,
+                [("/a.png", false), ("/favicon.ico", true), ("/b.png", true)],
+                "in pieces of {size}"
+            );
         }
     }
 
