@@ -197,7 +197,7 @@ fn lesson(token: &str) -> Option<Lesson> {
     match token {
         "client_certificate_wanted" => Some(Lesson::ClientCertificate),
         // Browsers may speak what ground does not, older versions of TLS say.
-        "http_protocol_error" | "tls_protocol_error" | "tls_alert_received" => Some(Lesson::NotHttp),
+        "not_http" | "tls_protocol_error" | "tls_alert_received" => Some(Lesson::NotHttp),
         _ => None,
     }
 }
@@ -235,9 +235,15 @@ mod tests {
     #[test]
     fn only_what_a_browser_could_do_better_by_itself_teaches_a_bypass() {
         assert_eq!(lesson("client_certificate_wanted"), Some(Lesson::ClientCertificate));
-        assert_eq!(lesson("http_protocol_error"), Some(Lesson::NotHttp));
-        for token in ["tls_certificate_error", "connection_refused", "dns_error", "http_response_incomplete"]
-        {
+        assert_eq!(lesson("not_http"), Some(Lesson::NotHttp));
+        // One answer that breaks a rule says nothing of the host's others.
+        for token in [
+            "http_protocol_error",
+            "tls_certificate_error",
+            "connection_refused",
+            "dns_error",
+            "http_response_incomplete",
+        ] {
             assert_eq!(lesson(token), None, "{token}");
         }
     }

@@ -382,7 +382,7 @@ async fn what_is_learned_ends_the_connections_that_stand_after_their_next_answer
     answer(world.asked().await, "as ever").await;
     assert!(!hear(&mut standing, "as ever").await.to_lowercase().contains("connection: close"));
     say(&mut failing, "/", "").await;
-    world.asked().await.sender.fail(Failure { token: "http_protocol_error".into(), ..failure() });
+    world.asked().await.sender.fail(Failure { token: "not_http".into(), ..failure() });
     hear(&mut failing, "reload the page").await;
     say(&mut standing, "/after", "").await;
     answer(world.asked().await, "as ever").await;

@@ -121,6 +121,9 @@ pub enum Error {
     /// The origin did not begin its answer in time.
     #[error("the origin took too long to answer")]
     FirstByteTimedOut,
+    /// What answers there is not HTTP.
+    #[error("what answers there speaks no HTTP")]
+    NotHttp,
     /// What the origin sent is no response, or one that can be read in two ways.
     #[error("the origin's response is malformed: {0}")]
     Malformed(String),
@@ -169,6 +172,7 @@ impl Error {
             Error::UploadFailed(_)
             | Error::Closed
             | Error::FirstByteTimedOut
+            | Error::NotHttp
             | Error::Malformed(_)
             | Error::HeadTooLarge
             | Error::TooManyInformational
@@ -196,6 +200,7 @@ impl Error {
             | Error::NotFound { .. }
             | Error::Refused { .. }
             | Error::UploadFailed(_)
+            | Error::NotHttp
             | Error::Malformed(_)
             | Error::HeadTooLarge
             | Error::TooManyInformational
@@ -244,6 +249,8 @@ impl Error {
             Error::Tls { .. } => "tls_protocol_error",
             Error::Closed => "connection_terminated",
             Error::FirstByteTimedOut => "http_response_timeout",
+            // A word of ours: what follows from it is not what follows from one answer that breaks a rule.
+            Error::NotHttp => "not_http",
             Error::Malformed(_) | Error::TooManyInformational | Error::BodyMalformed(_) => {
                 "http_protocol_error"
             }

@@ -23,6 +23,7 @@ pub(crate) fn http1_head(error: &hyper::Error, host: &str) -> Error {
     }
     match malformed(error) {
         Some(cause) if is_too_large(cause) => Error::HeadTooLarge,
+        Some(cause) if fault(cause) == Some(Fault::NotHttp) => Error::NotHttp,
         Some(cause) if is_renegotiation(cause) => Error::ClientCertificateWanted { host: host.into() },
         Some(cause) => Error::Malformed(cause.to_string()),
         None => Error::Closed,
@@ -31,8 +32,12 @@ pub(crate) fn http1_head(error: &hyper::Error, host: &str) -> Error {
 
 /// Whether vetting says that a head exceeds its bounds.
 fn is_too_large(cause: &io::Error) -> bool {
-    let fault = cause.get_ref().and_then(|fault| fault.downcast_ref::<Fault>());
-    matches!(fault, Some(Fault::Refused(Refusal::HeadTooLarge | Refusal::TooManyFields)))
+    matches!(fault(cause), Some(Fault::Refused(Refusal::HeadTooLarge | Refusal::TooManyFields)))
+}
+
+/// What vetting found.
+fn fault(cause: &io::Error) -> Option<Fault> {
+    cause.get_ref().and_then(|fault| fault.downcast_ref::<Fault>()).copied()
 }
 
 /// Whether the origin gave up because the handshake was not begun anew (RFC 5246 §7.2.2), which TLS 1.2 lets it ask for

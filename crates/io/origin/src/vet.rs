@@ -23,12 +23,18 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::settings::Settings;
 
+/// What every status line begins with (RFC 9112 §2.3).
+const VERSION: &[u8] = b"HTTP/";
+
 /// Why a connection fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
     /// What came has no reading, or two.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// What came begins like no response at all.
+    #[error("what answers there speaks no HTTP")]
+    NotHttp,
     /// Nobody has asked for it: what follows a response could be taken for the answer to the next request.
     #[error("there are bytes that belong to no response")]
     Stray,
@@ -176,6 +182,11 @@ impl Vet {
             Phase::Head { scanner, head } => {
                 let before = head.len();
                 head.extend_from_slice(fresh);
+                let begin = head.len().min(VERSION.len());
+                // Blanks and empty lines before the status line break a rule of HTTP, which is another matter.
+                if head[..begin] != VERSION[..begin] && !head[0].is_ascii_whitespace() {
+                    return Err(Fault::NotHttp);
+                }
                 let Some(range) = scanner.scan(head, &self.limits)? else { return Ok(fresh.len()) };
                 let count = range.end - before;
                 let head = ResponseHead::parse(&head[range], &self.method, &self.limits)?;
