@@ -39,11 +39,11 @@ fn fate(manners: Manners) -> Fate {
         Manners::TwoLengths
         | Manners::LengthIsNoNumber
         | Manners::LengthAndChunks
-        | Manners::Garbage
         | Manners::BadStatus
         | Manners::BadField
         | Manners::BareReturn
         | Manners::EndlessInformational => Fate::Page(502, "http_protocol_error"),
+        Manners::Garbage => Fate::Page(502, "not_http"),
         Manners::HugeField | Manners::EndlessFields | Manners::EndlessField => {
             Fate::Page(502, "http_response_header_section_size")
         }
