@@ -128,23 +128,30 @@ async fn a_tunnel_that_cannot_be_says_why() {
     assert_eq!((failure.status, &*failure.token), (403, "destination_ip_prohibited"));
 }
 
-/// What two users have shown serves the third.
-#[tokio::test]
-async fn a_host_that_usually_follows_finds_a_connection_made_ahead() {
+fn tunnel(pair: &Pair, number: u64, user: u64, listener: &TcpListener) -> (Sender, Receiver) {
+    let port = listener.local_addr().unwrap().port();
+    pair.hop.open_tunnel(number, user, Class::Web, "127.0.0.1", port)
+}
+
+/// Two hosts of which two users have shown that the second usually follows the first.
+async fn companions() -> (Pair, TcpListener, TcpListener) {
     let pair = Pair::new(&[]).await;
     let listen = || async { TcpListener::bind("127.0.0.1:0").await.unwrap() };
     let (page, parts) = (listen().await, listen().await);
-    let open = |number, user, listener: &TcpListener| {
-        let port = listener.local_addr().unwrap().port();
-        pair.hop.open_tunnel(number, user, Class::Web, "127.0.0.1", port)
-    };
     for user in [1, 2] {
         for listener in [&page, &parts] {
-            let (_sender, mut receiver) = open(user, user, listener);
+            let (_sender, mut receiver) = tunnel(&pair, user, user, listener);
             let (_stream, _) = listener.accept().await.unwrap();
             assert_eq!(receiver.next().await, Arrival::TunnelOpened);
         }
     }
+    (pair, page, parts)
+}
+
+#[tokio::test]
+async fn a_host_that_usually_follows_finds_a_connection_made_ahead() {
+    let (pair, page, parts) = companions().await;
+    let open = |number, user, listener| tunnel(&pair, number, user, listener);
     let (_page_sender, _page_receiver) = open(3, 3, &page);
     let (mut ahead, _) = parts.accept().await.unwrap();
     let (_sender, mut receiver) = open(4, 3, &parts);
@@ -157,20 +164,8 @@ async fn a_host_that_usually_follows_finds_a_connection_made_ahead() {
 
 #[tokio::test]
 async fn a_connection_made_ahead_that_has_closed_is_not_used() {
-    let pair = Pair::new(&[]).await;
-    let listen = || async { TcpListener::bind("127.0.0.1:0").await.unwrap() };
-    let (page, parts) = (listen().await, listen().await);
-    let open = |number, user, listener: &TcpListener| {
-        let port = listener.local_addr().unwrap().port();
-        pair.hop.open_tunnel(number, user, Class::Web, "127.0.0.1", port)
-    };
-    for user in [1, 2] {
-        for listener in [&page, &parts] {
-            let (_sender, mut receiver) = open(user, user, listener);
-            let (_stream, _) = listener.accept().await.unwrap();
-            assert_eq!(receiver.next().await, Arrival::TunnelOpened);
-        }
-    }
+    let (pair, page, parts) = companions().await;
+    let open = |number, user, listener| tunnel(&pair, number, user, listener);
     let (_page_sender, mut page_receiver) = open(3, 3, &page);
     let (ahead, _) = parts.accept().await.unwrap();
     drop(ahead);

@@ -13,7 +13,7 @@ use farhop_settings::RemoteSettings;
 use farhop_transport::hop::Incoming;
 use std::net::Ipv4Addr;
 use support::{
-    Asked, BROWSER, PATIENCE, REFERER, UNCACHEABLE, World, answer, answer_with, failure, head, predicted,
+    Asked, BROWSER, PATIENCE, REFERER, UNCACHEABLE, World, answer, answer_with, failure, head, page_of,
     read_until, send, world_with,
 };
 use tempfile::TempDir;
@@ -118,18 +118,7 @@ async fn a_tunnel_is_asked_for_too() {
 
 /// Loads a document as `who` whose answer promises `/a.css`, with that promise's body on its way.
 async fn promised(world: &World, who: &str) {
-    let mut client = world.client().await;
-    send(&mut client, "GET", "/", &format!("{BROWSER}{who}")).await;
-    let Asked { head: asked, mut sender, .. } = world.asked().await;
-    let promise = sender.promise(&predicted(&asked, "/a.css"), Default::default()).unwrap();
-    sender.answer(
-        &head(&[("content-type", "text/html"), ("cache-control", "no-store")]),
-        Coding::Identity,
-        None,
-    );
-    sender.write(Bytes::from_static(b"<link rel=stylesheet href=a.css>")).await.unwrap();
-    sender.finish(None);
-    assert!(answer(client).await.contains("a.css"));
+    let (_, promise) = page_of(world, who).await;
     let mut push = world.hop.push(promise).unwrap();
     push.answer(&head(UNCACHEABLE), Coding::Identity, None);
     push.write(Bytes::from_static(b"for anna alone")).await.unwrap();

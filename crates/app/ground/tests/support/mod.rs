@@ -18,7 +18,7 @@ use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_orbit::Profile;
 use farhop_settings::GroundSettings;
 use farhop_squeeze::HopDecoder;
-use farhop_transport::hop::{Arrival, Hop, Receiver, Sender};
+use farhop_transport::hop::{Arrival, Hop, Incoming, Receiver, Sender};
 use farhop_transport::identity::Identity;
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::{Dialer, Listener, Peers};
@@ -330,4 +330,32 @@ pub fn noise(length: usize) -> Vec<u8> {
             (state >> 56) as u8
         })
         .collect()
+}
+
+/// An origin with the page at `/`, and for anything else what `answer` says.
+pub async fn site<F>(fields: &'static str, page: impl Into<Vec<u8>>, answer: fn(Peer) -> F) -> Origin
+where
+    F: Future<Output = Option<Peer>> + Send + 'static,
+{
+    let page = page.into();
+    Origin::start(move |mut peer: Peer| {
+        let page = page.clone();
+        async move {
+            if peer.path() != "/" {
+                return answer(peer).await;
+            }
+            peer.answer(fields, page).await;
+            Some(peer)
+        }
+    })
+    .await
+}
+
+/// The next push: which promise it keeps, and what it brings.
+pub async fn pushed(pair: &Pair) -> (u64, Reply) {
+    loop {
+        if let Some(Incoming::Push { promise, mut receiver }) = pair.hop.accept().await {
+            return (promise, Reply::take(&mut receiver).await);
+        }
+    }
 }

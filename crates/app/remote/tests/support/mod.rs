@@ -174,7 +174,12 @@ pub const REFERER: &str = "referer: http://site.test/\r\n";
 
 /// Loads a document whose answer promises `/a.css`; gives its head as asked and the promise.
 pub async fn page(world: &World) -> (RequestHead, u64) {
-    let client = world.get("/", BROWSER).await;
+    page_of(world, "").await
+}
+
+/// The same as `who`, a line of a request's head.
+pub async fn page_of(world: &World, who: &str) -> (RequestHead, u64) {
+    let client = world.get("/", &format!("{BROWSER}{who}")).await;
     let Asked { head: asked, mut sender, .. } = world.asked().await;
     let promise = sender.promise(&predicted(&asked, "/a.css"), Priority::default()).unwrap();
     sender.answer(
