@@ -1,0 +1,80 @@
+//! Images that the browser fetches when they come near: where they stand, and which wait.
+
+use crate::loading::{load, names, options, page};
+use farhop_page::Document;
+
+#[test]
+fn images_far_down_are_ranked_below_the_fold() {
+    let html: String = (0..40).map(|at| format!("<p><img src={at}.png width=600 height=400></p>")).collect();
+    let below: Vec<bool> = load(&html, &[]).iter().map(|hint| hint.below_fold).collect();
+    assert!(below.iter().is_sorted(), "{below:?}");
+    let in_view = below.iter().filter(|below| !**below).count();
+    assert!((2..10).contains(&in_view), "{in_view}");
+}
+
+/// A page of these, and what it hints at once.
+fn read(html: &str) -> (Document, Vec<String>) {
+    let mut document = Document::new(&page(), None, options());
+    let mut hints = document.html(html.as_bytes());
+    hints.extend(document.html_end());
+    (document, names(&hints))
+}
+
+fn neighbours(document: &mut Document, path: &str) -> Vec<String> {
+    let url = page().join(path).unwrap();
+    document.asked(&url);
+    names(&document.neighbours(&url))
+}
+
+#[test]
+fn lazy_images_far_down_wait_until_the_browser_asks_for_one_of_them() {
+    let element = |at: usize| format!("<p><img loading=lazy width=600 height=400 src=/{at}.png>");
+    let html: String = (0..150).map(element).collect();
+    let (mut document, hinted) = read(&html);
+    // As Chromium does over a quick link.
+    assert_eq!(hinted, ["0.png", "1.png", "2.png", "3.png", "4.png"]);
+    let next: Vec<String> = (6..14).map(|at| format!("{at}.png")).collect();
+    assert_eq!(neighbours(&mut document, "/5.png"), next);
+    assert_eq!(neighbours(&mut document, "/5.png"), [""; 0], "told once");
+    assert_eq!(neighbours(&mut document, "/else.png"), [""; 0]);
+    assert_eq!(neighbours(&mut document, "/100.png").len(), 8, "after a jump");
+}
+
+#[test]
+fn what_is_not_lazy_is_hinted_wherever_it_stands() {
+    let far = "<p><img width=600 height=400 src=/a.png></p>".repeat(20);
+    let (_, hinted) = read(&format!(
+        "{far}<img src=/b.png><iframe src=/c></iframe><iframe loading=lazy src=/d></iframe>\
+         <iframe srcdoc='<img src=/e.png>'></iframe><img loading=lazy src=/f.png>"
+    ));
+    assert_eq!(hinted, ["a.png", "b.png", "c", "e.png"]);
+}
+
+#[test]
+fn of_lazy_images_without_a_size_the_first_ten_or_twenty_are_hinted() {
+    for (element, expected) in [("<p><img loading=lazy src=", 10), ("<img loading=lazy src=", 19)] {
+        let (_, hinted) = read(&(0..150).map(|at| format!("{element}/{at}.png>")).collect::<String>());
+        assert_eq!(hinted.len(), expected, "{element}");
+    }
+}
+
+#[test]
+fn lazy_images_of_another_screen_wait_as_well() {
+    let element = |at: usize| {
+        format!(
+            "<p><img loading=lazy width=600 height=400 sizes=100vw srcset='/{at}-s.png 800w, /{at}-l.png 2000w'>"
+        )
+    };
+    let (mut document, hinted) = read(&(0..50).map(element).collect::<String>());
+    assert_eq!(hinted, ["0-l.png", "1-l.png", "2-l.png", "3-l.png", "4-l.png"]);
+    let mut told = Vec::new();
+    for at in 0..5 {
+        told.extend(neighbours(&mut document, &format!("/{at}-s.png")));
+    }
+    assert!(
+        told.iter().all(|name| ["0", "1", "2", "3", "4"].contains(&name.trim_end_matches("-s.png"))),
+        "{told:?}"
+    );
+    let next: Vec<String> = (6..14).map(|at| format!("{at}-s.png")).collect();
+    assert_eq!(neighbours(&mut document, "/5-s.png"), next);
+}

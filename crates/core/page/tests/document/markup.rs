@@ -1,0 +1,74 @@
+//! Mark-up of other kinds: XML, SVG, media, and pages that are secure.
+
+use crate::loading::{load, names, options, page};
+use farhop_page::{Document, Hint, Options};
+use url::Url;
+
+/// All hints of an XML document whose files are lost.
+fn load_xml(text: &str, size: usize) -> Vec<String> {
+    let mut document = Document::new(&page(), None, Options { xml: true, ..options() });
+    let mut hints: Vec<Hint> = text.as_bytes().chunks(size).flat_map(|chunk| document.html(chunk)).collect();
+    hints.extend(document.html_end());
+    let mut at = 0;
+    while let Some(hint) = hints.get(at).cloned() {
+        at += 1;
+        hints.extend(document.resource_lost(&hint));
+    }
+    names(&hints)
+}
+
+#[test]
+fn xhtml_is_read_as_the_xml_that_it_is() {
+    let text = "<?xml version='1.0' encoding='UTF-8'?><!DOCTYPE html>\
+        <html xmlns='http://www.w3.org/1999/xhtml'><head><script src='1.js'/><link rel='stylesheet' href='2.css'/>\
+        <style>div > p {background:url(no.png)}<![CDATA[div + p{background:url(5.png)}]]>p &gt; b{background:url(6.png)}\
+        </style><script type='module'>if (a &lt; b) import('./3.js')</script></head>\
+        <body><div/><p><b/><img src='4.png?a&amp;b'/></p><noscript><img src='no.png'/></noscript></body></html>";
+    let expected = ["dir/1.js", "dir/2.css", "dir/3.js", "dir/4.png?a&b", "dir/5.png", "dir/6.png"];
+    for size in [1, 7, usize::MAX] {
+        assert_eq!(load_xml(text, size), expected, "in pieces of {size}");
+    }
+}
+
+#[test]
+fn xml_that_is_no_xhtml_names_nothing() {
+    for root in
+        ["html", "html xmlns='http://www.w3.org/2000/svg'", "feed xmlns='http://www.w3.org/1999/xhtml'"]
+    {
+        assert_eq!(load_xml(&format!("<{root}><img src='a.png'/></html>"), usize::MAX), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn media_and_plugins_are_not_hinted_and_svg_is() {
+    for html in [
+        "<video src=a.mp4></video>",
+        "<audio src=a.ogg></audio>",
+        "<object data=a.svg></object>",
+        "<embed src=a.swf>",
+        "<video><source src=a.mp4></video>",
+        "<meta http-equiv=refresh content='0;url=a.html'>",
+        "<svg><use href='#a'/></svg>",
+        "<svg><use href='page.html#a'/></svg>",
+        "<svg><use href='http://other.test/s.svg#a'/></svg>",
+        "<svg><a href=a.png></a></svg>",
+    ] {
+        assert_eq!(names(&load(html, &[])), Vec::<String>::new(), "{html}");
+    }
+    assert_eq!(
+        names(&load("<svg><style>circle{fill:red}</style><image href=i.png /></svg><img src=j.png>", &[])),
+        ["dir/i.png", "dir/j.png"]
+    );
+}
+
+#[test]
+fn parts_of_other_svg_files_are_left_to_the_browser() {
+    // Asked for in mode `same-origin`, as no hint says.
+    assert!(load("<svg><use href=s.svg#a /></svg>", &[]).is_empty());
+}
+
+#[test]
+fn a_secure_page_tells_what_it_names_over_plain_http() {
+    let mut document = Document::new(&Url::parse("https://site.test/").unwrap(), None, options());
+    assert_eq!(names(&document.html(b"<img src=http://site.test/a.png>")), ["a.png"]);
+}

@@ -1,0 +1,113 @@
+//! Scripts: modules and their maps, and what else they name.
+
+use crate::loading::{load, names, short};
+use farhop_page::{Confidence, Destination, Initiator, Mode, Source, Timing};
+use url::Url;
+
+#[test]
+fn modules_are_followed_with_import_maps() {
+    let html = "<script type=importmap>{\"imports\": {\"lib\": \"./lib.js\", \"ui/\": \"/ui/\"}}</script>\
+                <script type=module src=main.js></script>\
+                <script type=module>import './inline.js'; import('./later.js'); () => import('./maybe.js')</script>";
+    let hints = load(
+        html,
+        &[
+            ("dir/main.js", "import x from 'lib'; import {y} from 'ui/button.js'; export * from './re.js'"),
+            ("dir/lib.js", "import 'unknown'; import './main.js'; import './deep/one.js'"),
+            ("dir/deep/one.js", "import '../two.js'"),
+        ],
+    );
+    assert_eq!(
+        names(&hints),
+        [
+            "dir/main.js",
+            "dir/inline.js",
+            "dir/later.js",
+            "dir/maybe.js",
+            "dir/lib.js",
+            "ui/button.js",
+            "dir/re.js",
+            "dir/deep/one.js",
+            "dir/two.js"
+        ]
+    );
+    let of = |name: &str| hints.iter().find(|hint| short(hint) == name).unwrap();
+    assert_eq!((of("dir/lib.js").mode, of("dir/lib.js").source), (Mode::Cors, Source::StaticImport));
+    assert_eq!(of("dir/two.js").timing, Timing::Deferred);
+    assert_eq!(
+        of("dir/two.js").initiator,
+        Initiator::Module(Url::parse("http://site.test/dir/deep/one.js").unwrap())
+    );
+    assert_eq!(of("dir/inline.js").initiator, Initiator::Document);
+    assert_eq!(of("dir/inline.js").confidence, Confidence::Sure);
+    assert_eq!(of("dir/later.js").confidence, Confidence::Likely);
+    assert_eq!(of("dir/maybe.js").confidence, Confidence::Guess);
+}
+
+#[test]
+fn imports_inherit_the_nonce_and_are_checked_by_the_map() {
+    let hints = load(
+        "<script type=importmap>{\"integrity\": {\"./dep.js\": \"sha256-x\"}}</script>\
+         <script type=module nonce=n src=main.js></script><script nonce=m>import('./late.js')</script>\
+         <script type=module src=bare.js></script>",
+        &[
+            ("dir/main.js", "import './dep.js'"),
+            ("dir/dep.js", "import './deep.js'"),
+            ("dir/bare.js", "import './x.js'"),
+        ],
+    );
+    let told: Vec<_> = hints
+        .iter()
+        .map(|hint| (short(hint), hint.nonce.as_deref().unwrap_or_default(), hint.integrity.as_deref()))
+        .collect();
+    let expected = [
+        ("dir/main.js", "n", None),
+        ("dir/late.js", "m", None),
+        ("dir/bare.js", "", None),
+        ("dir/dep.js", "n", Some("sha256-x")),
+        ("dir/x.js", "", None),
+        ("dir/deep.js", "n", None),
+    ];
+    assert_eq!(told, expected.map(|(name, nonce, integrity)| (name.to_owned(), nonce, integrity)));
+}
+
+#[test]
+fn what_an_element_says_of_its_module_counts_before_what_the_map_says() {
+    let hints = load(
+        "<script type=importmap>{\"integrity\": {\"./a.js\": \"sha256-a\", \"./b.js\": \"sha256-b\", \"./c.js\": \"sha256-c\"}}\
+         </script><script type=module src=a.js></script><script type=module src=b.js integrity=sha256-own></script>\
+         <link rel=modulepreload href=c.js><script src=c.js></script><script type=module src=d.js></script>",
+        &[],
+    );
+    let told: Vec<_> = hints.iter().map(|hint| (short(hint), hint.mode, hint.integrity.as_deref())).collect();
+    let expected = [
+        ("dir/a.js", Mode::Cors, Some("sha256-a")),
+        ("dir/b.js", Mode::Cors, Some("sha256-own")),
+        ("dir/c.js", Mode::Cors, Some("sha256-c")),
+        ("dir/c.js", Mode::NoCors, None),
+        ("dir/d.js", Mode::Cors, None),
+    ];
+    assert_eq!(told, expected.map(|(name, mode, integrity)| (name.to_owned(), mode, integrity)));
+}
+
+#[test]
+fn imports_of_inline_modules_name_the_base_as_their_referrer() {
+    let script = "<script type=module>import './a.js'</script>";
+    assert_eq!(load(script, &[])[0].initiator, Initiator::Document);
+    let based = &load(&format!("<base href=/base/>{script}"), &[])[0];
+    assert_eq!(based.initiator, Initiator::Module(Url::parse("http://site.test/base/").unwrap()));
+    assert_eq!(short(based), "base/a.js");
+}
+
+#[test]
+fn paths_in_scripts_are_guesses_against_the_document() {
+    let hints = load(
+        "<script src=sub/a.js></script><script>img.src = 'inline.png'</script>",
+        &[("dir/sub/a.js", "load('data/x.json'); s = 'Vue.js'; u = new URL('w.js', import.meta.url)")],
+    );
+    assert_eq!(names(&hints), ["dir/sub/a.js", "dir/inline.png", "dir/data/x.json"]);
+    assert!(
+        hints[1..].iter().all(|hint| hint.confidence == Confidence::Guess && hint.source == Source::Literal)
+    );
+    assert_eq!(hints[2].destination, Destination::Fetch);
+}
