@@ -1,0 +1,152 @@
+//! Promises and the pages that they were made for.
+
+use crate::book::{
+    IMAGE, LOAD, NOT_PROMISED, ONE, PAGE, SHARED, ask, book, head, navigation, request, seconds, user,
+};
+use crate::support::fields;
+use farhop_bundle::{Answer, LoadId, PromiseId, Promises, WhyAsk};
+use http::Method;
+use url::Url;
+
+#[test]
+fn a_new_load_of_the_same_document_ends_the_old_loads_promises() {
+    let mut book = book();
+    assert_eq!(book.begin_load(&user("u"), LoadId(2), &Url::parse(PAGE).unwrap(), &navigation(None)), [ONE]);
+    assert_eq!(ask(&mut book, &[]), NOT_PROMISED);
+}
+
+#[test]
+fn what_may_be_reused_outlives_a_reload() {
+    let mut book = book();
+    assert!(head(&mut book, &SHARED));
+    assert!(book.begin_load(&user("u"), LoadId(2), &Url::parse(PAGE).unwrap(), &navigation(None)).is_empty());
+    assert_eq!(ask(&mut book, &[]), Answer::Promise(ONE));
+}
+
+#[test]
+fn a_navigation_away_by_referer_ends_the_pages_promises() {
+    let next = Url::parse("http://site.test/next").unwrap();
+    assert_eq!(book().begin_load(&user("u"), LoadId(2), &next, &navigation(Some(PAGE))), [ONE]);
+    let other = Url::parse("http://other.test/").unwrap();
+    let mut leaving = book();
+    assert!(head(&mut leaving, &SHARED));
+    let origin_only = navigation(Some("http://site.test/"));
+    assert_eq!(
+        leaving.begin_load(&user("u"), LoadId(2), &other, &origin_only),
+        [ONE],
+        "and nothing of it is wanted elsewhere"
+    );
+}
+
+#[test]
+fn other_pages_other_users_and_subresources_end_nothing() {
+    let url = |text: &str| Url::parse(text).unwrap();
+    let mut book = book();
+    assert!(
+        book.begin_load(&user("u"), LoadId(2), &url("http://site.test/next"), &navigation(None)).is_empty()
+    );
+    assert!(
+        book.begin_load(
+            &user("u"),
+            LoadId(3),
+            &url("http://site.test/x"),
+            &navigation(Some("http://site.test/next"))
+        )
+        .is_empty()
+    );
+    assert!(book.begin_load(&user("v"), LoadId(4), &url(PAGE), &navigation(Some(PAGE))).is_empty());
+    assert!(
+        book.begin_load(&user("u"), LoadId(5), &url(PAGE), &fields(&[("accept", "*/*"), ("referer", PAGE)]))
+            .is_empty()
+    );
+    assert_eq!(book.len(), 1);
+}
+
+#[test]
+fn a_promise_that_is_being_sent_to_a_client_outlives_its_page() {
+    let mut book = book();
+    assert_eq!(ask(&mut book, &[]), Answer::Promise(ONE));
+    assert!(book.end_load(LOAD).is_empty());
+    assert!(!book.complete(ONE, seconds(3)));
+    assert!(book.is_empty());
+}
+
+#[test]
+fn the_oldest_of_very_many_pages_counts_as_left() {
+    let mut book = book();
+    let ended: Vec<_> = (2..70)
+        .flat_map(|n| {
+            book.begin_load(
+                &user("u"),
+                LoadId(n),
+                &Url::parse(&format!("http://site.test/{n}")).unwrap(),
+                &navigation(None),
+            )
+        })
+        .collect();
+    assert_eq!(ended, [ONE]);
+}
+
+/// A promise for a request whose `Referer` is `referer`, and a page that the user opened after it.
+fn with_a_later_page(referer: &str) -> Promises {
+    let mut book = Promises::new(100, 100);
+    assert!(book.begin_load(&user("u"), LOAD, &Url::parse(PAGE).unwrap(), &navigation(None)).is_empty());
+    let like = request(&[("referer", referer)]);
+    assert!(book.promise(ONE, &user("u"), LOAD, Url::parse(IMAGE).unwrap(), like));
+    let later = Url::parse("http://site.test/later").unwrap();
+    assert!(book.begin_load(&user("u"), LoadId(2), &later, &navigation(None)).is_empty());
+    book
+}
+
+#[test]
+fn an_uncacheable_promise_answers_only_for_the_page_load_it_was_made_for() {
+    let origin = "http://site.test/";
+    let mut book = with_a_later_page(origin);
+    assert_eq!(
+        ask(&mut book, &[("referer", origin)]),
+        Answer::Ask(WhyAsk::OtherLoad),
+        "it may be the later page's"
+    );
+    let mut book = with_a_later_page("");
+    assert_eq!(ask(&mut book, &[]), Answer::Ask(WhyAsk::OtherLoad));
+    let mut book = with_a_later_page(PAGE);
+    assert_eq!(ask(&mut book, &[("referer", PAGE)]), Answer::Promise(ONE), "it names its page");
+    let mut book = with_a_later_page(origin);
+    assert!(head(&mut book, &SHARED));
+    assert_eq!(ask(&mut book, &[]), Answer::Promise(ONE), "what is to be shared is for every page");
+}
+
+#[test]
+fn a_later_page_of_another_user_does_not_matter() {
+    let mut book = book();
+    assert!(book.begin_load(&user("v"), LoadId(2), &Url::parse(PAGE).unwrap(), &navigation(None)).is_empty());
+    assert_eq!(ask(&mut book, &[]), Answer::Promise(ONE));
+}
+
+#[test]
+fn a_promised_frame_is_no_page_that_the_user_goes_to() {
+    let mut book = book();
+    let (frame, like) = (Url::parse("http://site.test/frame").unwrap(), navigation(Some(PAGE)));
+    assert!(book.promise(PromiseId(2), &user("u"), LOAD, frame.clone(), like.clone()));
+    assert!(book.begin_load(&user("u"), LoadId(2), &frame, &like).is_empty(), "the page goes on");
+    assert_eq!(book.ask(&user("u"), &Method::GET, &frame, &like, seconds(2)), Answer::Promise(PromiseId(2)));
+    assert_eq!(ask(&mut book, &[]), Answer::Promise(ONE));
+}
+
+#[test]
+fn what_is_promised_beside_an_answer_belongs_to_the_page_that_asked() {
+    let mut book = book();
+    let later = LoadId(5);
+    assert!(
+        book.begin_load(&user("u"), later, &Url::parse("http://other.test/a").unwrap(), &navigation(None))
+            .is_empty()
+    );
+    let asks = |referer: &str| fields(&[("accept", "image/*"), ("referer", referer)]);
+    let exchange = LoadId(9);
+    assert_eq!(book.load_of(exchange, "u", &asks(PAGE)), LOAD);
+    assert_eq!(book.load_of(exchange, "u", &asks("http://other.test/")), later, "only the origin is told");
+    assert_eq!(book.load_of(exchange, "u", &asks("http://site.test/app.css")), LOAD, "a file of the page");
+    assert_eq!(book.load_of(exchange, "u", &asks("http://else.test/")), exchange);
+    assert_eq!(book.load_of(exchange, "v", &asks(PAGE)), exchange, "another user's page");
+    assert_eq!(book.load_of(later, "u", &asks(PAGE)), later, "a document's own");
+}
