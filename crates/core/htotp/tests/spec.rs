@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use farhop_htotp::fields::{Line, Lines, SectionError, SectionLimit, codec, dictionary, huffman};
 use farhop_htotp::frame::{Frame, FrameError, FrameReader, kind};
+use farhop_htotp::mux::{self, MuxError};
 
 fn path() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/htotp.md"))
@@ -63,6 +64,37 @@ fn every_frame_has_an_example_that_decodes_as_written_and_is_written_as_it_stand
             .any(|line| line.starts_with("### ") && line.contains(&format!("`{name}` {number:#04x}")));
         assert!(heading, "no heading names {name} with {number:#04x}");
     }
+}
+
+#[test]
+fn every_frame_of_a_lane_has_an_example_that_decodes_as_written_and_is_written_as_it_stands() {
+    let text = document();
+    let mut shown = BTreeSet::new();
+    for block in blocks(&text, "lane") {
+        let [hex, meaning] = block[..] else { panic!("bytes and meaning, not {block:?}") };
+        let bytes = unhex(hex);
+        let mut reader = mux::FrameReader::default();
+        reader.push(&bytes);
+        let frame = reader.next().expect(hex).expect("a whole frame");
+        assert!(reader.into_rest().is_empty(), "{hex} has more than a frame");
+        assert_eq!(format!("{frame:?}"), meaning);
+        assert_eq!(frame.encode(), bytes, "{meaning}");
+        shown.insert(frame.kind());
+    }
+    for (number, name) in mux::kind::ALL {
+        assert!(shown.contains(number), "{name} has no example");
+        let heading = format!("`{name}` {number:#04x}");
+        assert!(text.lines().any(|line| line.starts_with("### ") && line.contains(&heading)), "{heading}");
+    }
+    let errors = [
+        MuxError::UnknownCritical(0x3f),
+        MuxError::TooLong(mux::kind::DATA),
+        MuxError::Malformed(mux::kind::DATA),
+        MuxError::Misplaced(mux::kind::DATA),
+        MuxError::Overrun,
+        MuxError::TooManyStreams,
+    ];
+    assert_eq!(blocks(&text, "lane-errors")[0], errors.map(|error| error.to_string()));
 }
 
 #[test]

@@ -1,0 +1,476 @@
+//! Streams over a few ordered connections ("lanes"), for carriers over TCP: what QUIC does by itself. A stream keeps to
+//! one lane, chosen by whoever opens it, so that nothing has to be put in order again; windows bound what
+//! waits unread, per stream and in all. Pure: lanes are numbers, bytes come in and go out.
+//!
+//! ```text
+//!  lanes ── add_lane/handle_input ─▶ Mux ── poll_event ─▶ driver ─▶ session
+//!  lanes ◀───── poll_output ───────  Mux ◀─ open/write/reset/stop/read ── driver
+//! ```
+//! After any call: drain `poll_event`, then `poll_output` of each lane that takes bytes. An end is done with a
+//! stream when [`Event::Gone`] says so. See docs/htotp.md, "Over TCP".
+
+mod frame;
+mod fuzz;
+mod output;
+mod stream;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use bytes::Bytes;
+
+pub use frame::{Frame, FrameReader, LARGEST, MuxError, Windows, kind};
+#[doc(hidden)]
+pub use fuzz::fuzz;
+use stream::{Ending, Incoming, Outgoing};
+
+use crate::session::{Direction, Role};
+
+/// The most lanes that a carrier may have.
+pub const MOST_LANES: usize = 8;
+
+/// A stream of a carrier. As in RFC 9000 §2.1: the lowest bit says who opened it (1: ground), the next whether it
+/// is one way, the others count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(pub u64);
+
+impl Id {
+    fn new(opener: Role, direction: Direction, count: u64) -> Id {
+        Id(count << 2 | (direction as u64) << 1 | u64::from(opener == Role::Ground))
+    }
+
+    fn opener(self) -> Role {
+        if self.0 & 1 == 0 { Role::Remote } else { Role::Ground }
+    }
+
+    /// Which way it carries bytes.
+    pub fn direction(self) -> Direction {
+        if self.0 & 2 == 0 { Direction::Both } else { Direction::One }
+    }
+
+    fn count(self) -> u64 {
+        self.0 >> 2
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The peer opened a stream.
+    Opened(Id),
+    /// [`Mux::read`] has something; it must be called until it has not, then or later.
+    Readable(Id),
+    /// The peer wants no more of this side; it should be reset.
+    Stopped(Id, u64),
+    /// All that was written on a stream has gone to its lane.
+    Written(Id),
+    /// Both sides are complete and nothing of the stream is left.
+    Gone(Id),
+    /// The peer ends the carrier.
+    Closed {
+        /// Its close code.
+        code: u64,
+        /// What it says.
+        reason: String,
+    },
+}
+
+/// What was read from a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Read {
+    /// The next bytes.
+    Data(Bytes),
+    /// The side is complete.
+    End,
+    /// The peer gave it up.
+    Reset(u64),
+}
+
+struct Stream {
+    lane: usize,
+    /// The peer knows of it.
+    on_wire: bool,
+    outgoing: Option<Outgoing>,
+    incoming: Option<Incoming>,
+    reset: Option<u64>,
+    stop: Option<u64>,
+}
+
+#[derive(Default)]
+struct Lane {
+    reader: FrameReader,
+    /// Streams assigned to it.
+    streams: usize,
+    /// Streams that have a word to say besides data.
+    words: BTreeSet<Id>,
+    /// Streams with something to send that their windows let go, most urgent first.
+    ready: BTreeSet<Ready>,
+}
+
+type Ready = (Reverse<i32>, u64, Id);
+
+/// Streams of one direction: how many the peer has opened and completed, and may open.
+#[derive(Default)]
+struct Census {
+    opened: u64,
+    complete: u64,
+    granted: u64,
+}
+
+/// See the module.
+pub struct Mux {
+    role: Role,
+    windows: Windows,
+    lanes: Vec<Lane>,
+    next_lane: usize,
+    streams: HashMap<Id, Stream>,
+    /// This end's streams, by direction: so many were opened; so many may be on the wire.
+    opened: [u64; 2],
+    leave: [u64; 2],
+    /// The peer's, by direction.
+    census: [Census; 2],
+    /// What the peer takes on a fresh stream, as far as is known.
+    peer_window: u64,
+    sent: u64,
+    limit: u64,
+    received: u64,
+    read: u64,
+    granted: u64,
+    /// Words for any lane.
+    tell_begin: bool,
+    tell_total: bool,
+    tell_streams: bool,
+    tell_close: Option<(u64, String)>,
+    heard_begin: bool,
+    closed: bool,
+    turns: u64,
+    events: VecDeque<Event>,
+}
+
+impl Mux {
+    /// A carrier with its first lane, which takes `windows` unread.
+    pub fn new(role: Role, windows: Windows) -> Self {
+        let census = [windows.both, windows.one].map(|granted| Census { granted, ..Census::default() });
+        Mux {
+            role,
+            windows,
+            lanes: vec![Lane::default()],
+            next_lane: 0,
+            streams: HashMap::new(),
+            opened: [0; 2],
+            leave: [Windows::LEAST.both, Windows::LEAST.one],
+            census,
+            peer_window: Windows::LEAST.stream,
+            sent: 0,
+            limit: Windows::LEAST.total,
+            received: 0,
+            read: 0,
+            granted: windows.total,
+            tell_begin: true,
+            tell_total: false,
+            tell_streams: false,
+            tell_close: None,
+            heard_begin: false,
+            closed: false,
+            turns: 0,
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Another lane has joined; gives its number.
+    pub fn add_lane(&mut self) -> usize {
+        self.lanes.push(Lane::default());
+        self.lanes.len() - 1
+    }
+
+    /// Lanes so far.
+    pub fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Opens a stream, on the lane with the fewest, in turn among equals. The peer hears of it with its first bytes.
+    pub fn open(&mut self, direction: Direction) -> Id {
+        let count = &mut self.opened[direction as usize];
+        let id = Id::new(self.role, direction, *count);
+        *count += 1;
+        let (lanes, next) = (self.lanes.len(), self.next_lane);
+        let after = |lane: usize| (lane + lanes - next) % lanes;
+        let lane = (0..lanes).min_by_key(|lane| (self.lanes[*lane].streams, after(*lane))).unwrap_or(0);
+        self.next_lane = (lane + 1) % lanes;
+        let incoming = (direction == Direction::Both).then(|| Incoming::new(self.windows.stream));
+        self.insert(id, lane, false, Some(Outgoing::new(self.peer_window)), incoming);
+        id
+    }
+
+    fn insert(
+        &mut self,
+        id: Id,
+        lane: usize,
+        on_wire: bool,
+        outgoing: Option<Outgoing>,
+        incoming: Option<Incoming>,
+    ) {
+        self.lanes[lane].streams += 1;
+        self.streams.insert(id, Stream { lane, on_wire, outgoing, incoming, reset: None, stop: None });
+    }
+
+    /// Hands bytes of a stream over, which ends after them if `end`; [`Event::Written`] tells when they are gone. Higher
+    /// `priority` goes first, then what was handed over earlier.
+    pub fn write(&mut self, id: Id, segments: Vec<Bytes>, end: bool, priority: i32) {
+        self.unready(id);
+        self.turns += 1;
+        let turn = self.turns;
+        if let Some(outgoing) = self.streams.get_mut(&id).and_then(|stream| stream.outgoing.as_mut()) {
+            outgoing.add(segments);
+            outgoing.end |= end;
+            outgoing.writing = true;
+            (outgoing.priority, outgoing.turn) = (priority, turn);
+        }
+        self.ready(id);
+    }
+
+    /// Gives the sending side up; what has not gone is dropped.
+    pub fn reset(&mut self, id: Id, code: u64) {
+        self.unready(id);
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if stream.outgoing.take().is_some() {
+            stream.reset = Some(code);
+            self.lanes[stream.lane].words.insert(id);
+        }
+    }
+
+    /// Wants no more of the peer's side; what waits is dropped.
+    pub fn stop(&mut self, id: Id, code: u64) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(incoming) = &mut stream.incoming else { return };
+        let held = incoming.discard();
+        incoming.stopped = true;
+        if incoming.ending.is_some() {
+            stream.incoming = None;
+        } else {
+            stream.stop = Some(code);
+            self.lanes[stream.lane].words.insert(id);
+        }
+        self.credit(held);
+        self.forget_if_done(id);
+    }
+
+    /// What has arrived on a stream next; `None` until [`Event::Readable`] comes again.
+    pub fn read(&mut self, id: Id) -> Option<Read> {
+        let stream = self.streams.get_mut(&id)?;
+        let incoming = stream.incoming.as_mut().filter(|incoming| !incoming.stopped)?;
+        if let Some(bytes) = incoming.take() {
+            if incoming.owes_word(self.windows.stream) {
+                self.lanes[stream.lane].words.insert(id);
+            }
+            self.credit(bytes.len() as u64);
+            return Some(Read::Data(bytes));
+        }
+        incoming.told = false;
+        let read = match incoming.ending? {
+            Ending::Last => Read::End,
+            Ending::Reset(code) => Read::Reset(code),
+        };
+        stream.incoming = None;
+        self.forget_if_done(id);
+        Some(read)
+    }
+
+    /// Bytes of all streams that have been read or dropped make room for others.
+    fn credit(&mut self, bytes: u64) {
+        self.read += bytes;
+        self.tell_total |= self.read + self.windows.total - self.granted >= self.windows.total / 2;
+    }
+
+    /// Ends the carrier: the peer is told, and nothing more goes out.
+    pub fn close(&mut self, code: u64, reason: &str) {
+        self.tell_close = Some((code, reason.into()));
+    }
+
+    /// What happened, in order.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Streams whose bytes wait for their lanes, not for their readers.
+    pub fn waiting(&self) -> impl Iterator<Item = Id> {
+        self.lanes.iter().flat_map(|lane| lane.ready.iter().map(|(.., id)| *id))
+    }
+
+    /// The next bytes of a lane.
+    ///
+    /// # Errors
+    /// The peer breaks the rules: the carrier has to end.
+    pub fn handle_input(&mut self, lane: usize, bytes: &[u8]) -> Result<(), MuxError> {
+        self.lanes[lane].reader.push(bytes);
+        while let Some(frame) = self.lanes[lane].reader.next()? {
+            self.handle_frame(lane, frame)?;
+        }
+        Ok(())
+    }
+
+    fn handle_frame(&mut self, lane: usize, frame: Frame) -> Result<(), MuxError> {
+        let misplaced = MuxError::Misplaced(frame.kind());
+        // The first word on the first lane says how far this end may go.
+        if !self.heard_begin && lane == 0 && !matches!(frame, Frame::Begin(_)) {
+            return Err(misplaced);
+        }
+        match frame {
+            Frame::Begin(windows) if lane == 0 && !self.heard_begin => self.handle_begin(windows),
+            Frame::Begin(_) | Frame::Join(_) => return Err(misplaced),
+            Frame::Data { stream, bytes } => self.handle_data(lane, stream, &bytes, false)?,
+            Frame::Last { stream, bytes } => self.handle_data(lane, stream, &bytes, true)?,
+            Frame::Reset { stream, code } => {
+                let incoming = self.incoming(lane, stream, misplaced)?;
+                incoming.ending = Some(Ending::Reset(code));
+                let dropped = incoming.discard();
+                self.credit(dropped);
+                self.arrived(stream);
+            }
+            Frame::Stop { stream, code } => {
+                let known = self.streams.get_mut(&stream).and_then(|stream| stream.outgoing.as_mut());
+                if let Some(outgoing) = known.filter(|outgoing| !outgoing.stopped) {
+                    outgoing.stopped = true;
+                    self.events.push_back(Event::Stopped(stream, code));
+                }
+            }
+            Frame::Window { stream, limit } => self.widen(stream, limit),
+            Frame::Total(limit) => self.limit = self.limit.max(limit),
+            Frame::Streams { both, one } => self.admit([both, one]),
+            Frame::Close { code, reason } => self.events.push_back(Event::Closed { code, reason }),
+        }
+        Ok(())
+    }
+
+    fn handle_begin(&mut self, windows: Windows) {
+        self.heard_begin = true;
+        self.limit = self.limit.max(windows.total);
+        self.peer_window = windows.stream;
+        let open: Vec<Id> = self.streams.keys().copied().collect();
+        for id in open {
+            self.widen(id, windows.stream);
+        }
+        self.admit([windows.both, windows.one]);
+    }
+
+    /// More of this end's streams may be on the wire.
+    fn admit(&mut self, leave: [u64; 2]) {
+        for direction in [Direction::Both, Direction::One] {
+            let at = direction as usize;
+            let before = self.leave[at];
+            self.leave[at] = before.max(leave[at]);
+            for count in before..self.leave[at].min(self.opened[at]) {
+                let id = Id::new(self.role, direction, count);
+                self.ready(id);
+                if let Some(stream) = self.streams.get(&id) {
+                    self.lanes[stream.lane].words.insert(id);
+                }
+            }
+        }
+    }
+
+    fn widen(&mut self, id: Id, limit: u64) {
+        self.unready(id);
+        if let Some(outgoing) = self.streams.get_mut(&id).and_then(|stream| stream.outgoing.as_mut()) {
+            outgoing.widen(limit);
+        }
+        self.ready(id);
+    }
+
+    fn handle_data(&mut self, lane: usize, id: Id, bytes: &[u8], last: bool) -> Result<(), MuxError> {
+        let misplaced = MuxError::Misplaced(if last { kind::LAST } else { kind::DATA });
+        let length = bytes.len() as u64;
+        if self.received + length > self.granted {
+            return Err(MuxError::Overrun);
+        }
+        let incoming = self.incoming(lane, id, misplaced)?;
+        if !incoming.admits(bytes.len()) {
+            return Err(MuxError::Overrun);
+        }
+        incoming.add(bytes);
+        incoming.ending = last.then_some(Ending::Last);
+        let dropped = if incoming.stopped { incoming.discard() } else { 0 };
+        self.received += length;
+        self.credit(dropped);
+        self.arrived(id);
+        Ok(())
+    }
+
+    /// The receiving side of a stream that bytes came for, opened if it is new; it must be on this lane and not be over.
+    fn incoming(&mut self, lane: usize, id: Id, misplaced: MuxError) -> Result<&mut Incoming, MuxError> {
+        if id.opener() != self.role && !self.streams.contains_key(&id) {
+            let census = &mut self.census[id.direction() as usize];
+            census.opened += 1;
+            if census.opened > census.granted {
+                return Err(MuxError::TooManyStreams);
+            }
+            let both = id.direction() == Direction::Both;
+            let outgoing = both.then(|| Outgoing::new(self.peer_window));
+            self.insert(id, lane, true, outgoing, Some(Incoming::new(self.windows.stream)));
+            self.events.push_back(Event::Opened(id));
+        }
+        let stream = self.streams.get_mut(&id).filter(|stream| stream.lane == lane).ok_or(misplaced)?;
+        stream.incoming.as_mut().filter(|incoming| incoming.ending.is_none()).ok_or(misplaced)
+    }
+
+    /// Something is there to be read, or dropped.
+    fn arrived(&mut self, id: Id) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(incoming) = &mut stream.incoming else { return };
+        if !incoming.stopped {
+            if !incoming.told {
+                incoming.told = true;
+                self.events.push_back(Event::Readable(id));
+            }
+        } else if incoming.ending.is_some() {
+            stream.incoming = None;
+            self.forget_if_done(id);
+        }
+    }
+
+    fn ready_key(&self, id: Id) -> Option<(usize, Ready)> {
+        let stream = self.streams.get(&id)?;
+        let outgoing = stream.outgoing.as_ref().filter(|outgoing| outgoing.is_ready())?;
+        Some((stream.lane, (Reverse(outgoing.priority), outgoing.turn, id)))
+    }
+
+    /// Whether the peer lets this stream be on the wire.
+    fn is_admitted(&self, id: Id) -> bool {
+        id.opener() != self.role || id.count() < self.leave[id.direction() as usize]
+    }
+
+    fn ready(&mut self, id: Id) {
+        if self.is_admitted(id)
+            && let Some((lane, key)) = self.ready_key(id)
+        {
+            self.lanes[lane].ready.insert(key);
+        }
+    }
+
+    fn unready(&mut self, id: Id) {
+        if let Some((lane, key)) = self.ready_key(id) {
+            self.lanes[lane].ready.remove(&key);
+        }
+    }
+
+    /// Both sides are complete and the peer has been told all: nothing of the stream is needed any more.
+    fn forget_if_done(&mut self, id: Id) {
+        let Some(stream) = self.streams.get(&id) else { return };
+        let over = stream.outgoing.is_none() && stream.incoming.is_none();
+        if !over || stream.reset.is_some() {
+            return;
+        }
+        let lane = &mut self.lanes[stream.lane];
+        lane.streams -= 1;
+        lane.words.remove(&id);
+        self.streams.remove(&id);
+        self.events.push_back(Event::Gone(id));
+        if id.opener() != self.role {
+            let at = id.direction() as usize;
+            let most = [self.windows.both, self.windows.one][at];
+            let census = &mut self.census[at];
+            census.complete += 1;
+            self.tell_streams |= census.complete + most - census.granted >= most / 2;
+        }
+    }
+}
