@@ -1,8 +1,10 @@
 //! Browsers that ask whether what they hold has changed.
 
-use crate::book::{DATE, IMAGE, LOAD, ONE, SHARED, SPENT, ask, book, differs, head, request, seconds, user};
+use crate::book::{
+    DATE, IMAGE, LOAD, ONE, SHARED, SPENT, ask, book, differs, head, navigation, request, seconds, user,
+};
 use crate::support::fields;
-use farhop_bundle::{Answer, Promises, not_modified};
+use farhop_bundle::{Answer, LoadId, Promises, WhyAsk, not_modified};
 use http::StatusCode;
 use http::header::HeaderMap;
 use std::time::SystemTime;
@@ -109,4 +111,38 @@ fn a_304_keeps_what_updates_the_browser_and_leaves_out_what_describes_the_conten
     let response = [&kept[..], &content].concat();
     let found = unchanged(&[("if-none-match", "\"x\"")], StatusCode::OK, &response);
     assert_eq!(found, Some(fields(&kept)));
+}
+
+#[test]
+fn a_reload_that_wants_nothing_old_is_answered_by_what_was_fetched_for_it() {
+    let reload = ("cache-control", "max-age=0");
+    assert_eq!(ask(&mut book(), &[reload]), Answer::Promise(ONE));
+    assert_eq!(ask(&mut book(), &[reload, ("if-none-match", "\"x\"")]), Answer::Promise(ONE));
+    let mut shared = book();
+    assert!(head(&mut shared, &SHARED));
+    assert_eq!(ask(&mut shared, &[reload]), Answer::Promise(ONE));
+    for other in ["no-cache", "max-age=1", "max-age=0, no-transform", "only-if-cached"] {
+        assert_eq!(ask(&mut book(), &[("cache-control", other)]), differs("cache-control"), "{other}");
+    }
+    assert_eq!(ask(&mut book(), &[reload, ("pragma", "no-cache")]), differs("pragma"));
+}
+
+#[test]
+fn a_reload_is_not_answered_by_what_was_fetched_for_an_earlier_page() {
+    let mut book = book();
+    assert!(head(&mut book, &SHARED));
+    let other = Url::parse("http://site.test/other").unwrap();
+    assert!(book.begin_load(&user("u"), LoadId(2), &other, &navigation(None)).is_empty());
+    assert_eq!(ask(&mut book, &[("cache-control", "max-age=0")]), Answer::Ask(WhyAsk::OtherLoad));
+    assert_eq!(ask(&mut book, &[]), Answer::Promise(ONE));
+}
+
+#[test]
+fn what_was_fetched_past_all_caches_waits_to_be_asked_for_so_and_is_not_left_to_the_repository() {
+    let mut book = Promises::new(100, 100);
+    let like = request(&[("cache-control", "no-cache")]);
+    assert!(book.promise(ONE, &user("u"), LOAD, Url::parse(IMAGE).unwrap(), like));
+    assert!(!head(&mut book, &SHARED), "it answers once");
+    assert!(!book.complete(ONE, seconds(1)), "the repository would not answer such a request");
+    assert_eq!(ask(&mut book, &[("cache-control", "no-cache")]), Answer::Promise(ONE));
 }

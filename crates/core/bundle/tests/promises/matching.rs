@@ -1,6 +1,8 @@
 //! What has to be equal, before the answer is known and after.
 
-use crate::book::{DATE, IMAGE, NOT_PROMISED, ONE, SHARED, ask, book, differs, head, request, seconds, user};
+use crate::book::{
+    DATE, IMAGE, NOT_PROMISED, ONE, SHARED, SPENT, ask, book, differs, head, request, seconds, user,
+};
 use farhop_bundle::{Answer, WhyAsk};
 use http::Method;
 use http::header::HeaderValue;

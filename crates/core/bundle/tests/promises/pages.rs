@@ -6,6 +6,7 @@ use crate::book::{
 use crate::support::fields;
 use farhop_bundle::{Answer, LoadId, PromiseId, Promises, WhyAsk};
 use http::Method;
+use http::header::HeaderMap;
 use url::Url;
 
 #[test]
@@ -143,10 +144,67 @@ fn what_is_promised_beside_an_answer_belongs_to_the_page_that_asked() {
     );
     let asks = |referer: &str| fields(&[("accept", "image/*"), ("referer", referer)]);
     let exchange = LoadId(9);
-    assert_eq!(book.load_of(exchange, "u", &asks(PAGE)), LOAD);
-    assert_eq!(book.load_of(exchange, "u", &asks("http://other.test/")), later, "only the origin is told");
-    assert_eq!(book.load_of(exchange, "u", &asks("http://site.test/app.css")), LOAD, "a file of the page");
-    assert_eq!(book.load_of(exchange, "u", &asks("http://else.test/")), exchange);
-    assert_eq!(book.load_of(exchange, "v", &asks(PAGE)), exchange, "another user's page");
-    assert_eq!(book.load_of(later, "u", &asks(PAGE)), later, "a document's own");
+    let style = Url::parse("http://site.test/style.css").unwrap();
+    let of = |book: &Promises, load, user: &str, referer| book.load_of(load, user, &style, &asks(referer));
+    assert_eq!(of(&book, exchange, "u", PAGE), LOAD);
+    assert_eq!(of(&book, exchange, "u", "http://other.test/"), later, "only the origin is told");
+    assert_eq!(of(&book, exchange, "u", "http://site.test/app.css"), LOAD, "a file of the page");
+    assert_eq!(of(&book, exchange, "u", "http://else.test/"), exchange);
+    assert_eq!(of(&book, exchange, "v", PAGE), exchange, "another user's page");
+    assert_eq!(of(&book, later, "u", PAGE), later, "a document's own");
+}
+
+/// A book whose page is answered with a redirect to `MOVED`, which was promised along with what that names.
+fn led_on() -> (Promises, HeaderMap) {
+    let mut book = Promises::new(100, 100);
+    let (page, moved, like) = (Url::parse(PAGE).unwrap(), Url::parse(MOVED).unwrap(), navigation(None));
+    assert!(book.begin_load(&user("u"), LOAD, &page, &like).is_empty());
+    assert!(book.promise(ONE, &user("u"), LOAD, moved.clone(), like.clone()));
+    book.moved(LOAD, &page, &moved);
+    let needs = request(&[("referer", MOVED)]);
+    assert!(book.promise(PromiseId(2), &user("u"), LOAD, Url::parse(IMAGE).unwrap(), needs));
+    (book, like)
+}
+
+const MOVED: &str = "http://site.test/en/";
+
+#[test]
+fn what_a_redirect_leads_to_is_the_same_page_load_though_another_page_was_opened_since() {
+    let (mut book, like) = led_on();
+    let other = Url::parse("http://other.test/").unwrap();
+    assert!(book.begin_load(&user("u"), LoadId(3), &other, &navigation(None)).is_empty());
+    let moved = Url::parse(MOVED).unwrap();
+    assert!(book.begin_load(&user("u"), LoadId(4), &moved, &like).is_empty(), "the page goes on");
+    assert!(!book.is_open(LoadId(4)));
+    assert_eq!(book.ask(&user("u"), &Method::GET, &moved, &like, seconds(1)), Answer::Promise(ONE));
+    assert_eq!(ask(&mut book, &[("referer", MOVED)]), Answer::Promise(PromiseId(2)), "it names where it is");
+}
+
+#[test]
+fn a_document_that_is_asked_for_otherwise_than_promised_begins_a_load_that_ends_the_one_before() {
+    let (mut book, mut like) = led_on();
+    let moved = Url::parse(MOVED).unwrap();
+    like.insert("cookie", "a=1".parse().unwrap());
+    let ended = book.begin_load(&user("u"), LoadId(4), &moved, &like);
+    assert_eq!(ended, [ONE, PromiseId(2)]);
+    assert!(book.is_open(LoadId(4)));
+}
+
+#[test]
+fn a_document_whose_promise_has_answered_begins_a_load_when_it_is_asked_for_again() {
+    let (mut book, like) = led_on();
+    let moved = Url::parse(MOVED).unwrap();
+    assert_eq!(book.ask(&user("u"), &Method::GET, &moved, &like, seconds(1)), Answer::Promise(ONE));
+    assert_eq!(book.begin_load(&user("u"), LoadId(4), &moved, &like), [PromiseId(2)]);
+    assert!(book.is_open(LoadId(4)));
+}
+
+#[test]
+fn a_document_whose_promise_was_taken_back_belongs_to_the_load_that_led_to_it() {
+    let (mut book, like) = led_on();
+    let moved = Url::parse(MOVED).unwrap();
+    assert!(book.begin_load(&user("u"), LoadId(4), &moved, &like).is_empty());
+    book.withdraw(ONE);
+    assert_eq!(book.load_of(LoadId(4), "u", &moved, &like), LOAD);
+    assert_eq!(book.load_of(LoadId(4), "v", &moved, &like), LoadId(4));
 }
