@@ -486,20 +486,16 @@ async fn a_connection_on_which_something_stalls_gets_no_more_requests() {
 
 #[tokio::test]
 async fn a_dropped_fetch_resets_its_stream_and_nothing_else() {
-    let (told, mut heard) = mpsc::unbounded_channel();
-    let (origin, client) = raw_origin(&[], move |mut wire, _| {
-        let told = told.clone();
-        async move {
-            let kept = wire.request().await.unwrap();
-            wire.send(HEADERS, END_HEADERS, kept, &ok()).await;
-            let dropped = wire.request().await.unwrap();
-            told.send(0).unwrap();
-            while let Some(frame) = wire.next().await {
-                if frame.kind == RST_STREAM {
-                    assert_eq!(frame.stream, dropped);
-                    told.send(frame.error()).unwrap();
-                    wire.send(DATA, END_STREAM, kept, b"hello").await;
-                }
+    let (origin, client, mut heard) = telling_origin(|mut wire, told| async move {
+        let kept = wire.request().await.unwrap();
+        wire.send(HEADERS, END_HEADERS, kept, &ok()).await;
+        let dropped = wire.request().await.unwrap();
+        told.send(0).unwrap();
+        while let Some(frame) = wire.next().await {
+            if frame.kind == RST_STREAM {
+                assert_eq!(frame.stream, dropped);
+                told.send(frame.error()).unwrap();
+                wire.send(DATA, END_STREAM, kept, b"hello").await;
             }
         }
     })
@@ -516,15 +512,11 @@ async fn a_dropped_fetch_resets_its_stream_and_nothing_else() {
 
 #[tokio::test(start_paused = true)]
 async fn connections_long_unused_are_closed() {
-    let (told, mut heard) = mpsc::unbounded_channel();
-    let (origin, client) = raw_origin(&[], move |mut wire, _| {
-        let told = told.clone();
-        async move {
-            let number = wire.request().await.unwrap();
-            wire.answer(number).await;
-            let last = wire.next().await.map(|frame| frame.kind);
-            told.send(last).unwrap();
-        }
+    let (origin, client, mut heard) = telling_origin(|mut wire, told| async move {
+        let number = wire.request().await.unwrap();
+        wire.answer(number).await;
+        let last = wire.next().await.map(|frame| frame.kind);
+        told.send(last).unwrap();
     })
     .await;
     let begun = tokio::time::Instant::now();

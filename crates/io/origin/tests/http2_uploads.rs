@@ -9,29 +9,24 @@ use http::{HeaderValue, Method};
 use support::h2raw::*;
 use support::tls::*;
 use support::*;
-use tokio::sync::mpsc;
 
 #[tokio::test]
 async fn an_upload_of_unknown_length_carries_its_trailers() {
-    let (told, mut heard) = mpsc::unbounded_channel();
-    let (origin, client) = raw_origin(&[], move |mut wire, _| {
-        let told = told.clone();
-        async move {
-            let number = wire.request().await.unwrap();
-            let mut body = Vec::new();
-            loop {
-                let frame = wire.next().await.unwrap();
-                if frame.kind == DATA {
-                    body.extend(&frame.payload);
-                }
-                if frame.ends() {
-                    told.send((frame.kind, body)).unwrap();
-                    break;
-                }
+    let (origin, client, mut heard) = telling_origin(|mut wire, told| async move {
+        let number = wire.request().await.unwrap();
+        let mut body = Vec::new();
+        loop {
+            let frame = wire.next().await.unwrap();
+            if frame.kind == DATA {
+                body.extend(&frame.payload);
             }
-            wire.answer(number).await;
-            wire.drain().await;
+            if frame.ends() {
+                told.send((frame.kind, body)).unwrap();
+                break;
+            }
         }
+        wire.answer(number).await;
+        wire.drain().await;
     })
     .await;
     for (trailers, last) in [
@@ -55,16 +50,12 @@ async fn an_upload_of_unknown_length_carries_its_trailers() {
 #[tokio::test]
 async fn an_upload_that_breaks_off_is_never_whole_at_the_origin() {
     for length in [Some(10), None] {
-        let (told, mut heard) = mpsc::unbounded_channel();
-        let (origin, client) = raw_origin(&[], move |mut wire, _| {
-            let told = told.clone();
-            async move {
-                wire.request().await.unwrap();
-                while let Some(frame) = wire.next().await {
-                    assert!(!frame.ends());
-                    if frame.kind == RST_STREAM {
-                        told.send(frame.error()).unwrap();
-                    }
+        let (origin, client, mut heard) = telling_origin(|mut wire, told| async move {
+            wire.request().await.unwrap();
+            while let Some(frame) = wire.next().await {
+                assert!(!frame.ends());
+                if frame.kind == RST_STREAM {
+                    told.send(frame.error()).unwrap();
                 }
             }
         })
@@ -120,17 +111,13 @@ async fn an_origin_that_takes_nothing_holds_the_giver_back() {
 
 #[tokio::test(start_paused = true)]
 async fn the_rest_of_an_upload_does_not_wait_for_ever() {
-    let (told, mut heard) = mpsc::unbounded_channel();
-    let (origin, client) = raw_origin(&[], move |mut wire, _| {
-        let told = told.clone();
-        async move {
-            let number = wire.request().await.unwrap();
-            // Answered, and not a byte more is taken than the first window holds.
-            wire.answer(number).await;
-            while let Some(frame) = wire.next().await {
-                if frame.kind == RST_STREAM {
-                    told.send(frame.error()).unwrap();
-                }
+    let (origin, client, mut heard) = telling_origin(|mut wire, told| async move {
+        let number = wire.request().await.unwrap();
+        // Answered, and not a byte more is taken than the first window holds.
+        wire.answer(number).await;
+        while let Some(frame) = wire.next().await {
+            if frame.kind == RST_STREAM {
+                told.send(frame.error()).unwrap();
             }
         }
     })

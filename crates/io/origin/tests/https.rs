@@ -13,7 +13,6 @@ use http::{Method, StatusCode};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{HandshakeKind, RootCertStore};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use support::h2raw::{LAST, Wire};
 use support::tls::*;
 use support::*;
@@ -334,9 +333,7 @@ async fn prepared_connections_are_few_and_do_not_wait_for_long() {
     closes.recv().await.unwrap();
     assert!(begun.elapsed() < 2 * Settings::default().prepared_timeout, "{:?}", begun.elapsed());
     client.prepare(&Partition::new("c"), Scheme::Http, &origin.destination()).await.unwrap();
-    while origin.connections() < 3 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    origin.connected(3).await;
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use super::tls::*;
 use super::*;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_rustls::server::TlsStream;
 
 pub const DATA: u8 = 0;
@@ -136,4 +137,16 @@ where
     })
     .await;
     (origin, client_trusting(trusting(&root), Settings::default()))
+}
+
+/// The same with a way for each connection to tell the test what it has seen.
+pub async fn telling_origin<T, F, Fut>(serve: F) -> (Origin, Client, UnboundedReceiver<T>)
+where
+    T: Send + 'static,
+    F: Fn(Wire, UnboundedSender<T>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    let (told, heard) = unbounded_channel();
+    let (origin, client) = raw_origin(&[], move |wire, _| serve(wire, told.clone())).await;
+    (origin, client, heard)
 }

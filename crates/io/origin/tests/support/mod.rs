@@ -15,14 +15,14 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// An origin under test's control.
 pub struct Origin {
     pub port: u16,
-    accepted: Arc<AtomicUsize>,
+    accepted: watch::Receiver<usize>,
 }
 
 impl Origin {
@@ -34,14 +34,13 @@ impl Origin {
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let accepted = Arc::new(AtomicUsize::new(0));
-        let counter = accepted.clone();
+        let (counter, accepted) = watch::channel(0);
         tokio::spawn(async move {
-            loop {
+            for number in 0.. {
                 let (stream, _) = listener.accept().await.unwrap();
                 // A paused clock would not wait for what the system holds back.
                 stream.set_nodelay(true).unwrap();
-                let number = counter.fetch_add(1, Ordering::SeqCst);
+                counter.send_replace(number + 1);
                 tokio::spawn(serve(stream, number));
             }
         });
@@ -66,7 +65,12 @@ impl Origin {
 
     /// How many connections were made.
     pub fn connections(&self) -> usize {
-        self.accepted.load(Ordering::SeqCst)
+        *self.accepted.borrow()
+    }
+
+    /// Waits until so many connections have been made.
+    pub async fn connected(&self, connections: usize) {
+        self.accepted.clone().wait_for(|accepted| *accepted >= connections).await.unwrap();
     }
 
     pub fn destination(&self) -> Destination {
