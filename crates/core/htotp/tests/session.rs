@@ -169,7 +169,7 @@ fn written(session: &mut Session, now: Duration) -> (Vec<StreamId>, HashMap<Stre
                 bytes.entry(stream).or_default().extend(segments.concat());
                 session.handle_written(stream);
             }
-            Transmit::Reset(..) | Transmit::Stop(..) => {}
+            Transmit::Reset(..) | Transmit::Stop(..) | Transmit::Probe => {}
         }
     }
     (order, bytes)
@@ -399,15 +399,54 @@ fn an_urgent_exchange_overtakes_a_bulk_transfer_within_fifty_milliseconds_of_lin
 }
 
 #[test]
-fn a_silent_ground_is_given_up_within_three_seconds_while_something_is_open() {
+fn silence_is_noticed_within_three_seconds_while_something_is_open_and_borne_for_two_minutes_and_a_half() {
     let mut pair = geo();
     pair.remote().ask(Duration::ZERO, Ask::default(), &get("/"));
     pair.run(Duration::from_secs(1));
     pair.cut = true;
     let heard_last = pair.now;
-    pair.run(Duration::from_secs(20));
-    let dead = pair.events(REMOTE).into_iter().find(|(_, e)| *e == Event::Dead).expect("given up").0;
-    assert!(dead - heard_last <= Duration::from_secs(3), "{:?}", dead - heard_last);
+    pair.run(Duration::from_secs(200));
+    let events = pair.events(REMOTE);
+    let after = |wanted| events.iter().find(|(_, e)| *e == wanted).expect("noticed").0 - heard_last;
+    assert!(after(Event::Silent) <= Duration::from_secs(3), "{:?}", after(Event::Silent));
+    assert_eq!(after(Event::Dead) - after(Event::Silent), Probe::default().hold);
+}
+
+/// The time between two probes, and that of the packets themselves.
+const PROBES: Duration = Duration::from_millis(260);
+
+#[test]
+fn the_end_of_an_outage_is_noticed_after_a_probe_and_a_round_trip_however_long_it_was() {
+    for seconds in [3, 10, 30, 60, 120] {
+        let mut pair = geo();
+        pair.remote().ask(Duration::ZERO, Ask::default(), &get("/"));
+        pair.run(Duration::from_secs(1));
+        pair.cut = true;
+        let sent = pair.sent(REMOTE);
+        pair.run(Duration::from_secs(1 + seconds));
+        pair.cut = false;
+        assert_eq!(pair.sent(REMOTE), sent);
+        let restored = pair.now;
+        pair.run(restored + Duration::from_secs(5));
+        // Ground hears the first probe that crosses, and asks back.
+        let asked = pair.probed(GROUND)[0] - restored;
+        assert!(asked <= HALF + PROBES, "{seconds} s: {asked:?}");
+        assert!(pair.probed(REMOTE)[0] - restored <= HALF * 2 + PROBES);
+        let events = pair.events(REMOTE);
+        let back = events.iter().find_map(|(at, e)| matches!(e, Event::Back { .. }).then_some(*at));
+        let back = back.expect("the peer is heard") - restored;
+        assert!(back <= HALF * 2 + PROBES, "{seconds} s: {back:?}");
+        assert!(events.iter().any(|(_, e)| *e == Event::Silent) && !events.iter().any(|(_, e)| *e == Event::Dead));
+    }
+}
+
+#[test]
+fn a_peer_that_is_merely_idle_is_not_taken_for_silent() {
+    let mut pair = geo();
+    pair.run(Duration::from_secs(100));
+    pair.remote().ask(Duration::from_secs(100), Ask::default(), &get("/"));
+    pair.run(Duration::from_secs(110));
+    assert!(!pair.events(REMOTE).iter().any(|(_, e)| matches!(e, Event::Silent | Event::Back { .. })));
 }
 
 #[test]

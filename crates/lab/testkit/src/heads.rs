@@ -191,7 +191,7 @@ impl Wire {
                             }
                             self.ends[end].handle_written(stream);
                         }
-                        Transmit::Reset(..) | Transmit::Stop(..) => {}
+                        Transmit::Reset(..) | Transmit::Stop(..) | Transmit::Probe => {}
                     }
                 }
             }

@@ -1,6 +1,7 @@
 //! What a session tells its app, and what it tells its carrier to do.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -39,6 +40,9 @@ pub enum Transmit {
     Reset(StreamId, u64),
     /// Ask the peer to stop sending.
     Stop(StreamId, u64),
+    /// Ask the peer's end of the carrier for an acknowledgement, now, whatever is under way: that was probably lost in an
+    /// outage, and holds up nothing that is sent from now on. The peer reports [`super::Session::handle_probe`].
+    Probe,
 }
 
 /// Reset and stop codes.
@@ -159,10 +163,16 @@ pub enum Event {
         stream: StreamId,
     },
     /// A ping came back after this long.
-    Pong(std::time::Duration),
+    Pong(Duration),
     /// The peer accepts no more exchanges and ends soon.
     Drain,
-    /// Remote: nothing was heard for too long, though asked.
+    /// Remote: nothing is heard, though asked. The carrier may come back.
+    Silent,
+    /// Remote: a peer that was silent is heard again.
+    Back {
+        silence: Duration,
+    },
+    /// Remote: nothing was heard for too long.
     Dead,
     /// The peer broke the protocol: close the carrier.
     Broken(FrameError),

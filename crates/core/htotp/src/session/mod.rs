@@ -68,7 +68,7 @@ pub struct Config {
     pub pace: Pace,
     /// How large heads may be.
     pub sections: SectionLimit,
-    /// Liveness probing (remote only).
+    /// Liveness: how the remote probes, and after what silence either end takes the link for cut.
     pub probe: Probe,
 }
 
@@ -311,7 +311,23 @@ impl Session {
 
     /// The carrier has received something, whatever it was.
     pub fn handle_activity(&mut self, now: Duration) {
-        self.probe.heard(now);
+        let (silence, was_silent) = self.probe.heard(now);
+        if was_silent {
+            self.events.push_back(Event::Back { silence });
+        }
+    }
+
+    /// The peer has sent a probe: it hears nothing, so what was under way to it is probably lost. The remote is the one
+    /// that asks; ground asks back, so that its own carrier learns of it too.
+    pub fn handle_probe(&mut self) {
+        if self.role == Role::Ground {
+            self.transmits.push_back(Transmit::Probe);
+        }
+    }
+
+    /// Nothing was heard for so long, with something under way, that the link is taken for cut.
+    pub fn is_overdue(&self, now: Duration) -> bool {
+        self.is_active() && self.probe.is_overdue(now)
     }
 
     /// What the carrier has to do next.
@@ -380,6 +396,8 @@ impl Session {
         }
         match self.probe.poll(now, self.is_watched(now)) {
             Some(probe::Action::Ping(token)) => self.send_control(&Frame::Ping(token)),
+            Some(probe::Action::Probe) => self.transmits.push_back(Transmit::Probe),
+            Some(probe::Action::Silent) => self.events.push_back(Event::Silent),
             Some(probe::Action::Dead) => self.events.push_back(Event::Dead),
             None => {}
         }

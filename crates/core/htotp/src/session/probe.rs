@@ -1,5 +1,11 @@
-//! Liveness: the remote asks for a sign of life when it has heard nothing for a while, and gives the
-//! carrier up when none comes. It does not wait for the backoff of the carrier's own timers.
+//! Liveness: the remote asks for a sign of life when it has heard nothing for a while, and goes on probing at a steady pace
+//! for as long as the peer is silent. It does not wait for the backoff of the carrier's own timers.
+//!
+//! ```text
+//!           silence            patience             hold
+//!  heard ─────────────▶ asked ───────────▶ silent ────────▶ dead
+//!    ▲  ◀── a sign of life ──┴──────────────┘
+//! ```
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,39 +17,47 @@ pub struct Probe {
     pub active: Duration,
     /// Silence before a ping otherwise.
     pub idle: Duration,
-    /// Silence after the first ping before the peer counts as dead; at least two round trips.
+    /// Silence after the first ping before the peer counts as silent; at least two round trips.
     pub patience: Duration,
+    /// How long a silent peer is asked on before it counts as dead. Zero for a carrier that is as quick when it is made
+    /// anew.
+    pub hold: Duration,
 }
 
 impl Default for Probe {
-    /// Chosen for a geostationary link: a dead ground is noticed within 3 s while anything is open.
+    /// Chosen for a geostationary link: silence is noticed within 3 s while anything is open, and a cut of two minutes
+    /// ridden out.
     fn default() -> Self {
         let ms = Duration::from_millis;
-        Probe { active: ms(800), idle: ms(15_000), patience: ms(1900) }
+        Probe { active: ms(800), idle: ms(15_000), patience: ms(1900), hold: ms(150_000) }
     }
 }
 
 /// Whoever asked a moment ago is likely to ask again, and should not be the one to find the carrier dead.
 const RECENT: Duration = Duration::from_secs(60);
 
-/// Pings go out this often while none is answered, so that one lost packet does not matter.
-const REPEAT: Duration = Duration::from_millis(500);
+/// Probes follow the first ping this often while nothing comes, so that neither its loss nor the end of an outage is
+/// noticed late.
+const REPEAT: Duration = Duration::from_millis(250);
 
 /// Pings whose answers still count.
 const MOST_PINGS: usize = 16;
 
 pub(super) enum Action {
     Ping(u64),
+    Probe,
+    Silent,
     Dead,
 }
 
 pub(super) struct State {
     probe: Probe,
     heard: Duration,
-    /// When the first ping since the last sign of life went out, and when the latest.
+    /// When a ping since the last sign of life went out, and when the latest probe after it.
     asked: Option<(Duration, Duration)>,
     /// Tokens of the latest pings, oldest first.
     pings: VecDeque<u64>,
+    silent: bool,
     dead: bool,
     rtt: Duration,
     used: Option<Duration>,
@@ -56,15 +70,23 @@ impl State {
             heard: now,
             asked: None,
             pings: VecDeque::new(),
+            silent: false,
             dead: false,
             rtt: Duration::ZERO,
             used: None,
         }
     }
 
-    pub(super) fn heard(&mut self, now: Duration) {
-        self.heard = now;
+    /// A sign of life: gives how long none had come, and whether the peer had been taken for silent.
+    pub(super) fn heard(&mut self, now: Duration) -> (Duration, bool) {
+        let silence = now.saturating_sub(std::mem::replace(&mut self.heard, now));
         self.asked = None;
+        (silence, std::mem::take(&mut self.silent))
+    }
+
+    /// No sign of life for longer than anything under way explains.
+    pub(super) fn is_overdue(&self, now: Duration) -> bool {
+        now >= self.heard + self.patience()
     }
 
     /// Something is open.
@@ -87,9 +109,14 @@ impl State {
 
     fn due(&self, active: bool) -> Duration {
         match self.asked {
-            Some((first, latest)) => (first + self.patience()).min(latest + REPEAT),
+            Some((first, latest)) => (latest + REPEAT).min(self.verdict(first)),
             None => self.heard + if active { self.probe.active } else { self.probe.idle },
         }
+    }
+
+    /// When the peer is silent or, if it is already, dead.
+    fn verdict(&self, first: Duration) -> Duration {
+        first + self.patience() + if self.silent { self.probe.hold } else { Duration::ZERO }
     }
 
     fn patience(&self) -> Duration {
@@ -104,12 +131,18 @@ impl State {
         if self.dead || now < self.due(active) {
             return None;
         }
-        if self.asked.is_some_and(|(first, _)| now >= first + self.patience()) {
-            self.dead = true;
-            return Some(Action::Dead);
+        if let Some((first, _)) = self.asked
+            && now >= self.verdict(first)
+        {
+            self.dead = self.silent || self.probe.hold.is_zero();
+            self.silent = true;
+            return Some(if self.dead { Action::Dead } else { Action::Silent });
         }
-        let first = self.asked.map_or(now, |(first, _)| first);
-        self.asked = Some((first, now));
+        if let Some((_, latest)) = &mut self.asked {
+            *latest = now;
+            return Some(Action::Probe);
+        }
+        self.asked = Some((now, now));
         let token = now.as_micros() as u64;
         if self.pings.len() == MOST_PINGS {
             self.pings.pop_front();

@@ -17,6 +17,9 @@ enum Parcel {
     End(u64),
     Reset(u64, u64),
     Stop(u64, u64),
+    Probe,
+    /// The carrier's own answer to a probe.
+    Acknowledgement,
 }
 
 /// One end: its session, and what the carrier knows of its streams.
@@ -28,6 +31,8 @@ struct End {
     busy_until: Duration,
     sent: usize,
     events: Vec<(Duration, Event)>,
+    /// Probes that have come.
+    probed: Vec<Duration>,
 }
 
 /// Remote and ground over one carrier.
@@ -58,6 +63,7 @@ impl Pair {
             busy_until: Duration::ZERO,
             sent: 0,
             events: Vec::new(),
+            probed: Vec::new(),
         };
         Pair {
             now: Duration::ZERO,
@@ -89,6 +95,11 @@ impl Pair {
     pub(crate) fn events(&mut self, end: usize) -> Vec<(Duration, Event)> {
         self.settle();
         std::mem::take(&mut self.ends[end].events)
+    }
+
+    /// Takes the times at which probes have come to an end.
+    pub(crate) fn probed(&mut self, end: usize) -> Vec<Duration> {
+        std::mem::take(&mut self.ends[end].probed)
     }
 
     fn launch(&mut self, from: usize, size: usize, parcel: Parcel) {
@@ -140,6 +151,7 @@ impl Pair {
             }
             Transmit::Reset(id, code) => self.launch(from, 4, Parcel::Reset(number(self, id), code)),
             Transmit::Stop(id, code) => self.launch(from, 4, Parcel::Stop(number(self, id), code)),
+            Transmit::Probe => self.launch(from, 1, Parcel::Probe),
         }
     }
 
@@ -176,6 +188,12 @@ impl Pair {
             Parcel::End(number) => end.session.handle_end(end.ids[&number]),
             Parcel::Reset(number, code) => end.session.handle_reset(end.ids[&number], code),
             Parcel::Stop(number, code) => end.session.handle_stopped(end.ids[&number], code),
+            Parcel::Probe => {
+                end.probed.push(now);
+                end.session.handle_probe();
+                self.launch(to, 1, Parcel::Acknowledgement);
+            }
+            Parcel::Acknowledgement => {}
         }
     }
 

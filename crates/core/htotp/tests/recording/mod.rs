@@ -112,6 +112,7 @@ impl Tape {
                 self.note(from, number, &format!("stop {code}"));
                 self.ends[to].handle_stopped(other, code);
             }
+            Transmit::Probe => {}
         }
     }
 
@@ -381,6 +382,8 @@ fn words(event: &Event) -> String {
         Event::Drained { .. } => "room".into(),
         Event::Pong(_) => "pong".into(),
         Event::Drain => "drain".into(),
+        Event::Silent => "silent".into(),
+        Event::Back { silence } => format!("back after {silence:?}"),
         Event::Dead => "dead".into(),
         Event::Broken(why) => format!("broken: {why}"),
     }
