@@ -38,6 +38,8 @@ pub use connection::{
     ResponseBody, Tunnel, WriteError,
 };
 pub use h1::{Authority, Framing, HeadLimits, Refusal, RequestHead, Scheme, Target};
+#[doc(hidden)]
+pub use h2::fuzz_frames;
 pub use listener::{ListenError, Listener};
 pub use scope::Scope;
 pub use settings::Settings;

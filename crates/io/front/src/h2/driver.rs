@@ -8,6 +8,8 @@
 //! asked for it.
 
 use super::request::judge;
+use super::sieve::Sieve;
+use super::sieved::Sieved;
 use super::{Arrival, Course, RequestBody, Responder, failure};
 use crate::answers;
 use crate::connection::RequestError;
@@ -32,7 +34,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 /// What of a response may lie in memory between the application and the socket, in bytes per stream.
 const SEND_BUFFER: usize = 128 * 1024;
 
-type H2 = server::Connection<Box<dyn Socket>, Bytes>;
+type H2 = server::Connection<Sieved, Bytes>;
 type Accepted = (Request<RecvStream>, SendResponse<Bytes>);
 
 /// Serves `socket` until it has ended.
@@ -42,7 +44,9 @@ pub(super) async fn drive(
     settings: Arc<Settings>,
     arrivals: UnboundedSender<Result<Arrival, RequestError>>,
 ) {
-    let result = match timeout(settings.head_timeout, builder(&settings).handshake(socket)).await {
+    let sieve = Sieve::new(head(&settings) as usize, settings.streams as usize);
+    let handshake = builder(&settings).handshake(Sieved::new(socket, sieve));
+    let result = match timeout(settings.head_timeout, handshake).await {
         Ok(Ok(h2)) => {
             let course = Arc::new(Course::default());
             let driver = Driver { h2, scope, settings, course, arrivals: arrivals.clone() };
@@ -74,10 +78,15 @@ fn builder(settings: &Settings) -> server::Builder {
         .max_concurrent_streams(settings.streams)
         // A browser that is told to stop cancels all that it has asked for, at once.
         .max_pending_accept_reset_streams(settings.streams as usize)
-        .max_header_list_size(u32::try_from(settings.head.head.0).unwrap_or(u32::MAX))
+        .max_header_list_size(head(settings))
         .max_send_buffer_size(SEND_BUFFER)
         .enable_connect_protocol();
     builder
+}
+
+/// The largest field section, in bytes.
+fn head(settings: &Settings) -> u32 {
+    u32::try_from(settings.head.head.0).unwrap_or(u32::MAX)
 }
 
 /// RFC 9113 §6.9.1: no window exceeds 2^31 - 1.

@@ -1,28 +1,35 @@
 //! HTTP/2 connections: requests beside each other, over the h2 crate, which does frames, windows, field compression
-//! and their bounds (rapid resets, CONTINUATION floods). What a request may look like is [`request`]'s; how it looks
-//! to the application is said in [`crate::connection`].
+//! and their bounds (rapid resets). What a request may look like is [`request`]'s; how it looks to the application is
+//! said in [`crate::connection`]. What comes goes through a [`sieve`] first, so that a malformed request is its own
+//! stream's trouble.
 //!
 //! A task of its own drives each connection ([`driver`]), so that streams move whatever the application waits for.
 
 mod driver;
+mod hpack;
 mod request;
 mod request_body;
 mod responder;
 mod response_body;
+mod sieve;
+mod sieved;
 mod stream;
 
 pub(crate) use request_body::RequestBody;
 pub(crate) use responder::Responder;
 pub(crate) use response_body::ResponseBody;
+pub use sieve::fuzz_frames;
 
 use crate::connection::{Exchange, RequestError};
 use crate::h1::RequestHead;
 use crate::scope::Scope;
 use crate::settings::Settings;
 use crate::socket::Socket;
+use ::h2::Reason;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Poll, Waker};
 use tokio::sync::{Notify, mpsc};
 
 /// A request that the driver took in.
@@ -95,6 +102,22 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.0.under_way.fetch_sub(1, SeqCst);
         self.0.changed.notify_one();
+    }
+}
+
+/// Why nothing more can be written to a stream. To who was not told yet that the client has reset it, or that the connection
+/// is gone, the crate says no more than that it is inactive.
+fn refusal(
+    error: ::h2::Error,
+    poll_reset: impl FnOnce(&mut Context<'_>) -> Poll<Result<Reason, ::h2::Error>>,
+) -> io::Error {
+    match poll_reset(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Ok(reason)) => {
+            let text = format!("the client gave the request up ({reason:?})");
+            io::Error::new(io::ErrorKind::ConnectionReset, text)
+        }
+        Poll::Ready(Err(cause)) if cause.is_io() || cause.is_go_away() => failure(cause),
+        _ => failure(error),
     }
 }
 

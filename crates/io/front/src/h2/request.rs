@@ -1,8 +1,8 @@
 //! Requests as the h2 crate hands them out, judged by what could be read differently further on. Pure.
 //!
-//! The crate has refused by then what RFC 9113 §8.2 and §8.3 call malformed: upper case, fields of the connection,
-//! pseudo-fields that are unknown, repeated, missing or behind others, bytes that no field may hold; and it watches
-//! that the body is as long as its Content-Length says.
+//! The crate, and the sieve before it, have refused by then what RFC 9113 §8.2 and §8.3 call malformed: upper case, fields
+//! of the connection, pseudo-fields that are unknown, repeated, missing or behind others, bytes that no field may hold;
+//! and the crate watches that the body is as long as its Content-Length says.
 
 use crate::h1::{
     Authority, Framing, HeadLimits, Refusal, RequestHead, Scheme, Target, WEBSOCKET, content_length,

@@ -2,7 +2,7 @@
 
 use super::response_body::ResponseBody;
 use super::stream::Stream;
-use super::{Place, failure};
+use super::{Place, refusal};
 use crate::answers::date;
 use crate::connection::{Departure, Head, Tunnel, WriteError};
 use crate::h1::{Framing, RequestHead, settle_body, without_body, without_framing};
@@ -50,7 +50,8 @@ impl Responder {
         without_framing(&mut fields);
         fields.remove(UPGRADE);
         let answer = answer.get_mut().unwrap_or_else(PoisonError::into_inner);
-        answer.send_informational(response(status, fields)).map_err(|error| failure(error).into())
+        let sent = answer.send_informational(response(status, fields));
+        sent.map_err(|error| refusal(error, |cx| answer.poll_reset(cx)).into())
     }
 
     /// Writes the final head and the first bytes of the body.
@@ -108,7 +109,8 @@ impl Responder {
     ) -> Result<SendStream<Bytes>, WriteError> {
         let Some(answer) = self.answer.take() else { return Err(WriteError::closed()) };
         let mut answer = answer.into_inner().unwrap_or_else(PoisonError::into_inner);
-        answer.send_response(response(status, fields), ended).map_err(|error| failure(error).into())
+        let sent = answer.send_response(response(status, fields), ended);
+        sent.map_err(|error| refusal(error, |cx| answer.poll_reset(cx)).into())
     }
 
     /// Resolves when the client cancels the request, or the connection breaks.

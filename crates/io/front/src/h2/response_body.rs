@@ -1,6 +1,6 @@
 //! The body of a final HTTP/2 response; see [`crate::connection::ResponseBody`].
 
-use super::{Place, failure};
+use super::{Place, failure, refusal};
 use crate::connection::{Departure, WriteError};
 use crate::h1::{Framing, allowed_trailers};
 use crate::settings::Settings;
@@ -77,7 +77,8 @@ impl ResponseBody {
         let Some(trailers) = trailers else { return Ok(()) };
         let Some(stream) = self.stream.take() else { return Err(WriteError::closed()) };
         let mut stream = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
-        stream.send_trailers(trailers).map_err(|error| failure(error).into())
+        let sent = stream.send_trailers(trailers);
+        sent.map_err(|error| refusal(error, |cx| stream.poll_reset(cx)).into())
     }
 
     /// Hands all that is queued to the connection as the client's windows allow; with `end`, the end of the stream too.
@@ -115,7 +116,8 @@ impl ResponseBody {
             }
         }
         let last = end && self.queued.is_empty();
-        Poll::Ready(stream.send_data(piece, last).map_err(failure))
+        let sent = stream.send_data(piece, last);
+        Poll::Ready(sent.map_err(|error| refusal(error, |cx| stream.poll_reset(cx))))
     }
 
     /// Resolves when the client cancels the response, or the connection breaks.

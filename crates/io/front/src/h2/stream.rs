@@ -1,7 +1,7 @@
 //! One HTTP/2 stream as a socket: what an extended CONNECT turns into (RFC 8441 §4). Raw bytes, no HTTP.
 
 use super::response_body::poll_room;
-use super::{Place, failure};
+use super::{Place, failure, refusal};
 use crate::socket::Socket;
 use ::h2::{Reason, RecvStream, SendStream};
 use bytes::{Buf, Bytes};
@@ -69,7 +69,8 @@ impl AsyncWrite for Stream {
         let wanted = data.len().min(LONGEST_WRITE);
         let count = ready!(poll_room(&mut self.sent, wanted, cx))?.min(wanted);
         let data = Bytes::copy_from_slice(&data[..count]);
-        Poll::Ready(self.sent.send_data(data, false).map(|()| count).map_err(failure))
+        let sent = self.sent.send_data(data, false).map(|()| count);
+        Poll::Ready(sent.map_err(|error| refusal(error, |cx| self.sent.poll_reset(cx))))
     }
 
     /// The connection's own task writes what it has at once.
@@ -82,7 +83,8 @@ impl AsyncWrite for Stream {
             return Poll::Ready(Ok(()));
         }
         self.shut_down = true;
-        Poll::Ready(self.sent.send_data(Bytes::new(), true).map_err(failure))
+        let sent = self.sent.send_data(Bytes::new(), true);
+        Poll::Ready(sent.map_err(|error| refusal(error, |cx| self.sent.poll_reset(cx))))
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::client::{ask, pair, pair_with, send, whole};
 use crate::support::{head, next};
 use bytes::Bytes;
-use farhop_front::{Departure, Settings};
+use farhop_front::{Departure, Settings, WriteError};
 use h2::Reason;
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
@@ -22,6 +23,38 @@ async fn a_cancelled_request_is_noticed_before_and_during_its_answer() {
     drop(response);
     assert_eq!(body.departure().await, Departure::Reset);
     assert!(body.send("more".into()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_written_after_a_cancellation_fails_with_the_clients_reason() {
+    let (mut client, mut connection) = pair().await;
+    for (path, begun) in [("/head", false), ("/body", true), ("/end", true)] {
+        let (response, mut stream) = send(&mut client, "GET", path, &[], true);
+        let exchange = next(&mut connection).await;
+        let mut body = None;
+        let responder = if begun {
+            body = Some(exchange.responder.start(head(200, &[]), "x".into()).await.unwrap());
+            None
+        } else {
+            Some(exchange.responder)
+        };
+        stream.send_reset(Reason::CANCEL);
+        drop(response);
+        match (&responder, &body) {
+            (Some(responder), _) => responder.departure().await,
+            (_, Some(body)) => body.departure().await,
+            _ => unreachable!(),
+        };
+        let written = match (responder, body) {
+            (Some(responder), _) => responder.respond(head(200, &[]), "late".into()).await,
+            (_, Some(mut body)) if path == "/body" => body.send("late".into()).await,
+            (_, Some(body)) => body.finish(None).await,
+            _ => unreachable!(),
+        };
+        let Err(WriteError::Connection(error)) = written else { panic!("{path}: {written:?}") };
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{path}: {error}");
+        assert!(!error.to_string().contains("inactive"), "{path}: {error}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

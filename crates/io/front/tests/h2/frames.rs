@@ -1,7 +1,7 @@
 //! What no proper client sends, frame by frame (RFC 9113 §4 and §8): none of it becomes a request.
 
 use crate::support::{HOST, head};
-use farhop_front::{Connection, Protocol, Scope, Settings};
+use farhop_front::{Connection, Exchange, Protocol, Scope, Settings};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
@@ -9,7 +9,6 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
-const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
@@ -109,30 +108,107 @@ async fn malformed_heads_reset_their_stream_and_the_next_is_served() {
     }
 }
 
+/// What RFC 9113 §8.2.1 and §8.3 let no field be.
+const MALFORMED: [(&str, &str); 8] = [
+    ("X-Upper", "a"),
+    ("x y", "a"),
+    ("x:y", "a"),
+    ("", "a"),
+    ("x", "a\r\nb: c"),
+    ("x", "a\0"),
+    (":unknown", "a"),
+    (":authority", "b.example"),
+];
+
 #[tokio::test(start_paused = true)]
-async fn names_and_values_that_no_field_may_have_end_the_connection() {
-    for field in
-        [("X-Upper", "a"), ("x y", "a"), ("x:y", "a"), ("x", "a\r\nb: c"), ("x", "a\0"), (":unknown", "a")]
-    {
-        let (mut client, mut connection) = Client::new().await;
-        let fields = [&PROPER[..], &[field]].concat();
-        client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(&fields))).await;
-        let (end, _) = tokio::join!(connection.next_request(), client.read(GOAWAY));
-        assert!(end.is_err(), "{field:?}: {end:?}");
+async fn a_malformed_request_costs_the_others_of_its_connection_nothing() {
+    let (mut client, mut connection) = Client::new().await;
+    client.send(&frame(HEADERS, END_HEADERS, 1, &block(&PROPER))).await;
+    let Exchange { mut body, responder, .. } = connection.next_request().await.unwrap().unwrap();
+    let mut answer = responder.start(head(200, &[]), "on".into()).await.unwrap();
+    assert_eq!(client.read(DATA).await, (1, b"on".to_vec()));
+    for (field, stream) in MALFORMED.into_iter().zip((3..).step_by(4)) {
+        // The head of a request whose body is under way already.
+        client.send(&frame(HEADERS, END_HEADERS, stream, &block(&[&PROPER[..], &[field]].concat()))).await;
+        client.send(&frame(DATA, END_STREAM, stream, b"body")).await;
+        assert_eq!(client.read(RST_STREAM).await, (stream, vec![0, 0, 0, 1]), "{field:?}");
+        // The trailers of one that was taken.
+        let trailed = stream + 2;
+        client.send(&frame(HEADERS, END_HEADERS, trailed, &block(&PROPER))).await;
+        let mut exchange = connection.next_request().await.unwrap().unwrap();
+        client.send(&frame(HEADERS, END_HEADERS | END_STREAM, trailed, &block(&[field]))).await;
+        assert_eq!(client.read(RST_STREAM).await, (trailed, vec![0, 0, 0, 1]), "{field:?} in trailers");
+        assert!(exchange.body.data().await.is_err());
     }
+    client.send(&frame(DATA, END_STREAM, 1, b"whole")).await;
+    assert_eq!(body.data().await.unwrap().unwrap(), "whole");
+    assert!(body.data().await.unwrap().is_none());
+    answer.send("goes".into()).await.unwrap();
+    answer.finish(None).await.unwrap();
+    assert_eq!(client.read(DATA).await, (1, b"goes".to_vec()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_malformed_request_adds_to_the_field_table_counts_for_the_next() {
+    let (mut client, mut connection) = Client::new().await;
+    // Literals that are to be kept (RFC 7541 §6.2.1): number 63 is the first of them, number 62 the second.
+    let kept = [b"\x40\x09x-carried\x03yes", &b"\x40\x07X-Upper\x01a"[..]].concat();
+    client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &[block(&PROPER), kept].concat())).await;
+    assert_eq!(client.read(RST_STREAM).await, (1, vec![0, 0, 0, 1]));
+    client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 3, &[block(&PROPER), vec![0xbf]].concat())).await;
+    let exchange = connection.next_request().await.unwrap().unwrap();
+    assert_eq!(exchange.head.fields["x-carried"], "yes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn padding_and_priorities_of_former_days_are_no_fields() {
+    const PADDED: u8 = 8;
+    const PRIORITY: u8 = 32;
+    let (mut client, mut connection) = Client::new().await;
+    // Three bytes of padding, and a stream that hangs on itself.
+    let content = [&[3, 0, 0, 0, 1, 7][..], &block(&PROPER), &[0; 3]].concat();
+    client.send(&frame(HEADERS, END_STREAM | END_HEADERS | PADDED | PRIORITY, 1, &content)).await;
+    let exchange = connection.next_request().await.unwrap().unwrap();
+    assert_eq!(exchange.head.fields.len(), 1, "{:?}", exchange.head.fields);
 }
 
 #[tokio::test(start_paused = true)]
 async fn frames_of_unknown_kinds_are_passed_over() {
-    // RFC 9113 §5.5; RFC 9218 §7.1 has browsers send PRIORITY_UPDATE.
-    const PRIORITY_UPDATE: u8 = 16;
     let (mut client, mut connection) = Client::new().await;
-    client.send(&frame(PRIORITY_UPDATE, 0, 0, b"\0\0\0\x01u=1")).await;
     client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(&PROPER))).await;
     client.send(&frame(200, 0xff, 1, b"anything")).await;
     let exchange = connection.next_request().await.unwrap().unwrap();
     exchange.responder.respond(head(200, &[]), "x".into()).await.unwrap();
     assert_eq!(client.read(DATA).await, (1, b"x".to_vec()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_priority_that_comes_ahead_of_its_request_is_the_requests() {
+    // RFC 9218 §7.1.
+    const PRIORITY_UPDATE: u8 = 16;
+    let update = |stream: u8, text: &str| {
+        frame(PRIORITY_UPDATE, 0, 0, &[&[0, 0, 0, stream][..], text.as_bytes()].concat())
+    };
+    let (mut client, mut connection) = Client::new().await;
+    let said = [&PROPER[..], &[("priority", "u=6, i")]].concat();
+    for bytes in [
+        update(3, "u=2"),
+        update(5, "u=7"),
+        update(5, "u=0, i"),
+        update(7, "u=1\r\nx: y"),
+        frame(HEADERS, END_STREAM | END_HEADERS, 3, &block(&PROPER)),
+        // It is under way: nothing is left of this.
+        update(3, "u=5"),
+        frame(HEADERS, END_STREAM | END_HEADERS, 5, &block(&said)),
+        frame(HEADERS, END_STREAM | END_HEADERS, 7, &block(&said)),
+    ] {
+        client.send(&bytes).await;
+    }
+    for priority in ["u=2", "u=0, i", "u=6, i"] {
+        let exchange = connection.next_request().await.unwrap().unwrap();
+        assert_eq!(exchange.head.fields["priority"], priority);
+        exchange.responder.respond(head(200, &[]), "x".into()).await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

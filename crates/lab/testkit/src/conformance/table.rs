@@ -20,8 +20,7 @@ and the next request of this user and of another answered by just its own answer
   proxy closes.
 - **failed**: answered by the proxy with this status, and no byte of the origin's response comes through. **cut**: the
   response's beginning comes through and the client sees that it is not whole, or the proxy answers 502 if none had.
-- Of HTTP/2: **reset**: the stream ends with this error and the connection goes on; **ended**: the connection ends with it,
-  as RFC 9113 §5.4.1 lets a server treat any error of a stream.
+- Of HTTP/2: **reset**: the stream ends with this error and the connection goes on; **ended**: the connection ends with it.
 ";
 
 /// The table, as Markdown.

@@ -1,0 +1,318 @@
+//! Stands before the h2 crate, which ends a whole connection over one field that nobody may send: what RFC 9113 §8.1.1
+//! calls a malformed request is an error of its stream. Field blocks are read here and handed on as plain literals, a
+//! malformed one as one that the crate resets its stream for. Only frames and blocks that can't be read end the
+//! connection. On the way the priorities that clients announce ahead of a request (RFC 9218 §7.1) become its own. Pure.
+//!
+//! ```text
+//! frame ─► passing (as it is) ─► frame
+//!   └────► field block, over several frames ─► frame
+//! ```
+
+mod fuzz;
+
+pub use fuzz::fuzz_frames;
+
+use super::hpack::{self, Decoder, Field};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use std::collections::BTreeMap;
+
+const PREFACE: usize = 24;
+const FRAME_HEADER: usize = 9;
+/// SETTINGS_MAX_FRAME_SIZE where nothing is said of it (RFC 9113 §6.5.2), as here.
+const LONGEST_FRAME: usize = 16_384;
+/// A longer block is taken for a flood, as multiples of the largest field section.
+const FLOOD: usize = 4;
+/// Frames of one block. Honest clients fill them.
+const MOST_FRAMES: usize = 256;
+
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+const PRIORITY_UPDATE: u8 = 16;
+
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+const PRIORITY: u8 = 32;
+
+/// See the module.
+pub(super) struct Sieve {
+    decoder: Decoder,
+    /// The largest field section, in bytes (RFC 9113 §6.5.2).
+    most: usize,
+    /// How many streams there may be whose priority is known before they are.
+    streams: usize,
+    /// Bytes yet to be passed on as they are.
+    passing: usize,
+    block: Option<Block>,
+    /// The last stream that the client has opened.
+    last: u32,
+    priorities: BTreeMap<u32, Bytes>,
+    doomed: bool,
+}
+
+/// A field block, not all of which has come.
+struct Block {
+    stream: u32,
+    ends_stream: bool,
+    bytes: BytesMut,
+    frames: usize,
+}
+
+/// What became of a block.
+enum Section {
+    Proper(BytesMut),
+    /// Larger than this end is willing to take, and how much it would.
+    TooLarge(usize),
+    Malformed,
+}
+
+/// The head of a frame (RFC 9113 §4.1).
+struct Frame {
+    length: usize,
+    kind: u8,
+    flags: u8,
+    stream: u32,
+}
+
+impl Sieve {
+    /// For a connection from its preface on, whose field sections take at most `most` bytes and that has at most
+    /// `streams` streams.
+    pub(super) fn new(most: usize, streams: usize) -> Sieve {
+        Sieve {
+            decoder: Decoder::new(),
+            most,
+            streams,
+            passing: PREFACE,
+            block: None,
+            last: 0,
+            priorities: BTreeMap::new(),
+            doomed: false,
+        }
+    }
+
+    /// How many bytes come next that are handed on as they are.
+    pub(super) fn passing(&self) -> usize {
+        self.passing
+    }
+
+    /// That many of them went another way.
+    pub(super) fn passed(&mut self, bytes: usize) {
+        self.passing -= bytes;
+    }
+
+    /// Takes what it can from the front of `came` and puts what is to be handed on at the end of `out`.
+    pub(super) fn handle(&mut self, came: &mut BytesMut, out: &mut BytesMut) {
+        while !came.is_empty() {
+            if self.doomed {
+                return came.clear();
+            }
+            if self.passing > 0 {
+                let count = self.passing.min(came.len());
+                out.put_slice(&came[..count]);
+                came.advance(count);
+                self.passing -= count;
+                continue;
+            }
+            let Some(frame) = Frame::read(came) else { return };
+            let is_read = matches!(frame.kind, HEADERS | CONTINUATION | PRIORITY_UPDATE);
+            let follows = match &self.block {
+                Some(block) => frame.kind == CONTINUATION && frame.stream == block.stream,
+                None => frame.kind != CONTINUATION,
+            };
+            if !follows || (is_read && frame.length > LONGEST_FRAME) {
+                self.doom(out);
+            } else if !is_read {
+                self.passing = FRAME_HEADER + frame.length;
+            } else if came.len() < FRAME_HEADER + frame.length {
+                return;
+            } else {
+                came.advance(FRAME_HEADER);
+                let content = came.split_to(frame.length);
+                if self.take(&frame, content, out).is_none() {
+                    self.doom(out);
+                }
+            }
+        }
+    }
+
+    /// Takes a frame that is not just passed on; `None` ends the connection.
+    fn take(&mut self, frame: &Frame, content: BytesMut, out: &mut BytesMut) -> Option<()> {
+        match frame.kind {
+            PRIORITY_UPDATE => self.prioritize(frame, content),
+            HEADERS => {
+                let bytes = fragment(frame, content)?;
+                let ends_stream = frame.flags & END_STREAM != 0;
+                self.block = Some(Block { stream: frame.stream, ends_stream, bytes, frames: 1 });
+                self.proceed(frame, out)
+            }
+            _ => {
+                let block = self.block.as_mut()?;
+                block.frames += 1;
+                block.bytes.unsplit(content);
+                self.proceed(frame, out)
+            }
+        }
+    }
+
+    /// Hands a block on if it is complete.
+    fn proceed(&mut self, frame: &Frame, out: &mut BytesMut) -> Option<()> {
+        let block = self.block.take()?;
+        if block.bytes.len() > self.most.saturating_mul(FLOOD) || block.frames > MOST_FRAMES {
+            return None;
+        }
+        if frame.flags & END_HEADERS == 0 {
+            self.block = Some(block);
+            return Some(());
+        }
+        // What comes on a stream that is there already is trailers.
+        let opens = block.stream > self.last;
+        let priority = if opens { self.open(block.stream) } else { None };
+        let section = self.section(&block.bytes, opens, priority)?;
+        let (ends_stream, fields) = match section {
+            Section::Proper(fields) => (block.ends_stream, fields),
+            Section::TooLarge(most) if opens => (block.ends_stream, too_large(most)),
+            Section::TooLarge(_) | Section::Malformed => (true, malformed()),
+        };
+        write_block(block.stream, ends_stream, fields, out);
+        Some(())
+    }
+
+    /// The client opens a stream; gives the priority that it has announced for it.
+    fn open(&mut self, stream: u32) -> Option<Bytes> {
+        self.last = stream;
+        // RFC 9113 §5.1.1: those before it can't be opened any more.
+        self.priorities = self.priorities.split_off(&stream);
+        self.priorities.remove(&stream)
+    }
+
+    /// The fields of a block as literals; `None` if they can't be read. Only what `opens` a stream has pseudo-fields (RFC
+    /// 9113 §8.1).
+    fn section(&mut self, block: &[u8], opens: bool, priority: Option<Bytes>) -> Option<Section> {
+        let (mut fields, mut size, mut is_proper) = (BytesMut::new(), 0usize, true);
+        let most = self.most;
+        let mut put = |field: Field| {
+            size = size.saturating_add(field.size());
+            is_proper = is_proper && is_allowed(&field) && (opens || !field.name.starts_with(b":"));
+            // A few bytes can stand for very many.
+            if is_proper && size < most {
+                hpack::write(&field.name, &field.value, &mut fields);
+            }
+        };
+        let is_said = priority.is_some();
+        let decoded = self.decoder.decode(block, |field| {
+            if !(is_said && field.name == "priority") {
+                put(field);
+            }
+        });
+        decoded.ok()?;
+        if let Some(value) = priority {
+            put(Field { name: Bytes::from_static(b"priority"), value });
+        }
+        Some(match (is_proper, size < most) {
+            (false, _) => Section::Malformed,
+            (true, true) => Section::Proper(fields),
+            (true, false) => Section::TooLarge(most),
+        })
+    }
+
+    /// RFC 9218 §7.1: the prioritized stream, and its Priority. Of one that is open nothing is kept: the h2 crate has no
+    /// order of its streams.
+    fn prioritize(&mut self, frame: &Frame, mut content: BytesMut) -> Option<()> {
+        if frame.stream != 0 || content.len() < 4 {
+            return None;
+        }
+        let stream = content.get_u32() & 0x7fff_ffff;
+        if stream == 0 {
+            return None;
+        }
+        let has_room = self.priorities.len() < self.streams || self.priorities.contains_key(&stream);
+        if stream > self.last && has_room && HeaderValue::from_bytes(&content).is_ok() {
+            // Copied, so that a few bytes don't hold what came with them.
+            self.priorities.insert(stream, Bytes::copy_from_slice(&content));
+        }
+        Some(())
+    }
+
+    /// Has the h2 crate end the connection, by a block that can't be read.
+    fn doom(&mut self, out: &mut BytesMut) {
+        self.doomed = true;
+        self.block = None;
+        write_frame(HEADERS, END_HEADERS, self.last | 1, &[0x80], out);
+    }
+}
+
+impl Frame {
+    /// `None` while it has not come.
+    fn read(bytes: &[u8]) -> Option<Frame> {
+        let head: [u8; FRAME_HEADER] = bytes.get(..FRAME_HEADER)?.try_into().ok()?;
+        let [a, b, c, kind, flags, stream @ ..] = head;
+        let length = u32::from_be_bytes([0, a, b, c]) as usize;
+        // The first bit is reserved.
+        let stream = u32::from_be_bytes(stream) & 0x7fff_ffff;
+        Some(Frame { length, kind, flags, stream })
+    }
+}
+
+/// RFC 9113 §6.2: the fields of HEADERS without padding and the priorities of former days; `None` if there is more padding
+/// than content, or no stream.
+fn fragment(frame: &Frame, mut content: BytesMut) -> Option<BytesMut> {
+    let mut padding = 0;
+    if frame.flags & PADDED != 0 {
+        padding = usize::from(*content.first()?);
+        content.advance(1);
+    }
+    if frame.flags & PRIORITY != 0 {
+        content.get(..5)?;
+        content.advance(5);
+    }
+    let length = content.len().checked_sub(padding)?;
+    content.truncate(length);
+    // RFC 9113 §5.1.1: clients have the odd numbers.
+    (frame.stream % 2 == 1).then_some(content)
+}
+
+/// Whether the h2 crate takes this field, or resets only its stream for it. For the others it ends the connection.
+fn is_allowed(Field { name, value }: &Field) -> bool {
+    match &name[..] {
+        b":method" => Method::from_bytes(value).is_ok(),
+        b":scheme" | b":authority" | b":path" | b":protocol" => std::str::from_utf8(value).is_ok(),
+        b":status" => StatusCode::from_bytes(value).is_ok(),
+        name => HeaderName::from_lowercase(name).is_ok() && HeaderValue::from_bytes(value).is_ok(),
+    }
+}
+
+/// A section for which the h2 crate resets a stream (RFC 9113 §8.2.2), whatever it is a part of.
+fn malformed() -> BytesMut {
+    let mut fields = BytesMut::new();
+    hpack::write(b"connection", b"close", &mut fields);
+    fields
+}
+
+/// A section for which the h2 crate answers 431: as large as it may not be.
+fn too_large(most: usize) -> BytesMut {
+    let mut fields = BytesMut::new();
+    hpack::write(b"x", &vec![b'x'; most], &mut fields);
+    fields
+}
+
+fn write_block(stream: u32, ends_stream: bool, mut fields: BytesMut, out: &mut BytesMut) {
+    let (mut kind, mut flags) = (HEADERS, if ends_stream { END_STREAM } else { 0 });
+    loop {
+        let content = fields.split_to(fields.len().min(LONGEST_FRAME));
+        if fields.is_empty() {
+            return write_frame(kind, flags | END_HEADERS, stream, &content, out);
+        }
+        write_frame(kind, flags, stream, &content, out);
+        (kind, flags) = (CONTINUATION, 0);
+    }
+}
+
+/// `content` is no longer than a frame may be.
+fn write_frame(kind: u8, flags: u8, stream: u32, content: &[u8], out: &mut BytesMut) {
+    out.put_uint(content.len() as u64, 3);
+    out.put_u8(kind);
+    out.put_u8(flags);
+    out.put_u32(stream);
+    out.put_slice(content);
+}

@@ -1,0 +1,92 @@
+//! A client's stream whose frames go through the [`Sieve`] before anyone reads them. What is written is not touched.
+
+use super::sieve::Sieve;
+use crate::socket::Socket;
+use bytes::{Buf, BytesMut};
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+
+/// Read at once of what is looked at, in bytes: heads are short, and connections are mostly idle.
+const CHUNK: usize = 4 * 1024;
+
+/// See the module.
+pub(super) struct Sieved {
+    socket: Box<dyn Socket>,
+    sieve: Sieve,
+    /// Came, and was not looked at.
+    came: BytesMut,
+    /// Is to be handed on.
+    out: BytesMut,
+}
+
+impl Sieved {
+    pub(super) fn new(socket: Box<dyn Socket>, sieve: Sieve) -> Sieved {
+        Sieved { socket, sieve, came: BytesMut::new(), out: BytesMut::new() }
+    }
+}
+
+impl AsyncRead for Sieved {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Sieved { socket, sieve, came, out } = self.get_mut();
+        loop {
+            if out.has_remaining() {
+                let count = out.len().min(buffer.remaining());
+                buffer.put_slice(&out[..count]);
+                out.advance(count);
+                if out.is_empty() {
+                    // An idle connection holds no memory for the longest head that it has had.
+                    *out = BytesMut::new();
+                }
+                return Poll::Ready(Ok(()));
+            }
+            // Bodies go the short way.
+            let direct = sieve.passing().min(buffer.remaining());
+            if came.is_empty() && direct > 0 {
+                let mut part = ReadBuf::new(buffer.initialize_unfilled_to(direct));
+                ready!(Pin::new(&mut *socket).poll_read(cx, &mut part))?;
+                let count = part.filled().len();
+                buffer.advance(count);
+                sieve.passed(count);
+                return Poll::Ready(Ok(()));
+            }
+            came.reserve(CHUNK);
+            // `read_buf` keeps nothing between polls.
+            if ready!(pin!(socket.read_buf(came)).poll(cx))? == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            sieve.handle(came, out);
+        }
+    }
+}
+
+impl AsyncWrite for Sieved {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(cx, data)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write_vectored(cx, data)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
