@@ -24,6 +24,8 @@ pub struct Settings {
     pub body_timeout: Duration,
     /// How long an unused connection is kept.
     pub idle_timeout: Duration,
+    /// Unused connections that are kept at a time, of all users together; beyond, the one unused the longest is closed.
+    pub kept: usize,
     /// Connections opened ahead of any request that may wait at once for their first one, of all users together.
     pub prepared: usize,
     /// How long one of them waits.
@@ -53,6 +55,7 @@ impl Default for Settings {
             first_byte_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
+            kept: 512,
             prepared: 64,
             prepared_timeout: Duration::from_secs(15),
             // 80 Mbit/s from an origin 100 ms away.

@@ -1,15 +1,15 @@
 //! What an exchange holds of a [`Place`]: a connection, a share of one, or the right to open one. Dropping it gives it
 //! back.
 
+use super::kept::Displaced;
 use super::lock;
-use super::place::{Connection, Idle, Place, Shared, State, Unused};
+use super::place::{Connection, Idle, Place, Shared, State};
 use crate::error::Error;
 use crate::http1::Http1;
 use crate::http2::Http2;
 use crate::tls::Protocol;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Instant;
 
 /// A connection just opened.
 pub(crate) enum Opened {
@@ -45,12 +45,7 @@ impl Opening {
             }
             Opened::Http2(connection) => {
                 let number = self.number;
-                let shared = Shared {
-                    connection: connection.clone(),
-                    number,
-                    exchanges: 1,
-                    unused: Unused::now(None),
-                };
+                let shared = Shared { connection: connection.clone(), number, exchanges: 1, unused: None };
                 self.end(|state| state.share(shared));
                 Connection::Http2(Share::new(self.place.clone(), connection, number))
             }
@@ -59,15 +54,22 @@ impl Opening {
 
     /// It is open and waits for its first request.
     pub(crate) fn kept(mut self, opened: Opened, prepared: OwnedSemaphorePermit) {
-        let (number, unused) = (self.number, Unused::now(Some(prepared)));
-        self.end(|state| match opened {
-            Opened::Http1(connection) => {
-                state.busy -= 1;
-                state.speaks = Some(Protocol::Http1);
-                state.idle.push(Idle { connection, unused });
+        let (number, place) = (self.number, self.place.clone());
+        let displaced = self.end(|state| {
+            let (unused, displaced) = place.unused(Some(prepared));
+            match opened {
+                Opened::Http1(connection) => {
+                    state.busy -= 1;
+                    state.speaks = Some(Protocol::Http1);
+                    state.idle.push(Idle { connection, unused });
+                }
+                Opened::Http2(connection) => {
+                    state.share(Shared { connection, number, exchanges: 0, unused: Some(unused) });
+                }
             }
-            Opened::Http2(connection) => state.share(Shared { connection, number, exchanges: 0, unused }),
+            displaced
         });
+        displaced.close();
     }
 
     /// It can't be opened; whoever waited for it learns why.
@@ -79,15 +81,16 @@ impl Opening {
         });
     }
 
-    fn end(&mut self, change: impl FnOnce(&mut State)) {
+    fn end<T>(&mut self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = lock(&self.place.state);
         if self.awaited {
             state.awaited = false;
         }
-        change(&mut state);
+        let changed = change(&mut state);
         drop(state);
         self.over = true;
         self.place.changed.notify_waiters();
+        changed
     }
 }
 
@@ -124,7 +127,11 @@ impl Lent {
     /// Keeps it for the next exchange.
     pub(crate) fn keep(mut self) {
         if let (Some(place), Some(connection)) = (&self.place, self.connection.take()) {
-            lock(&place.state).idle.push(Idle { connection, unused: Unused::now(None) });
+            let mut state = lock(&place.state);
+            let (unused, displaced) = place.unused(None);
+            state.idle.push(Idle { connection, unused });
+            drop(state);
+            displaced.close();
         }
     }
 }
@@ -150,6 +157,18 @@ impl Share {
         Share { place, connection, number }
     }
 
+    fn give_back(&self) -> Option<Displaced> {
+        let mut state = lock(&self.place.state);
+        let shared = state.shared.iter_mut().find(|shared| shared.number == self.number)?;
+        shared.exchanges -= 1;
+        if shared.exchanges > 0 {
+            return None;
+        }
+        let (unused, displaced) = self.place.unused(None);
+        shared.unused = Some(unused);
+        Some(displaced)
+    }
+
     /// Something on the connection has stood still for too long. Perhaps all of it does: it gets no new requests.
     pub(crate) fn retire(&self) {
         lock(&self.place.state).shared.retain(|shared| shared.number != self.number);
@@ -158,12 +177,10 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let mut state = lock(&self.place.state);
-        if let Some(shared) = state.shared.iter_mut().find(|shared| shared.number == self.number) {
-            shared.exchanges -= 1;
-            shared.unused.since = Instant::now();
-        }
-        drop(state);
+        let displaced = self.give_back();
         self.place.changed.notify_one();
+        if let Some(displaced) = displaced {
+            displaced.close();
+        }
     }
 }

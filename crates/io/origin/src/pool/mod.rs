@@ -2,11 +2,13 @@
 //! nothing of requests.
 
 mod held;
+mod kept;
 mod place;
 
 pub(crate) use held::{Lent, Opened, Opening, Share};
 pub(crate) use place::{Connection, Next};
 
+use kept::Kept;
 use place::Place;
 
 use crate::connect::Destination;
@@ -43,6 +45,7 @@ pub(crate) struct Pool {
     settings: Arc<Settings>,
     /// How many more connections may be opened ahead of requests.
     prepared: Arc<Semaphore>,
+    kept: Arc<Kept>,
     /// Whether a task is closing what has long been unused.
     sweeping: Mutex<bool>,
 }
@@ -54,7 +57,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Pool {
     pub(crate) fn new(settings: Arc<Settings>) -> Arc<Pool> {
         let prepared = Arc::new(Semaphore::new(settings.prepared));
-        Arc::new(Pool { places: Mutex::default(), settings, prepared, sweeping: Mutex::new(false) })
+        let kept = Kept::new(settings.kept);
+        Arc::new(Pool { places: Mutex::default(), settings, prepared, kept, sweeping: Mutex::new(false) })
     }
 
     /// Where this user's connections to this destination are.
@@ -65,7 +69,8 @@ impl Pool {
         destination: &Destination,
     ) -> Arc<Place> {
         let key = Key { partition: partition.clone(), scheme, destination: destination.clone() };
-        let new = || Arc::new(Place::new(scheme, destination.host(), self.settings.clone()));
+        let new =
+            || Arc::new(Place::new(scheme, destination.host(), self.settings.clone(), self.kept.clone()));
         let place = lock(&self.places).entry(key).or_insert_with(new).clone();
         self.watch();
         place

@@ -5,6 +5,7 @@
 //! handshakes at once would mostly be five too many.
 
 use super::held::{Lent, Opening, Share};
+use super::kept::{Displaced, Kept, Ticket};
 use super::lock;
 use crate::error::Error;
 use crate::http1::Http1;
@@ -20,6 +21,7 @@ use tokio::time::{Instant, timeout};
 pub(crate) struct Place {
     host: String,
     settings: Arc<Settings>,
+    kept: Arc<Kept>,
     pub(super) state: Mutex<State>,
     /// A connection or room for one has become free, or an opening has come to its end.
     pub(super) changed: Notify,
@@ -55,18 +57,20 @@ pub(super) struct Shared {
     /// Counts connections; exchanges find theirs by it.
     pub(super) number: u64,
     pub(super) exchanges: usize,
-    pub(super) unused: Unused,
+    /// `None` while it is used.
+    pub(super) unused: Option<Unused>,
 }
 
 /// Since when a connection is not used, and whether it has yet to be used at all.
 pub(super) struct Unused {
-    pub(super) since: Instant,
-    pub(super) prepared: Option<OwnedSemaphorePermit>,
+    since: Instant,
+    prepared: Option<OwnedSemaphorePermit>,
+    ticket: Ticket,
 }
 
 impl Unused {
-    pub(super) fn now(prepared: Option<OwnedSemaphorePermit>) -> Unused {
-        Unused { since: Instant::now(), prepared }
+    fn is(&self, number: u64) -> bool {
+        self.ticket.number == number
     }
 
     fn is_for_too_long(&self, settings: &Settings) -> bool {
@@ -100,10 +104,10 @@ enum Wait {
 }
 
 impl Place {
-    pub(super) fn new(scheme: Scheme, host: &str, settings: Arc<Settings>) -> Place {
+    pub(super) fn new(scheme: Scheme, host: &str, settings: Arc<Settings>, kept: Arc<Kept>) -> Place {
         let speaks = (scheme == Scheme::Http).then_some(Protocol::Http1);
         let state = Mutex::new(State { speaks, ..State::default() });
-        Place { host: host.into(), settings, state, changed: Notify::new() }
+        Place { host: host.into(), settings, kept, state, changed: Notify::new() }
     }
 
     /// Waits for a connection, or for the right to open one. With `fresh` none that was used before: they may all have
@@ -142,7 +146,7 @@ impl Place {
         let most = self.exchanges_per_connection();
         if let Some(shared) = state.shared.iter_mut().find(|shared| shared.has_room(most)) {
             shared.exchanges += 1;
-            shared.unused.prepared = None;
+            shared.unused = None;
             let (connection, number) = (shared.connection.clone(), shared.number);
             let share = Share::new(self.clone(), connection, number);
             return Ok(Next::Kept(Connection::Http2(share)));
@@ -192,6 +196,22 @@ impl Place {
         state.shared.clear();
     }
 
+    /// A connection is not used from now on, `prepared` if it has yet to be; the caller holds the state, and closes what is
+    /// displaced when it does no more.
+    pub(super) fn unused(self: &Arc<Self>, prepared: Option<OwnedSemaphorePermit>) -> (Unused, Displaced) {
+        let (ticket, displaced) = self.kept.enter(self);
+        (Unused { since: Instant::now(), prepared, ticket }, displaced)
+    }
+
+    /// Closes the connection of this ticket, if it is still unused.
+    pub(super) fn close_unused(&self, number: u64) {
+        let mut state = lock(&self.state);
+        state.idle.retain(|idle| !idle.unused.is(number));
+        state.shared.retain(|shared| !shared.unused.as_ref().is_some_and(|unused| unused.is(number)));
+        drop(state);
+        self.changed.notify_one();
+    }
+
     /// Closes what is unused for too long; whether anything is left.
     pub(super) fn sweep(&self) -> bool {
         let mut state = lock(&self.state);
@@ -204,7 +224,7 @@ impl State {
     fn drop_unusable(&mut self, settings: &Settings) {
         self.idle.retain(|idle| idle.connection.sender.is_ready() && !idle.unused.is_for_too_long(settings));
         self.shared.retain(|shared| {
-            let unused = shared.exchanges == 0 && shared.unused.is_for_too_long(settings);
+            let unused = shared.unused.as_ref().is_some_and(|unused| unused.is_for_too_long(settings));
             shared.connection.is_open() && !unused
         });
     }
