@@ -32,13 +32,37 @@ pub(crate) fn finish(outcome: anyhow::Result<ExitCode>) -> ExitCode {
         // `head` and `less` hang up when they have seen enough: nothing failed.
         Err(error) if is_hangup(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&format!("{error:#}"));
+            complain(&told(&error));
             let usage = error.downcast_ref::<SettingsError>().is_some_and(SettingsError::is_usage);
             if usage { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
 
+/// An error and its causes, each said once: some say their cause themselves.
+fn told(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |said, cause| match cause.to_string() {
+        cause if said.is_empty() => cause,
+        cause if said.ends_with(&cause) => said,
+        cause => format!("{said}: {cause}"),
+    })
+}
+
 fn is_hangup(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_error_says_of_its_cause_is_not_said_again() {
+        let cause = io::Error::from_raw_os_error(2);
+        let line = format!("[origin]: old.crl can't be read: {cause}");
+        let trust = farhop_origin::TrustError::Unreadable { path: "old.crl".into(), cause };
+        assert_eq!(told(&farhop_ground::GroundError::from(trust).into()), line);
+        let wrapped = anyhow::Error::new(io::Error::other("no room")).context("cannot start");
+        assert_eq!(told(&wrapped), "cannot start: no room");
+    }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How long a connection may be silent before the system asks whether the other side is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
@@ -124,13 +124,17 @@ impl Connector {
     }
 
     async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, Error> {
+        let started = Instant::now();
         let answer = timeout(self.settings.resolve_timeout, self.resolver.resolve(host)).await;
         let host = host.to_owned();
         match answer {
             Ok(Ok(addresses)) => Ok(addresses),
             Ok(Err(ResolveError::NotFound)) => Err(Error::NotFound { host }),
             Ok(Err(ResolveError::Failed(cause))) => Err(Error::Lookup { host, cause }),
-            Err(_) => Err(Error::LookupTimedOut { host }),
+            Ok(Err(ResolveError::Silent)) | Err(_) => {
+                let (asked, after) = (self.resolver.asks(), started.elapsed());
+                Err(Error::LookupTimedOut { host, asked, after })
+            }
         }
     }
 
@@ -197,6 +201,7 @@ fn interleave(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resolve::Resolving;
 
     #[test]
     fn families_take_turns() {
@@ -204,6 +209,31 @@ mod tests {
         let given = list(&["::1", "::2", "::3", "1.0.0.1", "1.0.0.2", "1.0.0.3", "1.0.0.4"]);
         let wanted = list(&["::1", "1.0.0.1", "::2", "1.0.0.2", "::3", "1.0.0.3", "1.0.0.4"]);
         assert_eq!(interleave(given), wanted);
+    }
+
+    /// A resolver of which nothing is heard.
+    struct Deaf;
+
+    impl Resolve for Deaf {
+        fn resolve<'a>(&'a self, _: &'a str) -> Resolving<'a> {
+            Box::pin(std::future::pending())
+        }
+
+        fn asks(&self) -> String {
+            "192.0.2.53, 192.0.2.54".into()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_name_servers_are_named_with_the_time_that_they_were_given() {
+        let settings = Settings { resolve_timeout: Duration::from_secs(7), ..Settings::default() };
+        let connector = Connector::new(Guard::new(vec![]), Arc::new(Deaf), Arc::new(settings));
+        let error = connector.connect(&Destination::new("a.test", 80)).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "looking up a.test failed: no name server answered within 7 s (asked: 192.0.2.53, 192.0.2.54, see /etc/resolv.conf)"
+        );
+        assert_eq!((error.proxy_status(), error.status().as_u16()), ("dns_timeout", 504));
     }
 
     #[test]

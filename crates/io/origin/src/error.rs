@@ -3,8 +3,10 @@
 
 use crate::guard::Refusal;
 use crate::tls::{CertificateProblem, HandshakeFailure};
+use farhop_units::format_duration;
 use http::StatusCode;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 /// How far an exchange with an origin had come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,11 +49,15 @@ pub enum Error {
         /// What the resolver says.
         cause: String,
     },
-    /// The name servers did not answer in time.
-    #[error("looking up {host} took too long")]
+    /// No name server answered in time.
+    #[error("looking up {host} failed: no name server answered within {}{}", rounded(*after), asked_of(asked))]
     LookupTimedOut {
         /// The name.
         host: String,
+        /// Which were asked.
+        asked: String,
+        /// How long that took.
+        after: Duration,
     },
     /// No address of the host is one that may be connected to.
     #[error("{host}{} is refused as {refusal}: name its range in the settings if it is to be reached", at(host, *address))]
@@ -150,6 +156,17 @@ pub enum Error {
     BodyStalled,
 }
 
+/// A time that was waited, in a precision that matters.
+fn rounded(time: Duration) -> String {
+    let precision = if time < Duration::from_secs(1) { 1 } else { 100 };
+    let steps = (time.as_millis() as u64 + precision / 2) / precision;
+    format_duration(Duration::from_millis(steps * precision))
+}
+
+fn asked_of(servers: &str) -> String {
+    if servers.is_empty() { String::new() } else { format!(" (asked: {servers}, see /etc/resolv.conf)") }
+}
+
 /// Where a name leads; nothing for what is an address already.
 fn at(host: &str, address: IpAddr) -> String {
     if host.parse::<IpAddr>().is_ok() { String::new() } else { format!(" ({address})") }
@@ -230,7 +247,8 @@ impl Error {
         }
     }
 
-    /// The error type for `Proxy-Status` (RFC 9209 §2.3), and one of ours: `client_certificate_wanted`.
+    /// What the remote is told: an error type of `Proxy-Status` (RFC 9209 §2.3), or a word of ours where more follows from
+    /// it than from the type that it tells its client.
     pub fn proxy_status(&self) -> &'static str {
         match self {
             Error::InvalidRequest(_) | Error::UploadFailed(_) => "http_request_error",
@@ -249,7 +267,7 @@ impl Error {
             Error::Tls { .. } => "tls_protocol_error",
             Error::Closed => "connection_terminated",
             Error::FirstByteTimedOut => "http_response_timeout",
-            // A word of ours: what follows from it is not what follows from one answer that breaks a rule.
+            // Not what follows from one answer that breaks a rule.
             Error::NotHttp => "not_http",
             Error::Malformed(_) | Error::TooManyInformational | Error::BodyMalformed(_) => {
                 "http_protocol_error"

@@ -1,12 +1,20 @@
 //! Names to addresses. Says nothing about whether an address may be used; [`crate::guard`] does.
 
-use hickory_resolver::config::ResolverConfig;
+use hickory_resolver::config::{ResolveHosts, ResolverConfig, ResolverOpts};
+use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::{Resolver, TokioResolver};
+use hickory_resolver::proto::op::Query;
+use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::system_conf::parse_resolv_conf;
+use hickory_resolver::{Hosts, Resolver, TokioResolver};
 use std::collections::HashMap;
+use std::fs::{self, File};
 use std::future::Future;
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Why a name has no addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +22,9 @@ pub enum ResolveError {
     /// There is no such name, or it has no address.
     #[error("there is no such name")]
     NotFound,
+    /// No name server answers.
+    #[error("no name server answers")]
+    Silent,
     /// The name servers failed.
     #[error("{0}")]
     Failed(String),
@@ -26,11 +37,35 @@ pub type Resolving<'a> = Pin<Box<dyn Future<Output = Result<Vec<IpAddr>, Resolve
 pub trait Resolve: Send + Sync + 'static {
     /// The addresses of `host`, the best first. Address literals are not asked for.
     fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a>;
+
+    /// Whom it asks, for who is told that there was no answer; nothing if that is nobody in particular.
+    fn asks(&self) -> String {
+        String::new()
+    }
 }
 
-/// The system's own configuration: `/etc/resolv.conf` and `/etc/hosts`, answers kept as long as they say.
+/// The system's own configuration: `/etc/resolv.conf` and `/etc/hosts`, read again when they change. Answers are kept as
+/// long as they say and at most a day, or until the configuration changes.
 pub struct SystemResolver {
+    files: Files,
+    read: Mutex<Read>,
+}
+
+/// What configures a resolver.
+struct Files {
+    servers: PathBuf,
+    hosts: PathBuf,
+}
+
+/// By what a file is seen to have changed: when it was written, how long it is, which it is. `None` where there is none.
+type Stamp = Option<(i64, i64, u64, u64)>;
+
+/// What was read of the files.
+struct Read {
+    stamps: [Stamp; 2],
+    names: Arc<Hosts>,
     resolver: TokioResolver,
+    asks: String,
 }
 
 impl SystemResolver {
@@ -39,24 +74,117 @@ impl SystemResolver {
     /// # Errors
     /// No resolver can be made.
     pub fn new() -> Result<SystemResolver, ResolveError> {
-        let builder = TokioResolver::builder_tokio().unwrap_or_else(|error| {
-            tracing::warn!(%error, "/etc/resolv.conf names no name server that can be used, only /etc/hosts is left");
-            Resolver::builder_with_config(ResolverConfig::default(), TokioRuntimeProvider::default())
+        SystemResolver::of(Files { servers: "/etc/resolv.conf".into(), hosts: "/etc/hosts".into() })
+    }
+
+    fn of(files: Files) -> Result<SystemResolver, ResolveError> {
+        let read = Mutex::new(files.read()?);
+        Ok(SystemResolver { files, read })
+    }
+
+    /// What is read of `of` it, anew if the files have changed.
+    fn current<T>(&self, of: impl FnOnce(&Read) -> T) -> T {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamps = self.files.stamps();
+        if stamps != read.stamps {
+            match self.files.read() {
+                Ok(anew) => *read = anew,
+                Err(error) => {
+                    tracing::warn!(%error, "names are looked up as before");
+                    // Once is enough to say so.
+                    read.stamps = stamps;
+                }
+            }
+        }
+        of(&read)
+    }
+}
+
+impl Files {
+    fn stamps(&self) -> [Stamp; 2] {
+        [&self.servers, &self.hosts].map(|path| {
+            let about = fs::metadata(path).ok()?;
+            Some((about.mtime(), about.mtime_nsec(), about.size(), about.ino()))
+        })
+    }
+
+    fn read(&self) -> Result<Read, ResolveError> {
+        // Before what is read: a change meanwhile is seen next time.
+        let stamps = self.stamps();
+        let Files { servers, hosts } = self;
+        let configuration = fs::read(servers).map_err(NetError::from).and_then(parse_resolv_conf);
+        let (config, options) = configuration.unwrap_or_else(|error| {
+            let (servers, hosts) = (servers.display(), hosts.display());
+            tracing::warn!(%error, "{servers} names no name server that can be used, only {hosts} is left");
+            (ResolverConfig::default(), ResolverOpts::default())
         });
+        let mut names = Hosts::default();
+        if let Ok(file) = File::open(hosts)
+            && let Err(error) = names.read_hosts_conf(file)
+        {
+            tracing::warn!(%error, "{} can't be read to its end", hosts.display());
+        }
+        Read::new(stamps, config, options, names)
+    }
+}
+
+impl Read {
+    fn new(
+        stamps: [Stamp; 2],
+        config: ResolverConfig,
+        options: ResolverOpts,
+        names: Hosts,
+    ) -> Result<Read, ResolveError> {
+        let servers: Vec<_> = config.name_servers().iter().map(|server| server.ip.to_string()).collect();
+        let mut builder = Resolver::builder_with_config(config, TokioRuntimeProvider::default());
+        *builder.options_mut() = options;
+        builder.options_mut().use_hosts_file = ResolveHosts::Never;
         let resolver = builder.build().map_err(|error| ResolveError::Failed(error.to_string()))?;
-        Ok(SystemResolver { resolver })
+        Ok(Read { stamps, names: Arc::new(names), resolver, asks: servers.join(", ") })
+    }
+
+    /// The addresses of a name that the hosts file has. No name server is asked for those of the other family.
+    fn known(&self, host: &str) -> Vec<IpAddr> {
+        let Ok(name) = Name::from_str_relaxed(host) else { return Vec::new() };
+        let found = [RecordType::A, RecordType::AAAA].map(|kind| {
+            let answer = self.names.lookup_static_host(&Query::query(name.clone(), kind));
+            answer.map_or_else(Vec::new, |it| {
+                it.answers().iter().filter_map(|record| record.data.ip_addr()).collect()
+            })
+        });
+        found.concat()
     }
 }
 
 impl Resolve for SystemResolver {
     fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a> {
         Box::pin(async move {
-            match self.resolver.lookup_ip(host).await {
+            let (known, resolver) = self.current(|read| (read.known(host), read.resolver.clone()));
+            if !known.is_empty() {
+                return Ok(known);
+            }
+            match resolver.lookup_ip(host).await {
                 Ok(answer) => Ok(answer.iter().collect()),
                 Err(error) if error.is_no_records_found() => Err(ResolveError::NotFound),
+                Err(NetError::Timeout | NetError::NoConnections | NetError::Busy) => {
+                    let asks_nobody = self.current(|read| read.asks.is_empty());
+                    Err(if asks_nobody { self.nobody() } else { ResolveError::Silent })
+                }
                 Err(error) => Err(ResolveError::Failed(error.to_string())),
             }
         })
+    }
+
+    fn asks(&self) -> String {
+        self.current(|read| read.asks.clone())
+    }
+}
+
+impl SystemResolver {
+    fn nobody(&self) -> ResolveError {
+        let Files { servers, hosts } = &self.files;
+        let (servers, hosts) = (servers.display(), hosts.display());
+        ResolveError::Failed(format!("{servers} names no name server, and {hosts} does not have it"))
     }
 }
 
@@ -77,6 +205,17 @@ impl Resolve for FixedResolver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hickory_resolver::config::{ConnectionConfig, NameServerConfig};
+    use std::net::{Ipv4Addr, UdpSocket};
+
+    /// Files in a folder that goes with them.
+    fn files(servers: &str, hosts: &str) -> (tempfile::TempDir, Files) {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files { servers: folder.path().join("resolv.conf"), hosts: folder.path().join("hosts") };
+        fs::write(&files.servers, servers).unwrap();
+        fs::write(&files.hosts, hosts).unwrap();
+        (folder, files)
+    }
 
     #[tokio::test]
     async fn the_hosts_file_is_honoured() {
@@ -90,5 +229,49 @@ mod tests {
         // RFC 6761 §6.4: `invalid` is answered without asking anyone.
         let resolver = SystemResolver::new().unwrap();
         assert_eq!(resolver.resolve("nowhere.invalid").await, Err(ResolveError::NotFound));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_changes_is_read_again_and_what_the_hosts_file_has_is_asked_of_nobody() {
+        let begun = tokio::time::Instant::now();
+        let (_folder, files) = files("nameserver 192.0.2.53\n", "192.0.2.1 a.test\n");
+        let (servers, hosts) = (files.servers.clone(), files.hosts.clone());
+        let resolver = SystemResolver::of(files).unwrap();
+        let found = async |host: &str| resolver.resolve(host).await.unwrap();
+        assert_eq!(found("a.test").await, ["192.0.2.1".parse::<IpAddr>().unwrap()]);
+        assert_eq!(resolver.asks(), "192.0.2.53");
+        fs::write(&hosts, "192.0.2.2 a.test b.test\n").unwrap();
+        for host in ["a.test", "b.test"] {
+            assert_eq!(found(host).await, ["192.0.2.2".parse::<IpAddr>().unwrap()], "{host}");
+        }
+        fs::write(&servers, "nameserver 192.0.2.53\nnameserver 2001:db8::53\n").unwrap();
+        assert_eq!(resolver.asks(), "192.0.2.53, 2001:db8::53");
+        assert_eq!(found("b.test").await.len(), 1);
+        assert_eq!(begun.elapsed(), std::time::Duration::ZERO, "this name server would not answer");
+    }
+
+    #[tokio::test]
+    async fn without_name_servers_that_is_said() {
+        let (_folder, files) = files("options ndots:1\n", "192.0.2.1 a.test\n");
+        let resolver = SystemResolver::of(files).unwrap();
+        assert_eq!(resolver.resolve("a.test").await.unwrap().len(), 1);
+        let Err(ResolveError::Failed(line)) = resolver.resolve("b.test").await else {
+            panic!("it has an address")
+        };
+        assert!(line.contains("resolv.conf names no name server") && line.contains("hosts"), "{line}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_name_server_that_does_not_answer_is_silent() {
+        let deaf = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut connection = ConnectionConfig::udp();
+        connection.port = deaf.local_addr().unwrap().port();
+        let server = NameServerConfig::new(Ipv4Addr::LOCALHOST.into(), true, vec![connection]);
+        let config = ResolverConfig::from_parts(None, vec![], vec![server]);
+        let (_folder, files) = files("", "");
+        let read = Read::new(files.stamps(), config, ResolverOpts::default(), Hosts::default()).unwrap();
+        let resolver = SystemResolver { files, read: Mutex::new(read) };
+        assert_eq!(resolver.resolve("a.test").await, Err(ResolveError::Silent));
+        assert_eq!(resolver.asks(), "127.0.0.1");
     }
 }

@@ -8,9 +8,9 @@ mod support;
 use farhop_origin::{CertificateProblem, Error, Settings, Stage, Trust};
 use http::StatusCode;
 use rcgen::{
-    CertificateParams, CertificateRevocationListParams, ExtendedKeyUsagePurpose, GeneralSubtree, Issuer,
-    KeyIdMethod, KeyPair, KeyUsagePurpose, NameConstraints, PublicKeyData, RevokedCertParams, SerialNumber,
-    SigningKey as _, date_time_ymd,
+    CertificateParams, CertificateRevocationListParams, CustomExtension, ExtendedKeyUsagePurpose,
+    GeneralSubtree, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, NameConstraints, PublicKeyData,
+    RevokedCertParams, SerialNumber, SigningKey as _, date_time_ymd,
 };
 use rustls::sign::{Signer, SigningKey};
 use rustls::{SignatureAlgorithm, SignatureScheme};
@@ -445,4 +445,36 @@ async fn a_stapled_word_of_the_issuer_revokes_and_nobody_elses_does() {
     for (what, staple) in harmless {
         assert_eq!(judged(&seven(staple, &root), &trust, HOST).await, Ok(()), "{what}");
     }
+}
+
+#[tokio::test]
+async fn who_must_staple_is_refused_without_a_current_good_word() {
+    let (root, other) = (Authority::root("Root"), Authority::root("Other"));
+    let trust = trusting(&root);
+    let shown = |features: &[u8], stapled: Option<Vec<u8>>| {
+        let mut params = params(&[HOST]);
+        params.serial_number = Some(SerialNumber::from(7));
+        // RFC 7633 §6: a sequence of the numbers of TLS extensions.
+        let features = tlv(0x30, &features.iter().flat_map(|&number| [2, 1, number]).collect::<Vec<_>>());
+        let feature = CustomExtension::from_oid_content(&[1, 3, 6, 1, 5, 5, 7, 1, 24], features);
+        params.custom_extensions = vec![feature];
+        Shown { stapled, ..root.issue(&params) }
+    };
+    let word = |status: &[u8], times, signer: &Authority| {
+        let (status, signer) = (status.to_vec(), signer.issuer.key());
+        Some(Stapled { of: &root, serial: 7, status, times, signer, responder: None }.der())
+    };
+    let (good, unknown) = (&[0x80, 0][..], &[0x82, 0][..]);
+    let (current, past) = (("20240101000000Z", None), ("20230101000000Z", Some("20240101000000Z")));
+    assert_eq!(judged(&shown(&[5], word(good, current, &root)), &trust, HOST).await, Ok(()));
+    for (what, stapled) in [
+        ("nothing", None),
+        ("out of date", word(good, past, &root)),
+        ("unknown", word(unknown, current, &root)),
+        ("another's word", word(good, current, &other)),
+    ] {
+        let found = problem(&shown(&[17, 5], stapled), &trust, HOST).await;
+        assert_eq!(found, CertificateProblem::Unstapled, "{what}");
+    }
+    assert_eq!(judged(&shown(&[17], None), &trust, HOST).await, Ok(()), "another feature");
 }

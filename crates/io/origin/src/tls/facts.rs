@@ -2,13 +2,18 @@
 //! is true is the verifier's question.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
-use x509_parser::asn1_rs::FromDer;
+use x509_parser::asn1_rs::{FromDer, SequenceOf};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::public_key::PublicKey;
 
 /// RSA keys of fewer bits can be broken (NIST SP 800-57 part 1, CA/Browser Forum baseline requirements §6.1.5).
 const RSA_BITS: usize = 2048;
+
+/// id-pe-tlsfeature (RFC 7633 §6).
+const TLS_FEATURE: &str = "1.3.6.1.5.5.7.1.24";
+/// The number of the TLS extension that asks for a stapled response (RFC 6066 §8).
+const STATUS_REQUEST: u32 = 5;
 
 const DSA: &str = "1.2.840.10040.4.1";
 
@@ -74,6 +79,17 @@ impl<'a> Facts<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Whether it counts only with a stapled OCSP response (RFC 7633 §4.2.3): servers that it is for have to show one to
+    /// who asks for it, as every client of this crate does.
+    pub(super) fn must_staple(&self) -> bool {
+        let features =
+            self.0.extensions().iter().find(|extension| extension.oid.to_id_string() == TLS_FEATURE);
+        features.is_some_and(|extension| {
+            SequenceOf::<u32>::from_der(extension.value)
+                .is_ok_and(|(_, features)| features.contains(&STATUS_REQUEST))
+        })
     }
 
     /// What its signature is, if that is weak.

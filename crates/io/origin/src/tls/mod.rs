@@ -1,5 +1,6 @@
 //! TLS towards origins: the handshake, and why there is none. Knows nothing of requests.
 
+mod crl;
 mod facts;
 mod ocsp;
 mod problem;

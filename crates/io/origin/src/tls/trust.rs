@@ -1,11 +1,13 @@
 //! What certificates are judged by: root certificates of the system and of the operator, and lists of what was revoked.
 
+use super::crl;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use webpki::{CertRevocationList, OwnedCertRevocationList};
+use std::time::SystemTime;
+use webpki::CertRevocationList;
 
 /// Whom to trust. Clones share what was read.
 #[derive(Debug, Clone)]
@@ -34,6 +36,16 @@ pub enum TrustError {
         wanted: &'static str,
         /// What is wrong, if anything is there, after a colon.
         cause: String,
+    },
+    /// It holds a revocation list that can't be judged by.
+    #[error("{} {what}: {remedy}, or take it out of 'origin.crls'", path.display())]
+    Crl {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with the list.
+        what: String,
+        /// What helps.
+        remedy: &'static str,
     },
 }
 
@@ -75,8 +87,7 @@ impl Trust {
         let mut revoked = Vec::new();
         for path in crls {
             for list in items::<CertificateRevocationListDer<'static>>(path, CRL)? {
-                let list = OwnedCertRevocationList::from_der(&list);
-                revoked.push(list.map_err(|error| unusable(path, CRL, &error))?.into());
+                revoked.push(crl::read(path, &list, SystemTime::now())?);
             }
         }
         Ok(Trust { roots: Arc::new(store), revoked: Arc::new(revoked) })

@@ -4,7 +4,7 @@
 //! own key, stapled OCSP responses, and words for what is wrong.
 
 use super::facts::Facts;
-use super::ocsp;
+use super::ocsp::{self, Status};
 use super::problem::CertificateProblem;
 use super::trust::Trust;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -44,14 +44,19 @@ impl Verifier {
         let certificate = EndEntityCert::try_from(shown).map_err(explained)?;
         let path = self.path(&certificate, above, now).map_err(explained)?;
         // The chain says nothing about the key at its end.
-        if let Some(weak) = Facts::of(shown).and_then(|facts| facts.weak_key()) {
+        let facts = Facts::of(shown);
+        if let Some(weak) = facts.as_ref().and_then(Facts::weak_key) {
             return Err(CertificateProblem::WeakKey(weak));
         }
         certificate.verify_is_valid_for_subject_name(host).map_err(explained)?;
-        if !stapled.is_empty() && ocsp::proves_revocation(stapled, &path, self.algorithms.all, now) {
-            return Err(CertificateProblem::Revoked);
+        let word =
+            if stapled.is_empty() { None } else { ocsp::word(stapled, &path, self.algorithms.all, now) };
+        match word {
+            Some(Status::Revoked) => Err(CertificateProblem::Revoked),
+            Some(Status::Good) => Ok(()),
+            _ if facts.is_some_and(|facts| facts.must_staple()) => Err(CertificateProblem::Unstapled),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn path<'p>(

@@ -1,8 +1,9 @@
-//! Stapled OCSP responses (RFC 6960, RFC 6066 §8): whether the issuer, or whoever it lets speak for it, says that a
-//! certificate was revoked. A response that can't be read, is not the issuer's, or is out of date says nothing. Pure.
+//! Stapled OCSP responses (RFC 6960, RFC 6066 §8): what the issuer, or whoever it lets speak for it, says of a
+//! certificate. A response that can't be read, is not the issuer's, or is out of date says nothing. Pure.
 
 mod read;
 
+pub(super) use read::Status;
 use read::{Answer, Basic, CertId};
 use ring::digest;
 use rustls::pki_types::{
@@ -17,22 +18,23 @@ const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 
 type Algorithms = &'static [&'static dyn SignatureVerificationAlgorithm];
 
-/// Whether `stapled` proves that the certificate at the end of `path` was revoked.
-pub(super) fn proves_revocation(
+/// What `stapled` proves of the certificate at the end of `path`, at worst; nothing if it is not the issuer's word, or not
+/// about it, or not of today.
+pub(super) fn word(
     stapled: &[u8],
     path: &VerifiedPath<'_>,
     algorithms: Algorithms,
     now: UnixTime,
-) -> bool {
-    let Some(issuer) = Issuer::of(path) else { return false };
+) -> Option<Status> {
+    let issuer = Issuer::of(path)?;
     let Some(basic) = Basic::read(stapled).filter(|basic| issuer.has_signed(basic, algorithms, now)) else {
         tracing::debug!("a stapled OCSP response is malformed or not the issuer's");
-        return false;
+        return None;
     };
     let serial = path.end_entity().serial();
-    basic.answers().into_iter().flatten().any(|answer| {
-        answer.revoked && is_current(&answer, now.as_secs()) && issuer.is_asked_about(&answer.id, serial)
-    })
+    let mut answers = basic.answers()?;
+    answers.retain(|answer| is_current(answer, now.as_secs()) && issuer.is_asked_about(&answer.id, serial));
+    answers.iter().map(|answer| answer.status).max()
 }
 
 /// RFC 6960 §3.2, 5 and 6. Without a next update newer word could be had at any time; a revocation stays one.

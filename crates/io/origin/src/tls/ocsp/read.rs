@@ -18,10 +18,19 @@ pub(super) struct Basic<'a> {
     pub(super) certificates: Vec<&'a [u8]>,
 }
 
+/// How it stands with a certificate (RFC 6960 §2.2), the worst last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::tls) enum Status {
+    Good,
+    /// Whoever answers does not know it.
+    Unknown,
+    Revoked,
+}
+
 /// What a response says of one certificate.
 pub(super) struct Answer<'a> {
     pub(super) id: CertId<'a>,
-    pub(super) revoked: bool,
+    pub(super) status: Status,
     /// Seconds since 1970.
     pub(super) this_update: u64,
     /// Seconds since 1970.
@@ -84,14 +93,19 @@ impl<'a> Answer<'a> {
     /// SingleResponse.
     fn read(mut answer: &'a [u8]) -> Option<Answer<'a>> {
         let id = CertId::read(universal(&mut answer, Tag::Sequence)?)?;
-        let status = element(&mut answer)?;
-        let revoked = status.header.class() == Class::ContextSpecific && status.header.tag() == Tag(1);
+        let choice = element(&mut answer)?.header;
+        let status = match choice.tag() {
+            _ if choice.class() != Class::ContextSpecific => return None,
+            Tag(0) => Status::Good,
+            Tag(1) => Status::Revoked,
+            _ => Status::Unknown,
+        };
         let this_update = time(&mut answer)?;
         let next_update = match explicit(&mut answer, 0) {
             Some(mut next) => Some(time(&mut next)?),
             None => None,
         };
-        Some(Answer { id, revoked, this_update, next_update })
+        Some(Answer { id, status, this_update, next_update })
     }
 }
 
@@ -180,8 +194,8 @@ mod tests {
         assert!(basic.certificates.is_empty());
         let answers = basic.answers().unwrap();
         let said: Vec<_> =
-            answers.iter().map(|answer| (answer.id.serial, answer.revoked, answer.next_update)).collect();
-        assert_eq!(said, [(&[7][..], true, Some(1_735_689_600)), (&[8][..], false, None)]);
+            answers.iter().map(|answer| (answer.id.serial, answer.status, answer.next_update)).collect();
+        assert_eq!(said, [(&[7][..], Status::Revoked, Some(1_735_689_600)), (&[8][..], Status::Good, None)]);
         let id = &answers[0].id;
         assert_eq!(
             (id.hash.as_str(), id.issuer_name, id.issuer_key),
