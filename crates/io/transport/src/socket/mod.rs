@@ -1,6 +1,8 @@
 //! What QUIC sends and receives through: a UDP socket of the system, or an emulated link inside the
-//! process. Both count what passes. Neither may look into the datagrams.
+//! process. Both count what passes. Neither may look into the datagrams. Over either may lie a layer that
+//! repairs what gets lost.
 
+pub mod fec;
 mod inbox;
 pub mod link;
 pub mod udp;
