@@ -42,8 +42,8 @@ fn fate(manners: Manners) -> Fate {
         | Manners::BadStatus
         | Manners::BadField
         | Manners::BareReturn
-        | Manners::EndlessInformational => Fate::Page(502, "http_protocol_error"),
-        Manners::Garbage => Fate::Page(502, "not_http"),
+        | Manners::EndlessInformational
+        | Manners::Garbage => Fate::Page(502, "http_protocol_error"),
         Manners::HugeField | Manners::EndlessFields | Manners::EndlessField => {
             Fate::Page(502, "http_response_header_section_size")
         }

@@ -12,12 +12,55 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
 
+/// The proxy error types that there are (RFC 9209 §2.3).
+const REGISTERED: [&str; 32] = [
+    "dns_timeout",
+    "dns_error",
+    "destination_not_found",
+    "destination_unavailable",
+    "destination_ip_prohibited",
+    "destination_ip_unroutable",
+    "connection_refused",
+    "connection_terminated",
+    "connection_timeout",
+    "connection_read_timeout",
+    "connection_write_timeout",
+    "connection_limit_reached",
+    "tls_protocol_error",
+    "tls_certificate_error",
+    "tls_alert_received",
+    "http_request_error",
+    "http_request_denied",
+    "http_response_incomplete",
+    "http_response_header_section_size",
+    "http_response_header_size",
+    "http_response_body_size",
+    "http_response_trailer_section_size",
+    "http_response_trailer_size",
+    "http_response_transfer_coding",
+    "http_response_content_coding",
+    "http_response_timeout",
+    "http_upgrade_failed",
+    "http_protocol_error",
+    "proxy_internal_response",
+    "proxy_internal_error",
+    "proxy_configuration_error",
+    "proxy_loop_detected",
+];
+
+/// What ground says in words of its own, since more follows from it here than from the type that stands for it.
+const OURS: [(&str, &str); 3] = [
+    ("not_http", "http_protocol_error"),
+    ("client_certificate_wanted", "tls_protocol_error"),
+    ("resume_mismatch", "http_response_incomplete"),
+];
+
 /// Why the user gets an error page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trouble {
     pub(crate) status: StatusCode,
     pub(crate) side: Side,
-    /// RFC 9209 §2.3.
+    /// A type of RFC 9209 §2.3, or a word of ground's own.
     pub(crate) token: String,
     pub(crate) detail: String,
 }
@@ -50,6 +93,14 @@ impl Trouble {
         Trouble::new(status.unwrap_or(StatusCode::BAD_GATEWAY), side, &failure.token, failure.detail.clone())
     }
 
+    /// The type that programs are told: a registered one. What a word of ours adds to it, the detail says.
+    fn error_type(&self) -> &'static str {
+        let token = &*self.token;
+        let registered = REGISTERED.into_iter().find(|known| *known == token);
+        let ours = || OURS.into_iter().find(|(word, _)| *word == token).map(|(_, known)| known);
+        registered.or_else(ours).unwrap_or("proxy_internal_error")
+    }
+
     /// The page that says so, in words and for programs.
     pub(crate) fn page(&self, exchange: ExchangeId) -> (Head, Bytes) {
         let side = match self.side {
@@ -70,7 +121,7 @@ impl Trouble {
              <p>{detail}.</p>\
              <p>What failed: <b>{side}</b>.</p>\
              <p style=\"color:#777;font-size:.85em\">Farhop, exchange {exchange}, {token}</p>\n",
-            token = escape(&self.token),
+            token = self.error_type(),
         );
         let mut fields = HeaderMap::new();
         fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
@@ -85,7 +136,7 @@ impl Trouble {
             self.detail.chars().filter(|c| matches!(c, ' '..='~') && !matches!(c, '"' | '\\')).collect();
         let end =
             if matches!(self.side, Side::Origin | Side::Ground) { "farhop-ground" } else { "farhop-remote" };
-        let value = format!("{end}; error={}; details=\"{detail}\"", self.token);
+        let value = format!("{end}; error={}; details=\"{detail}\"", self.error_type());
         if let Ok(value) = HeaderValue::from_str(&value) {
             fields.insert(PROXY_STATUS, value);
         }
@@ -136,4 +187,28 @@ pub(crate) fn from_repository(stored: &Stored, not_modified: bool) -> Head {
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_told_a_registered_type_and_the_detail_says_the_rest() {
+        let told = |token: &str| {
+            let trouble = Trouble::new(StatusCode::BAD_GATEWAY, Side::Origin, token, "it speaks no HTTP");
+            let mut fields = HeaderMap::new();
+            trouble.mark(&mut fields, ExchangeId(1));
+            fields[PROXY_STATUS].to_str().unwrap().to_owned()
+        };
+        for (token, kind) in [
+            ("dns_error", "dns_error"),
+            ("not_http", "http_protocol_error"),
+            ("client_certificate_wanted", "tls_protocol_error"),
+            ("resume_mismatch", "http_response_incomplete"),
+            ("of a later version", "proxy_internal_error"),
+        ] {
+            assert_eq!(told(token), format!("farhop-ground; error={kind}; details=\"it speaks no HTTP\""));
+        }
+    }
 }

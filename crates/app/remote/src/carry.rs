@@ -1,17 +1,23 @@
 //! Raw bytes between a client's connection and a stream of the hop, both ways at once: for tunnels and WebSockets. Each
 //! side's end and reset is carried to the other; nothing is looked into and nothing held back.
 
+use std::future::poll_fn;
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Poll, ready};
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::Bytes;
 use farhop_front::Tunnel;
 use farhop_htotp::frame::Failure;
 use farhop_transport::hop::{Arrival, Receiver, Sender};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf, ReadHalf, WriteHalf};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// Bytes read from the client at once.
+/// Bytes read from the client at once; on the stack, so that a tunnel that is idle holds no buffer.
 const CHUNK: usize = 32 * 1024;
 
 /// What went through.
@@ -29,6 +35,8 @@ pub(crate) struct Carried {
 pub(crate) enum Word<'a> {
     /// It stands.
     Opened,
+    /// The far side has spoken before the client did.
+    ServerFirst,
     /// There is none, for this reason.
     Failed(&'a Failure),
 }
@@ -51,15 +59,15 @@ pub(crate) async fn carry(
     idle: Duration,
     hear: impl Fn(Word<'_>),
 ) -> Carried {
+    let active = Activity { moved: Notify::new(), client_spoke: AtomicBool::new(!tunnel.early().is_empty()) };
     let (mut reader, mut writer) = tokio::io::split(tunnel);
     let mut carried = Carried::default();
-    let active = Notify::new();
     let reset = {
         let up = upwards(&mut reader, sender, &mut carried.up, &active);
         let downwards =
             Downwards { writer: &mut writer, received: &mut carried.down, failed: &mut carried.failed };
         let down = downwards.run(receiver, &active, hear);
-        let quiet = async { while timeout(idle, active.notified()).await.is_ok() {} };
+        let quiet = async { while timeout(idle, active.moved.notified()).await.is_ok() {} };
         tokio::pin!(up, down, quiet);
         let (mut up_open, mut down_open) = (true, true);
         loop {
@@ -82,6 +90,12 @@ pub(crate) async fn carry(
     carried
 }
 
+/// What both directions are told of each other.
+struct Activity {
+    moved: Notify,
+    client_spoke: AtomicBool,
+}
+
 /// From the hop to the client.
 struct Downwards<'a> {
     writer: &'a mut WriteHalf<Tunnel>,
@@ -90,12 +104,15 @@ struct Downwards<'a> {
 }
 
 impl Downwards<'_> {
-    async fn run(self, mut receiver: Receiver, active: &Notify, hear: impl Fn(Word<'_>)) -> End {
+    async fn run(self, mut receiver: Receiver, active: &Activity, hear: impl Fn(Word<'_>)) -> End {
         loop {
             match receiver.next().await {
                 Arrival::TunnelOpened => hear(Word::Opened),
                 Arrival::Body(bytes) => {
-                    active.notify_one();
+                    active.moved.notify_one();
+                    if *self.received == 0 && !active.client_spoke.load(Ordering::Relaxed) {
+                        hear(Word::ServerFirst);
+                    }
                     *self.received += bytes.len() as u64;
                     if self.writer.write_all(&bytes).await.is_err() || self.writer.flush().await.is_err() {
                         return End::Reset;
@@ -115,19 +132,23 @@ impl Downwards<'_> {
 }
 
 /// From the client to the hop.
-async fn upwards(reader: &mut ReadHalf<Tunnel>, mut sender: Sender, sent: &mut u64, active: &Notify) -> End {
-    let mut buffer = BytesMut::new();
+async fn upwards(
+    reader: &mut ReadHalf<Tunnel>,
+    mut sender: Sender,
+    sent: &mut u64,
+    active: &Activity,
+) -> End {
     loop {
-        buffer.reserve(CHUNK);
-        match reader.read_buf(&mut buffer).await {
-            Ok(0) => {
+        match read(reader).await {
+            Ok(bytes) if bytes.is_empty() => {
                 sender.finish(None);
                 return End::Closed;
             }
-            Ok(count) => {
-                active.notify_one();
-                *sent += count as u64;
-                if sender.write(small(&mut buffer).freeze()).await.is_err() {
+            Ok(bytes) => {
+                active.moved.notify_one();
+                active.client_spoke.store(true, Ordering::Relaxed);
+                *sent += bytes.len() as u64;
+                if sender.write(bytes).await.is_err() {
                     return End::Reset;
                 }
             }
@@ -136,12 +157,13 @@ async fn upwards(reader: &mut ReadHalf<Tunnel>, mut sender: Sender, sent: &mut u
     }
 }
 
-/// A few bytes must not hold a whole buffer while they wait.
-fn small(buffer: &mut BytesMut) -> BytesMut {
-    if buffer.len() >= CHUNK / 4 {
-        return buffer.split();
-    }
-    let few = BytesMut::from(&buffer[..]);
-    buffer.clear();
-    few
+/// What is there, up to a chunk; nothing at the end. It owns just its bytes.
+async fn read(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes> {
+    poll_fn(|cx| {
+        let mut memory = [MaybeUninit::uninit(); CHUNK];
+        let mut read = ReadBuf::uninit(&mut memory);
+        ready!(Pin::new(&mut *reader).poll_read(cx, &mut read))?;
+        Poll::Ready(Ok(Bytes::copy_from_slice(read.filled())))
+    })
+    .await
 }

@@ -30,11 +30,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// browser made ahead of need is kept for longer.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// Why a connection goes through untouched after all.
-struct Unfit {
-    tunnel: Tunnel,
-    why: Bypass,
-    lesson: Option<Lesson>,
+/// Why a connection is not looked into after all.
+enum Unfit {
+    /// It goes through untouched.
+    Other { tunnel: Tunnel, why: Bypass, lesson: Option<Lesson> },
+    /// Its client has left without a word.
+    Gone,
 }
 
 impl Wish {
@@ -47,13 +48,13 @@ impl Wish {
                 carrier.hop.prepare(self.user.id, "https", self.bare_host(), self.port);
                 self.intercept(&remote, leaves, carrier, tunnel, client).await;
             }
-            (Decision::Intercept, None) => self.pass(&remote, &carrier, tunnel).await,
+            (Decision::Intercept, None) => self.pass(&remote, &carrier, tunnel, || {}).await,
             (Decision::PassThrough(why), _) => {
                 if remote.leaves().is_some() {
                     let (why, detail) = told(why);
                     self.tell_bypassed(&remote, why, detail);
                 }
-                self.pass(&remote, &carrier, tunnel).await;
+                self.pass(&remote, &carrier, tunnel, || {}).await;
             }
         }
     }
@@ -72,13 +73,16 @@ impl Wish {
     ) {
         let (tunnel, key) = match self.look(leaves, tunnel).await {
             Ok(fit) => fit,
-            Err(Unfit { tunnel, why, lesson }) => {
+            Err(Unfit::Other { tunnel, why, lesson }) => {
+                let learn = |lesson| remote.consent().learn(lesson, client, self.bare_host(), self.port);
                 if let Some(lesson) = lesson {
-                    remote.consent().learn(lesson, client, self.bare_host(), self.port);
+                    learn(lesson);
                 }
                 self.tell_bypassed(remote, why, None);
-                return self.pass(remote, &carrier, tunnel).await;
+                // No server of TLS speaks first; next time nobody waits for the client to.
+                return self.pass(remote, &carrier, tunnel, || learn(Lesson::NotTls)).await;
             }
+            Err(Unfit::Gone) => return self.ended(remote, AnsweredFrom::Remote, &Carried::default()),
         };
         match tls::accept(tunnel, key, &self.host, self.port, remote.within()).await {
             Ok(connection) => {
@@ -87,28 +91,32 @@ impl Wish {
                 remote.bus().emit(Event::Intercepted { exchange: self.id, host, port });
                 self.converse(remote, connection, client).await;
             }
-            Err(error) => {
-                match error {
-                    HandshakeError::Distrusted(_) | HandshakeError::Incompatible(_) => {
-                        remote.consent().learn(Lesson::Distrusted, client, self.bare_host(), self.port);
-                    }
-                    HandshakeError::Left(_) => {
-                        remote.consent().left(Stage::Handshake, client, self.bare_host(), self.port);
-                    }
-                    _ => {}
-                }
-                self.failed(remote, Side::User, error.to_string(), None);
-            }
+            Err(error) => self.refused(remote, client, &error),
         }
+    }
+
+    /// The client's handshake has come to nothing, and what that says of the client is learned.
+    pub(crate) fn refused(&self, remote: &Remote, client: IpAddr, error: &HandshakeError) {
+        match error {
+            HandshakeError::Distrusted(_) | HandshakeError::Incompatible(_) => {
+                remote.consent().learn(Lesson::Distrusted, client, self.bare_host(), self.port);
+            }
+            HandshakeError::Left(_) => {
+                remote.consent().left(Stage::Handshake, client, self.bare_host(), self.port);
+            }
+            _ => {}
+        }
+        self.failed(remote, Side::User, error.to_string(), None);
     }
 
     /// Reads the client's first word and finds the certificate that answers it; nothing is answered yet.
     async fn look(&self, leaves: &Leaves, tunnel: Tunnel) -> Result<(Tunnel, Arc<CertifiedKey>), Unfit> {
-        let unfit = |tunnel, why, lesson| Err(Unfit { tunnel, why, lesson });
+        let unfit = |tunnel, why, lesson| Err(Unfit::Other { tunnel, why, lesson });
         match tls::open(tunnel, PATIENCE).await {
             Opening::Other { tunnel } => unfit(tunnel, Bypass::NotTls, Some(Lesson::NotTls)),
-            // It may wait for the server to begin, or have connected ahead of need: nothing is known of the host by it.
+            // It may wait for the server to begin, or be slow: nothing is known of the host by it.
             Opening::Silent { tunnel } => unfit(tunnel, Bypass::NotTls, None),
+            Opening::Gone => Err(Unfit::Gone),
             // Encrypted (ECH, RFC 9849) or hidden: who it is for is not ours to know. That may be another host each time.
             Opening::Hello { sni, tunnel, .. } if !is_for(sni.as_deref(), self.bare_host()) => {
                 unfit(tunnel, Bypass::NameDiffers, None)
@@ -192,7 +200,7 @@ impl Exchange {
     }
 }
 
-/// What a failure of a request teaches (RFC 9209 §2.3, and a word of ours).
+/// What a failure of a request teaches (types of RFC 9209 §2.3, and words of ground's own).
 fn lesson(token: &str) -> Option<Lesson> {
     match token {
         "client_certificate_wanted" => Some(Lesson::ClientCertificate),

@@ -50,8 +50,14 @@ impl Wish {
         Some((carrier, tunnel))
     }
 
-    /// Carries what the client says to its host, unseen.
-    pub(crate) async fn pass(&self, remote: &Remote, carrier: &Carrier, tunnel: Tunnel) {
+    /// Carries what the client says to its host, unseen. `server_first` is told if the host speaks before the client does.
+    pub(crate) async fn pass(
+        &self,
+        remote: &Remote,
+        carrier: &Carrier,
+        tunnel: Tunnel,
+        server_first: impl Fn(),
+    ) {
         remote.bus().emit(Event::RequestCrossed {
             exchange: self.id,
             page: None,
@@ -65,6 +71,7 @@ impl Wish {
                 let (host, port) = (self.host.clone(), self.port);
                 remote.bus().emit(Event::TunnelOpened { exchange: self.id, host, port });
             }
+            Word::ServerFirst => server_first(),
             Word::Failed(failure) => self.unreachable(remote, failure),
         };
         let idle = remote.settings().timeouts.tunnel_idle;
@@ -88,7 +95,8 @@ impl Wish {
         self.failed(remote, trouble.side, trouble.detail, None);
     }
 
-    async fn fail(&self, remote: &Remote, responder: Responder, trouble: Trouble) {
+    /// Answers with an error page, and tells why.
+    pub(crate) async fn fail(&self, remote: &Remote, responder: Responder, trouble: Trouble) {
         let (head, page) = trouble.page(self.id);
         // The client may be gone too; the event says what failed first.
         let _ = responder.respond(head, page).await;

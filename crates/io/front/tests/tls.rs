@@ -78,11 +78,18 @@ async fn what_is_not_tls_is_given_back_at_once_and_silence_after_the_patience_or
     tunnel.read_exact(&mut read).await.unwrap();
     assert_eq!(&read, b"\x16\x03\x01");
 
-    let (client, tunnel) = support::tunnel().await;
-    drop(client);
-    let begun = Instant::now();
-    assert!(matches!(tls::open(tunnel, PATIENCE).await, Opening::Silent { .. }));
-    assert_eq!(begun.elapsed(), Duration::ZERO);
+    for (said, gone) in [(&b""[..], true), (b"\x16", false)] {
+        let (mut client, tunnel) = support::tunnel().await;
+        client.write_all(said).await.unwrap();
+        drop(client);
+        let begun = Instant::now();
+        let opening = tls::open(tunnel, PATIENCE).await;
+        assert!(
+            matches!((&opening, gone), (Opening::Gone, true) | (Opening::Silent { .. }, false)),
+            "{opening:?}"
+        );
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,18 +24,23 @@ pub enum Opening {
         /// The client.
         tunnel: Tunnel,
     },
-    /// Nothing, or too little to tell. Clients of some protocols wait for the server to speak first; others, browsers
-    /// among them, connect ahead of need and leave: it says nothing about the host.
+    /// Nothing, or too little to tell. Clients of some protocols wait for the server to speak first.
     Silent {
-        /// The client, which may have left.
+        /// The client.
         tunnel: Tunnel,
     },
+    /// It has left, or sends nothing more, without a word. Clients, browsers among them, connect ahead of need: it says
+    /// nothing about the host.
+    Gone,
 }
 
 /// Waits up to `patience` for a ClientHello.
 pub async fn open(mut tunnel: Tunnel, patience: Duration) -> Opening {
     let mut buffer = BytesMut::new();
     let reading = timeout(patience, reading_of(&mut tunnel, &mut buffer)).await;
+    if buffer.is_empty() && reading.is_ok() {
+        return Opening::Gone;
+    }
     tunnel.unread(buffer.freeze());
     match reading.unwrap_or(Reading::NeedMore) {
         Reading::Hello(ClientHello { sni, alpn }) => Opening::Hello { sni, alpn, tunnel },
