@@ -66,11 +66,11 @@ async fn a_second_page_pushes_nothing_that_the_remote_holds_fresh_and_after_a_re
     assert_eq!(promised(&pair).await, HELD + 4, "its own image, and the script that may not be held");
 
     pair.ground.kill();
+    pair.restart_ground();
     until("the remote has noticed", async || {
         (pair.counters("remote").await["carriers_down"].as_u64() > Some(0)).then_some(())
     })
     .await;
-    pair.restart_ground();
     pair.await_carrier().await;
     mirror(&pair, HELD + 2).await;
     load(&pair, &site.url("/third"), HELD + 3).await;

@@ -9,6 +9,8 @@ use farhop_testkit::{File, HostileOrigin, Manners, Site, Step};
 use http::{Method, Response};
 use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::body::Incoming;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 use crate::support::{InProcess, PATIENCE, Pair, open, request, send, until};
 
@@ -56,12 +58,14 @@ impl Download {
 async fn ground_dies(pair: &mut Pair, meanwhile: impl FnOnce()) {
     pair.ground.kill();
     meanwhile();
-    until("the remote has noticed", async || {
-        (pair.counters("remote").await["carriers_down"].as_u64() > Some(0)).then_some(())
-    })
-    .await;
+    remote_counts(pair, "carriers_silent").await;
     pair.restart_ground();
+    remote_counts(pair, "carriers_down").await;
     pair.await_carrier().await;
+}
+
+async fn remote_counts(pair: &Pair, counter: &str) {
+    until(counter, async || (pair.counters("remote").await[counter].as_u64() > Some(0)).then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,21 +94,30 @@ async fn a_body_that_changed_meanwhile_is_cut_off_and_never_mixed() {
     pair.assert_both_run();
 }
 
+/// An origin's answer: these fields, and a body of [`SIZE`] bytes.
+fn script(fields: &str, seed: u64) -> Vec<Step> {
+    let mut answer = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {SIZE}\r\n\r\n").into_bytes();
+    answer.extend(farhop_testkit::pattern::bytes_at(seed, 0, SIZE as usize));
+    vec![Step::ReadHead, Step::Send(answer.into()), Step::Close]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_without_any_validator_goes_on_since_its_beginning_is_the_same() {
+    let mut pair = Pair::start().await;
+    let origin = HostileOrigin::playing(vec![script("", 1), script("", 1)]).await;
+    let mut download = Download::start(pair.proxy, &origin.url("/big"), 1).await;
+    assert!(download.take(SIZE / 16).await);
+    ground_dies(&mut pair, || {}).await;
+    download.finish().await;
+    assert_eq!(pair.counters("remote").await["resumed"], 1);
+    pair.assert_both_run();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_of_the_same_validator_and_other_bytes_is_cut_off_too() {
     let mut pair = Pair::start().await;
-    let file = |seed| {
-        // The origin lies: it says that nothing has changed.
-        let bytes = farhop_testkit::pattern::bytes_at(seed, 0, SIZE as usize);
-        format!("HTTP/1.1 200 OK\r\nETag: \"same\"\r\nContent-Length: {SIZE}\r\n\r\n")
-            .into_bytes()
-            .into_iter()
-            .chain(bytes)
-    };
-    let script = |seed| {
-        let bytes: Vec<u8> = file(seed).collect();
-        vec![Step::ReadHead, Step::Send(bytes.into()), Step::Close]
-    };
+    // The origin lies: it says that nothing has changed.
+    let script = |seed| script("ETag: \"same\"\r\n", seed);
     let origin = HostileOrigin::playing(vec![script(1), script(2)]).await;
     let mut download = Download::start(pair.proxy, &origin.url("/big"), 1).await;
     assert!(download.take(SIZE / 16).await);
@@ -149,8 +162,8 @@ async fn a_post_is_not_sent_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_download_rides_out_a_link_cut_of_30_seconds() {
-    const SIZE: u64 = 6 << 20;
+async fn a_download_rides_out_a_link_cut_of_30_seconds_and_is_asked_for_once() {
+    const SIZE: u64 = 20 << 20;
     let ends = InProcess::start("geo-20m").await;
     let site = Site::new().file("/big", File::pattern(3, SIZE)).serve().await;
     let mut download = Download::start(ends.proxy, &site.url("/big"), 3).await;
@@ -160,6 +173,38 @@ async fn a_download_rides_out_a_link_cut_of_30_seconds() {
     ends.link.restore();
     assert!(download.take(SIZE).await, "cut off after {} bytes", download.checker.checked());
     assert!(download.body.frame().await.is_none());
+    assert_eq!(site.times("/big"), 1);
     let counted = ends.events.counters().snapshot();
-    assert_eq!((&counted["resumed"], &counted["aborted"]), (&1.into(), &0.into()), "{counted}");
+    let of = |name: &str| counted[name].as_u64().unwrap();
+    assert_eq!(
+        [of("carriers_silent"), of("carriers_down"), of("resumed"), of("aborted")],
+        [1, 0, 0, 0],
+        "{counted}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_under_way_when_the_link_is_cut_is_sent_once_and_answered() {
+    let ends = InProcess::start("geo-20m").await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/order", listener.local_addr().unwrap());
+    let asked = request(Method::POST, &url).body(Full::from("one piano").boxed()).unwrap();
+    let waiting = tokio::spawn(send(ends.proxy, asked));
+    let (mut origin, _) = listener.accept().await.unwrap();
+    let mut order = Vec::new();
+    while !order.ends_with(b"one piano") {
+        assert_ne!(origin.read_buf(&mut order).await.unwrap(), 0);
+    }
+    // Its answer falls into the cut.
+    ends.link.cut();
+    origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nbought").await.unwrap();
+    until("the silence is noticed", async || {
+        (ends.events.counters().snapshot()["carriers_silent"].as_u64() > Some(0)).then_some(())
+    })
+    .await;
+    ends.link.restore();
+    let answer = waiting.await.unwrap();
+    assert_eq!((answer.status, answer.text().as_str()), (200, "bought"));
+    assert!(tokio::time::timeout(Duration::ZERO, listener.accept()).await.is_err(), "it was sent again");
+    assert_eq!(ends.events.counters().snapshot()["carriers_down"], 0);
 }

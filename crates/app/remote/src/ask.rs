@@ -50,6 +50,8 @@ pub(crate) struct Asking<'a> {
     body: Option<RequestBody>,
     upload: Option<Uploading>,
     crossing: Option<Crossed>,
+    /// Since when it has waited for a carrier that was silent and did not come back.
+    waiting: Option<Instant>,
 }
 
 /// What there is of a request that has been sent.
@@ -74,7 +76,7 @@ pub(crate) enum Progress {
 
 impl<'a> Asking<'a> {
     pub(crate) fn new(remote: &'a Arc<Remote>, exchange: &'a Exchange, head: RequestHead) -> Self {
-        Asking { remote, exchange, head, body: None, upload: None, crossing: None }
+        Asking { remote, exchange, head, body: None, upload: None, crossing: None, waiting: None }
     }
 
     /// The request has this body.
@@ -121,7 +123,10 @@ impl<'a> Asking<'a> {
                         Trouble::new(StatusCode::BAD_GATEWAY, Side::Ground, "proxy_internal_error", detail);
                     return Err(NotAnswered::Trouble(trouble));
                 }
-                Early::Lost => return Err(NotAnswered::Lost),
+                Early::Lost => {
+                    self.waiting = *crossed.carrier.hop.silent().borrow();
+                    return Err(NotAnswered::Lost);
+                }
                 Early::Head { head, .. } if head.status == StatusCode::SWITCHING_PROTOCOLS => {
                     let Crossed { sender, receiver, .. } = crossed;
                     // The session lets 101 answer nothing else.
@@ -141,7 +146,8 @@ impl<'a> Asking<'a> {
 
     /// Sends the request as soon as there is a carrier.
     async fn send(&mut self, resume: Option<Resume>) -> Result<(), NotAnswered> {
-        let deadline = Instant::now() + self.remote.settings().timeouts.outage;
+        let since = self.waiting.take().unwrap_or_else(Instant::now);
+        let deadline = since + self.remote.settings().timeouts.outage;
         let Some(carrier) = self.remote.uplink().carrier(deadline).await else {
             return Err(NotAnswered::Trouble(Trouble::no_carrier()));
         };
@@ -184,6 +190,7 @@ impl<'a> Asking<'a> {
         let Crossed { carrier, receiver, page, requested_at, .. } = crossed;
         let remote = self.remote;
         let fetch = &self.exchange.fetch;
+        remote.desk().answered(self.exchange.id, &fetch.url, head);
         for url in farhop_freshness::invalidated(&self.head.method, &fetch.url, head.status, &head.fields) {
             remote.repository().invalidate(url.as_str()).await;
         }

@@ -10,7 +10,7 @@ use farhop_transport::hop::{Gone, Sender};
 use futures_util::FutureExt;
 use http::HeaderMap;
 use tokio::task::yield_now;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{End, Flow, Undelivered};
 use crate::body::{Part, Source};
@@ -22,6 +22,8 @@ use crate::treatment::{Treatment, describe_decoded};
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Text is coded in pieces of at least half of that while they follow each other without a pause.
 const BATCHES_IN_SMALL: u64 = 2;
+/// How often a body that is held back looks whether the link is cut.
+const LOOK: Duration = Duration::from_secs(2);
 
 impl Flow<'_> {
     /// Answers with a body that will be streamed; not before the part that was delivered is known to be equal.
@@ -62,7 +64,8 @@ impl Flow<'_> {
             {
                 return end.map_err(Undelivered::Failed);
             }
-            let reads = end.is_none() && self.queue.has_room();
+            let reads = end.is_none()
+                && (self.queue.has_room() || (sender.is_silent() && self.queue.has_shelter()));
             let part = tokio::select! {
                 biased;
                 room = room(sender, self.queue.is_empty()) => {
@@ -70,6 +73,7 @@ impl Flow<'_> {
                     None
                 }
                 part = next(&mut self.source, !self.gathered.is_empty()), if reads => Some(part),
+                () = sleep(LOOK), if !reads && end.is_none() => None,
             };
             let ended = match part {
                 None => {
