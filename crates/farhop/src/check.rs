@@ -8,7 +8,9 @@ use farhop_orbit::Profile;
 use farhop_origin::Trust;
 use farhop_remote::passwords::Passwords;
 use farhop_settings::common::LinkSettings;
-use farhop_settings::{End, GroundSettings, LocalSettings, RemoteSettings, end_of, load, reference, sample};
+use farhop_settings::{
+    End, GroundSettings, LocalSettings, PortRange, RemoteSettings, end_of, load, reference, sample,
+};
 use farhop_transport::identity::{Identity, PublicKey};
 
 use crate::ca;
@@ -94,7 +96,20 @@ fn check_remote(settings: &RemoteSettings) -> anyhow::Result<String> {
     for ground in &settings.ground {
         check_keys("ground", ground.name.as_str(), &ground.keys)?;
     }
-    Ok(format!("remote of {}", names(settings.ground.iter().map(|ground| &ground.name))))
+    let grounds = names(settings.ground.iter().map(|ground| &ground.name));
+    Ok(format!("remote of {grounds}{}", looked_into(settings)))
+}
+
+/// Which connections are looked into and which are let through, by their ports.
+fn looked_into(settings: &RemoteSettings) -> String {
+    let interception = &settings.interception;
+    if !interception.enabled {
+        return String::new();
+    }
+    let untouched = |port: &&PortRange| !interception.ports.iter().any(|other| other.overlaps(**port));
+    let through = names(settings.connect_ports.iter().filter(untouched));
+    let into = format!("; CONNECT is looked into on port {}", names(interception.ports.iter()));
+    if through.is_empty() { into } else { format!("{into}, and goes through untouched on {through}") }
 }
 
 fn check_ground(settings: &GroundSettings) -> anyhow::Result<String> {

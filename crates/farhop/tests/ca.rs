@@ -158,5 +158,7 @@ fn check_wants_the_ca_that_the_settings_name() {
         "{missing}"
     );
     shell.said("ca init ca");
-    shell.said("check remote.toml");
+    let said = shell.said("check remote.toml");
+    let ports = "CONNECT is looked into on port 443, and goes through untouched on 80, 563, 8080, 8443";
+    assert!(said.contains(ports), "{said}");
 }

@@ -62,7 +62,8 @@ settings! {
             connections: u32, default "6", range "1" to "256", chosen "any link: what browsers open, so that no origin sees more of a user than it would directly", live true;
             /// How long a request waits for one of those connections.
             queue: Duration, default "60 s", range "1 s" to "10 min", live true;
-            /// How long resolving a name may take, and connecting, and the TLS handshake, each.
+            /// How long resolving a name may take, and connecting, and the TLS handshake, each. What name servers answer is kept
+            /// as long as they say, at most a day; `/etc/resolv.conf` and `/etc/hosts` are read again when they change.
             connect: Duration, default "10 s", range "100 ms" to "5 min", live true;
             /// How long an origin may take from the end of the request to the first byte of the response.
             first_byte: Duration, default "60 s", range "1 s" to "1 h", live true;
@@ -76,8 +77,8 @@ settings! {
             /// Files with root certificates (PEM, or one in DER) by which origins are trusted besides those of this
             /// system. They are read again on SIGHUP.
             roots: Vec<PathBuf>, default "", live true;
-            /// Files with certificate revocation lists (PEM, or one in DER): what they list is refused. They are read
-            /// again on SIGHUP.
+            /// Files with certificate revocation lists of version 2 (PEM, or one in DER): what they list is refused. One that is out
+            /// of date still counts, and the log tells of it. They are read again on SIGHUP.
             crls: Vec<PathBuf>, default "", live true;
             /// Largest response head.
             head: Bytes, default "128 KB", range "8 KB" to "4 MB", live true;

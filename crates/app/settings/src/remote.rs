@@ -28,7 +28,8 @@ settings! {
             identity: PathBuf, default "remote.key";
             /// Addresses from which clients are served; others are answered 403.
             clients: Vec<Cidr>, default "127.0.0.0/8, ::1/128, 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7, fe80::/10", live true;
-            /// Ports to which CONNECT is allowed. Mail ports left out keep the proxy from relaying spam.
+            /// Ports to which CONNECT is allowed. Mail ports left out keep the proxy from relaying spam. Which of them are looked
+            /// into, `interception.ports` says.
             connect_ports: Vec<PortRange>, default "80, 443, 563, 8080, 8443", live true;
             /// How long SIGTERM waits for exchanges under way before it ends them.
             drain: Duration, default "10 s", range "0 s" to "1 h", live true;
@@ -137,7 +138,8 @@ settings! {
             ca: PathBuf, default "ca";
             /// File in which users' switches and learned hosts outlive the process.
             state: PathBuf, default "consent.json";
-            /// Ports on which TLS carries HTTP; a CONNECT to any other goes through untouched.
+            /// Ports on which TLS carries HTTP; a CONNECT to any other goes through untouched. On others than 443 speak, beside a
+            /// few web sites, programs and devices that trust no CA but their own: add 8443 and the like where browsers go there.
             ports: Vec<PortRange>, default "443", live true;
             /// Hosts that go through untouched: `example.org` (this one), `.example.org` (this one and all below it),
             /// `*.example.org` (all below it), `*` (all). After `!` an exception, which stands over everything here and in
@@ -206,6 +208,15 @@ impl RemoteSettings {
                 self.limits.target, self.limits.head
             );
             return Err(conflict(source, &at("limits.target"), reason));
+        }
+        let is_allowed = |range: &&PortRange| self.connect_ports.iter().any(|other| other.overlaps(**range));
+        if self.interception.enabled
+            && let Some(range) = self.interception.ports.iter().find(|range| !is_allowed(range))
+        {
+            let reason = format!(
+                "'interception.ports' has {range}, to which 'connect_ports' allows no CONNECT; add it there too, or take it out"
+            );
+            return Err(conflict(source, &at("interception.ports"), reason));
         }
         if self.interception.learned > self.interception.learned_most {
             let reason = "'interception.learned' is longer than 'interception.learned_most'; lower the one or raise the other";

@@ -307,6 +307,11 @@ fn all_categories_are_on_by_default() {
 
 #[test]
 fn what_interception_and_authentication_refuse_is_said() {
+    let ports = ["interception.ports=443,9000-9100"];
+    assert!(remote(REMOTE, &ports).is_ok(), "nothing is looked into");
+    let wrong = line(remote(REMOTE, &[ports[0], "interception.enabled=true"]));
+    assert!(wrong.contains("9000-9100") && wrong.contains("'connect_ports' allows no CONNECT"), "{wrong}");
+    assert!(remote(REMOTE, &[ports[0], "interception.enabled=true", "connect_ports=443,9050"]).is_ok());
     let wrong = line(remote(REMOTE, &["interception.learned=24 h", "interception.learned_most=1 h"]));
     assert!(wrong.contains("longer than 'interception.learned_most'"), "{wrong}");
     let wrong = line(remote(REMOTE, &["auth.realm=Schiff \u{dc}"]));
