@@ -60,6 +60,9 @@ pub(crate) async fn carry(
             arrival = receiver.next() => arrival,
             () = intake.unwanted() => return Err(Broken::GivenUp),
         };
+        if let Arrival::Body(bytes) = &arrival {
+            intake.crossed(bytes.len() as u64);
+        }
         match arrival {
             Arrival::Body(bytes) => match &mut decoder {
                 None => intake.write(bytes).await,

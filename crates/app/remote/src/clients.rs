@@ -152,6 +152,9 @@ async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place) {
     if let Wanted::Tunnel { host, port } = wanted {
         drop(body);
         let wish = Wish { id: taken.id, user: client.user, host, port, started: taken.started };
+        if portal::is_host(&wish.host) {
+            return wish.to_portal(remote, place, responder).await;
+        }
         return wish.connect(Arc::clone(remote), client.address, responder).await;
     }
     answer(remote, &client, taken, wanted, body, responder).await;

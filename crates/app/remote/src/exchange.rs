@@ -21,6 +21,7 @@ use crate::Remote;
 use crate::answers::{Trouble, from_repository};
 use crate::ask::{Asked, Asking, NotAnswered, Progress};
 use crate::lookup::{Found, look_up};
+use crate::portal::Given;
 use crate::request::Fetch;
 use crate::users::User;
 use crate::websocket::Switched;
@@ -45,6 +46,7 @@ struct Delivery {
     prefix: blake3::Hasher,
     first_byte_ms: u64,
     asked_again: bool,
+    given: Given,
 }
 
 impl Exchange {
@@ -200,6 +202,7 @@ impl Exchange {
         from: AnsweredFrom,
     ) {
         let mut delivery = Delivery::new(from, head.status);
+        delivery.given = Given::with(&head.fields);
         // What is here already goes out with the head, in one packet if it fits.
         let first = match reader.take() {
             Some(Ok(Piece::Data(bytes))) => bytes,
@@ -228,12 +231,14 @@ impl Exchange {
                     }
                 }
                 Ok(Piece::End(trailers)) => {
+                    delivery.given.crossed += reader.take_crossed();
                     return match out.finish(trailers.as_ref()).await {
                         Ok(()) => self.answered(remote, &delivery),
                         Err(error) => self.client_gone(remote, &delivery, &error.to_string()),
                     };
                 }
                 Err(broken) if delivery.may_go_on(&broken) => {
+                    delivery.given.crossed += reader.take_crossed();
                     match self.resume(remote, head, &delivery, &out).await {
                         Ok(rest) => reader = rest,
                         Err(why) => {
@@ -311,6 +316,7 @@ impl Exchange {
         match switched.carry(remote, responder).await {
             Some(carried) => {
                 delivery.bytes = carried.down;
+                delivery.given.crossed = carried.down;
                 self.uploaded.store(carried.up, Relaxed);
                 self.answered(remote, &delivery);
             }
@@ -353,7 +359,7 @@ impl Exchange {
     }
 
     fn answered(&self, remote: &Remote, delivery: &Delivery) {
-        remote.ledger().answered(&self.user, delivery.from, delivery.bytes);
+        remote.ledger().answered(&self.user, delivery.from, delivery.bytes, &delivery.given);
         remote.bus().emit(Event::Answered {
             exchange: self.id,
             user: self.user.name.to_string(),
@@ -425,6 +431,7 @@ impl Delivery {
             prefix: blake3::Hasher::new(),
             first_byte_ms: 0,
             asked_again: false,
+            given: Given::default(),
         }
     }
 

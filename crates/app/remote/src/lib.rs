@@ -124,6 +124,7 @@ pub struct Remote {
     within: Arc<farhop_front::Settings>,
     secret: portal::Secret,
     ledger: portal::Ledger,
+    plan: PathPlan,
     unreachable: Unreachable,
     census: clients::Census,
     exchanges: AtomicU64,
@@ -235,6 +236,7 @@ fn start_with(
         within,
         secret: portal::Secret::random().map_err(|_| StartError::Random)?,
         ledger: portal::Ledger::default(),
+        plan,
         unreachable: Unreachable::default(),
         census: clients::Census::default(),
         exchanges: AtomicU64::new(1),
@@ -432,6 +434,11 @@ impl Remote {
 
     fn ledger(&self) -> &portal::Ledger {
         &self.ledger
+    }
+
+    /// The link that this end is sized for.
+    fn plan(&self) -> &PathPlan {
+        &self.plan
     }
 
     fn unreachable(&self) -> &Unreachable {

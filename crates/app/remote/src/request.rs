@@ -6,8 +6,6 @@ use http::header::{CONTENT_LENGTH, HOST, MAX_FORWARDS, TE, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use url::Url;
 
-use crate::portal;
-
 /// What is to be done with a request.
 #[derive(Debug)]
 pub(crate) enum Wanted {
@@ -57,11 +55,6 @@ pub(crate) enum Way {
 pub(crate) fn sort(asked: Asked, way: Way) -> Wanted {
     let Asked { method, target, mut fields, framing, upgrade, .. } = asked;
     let (scheme, authority, path) = match target {
-        // Browsers try TLS first; a plain no lets them try without it at once.
-        Target::Authority { host, .. } if host.trim_end_matches('.') == portal::HOST => {
-            let text = "The pages of this proxy are at http://farhop.internal/, without TLS.\n";
-            return Wanted::Own { status: StatusCode::NOT_FOUND, text };
-        }
         Target::Authority { host, port } if way == Way::Explicit => return Wanted::Tunnel { host, port },
         Target::Authority { .. } => {
             let text = "CONNECT leads nowhere from inside a connection.\n";

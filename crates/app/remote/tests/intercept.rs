@@ -7,14 +7,14 @@ mod support;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use farhop_events::Bypass;
+use farhop_events::{Bypass, Event, Subscription};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Priority, Side};
 use farhop_transport::hop::{Arrival, Incoming};
 use http::{HeaderValue, StatusCode};
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
-use support::{Asked, PATIENCE, World, failure, head, read_until, world_with};
+use support::{Asked, PATIENCE, World, failure, head, read_until, tls_client as config, world_with};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -23,20 +23,6 @@ use tokio_rustls::client::TlsStream;
 
 async fn world() -> World {
     world_with(&["interception.enabled=true"]).await
-}
-
-/// A client that trusts the CA of this world, or nobody, and offers these protocols.
-fn config(world: &World, trusts: bool, protocols: &[&str]) -> Arc<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    if trusts {
-        roots.add(world.authority.as_ref().unwrap().certificate().der().clone()).unwrap();
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
-    Arc::new(config)
 }
 
 async fn connect(world: &World, to: &str) -> TcpStream {
@@ -101,6 +87,14 @@ async fn tunnelled(world: &World) -> (String, Bytes) {
 /// A TLS record of a handshake.
 fn is_hello(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x16, 3])
+}
+
+/// Waits until a host has proved to be none for interception.
+async fn learned(events: &mut Subscription) {
+    let learned = async {
+        while !matches!(events.next().await.unwrap().unwrap().event, Event::BypassLearned { .. }) {}
+    };
+    timeout(PATIENCE, learned).await.expect("a lesson is learned");
 }
 
 fn bypassed(world: &World, why: Bypass) -> u64 {
@@ -302,14 +296,11 @@ async fn a_connection_to_an_address_may_name_a_host() {
 #[tokio::test]
 async fn a_client_that_distrusts_the_ca_is_let_through_from_then_on() {
     let world = world().await;
+    let mut events = world.bus.subscribe();
     let client = connect(&world, "pinned.test:443").await;
     assert!(handshake(client, config(&world, false, &["h2"]), "pinned.test").await.is_err());
     // The remote hears of it a moment after the client has decided.
-    let mut events = world.bus.counters().bypasses_learned();
-    while events == 0 {
-        tokio::task::yield_now().await;
-        events = world.bus.counters().bypasses_learned();
-    }
+    learned(&mut events).await;
     let client = connect(&world, "pinned.test:443").await;
     let going = tokio::spawn(handshake(client, config(&world, false, &["h2"]), "pinned.test"));
     let (host, first) = tunnelled(&world).await;
@@ -326,6 +317,7 @@ async fn a_client_that_distrusts_the_ca_is_let_through_from_then_on() {
 #[tokio::test]
 async fn a_client_that_leaves_after_each_handshake_is_let_through_and_one_that_asks_is_not() {
     let world = world().await;
+    let mut events = world.bus.subscribe();
     for _ in 0..3 {
         // An app that compares the certificate when the handshake is over, and closes.
         let client = connect(&world, "pinned.test:443").await;
@@ -337,11 +329,7 @@ async fn a_client_that_leaves_after_each_handshake_is_let_through_and_one_that_a
         say(&mut asking, "/", "").await;
         world.asked().await;
     }
-    let mut learned = world.bus.counters().bypasses_learned();
-    while learned == 0 {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        learned = world.bus.counters().bypasses_learned();
-    }
+    learned(&mut events).await;
     let client = connect(&world, "pinned.test:443").await;
     let going = tokio::spawn(handshake(client, config(&world, true, &["h2"]), "pinned.test"));
     let (host, first) = tunnelled(&world).await;

@@ -4,8 +4,14 @@
 
 mod support;
 
-use support::{World, answer, world, world_with};
-use tokio::io::AsyncWriteExt;
+use bytes::Bytes;
+use farhop_events::Event;
+use farhop_htotp::frame::Coding;
+use rustls::pki_types::ServerName;
+use support::{BROWSER, CACHEABLE, PATIENCE, World, answer, head, read_until, tls_client, world, world_with};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
 
 /// What a client gets for this request head, with the connection closed after it.
 async fn ask(world: &World, head: &str, body: &str) -> String {
@@ -74,6 +80,50 @@ async fn a_user_switches_interception_off_and_on_again() {
     assert!(page(&world, "/").await.contains("Accelerated"));
 }
 
+/// Asks for `path` and lets ground answer, with these fields, this body that stands for more.
+async fn given(
+    world: &World,
+    path: &str,
+    fields: &[(&'static str, &'static str)],
+    coding: Coding,
+    body: Bytes,
+) {
+    let client = world.get(path, BROWSER).await;
+    let mut asked = world.asked().await;
+    asked.sender.answer(&head(fields), coding, None);
+    asked.sender.write(body).await.unwrap();
+    asked.sender.finish(None);
+    assert!(answer(client).await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn a_user_is_told_what_crossed_and_what_it_stands_for() {
+    let world = world().await;
+    let text = "not quite random ".repeat(10_000);
+    let packed = farhop_squeeze::compress(text.as_bytes(), 3).unwrap();
+    assert!(packed.len() < 1_000, "{}", packed.len());
+    let crossed = packed.len();
+    given(&world, "/a.css", CACHEABLE, Coding::Zstd, packed).await;
+    let picture = [
+        ("content-type", "image/webp"),
+        ("farhop-image", "webp; q=74; from=jpeg; was=90000"),
+        ("cache-control", "no-store"),
+    ];
+    given(&world, "/a.jpg", &picture, Coding::Identity, vec![7; 30_000].into()).await;
+    // Held by now, so that nothing of it crosses again.
+    assert!(answer(world.get("/a.css", BROWSER).await).await.len() > text.len());
+    assert_eq!(world.crossed(), 2);
+
+    let overview = page(&world, "/").await;
+    for words in [
+        format!("other text</th><td>340.0 KB</td><td>{crossed} B</td>"),
+        "Pictures</th><td>90.0 KB</td><td>30.0 KB</td>".to_owned(),
+        "did not cross again</th><td>170.0 KB</td>".to_owned(),
+    ] {
+        assert!(overview.contains(&words), "{words}: {overview}");
+    }
+}
+
 #[tokio::test]
 async fn a_form_of_another_site_changes_nothing() {
     let world = world_with(&["interception.enabled=true"]).await;
@@ -86,10 +136,55 @@ async fn a_form_of_another_site_changes_nothing() {
     assert!(page(&world, "/").await.contains("Accelerated"));
 }
 
+const CONNECT: &str = "CONNECT farhop.internal:443 HTTP/1.1\r\nhost: farhop.internal:443";
+
+/// Asks within TLS for the overview, as who trusts the CA of this world, or nobody.
+async fn ask_within(world: &World, trusts: bool) -> std::io::Result<String> {
+    let mut client = world.client().await;
+    client.write_all(format!("{CONNECT}\r\n\r\n").as_bytes()).await.unwrap();
+    let mut got = String::new();
+    read_until(&mut client, &mut got, "\r\n\r\n").await;
+    assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
+    let name = ServerName::try_from("farhop.internal").unwrap();
+    let connecting = TlsConnector::from(tls_client(world, trusts, &["http/1.1"])).connect(name, client);
+    let mut client = timeout(PATIENCE, connecting).await.expect("a handshake ends")?;
+    let token = page(world, "/").await;
+    let token = token.split("name=\"token\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let form = format!("token={token}&do=all-off");
+    let post = format!(
+        "POST /switch HTTP/1.1\r\nhost: farhop.internal\r\norigin: https://farhop.internal\r\ncontent-length: {}\r\n\r\n{form}",
+        form.len()
+    );
+    let get = "GET / HTTP/1.1\r\nhost: farhop.internal\r\nconnection: close\r\n\r\n";
+    client.write_all((post + get).as_bytes()).await?;
+    let mut got = String::new();
+    timeout(PATIENCE, client.read_to_string(&mut got)).await.expect("an answer comes")?;
+    Ok(got)
+}
+
 #[tokio::test]
-async fn there_is_no_portal_behind_tls_and_that_is_said_at_once() {
+async fn who_trusts_the_ca_has_the_portal_within_tls_whatever_is_switched_off() {
     let world = world_with(&["interception.enabled=true"]).await;
-    let refused = ask(&world, "CONNECT farhop.internal:443 HTTP/1.1\r\nhost: farhop.internal:443", "").await;
-    assert!(refused.starts_with("HTTP/1.1 404 "), "{refused}");
-    assert_eq!(world.crossed(), 0);
+    for _ in 0..2 {
+        let got = ask_within(&world, true).await.unwrap();
+        assert!(got.starts_with("HTTP/1.1 303 ") && got.contains("\r\nLocation: /\r\n"), "{got}");
+        assert!(got.contains("Off for you"), "{got}");
+    }
+    assert_eq!((world.crossed(), world.bus.counters().intercepted()), (0, 0));
+}
+
+#[tokio::test]
+async fn where_the_portal_can_have_no_certificate_that_is_said_at_once() {
+    for world in [world().await, world_with(&["interception.enabled=true"]).await] {
+        if world.authority.is_some() {
+            // What has been refused once is not tried again.
+            let mut events = world.bus.subscribe();
+            assert!(ask_within(&world, false).await.is_err());
+            while !matches!(&events.next().await.unwrap().unwrap().event, Event::BypassLearned { .. }) {}
+        }
+        let refused = ask(&world, CONNECT, "").await;
+        assert!(refused.starts_with("HTTP/1.1 404 "), "{refused}");
+        assert!(refused.contains("http://farhop.internal/, without TLS"), "{refused}");
+        assert_eq!(world.crossed(), 0);
+    }
 }

@@ -47,6 +47,14 @@ impl Host {
             Host::Address(_) => self.clone(),
         }
     }
+
+    /// Whether it is no site but what the names of many sites end in, such as `co.uk` or `github.io` (by the public suffix
+    /// list; a name of a domain that the list does not know is none).
+    #[must_use]
+    pub fn is_public_suffix(&self) -> bool {
+        let Host::Name(name) = self else { return false };
+        psl::suffix(name.as_bytes()).is_some_and(|it| it.is_known() && it.as_bytes() == name.as_bytes())
+    }
 }
 
 impl FromStr for Host {
@@ -144,5 +152,22 @@ mod tests {
         assert_eq!(site("someone.github.io"), "someone.github.io");
         assert_eq!(site("192.0.2.1"), "192.0.2.1");
         assert_eq!(site("router"), "router");
+    }
+
+    #[test]
+    fn what_many_sites_end_in_is_told_from_a_site() {
+        for (text, expected) in [
+            ("co.uk", true),
+            ("CO.UK.", true),
+            ("com", true),
+            ("github.io", true),
+            ("example.co.uk", false),
+            ("someone.github.io", false),
+            ("uk.example", false),
+            ("router", false),
+            ("192.0.2.1", false),
+        ] {
+            assert_eq!(text.parse::<Host>().unwrap().is_public_suffix(), expected, "{text}");
+        }
     }
 }

@@ -103,6 +103,8 @@ struct Shared {
     taken: Notify,
     budget: Arc<Budget>,
     limit: u64,
+    /// Bytes that came across for it and that no reader has answered for yet.
+    crossed: AtomicU64,
 }
 
 impl Shared {
@@ -166,6 +168,7 @@ impl Body {
             taken: Notify::new(),
             budget: Arc::clone(budget),
             limit,
+            crossed: AtomicU64::new(0),
         });
         (Intake { shared: Arc::clone(&shared), ended: false }, Body(shared))
     }
@@ -272,6 +275,11 @@ impl Intake {
         self.shared.arrived.notify_waiters();
     }
 
+    /// So many bytes have come across for it, coded as they may have been.
+    pub fn crossed(&self, bytes: u64) {
+        self.shared.crossed.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// The body is whole.
     pub fn finish(mut self, trailers: Option<HeaderMap>) {
         self.end(End::Whole(trailers));
@@ -375,6 +383,11 @@ impl Reader {
         }
     }
 
+    /// Bytes that came across for this body, each told once: to the reader that asks first.
+    pub fn take_crossed(&self) -> u64 {
+        self.shared.crossed.swap(0, Ordering::Relaxed)
+    }
+
     /// The next piece if it is here.
     pub fn take(&self) -> Option<Result<Piece, Broken>> {
         let mut state = self.shared.lock();
@@ -414,6 +427,18 @@ mod tests {
 
     fn poll<F: Future>(future: F) -> Poll<F::Output> {
         std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn what_came_across_is_told_once() {
+        let (mut intake, body) = Body::new(&Budget::new(100), 100);
+        let (first, second) = (body.reader().unwrap(), body.reader().unwrap());
+        intake.crossed(7);
+        intake.push("longer than it came".into());
+        assert_eq!((first.take_crossed(), second.take_crossed()), (7, 0));
+        intake.crossed(3);
+        intake.finish(None);
+        assert_eq!((second.take_crossed(), body.reader().unwrap().take_crossed()), (3, 0));
     }
 
     fn all(reader: &Reader) -> Vec<u8> {

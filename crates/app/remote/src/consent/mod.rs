@@ -94,6 +94,11 @@ impl Consent {
         self.note_change();
     }
 
+    /// Whether experience says that connections of `client` to `host` and `port` are not to be looked into.
+    pub(crate) fn is_learned(&self, client: IpAddr, host: &str, port: u16) -> bool {
+        host.parse::<Host>().is_ok_and(|host| self.kept().learned.find(client, &host, port, now()).is_some())
+    }
+
     /// Notes that `client` has completed a handshake with a certificate of ours for `host`: it has the CA.
     pub(crate) fn trusted(&self, client: IpAddr, host: &str, port: u16) {
         self.kept().learned.trusted(client);

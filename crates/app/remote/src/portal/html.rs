@@ -1,6 +1,7 @@
 //! What the portal's pages share: their frame and how text becomes HTML. Pure.
 
 use std::fmt::{self, Display};
+use std::time::Duration;
 
 /// A text in HTML, between tags or within double quotes.
 pub(super) struct Text<'a>(pub(super) &'a str);
@@ -34,6 +35,17 @@ pub(super) fn page(title: &str, main: &str) -> String {
     )
 }
 
+/// A time as people read it.
+pub(super) fn time(time: Duration) -> String {
+    match time.as_secs() {
+        0 => "less than a second".to_owned(),
+        1 => "1 second".to_owned(),
+        seconds @ 2..120 => format!("{seconds} seconds"),
+        seconds @ 120..7_200 => format!("{} minutes", seconds / 60),
+        seconds => format!("{} hours", seconds / 3_600),
+    }
+}
+
 /// Bytes as people read them.
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
@@ -51,6 +63,16 @@ mod tests {
     #[test]
     fn no_text_can_leave_its_place() {
         assert_eq!(Text("<a b=\"c\" d='e'>&").to_string(), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;");
+    }
+
+    #[test]
+    fn times_are_for_people() {
+        let told =
+            [400, 1_900, 119_000, 120_000, 7_200_000, 90_000_000].map(|ms| time(Duration::from_millis(ms)));
+        assert_eq!(
+            told,
+            ["less than a second", "1 second", "119 seconds", "2 minutes", "2 hours", "25 hours"]
+        );
     }
 
     #[test]

@@ -22,6 +22,11 @@ fn certificate(interception: &Interception) -> String {
             Text(&certificate.permitted().to_string())
         ),
     };
+    let check = if interception.covers_portal {
+        "<p>Whether it is installed is easily seen: then <a href=\"https://farhop.internal/\">https://farhop.internal/</a> opens without a warning.</p>\n"
+    } else {
+        ""
+    };
     let older = interception.older.as_ref().map_or_else(String::new, |(older, until)| {
         format!(
             "<p><strong>It follows {}</strong>, which will do until {until}. If you have that one, install this one before then, and remove that one.</p>\n",
@@ -31,7 +36,7 @@ fn certificate(interception: &Interception) -> String {
     format!(
         "<section>\n<h2>{subject}</h2>\n{older}\
          <p class=\"downloads\"><a href=\"/ca.pem\">PEM file</a> <a href=\"/ca.der\">Windows and Android (.crt)</a> <a href=\"/ca.mobileconfig\">iPhone, iPad and Mac (profile)</a></p>\n\
-         <p>Valid until {until}. SHA-256 fingerprint:</p>\n<p class=\"print\">{fingerprint}</p>\n{limits}\
+         <p>Valid until {until}. SHA-256 fingerprint:</p>\n<p class=\"print\">{fingerprint}</p>\n{limits}{check}\
          <p><strong>Whoever holds the key of a certificate that you install can pose as any site to you.</strong> Install it only if you trust those who run this network, compare the fingerprint with the one that they give you, and remove the certificate when you leave.</p>\n</section>\n"
     )
 }

@@ -7,6 +7,7 @@ mod install;
 mod overview;
 mod pac;
 mod savings;
+mod secure;
 mod serve;
 mod switch;
 
@@ -18,6 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use farhop_authority::CaCertificate;
 use farhop_front::{RequestHead, Scheme, Target};
+use farhop_units::BitRate;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST as HOST_FIELD,
     HeaderName, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -25,7 +27,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 pub(crate) use pac::Ways;
-pub(crate) use savings::{Ledger, Savings};
+pub(crate) use savings::{Given, Ledger, Savings};
 pub(crate) use serve::{Place, serve};
 pub(crate) use switch::{Secret, Switch};
 
@@ -35,6 +37,8 @@ pub(crate) const HOST: &str = "farhop.internal";
 /// A request to the portal.
 pub(crate) struct Asked<'a> {
     pub(crate) method: &'a Method,
+    /// How it was asked: in the open, or inside TLS that was answered with the portal's own certificate.
+    pub(crate) scheme: Scheme,
     /// Path and query.
     pub(crate) path: &'a str,
     pub(crate) fields: &'a HeaderMap,
@@ -50,6 +54,8 @@ pub(crate) struct View {
     pub(crate) ways: Ways,
     /// The round trip to ground; `None` while the link is down.
     pub(crate) round_trip: Option<Duration>,
+    /// The rate at which answers cross, where it is known.
+    pub(crate) rate: Option<BitRate>,
     /// Who asks: a name or an address.
     pub(crate) user: String,
     /// What a form of this user has to bring.
@@ -62,6 +68,10 @@ pub(crate) struct View {
 /// HTTPS answered at the remote, as it stands for one user.
 pub(crate) struct Interception {
     pub(crate) certificate: CaCertificate,
+    /// Whether the portal has a certificate of this CA, and so is at `https` too.
+    pub(crate) covers_portal: bool,
+    /// The ports whose connections are looked into, as settings write them.
+    pub(crate) ports: Vec<String>,
     /// The certificate before the last rotation, by its name, and the day until which it is enough.
     pub(crate) older: Option<(String, String)>,
     /// The kinds of sites that the operator leaves alone for everybody.
@@ -81,10 +91,14 @@ pub(crate) struct Reply {
     pub(crate) switch: Option<Switch>,
 }
 
+/// Whether a host is the portal's.
+pub(crate) fn is_host(host: &str) -> bool {
+    host.strip_suffix('.').unwrap_or(host) == HOST
+}
+
 /// Whether a request is for the portal: for its host, or in origin-form for a file that configures browsers, which are
 /// not yet using a proxy when they ask for it.
 pub(crate) fn is_asked(head: &RequestHead) -> bool {
-    let is_host = |host: &str| host.strip_suffix('.').unwrap_or(host) == HOST;
     match &head.target {
         Target::Absolute { scheme: Scheme::Http, authority, .. } => {
             is_host(authority.host()) && authority.port_or_default(Scheme::Http) == 80

@@ -1,10 +1,13 @@
 //! The portal's first page: what is on, in plain words. Pure.
 
-use super::html::{self, Text, size};
+use farhop_units::Bytes;
+
+use super::html::{self, Text, size, time};
+use super::savings::{Kind, Sizes};
 use super::{Interception, Savings, View, switch};
 
 pub(super) fn page(view: &View) -> String {
-    let main = [link(view), secure_pages(view), savings(&view.savings), configuration(view)].concat();
+    let main = [link(view), secure_pages(view), savings(view), configuration(view)].concat();
     html::page("Farhop on this network", &main)
 }
 
@@ -37,6 +40,10 @@ fn on_or_off(interception: &Interception) -> String {
         "<p><span class=\"state off\">Off for you.</span> Your secure pages are passed on unread.</p>\n";
     let on = "<p><span class=\"state good\">Accelerated</span> on devices that have <a href=\"/install\">installed the certificate</a>.</p>\n";
     let what = "<p>To make secure pages quick, Farhop has to read them: it opens them here and at the far end of the link, and seals them again for you with its own certificate. Whoever runs this proxy could therefore see what is in them. The site's own certificate is checked at the far end, and a site with a bad one is not shown.</p>\n";
+    let ports = format!(
+        "<p>Only connections to {} are read; those to any other port are passed on unread.</p>\n",
+        Text(&named_ports(&interception.ports))
+    );
     let apps = "<p>An app that does not accept the certificate is passed on unread for some time after its first try.</p>\n";
     let kinds = match interception.left_alone.join(", ").replace('-', " ") {
         kinds if kinds.is_empty() => String::new(),
@@ -46,14 +53,24 @@ fn on_or_off(interception: &Interception) -> String {
         format!("<p class=\"state off\">There is a new certificate: <a href=\"/install\">install it</a> before {until}.</p>\n")
     });
     if interception.on {
-        [&older, on, what, &kinds, apps, "<p>You can have it otherwise:</p>\n"].concat()
+        [&older, on, what, &ports, &kinds, apps, "<p>You can have it otherwise:</p>\n"].concat()
     } else {
-        [off, what, &kinds].concat()
+        [off, what, &ports, &kinds].concat()
     }
 }
 
-fn savings(savings: &Savings) -> String {
-    let Savings { answers, bytes, at_once, ahead, bytes_held } = *savings;
+/// `port 443`, `the ports 443 and 8443`.
+fn named_ports(ports: &[String]) -> String {
+    match ports {
+        [] => "no port".to_owned(),
+        [one] if !one.contains('-') => format!("port {one}"),
+        [first @ .., last] if !first.is_empty() => format!("the ports {} and {last}", first.join(", ")),
+        all => format!("the ports {}", all.join(", ")),
+    }
+}
+
+fn savings(view: &View) -> String {
+    let Savings { answers, bytes, at_once, ahead, bytes_held, .. } = view.savings;
     let rows = [
         ("Answers given to you", answers.to_string()),
         ("of these at once, without a wait for the satellite", at_once.to_string()),
@@ -65,8 +82,34 @@ fn savings(savings: &Savings) -> String {
         .iter()
         .map(|(what, much)| format!("<tr><th scope=\"row\">{what}</th><td>{much}</td></tr>\n"))
         .collect();
+    let kinds = if view.savings.all().whole > 0 { by_kind(view) } else { String::new() };
     format!(
-        "<section>\n<h2>What you were spared</h2>\n<table>\n{rows}</table>\n<p class=\"note\">Since the proxy was started.</p>\n</section>\n"
+        "<section>\n<h2>What you were spared</h2>\n<table>\n{rows}</table>\n{kinds}<p class=\"note\">Since the proxy was started.</p>\n</section>\n"
+    )
+}
+
+/// What bodies were and what of them crossed, and what the difference means on this link.
+fn by_kind(view: &View) -> String {
+    let row = |name: &str, Sizes { whole, crossed }: Sizes| {
+        format!("<tr><th scope=\"row\">{name}</th><td>{}</td><td>{}</td></tr>\n", size(whole), size(crossed))
+    };
+    let names = Kind::ALL.map(|kind| match kind {
+        Kind::Text => "Pages, styles, scripts and other text",
+        Kind::Picture => "Pictures",
+        Kind::Other => "Fonts, sound, films and everything else",
+    });
+    let rows: String =
+        Kind::ALL.iter().zip(names).map(|(kind, name)| row(name, view.savings.of(*kind))).collect();
+    let all = view.savings.all();
+    let spared = all.spared();
+    let time = view.rate.filter(|_| spared > 0).map_or_else(String::new, |rate| {
+        let time = time(rate.time_for(Bytes(spared)));
+        format!(" At the rate of this link, {} are {time} of sending.", size(spared))
+    });
+    format!(
+        "<h3>In bytes</h3>\n<table>\n<tr><td></td><th scope=\"col\">As the sites have it</th><th scope=\"col\">As it crossed</th></tr>\n{rows}{}</table>\n\
+         <p class=\"note\">Text is counted unpacked: many sites pack theirs too, though less tightly. What was held here already did not cross at all.{time}</p>\n",
+        row("Altogether", all)
     )
 }
 

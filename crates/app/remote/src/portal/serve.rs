@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use farhop_consent::Scope;
 use farhop_events::{AnsweredFrom, Event};
-use farhop_front::{Exchange as Incoming, Head, RequestBody, RequestHead, Target};
+use farhop_front::{Exchange as Incoming, Head, RequestBody, RequestHead, Scheme, Target};
 use farhop_settings::RemoteSettings;
+use farhop_transport::path::End;
 use http::StatusCode;
 use http::header::HOST as HOST_FIELD;
 use tokio::time::Instant;
@@ -26,7 +27,7 @@ pub(crate) struct Place {
     pub(crate) listener: SocketAddr,
 }
 
-/// Serves a request of which [`super::is_asked`] is true.
+/// Serves a request of which [`super::is_asked`] is true, or one for the portal's host inside TLS.
 pub(crate) async fn serve(remote: &Arc<Remote>, incoming: Incoming, user: &User, place: Place) {
     let started = Instant::now();
     let exchange = remote.next_exchange();
@@ -35,15 +36,19 @@ pub(crate) async fn serve(remote: &Arc<Remote>, incoming: Incoming, user: &User,
         Target::Absolute { path, .. } | Target::Origin(path) => path.as_str(),
         Target::Authority { .. } | Target::Asterisk => "/",
     };
+    let scheme = match &head.target {
+        Target::Absolute { scheme, .. } => *scheme,
+        _ => Scheme::Http,
+    };
     let (name, method) = (user.name.to_string(), head.method.to_string());
-    let url = remote.bus().url(&format!("http://{HOST}{path}"));
+    let url = remote.bus().url(&format!("{}://{HOST}{path}", scheme.as_str()));
     let accepted =
         Event::RequestAccepted { exchange, user: name.clone(), method: method.clone(), url: url.clone() };
     remote.bus().emit(accepted);
 
     let mut reply = match form(body).await {
         Some(form) => {
-            let asked = Asked { method: &head.method, path, fields: &head.fields, form: &form };
+            let asked = Asked { method: &head.method, scheme, path, fields: &head.fields, form: &form };
             answer(&asked, &view(remote, &head, user, place))
         }
         None => refusal(StatusCode::PAYLOAD_TOO_LARGE, "That is more than any form here sends."),
@@ -107,6 +112,8 @@ fn view(remote: &Remote, head: &RequestHead, user: &User, place: Place) -> View 
         let authority = leaves.authority();
         Interception {
             certificate: authority.certificate().clone(),
+            covers_portal: leaves.for_host(HOST).is_ok(),
+            ports: settings.interception.ports.iter().map(ToString::to_string).collect(),
             older: authority
                 .bridge()
                 .map(|it| (it.from.subject().to_owned(), farhop_authority::day(it.until))),
@@ -124,6 +131,7 @@ fn view(remote: &Remote, head: &RequestHead, user: &User, place: Place) -> View 
             direct: settings.pac.direct,
         },
         round_trip: carrier.map(|carrier| carrier.hop.rtt().unwrap_or_default()),
+        rate: remote.plan().sending_rate(End::Ground),
         user: user.name.to_string(),
         token: remote.secret().token(&user.name),
         interception,

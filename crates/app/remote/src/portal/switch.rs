@@ -4,13 +4,15 @@
 //! Origin, which browsers send with every form; and `Sec-Fetch-Site`, where they send it.
 
 use farhop_consent::Host;
+use farhop_front::Scheme;
 use http::header::{HeaderName, ORIGIN};
 use http::{HeaderMap, StatusCode};
 use ring::error::Unspecified;
 use ring::rand::{SecureRandom, SystemRandom};
 use url::Url;
 
-use super::{Asked, HOST, Interception, Reply, View, named_host, refusal, see_other};
+use super::html::Text;
+use super::{Asked, Interception, Reply, View, is_host, named_host, refusal, see_other};
 
 /// What a user wants switched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +54,7 @@ impl Secret {
 }
 
 pub(super) fn answer(asked: &Asked<'_>, view: &View) -> Reply {
-    if !is_from_here(asked.fields) {
+    if !is_from_here(asked.scheme, asked.fields) {
         return refusal(
             StatusCode::FORBIDDEN,
             "This form was sent by another site, and nothing was changed.",
@@ -64,28 +66,44 @@ pub(super) fn answer(asked: &Asked<'_>, view: &View) -> Reply {
         let words = "This page had been open for too long, and nothing was changed. Go back, load it again and try once more.";
         return refusal(StatusCode::FORBIDDEN, words);
     }
-    let site = || site(value("site"));
+    let site = || site(value("site")).ok_or_else(|| NO_SITE.to_owned());
     let switch = match value("do") {
-        "all-off" => Some(Switch::All { on: false }),
-        "all-on" => Some(Switch::All { on: true }),
-        "try-again" => Some(Switch::TryAgain),
-        "site-off" => site().map(|host| Switch::Site { host, on: false }),
+        "all-off" => Ok(Switch::All { on: false }),
+        "all-on" => Ok(Switch::All { on: true }),
+        "try-again" => Ok(Switch::TryAgain),
+        "site-off" => site().and_then(one).map(|host| Switch::Site { host, on: false }),
         "site-on" => site().map(|host| Switch::Site { host, on: true }),
-        _ => None,
+        _ => Err(NO_SWITCH.to_owned()),
     };
     match switch {
-        Some(switch) => Reply { switch: Some(switch), ..see_other("/") },
-        None => refusal(StatusCode::BAD_REQUEST, "That is no site. Write its name, such as www.example.org."),
+        Ok(switch) => Reply { switch: Some(switch), ..see_other("/") },
+        Err(words) => refusal(StatusCode::BAD_REQUEST, &words),
     }
 }
 
-fn is_from_here(fields: &HeaderMap) -> bool {
+const NO_SITE: &str = "That is no site. Write its name, such as www.example.org.";
+const NO_SWITCH: &str = "This form asks for something that cannot be switched here, and nothing was changed. Load the overview again and use its buttons.";
+
+/// A host that stands for one site. Whole countries' or providers' sites are not switched off by a slip.
+fn one(host: Host) -> Result<Host, String> {
+    if !host.is_public_suffix() {
+        return Ok(host);
+    }
+    let name = host.to_string();
+    let name = Text(&name);
+    Err(format!(
+        "{name} is no site: it is what the names of many sites end in, and nothing was changed. Write the whole name, such as www.example.{name}, or switch it off for all your pages."
+    ))
+}
+
+fn is_from_here(scheme: Scheme, fields: &HeaderMap) -> bool {
+    let scheme = scheme.as_str();
     let text = |name: HeaderName| fields.get(name).map(|value| value.to_str().unwrap_or("?"));
     let named = fields.get(http::header::HOST).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let own_host = named_host(fields).trim_end_matches('.') == HOST;
+    let own_host = is_host(&named_host(fields));
     // Browsers leave the Origin out only where the form cannot come from elsewhere; the token decides there.
     let own_origin =
-        text(ORIGIN).is_none_or(|origin| origin.eq_ignore_ascii_case(&format!("http://{named}")));
+        text(ORIGIN).is_none_or(|origin| origin.eq_ignore_ascii_case(&format!("{scheme}://{named}")));
     let own_site = text(HeaderName::from_static("sec-fetch-site"))
         .is_none_or(|site| matches!(site, "same-origin" | "none"));
     own_host && own_origin && own_site
@@ -127,7 +145,7 @@ pub(super) fn forms(interception: &Interception, token: &str) -> String {
     if !interception.sites_off.is_empty() {
         forms.push_str("<h3>Left alone for you</h3>\n<ul class=\"sites\">\n");
         for host in &interception.sites_off {
-            let host = super::html::Text(host);
+            let host = Text(host);
             let hidden = format!("<span>{host}</span><input type=\"hidden\" name=\"site\" value=\"{host}\">");
             forms.push_str(&format!(
                 "<li>{}</li>\n",
@@ -164,6 +182,16 @@ mod tests {
         assert_eq!(site("[2001:db8::1]"), Some("2001:db8::1".parse().unwrap()));
         for text in ["", "bank", "*.example", "a b.example", "javascript:alert(1)", "https://"] {
             assert_eq!(site(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_many_sites_end_in_is_not_one_site() {
+        assert_eq!(one("www.example.co.uk".parse().unwrap()), Ok("www.example.co.uk".parse().unwrap()));
+        assert_eq!(one("router.ship".parse().unwrap()), Ok("router.ship".parse().unwrap()));
+        for text in ["co.uk", "github.io"] {
+            let words = one(text.parse().unwrap()).unwrap_err();
+            assert!(words.starts_with(&format!("{text} is no site")), "{words}");
         }
     }
 

@@ -16,10 +16,13 @@ fn view() -> View {
         proxy: "10.0.0.1:3128".into(),
         ways: Ways { direct: true, ..Ways::default() },
         round_trip: Some(Duration::from_millis(640)),
+        rate: Some(BitRate::mbit(8)),
         user: "10.0.0.7".into(),
         token: TOKEN.into(),
         interception: Some(Interception {
             certificate,
+            covers_portal: true,
+            ports: vec!["443".into()],
             older: None,
             left_alone: vec!["banking".into(), "app-stores".into()],
             on: true,
@@ -39,14 +42,16 @@ fn fields(given: &[(&'static str, &'static str)]) -> HeaderMap {
     [(HOST_FIELD, HeaderValue::from_static(HOST))].into_iter().chain(given).collect()
 }
 
+fn asked<'a>(method: &'a Method, path: &'a str, fields: &'a HeaderMap, form: &'a str) -> Asked<'a> {
+    Asked { method, scheme: Scheme::Http, path, fields, form: form.as_bytes() }
+}
+
 fn get(path: &str, view: &View) -> Reply {
-    answer(&Asked { method: &Method::GET, path, fields: &fields(&[]), form: b"" }, view)
+    answer(&asked(&Method::GET, path, &fields(&[]), ""), view)
 }
 
 fn post(form: &str, given: &[(&'static str, &'static str)]) -> Reply {
-    let asked =
-        Asked { method: &Method::POST, path: "/switch", fields: &fields(given), form: form.as_bytes() };
-    answer(&asked, &view())
+    answer(&asked(&Method::POST, "/switch", &fields(given), form), &view())
 }
 
 fn text(reply: &Reply) -> &str {
@@ -103,6 +108,7 @@ fn the_overview_says_what_is_on() {
     for words in [
         "A question and its answer take 640 milliseconds",
         "Accelerated",
+        "Only connections to port 443 are read",
         "Left alone for everybody, as far as they are known: banking, app stores.",
         "www.bank.example",
         "10.0.0.7",
@@ -119,6 +125,50 @@ fn the_overview_says_what_is_on() {
     }
     let never = get("/", &without_interception());
     assert!(text(&never).contains("Passed on unread") && !text(&never).contains("<form"));
+}
+
+#[test]
+fn the_ports_that_are_looked_into_are_named() {
+    for (ports, words) in [
+        (&["443"][..], "to port 443 are read"),
+        (&["443", "8443"], "to the ports 443 and 8443 are read"),
+        (&["443", "8000-8443", "9443"], "to the ports 443, 8000-8443 and 9443 are read"),
+        (&["8000-8443"], "to the ports 8000-8443 are read"),
+        (&[], "to no port are read"),
+    ] {
+        let mut view = view();
+        view.interception.as_mut().unwrap().ports = ports.iter().map(ToString::to_string).collect();
+        assert!(text(&get("/", &view)).contains(words), "{words}");
+    }
+}
+
+#[test]
+fn what_was_spared_is_told_by_kind_and_as_time_of_the_link() {
+    let ledger = Ledger::default();
+    let user = crate::users::User { id: 1, name: "anna".into() };
+    let given = |media, crossed| {
+        let mut given =
+            Given::with(&[(CONTENT_TYPE, HeaderValue::from_static(media))].into_iter().collect());
+        given.crossed = crossed;
+        given
+    };
+    let from = farhop_events::AnsweredFrom::Asked;
+    ledger.answered(&user, from, 3_000_000, &given("text/html", 1_000_000));
+    ledger.answered(&user, from, 500_000, &given("font/woff2", 500_000));
+    let mut view = View { savings: ledger.of(&user), ..view() };
+    let told = get("/", &view);
+    for words in [
+        "other text</th><td>3.0 MB</td><td>1.0 MB</td>",
+        "everything else</th><td>500.0 KB</td><td>500.0 KB</td>",
+        "Altogether</th><td>3.5 MB</td><td>1.5 MB</td>",
+        "At the rate of this link, 2.0 MB are 2 seconds of sending.",
+    ] {
+        assert!(text(&told).contains(words), "{words}: {}", text(&told));
+    }
+    view.rate = None;
+    assert!(!text(&get("/", &view)).contains("At the rate of this link"));
+    view.savings = Savings::default();
+    assert!(!text(&get("/", &view)).contains("Altogether"), "nothing to tell yet");
 }
 
 #[test]
@@ -151,6 +201,7 @@ fn the_certificate_is_there_in_each_form() {
         assert_eq!(get(path, &without_interception()).status, StatusCode::NOT_FOUND);
     }
     let page = get("/install", &view);
+    assert!(text(&page).contains("<a href=\"https://farhop.internal/\">"));
     assert!(text(&page).contains(&ca.fingerprint()) && text(&page).contains("curl -x http://10.0.0.1:3128 "));
     assert!(text(&get("/install", &without_interception())).contains("nothing to install"));
 }
@@ -176,7 +227,7 @@ fn what_is_not_there_or_not_taken_is_said() {
         (Method::PUT, "/proxy.pac", "GET, HEAD"),
         (Method::DELETE, "/ca.pem", "GET, HEAD"),
     ] {
-        let reply = answer(&Asked { method: &method, path, fields: &fields(&[]), form: b"" }, &view());
+        let reply = answer(&asked(&method, path, &fields(&[]), ""), &view());
         assert_eq!(reply.status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
         assert_eq!(reply.fields[ALLOW], allowed);
     }
@@ -202,10 +253,19 @@ fn a_user_switches_what_the_forms_offer() {
         assert_eq!((reply.status, reply.switch), (StatusCode::SEE_OTHER, Some(switch)), "{form}");
         assert_eq!(reply.fields[LOCATION], "/");
     }
-    for form in ["do=site-off&site=bank", "do=site-off", "do=everything", ""] {
+    for (form, words) in [
+        ("do=site-off&site=bank", "That is no site."),
+        ("do=site-off", "That is no site."),
+        ("do=site-off&site=co.uk", "co.uk is no site: it is what the names of many sites end in"),
+        ("do=everything&site=www.bank.example", "cannot be switched here, and nothing was changed"),
+        ("", "cannot be switched here, and nothing was changed"),
+    ] {
         let reply = post(&format!("token={TOKEN}&{form}"), origin);
+        assert!(text(&reply).contains(words), "{form}: {}", text(&reply));
         assert_eq!((reply.status, reply.switch), (StatusCode::BAD_REQUEST, None), "{form}");
     }
+    // What was switched off before the list of suffixes had it can be switched on again.
+    assert!(post(&format!("token={TOKEN}&do=site-on&site=co.uk"), origin).switch.is_some());
 }
 
 #[test]
@@ -228,11 +288,21 @@ fn no_other_site_can_send_the_form() {
     // A name of the attacker's that leads here: the Origin agrees with the Host, and neither is the portal.
     let mut rebound = fields(&[("origin", "http://evil.example")]);
     rebound.insert(HOST_FIELD, HeaderValue::from_static("evil.example"));
-    let asked = Asked { method: &Method::POST, path: "/switch", fields: &rebound, form: good.as_bytes() };
-    assert_eq!(answer(&asked, &view()).status, StatusCode::FORBIDDEN);
+    let asks = |fields: &HeaderMap, scheme| {
+        let asked = Asked { scheme, ..asked(&Method::POST, "/switch", fields, &good) };
+        answer(&asked, &view()).status
+    };
+    assert_eq!(asks(&rebound, Scheme::Http), StatusCode::FORBIDDEN);
     rebound.remove(ORIGIN);
-    let asked = Asked { method: &Method::POST, path: "/switch", fields: &rebound, form: good.as_bytes() };
-    assert_eq!(answer(&asked, &view()).status, StatusCode::FORBIDDEN);
+    assert_eq!(asks(&rebound, Scheme::Http), StatusCode::FORBIDDEN);
+    // Inside TLS the portal is another origin than in the open.
+    for (origin, scheme, expected) in [
+        ("https://farhop.internal", Scheme::Https, StatusCode::SEE_OTHER),
+        ("http://farhop.internal", Scheme::Https, StatusCode::FORBIDDEN),
+        ("https://farhop.internal", Scheme::Http, StatusCode::FORBIDDEN),
+    ] {
+        assert_eq!(asks(&fields(&[("origin", origin)]), scheme), expected, "{origin}");
+    }
     assert!(post(&good, &[]).switch.is_some(), "a browser that sends no Origin");
 }
 

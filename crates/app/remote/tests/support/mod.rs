@@ -20,7 +20,9 @@ use farhop_transport::identity::Identity;
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::{Listener, Peers};
 use farhop_transport::socket::link;
+use farhop_transport::{Connection, tcp};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
@@ -28,10 +30,35 @@ use tokio::time::timeout;
 pub const PATIENCE: Duration = Duration::from_secs(20);
 pub const BROWSER: &str = "accept: */*\r\nuser-agent: Mozilla/5.0 Chrome/156.0.0.0\r\n";
 
+/// Where the ground that the test plays takes carriers: QUIC over a link in the process, or TCP on loopback.
+pub enum Listening {
+    Quic(Listener),
+    Tcp(tcp::Listener),
+}
+
+impl Listening {
+    /// The next carrier.
+    pub async fn carrier(&mut self) -> Hop {
+        let start = |connection: Connection| {
+            Hop::start(connection, Role::Ground, Config::default(), &PathPlan::UNKNOWN)
+        };
+        match self {
+            Listening::Quic(listener) => {
+                let accepted = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap().unwrap();
+                start(accepted.connection.into())
+            }
+            Listening::Tcp(listener) => {
+                let accepted = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
+                start(accepted.connection.into())
+            }
+        }
+    }
+}
+
 /// A remote, and the ground that the test plays.
 pub struct World {
     pub running: Running,
-    pub listener: Listener,
+    pub listener: Listening,
     pub hop: Hop,
     pub bus: Bus,
     /// The CA of a world whose settings switch interception on.
@@ -51,17 +78,29 @@ pub async fn world() -> World {
     world_with(&[]).await
 }
 
-/// A world with these settings (`key=value`) over the defaults.
+/// A world with these settings (`key=value`) over the defaults. With `FARHOP_TEST_CARRIER=tcp` in the environment its
+/// carrier is one over TCP.
 pub async fn world_with(more: &[&str]) -> World {
     let profile = Profile::named("none").unwrap();
     let (link, at_ground, at_remote) = link::pair(&profile, 1);
     let (ground, remote) = (Identity::generate().unwrap(), Identity::generate().unwrap());
     let (key, plan) = (ground.public(), PathPlan::for_profile(&profile));
     let peers = Peers::new([("test".to_owned(), remote.public())]).unwrap();
-    let mut listener =
-        Listener::new(at_ground, ground, peers, plan, plan.default_choice(End::Ground)).unwrap();
-    let address = listener.local_addr().unwrap();
+    let over_tcp = std::env::var("FARHOP_TEST_CARRIER").is_ok_and(|carrier| carrier == "tcp");
+    let (mut listener, address) = if over_tcp {
+        let options = tcp::Options::new(&plan, End::Ground, None).unwrap();
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let listener = tcp::Listener::bind(any, ground, peers, plan, options).unwrap();
+        let address = listener.local_addr().unwrap();
+        (Listening::Tcp(listener), address)
+    } else {
+        let choice = plan.default_choice(End::Ground);
+        let listener = Listener::new(at_ground, ground, peers, plan, choice).unwrap();
+        let address = listener.local_addr().unwrap();
+        (Listening::Quic(listener), address)
+    };
     let sets = [
+        if over_tcp { "carrier=tcp" } else { "carrier=auto" },
         "listen=\"127.0.0.1:0\"",
         "ground.0.name=\"test\"",
         "ground.0.address=\"127.0.0.1:1\"",
@@ -80,14 +119,23 @@ pub async fn world_with(more: &[&str]) -> World {
         authority: authority.clone(),
     };
     let running = farhop_remote::start(settings, reach, bus.clone(), false).await.unwrap();
-    let hop = carrier(&mut listener).await;
+    let hop = listener.carrier().await;
     assert!(running.connected(PATIENCE).await);
     World { running, listener, hop, bus, authority, _link: link }
 }
 
-pub async fn carrier(listener: &mut Listener) -> Hop {
-    let accepted = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap().unwrap();
-    Hop::start(accepted.connection, Role::Ground, Config::default(), &PathPlan::UNKNOWN)
+/// How a client does TLS that trusts the CA of this world, or nobody, and offers these protocols.
+pub fn tls_client(world: &World, trusts: bool, protocols: &[&str]) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    if trusts {
+        roots.add(world.authority.as_ref().unwrap().certificate().der().clone()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    Arc::new(config)
 }
 
 impl World {
@@ -104,7 +152,7 @@ impl World {
     /// Loses the carrier as a killed ground does, and takes the next.
     pub async fn lose_carrier(&mut self) {
         self.hop.close();
-        self.hop = carrier(&mut self.listener).await;
+        self.hop = self.listener.carrier().await;
     }
 
     pub async fn client(&self) -> TcpStream {
