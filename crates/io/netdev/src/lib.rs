@@ -23,7 +23,8 @@ pub use nat::Nat;
 pub use process::Running;
 pub use signals::{IgnoredInterrupt, ignore_interrupt};
 pub use socket::{
-    congestion_control, receive_buffer, receive_timestamps, receive_with_timestamp, set_congestion_control,
+    congestion_control, fast_open_connect, fast_open_listen, receive_buffer, receive_timestamps,
+    receive_with_timestamp, set_congestion_control, tcp_round_trip,
 };
 pub use thread::{
     AwakeProcessors, Waker, cpu_time, precise_timers, realtime_priority, run_on_processor, wait_readable,

@@ -1,7 +1,7 @@
-//! Socket options that the standard library does not offer: congestion control, buffer sizes beyond the
-//! system's limit, and the time at which the kernel received a datagram.
+//! Socket options that the standard library does not offer: congestion control, fast open, the round trip that
+//! TCP has measured, buffer sizes beyond the system's limit, and the time at which the kernel received a datagram.
 
-use nix::sys::socket::sockopt::{RcvBufForce, ReceiveTimestampns, TcpCongestion};
+use nix::sys::socket::sockopt::{RcvBufForce, ReceiveTimestampns, TcpCongestion, TcpFastOpenConnect};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, getsockopt, recvmsg, setsockopt};
 use std::ffi::OsString;
 use std::io::{self, IoSliceMut};
@@ -24,6 +24,57 @@ pub fn set_congestion_control(socket: &impl AsFd, name: &str) -> io::Result<()> 
 pub fn congestion_control(socket: &impl AsFd) -> io::Result<String> {
     let name = getsockopt(socket, TcpCongestion)?.to_string_lossy().into_owned();
     Ok(name.trim_end_matches('\0').to_owned())
+}
+
+/// Lets a TCP socket send its first bytes with its SYN when the peer has given a cookie before (RFC 7413 §4): its
+/// `connect` returns at once, and what is written first goes along.
+///
+/// # Errors
+/// The kernel cannot.
+pub fn fast_open_connect(socket: &impl AsFd) -> io::Result<()> {
+    Ok(setsockopt(socket, TcpFastOpenConnect, &true)?)
+}
+
+/// Lets a listening TCP socket take bytes with a SYN, from at most `pending` peers that have not completed their
+/// handshake. The kernel does so where the sysctl `net.ipv4.tcp_fastopen` allows it to servers.
+///
+/// # Errors
+/// The kernel cannot.
+pub fn fast_open_listen(socket: &impl AsFd, pending: u32) -> io::Result<()> {
+    let pending = libc::c_int::try_from(pending).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the descriptor is borrowed for the call, and the value is a live int of the length given.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_FASTOPEN,
+            (&raw const pending).cast(),
+            size_of_val(&pending) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The round trip that TCP has measured on a connection, smoothed (RFC 6298); zero before its first sample.
+///
+/// # Errors
+/// This is no TCP socket.
+pub fn tcp_round_trip(socket: &impl AsFd) -> io::Result<Duration> {
+    // SAFETY: plain numbers, of which all zeros are valid ones.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the descriptor is borrowed for the call, and the kernel writes at most `length` bytes into a live struct.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut length,
+        )
+    };
+    // A kernel that knows less fills in less; the round trip has been there for ever.
+    if result == 0 { Ok(Duration::from_micros(info.tcpi_rtt.into())) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Sets the receive buffer in bytes, past the system's limit.
@@ -82,6 +133,17 @@ mod tests {
         let (length, stamp) = receive_with_timestamp(&receiver, &mut buffer).unwrap();
         assert_eq!(&buffer[..length], b"hello");
         assert!(before <= stamp && stamp <= now());
+    }
+
+    #[test]
+    fn a_connection_knows_its_round_trip_and_a_datagram_socket_has_none() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        fast_open_listen(&listener, 8).unwrap();
+        let near = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        listener.accept().unwrap();
+        let round_trip = tcp_round_trip(&near).unwrap();
+        assert!(round_trip > Duration::ZERO && round_trip < Duration::from_secs(10), "{round_trip:?}");
+        assert!(tcp_round_trip(&UdpSocket::bind("127.0.0.1:0").unwrap()).is_err());
     }
 
     #[test]

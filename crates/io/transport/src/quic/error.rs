@@ -1,10 +1,12 @@
 //! Why there is no carrier, or no longer one, in words an operator can act on. Only here are quinn's
-//! errors taken apart.
+//! errors taken apart, and those of TLS over TCP.
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use quinn::{ConnectionError, TransportErrorCode};
+use rustls::{AlertDescription, CertificateError};
 
 use crate::identity::PublicKey;
 use crate::tls::ACCESS_DENIED;
@@ -37,6 +39,22 @@ pub enum CarrierError {
         addr: SocketAddr,
         /// How long it was waited for.
         after: Duration,
+    },
+    /// No connection over TCP.
+    #[error("{addr} cannot be reached over TCP: {detail}; check the address, that the other end runs, and that TCP passes")]
+    Unreachable {
+        /// Who was called.
+        addr: SocketAddr,
+        /// What the system says.
+        detail: String,
+    },
+    /// A connection of a carrier over TCP has ended without a farewell.
+    #[error("a TCP connection to {addr} has ended: {detail}")]
+    Cut {
+        /// The peer.
+        addr: SocketAddr,
+        /// What the system says.
+        detail: String,
     },
     /// An established carrier fell silent for longer than the idle timeout.
     #[error("{addr} fell silent, the link may be cut")]
@@ -142,10 +160,35 @@ impl CarrierError {
         }
     }
 
+    /// Explains the end of a TCP connection between an end with the key `own` and `addr`, which had shown `key` if their
+    /// handshake went so far.
+    pub(crate) fn explain_tcp(
+        error: &io::Error,
+        addr: SocketAddr,
+        own: PublicKey,
+        key: Option<PublicKey>,
+    ) -> Self {
+        let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        match (tls, key) {
+            (Some(rustls::Error::AlertReceived(AlertDescription::AccessDenied)), _) => {
+                CarrierError::Denied { addr, own }
+            }
+            (
+                Some(rustls::Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure)),
+                Some(key),
+            ) => CarrierError::Stranger { addr, key },
+            (Some(error), _) => CarrierError::Protocol { addr, detail: error.to_string() },
+            (None, None) => CarrierError::Unreachable { addr, detail: error.to_string() },
+            (None, Some(_)) => CarrierError::Cut { addr, detail: error.to_string() },
+        }
+    }
+
     /// Whether calling again soon can help without anyone changing settings.
     pub fn retry_can_help(&self) -> bool {
         match self {
             CarrierError::NoAnswer { .. }
+            | CarrierError::Unreachable { .. }
+            | CarrierError::Cut { .. }
             | CarrierError::Silent { .. }
             | CarrierError::Restarted { .. }
             | CarrierError::Refusing { .. }

@@ -37,13 +37,6 @@ impl End {
         }
     }
 
-    fn opposite(self) -> End {
-        match self {
-            End::Ground => End::Remote,
-            End::Remote => End::Ground,
-        }
-    }
-
     /// The way on which this end sends.
     fn way(self) -> Way {
         match self {

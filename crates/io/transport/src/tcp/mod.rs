@@ -1,0 +1,36 @@
+//! Carriers over TCP, for where UDP does not pass: one to eight connections with TLS 1.3, called lanes, between ends
+//! that know each other's keys. [`Dialer`] at the remote, [`Listener`] at ground; the streams on them are
+//! `farhop_htotp::mux`'s.
+//!
+//! The remote calls once. When that connection stands it calls for the others, which say to which carrier they belong
+//! by a secret that both ends of the first derive from its handshake. A lost lane ends the carrier: what
+//! was on it is asked for again on the next.
+
+mod connection;
+mod dial;
+mod lane;
+mod listen;
+mod options;
+
+use tokio::net::TcpStream;
+use tokio_rustls::TlsStream;
+
+pub use connection::Connection;
+pub(crate) use connection::Parts;
+pub use dial::Dialer;
+pub(crate) use lane::{Lane, LaneError};
+pub use listen::{Accepted, Listener};
+pub use options::{CongestionError, Options};
+
+/// What names a carrier on its further lanes.
+type CarrierId = [u8; 32];
+
+/// The name of the carrier whose first lane this is (RFC 8446 §7.5): nobody but its two ends can know it.
+fn carrier_id(tls: &TlsStream<TcpStream>) -> Result<CarrierId, rustls::Error> {
+    const LABEL: &[u8] = b"EXPORTER-farhop-carrier";
+    let id = CarrierId::default();
+    match tls {
+        TlsStream::Client(tls) => tls.get_ref().1.export_keying_material(id, LABEL, None),
+        TlsStream::Server(tls) => tls.get_ref().1.export_keying_material(id, LABEL, None),
+    }
+}
