@@ -38,6 +38,8 @@ counters! {
         carriers_up,
         /// Times that a carrier was lost.
         carriers_down,
+        /// Times that a carrier fell silent.
+        carriers_silent,
         /// Exchanges that went on after a lost carrier.
         resumed,
         /// Exchanges whose client was cut off, since going on would have risked a wrong byte.

@@ -266,6 +266,8 @@ events! {
         peer: String,
         /// Its address.
         address: String,
+        /// What it rides on: quic or tcp.
+        over: String,
         /// Round trip of the handshake.
         round_trip_ms: u64,
     } counts |counters| { counters.carriers_up.add(1) }
@@ -279,6 +281,20 @@ events! {
         /// Exchanges that were under way.
         exchanges: u64,
     } counts |counters| { counters.carriers_down.add(1) }
+
+    /// The other end gives no sign of life, though asked. What is under way waits, and goes on if it comes back.
+    Warn CarrierSilent "carrier_silent" {
+        /// The other end.
+        peer: String,
+    } counts |counters| { counters.carriers_silent.add(1) }
+
+    /// A carrier that was silent is alive again, with all that was under way.
+    Info CarrierBack "carrier_back" {
+        /// The other end.
+        peer: String,
+        /// How long it was known to be silent.
+        silent_ms: u64,
+    } counts |_counters| {}
 
     /// An exchange went on after a lost carrier.
     Info Resumed "resumed" {

@@ -52,7 +52,7 @@ fn a_file_is_read_with_its_units_and_defaults_fill_the_rest() {
     assert_eq!(settings.link.round_trip, Some(Duration::from_millis(600)));
     assert_eq!(settings.link.forward_rate, None);
     assert_eq!(settings.repository.size, Bytes(32_000_000));
-    assert_eq!(settings.timeouts.outage, Duration::from_secs(90));
+    assert_eq!(settings.timeouts.outage, Duration::from_secs(150));
     assert_eq!(settings.ground[1].address.host, "2001:db8::1");
     assert_eq!(settings.ground[1].keys.len(), 2);
 }
