@@ -4,6 +4,10 @@
 //! A peer gets a layer once a connection to it has proved who it is ([`FecSocket::protect`]), never for what comes from
 //! the network. What others send in the layer's format is unwrapped and handed to QUIC, and leaves nothing behind.
 
+mod arrive;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -12,20 +16,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use farhop_fec::wire::{Datagram, Hello, is_ours};
-use farhop_fec::{Counters, Layer, Outcome, Secret, Terms};
+use farhop_fec::wire::{Datagram, Hello};
+use farhop_fec::{Counters, Layer, Secret, Terms};
 use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use arrive::Recovered;
+
 /// A peer that neither sends nor is sent anything for so long is forgotten.
 const IDLE: Duration = Duration::from_secs(120);
-/// Hellos kept that came before the handshake they belong to was through.
-const EARLY: usize = 64;
-/// Packets brought back that wait for QUIC to read them; it always does at once.
-const INBOX: usize = 1024;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -58,14 +60,6 @@ struct State {
     armed: Duration,
     batch: Vec<u8>,
     own: Vec<u8>,
-}
-
-#[derive(Debug)]
-struct Recovered {
-    packet: Vec<u8>,
-    addr: SocketAddr,
-    dst_ip: Option<IpAddr>,
-    ecn: Option<EcnCodepoint>,
 }
 
 /// One address for one peer, however the system writes it.
@@ -198,131 +192,6 @@ impl FecSocket {
         }
     }
 
-    /// A hello from an address without a layer that knows it: of a peer whose address has changed, or of one whose
-    /// handshake is not through yet.
-    fn handle_stray(&self, addr: SocketAddr, datagram: &[u8]) {
-        let Some(Datagram::Hello(hello)) = Datagram::decode(datagram) else { return };
-        let key = canonical(addr);
-        let mut peers = self.write_peers();
-        let moved = peers.iter().find(|(_, peer)| lock(&peer.state).layer.knows(&hello.token));
-        if let Some(old) = moved.map(|(old, _)| *old) {
-            if let Some(peer) = peers.remove(&old) {
-                lock(&peer.state).addr = addr;
-                peers.insert(key, peer);
-            }
-            return;
-        }
-        drop(peers);
-        let mut early = lock(&self.early);
-        early.truncate(EARLY - 1);
-        early.push_front((key, hello));
-    }
-
-    /// Takes the layer's datagrams out of a buffer and the packets out of their frames. What stays has one stride; the rest
-    /// goes into the inbox.
-    fn unwrap(&self, buf: &mut [u8], meta: &mut RecvMeta) {
-        let stride = meta.stride.max(1);
-        if !buf[..meta.len].chunks(stride).any(is_ours) {
-            return;
-        }
-        let peer = self.peer(meta.addr);
-        let mut state = peer.as_ref().map(|peer| (peer.now(), lock(&peer.state)));
-        let mut aside = Vec::new();
-        let mut out = Outgoing::default();
-        for start in (0..meta.len).step_by(stride) {
-            let end = meta.len.min(start + stride);
-            let datagram = &buf[start..end];
-            let packet = match &mut state {
-                _ if !is_ours(datagram) => Some(start),
-                Some((now, state)) => match state.layer.handle(*now, datagram) {
-                    Outcome::Packet(header) => Some(start + header),
-                    Outcome::Taken => None,
-                    Outcome::Ignored => {
-                        aside.push(datagram.to_vec());
-                        None
-                    }
-                },
-                None => match Datagram::decode(datagram) {
-                    Some(Datagram::Source(source)) => Some(end - source.packet.len()),
-                    _ => {
-                        aside.push(datagram.to_vec());
-                        None
-                    }
-                },
-            };
-            if let Some(from) = packet
-                && !out.append(buf, from, end)
-            {
-                self.deliver(Recovered {
-                    packet: buf[from..end].to_vec(),
-                    addr: meta.addr,
-                    dst_ip: meta.dst_ip,
-                    ecn: meta.ecn,
-                });
-            }
-        }
-        if let (Some(peer), Some((now, state))) = (&peer, &mut state) {
-            state.last_used = *now;
-            while let Some((packet, loud)) = state.layer.poll_recovered() {
-                // As if received; marked where the sender knows no other sign of congestion (RFC 9265 §2).
-                let ecn = if loud { meta.ecn.and(Some(EcnCodepoint::Ce)) } else { meta.ecn };
-                self.deliver(Recovered { packet, addr: meta.addr, dst_ip: meta.dst_ip, ecn });
-            }
-            self.flush(state, *now);
-            Self::arm(peer, state);
-        }
-        drop(state);
-        for datagram in aside {
-            self.handle_stray(meta.addr, &datagram);
-        }
-        (meta.len, meta.stride) = (out.len, out.stride.max(1));
-    }
-
-    fn deliver(&self, recovered: Recovered) {
-        let mut inbox = lock(&self.inbox);
-        if inbox.len() < INBOX {
-            inbox.push_back(recovered);
-        }
-    }
-
-    /// Hands over packets that were brought back.
-    fn take_recovered(&self, bufs: &mut [IoSliceMut<'_>], meta: &mut [RecvMeta]) -> usize {
-        let mut inbox = lock(&self.inbox);
-        let mut filled = 0;
-        for (buf, meta) in bufs.iter_mut().zip(meta) {
-            let Some(Recovered { packet, addr, dst_ip, ecn }) = inbox.pop_front() else { break };
-            let len = packet.len().min(buf.len());
-            buf[..len].copy_from_slice(&packet[..len]);
-            *meta = RecvMeta { addr, len, stride: len, ecn, dst_ip };
-            filled += 1;
-        }
-        filled
-    }
-}
-
-/// Datagrams moved together at the front of a buffer: all of one size, but for the last.
-#[derive(Default)]
-struct Outgoing {
-    len: usize,
-    stride: usize,
-    is_closed: bool,
-}
-
-impl Outgoing {
-    /// Moves `buf[from..end]` to the front; false if it does not fit in with what is there.
-    fn append(&mut self, buf: &mut [u8], from: usize, end: usize) -> bool {
-        let size = end - from;
-        if self.len == 0 {
-            self.stride = size;
-        }
-        if self.is_closed || size > self.stride {
-            return false;
-        }
-        self.is_closed = size < self.stride;
-        buf.copy_within(from..end, self.len);
-        self.len += size;
-        true
-    }
 }
 
 /// Does what a layer wants done by its clock, until its peer is forgotten.

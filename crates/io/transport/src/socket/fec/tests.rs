@@ -1,0 +1,305 @@
+//! The socket layer over a wire made of two queues: what goes out, what QUIC is handed.
+
+use std::future::poll_fn;
+
+use farhop_fec::wire::Source;
+use quinn::udp::BATCH_SIZE;
+
+use super::*;
+
+/// Takes what is sent, gives what was put in.
+#[derive(Debug, Default)]
+struct Wire {
+    sent: Mutex<Vec<(SocketAddr, Vec<u8>, Option<usize>)>>,
+    /// Buffers with the size of their datagrams.
+    arriving: Mutex<VecDeque<(SocketAddr, Vec<u8>, usize)>>,
+    full: Mutex<bool>,
+}
+
+#[derive(Debug)]
+struct Never;
+
+impl UdpPoller for Never {
+    fn poll_writable(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+impl AsyncUdpSocket for Wire {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Box::pin(Never)
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        if *lock(&self.full) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        lock(&self.sent).push((transmit.destination, transmit.contents.to_vec(), transmit.segment_size));
+        Ok(())
+    }
+
+    fn poll_recv(
+        &self,
+        _: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let Some((addr, bytes, stride)) = lock(&self.arriving).pop_front() else { return Poll::Pending };
+        bufs[0][..bytes.len()].copy_from_slice(&bytes);
+        let ecn = Some(EcnCodepoint::Ect0);
+        meta[0] = RecvMeta { addr, len: bytes.len(), stride, ecn, dst_ip: None };
+        Poll::Ready(Ok(1))
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(addr(1))
+    }
+}
+
+fn addr(port: u16) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], port))
+}
+
+const PEER: u16 = 7;
+const RTT: Duration = Duration::from_millis(600);
+
+/// Both ends' secrets.
+fn secrets() -> (Secret, Secret) {
+    let near = Secret { own: [1; 8], theirs: [2; 8], first_sent: 100, first_received: 500 };
+    (near, Secret { own: near.theirs, theirs: near.own, first_sent: 500, first_received: 100 })
+}
+
+/// A socket with a layer towards [`PEER`], and the peer's own end of it.
+struct Scene {
+    wire: Arc<Wire>,
+    socket: Arc<FecSocket>,
+    peer: Layer,
+}
+
+const TERMS: Terms = Terms { most: 0.25, loud: false };
+
+impl Scene {
+    fn new() -> Scene {
+        let wire = Arc::new(Wire::default());
+        let socket = FecSocket::new(wire.clone(), TERMS);
+        socket.protect(addr(PEER), &secrets().0, RTT);
+        Scene { wire, socket, peer: Layer::new(Duration::ZERO, &secrets().1, TERMS, RTT) }
+    }
+
+    /// What the peer would send by itself now.
+    fn peer_says(&mut self) -> Vec<Vec<u8>> {
+        let mut said = Vec::new();
+        let mut datagram = Vec::new();
+        while self.peer.poll_transmit(Duration::ZERO, &mut datagram) {
+            said.push(std::mem::take(&mut datagram));
+        }
+        said
+    }
+
+    /// The two have greeted each other.
+    async fn met() -> Scene {
+        let mut scene = Scene::new();
+        for hello in scene.peer_says() {
+            assert!(scene.receive(PEER, &[&hello]).await.is_empty());
+        }
+        for (_, hello, _) in std::mem::take(&mut *lock(&scene.wire.sent)) {
+            scene.peer.handle(Duration::ZERO, &hello);
+        }
+        scene
+    }
+
+    /// What QUIC is handed when one buffer of datagrams, all of one size but the last, comes from that port: each
+    /// datagram and its mark.
+    async fn receive(&self, port: u16, datagrams: &[&[u8]]) -> Vec<(Vec<u8>, Option<EcnCodepoint>)> {
+        let stride = datagrams[0].len();
+        assert!(datagrams.iter().rev().skip(1).all(|datagram| datagram.len() == stride));
+        lock(&self.wire.arriving).push_back((addr(port), datagrams.concat(), stride));
+        let mut handed = Vec::new();
+        loop {
+            let mut storage = vec![vec![0; 4096]; BATCH_SIZE];
+            let mut bufs: Vec<IoSliceMut<'_>> = storage.iter_mut().map(|buf| IoSliceMut::new(buf)).collect();
+            let mut meta = [RecvMeta::default(); BATCH_SIZE];
+            let received = poll_fn(|cx| match self.socket.poll_recv(cx, &mut bufs, &mut meta) {
+                Poll::Ready(received) => Poll::Ready(Some(received.unwrap())),
+                Poll::Pending => Poll::Ready(None),
+            });
+            let Some(received) = received.await else { return handed };
+            drop(bufs);
+            for (buf, meta) in storage.iter().zip(&meta[..received]) {
+                assert_eq!(meta.addr, addr(port));
+                let datagrams = buf[..meta.len].chunks(meta.stride);
+                handed.extend(datagrams.map(|datagram| (datagram.to_vec(), meta.ecn)));
+            }
+        }
+    }
+
+    fn send(&self, contents: &[u8], segment_size: Option<usize>) -> io::Result<()> {
+        let destination = addr(PEER);
+        self.socket.try_send(&Transmit { destination, ecn: None, contents, segment_size, src_ip: None })
+    }
+
+    fn sent(&self) -> Vec<(SocketAddr, Vec<u8>, Option<usize>)> {
+        std::mem::take(&mut *lock(&self.wire.sent))
+    }
+}
+
+fn packet(salt: u8, len: usize) -> Vec<u8> {
+    let mut packet = vec![salt; len];
+    packet[0] = 0x40 | (salt & 0x3f);
+    packet
+}
+
+fn bare(datagrams: Vec<(Vec<u8>, Option<EcnCodepoint>)>) -> Vec<Vec<u8>> {
+    datagrams.into_iter().map(|(datagram, _)| datagram).collect()
+}
+
+fn source(sequence: u32, packet: &[u8]) -> Vec<u8> {
+    let mut datagram = Vec::new();
+    Datagram::Source(Source { sequence, kept: true, packet }).encode(&mut datagram);
+    datagram
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_the_peer_has_said_hello_packets_go_out_as_they_are() {
+    let scene = Scene::new();
+    scene.send(&packet(1, 200), None).unwrap();
+    assert_eq!(scene.sent(), [(addr(PEER), packet(1, 200), None)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_stays_a_batch_and_each_of_its_packets_gets_a_number() {
+    let scene = Scene::met().await;
+    let batch = [packet(1, 300), packet(2, 300), packet(3, 100)].concat();
+    for (first, header) in [(100, 9), (103, 5)] {
+        scene.send(&batch, Some(300)).unwrap();
+        let [(_, framed, Some(stride))] = &scene.sent()[..] else { panic!("one batch") };
+        assert_eq!(*stride, 300 + header, "room is made sure of once");
+        let read: Vec<_> = framed.chunks(*stride).map(|datagram| Datagram::decode(datagram).unwrap()).collect();
+        for ((index, packet), read) in (0..).zip(batch.chunks(300)).zip(read) {
+            assert_eq!(read, Datagram::Source(Source { sequence: first + index, kept: false, packet }));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_is_not_taken_is_sent_later_under_the_same_numbers() {
+    let scene = Scene::met().await;
+    *lock(&scene.wire.full) = true;
+    assert_eq!(scene.send(&packet(1, 200), None).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    *lock(&scene.wire.full) = false;
+    scene.send(&packet(1, 200), None).unwrap();
+    let sent = scene.sent();
+    let Some(Datagram::Source(source)) = Datagram::decode(&sent[0].1) else { panic!("a source") };
+    assert_eq!((source.sequence, source.packet.len()), (100, 200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn handshakes_and_small_packets_are_left_alone() {
+    let scene = Scene::met().await;
+    let mut long_header = packet(1, 1200);
+    long_header[0] = 0xc3;
+    let mixed = [packet(1, 100), long_header[..100].to_vec()].concat();
+    for (contents, stride) in [(long_header, None), (packet(2, 40), None), (mixed, Some(100))] {
+        scene.send(&contents, stride).unwrap();
+        assert_eq!(scene.sent(), [(addr(PEER), contents, stride)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_buffer_of_joined_datagrams_is_handed_over_without_its_frames() {
+    let scene = Scene::met().await;
+    let packets = [packet(1, 300), packet(2, 300), packet(3, 90)];
+    let framed: Vec<Vec<u8>> = (500..).zip(&packets).map(|(number, packet)| source(number, packet)).collect();
+    let framed: Vec<&[u8]> = framed.iter().map(Vec::as_slice).collect();
+    assert_eq!(bare(scene.receive(PEER, &framed).await), packets);
+    // A stranger's too: its connection may just have changed its address.
+    assert_eq!(bare(scene.receive(99, &framed).await), packets);
+    assert!(scene.socket.counters(addr(99)).is_none(), "and nothing is kept of it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn packets_of_several_sizes_in_one_buffer_all_arrive() {
+    let scene = Scene::met().await;
+    // A plain packet that is as long as the frame of another.
+    let (plain, framed) = (packet(1, 305), source(500, &packet(2, 300)));
+    let longer = packet(3, 305);
+    let mut handed = bare(scene.receive(PEER, &[&plain, &framed, &longer]).await);
+    handed.sort();
+    assert_eq!(handed, [plain, packet(2, 300), longer]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_packet_is_handed_over_as_if_it_had_come() {
+    for (loud, mark) in [(false, EcnCodepoint::Ect0), (true, EcnCodepoint::Ce)] {
+        let scene = Scene::met().await;
+        let mut encoder = farhop_fec::encoder::Encoder::new(500);
+        for number in 500..510 {
+            let packet = packet(number as u8, 200);
+            encoder.push(Duration::ZERO, number, &packet);
+            if number != 504 {
+                scene.receive(PEER, &[&source(number, &packet)]).await;
+            }
+        }
+        let mut repair = Vec::new();
+        Datagram::Repair(encoder.repair(loud).unwrap()).encode(&mut repair);
+        assert_eq!(scene.receive(PEER, &[&repair]).await, [(packet(504_u32 as u8, 200), Some(mark))]);
+        assert!(scene.receive(PEER, &[&repair]).await.is_empty(), "once");
+        assert_eq!(scene.socket.counters(addr(PEER)).unwrap().received.recovered, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hello_that_comes_before_its_handshake_is_through_is_kept_for_it() {
+    let mut scene = Scene::new();
+    let hello = scene.peer_says().remove(0);
+    let socket = FecSocket::new(scene.wire.clone(), TERMS);
+    let early = Scene { socket: socket.clone(), ..scene };
+    assert!(early.receive(PEER, &[&hello]).await.is_empty());
+    for port in 100..150 {
+        early.receive(port, &[&[&[0x0f, 0][..], &[9; 8]].concat()]).await;
+    }
+    socket.protect(addr(PEER), &secrets().0, RTT);
+    early.sent();
+    early.send(&packet(1, 200), None).unwrap();
+    assert!(matches!(Datagram::decode(&early.sent()[0].1), Some(Datagram::Source(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_whose_address_changes_keeps_its_layer() {
+    let mut scene = Scene::met().await;
+    scene.peer = Layer::new(Duration::ZERO, &secrets().1, TERMS, RTT);
+    let hello = scene.peer_says().remove(0);
+    let forged = [&[0x0f, 0][..], &[9; 8]].concat();
+    scene.receive(99, &[&forged]).await;
+    assert!(scene.socket.counters(addr(PEER)).is_some() && scene.socket.counters(addr(99)).is_none());
+    scene.receive(99, &[&hello]).await;
+    assert!(scene.socket.counters(addr(PEER)).is_none() && scene.socket.counters(addr(99)).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_peer_is_forgotten_and_one_in_use_is_not() {
+    let scene = Scene::met().await;
+    for _ in 0..10 {
+        tokio::time::sleep(IDLE / 2).await;
+        scene.send(&packet(1, 40), None).unwrap();
+    }
+    assert!(scene.socket.counters(addr(PEER)).is_some(), "small packets count as use");
+    tokio::time::sleep(IDLE + Duration::from_secs(1)).await;
+    assert!(scene.socket.counters(addr(PEER)).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn strangers_leave_nothing_behind() {
+    let scene = Scene::met().await;
+    let mut repair = vec![0x0c, 0, 0, 0, 1, 1, 0];
+    repair.extend([7; 100]);
+    for port in 1000..3000 {
+        for datagram in [&source(1, &packet(1, 100)), &repair, &vec![0x0e; 17], &[&[0x0f, 1][..], &[9; 8]].concat()] {
+            scene.receive(port, &[datagram]).await;
+        }
+    }
+    assert!(scene.sent().is_empty(), "nor are they answered");
+    assert!(lock(&scene.socket.early).len() <= 64);
+    let peers = scene.socket.peers.read().unwrap();
+    assert_eq!(peers.keys().collect::<Vec<_>>(), [&addr(PEER)]);
+}
