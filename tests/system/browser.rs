@@ -19,6 +19,30 @@ fn svg(colour: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_at_the_end_of_redirects_crosses_in_one_request_with_all_that_it_needs() {
+    let Some(browser) = Browser::at_hand(Path::new(env!("CARGO_MANIFEST_DIR"))) else { return };
+    let page = "<!doctype html><link rel=icon href=data:,><link rel=stylesheet href=a.css><p>hello";
+    let moved = |place: &str, cookie: &str| {
+        File::new("text/html", "moved").field("location", place).field("set-cookie", cookie)
+    };
+    let site = Site::new()
+        .file("/", moved("/start#here", "a=1"))
+        .file("/start", moved("en/?q=%7C|", "b=1; path=/en"))
+        .file("/en/?q=%7C|", File::new("text/html", page).field("set-cookie", "c=1"))
+        .file("/en/a.css", File::new("text/css", "p { color: red }"));
+    let origin = site.serve().await;
+    let mut local = Local::allowed(&["--link", "geo-hylas2"]).await;
+    let order = Order { proxy: Some(local.proxy.to_string()), ..Order::new(origin.url("/")) };
+    let load = browser.load(&order).await.unwrap();
+    assert!(load.errors.is_empty() && load.load_ms.is_some(), "{load:?}");
+    let counted = local.counters().await;
+    assert_eq!(counted["requests_crossed"], 1, "{counted}");
+    let asked: Vec<_> = origin.asked().into_iter().map(|asked| asked.target).collect();
+    assert_eq!(asked, ["/", "/start", "/en/?q=%7C|", "/en/a.css"], "each once");
+    local.program.assert_runs();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_page_crosses_in_one_request_and_every_file_is_right() {
     let Some(browser) = Browser::at_hand(Path::new(env!("CARGO_MANIFEST_DIR"))) else { return };
     let pictures = ["icon", "1", "2", "3"]

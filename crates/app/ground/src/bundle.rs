@@ -3,14 +3,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use farhop_bundle::{Decision, Unasked, Urgency};
+use farhop_bundle::{Decision, Unasked, Urgency, leads_to};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Failure, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_origin::Upload;
 use farhop_page::{Confidence, Destination, Hint, Mode, Source};
 use farhop_transport::hop::Sender;
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{Method, StatusCode, header};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use url::Url;
@@ -25,7 +25,7 @@ use crate::origins::Asked;
 use crate::owner::{Known, Owner};
 use crate::page::{Page, is_document};
 use crate::reading::{Decided, Reading};
-use crate::tally::{NOT_PUBLIC, Tally, skip_words};
+use crate::tally::{NOT_PUBLIC, Tally, UNSEEN, skip_words};
 use crate::treatment::{Treatment, content_length, has_body, treatment};
 use crate::variant::Purpose;
 
@@ -113,7 +113,11 @@ impl Bundle {
                         self.skip(&hint, NOT_PUBLIC);
                         self.keep(&reading, reading.lost(&hint));
                     }
-                    Decision::Fetch(unasked, _) if self.is_held(&unasked) => {
+                    Decision::Fetch(unasked, _) if !self.known.shows(&unasked.url) => {
+                        self.skip(&hint, UNSEEN);
+                        self.keep(&reading, reading.lost(&hint));
+                    }
+                    Decision::Fetch(unasked, _) if is_held(&self.carrier, &self.owner, &unasked) => {
                         self.skip(&hint, "the remote holds it");
                         // What it names is most likely held as well.
                         self.keep(&reading, reading.lost(&hint));
@@ -124,13 +128,6 @@ impl Bundle {
                 }
             }
         }
-    }
-
-    /// Whether the remote will answer it by itself. A reload that passes caches by is never answered so.
-    fn is_held(&self, unasked: &Unasked) -> bool {
-        let Unasked { url, fields } = unasked;
-        let passes_by = fields.contains_key(header::CACHE_CONTROL) || fields.contains_key(header::PRAGMA);
-        !passes_by && self.carrier.holds_fresh(&self.owner, url, fields)
     }
 
     fn skip(&self, hint: &Hint, why: &'static str) {
@@ -315,8 +312,9 @@ impl Bundle {
 
     /// A response that is not read: where it leads elsewhere, the browser will go; else what waited for it goes on.
     fn follow(self: &Arc<Self>, wish: &Wish, head: &ResponseHead, sender: &Sender) {
-        let target = followed(&wish.unasked.url, head.status, &head.fields);
-        let decided = match target.filter(|_| wish.redirects < MOST_REDIRECTS) {
+        let target = leads_to(&wish.unasked.url, head.status, &head.fields);
+        let goes_on = |target: &Url| wish.redirects < MOST_REDIRECTS && *target != wish.unasked.url;
+        let decided = match target.filter(goes_on) {
             Some(target) => wish.reading.redirected(&wish.hint, target),
             None => wish.reading.lost(&wish.hint),
         };
@@ -325,18 +323,11 @@ impl Bundle {
     }
 }
 
-/// Where a response leads, if it does (RFC 9110 §15.4).
-pub(crate) fn followed(url: &Url, status: StatusCode, fields: &HeaderMap) -> Option<Url> {
-    leads_to(url, status, fields).filter(|target| target != url)
-}
-
-/// As [`followed`], if only to itself.
-pub(crate) fn leads_to(url: &Url, status: StatusCode, fields: &HeaderMap) -> Option<Url> {
-    let leads = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
-    let location = fields.get(header::LOCATION).filter(|_| leads)?;
-    let mut target = url.join(location.to_str().ok()?).ok()?;
-    target.set_fragment(None);
-    matches!(target.scheme(), "http" | "https").then_some(target)
+/// Whether the remote will answer it by itself. A reload that passes caches by is never answered so.
+pub(crate) fn is_held(carrier: &Carrier, owner: &Owner, unasked: &Unasked) -> bool {
+    let Unasked { url, fields } = unasked;
+    let passes_by = fields.contains_key(header::CACHE_CONTROL) || fields.contains_key(header::PRAGMA);
+    !passes_by && carrier.holds_fresh(owner, url, fields)
 }
 
 /// The request as a browser will ask it through the remote.
@@ -370,22 +361,5 @@ mod tests {
         };
         assert_eq!(head("http://site.test:80/a/../b?c=%20d#e"), ("site.test".into(), "/b?c=%20d".into()));
         assert_eq!(head("http://[2001:db8::1]:8080"), ("[2001:db8::1]:8080".into(), "/".into()));
-    }
-
-    #[test]
-    fn redirects_are_followed_as_browsers_do() {
-        let url = Url::parse("http://site.test/dir/a").unwrap();
-        let leads = |status: u16, location: &str| {
-            let mut fields = HeaderMap::new();
-            fields.insert(header::LOCATION, location.parse().unwrap());
-            let status = StatusCode::from_u16(status).unwrap();
-            followed(&url, status, &fields).map(String::from)
-        };
-        assert_eq!(leads(302, "b#f"), Some("http://site.test/dir/b".into()));
-        assert_eq!(leads(301, "//cdn.test/"), Some("http://cdn.test/".into()));
-        assert_eq!(leads(302, "a"), None, "to itself");
-        assert_eq!(leads(302, "data:,x"), None);
-        assert_eq!(leads(201, "b"), None);
-        assert_eq!(leads(304, "b"), None);
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::allowance::Allowance;
+use crate::allowance::{Allowance, Share};
 use crate::bundle::Bundle;
 use crate::carrier::Carrier;
 use crate::delivery::{Delivery, Undelivered};
@@ -30,7 +30,7 @@ use crate::upload::{self, Uploading};
 use crate::variant::{self, Purpose};
 
 /// RFC 9218 §4: most urgent, and of use in parts.
-const DOCUMENT: Priority =
+pub(crate) const DOCUMENT: Priority =
     Priority { urgency: Urgency::DOCUMENT.level, incremental: Urgency::DOCUMENT.incremental };
 
 /// Someone waits for each event; a stream of them is never done, so none must wait for another.
@@ -51,18 +51,25 @@ pub(crate) struct Exchange {
 }
 
 /// What the origin said before its response.
-struct Early<'a> {
-    known: &'a Arc<Known>,
-    noted: Option<&'a Noted>,
+pub(crate) struct Early<'a> {
+    pub(crate) known: &'a Arc<Known>,
+    pub(crate) noted: Option<&'a Noted>,
     /// Of the first 103 response with `Link` fields. HTML, "process early hint headers": there is no second.
-    opened: Option<Opened>,
+    pub(crate) opened: Option<Opened>,
 }
 
 /// A page as far as it was told of before its response.
-struct Opened {
+pub(crate) struct Opened {
     reading: Arc<Reading>,
     bundle: Arc<Bundle>,
     allowance: Allowance,
+}
+
+/// A response, and what happens to it on its way.
+pub(crate) struct Answer {
+    pub(crate) head: ResponseHead,
+    pub(crate) treatment: Treatment,
+    pub(crate) body: Option<OriginBody>,
 }
 
 /// Why there is no response.
@@ -96,15 +103,18 @@ impl Exchange {
             Err(Unanswered::Gone) => return,
         };
         note_response(&known, noted.as_ref(), &response.fields);
-        let (head, treatment, body) = self.treat(response);
-        let document = self.page(&head, &treatment, early);
+        let answer = self.treat(response);
+        if let Some((_, noted)) = &noted {
+            self.lead_on(&known, noted, &answer.head, &sender, Vec::new());
+        }
+        let document = self.page(&answer, early);
         if document.is_some() {
             // Whatever else the page brings, its document goes first.
             sender.reprioritize(DOCUMENT);
         }
         let page = document
-            .or_else(|| asking.and_then(|asking| self.follow(asking, &known, &head, &treatment, &sender)));
-        self.deliver(sender, head, treatment, body, page, started).await;
+            .or_else(|| asking.and_then(|asking| self.follow(asking, &known, &answer, &sender)));
+        self.deliver(sender, answer, page, None, started).await;
     }
 
     async fn ask(
@@ -158,25 +168,28 @@ impl Exchange {
     }
 
     /// What happens to the response on its way.
-    pub(crate) fn treat(&self, response: Response) -> (ResponseHead, Treatment, Option<OriginBody>) {
+    pub(crate) fn treat(&self, response: Response) -> Answer {
         let status = response.status;
         let mut head = head::towards_remote(status, response.fields, self.id);
         confirm_decoded(&self.request.fields, &mut head);
         variant::confirm(&self.request.fields, &mut head);
         let means = self.carrier.ground.means();
         let treatment = treatment(&self.request, &head, Purpose::default(), means);
-        (head, treatment, has_body(&self.request.method, status).then_some(response.body))
+        let body = has_body(&self.request.method, status).then_some(response.body);
+        Answer { head, treatment, body }
     }
 
+    /// Sends the answer; `share` is what may be sent of it where nobody has asked for it.
     pub(crate) async fn deliver(
         &self,
         sender: Sender,
-        head: ResponseHead,
-        treatment: Treatment,
-        body: Option<OriginBody>,
+        answer: Answer,
         page: Option<Page>,
+        share: Option<Share>,
         started: Instant,
     ) {
+        let Answer { head, treatment, body } = answer;
+        let unasked = share.is_some();
         let ground = &self.carrier.ground;
         let status = head.status;
         if media_type(&head.fields) == "text/event-stream" {
@@ -195,26 +208,29 @@ impl Exchange {
             body,
             resume: self.resume,
             page,
-            share: None,
+            share,
         };
         let delivered = delivery.run(sender).await;
         match delivered.outcome {
             Ok(()) => ground.bus.emit(Event::Fetched {
                 exchange: self.id,
-                unasked: false,
+                unasked,
                 url: ground.bus.url(&self.request.url()),
                 status: status.as_u16(),
                 origin_bytes: delivered.origin_bytes,
                 crossed_bytes: delivered.crossed_bytes,
                 total_ms: started.elapsed().as_millis() as u64,
             }),
-            Err(Undelivered::Failed(failure)) => self.tell(&failure, true, delivered.crossed_bytes),
-            Err(Undelivered::Gone) => {}
+            Err(Undelivered::Failed(failure)) if !unasked => {
+                self.tell(&failure, true, delivered.crossed_bytes);
+            }
+            Err(_) => {}
         }
     }
 
     /// Reads along, if the answer is a page.
-    fn page(&self, head: &ResponseHead, treatment: &Treatment, early: Early<'_>) -> Option<Page> {
+    pub(crate) fn page(&self, answer: &Answer, early: Early<'_>) -> Option<Page> {
+        let Answer { head, treatment, .. } = answer;
         if !is_page(&self.request, head) {
             return None;
         }
@@ -263,10 +279,10 @@ impl Exchange {
         &self,
         asking: (Read, Url),
         known: &Arc<Known>,
-        head: &ResponseHead,
-        treatment: &Treatment,
+        answer: &Answer,
         sender: &Sender,
     ) -> Option<Page> {
+        let Answer { head, treatment, .. } = answer;
         let (Read { page, url: at, reading, allowance }, url) = asking;
         let decided = reading.read(|document| document.neighbours(&url));
         let part = if head.status == StatusCode::OK { reading.unforeseen(&url, head) } else { None };
@@ -281,6 +297,7 @@ impl Exchange {
     /// What the request shows of the user's browser.
     fn note_request(&self, known: &Known) -> Option<(Url, Noted)> {
         let url = Url::parse(&self.request.url()).ok()?;
+        known.shown(&url);
         let noted = known.cookies().note_request(&url, &self.request.fields, SystemTime::now());
         Some((url, noted))
     }

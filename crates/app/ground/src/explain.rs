@@ -5,22 +5,23 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{Decision, Unasked};
+use farhop_bundle::{Decision, Navigation, Noted, Unasked, leads_to};
 use farhop_events::ExchangeId;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_origin::Upload;
 use farhop_page::{Destination, Hint, Initiator};
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::body::{Part, Source};
-use crate::bundle::{leads_to, request_head};
+use crate::bundle::request_head;
 use crate::ground::Shared;
 use crate::origins::{Asked, Response};
 use crate::owner::{Known, Owner};
 use crate::page::{XHTML, is_document};
 use crate::reading::{Decided, Reading};
+use crate::redirected::MOST;
 use crate::tally::{NOT_PUBLIC, skip_words, source_word};
 use crate::treatment::{codings, is_attachment, media_type};
 
@@ -28,8 +29,6 @@ use crate::treatment::{codings, is_attachment, media_type};
 const MOST_READ: usize = 200;
 /// Bytes that are read of one of them.
 const LONGEST: u64 = 16 << 20;
-/// Redirects of the page itself that are followed.
-const MOST_REDIRECTS: usize = 5;
 
 /// The plan for a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,11 +78,9 @@ pub(crate) async fn explain(ground: &Shared, url: &Url, fields: HeaderMap) -> Re
     let owner = Owner { remote: "explain".into(), user: 0 };
     let mut unasked = Unasked { url: url.clone(), fields };
     let mut notes = Vec::new();
-    let (request, response) = page(ground, &owner, &mut unasked, &mut notes).await?;
     let known = Arc::new(Known::default());
-    let noted = known.cookies().note_request(&unasked.url, &request.fields, SystemTime::now());
+    let (request, noted, response) = page(ground, &owner, &known, &mut unasked, &mut notes).await?;
     let head = ResponseHead { status: response.status, fields: response.fields.clone() };
-    known.cookies().note_response(&noted, &unasked.url, &head.fields, SystemTime::now());
     let mut plan = Explained {
         url: unasked.url.to_string(),
         status: head.status.as_u16(),
@@ -158,31 +155,38 @@ impl Explained {
     }
 }
 
-/// The page, redirects followed and noted; `unasked` is what was asked for last.
+/// The page, redirects followed and told in `notes`; `unasked` is what was asked for last.
 async fn page(
     ground: &Shared,
     owner: &Owner,
+    known: &Known,
     unasked: &mut Unasked,
     notes: &mut Vec<String>,
-) -> Result<(RequestHead, Response), String> {
+) -> Result<(RequestHead, Noted, Response), String> {
     let mut before = Vec::new();
-    for _ in 0..=MOST_REDIRECTS {
+    for _ in 0..=MOST {
         let (request, response) = fetch(ground, owner, unasked).await?;
+        let noted = known.cookies().note_request(&unasked.url, &request.fields, SystemTime::now());
+        known.cookies().note_response(&noted, &unasked.url, &response.fields, SystemTime::now());
         let Some(target) = leads_to(&unasked.url, response.status, &response.fields) else {
-            return Ok((request, response));
+            return Ok((request, noted, response));
         };
-        before.push(std::mem::replace(&mut unasked.url, target));
-        let asked = &before[before.len() - 1];
-        if before.contains(&unasked.url) {
-            let cookie = match response.fields.contains_key(header::SET_COOKIE) {
-                true => ", perhaps for want of the cookie that it sets",
-                false => "",
-            };
-            return Err(format!("a redirect loop: {asked} leads back to {}{cookie}", unasked.url));
+        let Unasked { url, fields } = &*unasked;
+        let navigation = Navigation { method: &Method::GET, url, fields, jar: noted.jar };
+        let foreseen =
+            navigation.redirected(response.status, &response.fields, &known.cookies(), SystemTime::now());
+        notes.push(match foreseen {
+            Some(_) => format!("redirected by {url}, which ground follows"),
+            None => format!("redirected by {url}, which is left to the browser"),
+        });
+        let next = foreseen.unwrap_or_else(|| Unasked { url: target, fields: fields.clone() });
+        before.push(std::mem::replace(unasked, next));
+        if before.contains(unasked) {
+            let from = before.last().map_or(&unasked.url, |last| &last.url);
+            return Err(format!("a redirect loop: {from} leads back to {}", unasked.url));
         }
-        notes.push(format!("redirected by {asked}, which the browser follows itself"));
     }
-    Err(format!("it is redirected more than {MOST_REDIRECTS} times, in the end to {}", unasked.url))
+    Err(format!("it is redirected more than {MOST} times, in the end to {}", unasked.url))
 }
 
 /// What a response is that is no page, in words.

@@ -24,6 +24,7 @@ mod plan;
 mod prefix;
 mod reading;
 mod recent;
+mod redirected;
 mod server;
 mod spool;
 mod tally;

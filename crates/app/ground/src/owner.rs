@@ -2,10 +2,12 @@
 //! user is kept here, bounded and in memory only.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhop_bundle::{Cookies, NeverUnasked};
 use farhop_page::Viewport;
+use url::Url;
 
 /// Users of whom something is remembered, and bytes of that; the one that was away the longest goes first.
 const USERS: usize = 1024;
@@ -37,12 +39,15 @@ pub(crate) struct Known {
     cookies: Mutex<Cookies>,
     /// By `User-Agent`, the one learnt last at the end.
     screens: Mutex<VecDeque<(Box<str>, Viewport)>>,
+    /// A request within TLS was seen.
+    shows_secure: AtomicBool,
 }
 
 impl Default for Known {
     fn default() -> Self {
         let never = Mutex::new(NeverUnasked::new(URLS));
-        Known { never, cookies: Mutex::default(), screens: Mutex::default() }
+        let (cookies, screens, shows_secure) = Default::default();
+        Known { never, cookies, screens, shows_secure }
     }
 }
 
@@ -55,6 +60,16 @@ impl Known {
     /// What the user's browsers hold and send.
     pub(crate) fn cookies(&self) -> MutexGuard<'_, Cookies> {
         lock(&self.cookies)
+    }
+
+    /// The user asks for `url`.
+    pub(crate) fn shown(&self, url: &Url) {
+        self.shows_secure.fetch_or(url.scheme() == "https", Relaxed);
+    }
+
+    /// Whether a request for `url` will be seen: those within TLS are where the user's connections are looked into.
+    pub(crate) fn shows(&self, url: &Url) -> bool {
+        url.scheme() != "https" || self.shows_secure.load(Relaxed)
     }
 
     /// The screen of the user's browser that is called this: as it was learnt, else as it is assumed.

@@ -83,6 +83,9 @@ pub(crate) fn source_word(source: Source) -> &'static str {
 /// A hint at an address that is not fetched from.
 pub(crate) const NOT_PUBLIC: &str = "its address is not of the public internet";
 
+/// A hint within TLS, of a user whose connections are not looked into.
+pub(crate) const UNSEEN: &str = "this user's secure connections are not looked into";
+
 /// Why a hint is left to the browser, in words.
 pub(crate) fn skip_words(skip: Skip) -> &'static str {
     match skip {

@@ -36,8 +36,8 @@ impl Exchange {
             }
             Ok(Upgraded::Answered(response)) => {
                 note(&response.fields);
-                let (head, treatment, body) = self.treat(response);
-                self.deliver(sender, head, treatment, body, None, started).await;
+                let answer = self.treat(response);
+                self.deliver(sender, answer, None, None, started).await;
             }
             Err(failure) => self.fail(sender, failure),
         }

@@ -69,6 +69,13 @@ impl Books {
         self.pages.insert(page, Page { user, url, active: now, open: 0, unkept: HashMap::new(), account });
     }
 
+    /// A redirect has led the document of `page` from one URL to another.
+    pub(crate) fn moved(&mut self, page: ExchangeId, from: &Url, to: &Url) {
+        if let Some(page) = self.pages.get_mut(&page).filter(|page| page.url == *from) {
+            page.url = to.clone();
+        }
+    }
+
     /// Something was promised.
     pub(crate) fn promised(&mut self, promise: PromiseId, page: ExchangeId, url: &Url) {
         self.bus.emit(Event::Promised { promise: promise.0, page, url: self.bus.url(url.as_str()) });

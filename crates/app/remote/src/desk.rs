@@ -2,11 +2,12 @@
 //! answers which request is `farhop_bundle`'s rule; here are the bodies and the waiting.
 
 use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farhop_bundle::{Answer, LoadId, PromiseId, Promises, WhyAsk};
+use farhop_bundle::{Answer, LoadId, PromiseId, Promises, WhyAsk, leads_to};
 use farhop_events::{Bus, ExchangeId, PromiseEnd};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Priority;
@@ -42,6 +43,8 @@ pub(crate) enum Promised {
 struct Entry {
     url: Url,
     user: User,
+    /// Where the user is.
+    client: IpAddr,
     /// The exchange of the document that needs it, at whatever remove.
     page: ExchangeId,
     priority: Priority,
@@ -57,6 +60,7 @@ struct Entry {
 /// What whoever takes a promised response in needs to know of it.
 pub(crate) struct Known {
     pub(crate) user: User,
+    pub(crate) client: IpAddr,
     pub(crate) page: ExchangeId,
     pub(crate) url: Url,
     pub(crate) request: HeaderMap,
@@ -68,6 +72,8 @@ pub(crate) struct Known {
 pub(crate) struct Made {
     /// Carrier and number.
     pub(crate) wire: Wire,
+    /// Where the user is.
+    pub(crate) client: IpAddr,
     /// The exchange of the document that needs it.
     pub(crate) page: ExchangeId,
     pub(crate) url: Url,
@@ -164,9 +170,23 @@ impl Desk {
         self.begun.contains(&load) && !self.book.is_open(load)
     }
 
-    /// The page to which promises beside the answer to `exchange` belong.
-    pub(crate) fn page_of(&self, exchange: ExchangeId, user: &User, request: &HeaderMap) -> ExchangeId {
-        ExchangeId(self.book.load_of(LoadId(exchange.0), &user.name, request).0)
+    /// The page to which promises beside the answer to `exchange`, a request for `url`, belong.
+    pub(crate) fn page_of(
+        &self,
+        exchange: ExchangeId,
+        user: &User,
+        url: &Url,
+        request: &HeaderMap,
+    ) -> ExchangeId {
+        ExchangeId(self.book.load_of(LoadId(exchange.0), &user.name, url, request).0)
+    }
+
+    /// The document of `page` was asked for at `url` and answered so: a redirect leads on, and the page is there.
+    pub(crate) fn answered(&mut self, page: ExchangeId, url: &Url, head: &ResponseHead) {
+        if let Some(to) = leads_to(url, head.status, &head.fields) {
+            self.book.moved(LoadId(page.0), url, &to);
+            self.books.moved(page, url, &to);
+        }
     }
 
     /// Takes down a promise. Gives the push's receiver if it came before its promise; `None` twice when the promise
@@ -178,7 +198,7 @@ impl Desk {
             return None;
         }
         let id = self.number(&made);
-        let Made { wire, page, url, request, priority } = made;
+        let Made { wire, client, page, url, request, priority } = made;
         if !self.book.promise(id, &user.name, LoadId(page.0), url.clone(), request.clone()) {
             self.books
                 .unused(&books::Entry { promise: id, page, url: &url, bytes: 0 }, PromiseEnd::Cancelled);
@@ -188,7 +208,7 @@ impl Desk {
         let orphan = self.orphans.remove(&wire).map(|(receiver, _)| receiver);
         let (state, _) = watch::channel(Promised::Awaited);
         let (user, pushed) = (user.clone(), orphan.is_some());
-        let entry = Entry { url, user, page, priority, request, state, wire, pushed, used: false };
+        let entry = Entry { url, user, client, page, priority, request, state, wire, pushed, used: false };
         self.entries.insert(id, entry);
         self.wire.insert(wire, id);
         Some((id, orphan))
@@ -235,6 +255,7 @@ impl Desk {
         let entry = self.entries.get(&id)?;
         Some(Known {
             user: entry.user.clone(),
+            client: entry.client,
             page: entry.page,
             url: entry.url.clone(),
             request: entry.request.clone(),
@@ -253,7 +274,9 @@ impl Desk {
         let Some(entry) = self.entries.get_mut(&id) else { return false };
         let wall = std::time::SystemTime::now();
         self.book.head(id, head.status, &head.fields, now, wall);
+        let (page, url) = (entry.page, entry.url.clone());
         entry.state.send_replace(Promised::Coming { head: Arc::clone(head), body });
+        self.answered(page, &url, head);
         true
     }
 

@@ -1,9 +1,11 @@
 //! What ground promises within a page, and the pushes that keep the promises.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use farhop_bundle::PromiseId;
+use farhop_consent::Decision;
 use farhop_events::ExchangeId;
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Priority;
@@ -33,6 +35,7 @@ pub(crate) struct Offer {
 pub(crate) struct Page {
     remote: Arc<Remote>,
     user: User,
+    client: IpAddr,
     exchange: ExchangeId,
     hop: Hop,
     generation: u64,
@@ -43,14 +46,20 @@ impl Page {
         Page {
             remote: Arc::clone(remote),
             user: exchange.user.clone(),
-            exchange: remote.desk().page_of(exchange.id, &exchange.user, &exchange.fetch.head.fields),
+            client: exchange.client,
+            exchange: remote.desk().page_of(
+                exchange.id,
+                &exchange.user,
+                &exchange.fetch.url,
+                &exchange.fetch.head.fields,
+            ),
             hop: carrier.hop.clone(),
             generation: carrier.generation,
         }
     }
 
     /// A promise: taken down before any byte that comes after it can be read by a browser, unless the repository has a
-    /// fresh answer already.
+    /// fresh answer already, or nobody will ask for it here.
     pub(crate) async fn promised(&self, offer: Offer) {
         let Offer { promise, priority, head } = offer;
         let wire = (self.generation, promise);
@@ -58,11 +67,13 @@ impl Page {
             self.remote.desk().refuse(wire);
             return tell_unwanted(&self.remote);
         };
-        let is_held = is_held(&self.remote, &self.user, &url, &head.fields).await;
-        let made = Made { wire, page: self.exchange, url, request: head.fields, priority };
+        let of_no_use =
+            self.passes_through(&url) || is_held(&self.remote, &self.user, &url, &head.fields).await;
+        let made =
+            Made { wire, client: self.client, page: self.exchange, url, request: head.fields, priority };
         let taken = {
             let mut desk = self.remote.desk();
-            if is_held {
+            if of_no_use {
                 desk.decline(&made);
                 None
             } else {
@@ -76,6 +87,16 @@ impl Page {
             Some((_, None)) => {}
             None => tell_unwanted(&self.remote),
         }
+    }
+}
+
+impl Page {
+    /// Whether the browser's request for `url` cannot be seen: its connection passes through untouched.
+    fn passes_through(&self, url: &Url) -> bool {
+        let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return true };
+        url.scheme() == "https"
+            && (self.remote.leaves().is_none()
+                || self.remote.consent().decide(&self.user, self.client, host, port) != Decision::Intercept)
     }
 }
 
@@ -118,8 +139,8 @@ pub(crate) fn pushed(remote: &Arc<Remote>, carrier: &Carrier, promise: u64, rece
 /// Takes a promised response in, in a task of its own.
 fn begin_keeping(remote: &Arc<Remote>, hop: &Hop, generation: u64, id: PromiseId, receiver: Receiver) {
     let Some(known) = remote.desk().known(id) else { return };
-    let (user, exchange) = (known.user.clone(), known.page);
-    let page = Page { remote: Arc::clone(remote), user, exchange, hop: hop.clone(), generation };
+    let (user, client, exchange) = (known.user.clone(), known.client, known.page);
+    let page = Page { remote: Arc::clone(remote), user, client, exchange, hop: hop.clone(), generation };
     tokio::spawn(async move {
         let mut state = known.state.clone();
         tokio::select! {

@@ -1,8 +1,9 @@
 //! Browser families, told apart by `User-Agent`, and what differs between their subresource requests.
 
 use crate::site::Relation;
-use farhop_page::{Destination, ReferrerPolicy};
+use farhop_page::{Destination, ReferrerPolicy, escape_in_path};
 use http::header::{self, HeaderMap};
+use url::Url;
 
 /// Browsers whose requests are built alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,6 +61,14 @@ impl Family {
             (Family::Firefox, Destination::Manifest) => "application/manifest+json,*/*;q=0.8".to_owned(),
             _ => "*/*".to_owned(),
         }
+    }
+
+    /// `url` as it writes it in a request: Chromium escapes a bar in the path, which the standard does not (recorded).
+    pub(crate) fn written(self, mut url: Url) -> Url {
+        if self == Family::Chromium {
+            escape_in_path(&mut url, '|', "%7C");
+        }
+        url
     }
 
     /// The policy that it obeys where `asked` is in force: Firefox tells other sites no more than its default does,

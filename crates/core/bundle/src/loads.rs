@@ -81,9 +81,21 @@ impl Loads {
         if there.len() == 1 { there } else { Vec::new() }
     }
 
-    /// The page for which `user` asks, as far as its `Referer` says: it names the page, or, of what a stylesheet or
-    /// module asks for, a file of the same origin; the page opened last, then.
-    pub(crate) fn asking(&self, user: &str, request: &HeaderMap) -> Option<LoadId> {
+    /// The document of `load` is at `to` and not at `from`.
+    pub(crate) fn moved(&mut self, load: LoadId, from: &Url, to: Url) {
+        if let Some(open) = self.0.iter_mut().find(|open| open.load == load && open.page == *from) {
+            open.page = to;
+        }
+    }
+
+    /// The page for which `user` asks: the one whose document this is, once a redirect has led there; else as far as its
+    /// `Referer` says: it names the page, or, of what a stylesheet or module asks for, a file of the same origin; the
+    /// page opened last, then.
+    pub(crate) fn asking(&self, user: &str, url: &Url, request: &HeaderMap) -> Option<LoadId> {
+        let led = self.0.iter().rev().find(|open| *open.user == *user && open.is_asked_for(url, request));
+        if let Some(led) = led {
+            return Some(led.load);
+        }
         let referer = Url::parse(referer(request)?).ok()?;
         let own = || self.0.iter().rev().filter(|open| *open.user == *user);
         let named = own().find(|open| open.page == referer);
@@ -98,15 +110,24 @@ impl Loads {
         self.0.retain(|open| open.load != load);
     }
 
-    /// Whether a request of `user` comes from `load`: its `Referer` names the page, or no page was opened since that
-    /// could ask alike.
-    pub(crate) fn is_of(&self, load: LoadId, user: &Arc<str>, request: &HeaderMap) -> bool {
+    /// Whether a request of `user` comes from `load`: it is for its document, to which a redirect led, its `Referer` names
+    /// the page, or no page was opened since that could ask alike.
+    pub(crate) fn is_of(&self, load: LoadId, user: &Arc<str>, url: &Url, request: &HeaderMap) -> bool {
         if !self.0.iter().any(|open| open.user == *user && open.load > load) {
             return true;
         }
         // Loads of one document do not go on side by side, so its URL says which, if it is more than the origin.
-        let page = self.0.iter().find(|open| open.load == load).map(|open| &open.page);
-        page.is_some_and(|page| page.path() != "/" && referer(request) == Some(page.as_str()))
+        let page = self.0.iter().find(|open| open.load == load);
+        page.is_some_and(|open| {
+            open.is_asked_for(url, request)
+                || open.page.path() != "/" && referer(request) == Some(open.page.as_str())
+        })
+    }
+}
+
+impl Open {
+    fn is_asked_for(&self, url: &Url, request: &HeaderMap) -> bool {
+        self.page == *url && is_navigation(request)
     }
 }
 

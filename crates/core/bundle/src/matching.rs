@@ -1,7 +1,7 @@
 //! Whether a promised request and a browser's request would get the same answer. `docs/matching.md` is this module
 //! as a table.
 
-use http::header::{self, HeaderMap, HeaderName};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// Fields that cannot change the answer to a GET without content, so they are not compared.
 const NOT_COMPARED: [&str; 10] = [
@@ -37,7 +37,7 @@ const ALWAYS_COMPARED: [HeaderName; 10] = [
 ];
 
 /// Fields that make a GET conditional or partial.
-const CONDITIONAL: [HeaderName; 6] = [
+pub(crate) const CONDITIONAL: [HeaderName; 6] = [
     header::RANGE,
     header::IF_RANGE,
     header::IF_MATCH,
@@ -72,6 +72,9 @@ pub(crate) fn compare_always(promised: &HeaderMap, asked: &HeaderMap) -> Result<
 }
 
 fn same(promised: &HeaderMap, asked: &HeaderMap, name: &HeaderName) -> Result<(), Mismatch> {
+    if name == header::CACHE_CONTROL && wants_anew(promised, asked) {
+        return Ok(());
+    }
     if EVALUATED.contains(name) && !CONDITIONAL.iter().any(|name| promised.contains_key(name)) {
         return Ok(());
     }
@@ -81,6 +84,21 @@ fn same(promised: &HeaderMap, asked: &HeaderMap, name: &HeaderName) -> Result<()
     } else {
         Err(Mismatch(name.clone()))
     }
+}
+
+/// Whether a request wants nothing that was kept before it (RFC 9111 §5.2.1.1; reloads do), where the promise is of an answer
+/// that was fetched without a word about that: one that was fetched for the same page load is not older than it.
+pub(crate) fn wants_anew(promised: &HeaderMap, asked: &HeaderMap) -> bool {
+    let mut values = asked.get_all(header::CACHE_CONTROL).iter();
+    let is_zero = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"max-age=0");
+    !promised.contains_key(header::CACHE_CONTROL)
+        && values.next().is_some_and(is_zero)
+        && values.next().is_none()
+}
+
+/// Whether a request is not to be answered from what was kept before it.
+pub(crate) fn passes_caches_by(request: &HeaderMap) -> bool {
+    request.contains_key(header::CACHE_CONTROL) || request.contains_key(header::PRAGMA)
 }
 
 /// Whether a GET with these fields loads a document into a window, as far as fields tell.

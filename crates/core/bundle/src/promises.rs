@@ -9,7 +9,7 @@
 //! Times are `Duration`s since any fixed start and must not run backwards. Bodies are not held here.
 
 use crate::loads::{LoadId, Loads};
-use crate::matching::{Mismatch, compare, compare_always, is_navigation};
+use crate::matching::{Mismatch, compare, compare_always, is_navigation, passes_caches_by, wants_anew};
 use farhop_freshness::{Scope, Stored, shareable};
 use http::header::HeaderMap;
 use http::{Method, StatusCode};
@@ -108,12 +108,18 @@ impl Promises {
         ended
     }
 
-    /// Whether exactly this was promised: it is of a page that is open, and opens none.
+    /// The document of `load` is at `to`, to which a redirect leads from `from`: what is asked for from there, and the
+    /// document itself, belongs to it.
+    pub fn moved(&mut self, load: LoadId, from: &Url, to: &Url) {
+        self.loads.moved(load, &without_fragment(from), without_fragment(to));
+    }
+
+    /// Whether exactly this was promised, and will be answered so: it is of a page that is open, and opens none.
     fn is_promised(&self, user: &Arc<str>, url: &Url, request: &HeaderMap) -> bool {
         let ids = self.by_url.get(&(Arc::clone(user), url.clone())).map(Vec::as_slice).unwrap_or_default();
         ids.iter()
             .filter_map(|id| self.open.get(id))
-            .any(|promise| compare(&promise.request, request).is_ok())
+            .any(|promise| !promise.is_spent() && compare(&promise.request, request).is_ok())
     }
 
     /// The page of `load` is gone: its exchange failed, or its user is. Returns the promises that end with it.
@@ -136,8 +142,11 @@ impl Promises {
 
     /// The load to which belongs what is promised along with the answer to exchange `load`, a request of `user`: its own
     /// if it asks for a document, else that of the page that asks.
-    pub fn load_of(&self, load: LoadId, user: &str, request: &HeaderMap) -> LoadId {
-        if self.loads.contains(load) { load } else { self.loads.asking(user, request).unwrap_or(load) }
+    pub fn load_of(&self, load: LoadId, user: &str, url: &Url, request: &HeaderMap) -> LoadId {
+        if self.loads.contains(load) {
+            return load;
+        }
+        self.loads.asking(user, &without_fragment(url), request).unwrap_or(load)
     }
 
     /// Takes down that ground promised `request` on `url` to `user`, for `load`. `false` if the book is full, for this
@@ -173,7 +182,8 @@ impl Promises {
         wall: SystemTime,
     ) -> bool {
         let Some(promise) = self.open.get_mut(&id) else { return false };
-        if !shareable(&promise.request, status, response) {
+        // Who passes caches by will not be answered by the repository either.
+        if passes_caches_by(&promise.request) || !shareable(&promise.request, status, response) {
             return false;
         }
         let stored = Stored::new(&promise.request, status, response, wall, wall);
@@ -219,7 +229,7 @@ impl Promises {
         let mut why = WhyAsk::NotPromised;
         for id in self.by_url.get(&key).map(Vec::as_slice).unwrap_or_default() {
             let Some(promise) = self.open.get_mut(id) else { continue };
-            let own = self.loads.is_of(promise.load, user, request);
+            let own = self.loads.is_of(promise.load, user, &key.1, request);
             match promise.answers(request, own, now) {
                 Ok(()) => {
                     promise.answered = true;
@@ -289,6 +299,9 @@ impl Promises {
 impl Promise {
     /// `own` says that the request is of the page load that this was promised for.
     fn answers(&self, request: &HeaderMap, own: bool, now: Duration) -> Result<(), WhyAsk> {
+        if !own && wants_anew(&self.request, request) {
+            return Err(WhyAsk::OtherLoad);
+        }
         match &self.reusable {
             // RFC 9111 §4: what a shared cache may reuse may differ in fields that Vary does not name.
             Some((stored, until)) if now < *until && stored.answers(request) => {
@@ -306,6 +319,11 @@ impl Promise {
                 }
             }
         }
+    }
+
+    /// It has answered, and does so once.
+    fn is_spent(&self) -> bool {
+        self.answered && self.reusable.is_none()
     }
 
     fn lapses_at(&self) -> Option<Duration> {

@@ -3,7 +3,8 @@
 use url::{Host, Url};
 
 /// How a request's target relates to the page that makes it (`Sec-Fetch-Site`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The more distant is the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Relation {
     SameOrigin,
     SameSite,
@@ -19,6 +20,12 @@ impl Relation {
         } else {
             Relation::CrossSite
         }
+    }
+
+    /// As it is called in the field; what is not known is distant.
+    pub(crate) fn named(name: &str) -> Self {
+        let known = [Relation::SameOrigin, Relation::SameSite];
+        known.into_iter().find(|relation| relation.as_str() == name).unwrap_or(Relation::CrossSite)
     }
 
     pub(crate) fn as_str(self) -> &'static str {

@@ -17,7 +17,7 @@ const COPIED: [&str; 6] =
     ["user-agent", "accept-language", "dnt", "sec-gpc", "save-data", "x-requested-with"];
 
 /// Client hints that browsers send unasked, to every trustworthy origin.
-const LOW_ENTROPY_HINTS: [&str; 3] = ["sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform"];
+pub(crate) const LOW_ENTROPY_HINTS: [&str; 3] = ["sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform"];
 
 /// One load of a document: what its unasked requests are derived from.
 #[derive(Debug, Clone)]
@@ -161,7 +161,7 @@ pub fn unasked(load: &Load, hint: &Hint, cookies: &Cookies, now: SystemTime) -> 
         copy(&mut fields, &load.request, header::PRAGMA);
     }
     if trustworthy {
-        client_hints(&mut fields, load, relation);
+        client_hints(&mut fields, load, relation, cookies);
         let access = match () {
             () if returns_home => Some(HeaderValue::from_static("inactive")),
             () if credentials && load.first_party.is_cross_site(&target) => cookies.storage_access(load.jar),
@@ -188,7 +188,11 @@ impl Load {
             }
             upgrade(&mut target);
         }
-        if self.policies.allow(hint, &target) { Ok(target) } else { Err(Skip::ContentPolicy) }
+        if self.policies.allow(hint, &target) {
+            Ok(self.family.written(target))
+        } else {
+            Err(Skip::ContentPolicy)
+        }
     }
 
     /// The policy in force for `hint`, as recorded from the families.
@@ -245,11 +249,16 @@ fn accept_encoding(load: &Load, hint: &Hint, target: &Url) -> Option<HeaderValue
     {
         return Some(own.clone());
     }
-    Some(HeaderValue::from_static(match (is_potentially_trustworthy(target), load.family) {
+    Some(HeaderValue::from_static(codings(load.family, is_potentially_trustworthy(target))))
+}
+
+/// What a family of browsers offers to targets that are trustworthy, or are not.
+pub(crate) fn codings(family: Family, trustworthy: bool) -> &'static str {
+    match (trustworthy, family) {
         (false, _) => "gzip, deflate",
         (true, Family::Safari) => "gzip, deflate, br",
         (true, _) => "gzip, deflate, br, zstd",
-    }))
+    }
 }
 
 fn names_origin(load: &Load, hint: &Hint, relation: Relation) -> bool {
@@ -257,9 +266,13 @@ fn names_origin(load: &Load, hint: &Hint, relation: Relation) -> bool {
         && (relation != Relation::SameOrigin || load.family.names_origin_to_itself(hint.destination))
 }
 
-fn client_hints(fields: &mut HeaderMap, load: &Load, relation: Relation) {
+fn client_hints(fields: &mut HeaderMap, load: &Load, relation: Relation, cookies: &Cookies) {
     for name in LOW_ENTROPY_HINTS {
         copy(fields, &load.request, HeaderName::from_static(name));
+    }
+    // A page over plain HTTP does not show them.
+    if !is_potentially_trustworthy(&load.url) {
+        fields.extend(cookies.client_hints(load.jar).iter().cloned());
     }
     // The others are sent to the origin that asked for them with Accept-CH, which the document's request shows.
     if relation == Relation::SameOrigin {

@@ -124,3 +124,18 @@ fn firefox_is_predicted_as_well() {
         all_but_cookies_of("upload.openlore.test", 3)
     );
 }
+
+#[test]
+fn of_a_reload_only_the_document_says_so_and_a_hard_one_says_it_everywhere() {
+    for recorded in [include_str!("recorded/again.heads"), include_str!("recorded/firefox-again.heads")] {
+        let page = include_str!("recorded/again.page");
+        assert_eq!(replay(page, recorded, "first"), all_exact(4));
+        // What is fresh the browser takes from its own cache.
+        let fresh = ["/a.css", "/a.js", "/a.gif"].map(str::to_owned);
+        let validated = Score { never_asked: BTreeSet::from(fresh), ..all_exact(1) };
+        assert_eq!(replay(page, recorded, "reload"), validated);
+    }
+    let hard =
+        replay(include_str!("recorded/again.page"), include_str!("recorded/again.heads"), "hard reload");
+    assert_eq!(hard, all_exact(4));
+}

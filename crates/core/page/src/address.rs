@@ -38,8 +38,9 @@ pub(crate) fn resolve_in(encoding: &'static Encoding, text: &str, base: &Url, ma
     fetchable(url, max_url)
 }
 
-/// `url` without its fragment; `None` for what is not fetched over HTTP or what a browser would refuse.
-pub(crate) fn fetchable(mut url: Url, max_url: usize) -> Option<Url> {
+/// `url` without its fragment; `None` for what is not fetched over HTTP or what a browser would refuse, and where it is
+/// longer than `max_url` bytes.
+pub fn fetchable(mut url: Url, max_url: usize) -> Option<Url> {
     // What of `http:` a page of `https:` may load, its policies and the browser decide.
     let scheme_fits = matches!(url.scheme(), "http" | "https");
     // Browsers refuse subresources with credentials in the URL.
@@ -47,8 +48,18 @@ pub(crate) fn fetchable(mut url: Url, max_url: usize) -> Option<Url> {
     let port_open = url.port().is_none_or(|port| !BAD_PORTS.contains(&port));
     (scheme_fits && bare && port_open && url.host().is_some() && url.as_str().len() <= max_url).then(|| {
         url.set_fragment(None);
+        escape_in_path(&mut url, '^', "%5E");
         url
     })
+}
+
+/// Writes `character` as `escaped` in the path. The path percent-encode set of the URL standard has `^` since 2024, the
+/// parser here has not; browsers have others of their own.
+pub fn escape_in_path(url: &mut Url, character: char, escaped: &str) {
+    if url.path().contains(character) {
+        let path = url.path().replace(character, escaped);
+        url.set_path(&path);
+    }
 }
 
 #[cfg(test)]
@@ -78,6 +89,7 @@ mod tests {
             ("a b.png", "http://site.test/a/a%20b.png"),
             ("http://täst.test/", "http://xn--tst-qla.test/"),
             ("./%2e%2e/x", "http://site.test/x"),
+            ("a^|b.png?^|", "http://site.test/a/a%5E|b.png?^|"),
         ];
         for (text, expected) in cases {
             assert_eq!(resolved(text).as_deref(), Some(expected), "{text:?}");

@@ -31,6 +31,7 @@ mod style;
 mod tree;
 mod types;
 
+pub use address::{escape_in_path, fetchable};
 pub use document::{Document, ResourceId, ResourceInfo};
 pub use hint::{
     Confidence, Destination, FetchPriority, Hint, Initiator, Mode, Policy, ReferrerPolicy, Source, Timing,

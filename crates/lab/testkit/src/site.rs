@@ -52,7 +52,7 @@ impl File {
         File { content, fields: HeaderMap::new(), delay: Duration::ZERO }
     }
 
-    /// Adds a response field, such as `cache-control` or `set-cookie`.
+    /// Adds a response field, such as `cache-control` or `set-cookie`. `location` makes it a redirect (302).
     #[must_use]
     pub fn field(mut self, name: &'static str, value: &str) -> File {
         let value = HeaderValue::from_str(value).expect("tests send valid field values");
@@ -269,6 +269,7 @@ fn serve_file(file: &File, since: SystemTime, method: &Method, asked: &HeaderMap
         field(header::IF_RANGE).is_none_or(|validator| validator == etag || validator == modified);
     let range = field(header::RANGE).filter(|_| range_counts && method == Method::GET);
     let (status, from, to) = match range.and_then(|range| single_range(range, length)) {
+        None if file.fields.contains_key(header::LOCATION) => (StatusCode::FOUND, 0, length),
         None => (StatusCode::OK, 0, length),
         Some(Err(())) => {
             let response = response.header(header::CONTENT_RANGE, format!("bytes */{length}"));

@@ -169,22 +169,34 @@ impl Jar {
         if partition.is_some() {
             cookies.retain(|cookie| cookie.confirmed || self.takes(cookie) == Some(true));
         }
-        cookies.sort_by_key(|cookie| cookie.rank());
-        let pairs: Vec<String> = cookies
-            .iter()
-            .map(|cookie| {
-                if cookie.name.is_empty() {
-                    cookie.value.clone()
-                } else {
-                    format!("{}={}", cookie.name, cookie.value)
-                }
-            })
-            .collect();
-        if pairs.is_empty() {
-            return CookieVerdict::Send(None);
+        field(cookies)
+    }
+
+    /// The `Cookie` field for a GET that loads `url` into a window, with `Strict` cookies or without (RFC 6265bis §5.2); not
+    /// sure where that is not known and there are some.
+    pub(super) fn verdict_for_window(
+        &self,
+        url: &Url,
+        strict: Option<bool>,
+        now: SystemTime,
+    ) -> CookieVerdict {
+        let held = self.held(url, None, now);
+        let is_strict = |cookie: &&Cookie| cookie.same_site == SameSite::Strict;
+        if strict.is_none() && held.iter().map(|at| &self.cookies[*at]).any(|cookie| is_strict(&cookie)) {
+            return CookieVerdict::Unsure;
         }
-        HeaderValue::from_str(&pairs.join("; "))
-            .map_or(CookieVerdict::Unsure, |field| CookieVerdict::Send(Some(field)))
+        let sent = held.iter().map(|at| &self.cookies[*at]);
+        field(sent.filter(|cookie| strict == Some(true) || !is_strict(cookie)).collect())
+    }
+
+    /// Whether a browser that has just loaded `url` into a window with `pairs` sent its `Strict` cookies; `None` where it
+    /// had none. One that the answer has set since is no evidence.
+    pub(super) fn showed_strict(&self, url: &Url, pairs: &[&str], now: SystemTime) -> Option<bool> {
+        let held = self.held(url, None, now).into_iter().map(|at| &self.cookies[at]);
+        let strict = held.filter(|cookie| cookie.same_site == SameSite::Strict);
+        let is_shown = |cookie: &Cookie| pairs.iter().any(|text| pair(text).0 == cookie.name);
+        let known: Vec<bool> = strict.filter(|cookie| !cookie.is_settling(now)).map(is_shown).collect();
+        (!known.is_empty()).then(|| known.contains(&true))
     }
 
     /// In a page of another site, browsers send everything, nothing, or what they keep for this partition: only what
@@ -328,4 +340,21 @@ impl Jar {
         self.bytes = self.bytes.saturating_sub(cookie.size());
         cookie
     }
+}
+
+/// The `Cookie` field of these, in the order in which browsers send them.
+fn field(mut cookies: Vec<&Cookie>) -> CookieVerdict {
+    cookies.sort_by_key(|cookie| cookie.rank());
+    let pairs: Vec<String> = cookies
+        .iter()
+        .map(|cookie| match cookie.name.is_empty() {
+            true => cookie.value.clone(),
+            false => format!("{}={}", cookie.name, cookie.value),
+        })
+        .collect();
+    if pairs.is_empty() {
+        return CookieVerdict::Send(None);
+    }
+    HeaderValue::from_str(&pairs.join("; "))
+        .map_or(CookieVerdict::Unsure, |field| CookieVerdict::Send(Some(field)))
 }

@@ -14,7 +14,8 @@ use crate::family::Family;
 use crate::first_party::FirstParty;
 use crate::matching::is_navigation;
 use crate::site::Relation;
-use http::header::{self, HeaderMap, HeaderValue};
+use crate::unasked::LOW_ENTROPY_HINTS;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use jar::Jar;
 use std::collections::VecDeque;
 use std::time::SystemTime;
@@ -63,6 +64,8 @@ struct Browser {
     pages: VecDeque<(Url, FirstParty)>,
     /// As last seen on a request that cookies see as another site's; `None` where none was seen.
     storage_access: Option<Option<HeaderValue>>,
+    /// Client hints that it sends unasked to all trustworthy targets, as last seen.
+    hints: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Cookies {
@@ -98,6 +101,47 @@ impl Cookies {
     /// What this browser would send with a request with credentials for `url`, made in `page`.
     pub fn for_request(&self, jar: JarId, url: &Url, page: &FirstParty, now: SystemTime) -> CookieVerdict {
         self.browser(jar).map_or(CookieVerdict::Unsure, |browser| browser.jar.verdict(url, page, now))
+    }
+
+    /// What this browser would send with a GET that loads `url` into a window; `strict` says whether `SameSite=Strict`
+    /// cookies are sent, as far as that is known.
+    pub(crate) fn for_navigation(
+        &self,
+        jar: JarId,
+        url: &Url,
+        strict: Option<bool>,
+        now: SystemTime,
+    ) -> CookieVerdict {
+        let browser = self.browser(jar);
+        browser.map_or(CookieVerdict::Unsure, |browser| browser.jar.verdict_for_window(url, strict, now))
+    }
+
+    /// Whether this browser's `request`, which loaded `url` into a window and was noted, shows its `SameSite=Strict`
+    /// cookies; `None` where it had none before that.
+    pub(crate) fn showed_strict(
+        &self,
+        jar: JarId,
+        url: &Url,
+        request: &HeaderMap,
+        now: SystemTime,
+    ) -> Option<bool> {
+        let field = joined(request);
+        let pairs: Vec<&str> = field.split(';').map(str::trim).collect();
+        self.browser(jar)?.jar.showed_strict(url, &pairs, now)
+    }
+
+    /// This browser will load `url` into a window, though its request will not cross.
+    pub fn note_document(&mut self, jar: JarId, url: &Url) -> Noted {
+        let first_party = FirstParty::of(url);
+        if let Some(browser) = self.browsers.iter_mut().find(|browser| browser.id == jar) {
+            browser.remember(url, first_party.clone());
+        }
+        Noted { jar, first_party: Some(first_party) }
+    }
+
+    /// Client hints that this browser sends unasked to all trustworthy targets; none where none was seen.
+    pub(crate) fn client_hints(&self, jar: JarId) -> &[(HeaderName, HeaderValue)] {
+        self.browser(jar).map_or(&[], |browser| &browser.hints)
     }
 
     /// `Sec-Fetch-Storage-Access` as this browser sends it with requests that cookies see as another site's.
@@ -138,10 +182,12 @@ impl Cookies {
             self.next += 1;
             self.browsers.push(Browser {
                 id: JarId(self.next),
-                agent: agent.cloned(),
+                // A copy: as it came it may be a view of the whole head.
+                agent: agent.and_then(|agent| HeaderValue::from_bytes(agent.as_bytes()).ok()),
                 jar: Jar::new(Family::of(request)),
                 pages: VecDeque::new(),
                 storage_access: None,
+                hints: Vec::new(),
             });
             self.browsers.len() - 1
         })
@@ -153,7 +199,8 @@ impl Browser {
         let agent = self.agent.as_ref().map_or(0, HeaderValue::len);
         // The URL and what page it is count for about as much again.
         let pages = self.pages.iter().map(|(url, _)| 2 * url.as_str().len() + size_of::<(Url, FirstParty)>());
-        size_of::<Self>() + agent + pages.sum::<usize>() + self.jar.size()
+        let hints = self.hints.iter().map(|(_, value)| value.len() + size_of::<(HeaderName, HeaderValue)>());
+        size_of::<Self>() + agent + pages.sum::<usize>() + hints.sum::<usize>() + self.jar.size()
     }
 
     /// In whose page a request is made: its own if it is a document, else that of the document which `Referer` names.
@@ -178,16 +225,18 @@ impl Browser {
 
     /// Remembers a document and what else the fields tell of the browser.
     fn note(&mut self, url: &Url, page: &FirstParty, request: &HeaderMap) {
+        if LOW_ENTROPY_HINTS.iter().any(|name| request.contains_key(*name)) {
+            let shown =
+                |name: &'static str| Some((HeaderName::from_static(name), request.get(name)?.clone()));
+            self.hints = LOW_ENTROPY_HINTS.into_iter().filter_map(shown).collect();
+        }
         let dest = request.get("sec-fetch-dest").map(HeaderValue::as_bytes);
         let document = match dest {
             Some(b"iframe" | b"frame") => Some(page.framed(url)),
             _ => is_navigation(request).then(|| page.clone()),
         };
         if let Some(document) = document {
-            if self.pages.len() >= MAX_PAGES {
-                self.pages.pop_front();
-            }
-            self.pages.push_back((url.clone(), document));
+            self.remember(url, document);
         } else if dest.is_some()
             && page.is_cross_site(url)
             && !page.returns_home(url)
@@ -195,6 +244,13 @@ impl Browser {
         {
             self.storage_access = Some(request.get("sec-fetch-storage-access").cloned());
         }
+    }
+
+    fn remember(&mut self, url: &Url, document: FirstParty) {
+        if self.pages.len() >= MAX_PAGES {
+            self.pages.pop_front();
+        }
+        self.pages.push_back((url.clone(), document));
     }
 }
 

@@ -152,6 +152,7 @@ async function stepsInFirefox(site) {
   for (const step of site.steps) {
     label = step.label;
     if (step.go) await call('browsingContext.navigate', { context, url: step.go, wait: 'complete' });
+    if (step.reload === true) await call('browsingContext.reload', { context, wait: 'complete' });
     if (step.click) await call('script.evaluate', { target: { context }, expression: `document.querySelector(${JSON.stringify(step.click)}).click()`, awaitPromise: false, userActivation: true });
     await settled();
   }

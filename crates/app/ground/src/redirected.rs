@@ -1,0 +1,149 @@
+//! A document that is answered with a redirect: its browser goes on at once, so the request with which it will is promised
+//! on the redirect's stream, ahead of its end, sent, and its answer pushed. What that names in turn is promised on the
+//! push, and if it leads elsewhere again, so is the next step.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use farhop_bundle::{Navigation, Noted, Unasked, opens_page};
+use farhop_events::Event;
+use farhop_htotp::ResponseHead;
+use farhop_htotp::frame::Failure;
+use farhop_origin::Upload;
+use farhop_transport::hop::Sender;
+use tokio::time::Instant;
+use url::Url;
+
+use crate::allowance::{Allowance, Share};
+use crate::bundle::{is_held, request_head};
+use crate::exchange::{DOCUMENT, Early, Exchange};
+use crate::failure;
+use crate::origins::Asked;
+use crate::owner::Known;
+use crate::page::is_page;
+use crate::treatment::{content_length, has_body};
+
+/// Redirects of one document that are followed: browsers follow twenty, but hardly a page needs more than three.
+pub(crate) const MOST: usize = 10;
+
+/// A request that the browser will make.
+struct Step {
+    exchange: Exchange,
+    known: Arc<Known>,
+    noted: Noted,
+    url: Url,
+    /// Those from which redirects led here.
+    before: Vec<Unasked>,
+}
+
+impl Exchange {
+    /// Where `head` leads the browser elsewhere: promises on `sender` what it will ask for next, and begins to answer
+    /// that. `before` are the requests from which redirects led to this one.
+    pub(crate) fn lead_on(
+        &self,
+        known: &Arc<Known>,
+        noted: &Noted,
+        head: &ResponseHead,
+        sender: &Sender,
+        mut before: Vec<Unasked>,
+    ) {
+        let Ok(url) = Url::parse(&self.request.url()) else { return };
+        let Some(next) = self.next(known, noted, &url, head) else { return };
+        before.push(Unasked { url, fields: self.request.fields.clone() });
+        // To ask the same again is a loop; with a cookie that was set on the way it need not be one.
+        if before.len() > MOST || before.contains(&next) {
+            return;
+        }
+        let Some(request) = request_head(&next) else { return };
+        let Some(promise) = sender.promise(&request, DOCUMENT) else { return };
+        let bus = &self.carrier.ground.bus;
+        bus.emit(Event::Promised { promise, page: self.id, url: bus.url(next.url.as_str()) });
+        let carrier = Arc::clone(&self.carrier);
+        let exchange = Exchange {
+            carrier: Arc::clone(&carrier),
+            id: self.id,
+            owner: self.owner.clone(),
+            resume: None,
+            request,
+        };
+        let noted = known.cookies().note_document(noted.jar, &next.url);
+        let step = Step { exchange, known: Arc::clone(known), noted, url: next.url, before };
+        let unwanted = carrier.promised(promise);
+        self.carrier.spawn(async move {
+            tokio::select! {
+                biased;
+                // Ends what is under way.
+                _ = unwanted => {}
+                () = step.answer(promise) => {}
+            }
+            carrier.settled(promise);
+        });
+    }
+
+    /// The request with which the browser goes on, if it is worth it to answer that unasked.
+    fn next(&self, known: &Known, noted: &Noted, url: &Url, head: &ResponseHead) -> Option<Unasked> {
+        let ground = &self.carrier.ground;
+        let (method, fields) = (&self.request.method, &self.request.fields);
+        if !ground.settings().bundle.enabled || !opens_page(method, fields) {
+            return None;
+        }
+        let navigation = Navigation { method, url, fields, jar: noted.jar };
+        let next = navigation.redirected(head.status, &head.fields, &known.cookies(), SystemTime::now())?;
+        let is_vain = ground.origins.refuses(&next.url)
+            || !known.shows(&next.url)
+            || known.never().contains(&next.url)
+            || is_held(&self.carrier, &self.owner, &next);
+        (!is_vain).then_some(next)
+    }
+
+    /// What may be sent of an answer that nobody has asked for yet: documents whole, since the browser waits for them;
+    /// else no more than of a page's bundle, and nothing of which it is not known whether that is enough.
+    fn share(&self, head: &ResponseHead) -> Result<Share, Failure> {
+        if is_page(&self.request, head) {
+            return Allowance::new(u64::MAX).share(None).map_err(|error| failure::withdrawn(&error));
+        }
+        let length = content_length(&head.fields);
+        let is_open = length.is_none() && has_body(&self.request.method, head.status);
+        if is_open && !head.status.is_redirection() {
+            return Err(failure::withdrawn(&"it is no page, and of unknown length"));
+        }
+        let allowance = Allowance::new(self.carrier.ground.settings().bundle.bytes.0);
+        allowance.share(length).map_err(|error| failure::withdrawn(&error))
+    }
+}
+
+impl Step {
+    /// Fetches, and pushes what comes.
+    async fn answer(self, promise: u64) {
+        let hop = self.exchange.carrier.hop.clone();
+        if let Err(failure) = self.fetch(promise).await
+            && let Some(sender) = hop.push(promise)
+        {
+            sender.fail(failure);
+        }
+    }
+
+    /// Fails where the push has not begun.
+    async fn fetch(self, promise: u64) -> Result<(), Failure> {
+        let Step { exchange, known, noted, url, before } = self;
+        let started = Instant::now();
+        let asked = Asked {
+            owner: &exchange.owner,
+            exchange: exchange.id,
+            head: &exchange.request,
+            upload: Upload::empty(),
+            informed: None,
+        };
+        let response = exchange.carrier.ground.origins.fetch(asked).await?;
+        // The browser gets it like any answer, with what it sets.
+        known.cookies().note_response(&noted, &url, &response.fields, SystemTime::now());
+        let answer = exchange.treat(response);
+        let share = exchange.share(&answer.head)?;
+        let Some(sender) = exchange.carrier.hop.push(promise) else { return Ok(()) };
+        let early = Early { known: &known, noted: Some(&noted), opened: None };
+        let page = exchange.page(&answer, early);
+        exchange.lead_on(&known, &noted, &answer.head, &sender, before);
+        exchange.deliver(sender, answer, page, Some(share), started).await;
+        Ok(())
+    }
+}
