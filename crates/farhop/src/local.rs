@@ -13,7 +13,7 @@ use farhop_events::Bus;
 use farhop_ground::Ground;
 use farhop_orbit::Profile;
 use farhop_remote::Reach;
-use farhop_settings::{Cidr, LocalSettings, load};
+use farhop_settings::{CarrierKind, Cidr, LocalSettings, load};
 use farhop_squeeze::Policy;
 use farhop_transport::identity::Identity;
 use farhop_transport::path::End;
@@ -107,20 +107,24 @@ async fn serve(
     control: bool,
 ) -> anyhow::Result<()> {
     let LocalSettings { remote, ground } = settings;
+    if remote.carrier == CarrierKind::Tcp {
+        bail!("remote.carrier: the link between the ends of 'farhop local' carries no TCP; leave it at auto");
+    }
     let profile = Profile::named(&remote.link.profile).context("link")?;
     let (link, at_ground, at_remote) = link::pair(&profile, 1);
     let (ground_identity, remote_identity) = (Identity::generate()?, Identity::generate()?);
     let ground_key = ground_identity.public();
 
-    let plan = path_plan(&ground.link)?;
+    let plan = path_plan(&ground.link, End::Ground)?;
     let peers = Peers::new([("local".to_owned(), remote_identity.public())])?;
     let listener = Listener::new(at_ground, ground_identity, peers, plan, plan.default_choice(End::Ground))
         .context("the carrier at ground")?;
     let address = listener.local_addr().context("the carrier at ground")?;
     let ground = Ground::new(ground, epoch(), Bus::new())?;
+    ground.show_repairs(listener.repairs());
     let serving = tokio::spawn(accept(ground.clone(), listener));
 
-    let plan = path_plan(&remote.link)?;
+    let plan = path_plan(&remote.link, End::Remote)?;
     let in_process = Some((address, ground_key));
     let reach = Reach { socket: at_remote, identity: remote_identity, plan, in_process, authority };
     let running = farhop_remote::start(remote, reach, Bus::new(), control).await?;

@@ -3,12 +3,14 @@
 use anyhow::Context;
 use farhop_orbit::Profile;
 use farhop_settings::common::LinkSettings;
-use farhop_transport::path::PathPlan;
+use farhop_transport::path::{End, PathPlan};
 
-/// The plan that a carrier is sized for.
-pub(crate) fn path_plan(link: &LinkSettings) -> anyhow::Result<PathPlan> {
+/// The plan that a carrier of `end` is sized for.
+pub(crate) fn path_plan(link: &LinkSettings, end: End) -> anyhow::Result<PathPlan> {
     let profile = Profile::named(&link.profile).context("link.profile")?;
-    Ok(PathPlan::for_profile(&profile).refined(link.round_trip, link.forward_rate, link.return_rate))
+    let plan = PathPlan::for_profile(&profile).with_repair(link.repair());
+    let plan = plan.refined(link.round_trip, link.forward_rate, link.return_rate);
+    plan.driven_by(link.congestion, end).context("link.congestion")
 }
 
 /// A number that no earlier process of this end had.

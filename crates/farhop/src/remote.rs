@@ -7,6 +7,7 @@ use farhop_events::Bus;
 use farhop_remote::{Reach, Running};
 use farhop_settings::{RemoteSettings, changes};
 use farhop_transport::identity::Identity;
+use farhop_transport::path::End;
 use farhop_transport::socket::udp::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -39,7 +40,7 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let identity = Identity::load(&settings.identity).context("identity")?;
     let authority = ca::authority(&settings)?.inspect(|authority| ca::warn_of_its_end(authority));
-    let plan = path_plan(&settings.link)?;
+    let plan = path_plan(&settings.link, End::Remote)?;
     let reach = Reach { socket: socket(plan.socket_buffer())?, identity, plan, in_process: None, authority };
     let running = if listeners.is_empty() {
         farhop_remote::start(settings.clone(), reach, Bus::new(), true).await?

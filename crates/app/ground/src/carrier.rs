@@ -11,6 +11,7 @@ use farhop_bundle::Place;
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Hello, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_transport::Connection;
 use farhop_transport::hop::{Hop, Incoming};
 use farhop_transport::path::End;
 use http::HeaderMap;
@@ -25,7 +26,6 @@ use crate::exchange::Exchange;
 use crate::ground::Shared;
 use crate::mirror::Mirror;
 use crate::owner::Owner;
-use crate::recent::Recent;
 use crate::tunnel::Tunnel;
 
 /// How often a carrier that is drained is looked at.
@@ -40,11 +40,10 @@ pub(crate) struct Carrier {
     pub(crate) remote: Arc<str>,
     /// Whose the remote's users are, for as long as this carrier numbers them.
     owners: Arc<str>,
-    connection: quinn::Connection,
+    connection: Connection,
     since: Instant,
     state: Mutex<State>,
     mirror: Mutex<Mirror>,
-    pub(crate) recent: Recent,
     /// Exchanges, tunnels, and fetches of what nobody asked for.
     under_way: AtomicU64,
     exchanges: AtomicU64,
@@ -76,7 +75,7 @@ impl Carrier {
         hop: Hop,
         remote: Arc<str>,
         number: u64,
-        connection: quinn::Connection,
+        connection: Connection,
     ) -> Arc<Carrier> {
         Arc::new(Carrier {
             ground,
@@ -89,7 +88,6 @@ impl Carrier {
             since: Instant::now(),
             state: Mutex::default(),
             mirror: Mutex::default(),
-            recent: Recent::default(),
             under_way: AtomicU64::new(0),
             exchanges: AtomicU64::new(0),
             tunnels: AtomicU64::new(0),
@@ -244,7 +242,7 @@ impl Carrier {
         self.hop.close();
     }
 
-    /// Completes when nothing is under way and all of it has been given to QUIC.
+    /// Completes when nothing is under way and all of it has been given to the connection.
     async fn ended(&self) {
         while self.under_way.load(Relaxed) > 0 || (self.hop.is_active() && self.hop.closed().is_none()) {
             tokio::time::sleep(LOOK).await;
@@ -257,9 +255,17 @@ impl Carrier {
         json!({
             "remote": &*self.remote,
             "address": self.connection.remote_address().to_string(),
+            "over": self.connection.kind().to_string(),
             "agent": hello.map(|hello| hello.agent),
             "up_s": self.since.elapsed().as_secs(),
             "round_trip_ms": self.connection.rtt().as_millis() as u64,
+            "congestion": self.connection.driven().map(|driven| json!({
+                "controller": driven.choice.name(),
+                "resume": driven.phase.name(),
+                "window_bytes": driven.window.0,
+                "pace_bps": driven.pacing.map(|rate| rate.0),
+            })),
+            "repairs": self.ground.repairs.get().and_then(|repairs| repairs.counters(self.connection.remote_address())),
             "exchanges": self.exchanges.load(Relaxed),
             "tunnels": self.tunnels.load(Relaxed),
             "promises": self.lock().promises.len(),

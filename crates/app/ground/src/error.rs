@@ -2,6 +2,8 @@
 
 use farhop_control::ControlError;
 use farhop_transport::identity::IdentityError;
+use farhop_transport::memory::MemoryError;
+use farhop_transport::path::NoRate;
 use farhop_transport::quic::DuplicateKey;
 use farhop_transport::socket::udp::BindError;
 
@@ -11,6 +13,12 @@ pub enum GroundError {
     /// `link.profile` names no profile.
     #[error("link.profile: {0}")]
     Profile(String),
+    /// `link.congestion` names a controller that needs a rate, and none is known.
+    #[error("link.congestion: {0}")]
+    Congestion(#[from] NoRate),
+    /// What is measured of paths cannot be kept.
+    #[error(transparent)]
+    Paths(#[from] MemoryError),
     /// The identity cannot be read.
     #[error("identity: {0}")]
     Identity(#[from] IdentityError),
@@ -30,6 +38,17 @@ pub enum GroundError {
     /// The address to listen on is not to be had.
     #[error("listen: {0}")]
     Listen(#[from] BindError),
+    /// The same address over TCP is not.
+    #[error("listen: tcp {addr} cannot be opened ({error}): stop the process that holds it, choose another address, or set tcp = false")]
+    ListenTcp {
+        /// The address asked for.
+        addr: std::net::SocketAddr,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The congestion control of carriers over TCP is not to be had.
+    #[error("tcp_congestion: {0}")]
+    TcpCongestion(#[from] farhop_transport::tcp::CongestionError),
     /// The control socket is not to be had.
     #[error("control: {0}")]
     Control(#[from] ControlError),

@@ -3,16 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use farhop_events::{Bus, Event};
 use farhop_htotp::frame::Hello;
 use farhop_htotp::scheduler::Pace;
-use farhop_htotp::session::{Config, Role};
+use farhop_htotp::session::{Config, Probe, Role};
 use farhop_settings::GroundSettings;
+use farhop_transport::Connection;
 use farhop_transport::hop::Hop;
 use farhop_transport::path::{End, PathPlan};
+use farhop_transport::quic::Repairs;
 use http::HeaderMap;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -28,6 +30,7 @@ use crate::imaging::{Means, Squeezing};
 use crate::origins::Origins;
 use crate::owner::Owners;
 use crate::plan::path_plan;
+use crate::recent::Recent;
 use crate::spool::Spool;
 
 /// Bodies that are squeezed in a stream at a time. At level 9 an encoder holds 3.5 MB, at level 19 6 MB.
@@ -44,10 +47,13 @@ pub(crate) struct Shared {
     pub(crate) origins: Origins,
     pub(crate) owners: Owners,
     pub(crate) ahead: Ahead,
+    pub(crate) recent: Recent,
     pub(crate) spool: Spool,
     pub(crate) encoders: Semaphore,
     pub(crate) squeezing: Squeezing,
     pub(crate) plan: PathPlan,
+    /// Of the socket on which carriers over QUIC come.
+    pub(crate) repairs: OnceLock<Repairs>,
     epoch: u64,
     started: Instant,
     carriers: Mutex<BTreeMap<u64, Arc<Carrier>>>,
@@ -77,8 +83,10 @@ impl Ground {
             bus,
             owners: Owners::default(),
             ahead: Ahead::default(),
+            recent: Recent::default(),
             encoders: Semaphore::new(ENCODERS),
             plan,
+            repairs: OnceLock::new(),
             epoch,
             started: Instant::now(),
             carriers: Mutex::default(),
@@ -87,21 +95,28 @@ impl Ground {
         Ok(Ground(Arc::new(shared)))
     }
 
+    /// Lets `status` tell what this socket repairs. The first word counts.
+    pub fn show_repairs(&self, repairs: Repairs) {
+        let _ = self.0.repairs.set(repairs);
+    }
+
     /// What the settings say of the long hop.
     pub fn plan(&self) -> PathPlan {
         self.0.plan
     }
 
     /// Serves `connection` from the remote of this name, until it ends.
-    pub async fn serve_carrier(&self, connection: quinn::Connection, remote: Arc<str>) {
+    pub async fn serve_carrier(&self, connection: impl Into<Connection>, remote: Arc<str>) {
         let shared = &self.0;
+        let connection: Connection = connection.into();
+        let over = connection.kind().to_string();
         let address = connection.remote_address().to_string();
         let round_trip_ms = connection.rtt().as_millis() as u64;
         let hop = Hop::start(connection.clone(), Role::Ground, shared.session_config(), &shared.plan);
         let number = shared.next_carrier.fetch_add(1, Relaxed);
         let carrier = Carrier::new(Arc::clone(shared), hop, Arc::clone(&remote), number, connection);
         shared.lock().insert(number, Arc::clone(&carrier));
-        shared.bus.emit(Event::CarrierUp { peer: remote.to_string(), address, round_trip_ms });
+        shared.bus.emit(Event::CarrierUp { peer: remote.to_string(), address, over, round_trip_ms });
         carrier.serve().await;
         shared.lock().remove(&number);
     }
@@ -187,6 +202,10 @@ impl Shared {
         Config {
             hello,
             pace: Pace { rate: self.plan.sending_rate(End::Ground), ..Pace::default() },
+            probe: Probe {
+                patience: self.settings().probe.patience + self.plan.rtt,
+                ..Probe::default()
+            },
             ..Config::default()
         }
     }

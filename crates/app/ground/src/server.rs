@@ -10,9 +10,11 @@ use farhop_events::{Bus, Event};
 use farhop_settings::ground::RemotePeer;
 use farhop_settings::{GroundSettings, changes};
 use farhop_transport::identity::{Identity, PublicKey};
-use farhop_transport::path::End;
+use farhop_transport::memory::Memory;
+use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::{CarrierError, Listener, Peers, Refused};
 use farhop_transport::socket::udp::UdpSocket;
+use farhop_transport::tcp;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
@@ -42,7 +44,13 @@ pub async fn run(
     let plan = ground.plan();
     let socket = UdpSocket::bind(settings.listen, plan.socket_buffer())?;
     let choice: Choice = plan.default_choice(End::Ground);
+    let over_tcp = settings.tcp.then(|| listen_tcp(&settings, &plan, identity.clone(), peers.clone()));
+    let mut over_tcp = over_tcp.transpose()?;
     let mut listener = Listener::new(socket, identity, peers, plan, choice).map_err(system("listen"))?;
+    ground.show_repairs(listener.repairs());
+    if choice.searches() {
+        listener.remember(Memory::open(&settings.paths)?);
+    }
     let control = Socket::open(&settings.control)?;
     let [mut terminate, mut interrupt, mut hangup] = [
         signals(SignalKind::terminate())?,
@@ -63,6 +71,13 @@ pub async fn run(
                 Some(Err(refused)) => tell(&bus, &refused),
                 None => pending().await,
             },
+            accepted = accept_tcp(over_tcp.as_mut()) => match accepted {
+                Ok(accepted) => {
+                    let ground = ground.clone();
+                    tasks.spawn(async move { ground.serve_carrier(accepted.connection, accepted.name).await });
+                }
+                Err(refused) => tell(&bus, &refused),
+            },
             Some(_) = tasks.join_next() => {}
             _ = hangup.recv() => apply(&ground, reload()),
             _ = terminate.recv() => break,
@@ -78,9 +93,31 @@ pub async fn run(
         _ = interrupt.recv() => {}
     }
     listener.close(GOING_DOWN, "ground is going down").await;
+    if let Some(listener) = over_tcp {
+        listener.wait_idle().await;
+    }
     // Waited for, so that the control socket's file is gone when this returns.
     tasks.shutdown().await;
     Ok(())
+}
+
+/// The same port over TCP.
+fn listen_tcp(
+    settings: &GroundSettings,
+    plan: &PathPlan,
+    identity: Identity,
+    peers: Peers,
+) -> Result<tcp::Listener, GroundError> {
+    let options = tcp::Options::new(plan, End::Ground, settings.tcp_congestion.as_deref())?;
+    let listener = tcp::Listener::bind(settings.listen, identity, peers, *plan, options);
+    listener.map_err(|error| GroundError::ListenTcp { addr: settings.listen, error })
+}
+
+async fn accept_tcp(listener: Option<&mut tcp::Listener>) -> Result<tcp::Accepted, Refused> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => pending().await,
+    }
 }
 
 /// The commands of the control socket.

@@ -44,13 +44,15 @@ use farhop_authority::{Authority, AuthorityError, Leaves};
 use farhop_control::{ControlError, Server, Socket};
 use farhop_events::{Bus, ExchangeId};
 use farhop_front::{ListenError, Listener};
-use farhop_settings::RemoteSettings;
+use farhop_settings::{CarrierKind, RemoteSettings};
 use farhop_settings::remote::InterceptionSettings;
 use farhop_store::{Budget, Memory, Repository};
 use farhop_transport::hop::Incoming;
 use farhop_transport::identity::{Identity, PublicKey};
-use farhop_transport::path::PathPlan;
-use farhop_transport::quic::Dialer;
+use farhop_transport::path::{End, PathPlan};
+use farhop_transport::quic::{Dialer, Repairs};
+use farhop_transport::race::{Choice as Over, Dialers};
+use farhop_transport::{Kind, tcp};
 use passwords::PasswordsError;
 use quinn::AsyncUdpSocket;
 use tokio::net::TcpListener;
@@ -85,6 +87,12 @@ pub enum StartError {
     /// The carrier's socket.
     #[error("cannot set up the carrier: {0}")]
     Carrier(std::io::Error),
+    /// What is measured of paths cannot be kept.
+    #[error(transparent)]
+    Paths(#[from] farhop_transport::memory::MemoryError),
+    /// The congestion control of carriers over TCP.
+    #[error("tcp_congestion: {0}")]
+    TcpCongestion(#[from] tcp::CongestionError),
     /// A key of a ground.
     #[error("ground {name}: {why}")]
     Key {
@@ -103,7 +111,8 @@ pub struct Reach {
     pub identity: Identity,
     /// The link it is sized for.
     pub plan: PathPlan,
-    /// For a ground in the same process, its address on that socket and its key: takes the place of `[[ground]]`.
+    /// For a ground in the same process, its address on that socket and its key: takes the place of `[[ground]]`. It is
+    /// called over TCP only if the settings say so, since that socket may be no socket of the system.
     pub in_process: Option<(SocketAddr, PublicKey)>,
     /// The CA with which this end answers TLS; `None` where interception is off.
     pub authority: Option<Arc<Authority>>,
@@ -125,6 +134,7 @@ pub struct Remote {
     secret: portal::Secret,
     ledger: portal::Ledger,
     plan: PathPlan,
+    repairs: Repairs,
     unreachable: Unreachable,
     census: clients::Census,
     exchanges: AtomicU64,
@@ -206,10 +216,23 @@ fn start_with(
     let plan = reach.plan;
     let choice = uplink::choice(&plan);
     let config = uplink::session_config(&settings, &plan, epoch);
-    let dialer =
-        Dialer::new(reach.socket, reach.identity, reach.plan, choice).map_err(StartError::Carrier)?;
+    let over = match settings.carrier {
+        CarrierKind::Auto if is_kept => Over::Either,
+        CarrierKind::Auto | CarrierKind::Quic => Over::Only(Kind::Quic),
+        CarrierKind::Tcp => Over::Only(Kind::Tcp),
+    };
+    let options = tcp::Options::new(&plan, End::Remote, settings.tcp_congestion.as_deref())?;
+    let lanes = settings.tcp_connections as usize;
+    let tcp = tcp::Dialer::new(reach.identity.clone(), plan, options, lanes);
+    let mut quic = Dialer::new(reach.socket, reach.identity, plan, choice).map_err(StartError::Carrier)?;
+    if choice.searches() && is_kept {
+        quic = quic.remembering(farhop_transport::memory::Memory::open(&settings.paths)?);
+    }
+    let repairs = quic.repairs();
+    let dialers = Dialers::new(quic, tcp, over, &plan);
     let longest_pause = settings.probe.reconnect_max;
-    let caller = Caller { dialer, plan, targets, config, longest_pause, bus: bus.clone() };
+    let quic_again = settings.quic_again;
+    let caller = Caller { dialers, plan, quic_again, targets, config, longest_pause, bus: bus.clone() };
 
     let budget = Budget::new(settings.repository.size.0);
     let late: Arc<std::sync::OnceLock<Arc<Remote>>> = Arc::default();
@@ -237,6 +260,7 @@ fn start_with(
         secret: portal::Secret::random().map_err(|_| StartError::Random)?,
         ledger: portal::Ledger::default(),
         plan,
+        repairs,
         unreachable: Unreachable::default(),
         census: clients::Census::default(),
         exchanges: AtomicU64::new(1),
@@ -346,6 +370,10 @@ impl Running {
             probe: kept.probe.clone(),
             repository: kept.repository.clone(),
             ground: kept.ground.clone(),
+            carrier: kept.carrier,
+            quic_again: kept.quic_again,
+            tcp_connections: kept.tcp_connections,
+            tcp_congestion: kept.tcp_congestion.clone(),
             auth,
             interception,
             ..settings

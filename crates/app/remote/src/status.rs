@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use farhop_control::Server;
+use farhop_transport::Kind;
 use serde_json::json;
 
 use crate::Remote;
@@ -34,8 +35,18 @@ fn status(remote: &Remote) -> serde_json::Value {
         json!({
             "ground": carrier.peer,
             "address": carrier.address.to_string(),
+            "over": carrier.connection.kind().to_string(),
             "up_s": carrier.since.elapsed().as_secs(),
             "round_trip_ms": carrier.hop.rtt().map(|rtt| rtt.as_millis() as u64),
+            "congestion": carrier.connection.driven().map(|driven| json!({
+                "controller": driven.choice.name(),
+                "resume": driven.phase.name(),
+                "window_bytes": driven.window.0,
+                "pace_bps": driven.pacing.map(|rate| rate.0),
+            })),
+            // Over TCP there is nothing to repair; an earlier carrier may have left its counters.
+            "repairs": (carrier.connection.kind() == Kind::Quic)
+                .then(|| remote.repairs.counters(carrier.connection.remote_address())),
         })
     });
     let promises = remote.desk().len();

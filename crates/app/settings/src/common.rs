@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use farhop_congestion::Choice;
 use farhop_units::BitRate;
 
-use crate::kinds::LogLevel;
+use crate::kinds::{Fec, LogLevel, Percent};
 use crate::section::settings;
 
 settings! {
@@ -22,7 +23,23 @@ settings! {
             return_rate: Option<BitRate>, default "auto", range "1 kbit/s" to "100 Gbit/s";
             /// Round trip of the idle link; auto takes the profile's.
             round_trip: Option<Duration>, default "auto", range "0 s" to "10 s";
+            /// What decides how much of what this end sends is under way: rate (keeps to the rate above, with no search and no
+            /// queue), bbr (measures the path and leaves its queues empty), hybla (for long paths), cubic (as most of the
+            /// internet does), newreno (to compare with). auto takes rate where the rate is known, else bbr.
+            congestion: Option<Choice>, default "auto";
+            /// Whether losses are made good without asking for what was lost (forward error correction): auto as measured loss
+            /// calls for it, off never. Both ends have to allow it.
+            fec: Fec, default "auto", chosen "any satellite link: costs 5 bytes a packet while nothing is lost";
+            /// Bytes of repair at most, as a share of the bytes sent.
+            fec_most: Percent, default "25 %", range "1 %" to "100 %", chosen "any satellite link: makes good 10 % of random loss, or bursts of 5 packets at 3 %";
         }
+    }
+}
+
+impl LinkSettings {
+    /// Most bytes of repair for each hundred bytes sent; zero where nothing is repaired.
+    pub fn repair(&self) -> u32 {
+        if self.fec == Fec::Auto { self.fec_most.0 } else { 0 }
     }
 }
 
@@ -31,11 +48,13 @@ settings! {
     pub struct ProbeSettings {
         values {
             /// Time between probes while exchanges wait for an answer.
-            active: Duration, default "1 s", range "100 ms" to "1 min", chosen "geo-hylas2: a dead ground is noticed within 3 s";
+            active: Duration, default "1 s", range "100 ms" to "1 min", chosen "geo-hylas2: a silent ground is noticed within 3 s";
             /// Time between probes while nothing is under way.
             idle: Duration, default "15 s", range "1 s" to "10 min", chosen "geo-hylas2: about 40 bit/s, and short enough for most NAT bindings";
-            /// How long the other end may stay silent after a probe, beyond one round trip, before the carrier counts as lost.
+            /// How long the other end may stay silent after a probe, beyond one round trip, before the link counts as cut.
             patience: Duration, default "1 s", range "100 ms" to "1 min", chosen "geo-hylas2: probe interval + round trip + patience stay below 3 s";
+            /// How long the remote holds on to a silent carrier, with all that is under way, before it gives it up. It probes twice a second meanwhile.
+            hold: Duration, default "150 s", range "0 s" to "170 s", chosen "any satellite link: rides out a cut of 2 min";
             /// Longest pause between two attempts to reconnect; the first comes at once.
             reconnect_max: Duration, default "5 s", range "100 ms" to "10 min", chosen "geo-hylas2: after an outage the carrier is back within 5 s and a handshake";
         }

@@ -19,12 +19,20 @@ settings! {
     /// Settings of `farhop ground`.
     pub struct GroundSettings {
         values {
-            /// Address on which remotes find this ground (UDP).
+            /// Address on which remotes find this ground (UDP, and TCP on the same port).
             listen: SocketAddr, default "0.0.0.0:4433";
+            /// Whether remotes may come over TCP, as they do where UDP does not pass.
+            tcp: bool, default "true";
+            /// TCP congestion control by the kernel's name for it, such as hybla or bbr; auto leaves it to the system. It drives the
+            /// forward link of carriers over TCP.
+            tcp_congestion: Option<String>, default "auto";
             /// Unix socket for status, counters, events and commands. Only its owner may use it.
             control: PathBuf, default "ground.sock";
             /// File with this end's secret key, made by `farhop keygen`.
             identity: PathBuf, default "ground.key";
+            /// File in which the measured capacity of each path outlives the process, so that a connection over a path without
+            /// a known rate starts with half of it (RFC 9959). It counts for less as it ages, and for nothing after a day.
+            paths: PathBuf, default "ground.paths";
             /// Destinations that are fetched from although their addresses are private, loopback, link-local or
             /// otherwise not of the public internet. Everything of that kind that is not listed is refused.
             allow: Vec<Cidr>, default "", live true;
@@ -71,6 +79,8 @@ settings! {
             stall: Duration, default "60 s", range "1 s" to "1 h", live true;
             /// How long an unused connection is kept.
             keep: Duration, default "60 s", range "0 s" to "1 h", live true;
+            /// Most unused connections kept at a time, of all users together; beyond, the one unused the longest is closed.
+            keep_most: u32, default "512", range "0" to "100000", chosen "any link: what is kept stays below 20 MB", live true;
             /// Most connections made ahead when a tunnel goes to a host that others usually follow, 0 for none. Nothing is
             /// said on them before a tunnel takes them, and they are kept for 8 s.
             ahead: u32, default "6", range "0" to "64", chosen "any satellite link: spares each of the busiest hosts of a page one round trip of ground", live true;

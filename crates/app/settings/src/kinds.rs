@@ -139,6 +139,39 @@ impl fmt::Display for HostPort {
     }
 }
 
+/// What the long hop is crossed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CarrierKind {
+    /// QUIC, or TCP where that does not pass.
+    Auto,
+    /// QUIC alone.
+    Quic,
+    /// TCP alone.
+    Tcp,
+}
+
+impl FromStr for CarrierKind {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "auto" => Ok(CarrierKind::Auto),
+            "quic" => Ok(CarrierKind::Quic),
+            "tcp" => Ok(CarrierKind::Tcp),
+            _ => Err(()),
+        }
+    }
+}
+
+impl fmt::Display for CarrierKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CarrierKind::Auto => "auto",
+            CarrierKind::Quic => "quic",
+            CarrierKind::Tcp => "tcp",
+        })
+    }
+}
+
 /// What a peer is called in logs, events and commands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PeerName(String);
@@ -189,6 +222,32 @@ impl FromStr for Percent {
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} %", self.0)
+    }
+}
+
+/// When losses are repaired without asking for what was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fec {
+    /// As measured loss calls for it.
+    Auto,
+    /// Never.
+    Off,
+}
+
+impl FromStr for Fec {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "auto" => Ok(Fec::Auto),
+            "off" => Ok(Fec::Off),
+            _ => Err(()),
+        }
+    }
+}
+
+impl fmt::Display for Fec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Fec::Auto { "auto" } else { "off" })
     }
 }
 

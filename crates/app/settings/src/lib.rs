@@ -26,7 +26,7 @@ pub use end::{End, end_of};
 pub use error::{Place, SettingsError};
 pub use generate::{reference, sample};
 pub use ground::GroundSettings;
-pub use kinds::{Cidr, HostPort, LogLevel, PeerName, Percent, PortRange};
+pub use kinds::{CarrierKind, Cidr, HostPort, LogLevel, PeerName, Percent, PortRange};
 #[doc(hidden)]
 pub use load::fuzz_settings;
 pub use load::{Checked, load, parse};

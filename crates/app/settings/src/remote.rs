@@ -10,7 +10,7 @@ use farhop_units::Bytes;
 use crate::common::{LinkSettings, LogSettings, ProbeSettings};
 use crate::end::End;
 use crate::error::SettingsError;
-use crate::kinds::{Cidr, HostPort, PeerName, PortRange};
+use crate::kinds::{CarrierKind, Cidr, HostPort, PeerName, PortRange};
 use crate::load::{Checked, check_peers, conflict};
 use crate::section::settings;
 use crate::source::Source;
@@ -26,6 +26,18 @@ settings! {
             control: PathBuf, default "remote.sock";
             /// File with this end's secret key, made by `farhop keygen`.
             identity: PathBuf, default "remote.key";
+            /// File in which the measured capacity of each path outlives the process, so that a connection over a path without
+            /// a known rate starts with half of it (RFC 9959). It counts for less as it ages, and for nothing after a day.
+            paths: PathBuf, default "remote.paths";
+            /// What the long hop is crossed with: quic, tcp, or auto, which takes QUIC, and TCP for as long as QUIC does not pass.
+            carrier: CarrierKind, default "auto";
+            /// How long a carrier rides on TCP before QUIC is tried again, if carrier is auto; ever longer while it does not pass.
+            quic_again: Duration, default "30 s", range "1 s" to "1 h", chosen "any satellite link: a call in vain is some 6 KB";
+            /// TCP connections of a carrier over TCP. A lost packet holds up only what is on its own.
+            tcp_connections: u32, default "4", range "1" to "8", chosen "any satellite link: four slow starts at once, and a lost packet holds up a quarter";
+            /// TCP congestion control by the kernel's name for it, such as hybla or bbr; auto leaves it to the system. It drives the
+            /// return link; ground's own setting drives the forward link.
+            tcp_congestion: Option<String>, default "auto";
             /// Addresses from which clients are served; others are answered 403.
             clients: Vec<Cidr>, default "127.0.0.0/8, ::1/128, 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7, fe80::/10", live true;
             /// Ports to which CONNECT is allowed. Mail ports left out keep the proxy from relaying spam. Which of them are looked
@@ -79,7 +91,7 @@ settings! {
     pub struct RemoteTimeouts {
         values {
             /// How long a request waits for a lost carrier to come back before it is answered 504.
-            outage: Duration, default "90 s", range "0 s" to "1 h", chosen "any satellite link: rides out a 60 s cut and the reconnection", live true;
+            outage: Duration, default "150 s", range "0 s" to "1 h", chosen "any satellite link: rides out a cut of 2 min and the reconnection", live true;
             /// How long a client may take to send a request head once it has begun.
             head: Duration, default "30 s", range "1 s" to "10 min", live true;
             /// How long a client connection may stay open without a request.
@@ -180,7 +192,7 @@ settings! {
         values {
             /// What this ground is called in logs, events and commands.
             name: PeerName;
-            /// Where it listens (UDP), by name or address.
+            /// Where it listens (UDP, and TCP on the same port), by name or address.
             address: HostPort;
             /// Its public keys, as `farhop keygen` printed them. Several are accepted, so that keys can be changed without a break.
             keys: Vec<String>;

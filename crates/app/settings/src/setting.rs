@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use farhop_congestion::Choice;
 use farhop_consent::{Category, HostPattern};
 use farhop_squeeze::Policy;
 use farhop_units::{BitRate, Bytes, format_duration, parse_duration};
 
-use crate::kinds::{Cidr, HostPort, LogLevel, PeerName, Percent, PortRange};
+use crate::kinds::{CarrierKind, Cidr, Fec, HostPort, LogLevel, PeerName, Percent, PortRange};
 use crate::raw::Raw;
 
 /// A type that a setting can have.
@@ -75,6 +76,9 @@ textual! {
     Policy, "policy", "an image policy: \"identity\", \"gentle\", \"httpep\" or \"strong\"";
     HostPattern, "host pattern", "a host pattern, write it like \"example.org\", \".example.org\" (with all below), \"*.example.org\" (all below), \"*\" or, for an exception, \"!example.org\"";
     Category, "category", "one of \"banking\", \"health\", \"government\", \"app-stores\", \"updates\", \"messaging\", \"attestation\"";
+    Fec, "when", "one of \"auto\", \"off\"";
+    CarrierKind, "carrier", "one of \"auto\", \"quic\", \"tcp\"";
+    Choice, "controller", "a congestion controller: \"rate\", \"hybla\", \"bbr\", \"cubic\", \"newreno\" or \"auto\"";
     LogLevel, "level", "one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"";
 }
 

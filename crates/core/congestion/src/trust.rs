@@ -1,7 +1,7 @@
 //! Whether the contracted rate is really there. Counts what arrives and what is lost in each round
 //! trip; when several lose a lot or queue for long, the rate believed in falls to what was
 //! delivered, and is then tried upwards again with growing patience. It must not size windows:
-//! that is `capped`.
+//! that is `paced`.
 //!
 //! Random loss of a few per cent and a single short outage leave the contract standing, since a
 //! satellite link does both and a window that shrinks for them only wastes capacity.
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use farhop_units::BitRate;
 
+use crate::rounds::{Round, Rounds};
 use crate::{Ack, Loss};
 
 /// Above this share of lost bytes a round trip counts as overloaded; fades lose less or everything.
@@ -27,6 +28,9 @@ const DEEP_QUEUE: f64 = 2.5;
 const SHORTEST_BASE: f64 = 0.02;
 /// Overload must also show in what is delivered, or it is not the rate that is missing.
 const SHORTFALL: f64 = 0.9;
+/// A sender that is fed at the rate itself seems to have nothing more to send; that it offered so much of it shows that
+/// it had enough.
+const PRESSED: f64 = 0.9;
 /// Each overloaded round trip raises the suspicion, each other one lowers it. A cut of some hundred
 /// milliseconds hits what arrives and what leaves and so shows in two round trips in a row; three in
 /// a row, or every second one for longer, are no cut.
@@ -51,7 +55,9 @@ pub(crate) struct Trust {
     /// Bytes per second.
     contract: f64,
     believed: f64,
-    round: Round,
+    rounds: Rounds,
+    /// The window was full in the round trip under way.
+    was_full: bool,
     suspicion: u32,
     /// The rate was raised and has still to prove itself.
     trying: bool,
@@ -60,22 +66,14 @@ pub(crate) struct Trust {
     next_wait: u32,
 }
 
-/// One round trip: from an acknowledgement to that of the first packet sent after it.
-#[derive(Debug, Clone, Default)]
-struct Round {
-    start: Duration,
-    acked: u64,
-    lost: u64,
-    app_limited: bool,
-}
-
 impl Trust {
     pub(crate) fn new(rate: BitRate) -> Self {
         let contract = (rate.0 as f64 / 8.0).max(1.0);
         Trust {
             contract,
             believed: contract,
-            round: Round::default(),
+            rounds: Rounds::default(),
+            was_full: false,
             suspicion: 0,
             trying: false,
             wait: 0,
@@ -88,38 +86,39 @@ impl Trust {
         self.believed
     }
 
-    pub(crate) fn on_ack(&mut self, ack: &Ack, base_rtt: Duration) {
-        if ack.sent >= self.round.start {
-            self.judge(ack, base_rtt);
-            self.forget_round(ack.now);
+    /// Whether that is the contracted one.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.believed >= self.contract
+    }
+
+    /// Takes an acknowledgement in; `is_full` says that the window held the sender back.
+    pub(crate) fn on_ack(&mut self, ack: &Ack, base_rtt: Duration, is_full: bool) {
+        if let Some(round) = self.rounds.on_ack(ack) {
+            let was_full = std::mem::take(&mut self.was_full);
+            self.judge(&round, was_full, ack.rtt, base_rtt);
         }
-        self.round.acked += ack.bytes.0;
-        self.round.app_limited |= ack.app_limited;
+        self.was_full |= is_full;
     }
 
     pub(crate) fn on_loss(&mut self, loss: &Loss) {
-        self.round.lost += loss.bytes.0;
+        self.rounds.on_loss(loss);
     }
 
     /// Starts counting anew without a verdict.
     pub(crate) fn forget_round(&mut self, now: Duration) {
-        self.round = Round { start: now, ..Round::default() };
+        self.rounds.restart(now);
     }
 
-    fn judge(&mut self, ack: &Ack, base_rtt: Duration) {
-        let round = &self.round;
-        let elapsed = ack.now.saturating_sub(round.start).as_secs_f64();
-        if round.acked == 0 || elapsed <= 0.0 {
-            return;
-        }
-        let lost_share = round.lost as f64 / (round.lost + round.acked) as f64;
-        let delivered = round.acked as f64 / elapsed;
-        let stretch = ack.rtt.as_secs_f64() / base_rtt.as_secs_f64().max(SHORTEST_BASE);
+    fn judge(&mut self, round: &Round, was_full: bool, rtt: Duration, base_rtt: Duration) {
+        let lost_share = round.lost_share();
+        let delivered = round.rate();
+        let stretch = rtt.as_secs_f64() / base_rtt.as_secs_f64().max(SHORTEST_BASE);
         let deep_queue = stretch > DEEP_QUEUE;
         let tolerated = if stretch > STANDING_QUEUE { LOSS_BESIDE_QUEUE } else { HEAVY_LOSS };
         let heavy_loss = lost_share > tolerated && round.lost >= ENOUGH_LOST;
-        let overloaded =
-            !round.app_limited && delivered < SHORTFALL * self.believed && (heavy_loss || deep_queue);
+        let offered = delivered / (1.0 - lost_share);
+        let pressed = was_full || !round.app_limited || offered >= PRESSED * self.believed;
+        let overloaded = pressed && delivered < SHORTFALL * self.believed && (heavy_loss || deep_queue);
 
         if overloaded {
             self.suspicion += RAISE;
@@ -130,7 +129,7 @@ impl Trust {
         }
         self.suspicion = self.suspicion.saturating_sub(LOWER);
         // An idle sender learns nothing about the rate, so its round trips do not count as waiting.
-        if self.believed < self.contract && lost_share < LIGHT_LOSS && !deep_queue && !round.app_limited {
+        if self.believed < self.contract && lost_share < LIGHT_LOSS && !deep_queue && pressed {
             self.climb(delivered);
         }
     }
@@ -163,17 +162,16 @@ impl Trust {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{RTT, ack_at};
     use farhop_units::Bytes;
-
-    const RTT: Duration = Duration::from_millis(600);
 
     /// Plays `rounds` round trips in which `delivered` Mbit/s arrive and `lost` of all bytes do not.
     fn play(trust: &mut Trust, from: u32, rounds: u32, delivered: u64, lost: f64) {
         for round in from..from + rounds {
             let bytes = BitRate::mbit(delivered).bytes_in(RTT);
             let now = RTT * (round + 1);
-            let ack = Ack { now, sent: RTT * round, bytes, app_limited: false, min_rtt: Some(RTT), rtt: RTT };
-            trust.on_ack(&ack, RTT);
+            let ack = Ack { now, sent: RTT * round, bytes, ..ack_at(0) };
+            trust.on_ack(&ack, RTT, false);
             let bytes = Bytes((bytes.0 as f64 * lost / (1.0 - lost)) as u64);
             trust.on_loss(&Loss { now, sent: ack.sent, bytes, persistent: false });
         }
@@ -238,11 +236,10 @@ mod tests {
                 now: RTT * 4 * (round + 1),
                 sent: RTT * 4 * round,
                 bytes: BitRate::mbit(2).bytes_in(RTT * 4),
-                app_limited: false,
-                min_rtt: Some(RTT),
                 rtt: RTT * 4,
+                ..ack_at(0)
             };
-            trust.on_ack(&ack, RTT);
+            trust.on_ack(&ack, RTT, false);
         }
         assert_eq!(mbit(&trust), 2.0);
     }
@@ -252,15 +249,8 @@ mod tests {
         let mut trust = Trust::new(BitRate::mbit(8));
         for round in 0..10u32 {
             let now = RTT * (round + 1);
-            let ack = Ack {
-                now,
-                sent: RTT * round,
-                bytes: Bytes(10_000),
-                app_limited: true,
-                min_rtt: Some(RTT),
-                rtt: RTT,
-            };
-            trust.on_ack(&ack, RTT);
+            let ack = Ack { now, sent: RTT * round, bytes: Bytes(10_000), app_limited: true, ..ack_at(0) };
+            trust.on_ack(&ack, RTT, false);
             trust.on_loss(&Loss { now, sent: ack.sent, bytes: Bytes(9_000), persistent: false });
         }
         assert_eq!(mbit(&trust), 8.0);

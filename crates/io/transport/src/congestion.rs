@@ -1,69 +1,199 @@
-//! Puts the pure controllers of `core/congestion` behind quinn's trait, and names quinn's own.
-//! It must hold no policy: what to send when is decided in the core.
+//! Puts the pure controllers of `core/congestion` behind quinn's trait, and gives them what earlier
+//! connections measured. It must hold no policy: what to send when is decided in the core.
 
 use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use farhop_congestion::{Ack, Capped, Choice, Contract, Controller as Core, Loss};
-use farhop_units::Bytes;
-use quinn::congestion::{Controller, ControllerFactory, CubicConfig, NewRenoConfig};
+use farhop_congestion::{Ack, Choice, Contract, Controller as Core, Loss, Phase, Resume, Saved, Sent};
+use farhop_units::{BitRate, Bytes};
+use quinn::Connection;
+use quinn::congestion::{Controller, ControllerFactory};
+
+use crate::memory::Recall;
+use crate::wake;
 
 /// The round-trip estimate as quinn hands it to controllers.
 type RttEstimator = quinn_proto::RttEstimator;
 
-/// The factory for one direction. [`Choice::Capped`] without a contract has nothing to cap at and
-/// falls back to CUBIC, saying so in the log.
+/// The factory for one direction of one connection. [`Choice::Rate`] without a contract has no rate to
+/// keep to: the path is measured then, and the log says so.
 pub fn factory(
     choice: Choice,
     contract: Option<Contract>,
+    recall: Recall,
 ) -> Arc<dyn ControllerFactory + Send + Sync + 'static> {
-    match (choice, contract) {
-        (Choice::Capped, Some(contract)) => Arc::new(CappedFactory(contract)),
-        (Choice::Capped, None) => {
-            tracing::warn!("congestion control 'capped' needs the link's rate, using 'cubic'");
-            Arc::new(CubicConfig::default())
-        }
-        (Choice::Cubic, _) => Arc::new(CubicConfig::default()),
-        (Choice::NewReno, _) => Arc::new(NewRenoConfig::default()),
-    }
+    let measured = Choice::for_rate(None);
+    let choice = if choice.searches() || contract.is_some() {
+        choice
+    } else {
+        tracing::warn!("congestion control '{choice}' needs the link's rate, using '{measured}'");
+        measured
+    };
+    Arc::new(Factory { choice, contract, recall })
 }
 
 #[derive(Debug)]
-struct CappedFactory(Contract);
+struct Factory {
+    choice: Choice,
+    contract: Option<Contract>,
+    recall: Recall,
+}
 
-impl ControllerFactory for CappedFactory {
+impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        let core = Capped::new(self.0, Bytes(current_mtu.into()));
-        Box::new(Adapter { core, epoch: now })
+        let mtu = Bytes(current_mtu.into());
+        let core = self.choice.build(self.contract, mtu).expect("`factory` chose one that can be built");
+        let steering = if self.choice.searches() {
+            Steering::Searching(Resume::new(core, mtu))
+        } else {
+            Steering::Known(core)
+        };
+        Box::new(Adapter {
+            choice: self.choice,
+            steering,
+            epoch: now,
+            in_flight: 0,
+            is_measured: false,
+            recall: self.recall.clone(),
+            noted: None,
+        })
     }
+}
+
+/// How a direction is driven at this moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Driven {
+    /// By which controller.
+    pub choice: Choice,
+    /// Where Careful Resume stands.
+    pub phase: Phase,
+    /// Bytes that may be in flight.
+    pub window: Bytes,
+    /// The rate that must not be exceeded, if the controller sets one.
+    pub pacing: Option<BitRate>,
+    /// The window may double within the next round trip.
+    pub is_searching: bool,
+}
+
+/// How what `connection` sends is driven.
+pub fn driven(connection: &Connection) -> Option<Driven> {
+    let controller = wake::controller(connection)?.into_any().downcast::<Adapter>().ok()?;
+    Some(controller.driven())
+}
+
+#[derive(Debug, Clone)]
+enum Steering {
+    /// The rate is known.
+    Known(Box<dyn Core>),
+    /// It is searched for, from what is saved if anything is.
+    Searching(Resume),
 }
 
 /// A core controller whose clock starts when it is built.
 #[derive(Debug, Clone)]
-struct Adapter<C> {
-    core: C,
+struct Adapter {
+    choice: Choice,
+    steering: Steering,
     epoch: Instant,
+    /// Bytes in flight: exact after each acknowledgement, with what was sent since.
+    in_flight: u64,
+    /// Before the first acknowledgement quinn's smallest round trip is a guess.
+    is_measured: bool,
+    recall: Recall,
+    noted: Option<Saved>,
 }
 
-impl<C> Adapter<C> {
+impl Adapter {
     fn since_epoch(&self, instant: Instant) -> Duration {
         instant.saturating_duration_since(self.epoch)
     }
+
+    fn core(&self) -> &dyn Core {
+        match &self.steering {
+            Steering::Known(core) => core.as_ref(),
+            Steering::Searching(resume) => resume,
+        }
+    }
+
+    fn core_mut(&mut self) -> &mut dyn Core {
+        match &mut self.steering {
+            Steering::Known(core) => core.as_mut(),
+            Steering::Searching(resume) => resume,
+        }
+    }
+
+    fn driven(&self) -> Driven {
+        let phase = match &self.steering {
+            Steering::Known(_) => Phase::Normal,
+            Steering::Searching(resume) => resume.phase(),
+        };
+        let core = self.core();
+        Driven {
+            choice: self.choice,
+            phase,
+            window: core.window(),
+            pacing: core.pacing(),
+            is_searching: core.is_searching(),
+        }
+    }
+
+    /// Does something with the core, and with the memory of the path what follows from it.
+    fn steer(&mut self, act: impl FnOnce(&mut dyn Core)) {
+        let Steering::Searching(resume) = &mut self.steering else { return act(self.core_mut()) };
+        if resume.awaits_offer()
+            && let Some(saved) = self.recall.claim()
+        {
+            resume.offer(saved);
+        }
+        let (before, had_retreated) = (resume.phase(), resume.has_retreated());
+        act(resume);
+        if resume.has_retreated() && !had_retreated {
+            self.recall.forget();
+            self.noted = None;
+        }
+        if resume.phase() == Phase::Normal && before != Phase::Normal {
+            self.recall.release();
+        }
+        if let Some(observed) = resume.observed()
+            && self.noted != Some(observed)
+        {
+            self.recall.note(observed);
+            self.noted = Some(observed);
+        }
+    }
 }
 
-impl<C: Core + Clone + 'static> Controller for Adapter<C> {
+impl Controller for Adapter {
+    fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
+        self.in_flight += bytes;
+        let sent = Sent { now: self.since_epoch(now), in_flight: Bytes(self.in_flight) };
+        self.steer(|core| core.on_sent(&sent));
+    }
+
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
+        self.in_flight = self.in_flight.saturating_sub(bytes);
         let ack = Ack {
             now: self.since_epoch(now),
             sent: self.since_epoch(sent),
             bytes: Bytes(bytes),
+            in_flight: Bytes(self.in_flight),
             app_limited,
-            // Before the first sample this is the initial RTT, that is, the plan's.
-            min_rtt: Some(rtt.min()),
+            min_rtt: self.is_measured.then(|| rtt.min()),
             rtt: rtt.get(),
         };
-        self.core.on_ack(&ack);
+        self.steer(|core| core.on_ack(&ack));
+    }
+
+    fn on_end_acks(
+        &mut self,
+        _now: Instant,
+        in_flight: u64,
+        _app_limited: bool,
+        _largest_packet_num_acked: Option<u64>,
+    ) {
+        self.in_flight = in_flight;
+        self.is_measured = true;
     }
 
     fn on_congestion_event(
@@ -73,21 +203,22 @@ impl<C: Core + Clone + 'static> Controller for Adapter<C> {
         is_persistent_congestion: bool,
         lost_bytes: u64,
     ) {
-        let (now, sent) = (self.since_epoch(now), self.since_epoch(sent));
-        self.core.on_loss(&Loss {
-            now,
-            sent,
+        self.in_flight = self.in_flight.saturating_sub(lost_bytes);
+        let loss = Loss {
+            now: self.since_epoch(now),
+            sent: self.since_epoch(sent),
             bytes: Bytes(lost_bytes),
             persistent: is_persistent_congestion,
-        });
+        };
+        self.steer(|core| core.on_loss(&loss));
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.core.on_mtu(Bytes(new_mtu.into()));
+        self.core_mut().on_mtu(Bytes(new_mtu.into()));
     }
 
     fn window(&self) -> u64 {
-        self.core.window().0
+        self.core().window().0
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
@@ -95,7 +226,7 @@ impl<C: Core + Clone + 'static> Controller for Adapter<C> {
     }
 
     fn initial_window(&self) -> u64 {
-        self.core.initial_window().0
+        self.core().initial_window().0
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
@@ -106,19 +237,38 @@ impl<C: Core + Clone + 'static> Controller for Adapter<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farhop_units::BitRate;
 
-    #[test]
-    fn a_contracted_direction_starts_with_its_bandwidth_delay_product() {
-        let contract = Contract { rate: BitRate::mbit(8), rtt: Duration::from_millis(650) };
-        let controller = factory(Choice::Capped, Some(contract)).build(Instant::now(), 1200);
-        assert!(controller.window() > 600_000, "{}", controller.window());
-        assert_eq!(controller.initial_window(), controller.window());
+    fn contract() -> Contract {
+        Contract { rate: BitRate::mbit(8), rtt: Duration::from_millis(650) }
+    }
+
+    fn built(choice: Choice, contract: Option<Contract>) -> Box<dyn Controller> {
+        factory(choice, contract, Recall::nothing()).build(Instant::now(), 1200)
+    }
+
+    fn driven(controller: &dyn Controller) -> Driven {
+        controller.clone_box().into_any().downcast::<Adapter>().unwrap().driven()
     }
 
     #[test]
-    fn without_a_rate_there_is_no_cap_and_the_start_is_cautious() {
-        let controller = factory(Choice::Capped, None).build(Instant::now(), 1200);
+    fn a_contracted_direction_starts_with_its_bandwidth_delay_product() {
+        let controller = built(Choice::Rate, Some(contract()));
+        assert!(controller.window() > 600_000, "{}", controller.window());
+        assert_eq!(controller.initial_window(), controller.window());
+        assert_eq!(driven(&*controller).pacing, Some(BitRate::mbit(8)));
+    }
+
+    #[test]
+    fn without_a_rate_the_start_is_cautious() {
+        let controller = built(Choice::Rate, None);
         assert!(controller.window() < 20_000, "{}", controller.window());
+        assert_eq!(driven(&*controller).choice, Choice::Bbr);
+    }
+
+    #[test]
+    fn each_controller_can_be_told_from_outside() {
+        for choice in Choice::ALL {
+            assert_eq!(driven(&*built(choice, Some(contract()))).choice, choice);
+        }
     }
 }

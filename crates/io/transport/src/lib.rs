@@ -1,12 +1,18 @@
-//! Carriers: QUIC across the long hop, identities, sockets.
+//! Carriers: QUIC and TCP across the long hop, identities, sockets.
 
 pub mod congestion;
+mod connection;
 pub mod hop;
 pub mod identity;
+pub mod memory;
 pub mod path;
 pub mod quic;
+pub mod race;
 pub mod socket;
+pub mod tcp;
 mod tls;
+mod wake;
 pub mod write_ahead;
 
+pub use connection::{Connection, Kind};
 pub use tls::ALPN;

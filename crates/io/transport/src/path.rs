@@ -4,11 +4,14 @@
 use std::time::Duration;
 
 use farhop_congestion::{CAP, Choice, Contract};
+use farhop_fec::wire::ROOM;
+use farhop_htotp::mux::Windows;
 use farhop_orbit::Profile;
 use farhop_units::{BitRate, Bytes};
 use quinn::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 
-use crate::congestion;
+use crate::memory::Recall;
+use crate::{congestion, wake};
 
 /// Which end of the long hop this is; it decides which direction is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,6 +20,24 @@ pub enum End {
     Ground,
     /// Sends on the return link.
     Remote,
+}
+
+impl End {
+    /// What an operator calls the rate of what this end sends.
+    fn rate_setting(self) -> &'static str {
+        match self {
+            End::Ground => "link.forward_rate",
+            End::Remote => "link.return_rate",
+        }
+    }
+
+    /// The other one.
+    pub(crate) fn opposite(self) -> End {
+        match self {
+            End::Ground => End::Remote,
+            End::Remote => End::Ground,
+        }
+    }
 }
 
 /// The long hop as settings describe it.
@@ -28,7 +49,16 @@ pub struct PathPlan {
     pub forward: Option<BitRate>,
     /// Rate of remote → ground.
     pub return_: Option<BitRate>,
+    /// Most bytes of repair for each hundred bytes sent, where packets get lost; zero where none is repaired.
+    pub repair: u32,
+    /// The controller that settings name for what this end sends.
+    pub congestion: Option<Choice>,
 }
+
+/// The controller that settings name keeps to a rate that nobody knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("congestion control '{chosen}' needs the rate of what this end sends, and the profile names none; set it ('{setting}'), or choose another controller or 'auto'", chosen = Choice::Rate, setting = .0.rate_setting())]
+pub struct NoRate(End);
 
 /// A rate to size windows for when none is contracted: what GEO services sell today.
 const ASSUMED_RATE: BitRate = BitRate::mbit(50);
@@ -37,29 +67,34 @@ const ASSUMED_RATE: BitRate = BitRate::mbit(50);
 const STREAM_WINDOW: (Bytes, Bytes) = (Bytes(1 << 20), Bytes(8 << 20));
 /// What all streams of a carrier may hold unread. A stream that nobody reads, a video that is paused, keeps its own window
 /// full and must not take that of the others: there is room for so many, up to so many bytes.
-const UNREAD_STREAMS: u64 = 64;
-const CARRIER_WINDOW: (Bytes, Bytes) = (Bytes(64 << 20), Bytes(128 << 20));
+const UNREAD_STREAMS: u64 = 2;
+const CARRIER_WINDOW: (Bytes, Bytes) = (Bytes(4 << 20), Bytes(16 << 20));
 /// Writes wait in the carrier for at most this much link time, so that what is urgent overtakes.
-const WRITE_AHEAD: Duration = Duration::from_millis(50);
-const SMALLEST_SEND_WINDOW: Bytes = Bytes(64 << 10);
-const LARGEST_SEND_WINDOW: Bytes = Bytes(8 << 20);
+pub(crate) const WRITE_AHEAD: Duration = Duration::from_millis(50);
+pub(crate) const SMALLEST_SEND_WINDOW: Bytes = Bytes(64 << 10);
+pub(crate) const LARGEST_SEND_WINDOW: Bytes = Bytes(8 << 20);
 /// QUIC's default of 100 streams alone cost a second on pages of 200 objects over 600 ms.
 const STREAMS: u32 = 4096;
 /// UDP payload that fits an Ethernet with room for one tunnel header over IPv6.
 const LARGEST_PACKET: u16 = 1452;
+/// Bytes of repair for each hundred that loss may call for: what makes good 10 % of random loss.
+const DEFAULT_REPAIR: u32 = 25;
 /// Each probe costs a round trip, so the search stops at steps of about 4 %.
 const SMALLEST_MTU_STEP: u16 = 60;
-/// Long enough for a handover or a shower; a longer outage is bridged by reconnecting, since a
-/// carrier left silent probes at doubled intervals and would notice the end of it late.
-const SHORTEST_IDLE: Duration = Duration::from_secs(15);
+/// Silence that a connection survives: longer than the session holds on to a silent peer, which it probes at a steady pace.
+const IDLE: Duration = Duration::from_secs(180);
+/// Silence after which a connection says something of itself: NATs forget bindings of UDP after half a minute.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(15));
 
 impl PathPlan {
     /// Nothing known: loopback, tests, or an uncontracted path.
-    pub const UNKNOWN: PathPlan = PathPlan { rtt: Duration::ZERO, forward: None, return_: None };
+    pub const UNKNOWN: PathPlan =
+        PathPlan { rtt: Duration::ZERO, forward: None, return_: None, repair: DEFAULT_REPAIR, congestion: None };
 
     /// The plan that fits a named link profile.
     pub fn for_profile(profile: &Profile) -> Self {
-        PathPlan { rtt: profile.rtt(), forward: profile.forward.rate, return_: profile.return_.rate }
+        let (forward, return_) = (profile.forward.rate, profile.return_.rate);
+        PathPlan { rtt: profile.rtt(), forward, return_, ..PathPlan::UNKNOWN }
     }
 
     /// This plan, with what an operator knows better than its profile.
@@ -69,7 +104,25 @@ impl PathPlan {
             rtt: rtt.unwrap_or(self.rtt),
             forward: forward.or(self.forward),
             return_: return_.or(self.return_),
+            ..self
         }
+    }
+
+    /// This plan with at most so many bytes of repair for each hundred bytes sent.
+    #[must_use]
+    pub fn with_repair(self, repair: u32) -> Self {
+        PathPlan { repair, ..self }
+    }
+
+    /// This plan at `end`, whose settings name a controller or leave it open.
+    ///
+    /// # Errors
+    /// It is [`Choice::Rate`], and the rate is not known.
+    pub fn driven_by(self, choice: Option<Choice>, end: End) -> Result<Self, NoRate> {
+        if choice == Some(Choice::Rate) && self.sending_rate(end).is_none() {
+            return Err(NoRate(end));
+        }
+        Ok(PathPlan { congestion: choice, ..self })
     }
 
     /// The rate at which `end` may send.
@@ -102,6 +155,13 @@ impl PathPlan {
         (stream, carrier)
     }
 
+    /// What `end` takes unread from its peer on a carrier over TCP.
+    pub fn mux_windows(&self, end: End) -> Windows {
+        let (stream, carrier) = self.receive_windows(end.opposite());
+        let streams = u64::from(STREAMS);
+        Windows { stream: stream.0, total: carrier.0, both: streams, one: streams }
+    }
+
     /// Bytes that `end` may hold written and unacknowledged: what its congestion window can use and
     /// 50 ms of link time.
     pub fn send_window(&self, end: End) -> Bytes {
@@ -120,7 +180,7 @@ impl PathPlan {
 
     /// Silence after which a carrier is given up.
     pub fn idle_timeout(&self) -> Duration {
-        SHORTEST_IDLE.max(20 * self.rtt)
+        IDLE
     }
 
     /// How long the remote waits for a handshake before it calls afresh. Short, since a fresh call
@@ -130,11 +190,18 @@ impl PathPlan {
     }
 
     /// Packets by which another may be overtaken before it counts as lost: 1/32 RTT of the sending
-    /// rate, since satellite modems reorder by a frame or two and a false alarm costs a round trip.
+    /// rate, since satellite modems reorder by a frame or two and a false alarm costs a round trip. 1/8 where a repair may
+    /// bring it back meanwhile, as long as [`PathPlan::time_threshold`] waits too.
     fn packet_threshold(&self, end: End) -> u32 {
         let rate = self.sending_rate(end).unwrap_or(ASSUMED_RATE);
-        let packets = rate.bytes_in(self.rtt / 32).0 / u64::from(LARGEST_PACKET);
-        packets.clamp(3, 64) as u32 // RFC 9002 §6.1.1: not below 3
+        let (wait, most) = if self.repair > 0 { (self.rtt / 8, 128) } else { (self.rtt / 32, 64) };
+        let packets = rate.bytes_in(wait).0 / u64::from(LARGEST_PACKET);
+        packets.clamp(3, most) as u32 // RFC 9002 §6.1.1: not below 3
+    }
+
+    /// The largest packet that QUIC is to try: below one that fits any path, by what is put around it for repairs.
+    fn largest_packet(&self) -> u16 {
+        if self.repair > 0 { LARGEST_PACKET - ROOM as u16 } else { LARGEST_PACKET }
     }
 
     /// The factor on the RTT after which a packet counts as lost: RFC 9002 §6.1.2's 9/8, but never
@@ -156,21 +223,18 @@ impl PathPlan {
         config
     }
 
-    /// The controller that drives `end`'s direction when settings name none.
+    /// The controller that drives `end`'s direction: what its settings name, else the sensible one.
     pub fn default_choice(&self, end: End) -> Choice {
-        Choice::for_rate(self.sending_rate(end))
+        self.congestion.unwrap_or_else(|| Choice::for_rate(self.sending_rate(end)))
     }
 
-    /// QUIC parameters of `end` on this path, driven by `choice`.
-    pub fn transport_config(&self, end: End, choice: Choice) -> TransportConfig {
-        let opposite = match end {
-            End::Ground => End::Remote,
-            End::Remote => End::Ground,
-        };
-        let (stream, carrier) = self.receive_windows(opposite);
+    /// QUIC parameters of `end` for one connection on this path, driven by `choice`, with what is known of the path from
+    /// earlier ones.
+    pub fn transport_config(&self, end: End, choice: Choice, recall: Recall) -> TransportConfig {
+        let (stream, carrier) = self.receive_windows(end.opposite());
         let datagrams = self.send_window(end).0 / 4;
         let mut mtu = MtuDiscoveryConfig::default();
-        mtu.upper_bound(LARGEST_PACKET).minimum_change(SMALLEST_MTU_STEP);
+        mtu.upper_bound(self.largest_packet()).minimum_change(SMALLEST_MTU_STEP);
         let mut config = TransportConfig::default();
         config
             .stream_receive_window(varint(stream))
@@ -182,14 +246,18 @@ impl PathPlan {
             .initial_rtt(self.rtt.max(Duration::from_millis(50)) * 11 / 10)
             .max_idle_timeout(idle(self.idle_timeout()))
             // One end's pings suffice, and NATs stand on the remote's side.
-            .keep_alive_interval((end == End::Remote).then(|| self.idle_timeout() / 3))
+            .keep_alive_interval((end == End::Remote).then(|| (6 * self.rtt).clamp(KEEP_ALIVE.0, KEEP_ALIVE.1)))
             .packet_threshold(self.packet_threshold(end))
             .time_threshold(self.time_threshold())
             .ack_frequency_config(Some(self.ack_frequency(end)))
             .mtu_discovery_config(Some(mtu))
             .datagram_receive_buffer_size(Some(stream.0 as usize / 2))
             .datagram_send_buffer_size(datagrams as usize)
-            .congestion_controller_factory(congestion::factory(choice, self.contract(end)));
+            .congestion_controller_factory(wake::wakeable(congestion::factory(
+                choice,
+                self.contract(end),
+                recall,
+            )));
         config
     }
 }
@@ -231,14 +299,29 @@ mod tests {
     #[test]
     fn a_fast_uncontracted_satellite_stays_within_the_memory_bound() {
         let fast =
-            PathPlan { rtt: Duration::from_millis(600), forward: Some(BitRate::mbit(1000)), return_: None };
+            PathPlan { rtt: Duration::from_millis(600), forward: Some(BitRate::mbit(1000)), ..PathPlan::UNKNOWN };
         assert_eq!(fast.receive_windows(End::Ground), (STREAM_WINDOW.1, CARRIER_WINDOW.1));
         assert_eq!(fast.send_window(End::Ground), LARGEST_SEND_WINDOW);
     }
 
     #[test]
+    fn the_controller_is_what_settings_name_and_else_what_the_rate_calls_for() {
+        let unnamed = |name| plan(name).default_choice(End::Ground);
+        assert_eq!([unnamed("geo-hylas2"), unnamed("none")], [Choice::Rate, Choice::Bbr]);
+        let named = plan("geo-hylas2").driven_by(Some(Choice::Cubic), End::Ground).unwrap();
+        assert_eq!(named.default_choice(End::Ground), Choice::Cubic);
+        let error = plan("none").driven_by(Some(Choice::Rate), End::Remote).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "congestion control 'rate' needs the rate of what this end sends, and the profile names none; \
+             set it ('link.return_rate'), or choose another controller or 'auto'"
+        );
+    }
+
+    #[test]
     fn loss_is_called_later_where_packets_may_overtake_each_other() {
-        assert_eq!(plan("geo-hylas2").packet_threshold(End::Ground), 13);
+        assert_eq!(plan("geo-hylas2").packet_threshold(End::Ground), 55);
+        assert_eq!(plan("geo-hylas2").with_repair(0).packet_threshold(End::Ground), 13);
         assert_eq!(plan("geo-256k").packet_threshold(End::Ground), 3);
         assert_eq!(plan("none").packet_threshold(End::Ground), 3);
         assert!((plan("geo-hylas2").time_threshold() - 1.125).abs() < 1e-6);
@@ -246,12 +329,10 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_bridged_longer_on_longer_paths_and_only_the_remote_pings() {
-        assert_eq!(plan("none").idle_timeout(), Duration::from_secs(15));
+    fn silence_is_bridged_and_only_the_remote_pings() {
         let slow = PathPlan { rtt: Duration::from_secs(2), ..PathPlan::UNKNOWN };
-        assert_eq!(slow.idle_timeout(), Duration::from_secs(40));
-        let shown = |end| format!("{:?}", slow.transport_config(end, Choice::Cubic));
+        let shown = |end| format!("{:?}", slow.transport_config(end, Choice::Cubic, Recall::nothing()));
         assert!(shown(End::Ground).contains("keep_alive_interval: None"));
-        assert!(shown(End::Remote).contains("keep_alive_interval: Some(13.333333333s)"));
+        assert!(shown(End::Remote).contains("keep_alive_interval: Some(12s)"));
     }
 }

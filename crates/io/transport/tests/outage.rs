@@ -2,6 +2,8 @@
 //! Both real ends, HTOTP over QUIC, on the in-process link in virtual time.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which clippy does not know as such")]
 
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +18,8 @@ use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::{Dialer, Listener, Peers};
 use farhop_transport::socket::link::{self, Link};
 use http::{HeaderMap, Method, StatusCode};
+use tokio::net::UdpSocket;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
 const PROFILE: &str = "geo-hylas2";
@@ -234,6 +238,65 @@ async fn a_link_that_does_not_come_back_ends_the_carrier_when_the_hold_is_over()
     assert_eq!(near.closed(), Some(Closed::Silent));
     let hold = Probe::default().hold;
     assert!((hold..hold + Duration::from_secs(4)).contains(&start.elapsed()), "{:?}", start.elapsed());
+}
+
+/// A NAT between the remote and `ground`: what it passes on comes from an address of its own, until it is told to forget it
+/// and take another. Gives the address at which the remote reaches it.
+async fn nat(ground: SocketAddr, forget: Arc<Notify>) -> SocketAddr {
+    let bind = || async { UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap() };
+    let (inside, mut outside) = (bind().await, bind().await);
+    let addr = inside.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut up, mut down) = (vec![0; 65536], vec![0; 65536]);
+        let mut remote = None;
+        loop {
+            tokio::select! {
+                Ok((len, from)) = inside.recv_from(&mut up) => {
+                    remote = Some(from);
+                    outside.send_to(&up[..len], ground).await.unwrap();
+                }
+                Ok((len, _)) = outside.recv_from(&mut down) => {
+                    if let Some(remote) = remote {
+                        inside.send_to(&down[..len], remote).await.unwrap();
+                    }
+                }
+                () = forget.notified() => outside = bind().await,
+            }
+        }
+    });
+    addr
+}
+
+#[tokio::test]
+async fn a_remote_whose_address_changes_goes_on() {
+    const SIZE: usize = 8_000_000;
+    let plan = PathPlan::UNKNOWN;
+    let (remote, ground) = (Identity::from_seed([1; 32]), Identity::from_seed([2; 32]));
+    let peers = Peers::new([("ship".to_owned(), remote.public())]).unwrap();
+    let keys = [ground.public()];
+    let socket = || {
+        let addr = (Ipv4Addr::LOCALHOST, 0).into();
+        farhop_transport::socket::udp::UdpSocket::bind(addr, farhop_units::Bytes(1 << 20)).unwrap()
+    };
+    let choice = |end| plan.default_choice(end);
+    let mut listener = Listener::new(socket(), ground, peers, plan, choice(End::Ground)).unwrap();
+    let forget = Arc::new(Notify::new());
+    let addr = nat(listener.local_addr().unwrap(), Arc::clone(&forget)).await;
+    let dialer = Dialer::new(socket(), remote, plan, choice(End::Remote)).unwrap();
+    let (near, far) = tokio::join!(dialer.connect(addr, &keys), listener.accept());
+    let far_connection = far.unwrap().unwrap().connection;
+    let before = far_connection.remote_address();
+    let near = Hop::start(near.unwrap(), Role::Remote, config(&plan, End::Remote), &plan);
+    let far = Hop::start(far_connection.clone(), Role::Ground, config(&plan, End::Ground), &plan);
+    let origin = tokio::spawn(serve(far, SIZE));
+    let mut receiver = ask(&near, 3);
+    assert!(matches!(receiver.next().await, Arrival::Answered { .. }));
+    forget.notify_one();
+    let taken = take(receiver).await;
+    assert!(taken.bytes == pattern(SIZE, 3), "{} bytes", taken.bytes.len());
+    assert_ne!(far_connection.remote_address(), before, "ground follows");
+    near.close();
+    assert_eq!(origin.await.unwrap().len(), 1, "the origin was asked once");
 }
 
 /// Numbers that a seed gives (splitmix64).

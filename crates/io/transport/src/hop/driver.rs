@@ -1,5 +1,5 @@
 //! Joins a session to a QUIC connection: does what the session transmits, tells it what comes. The only
-//! place where HTOTP and quinn meet.
+//! place where HTOTP and quinn meet; `lanes` is the same for TCP.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -14,12 +14,17 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use quinn::{Chunk, Connection, ReadError, RecvStream, SendStream, StoppedError, VarInt, WriteError};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::{Closed, READ_AHEAD, Shared};
+use crate::wake;
 use crate::write_ahead::WriteAhead;
 
-/// How often a sign of life is looked for while the carrier is watched closely.
+/// How often a sign of life is looked for while the carrier is watched closely, and while one is overdue.
 const LISTEN: Duration = Duration::from_millis(200);
+const LISTEN_CLOSELY: Duration = Duration::from_millis(50);
+/// A datagram that asks for an acknowledgement.
+const PROBE: Bytes = Bytes::from_static(&[0]);
 /// Bytes read at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -119,6 +124,11 @@ impl Driver {
                     Ok((send, recv)) => self.accepted(Some(send), recv),
                     Err(error) => return Closed::Lost(error.to_string()),
                 },
+                datagram = connection.read_datagram() => match datagram {
+                    Ok(datagram) if datagram == PROBE => self.shared.lock().session.handle_probe(),
+                    Ok(_) => {}
+                    Err(error) => return Closed::Lost(error.to_string()),
+                },
                 stream = connection.accept_uni() => match stream {
                     Ok(recv) => self.accepted(None, recv),
                     Err(error) => return Closed::Lost(error.to_string()),
@@ -140,13 +150,15 @@ impl Driver {
         if let Some(reason) = state.closed.clone() {
             return Err(reason);
         }
-        self.ahead.adapt(now, &self.connection);
+        if let Some(pace) = self.ahead.adapt(now, &self.connection) {
+            state.session.set_pace(now, pace);
+        }
         loop {
             let full: Vec<StreamId> = self.waiting.iter().filter(|w| !w.overtaken).map(|w| w.id).collect();
             let most = if full.len() >= MOST_WAITING { full.len() } else { 0 };
             state.session.set_full(full.into_iter().take(most));
             let Some(transmit) = state.session.poll_transmit(now) else { break };
-            self.transmit(transmit);
+            self.transmit(now, transmit);
         }
         let resume = std::mem::take(&mut state.resume);
         if let Some(reason) = state.dispatch(&shared) {
@@ -154,7 +166,8 @@ impl Driver {
         }
         let mut wakeup = state.session.next_wakeup(now);
         if state.session.is_watched(now) {
-            wakeup = Some(wakeup.map_or(now + LISTEN, |at| at.min(now + LISTEN)));
+            let next = now + if state.session.is_overdue(now) { LISTEN_CLOSELY } else { LISTEN };
+            wakeup = Some(wakeup.map_or(next, |at| at.min(next)));
         }
         drop(state);
         for id in resume {
@@ -167,7 +180,7 @@ impl Driver {
         Ok(wakeup)
     }
 
-    fn transmit(&mut self, transmit: Transmit) {
+    fn transmit(&mut self, now: Duration, transmit: Transmit) {
         match transmit {
             Transmit::Open(id, direction) => {
                 self.outs.insert(id, Out::Opening { waiting: None });
@@ -204,6 +217,13 @@ impl Driver {
                 Some(In::Lent(interrupt)) => drop(interrupt.send(code)),
                 None => {}
             },
+            Transmit::Probe => {
+                if wake::wake(&self.connection, Instant::now().into_std()) {
+                    self.ahead.wake(now, &self.connection);
+                }
+                // A datagram waits for no stream that is in disorder. A peer that takes none is woken by its own timers.
+                let _ = self.connection.send_datagram(PROBE);
+            }
         }
     }
 
@@ -356,7 +376,7 @@ fn varint(code: u64) -> VarInt {
     VarInt::from_u64(code).unwrap_or(VarInt::MAX)
 }
 
-async fn sleep_until(shared: &Shared, at: Option<Duration>) {
+pub(super) async fn sleep_until(shared: &Shared, at: Option<Duration>) {
     match at {
         Some(at) if at < Duration::MAX => tokio::time::sleep_until(shared.epoch + at).await,
         _ => std::future::pending().await,

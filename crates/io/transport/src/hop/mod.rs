@@ -2,6 +2,7 @@
 //! receiver. The rules are `farhop_htotp::session`'s; here is only what joins it to tasks.
 
 mod driver;
+mod lanes;
 mod stream;
 
 use std::collections::{HashMap, VecDeque};
@@ -14,9 +15,10 @@ use farhop_htotp::frame::{Class, Hello, Priority, Resume};
 use farhop_htotp::mirror::Word;
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Event, Role, Session};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use crate::connection::Connection;
 use crate::path::{End, PathPlan};
 use crate::write_ahead::WriteAhead;
 
@@ -24,6 +26,9 @@ pub use stream::{Arrival, Gone, Receiver, Sender};
 
 /// Body bytes that wait for a slow reader before the carrier is no longer read for this stream.
 const READ_AHEAD: usize = 128 * 1024;
+
+/// Pieces of a body shorter than this are joined while they wait.
+const SMALL: usize = 1024;
 
 /// Why a carrier ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -100,6 +105,8 @@ struct Shared {
     work: Notify,
     /// Wakes whoever accepts.
     accept: Notify,
+    /// Since when the peer, though asked, gives no sign of life.
+    silent: watch::Sender<Option<Instant>>,
     epoch: Instant,
 }
 
@@ -145,13 +152,12 @@ impl Shared {
 }
 
 impl Hop {
-    /// Runs a session over a QUIC connection, sized for a path like `plan`.
-    pub fn start(connection: quinn::Connection, role: Role, config: Config, plan: &PathPlan) -> Hop {
+    /// Runs a session over a connection that has none yet, sized for a path like `plan`.
+    pub fn start(connection: impl Into<Connection>, role: Role, config: Config, plan: &PathPlan) -> Hop {
         let end = match role {
             Role::Remote => End::Remote,
             Role::Ground => End::Ground,
         };
-        let ahead = WriteAhead::new(plan, end);
         let epoch = Instant::now();
         let session = Session::new(role, config, Duration::ZERO);
         let state = State {
@@ -163,9 +169,24 @@ impl Hop {
             lost: 0,
             rtt: None,
         };
-        let shared =
-            Arc::new(Shared { state: Mutex::new(state), work: Notify::new(), accept: Notify::new(), epoch });
-        tokio::spawn(driver::run(connection, Arc::clone(&shared), ahead));
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            work: Notify::new(),
+            accept: Notify::new(),
+            silent: watch::Sender::new(None),
+            epoch,
+        });
+        match connection.into() {
+            Connection::Quic(connection) => {
+                let ahead = WriteAhead::new(plan, end);
+                tokio::spawn(driver::run(connection, Arc::clone(&shared), ahead));
+            }
+            Connection::Tcp(connection) => match connection.take_parts() {
+                Some(parts) => drop(tokio::spawn(lanes::run(connection, parts, Arc::clone(&shared)))),
+                // Another session has it.
+                None => shared.lock().close(&shared, Closed::Local),
+            },
+        }
         Hop(shared)
     }
 
@@ -266,6 +287,12 @@ impl Hop {
         self.0.lock().closed.clone()
     }
 
+    /// Remote: since when the peer gives no sign of life though asked; none while it does. A silent carrier may come back,
+    /// with all that was under way.
+    pub fn silent(&self) -> watch::Receiver<Option<Instant>> {
+        self.0.silent.subscribe()
+    }
+
     /// Round-trip time of the last ping.
     pub fn rtt(&self) -> Option<Duration> {
         self.0.lock().rtt
@@ -318,7 +345,7 @@ impl State {
             return self.refuse_unread(&arrival);
         };
         slot.buffered += arrival.size();
-        slot.arrivals.push_back(arrival);
+        queue(&mut slot.arrivals, arrival);
         slot.signals.readable.notify_one();
     }
 
@@ -393,6 +420,12 @@ impl State {
                 Event::Hello(hello) => self.incoming.push_back(Incoming::Hello(hello)),
                 Event::Drain => self.incoming.push_back(Incoming::Drain),
                 Event::Pong(rtt) => self.rtt = Some(rtt),
+                Event::Silent => {
+                    shared.silent.send_replace(Some(Instant::now()));
+                }
+                Event::Back { .. } => {
+                    shared.silent.send_replace(None);
+                }
                 Event::Dead => return Some(Closed::Silent),
                 Event::Broken(error) => return Some(Closed::Broken(error.to_string())),
             }
@@ -430,5 +463,41 @@ impl State {
         }
         shared.accept.notify_waiters();
         shared.accept.notify_one();
+    }
+}
+
+/// Adds what arrives to what waits. A few bytes may be a view of the whole packet that they came in, and a body that trickles
+/// past a slow reader would take many times what it counts for.
+fn queue(arrivals: &mut VecDeque<Arrival>, arrival: Arrival) {
+    match (arrivals.back_mut(), arrival) {
+        (Some(Arrival::Body(last)), Arrival::Body(more)) if last.len() + more.len() <= SMALL => {
+            *last = [&last[..], &more].concat().into();
+        }
+        (_, arrival) => arrivals.push_back(arrival),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    #[test]
+    fn a_body_that_trickles_keeps_few_of_its_packets_and_all_of_its_bytes() {
+        let packets: Vec<Bytes> = (0..5000).map(|number: u32| vec![number as u8; 1400].into()).collect();
+        let mut arrivals = VecDeque::new();
+        packets.iter().for_each(|packet| queue(&mut arrivals, Arrival::Body(packet.slice(..2))));
+        queue(&mut arrivals, Arrival::Ended);
+        assert!(packets.iter().filter(|packet| !packet.is_unique()).count() <= 1);
+        assert_eq!(arrivals.pop_back(), Some(Arrival::Ended));
+        let bytes: Vec<u8> = arrivals
+            .iter()
+            .flat_map(|arrival| match arrival {
+                Arrival::Body(bytes) => bytes.to_vec(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let sent: Vec<u8> = packets.iter().flat_map(|packet| [packet[0]; 2]).collect();
+        assert_eq!(bytes, sent);
     }
 }

@@ -204,6 +204,12 @@ impl Sender {
         }
     }
 
+    /// Nothing was heard from the peer for longer than anything under way explains: the link is cut.
+    pub fn is_silent(&self) -> bool {
+        let now = self.shared.now();
+        self.shared.lock().session.is_overdue(now)
+    }
+
     /// Completes when nobody takes what is written any more.
     pub async fn gone(&self) -> Gone {
         loop {

@@ -6,20 +6,22 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
 use farhop_congestion::Choice;
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{
-    AsyncUdpSocket, Connection, Endpoint, Incoming, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+    AsyncUdpSocket, Connection, Endpoint, Incoming, ServerConfig, TokioRuntime, VarInt,
 };
 use rustls::pki_types::CertificateDer;
 use tokio::task::JoinSet;
 
-use super::{CarrierError, lasting_config, token_key};
+use super::{CarrierError, Repairs, lasting_config, protect, repaired, token_key};
 use crate::identity::{Identity, PublicKey};
+use crate::memory::{Memory, Recall};
 use crate::path::{End, PathPlan};
+use crate::socket::fec::FecSocket;
 use crate::tls::{self, Seen};
 
 /// Above so many unfinished handshakes addresses are validated first (RFC 9000 §8.1.2).
@@ -100,7 +102,10 @@ pub struct Listener {
 struct Shared {
     identity: Identity,
     peers: RwLock<Peers>,
-    transport: Arc<TransportConfig>,
+    plan: PathPlan,
+    choice: Choice,
+    memory: OnceLock<Arc<Memory>>,
+    fec: Option<Arc<FecSocket>>,
 }
 
 impl Listener {
@@ -116,10 +121,17 @@ impl Listener {
         plan: PathPlan,
         choice: Choice,
     ) -> io::Result<Self> {
-        let transport = Arc::new(plan.transport_config(End::Ground, choice));
-        let shared = Arc::new(Shared { identity, peers: RwLock::new(peers), transport });
+        let (socket, fec) = repaired(socket, &plan, choice);
+        let shared = Arc::new(Shared {
+            identity,
+            peers: RwLock::new(peers),
+            plan,
+            choice,
+            memory: OnceLock::new(),
+            fec,
+        });
         // Each handshake gets a configuration of its own; this one reads first packets only.
-        let config = shared.server_config(&Seen::default())?;
+        let config = shared.server_config(&Seen::default(), Recall::nothing())?;
         let endpoint = Endpoint::new_with_abstract_socket(
             lasting_config(&shared.identity),
             Some(config),
@@ -158,9 +170,19 @@ impl Listener {
         }
     }
 
+    /// Lets connections from now on start from what `memory` knows of their paths, and add to it. The first word counts.
+    pub fn remember(&self, memory: Arc<Memory>) {
+        let _ = self.shared.memory.set(memory);
+    }
+
     /// Replaces the list of remotes for handshakes from now on; who is in stays in.
     pub fn set_peers(&self, peers: Peers) {
         *self.shared.peers.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = peers;
+    }
+
+    /// What the repair layers of this end's socket have done.
+    pub fn repairs(&self) -> Repairs {
+        Repairs(self.shared.fec.clone())
     }
 
     /// The local address of the socket.
@@ -175,17 +197,21 @@ impl Listener {
     pub async fn close(&self, code: u32, reason: &str) {
         self.endpoint.close(VarInt::from_u32(code), reason.as_bytes());
         self.endpoint.wait_idle().await;
+        if let Some(memory) = self.shared.memory.get() {
+            memory.save();
+        }
     }
 }
 
 impl Shared {
-    fn server_config(self: &Arc<Self>, seen: &Seen) -> io::Result<ServerConfig> {
+    fn server_config(self: &Arc<Self>, seen: &Seen, recall: Recall) -> io::Result<ServerConfig> {
         let peers = self.clone();
         let tls = tls::server(&self.identity, move |key| peers.name(key).is_some(), seen)
             .map_err(io::Error::other)?;
         let crypto = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
         let mut config = ServerConfig::new(Arc::new(crypto), token_key(&self.identity));
-        config.transport_config(self.transport.clone());
+        let transport = self.plan.transport_config(End::Ground, self.choice, recall);
+        config.transport_config(Arc::new(transport));
         config.max_incoming(MOST_PENDING);
         Ok(config)
     }
@@ -204,7 +230,8 @@ impl Shared {
         };
         let setup = |error: io::Error| refused(CarrierError::Setup { addr, detail: error.to_string() });
 
-        let config = self.server_config(&seen).map_err(setup)?;
+        let recall = self.memory.get().map_or_else(Recall::nothing, Recall::from);
+        let config = self.server_config(&seen, recall.clone()).map_err(setup)?;
         let connecting = incoming.accept_with(Arc::new(config)).map_err(|error| explained(&error))?;
         let connection = match tokio::time::timeout(HANDSHAKE, connecting).await {
             Ok(Ok(connection)) => connection,
@@ -216,7 +243,13 @@ impl Shared {
             .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok())
             .and_then(|certificates| tls::peer_key(&certificates));
         match key.and_then(|key| Some((key, self.name(&key)?))) {
-            Some((key, name)) => Ok(Accepted { connection, name, key }),
+            Some((key, name)) => {
+                recall.identify(&key, addr.ip(), connection.local_ip());
+                if let Some(fec) = &self.fec {
+                    protect(fec, &connection, End::Ground);
+                }
+                Ok(Accepted { connection, name, key })
+            }
             // Struck off the list between the check and now.
             None => {
                 connection.close(VarInt::from_u32(0), b"key no longer listed");

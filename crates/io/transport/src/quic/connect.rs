@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use farhop_congestion::Choice;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{AsyncUdpSocket, ClientConfig, Connection, Endpoint, TokioRuntime, TransportConfig, VarInt};
+use quinn::{AsyncUdpSocket, ClientConfig, Connection, Endpoint, TokioRuntime, VarInt};
 
-use super::{CarrierError, lasting_config};
+use super::{CarrierError, Repairs, lasting_config, protect, repaired};
 use crate::identity::{Identity, PublicKey};
+use crate::memory::{Memory, Recall, local_address};
 use crate::path::{End, PathPlan};
+use crate::socket::fec::FecSocket;
 use crate::tls::{self, Seen};
 
 /// Keys are pinned and names say nothing, but the API wants one; it is not sent.
@@ -22,7 +24,9 @@ pub struct Dialer {
     endpoint: Endpoint,
     identity: Identity,
     plan: PathPlan,
-    transport: Arc<TransportConfig>,
+    choice: Choice,
+    memory: Option<Arc<Memory>>,
+    fec: Option<Arc<FecSocket>>,
 }
 
 impl Dialer {
@@ -38,9 +42,15 @@ impl Dialer {
         choice: Choice,
     ) -> io::Result<Self> {
         let config = lasting_config(&identity);
+        let (socket, fec) = repaired(socket, &plan, choice);
         let endpoint = Endpoint::new_with_abstract_socket(config, None, socket, Arc::new(TokioRuntime))?;
-        let transport = Arc::new(plan.transport_config(End::Remote, choice));
-        Ok(Dialer { endpoint, identity, plan, transport })
+        Ok(Dialer { endpoint, identity, plan, choice, memory: None, fec })
+    }
+
+    /// Lets connections start from what `memory` knows of their paths, and add to it.
+    #[must_use]
+    pub fn remembering(self, memory: Arc<Memory>) -> Self {
+        Dialer { memory: Some(memory), ..self }
     }
 
     /// Calls `addr` and waits until it has proved to hold one of `keys`: one round trip.
@@ -59,14 +69,24 @@ impl Dialer {
             .map_err(|error| setup(error.to_string()))?;
         let crypto = QuicClientConfig::try_from(tls).map_err(|error| setup(error.to_string()))?;
         let mut config = ClientConfig::new(Arc::new(crypto));
-        config.transport_config(self.transport.clone());
+        let recall = self.memory.as_ref().map_or_else(Recall::nothing, Recall::from);
+        let transport = self.plan.transport_config(End::Remote, self.choice, recall.clone());
+        config.transport_config(Arc::new(transport));
         let connecting = self
             .endpoint
             .connect_with(config, addr, SERVER_NAME)
             .map_err(|error| setup(error.to_string()))?;
         let after = self.plan.handshake_timeout();
         match tokio::time::timeout(after, connecting).await {
-            Ok(Ok(connection)) => Ok(connection),
+            Ok(Ok(connection)) => {
+                if let Some(key) = seen.key() {
+                    recall.identify(&key, addr.ip(), local_address(addr));
+                }
+                if let Some(fec) = &self.fec {
+                    protect(fec, &connection, End::Remote);
+                }
+                Ok(connection)
+            }
             Ok(Err(error)) => Err(self.explain(&error, addr, seen.key())),
             Err(_) => Err(CarrierError::NoAnswer { addr, after }),
         }
@@ -79,6 +99,11 @@ impl Dialer {
         key: Option<PublicKey>,
     ) -> CarrierError {
         CarrierError::explain_handshake(error, addr, self.identity.public(), key)
+    }
+
+    /// What the repair layers of this end's socket have done.
+    pub fn repairs(&self) -> Repairs {
+        Repairs(self.fec.clone())
     }
 
     /// The local address of the socket.
@@ -98,5 +123,8 @@ impl Dialer {
     pub async fn close(&self, code: u32, reason: &str) {
         self.endpoint.close(VarInt::from_u32(code), reason.as_bytes());
         self.endpoint.wait_idle().await;
+        if let Some(memory) = &self.memory {
+            memory.save();
+        }
     }
 }

@@ -5,17 +5,25 @@ mod accept;
 mod connect;
 mod error;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use quinn::EndpointConfig;
+use farhop_congestion::Choice;
+use farhop_fec::{Counters, Secret, Terms};
+use quinn::{AsyncUdpSocket, Connection, EndpointConfig};
 use quinn_proto::HashedConnectionIdGenerator;
 use ring::{hkdf, hmac};
 
 use crate::identity::Identity;
+use crate::path::{End, PathPlan};
+use crate::socket::fec::FecSocket;
 
 pub use accept::{Accepted, DuplicateKey, Listener, Peers, Refused};
 pub use connect::Dialer;
 pub use error::CarrierError;
+
+/// What the repair layer draws from a connection's keys; the version of its format is part of it.
+const EXPORT_LABEL: &[u8] = b"EXPORTER-farhop-fec-1";
 
 /// Endpoint settings that survive a restart: whoever holds the identity can tell the peers of an
 /// earlier process that their connections are gone (stateless reset, RFC 9000 §10.3.2).
@@ -27,7 +35,50 @@ fn lasting_config(identity: &Identity) -> EndpointConfig {
     let id_key = u64::from_be_bytes(id_key);
     let mut config = EndpointConfig::new(Arc::new(reset_key));
     config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(id_key)));
+    // First bytes below 0x40 are the repair layer's, so the peer must not grease the QUIC bit (RFC 9287).
+    config.grease_quic_bit(false);
     config
+}
+
+/// The socket with a layer over it that repairs losses, where the plan has one, for an end driven by `choice`.
+fn repaired(
+    socket: Arc<dyn AsyncUdpSocket>,
+    plan: &PathPlan,
+    choice: Choice,
+) -> (Arc<dyn AsyncUdpSocket>, Option<Arc<FecSocket>>) {
+    if plan.repair == 0 {
+        return (socket, None);
+    }
+    // These take every loss for congestion and have no other sign of it: they must go on to hear of it.
+    let loud = matches!(choice, Choice::Cubic | Choice::NewReno);
+    let layer = FecSocket::new(socket, Terms { most: f64::from(plan.repair) / 100.0, loud });
+    (layer.clone(), Some(layer))
+}
+
+/// What the repair layers of a socket have done.
+#[derive(Debug, Clone, Default)]
+pub struct Repairs(Option<Arc<FecSocket>>);
+
+impl Repairs {
+    /// Towards `addr`; `None` while there is no layer.
+    pub fn counters(&self, addr: SocketAddr) -> Option<Counters> {
+        self.0.as_ref()?.counters(addr)
+    }
+}
+
+/// Brings the repair layer up for a connection whose peer has proved who it is. Hellos and first numbers are drawn from
+/// its keys (RFC 8446 §7.5), so that nobody else can say or guess them.
+fn protect(socket: &Arc<FecSocket>, connection: &Connection, end: End) {
+    let mut drawn = [0; 24];
+    if let Err(error) = connection.export_keying_material(&mut drawn, EXPORT_LABEL, b"") {
+        return tracing::warn!("no repairs: the connection exports no keys ({error:?})");
+    }
+    let token = |at: usize| std::array::from_fn(|index| drawn[at + index]);
+    let number = |at: usize| u32::from_be_bytes(std::array::from_fn(|index| drawn[at + index]));
+    let (remote, ground) = ((token(0), number(16)), (token(8), number(20)));
+    let (own, theirs) = if end == End::Remote { (remote, ground) } else { (ground, remote) };
+    let secret = Secret { own: own.0, theirs: theirs.0, first_sent: own.1, first_received: theirs.1 };
+    socket.protect(connection.remote_address(), &secret, connection.rtt());
 }
 
 /// The key that seals address validation tokens; lasting, so that a token outlives a restart.

@@ -1,0 +1,5 @@
+//! The controllers over the satellite model, in virtual time: repeatable to the last digit.
+
+mod paced;
+mod simulation;
+mod targets;

@@ -1,0 +1,135 @@
+//! A sender and a receiver around the satellite model, in virtual time: packets, acknowledgements, loss
+//! detection and pacing as RFC 9002 has them and the carrier sets them, reduced to what a controller can
+//! notice. What is sent are objects, the urgent before the others; what is lost is sent again.
+
+mod receiver;
+pub(crate) mod scenes;
+mod sender;
+
+use std::time::Duration;
+
+use farhop_congestion::Controller;
+use farhop_orbit::{Path, Profile, Way};
+use farhop_units::Bytes;
+
+use receiver::Receiver;
+use sender::Sender;
+
+/// UDP payload of a packet, and what IPv4 and UDP add.
+pub(crate) const PAYLOAD: u64 = 1200;
+const HEADERS: u64 = 28;
+const ACK_SIZE: Bytes = Bytes(70);
+
+/// What crosses the model.
+#[derive(Debug)]
+pub(crate) enum Packet {
+    Data { flow: usize, number: u64 },
+    Ack { flow: usize, numbers: Vec<u64> },
+}
+
+/// Something to be sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Object {
+    pub(crate) bytes: u64,
+    /// Goes ahead of what is not.
+    pub(crate) urgent: bool,
+    /// When its request comes.
+    pub(crate) at: Duration,
+}
+
+/// One link with its senders on the ground side.
+pub(crate) struct Simulation {
+    path: Path<Packet>,
+    flows: Vec<(Sender, Receiver)>,
+    now: Duration,
+    /// How long an answer's last byte takes from its request, on the way that the request goes.
+    request: Duration,
+}
+
+impl Simulation {
+    pub(crate) fn new(profile: &Profile, seed: u64) -> Self {
+        let request = profile.return_.delay;
+        Simulation { path: Path::new(profile, seed), flows: Vec::new(), now: Duration::ZERO, request }
+    }
+
+    /// Adds a connection that sends `objects`; `rtt` is what it expects before it has measured.
+    pub(crate) fn connect(
+        &mut self,
+        controller: Box<dyn Controller>,
+        rtt: Duration,
+        objects: &[Object],
+    ) -> usize {
+        let sender = Sender::new(controller, self.now, rtt, objects);
+        self.flows.push((sender, Receiver::default()));
+        self.flows.len() - 1
+    }
+
+    /// Adds a connection that sends `bytes` from now on.
+    pub(crate) fn add(&mut self, controller: Box<dyn Controller>, rtt: Duration, bytes: u64) -> usize {
+        let at = self.now;
+        self.connect(controller, rtt, &[Object { bytes, urgent: false, at }])
+    }
+
+    /// Asks a connection for one more object.
+    pub(crate) fn ask(&mut self, flow: usize, object: Object) {
+        self.flows[flow].0.ask(object);
+    }
+
+    /// The path, to cut, restore or switch it between runs.
+    pub(crate) fn path(&mut self) -> (&mut Path<Packet>, Duration) {
+        (&mut self.path, self.now)
+    }
+
+    /// A connection's controller, to look at or to tell something.
+    pub(crate) fn controller(&mut self, flow: usize) -> &mut dyn Controller {
+        self.flows[flow].0.controller.as_mut()
+    }
+
+    /// Bytes that a connection's peer has acknowledged.
+    pub(crate) fn delivered(&self, flow: usize) -> u64 {
+        self.flows[flow].0.acked
+    }
+
+    /// From an object's request to its last byte at the receiver, had the request crossed the link.
+    pub(crate) fn took(&self, flow: usize, object: usize) -> Option<Duration> {
+        let (sender, receiver) = &self.flows[flow];
+        let begun = sender.objects[object].at;
+        receiver.completed(sender, object).map(|last| last + self.request - begun)
+    }
+
+    /// Runs until `end`, or until every sender is done.
+    pub(crate) fn run_until(&mut self, end: Duration) {
+        while let Some(next) = self.next_event().filter(|next| *next <= end) {
+            self.now = self.now.max(next);
+            self.step();
+            if self.flows.iter().all(|(sender, _)| sender.is_done()) {
+                return;
+            }
+        }
+        self.now = end;
+    }
+
+    fn next_event(&self) -> Option<Duration> {
+        let senders = self.flows.iter().filter_map(|(sender, _)| sender.next_event());
+        let receivers = self.flows.iter().filter_map(|(_, receiver)| receiver.next_event());
+        self.path.next_wakeup().into_iter().chain(senders).chain(receivers).min()
+    }
+
+    fn step(&mut self) {
+        while let Some((_, arrived)) = self.path.poll_transmit(self.now) {
+            match arrived.packet {
+                Packet::Data { flow, number } => self.flows[flow].1.handle_packet(self.now, number),
+                Packet::Ack { flow, numbers } => self.flows[flow].0.handle_ack(self.now, &numbers),
+            }
+        }
+        for (flow, (sender, receiver)) in self.flows.iter_mut().enumerate() {
+            if let Some(numbers) = receiver.poll_ack(self.now) {
+                self.path.handle_packet(self.now, Way::Return, ACK_SIZE, Packet::Ack { flow, numbers });
+            }
+            while let Some(number) = sender.poll_transmit(self.now) {
+                let packet = Packet::Data { flow, number };
+                self.path.handle_packet(self.now, Way::Forward, Bytes(PAYLOAD + HEADERS), packet);
+            }
+        }
+    }
+}
