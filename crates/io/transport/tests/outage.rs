@@ -269,8 +269,17 @@ async fn nat(ground: SocketAddr, forget: Arc<Notify>) -> SocketAddr {
 
 #[tokio::test]
 async fn a_remote_whose_address_changes_goes_on() {
+    moves(PathPlan { repair: 0, ..PathPlan::UNKNOWN }).await;
+}
+
+#[tokio::test]
+async fn a_remote_whose_address_changes_goes_on_beneath_repairs_too() {
+    moves(PathPlan { repair: 25, ..PathPlan::UNKNOWN }).await;
+}
+
+/// A download whose remote gets another address meanwhile.
+async fn moves(plan: PathPlan) {
     const SIZE: usize = 8_000_000;
-    let plan = PathPlan::UNKNOWN;
     let (remote, ground) = (Identity::from_seed([1; 32]), Identity::from_seed([2; 32]));
     let peers = Peers::new([("ship".to_owned(), remote.public())]).unwrap();
     let keys = [ground.public()];
