@@ -6,7 +6,7 @@ mod support;
 use std::sync::Arc;
 
 use http::Method;
-use support::{Origin, Pair, Reply, get, noise, request};
+use support::{Origin, Pair, Reply, get, noise, over_tcp, request};
 use tokio::sync::{Notify, mpsc};
 
 /// More than all buffers between an origin and ground take, and less than the spool.
@@ -14,6 +14,9 @@ const SIZE: usize = 24 << 20;
 
 #[tokio::test]
 async fn a_body_finds_shelter_while_the_link_is_cut_and_crosses_when_it_is_back() {
+    if over_tcp() {
+        return;
+    }
     let (told, mut through) = mpsc::unbounded_channel();
     let origin = Origin::start(move |mut peer| {
         let told = told.clone();
@@ -38,6 +41,9 @@ async fn a_body_finds_shelter_while_the_link_is_cut_and_crosses_when_it_is_back(
 
 #[tokio::test]
 async fn what_is_answered_during_a_cut_is_asked_once_and_arrives() {
+    if over_tcp() {
+        return;
+    }
     let (told, mut heard) = mpsc::unbounded_channel();
     let gate = Arc::new(Notify::new());
     let opened = Arc::clone(&gate);

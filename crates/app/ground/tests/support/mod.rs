@@ -23,6 +23,7 @@ use farhop_transport::identity::Identity;
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::{Dialer, Listener, Peers};
 use farhop_transport::socket::link;
+use farhop_transport::{Connection, tcp};
 use http::{HeaderMap, HeaderName, Method};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -33,12 +34,13 @@ pub struct Pair {
     pub bus: Bus,
     pub hop: Hop,
     _dialer: Dialer,
-    _link: link::Link,
+    pub link: link::Link,
     next: Mutex<u64>,
 }
 
 impl Pair {
-    /// Over a link without effect, to origins on loopback, with `sets` over the default settings.
+    /// Over a link without effect, to origins on loopback, with `sets` over the default settings. With
+    /// `FARHOP_TEST_CARRIER=tcp` in the environment the carrier is one over TCP.
     pub async fn new(sets: &[&str]) -> Pair {
         let profile = Profile::named("none").unwrap();
         let plan = PathPlan::for_profile(&profile);
@@ -47,21 +49,44 @@ impl Pair {
         let (link, at_ground, at_remote) = link::pair(&profile, 1);
         let addr = at_ground.addr();
         let peers = Peers::new([("ship".to_string(), remote_key)]).unwrap();
-        let mut listener =
-            Listener::new(at_ground, ground_id, peers, plan, plan.default_choice(End::Ground)).unwrap();
-        let dialer = Dialer::new(at_remote, remote_id, plan, plan.default_choice(End::Remote)).unwrap();
+        let mut listener = Listener::new(
+            at_ground,
+            ground_id.clone(),
+            peers.clone(),
+            plan,
+            plan.default_choice(End::Ground),
+        )
+        .unwrap();
+        let dialer =
+            Dialer::new(at_remote, remote_id.clone(), plan, plan.default_choice(End::Remote)).unwrap();
         let bus = Bus::new();
         let ground = Ground::new(settings(sets), 1, bus.clone()).unwrap();
         let keys = [ground_key];
-        let (near, far) = tokio::join!(dialer.connect(addr, &keys), listener.accept());
-        let accepted = far.unwrap().unwrap();
-        let serving = ground.clone();
+        let (serving, near): (_, Connection) =
+            if over_tcp() {
+                let options = |end| tcp::Options::new(&plan, end, None).unwrap();
+                let any = "127.0.0.1:0".parse().unwrap();
+                let mut listener =
+                    tcp::Listener::bind(any, ground_id, peers, plan, options(End::Ground)).unwrap();
+                let dialer = tcp::Dialer::new(remote_id, plan, options(End::Remote), 2);
+                let addr = listener.local_addr().unwrap();
+                let (near, far) = tokio::join!(dialer.connect(addr, &keys), listener.accept());
+                // Further lanes join for as long as it is listened.
+                tokio::spawn(async move { while listener.accept().await.is_ok() {} });
+                let accepted = far.unwrap();
+                ((Connection::from(accepted.connection), accepted.name), near.unwrap().into())
+            } else {
+                let (near, far) = tokio::join!(dialer.connect(addr, &keys), listener.accept());
+                let accepted = far.unwrap().unwrap();
+                ((accepted.connection.into(), accepted.name), near.unwrap().into())
+            };
+        let (served, (connection, name)) = (ground.clone(), serving);
         tokio::spawn(async move {
             let _listener = listener;
-            serving.serve_carrier(accepted.connection, accepted.name).await;
+            served.serve_carrier(connection, name).await;
         });
-        let hop = Hop::start(near.unwrap(), Role::Remote, Config::default(), &plan);
-        Pair { ground, bus, hop, _dialer: dialer, _link: link, next: Mutex::new(1) }
+        let hop = Hop::start(near, Role::Remote, Config::default(), &plan);
+        Pair { ground, bus, hop, _dialer: dialer, link, next: Mutex::new(1) }
     }
 
     pub fn ask(&self, head: &RequestHead, resume: Option<Resume>) -> (Sender, Receiver) {
@@ -80,6 +105,11 @@ impl Pair {
         sender.finish(None);
         Reply::take(&mut receiver).await
     }
+}
+
+/// Whether carriers of tests go over TCP. The link in the process, which a test may cut, carries QUIC alone.
+pub fn over_tcp() -> bool {
+    std::env::var("FARHOP_TEST_CARRIER").is_ok_and(|carrier| carrier == "tcp")
 }
 
 pub fn settings(sets: &[&str]) -> GroundSettings {
