@@ -244,7 +244,7 @@ impl Exchange {
         };
         if let Ok(url) = Url::parse(&self.request.url()) {
             let read = Read { page: self.id, url, reading: Arc::clone(&reading), allowance };
-            self.carrier.recent.note(&self.owner, read, Instant::now());
+            self.carrier.ground.recent.note(&self.owner, read, Instant::now());
         }
         Page::document(&bundle, reading, head, matches!(treatment, Treatment::Recode(_)))
     }
@@ -267,7 +267,7 @@ impl Exchange {
         if self.request.method != Method::GET || is_navigation(&self.request.fields) {
             return None;
         }
-        let read = self.carrier.recent.page_of(&self.owner, &self.request.fields, Instant::now())?;
+        let read = self.carrier.ground.recent.page_of(&self.owner, &self.request.fields, Instant::now())?;
         let url = Url::parse(&self.request.url()).ok()?;
         read.reading.asked(&url, &self.request.fields);
         Some((read, url))

@@ -14,7 +14,7 @@ use farhop_origin::{
 };
 use farhop_settings::GroundSettings;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use url::{Host, Url};
@@ -59,8 +59,21 @@ pub(crate) struct Response {
 
 impl From<farhop_origin::Response> for Response {
     fn from(response: farhop_origin::Response) -> Self {
-        Response { status: response.status, fields: response.fields, body: OriginBody(response.body) }
+        let fields = detached(response.fields);
+        Response { status: response.status, fields, body: OriginBody(response.body) }
     }
+}
+
+/// Fields that own their bytes. As they come they are views of what was read from the connection at once, all of which
+/// would be kept with what is remembered of a page.
+fn detached(mut fields: HeaderMap) -> HeaderMap {
+    for value in fields.values_mut() {
+        // What was valid stays so.
+        if let Ok(own) = HeaderValue::from_bytes(value.as_bytes()) {
+            *value = own;
+        }
+    }
+    fields
 }
 
 /// What came of asking for a WebSocket.
@@ -247,6 +260,7 @@ fn client(settings: &GroundSettings, resolver: &Arc<SystemResolver>, trust: Trus
         first_byte_timeout: origin.first_byte,
         body_timeout: origin.stall,
         idle_timeout: origin.keep,
+        kept: origin.keep_most as usize,
         head: origin.head,
         fields: origin.fields as usize,
         ..Settings::default()

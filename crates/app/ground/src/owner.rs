@@ -4,14 +4,18 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use farhop_bundle::{Cookies, NeverUnasked};
 use farhop_page::Viewport;
+use tokio::time::Instant;
 use url::Url;
 
 /// Users of whom something is remembered, and bytes of that; the one that was away the longest goes first.
 const USERS: usize = 1024;
 const BYTES: usize = 32 << 20;
+/// A user who is away for so long is forgotten. What a browser holds it shows again as it asks.
+const AWAY: Duration = Duration::from_secs(6 * 3600);
 /// URLs remembered for a user.
 const URLS: usize = 256;
 /// Browsers whose screens are remembered for a user, and the longest name of one.
@@ -110,7 +114,7 @@ pub(crate) struct Owners {
 struct State {
     users: HashMap<Owner, Remembered>,
     /// Last use → user.
-    by_use: BTreeMap<u64, Owner>,
+    by_use: BTreeMap<(Instant, u64), Owner>,
     clock: u64,
     bytes: usize,
 }
@@ -118,7 +122,8 @@ struct State {
 #[derive(Default)]
 struct Remembered {
     known: Arc<Known>,
-    used: u64,
+    /// Of two at one time, the later has the larger number.
+    used: Option<(Instant, u64)>,
     /// Bytes, when it was last used.
     size: usize,
 }
@@ -132,21 +137,31 @@ impl Default for Owners {
 impl Owners {
     /// What is known of this user, who asks for something.
     pub(crate) fn known(&self, owner: &Owner) -> Arc<Known> {
+        self.known_at(owner, Instant::now())
+    }
+
+    fn known_at(&self, owner: &Owner, now: Instant) -> Arc<Known> {
         let mut state = lock(&self.state);
         let state = &mut *state;
         state.clock += 1;
         let user = state.users.entry(owner.clone()).or_default();
-        state.by_use.remove(&user.used);
-        state.by_use.insert(state.clock, owner.clone());
-        user.used = state.clock;
+        if let Some(used) = user.used.replace((now, state.clock)) {
+            state.by_use.remove(&used);
+        }
+        state.by_use.insert((now, state.clock), owner.clone());
         // What has been learnt since is weighed now: users who stay away learn nothing.
         let size = user.known.size();
         state.bytes = state.bytes + size - user.size;
         user.size = size;
         let known = Arc::clone(&user.known);
-        while state.users.len() > self.most_users || (state.bytes > self.most_bytes && state.users.len() > 1)
-        {
-            let Some((_, oldest)) = state.by_use.pop_first() else { break };
+        while let Some(oldest) = state.by_use.first_entry() {
+            let is_away = now.duration_since(oldest.key().0) >= AWAY;
+            let is_full = state.users.len() > self.most_users
+                || (state.bytes > self.most_bytes && state.users.len() > 1);
+            if !is_away && !is_full {
+                break;
+            }
+            let oldest = oldest.remove();
             let forgotten = state.users.remove(&oldest).map_or(0, |user| user.size);
             state.bytes -= forgotten;
         }
@@ -205,6 +220,23 @@ mod tests {
         assert!(!Arc::ptr_eq(&first, &owners.known(&owner("ship", 0))), "it was away the longest");
         let state = owners.state.lock().unwrap();
         assert_eq!((state.users.len(), state.by_use.len()), (USERS, USERS));
+    }
+
+    #[test]
+    fn who_is_away_for_long_is_forgotten_when_anybody_asks() {
+        let (owners, start) = (Owners::default(), Instant::now());
+        let at = |user, hours| owners.known_at(&owner("ship", user), start + AWAY / 6 * hours);
+        let first = Arc::downgrade(&at(0, 0));
+        at(1, 1);
+        at(0, 2);
+        at(2, 7);
+        assert!(first.upgrade().is_some(), "5 hours");
+        assert_eq!(lock(&owners.state).users.len(), 2);
+        at(2, 8);
+        assert!(first.upgrade().is_none());
+        let state = owners.state.lock().unwrap();
+        assert_eq!((state.users.len(), state.by_use.len()), (1, 1));
+        assert_eq!(state.bytes, state.users.values().map(|user| user.size).sum::<usize>());
     }
 
     #[test]

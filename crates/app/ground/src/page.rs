@@ -147,6 +147,7 @@ impl Page {
         let Ok(piece) = self.decoder.pull() else { return Some(self.end()) };
         let piece = piece?;
         self.read += piece.len() as u64;
+        self.reading.weigh(piece.len());
         let mut decided = self.reading.read(|document| match &self.what {
             What::Document => document.html(&piece),
             What::Part(part) => document.resource(*part, &piece),

@@ -2,6 +2,7 @@
 //! fetches and promises nothing, so that a plan can also be made without a carrier (`explain`).
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -21,6 +22,10 @@ use crate::treatment::{charset, media_type};
 /// Frames within frames that are read; deeper ones are left to the browser.
 const DEEPEST: u8 = 2;
 
+/// Bytes that a page takes of which nothing is read yet, and that each resource decided on adds, about.
+const PAGE: usize = 16 * 1024;
+const HINT: usize = 4 * 1024;
+
 /// What was decided about a hint.
 #[derive(Debug)]
 pub(crate) struct Decided {
@@ -34,6 +39,8 @@ struct Visit {
     known: Arc<Known>,
     /// One budget, however many frames.
     matching: Steps,
+    /// Bytes that its documents take, about.
+    size: AtomicUsize,
 }
 
 /// One document of the page. The streams of everything that is read for it share it.
@@ -62,7 +69,7 @@ impl Reading {
         let load = Load::new(url, request.fields.clone(), &response.fields, noted);
         let budget = Budget { max_requests: settings.hints as usize, ..Budget::default() };
         let plan = Mutex::new(Plan::new(load, budget));
-        let visit = Visit { plan, known: Arc::clone(known), matching };
+        let visit = Visit { plan, known: Arc::clone(known), matching, size: AtomicUsize::new(PAGE) };
         Some(Reading { visit: Arc::new(visit), document, frame: None, depth: 0 })
     }
 
@@ -113,13 +120,24 @@ impl Reading {
                 self.obey(&policy);
             }
             let decision = self.decide(&hint);
-            if let Decision::Skip(_) = decision {
-                hints.extend(document.resource_lost(&hint));
+            match decision {
+                Decision::Skip(_) => hints.extend(document.resource_lost(&hint)),
+                Decision::Fetch(..) => self.weigh(HINT),
             }
             all.push(Decided { hint, decision });
         }
         policies.iter().for_each(|policy| self.obey(policy));
         all
+    }
+
+    /// So many bytes more were read for the page.
+    pub(crate) fn weigh(&self, bytes: usize) {
+        self.visit.size.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes that the page takes, about: what is made of its text is as long.
+    pub(crate) fn size(&self) -> usize {
+        self.visit.size.load(Relaxed)
     }
 
     /// Follows the `Link` fields of a response, of a 103 response if `early`.

@@ -4,9 +4,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use farhop_settings::ground::SpoolSettings;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Pieces shorter than this are copied, and gathered while others wait: a few bytes from an origin may be a view of all that
+/// was read with them, and an origin that trickles would so take many times what is counted.
+const SMALL: usize = 4 * 1024;
 
 /// What all bodies of a ground share.
 #[derive(Debug, Clone)]
@@ -20,9 +24,14 @@ pub(crate) struct Spool {
 #[derive(Debug)]
 pub(crate) struct Queue {
     spool: Spool,
-    pieces: VecDeque<(Bytes, Option<OwnedSemaphorePermit>)>,
+    pieces: VecDeque<Piece>,
+    /// Small pieces that came last.
+    gathered: BytesMut,
+    gathered_permit: Option<OwnedSemaphorePermit>,
     bytes: usize,
 }
+
+type Piece = (Bytes, Option<OwnedSemaphorePermit>);
 
 impl Spool {
     /// A spool with the bounds of the settings.
@@ -34,7 +43,8 @@ impl Spool {
 
     /// The empty queue of a body.
     pub(crate) fn queue(&self) -> Queue {
-        Queue { spool: self.clone(), pieces: VecDeque::new(), bytes: 0 }
+        let (pieces, gathered) = (VecDeque::new(), BytesMut::new());
+        Queue { spool: self.clone(), pieces, gathered, gathered_permit: None, bytes: 0 }
     }
 }
 
@@ -42,13 +52,19 @@ impl Queue {
     /// Whether the origin may be read further. Always when nothing waits: a full spool slows every body down to the
     /// pace of its own stream, but none waits for another's.
     pub(crate) fn has_room(&self) -> bool {
-        self.pieces.is_empty()
+        self.is_empty()
             || (self.bytes < self.spool.exchange && self.spool.total.available_permits() > 0)
+    }
+
+    /// Whether the origin may be read further while the link is cut: it may not wait for the link's return, so a body may
+    /// take what is left.
+    pub(crate) fn has_shelter(&self) -> bool {
+        self.spool.total.available_permits() > 0
     }
 
     /// Whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
+        self.bytes == 0
     }
 
     /// Adds a piece, even beyond the bounds: it has been read. The next asks [`Queue::has_room`] first.
@@ -60,14 +76,35 @@ impl Queue {
         let counted = u32::try_from(bytes.len().min(left)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.spool.total).try_acquire_many_owned(counted).ok();
         self.bytes += bytes.len();
-        self.pieces.push_back((bytes, permit));
+        if self.gathered.len() + bytes.len() > SMALL {
+            self.close_gathered();
+        }
+        if bytes.len() > SMALL {
+            return self.pieces.push_back((bytes, permit));
+        }
+        self.gathered.extend_from_slice(&bytes);
+        match (&mut self.gathered_permit, permit) {
+            (Some(all), Some(permit)) => all.merge(permit),
+            (all, permit) => *all = all.take().or(permit),
+        }
     }
 
     /// Takes the oldest piece.
     pub(crate) fn pop(&mut self) -> Option<Bytes> {
+        if self.pieces.is_empty() {
+            self.close_gathered();
+        }
         let (bytes, _permit) = self.pieces.pop_front()?;
         self.bytes -= bytes.len();
         Some(bytes)
+    }
+
+    /// What is gathered is a piece like any other.
+    fn close_gathered(&mut self) {
+        if !self.gathered.is_empty() {
+            let gathered = std::mem::take(&mut self.gathered).freeze();
+            self.pieces.push_back((gathered, self.gathered_permit.take()));
+        }
     }
 }
 
@@ -82,12 +119,12 @@ mod tests {
 
     #[test]
     fn a_body_waits_once_it_has_its_share() {
-        let mut queue = spool(10, 100).queue();
-        queue.push(Bytes::from_static(b"12345678"));
+        let mut queue = spool(10_000, 100_000).queue();
+        queue.push(vec![1; 8_000].into());
         assert!(queue.has_room());
-        queue.push(Bytes::from_static(b"12"));
+        queue.push(vec![2; 2_000].into());
         assert!(!queue.has_room());
-        assert_eq!(queue.pop().unwrap(), "12345678");
+        assert_eq!(queue.pop().unwrap(), [1; 8_000][..]);
         assert!(queue.has_room());
     }
 
@@ -105,12 +142,35 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_out_in_order_and_empty_pieces_not_at_all() {
-        let mut queue = spool(100, 100).queue();
-        for piece in ["a", "", "b"] {
-            queue.push(Bytes::from_static(piece.as_bytes()));
+    fn bytes_come_out_in_order_whatever_the_pieces() {
+        let mut queue = spool(1 << 20, 1 << 20).queue();
+        let (mut came, mut taken) = (Vec::new(), Vec::new());
+        for (number, length) in [1, 0, 5000, 7, 4096, 1, 4095, 1, 1, 9000, 2].into_iter().enumerate() {
+            let piece = vec![number as u8; length];
+            came.extend_from_slice(&piece);
+            queue.push(piece.into());
+            // Now and then one is taken.
+            if number % 3 == 2 {
+                taken.extend_from_slice(&queue.pop().unwrap());
+            }
         }
-        assert_eq!([queue.pop(), queue.pop(), queue.pop()], [Some("a".into()), Some("b".into()), None]);
-        assert!(queue.is_empty());
+        while let Some(piece) = queue.pop() {
+            assert!(!piece.is_empty());
+            taken.extend_from_slice(&piece);
+        }
+        assert_eq!(taken, came);
+        assert!(queue.is_empty() && queue.has_room());
+    }
+
+    #[test]
+    fn a_body_that_trickles_keeps_nothing_of_the_buffers_that_it_came_in() {
+        let spool = spool(1 << 20, 1 << 20);
+        let mut queue = spool.queue();
+        let buffers: Vec<Bytes> = (0..1000).map(|_| Bytes::from(vec![7; 8192])).collect();
+        buffers.iter().for_each(|buffer| queue.push(buffer.slice(..5)));
+        assert!(buffers.iter().all(Bytes::is_unique), "a piece is a view of its buffer");
+        assert_eq!(spool.total.available_permits(), (1 << 20) - 5000);
+        assert_eq!([queue.pop().unwrap().len(), queue.pop().unwrap().len()], [4095, 905]);
+        assert_eq!(spool.total.available_permits(), 1 << 20);
     }
 }

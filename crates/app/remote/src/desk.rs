@@ -1,7 +1,7 @@
 //! Promises at the remote: what ground said would come, what of it has come, and who waits for it. Which promise
 //! answers which request is `farhop_bundle`'s rule; here are the bodies and the waiting.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -28,6 +28,9 @@ const MOST: usize = 16 * 1024;
 const MOST_ORPHANS: usize = 1024;
 /// Unwanted promises that are remembered; each is forgotten when its push comes.
 const MOST_UNWANTED: usize = 8192;
+
+/// Responses handed over to the repository whose first use is still looked for; the oldest count as unused beyond.
+const MOST_HANDED_OVER: usize = 8192;
 
 /// What is known of a promised response.
 #[derive(Debug, Clone)]
@@ -101,7 +104,7 @@ pub(crate) struct Desk {
     /// Pushes that are ahead of their promises, and since when.
     orphans: HashMap<Wire, (Receiver, Duration)>,
     /// Cacheable promises that are whole: the repository answers for them, used or not.
-    handed_over: HashMap<u64, HandedOver>,
+    handed_over: BTreeMap<u64, HandedOver>,
     /// Promises that ended or were refused before their push came, oldest first: that push is not wanted.
     unwanted: VecDeque<Wire>,
     /// Those of them of which ground has not been told.
@@ -137,7 +140,7 @@ impl Desk {
             entries: HashMap::new(),
             wire: HashMap::new(),
             orphans: HashMap::new(),
-            handed_over: HashMap::new(),
+            handed_over: BTreeMap::new(),
             unwanted: VecDeque::new(),
             begun: VecDeque::new(),
             untold: Vec::new(),
@@ -297,6 +300,11 @@ impl Desk {
             let Entry { user, page, url, .. } = entry;
             let handed = HandedOver { promise: id, user, page, url, bytes, lapses: now + ACCOUNTED };
             self.handed_over.insert(stored, handed);
+            if self.handed_over.len() > MOST_HANDED_OVER
+                && let Some((_, oldest)) = self.handed_over.pop_first()
+            {
+                self.books.unused(&oldest.entry(), PromiseEnd::Lapsed);
+            }
         }
     }
 
@@ -364,7 +372,7 @@ impl Desk {
         }
         // Its promise was lost with a stream that nobody read to its end: dropping the push stops it.
         self.orphans.retain(|_, (_, since)| *since + LONGEST_ORPHAN > now);
-        for (_, handed) in self.handed_over.extract_if(|_, handed| handed.lapses <= now) {
+        for (_, handed) in self.handed_over.extract_if(.., |_, handed| handed.lapses <= now) {
             self.books.unused(&handed.entry(), PromiseEnd::Lapsed);
         }
         self.books.close(now, |page| self.book.is_open(LoadId(page.0)));
@@ -458,5 +466,46 @@ impl Entry {
             Promised::Coming { body, .. } => body.written(),
             _ => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farhop_store::Budget;
+    use http::{HeaderValue, StatusCode, header};
+
+    #[test]
+    fn of_too_many_that_were_handed_over_the_oldest_count_as_unused() {
+        let (bus, now) = (Bus::new(), Duration::from_secs(100));
+        let mut desk = Desk::new(bus.clone());
+        let user = User { id: 1, name: "10.0.0.1".into() };
+        let lasting = (header::CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
+        let head = Arc::new(ResponseHead { status: StatusCode::OK, fields: HeaderMap::from_iter([lasting]) });
+        let body = Body::whole(&Budget::new(100), "body".into());
+        let mut hand_over = |number: u64| {
+            let made = Made {
+                wire: (0, number),
+                client: IpAddr::from([10, 0, 0, 1]),
+                page: ExchangeId(1),
+                url: Url::parse(&format!("http://site.test/{number}")).unwrap(),
+                request: HeaderMap::new(),
+                priority: Priority::default(),
+            };
+            let (id, _) = desk.promise(&user, made).unwrap();
+            assert!(desk.head(id, &head, body.clone(), now));
+            desk.complete(id, Some(number), now);
+            desk.handed_over.len()
+        };
+        let most = MOST_HANDED_OVER as u64;
+        (0..most).for_each(|number| assert_eq!(hand_over(number) as u64, number + 1));
+        let unused = || bus.counters().snapshot()["promise_ends"]["lapsed"].clone();
+        assert_eq!(unused(), 0);
+        assert_eq!(hand_over(most) as u64, most);
+        assert_eq!(unused(), 1);
+        desk.used_from_repository(0, now);
+        assert_eq!(bus.counters().used(), 0, "the first was given up");
+        desk.used_from_repository(most, now);
+        assert_eq!(bus.counters().used(), 1);
     }
 }

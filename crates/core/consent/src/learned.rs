@@ -183,7 +183,11 @@ impl Learned {
 
     fn doubt(&mut self, client: IpAddr, host: &Host, now: Moment, terms: &Terms) {
         if self.untrusting.len() >= MOST && !self.untrusting.contains_key(&client) {
-            return;
+            // The one of which the least is known, so that a game of many clients shuts nobody else out.
+            let least = self.untrusting.iter().min_by_key(|(_, it)| (it.until, it.times, it.hosts.len()));
+            if let Some(least) = least.map(|(known, _)| *known) {
+                self.untrusting.remove(&least);
+            }
         }
         let it = self.untrusting.entry(client).or_default();
         if it.hosts.len() < UNTRUSTING {
@@ -371,6 +375,23 @@ mod tests {
         assert_eq!(class.learned.records.len(), 1 + MOST_OF_ONE);
         class.now = START;
         assert_eq!(class.find(1, "mine.example"), Some(Lesson::Distrusted));
+    }
+
+    #[test]
+    fn many_clients_that_distrust_one_host_each_keep_no_other_from_being_left_alone() {
+        let (mut learned, now) = (Learned::default(), START);
+        let mut distrusts = |client: u32, name: &str| {
+            let client = IpAddr::from(client.to_be_bytes());
+            learned.learn(Lesson::Distrusted, (client, &host(name), 443), now, &TERMS);
+            (learned.untrusting.len(), learned.untrusting(now).count())
+        };
+        for client in 0..MOST as u32 {
+            distrusts(client, "a.example");
+        }
+        for number in 0..UNTRUSTING {
+            assert_eq!(distrusts(u32::MAX, &format!("h{number}.example")).0, MOST);
+        }
+        assert_eq!(distrusts(7, "b.example"), (MOST, 1));
     }
 
     #[test]

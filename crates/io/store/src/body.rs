@@ -265,7 +265,7 @@ impl Intake {
             && !state.readers.iter().flatten().any(|(piece, _)| *piece >= state.first + state.pieces.len() as u64);
         if joins && let Some(last) = state.pieces.back_mut() {
             *last = [&last[..], &bytes[..]].concat().into();
-        } else if state.held {
+        } else if state.held || bytes.len() < SMALL {
             // It may be a view of a much larger buffer, which would be kept with it: what is held is what is charged for.
             state.pieces.push_back(Bytes::copy_from_slice(&bytes));
         } else {
@@ -456,6 +456,15 @@ mod tests {
         intake.push(datagrams.slice(..2000));
         assert!(datagrams.is_unique(), "the body holds all of it");
         assert_eq!(all(&body.reader().unwrap()), [7; 2000]);
+    }
+
+    #[test]
+    fn what_trickles_past_a_slow_reader_keeps_no_buffers_that_it_came_in() {
+        let (mut intake, body) = Body::new(&Budget::new(1 << 20), 0);
+        let _reader = body.reader().unwrap();
+        let packets: Vec<Bytes> = (0..100).map(|_| Bytes::from(vec![7; 1400])).collect();
+        packets.iter().for_each(|packet| intake.push(packet.slice(..1000)));
+        assert!(packets.iter().all(Bytes::is_unique));
     }
 
     #[test]

@@ -35,6 +35,10 @@ struct Tries {
 impl Pace {
     /// What has to be held while credentials from `address` are checked.
     pub(super) fn turn(&mut self, address: IpAddr) -> Turn {
+        if self.0.len() >= MOST && !self.0.contains_key(&address) {
+            // Those who asked and went away before they were answered.
+            self.0.retain(|_, tries| tries.failures > 0 || tries.is_in_use());
+        }
         Arc::clone(&self.0.entry(address).or_default().turn)
     }
 
@@ -146,6 +150,15 @@ mod tests {
         assert!(pace.is_refused(address(1), &[1; 32]) && !pace.is_refused(address(2), &[1; 32]));
         pace.failed(address(1), Some([2; 32]), Duration::ZERO);
         assert!(!pace.is_refused(address(1), &[1; 32]));
+    }
+
+    #[test]
+    fn who_goes_away_before_an_answer_is_not_remembered_for_long() {
+        let mut pace = Pace::default();
+        for number in 0..2 * MOST as u32 {
+            drop(pace.turn(address(number)));
+        }
+        assert!(pace.0.len() <= MOST);
     }
 
     #[test]

@@ -251,6 +251,20 @@ mod tests {
     use http::HeaderMap;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
+    #[tokio::test]
+    async fn a_body_that_trickles_keeps_nothing_of_the_buffer_that_it_came_in() {
+        let (mut client, far) = duplex(1024);
+        let mut connection = Connection::new(Box::new(far), None, Arc::default());
+        client.write_all(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 30\r\n\r\n").await.unwrap();
+        let mut exchange = connection.next_request().await.unwrap().unwrap();
+        for _ in 0..10 {
+            client.write_all(b"abc").await.unwrap();
+            let piece = exchange.body.data().await.unwrap().unwrap();
+            assert_eq!(piece, "abc");
+            assert!(piece.is_unique(), "it is a view of the buffer");
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn an_idle_connection_holds_no_buffers_and_little_state() {
         let (mut client, far) = duplex(1024);
