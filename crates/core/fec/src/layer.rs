@@ -39,7 +39,7 @@ pub struct Terms {
 }
 
 /// Counters of both directions.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct Counters {
     /// What this end sends.
     pub sent: Sent,

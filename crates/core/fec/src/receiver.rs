@@ -14,7 +14,7 @@ const ASTRAY: u32 = 64;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// Counters of one direction at its receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Received {
     /// QUIC packets received in this layer.
     pub sources: u64,

@@ -16,7 +16,7 @@ const REMEMBERED: usize = 16;
 const SHORTEST_QUIET: Duration = Duration::from_millis(1);
 
 /// Counters of one direction at its sender.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct Sent {
     /// QUIC packets sent in this layer.
     pub sources: u64,

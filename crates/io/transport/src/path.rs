@@ -67,8 +67,8 @@ const ASSUMED_RATE: BitRate = BitRate::mbit(50);
 const STREAM_WINDOW: (Bytes, Bytes) = (Bytes(1 << 20), Bytes(8 << 20));
 /// What all streams of a carrier may hold unread. A stream that nobody reads, a video that is paused, keeps its own window
 /// full and must not take that of the others: there is room for so many, up to so many bytes.
-const UNREAD_STREAMS: u64 = 2;
-const CARRIER_WINDOW: (Bytes, Bytes) = (Bytes(4 << 20), Bytes(16 << 20));
+const UNREAD_STREAMS: u64 = 64;
+const CARRIER_WINDOW: (Bytes, Bytes) = (Bytes(64 << 20), Bytes(128 << 20));
 /// Writes wait in the carrier for at most this much link time, so that what is urgent overtakes.
 pub(crate) const WRITE_AHEAD: Duration = Duration::from_millis(50);
 pub(crate) const SMALLEST_SEND_WINDOW: Bytes = Bytes(64 << 10);

@@ -61,7 +61,11 @@ impl AsyncUdpSocket for Bad {
                 contents[at] ^= 0x20;
             }
             if !*is_bad {
-                self.inner.try_send(&Transmit { contents: &contents, segment_size: None, ..transmit.clone() })?;
+                self.inner.try_send(&Transmit {
+                    contents: &contents,
+                    segment_size: None,
+                    ..transmit.clone()
+                })?;
             }
         }
         Ok(())
@@ -233,7 +237,8 @@ async fn bursts_are_repaired_too() {
         sent.push(ends.repairs().unwrap().sent);
     }
     let ratio = median(times).as_secs_f64() / limit(2 * MEGABYTE);
-    let [lost, recovered] = [|s: &Sent| s.lost, |s: &Sent| s.recovered].map(|of| sent.iter().map(of).sum::<u64>());
+    let [lost, recovered] =
+        [|s: &Sent| s.lost, |s: &Sent| s.recovered].map(|of| sent.iter().map(of).sum::<u64>());
     assert!(ratio <= 1.25 && lost > 80 && recovered * 10 > lost * 7, "{ratio:.3}, {recovered} of {lost}");
 }
 

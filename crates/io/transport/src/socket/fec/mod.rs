@@ -191,7 +191,6 @@ impl FecSocket {
             peer.rearm.notify_one();
         }
     }
-
 }
 
 /// Does what a layer wants done by its clock, until its peer is forgotten.

@@ -174,7 +174,8 @@ async fn a_batch_stays_a_batch_and_each_of_its_packets_gets_a_number() {
         scene.send(&batch, Some(300)).unwrap();
         let [(_, framed, Some(stride))] = &scene.sent()[..] else { panic!("one batch") };
         assert_eq!(*stride, 300 + header, "room is made sure of once");
-        let read: Vec<_> = framed.chunks(*stride).map(|datagram| Datagram::decode(datagram).unwrap()).collect();
+        let read: Vec<_> =
+            framed.chunks(*stride).map(|datagram| Datagram::decode(datagram).unwrap()).collect();
         for ((index, packet), read) in (0..).zip(batch.chunks(300)).zip(read) {
             assert_eq!(read, Datagram::Source(Source { sequence: first + index, kept: false, packet }));
         }
@@ -294,7 +295,9 @@ async fn strangers_leave_nothing_behind() {
     let mut repair = vec![0x0c, 0, 0, 0, 1, 1, 0];
     repair.extend([7; 100]);
     for port in 1000..3000 {
-        for datagram in [&source(1, &packet(1, 100)), &repair, &vec![0x0e; 17], &[&[0x0f, 1][..], &[9; 8]].concat()] {
+        for datagram in
+            [&source(1, &packet(1, 100)), &repair, &vec![0x0e; 17], &[&[0x0f, 1][..], &[9; 8]].concat()]
+        {
             scene.receive(port, &[datagram]).await;
         }
     }
