@@ -35,17 +35,9 @@ fn ca(arguments: &[&str], folder: &Path) -> String {
 async fn origin(folder: &Path) -> SocketAddr {
     let site = folder.join("site");
     std::fs::create_dir(&site).unwrap();
-    let spec = OriginsSpec {
-        origins: vec![OriginSpec::new("a.test", Ipv4Addr::LOCALHOST, site)],
-        dns: None,
-        http_port: 0,
-        https_port: 0,
-        ca: folder.join("origin.pem"),
-        ready: folder.join("ready.json"),
-        log: None,
-        names: Default::default(),
-        identities: None,
-    };
+    let origin = OriginSpec::new("a.test", Ipv4Addr::LOCALHOST, site);
+    let spec =
+        OriginsSpec { ca: folder.join("origin.pem"), ..OriginsSpec::on_free_ports(vec![origin], folder) };
     serve(&spec).await.unwrap().origins[0].https
 }
 

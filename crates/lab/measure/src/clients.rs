@@ -54,17 +54,8 @@ fn h2load() -> Result<Row, MeasureError> {
     let at = |name: &str| folder.path().join(name);
     std::fs::create_dir(at("site")).map_err(&failed)?;
     std::fs::write(at("site/index.html"), "<p>hello</p>".repeat(100)).map_err(&failed)?;
-    let spec = OriginsSpec {
-        origins: vec![OriginSpec::new(HOST, std::net::Ipv4Addr::LOCALHOST, at("site"))],
-        dns: None,
-        http_port: 0,
-        https_port: 0,
-        ca: at("origins.pem"),
-        ready: at("ready.json"),
-        log: None,
-        names: Default::default(),
-        identities: None,
-    };
+    let origin = OriginSpec::new(HOST, std::net::Ipv4Addr::LOCALHOST, at("site"));
+    let spec = OriginsSpec::on_free_ports(vec![origin], folder.path());
     let runtime = tokio::runtime::Runtime::new().map_err(&failed)?;
     let ready =
         runtime.block_on(serve(&spec)).map_err(|error| MeasureError::Unexpected(error.to_string()))?;

@@ -14,17 +14,8 @@ async fn origins(folder: &Path, names: &[&str]) -> Ready {
     let origin = |(place, name): (usize, &&str)| {
         OriginSpec::new(*name, Ipv4Addr::new(127, 0, 0, 1 + place as u8), folder.join("site"))
     };
-    let spec = OriginsSpec {
-        origins: names.iter().enumerate().map(origin).collect(),
-        dns: None,
-        http_port: 0,
-        https_port: 0,
-        ca: folder.join("ca.pem"),
-        ready: folder.join("ready.json"),
-        log: Some(folder.join("log")),
-        names: Default::default(),
-        identities: None,
-    };
+    let origins = names.iter().enumerate().map(origin).collect();
+    let spec = OriginsSpec { log: Some(folder.join("log")), ..OriginsSpec::on_free_ports(origins, folder) };
     serve(&spec).await.unwrap()
 }
 

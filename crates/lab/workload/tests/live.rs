@@ -14,18 +14,8 @@ use tokio_tungstenite::tungstenite::Message;
 
 async fn origin() -> (tempfile::TempDir, SocketAddr) {
     let folder = tempfile::tempdir().unwrap();
-    let spec = OriginsSpec {
-        origins: vec![OriginSpec::new("live.test", Ipv4Addr::LOCALHOST, folder.path())],
-        dns: None,
-        http_port: 0,
-        https_port: 0,
-        ca: folder.path().join("ca.pem"),
-        ready: folder.path().join("ready.json"),
-        log: None,
-        names: Default::default(),
-        identities: None,
-    };
-    let ready = serve(&spec).await.unwrap();
+    let origin = OriginSpec::new("live.test", Ipv4Addr::LOCALHOST, folder.path());
+    let ready = serve(&OriginsSpec::on_free_ports(vec![origin], folder.path())).await.unwrap();
     (folder, ready.origins[0].http)
 }
 

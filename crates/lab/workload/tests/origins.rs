@@ -26,16 +26,11 @@ async fn lab(delay_ms: u64) -> Lab {
     std::fs::write(site.join("index.html"), "<p>hello</p>".repeat(200)).unwrap();
     std::fs::write(site.join("big.bin"), vec![5u8; 9 << 20]).unwrap();
     let localhost = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let origin = OriginSpec { delay_ms, ..OriginSpec::new("a.test", localhost, site) };
     let spec = OriginsSpec {
-        origins: vec![OriginSpec { delay_ms, ..OriginSpec::new("a.test", localhost, site) }],
         dns: Some(SocketAddr::new(localhost, 0)),
-        http_port: 0,
-        https_port: 0,
-        ca: folder.path().join("ca.pem"),
-        ready: folder.path().join("ready.json"),
         log: Some(folder.path().join("log")),
-        names: Default::default(),
-        identities: None,
+        ..OriginsSpec::on_free_ports(vec![origin], folder.path())
     };
     let ready = serve(&spec).await.unwrap();
     Lab { folder, ready }
@@ -200,15 +195,8 @@ async fn a_site_may_have_a_second_server_known_by_another_name_that_sends_otherw
         ..first.clone()
     };
     let spec = OriginsSpec {
-        origins: vec![first, second],
         dns: Some((Ipv4Addr::LOCALHOST, 0).into()),
-        http_port: 0,
-        https_port: 0,
-        ca: folder.path().join("ca.pem"),
-        ready: folder.path().join("ready.json"),
-        log: None,
-        names: Default::default(),
-        identities: None,
+        ..OriginsSpec::on_free_ports(vec![first, second], folder.path())
     };
     let ready = serve(&spec).await.unwrap();
     let controls: Vec<&str> = ready.origins.iter().map(|origin| origin.congestion_control.as_str()).collect();

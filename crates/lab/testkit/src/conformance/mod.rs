@@ -67,6 +67,24 @@ impl Verdict {
     }
 }
 
+/// Which cases a test plays: those whose group and name contain `FARHOP_CASE`, all where it is not set.
+pub fn only() -> String {
+    std::env::var("FARHOP_CASE").unwrap_or_default()
+}
+
+/// Fails the test in which it is called unless every case ended as it must.
+///
+/// # Panics
+/// One did not; all that did not are told.
+pub fn assert_right(verdicts: &[Verdict]) {
+    let wrong: Vec<_> = verdicts.iter().filter(|verdict| !verdict.pass).collect();
+    let told = wrong
+        .iter()
+        .map(|Verdict { case, wanted, seen, .. }| format!("{case}\n  wanted: {wanted}\n  came: {seen}"));
+    let told: Vec<_> = told.collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), verdicts.len(), told.join("\n"));
+}
+
 /// The cases of HTTP/1.1, in the order of the table.
 fn cases() -> Vec<Case> {
     const FILES: [&str; 8] = [

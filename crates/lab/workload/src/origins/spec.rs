@@ -38,6 +38,23 @@ pub struct OriginsSpec {
     pub identities: Option<PathBuf>,
 }
 
+impl OriginsSpec {
+    /// These origins on ports that are free, with what is written (`ca.pem`, `ready.json`) in `folder`; neither DNS nor log.
+    pub fn on_free_ports(origins: Vec<OriginSpec>, folder: &Path) -> OriginsSpec {
+        OriginsSpec {
+            origins,
+            dns: None,
+            http_port: 0,
+            https_port: 0,
+            ca: folder.join("ca.pem"),
+            ready: folder.join("ready.json"),
+            log: None,
+            names: BTreeMap::new(),
+            identities: None,
+        }
+    }
+}
+
 /// Where an origin's certificate chain is, in the folder of identities.
 pub fn chain_file(identities: &Path, name: &str) -> PathBuf {
     identities.join(format!("{name}.pem"))
