@@ -1,30 +1,38 @@
 // The portal as a user of a browser without JavaScript meets it. Run as: node portal.cjs ORDER, a JSON object of
-// `playwright`, `executable`, `proxy`, `pac` and `folder`. Prints what was seen as JSON; judging is Rust's part.
+// `playwright`, `executable`, `proxy`, `pac`, `evil` (a page of another site with a form that is sent here) and `folder`.
+// Prints what was seen as JSON; judging is Rust's part.
 'use strict';
 
 const path = require('node:path');
 const order = JSON.parse(process.argv[2]);
 const { chromium } = require(order.playwright);
 
-async function seen(proxyArgument) {
+async function seen(...proxyArguments) {
   const browser = await chromium.launch({
     executablePath: order.executable,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', proxyArgument],
+    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', ...proxyArguments],
   });
   const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width: 360, height: 740 } });
   const page = await context.newPage();
-  let bytes = 0;
+  const bodies = [];
   const problems = [];
-  page.on('response', async (response) => {
-    if (response.status() === 200) bytes += (await response.body().catch(() => [])).length;
+  page.on('response', (response) => {
+    if (response.status() === 200) bodies.push(response.body().then((body) => body.length, () => 0));
   });
-  page.on('console', (message) => { if (message.type() === 'error') problems.push(message.text()); });
-  return { browser, page, problems, bytes: () => bytes };
+  page.on('console', (message) => {
+    // What a form is refused is no problem of the pages.
+    const own = /^http:\/\/farhop\.internal\/(?!switch)/.test(message.location().url);
+    if (message.type() === 'error' && own) problems.push(message.text());
+  });
+  const bytes = async () => (await Promise.all(bodies)).reduce((sum, length) => sum + length, 0);
+  return { browser, page, problems, bytes };
 }
 
 async function main() {
-  const { browser, page, problems, bytes } = await seen(`--proxy-server=http://${order.proxy}`);
-  await page.goto('http://farhop.internal/');
+  // Chromium asks no proxy for this machine's own addresses unless told to.
+  const { browser, page, problems, bytes } = await seen(`--proxy-server=http://${order.proxy}`, '--proxy-bypass-list=<-loopback>');
+  await page.goto('http://farhop.internal/', { waitUntil: 'networkidle' });
+  const first = await bytes();
   const before = await page.locator('main').innerText();
   const font = await page.evaluate(() => getComputedStyle(document.querySelector('section')).borderTopStyle);
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
@@ -35,10 +43,20 @@ async function main() {
   const withSite = await page.locator('main').innerText();
   await page.getByRole('button', { name: 'Switch on again for bank.example' }).click();
   const withoutSite = await page.locator('main').innerText();
+  await page.getByLabel('Not for this site').fill('co.uk');
+  await page.getByRole('button', { name: 'Leave this site alone' }).click();
+  const ending = await page.locator('main').innerText();
+  await page.getByRole('link', { name: 'To the overview' }).click();
   await page.getByRole('button', { name: 'Switch it off for all my pages' }).click();
   const off = await page.locator('main').innerText();
   await page.getByRole('button', { name: 'Switch it on for me' }).click();
   const on = await page.locator('main').innerText();
+
+  await page.goto(order.evil);
+  await page.getByRole('button', { name: 'Win a prize' }).click();
+  const evil = await page.locator('main').innerText();
+  await page.goto('http://farhop.internal/');
+  const afterEvil = await page.locator('main').innerText();
 
   await page.getByRole('link', { name: 'Certificate', exact: true }).click();
   await page.getByText('Debian and Ubuntu').click();
@@ -49,6 +67,7 @@ async function main() {
     page.getByRole('link', { name: 'PEM file' }).click(),
   ]);
   await download.saveAs(path.join(order.folder, 'downloaded.pem'));
+  const all = await bytes();
   await browser.close();
 
   // A browser that knows nothing but the PAC file finds the portal through it.
@@ -57,7 +76,7 @@ async function main() {
   const byPac = await automatic.page.title();
   await automatic.browser.close();
 
-  console.log(JSON.stringify({ before, font, width, withSite, withoutSite, off, on, steps, byPac, bytes: bytes(), problems }));
+  console.log(JSON.stringify({ before, font, width, withSite, withoutSite, ending, off, on, evil, afterEvil, steps, byPac, first, bytes: all, problems }));
 }
 
 main().catch((error) => {

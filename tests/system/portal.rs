@@ -1,47 +1,84 @@
 //! `http://farhop.internal/` in a real browser that runs no script. Needs node, Chromium and playwright-core (`./run test`
 //! installs them); without them the test says so and passes over.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use farhop_testkit::{File, Site};
+use farhop_workload::browser::trust_in;
+use serde_json::json;
 
-use farhop_workload::browser::Browser;
-use serde_json::{Value, json};
-
-use crate::support::Local;
+use crate::support::{Local, node};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_without_scripts_reads_the_portal_and_switches_what_it_offers() {
-    let Some(browser) = Browser::at_hand(Path::new(env!("CARGO_MANIFEST_DIR"))) else { return };
+    let Some(browser) = node::chromium() else { return };
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("ca.pem");
-    let mut local = Local::start(&["--intercept", "--ca-out", ca.to_str().unwrap()]).await;
+    let mut local = Local::allowed(&["--intercept", "--ca-out", ca.to_str().unwrap()]).await;
+    // A page of another site, with a form that would switch everything off.
+    let form = "<!doctype html><form method=post action=http://farhop.internal/switch><input name=do value=all-off>\
+                <input name=token value=0><button>Win a prize</button></form>";
+    let evil = Site::new().file("/", File::new("text/html", form)).serve().await;
     let order = json!({
-        "playwright": browser.node.join("node_modules/playwright-core"),
-        "executable": browser.executable,
         "proxy": local.proxy.to_string(),
         "pac": format!("http://{}/proxy.pac", local.proxy),
+        "evil": evil.url("/"),
         "folder": folder.path(),
     });
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/system/portal.cjs");
-    let mut command = Command::new("node");
-    command.arg(script).arg(order.to_string()).stdin(Stdio::null());
-    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let seen = node::run(&browser, "portal.cjs", order, None).await;
     let says = |page: &str, words: &str| seen[page].as_str().unwrap().contains(words);
 
     assert!(says("before", "Accelerated") && says("before", "The satellite link is up"), "{seen}");
     assert!(says("withSite", "Left alone for you") && says("withSite", "bank.example"), "{seen}");
     assert!(!says("withoutSite", "Left alone for you"), "{seen}");
     assert!(says("off", "Off for you") && says("on", "Accelerated"), "{seen}");
+    assert!(says("ending", "co.uk is no site"), "{seen}");
+    assert!(says("evil", "sent by another site, and nothing was changed"), "{seen}");
+    assert!(says("afterEvil", "Accelerated"), "{seen}");
     assert!(says("steps", "update-ca-certificates"), "{seen}");
     assert_eq!(seen["byPac"], "Farhop on this network");
     assert_eq!(seen["font"], "solid", "the style sheet is applied: {seen}");
     assert!(seen["width"].as_u64().unwrap() <= 360, "it fits a telephone: {seen}");
     assert_eq!(seen["problems"], json!([]));
-    // Nine page loads, the style sheet and the certificate.
-    assert!(seen["bytes"].as_u64().unwrap() < 100_000, "{seen}");
+    // The overview and its style sheet.
+    assert!((2_000..50_000).contains(&seen["first"].as_u64().unwrap()), "{seen}");
+    // Twelve page loads, the style sheet and the certificate.
+    assert!(seen["bytes"].as_u64().unwrap() < 150_000, "{seen}");
     let downloaded = std::fs::read(folder.path().join("downloaded.pem")).unwrap();
     assert_eq!(downloaded, std::fs::read(&ca).unwrap(), "the portal's certificate is the one of --ca-out");
+    local.program.assert_runs();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_that_trusts_the_ca_has_the_portal_within_tls_and_another_is_told_where_it_is() {
+    let Some(browser) = node::chromium() else { return };
+    if !crate::clients::at_hand(&["certutil"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let ca = folder.path().join("ca.pem");
+    let mut local = Local::start(&["--intercept", "--ca-out", ca.to_str().unwrap()]).await;
+    let (trusting, other) = (folder.path().join("trusting"), folder.path().join("other"));
+    trust_in(&trusting.join(".pki/nssdb"), &ca).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    let proxy = json!({ "server": format!("http://{}", local.proxy) });
+    let secure = "https://farhop.internal/";
+    for (home, titles) in [
+        (&trusting, ["Farhop on this network", "The certificate"]),
+        // A warning at first, and no answer from then on; without TLS it is there.
+        (&other, ["", "Farhop on this network"]),
+    ] {
+        let second =
+            if *home == trusting { "https://farhop.internal/install" } else { "http://farhop.internal/" };
+        let visits = json!([{ "proxy": proxy, "urls": [secure, second] }]);
+        let seen = node::run(&browser, "visits.cjs", json!({ "visits": visits }), Some(home)).await;
+        let fails = seen[0][0]["error"].as_str();
+        assert_eq!(
+            fails.is_some_and(|error| error.contains("ERR_CERT_AUTHORITY_INVALID")),
+            *home == other,
+            "{seen}"
+        );
+        for (number, title) in titles.iter().enumerate() {
+            assert!(title.is_empty() || seen[0][number]["title"] == *title, "{seen}");
+        }
+    }
     local.program.assert_runs();
 }

@@ -1,34 +1,23 @@
 //! Names and passwords, and what users have said, as processes and a browser meet them.
 
-use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use farhop_testkit::{File, Site};
-use farhop_workload::browser::Browser;
 use http::Method;
 use http_body_util::{BodyExt as _, Empty};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::{Pair, farhop, request, send, until};
+use crate::support::{Pair, add_user, farhop, node, request, send, until};
 
 /// "anna:one" and "ben:two" (RFC 7617 §2).
 const ANNA: &str = "YW5uYTpvbmU=";
 const BEN: &str = "YmVuOnR3bw==";
 
-fn add(file: &Path, name: &str, password: &str) {
-    let mut command = farhop();
-    let command = command.args(["user", "add"]).arg(file).arg(name).stdin(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(password.as_bytes()).unwrap();
-    assert!(child.wait().unwrap().success());
-}
-
 /// Two ends of which the remote asks for names, and the file of them, with anna (password "one").
 async fn pair(more: &[&str]) -> (Pair, tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("users");
-    add(&file, "anna", "one");
+    add_user(&file, "anna", "one");
     let set = format!("auth.file={}", file.display());
     let pair = Pair::start_with(&[&["auth.required=true", &set], more].concat()).await;
     (pair, folder, file)
@@ -56,7 +45,7 @@ async fn a_running_remote_reads_its_users_anew_and_keeps_them_where_the_file_is_
     assert_eq!(status(&pair, &url, Some(ANNA)).await, 200);
     assert_eq!(status(&pair, &url, Some(BEN)).await, 407);
 
-    add(&file, "ben", "two");
+    add_user(&file, "ben", "two");
     hang_up(&pair);
     until("ben is let in", async || (status(&pair, &url, Some(BEN)).await == 200).then_some(())).await;
 
@@ -72,7 +61,7 @@ async fn a_running_remote_reads_its_users_anew_and_keeps_them_where_the_file_is_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_is_let_in_with_the_right_password_and_shows_why_with_a_wrong_one() {
-    let Some(browser) = Browser::at_hand(Path::new(env!("CARGO_MANIFEST_DIR"))) else { return };
+    let Some(browser) = node::chromium() else { return };
     let page = "<title>welcome</title><img src=/a.svg><img src=/b.svg>";
     let image =
         || File::new("image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>");
@@ -80,22 +69,17 @@ async fn a_browser_is_let_in_with_the_right_password_and_shows_why_with_a_wrong_
         Site::new().file("/", File::new("text/html", page)).file("/a.svg", image()).file("/b.svg", image());
     let site = site.serve().await;
     let (pair, _folder, _) = pair(&[]).await;
-    let order = json!({
-        "playwright": browser.node.join("node_modules/playwright-core"),
-        "executable": browser.executable,
-        "proxy": pair.proxy.to_string(),
-        "url": site.url("/"),
-        "username": "anna",
-        "passwords": ["one", "wrong"],
+    let visits = ["one", "wrong"].map(|password| {
+        let proxy = json!({
+            "server": format!("http://{}", pair.proxy),
+            "username": "anna",
+            "password": password,
+        });
+        json!({ "proxy": proxy, "urls": [site.url("/")] })
     });
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/system/users.cjs");
-    let mut command = Command::new("node");
-    command.arg(script).arg(order.to_string()).stdin(Stdio::null());
-    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(seen[0], json!({ "title": "welcome", "images": [9, 9] }), "{seen}");
-    assert_ne!(seen[1]["title"], "welcome", "{seen}");
+    let seen = node::run(&browser, "visits.cjs", json!({ "visits": visits }), None).await;
+    assert_eq!(seen[0][0], json!({ "title": "welcome", "images": [9, 9] }), "{seen}");
+    assert_ne!(seen[1][0]["title"], "welcome", "{seen}");
     assert!(pair.counters("remote").await["logins_refused"].as_u64() > Some(0));
 }
 

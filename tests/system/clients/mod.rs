@@ -1,6 +1,8 @@
-//! The clients and servers that people really use, through an intercepting `farhop local`: curl, wget, nghttp, h2load, Firefox
-//! in front; nginx and Apache httpd behind. `./run test` installs them; a test whose program is missing says so and passes over.
+//! The clients and servers that people really use, through an intercepting `farhop local`: curl, wget, nghttp, h2load, NSS's
+//! tstclnt, Firefox and Chromium in front; nginx, Apache httpd and NSS's selfserv behind. `./run test` installs them; a test whose program is missing says so and passes over.
 
+mod accounts;
+mod ech;
 mod firefox;
 mod servers;
 mod tools;
@@ -33,19 +35,20 @@ struct World {
 impl World {
     /// With the lab's own origin, and further ports to be intercepted.
     async fn start(ports: &[u16]) -> World {
+        World::start_with(ports, &[]).await
+    }
+
+    /// The same with these settings (`key=value`) besides.
+    async fn start_with(ports: &[u16], more: &[String]) -> World {
         let folder = tempfile::tempdir().unwrap();
         let identities = folder.path().join("identities");
         std::fs::create_dir(&identities).unwrap();
+        let origin = OriginSpec::new(HOST, Ipv4Addr::LOCALHOST, site(folder.path()));
         let spec = OriginsSpec {
-            origins: vec![OriginSpec::new(HOST, Ipv4Addr::LOCALHOST, site(folder.path()))],
-            dns: None,
-            http_port: 0,
-            https_port: 0,
             ca: folder.path().join("origins.pem"),
-            ready: folder.path().join("ready.json"),
             log: Some(folder.path().join("origins.log")),
-            names: Default::default(),
             identities: Some(identities),
+            ..OriginsSpec::on_free_ports(vec![origin], folder.path())
         };
         let origin = serve(&spec).await.unwrap();
         let ca = folder.path().join("farhop.pem");
@@ -54,26 +57,26 @@ impl World {
         let ports = ports.join(",");
         let path = |path: &Path| serde_json::json!(path).to_string();
         let state = folder.path().join("consent.json");
-        let local = Local::allowed(&[
-            "--intercept",
-            "--ca-out",
-            ca.to_str().unwrap(),
-            "--set",
-            &format!("remote.interception.ports=\"{ports}\""),
-            "--set",
-            &format!("remote.connect_ports=\"{ports}\""),
-            "--set",
-            &format!("remote.interception.state={}", path(&state)),
-            "--set",
-            &format!("ground.origin.roots={}", path(&spec.ca)),
-        ])
-        .await;
+        let own = [
+            format!("remote.interception.ports=\"{ports}\""),
+            format!("remote.connect_ports=\"{ports}\""),
+            format!("remote.interception.state={}", path(&state)),
+            format!("ground.origin.roots={}", path(&spec.ca)),
+        ];
+        let sets = own.iter().chain(more).flat_map(|set| ["--set", set]);
+        let options = ["--intercept", "--ca-out", ca.to_str().unwrap()].into_iter().chain(sets);
+        let local = Local::allowed(&options.collect::<Vec<_>>()).await;
         World { local, ca, origin, folder }
     }
 
-    /// A URL of the lab's own origin.
+    /// Host and port of the lab's own origin.
+    fn authority(&self) -> String {
+        format!("{HOST}:{}", self.origin.origins[0].https.port())
+    }
+
+    /// A URL of it.
     fn url(&self, path: &str) -> String {
-        format!("https://{HOST}:{}{path}", self.origin.origins[0].https.port())
+        format!("https://{}{path}", self.authority())
     }
 
     /// Requests that the lab's own origin has seen for a path, as its log has them.
@@ -116,7 +119,7 @@ fn site(folder: &Path) -> PathBuf {
 }
 
 /// Whether all of these programs are here; says which is not.
-fn at_hand(programs: &[&str]) -> bool {
+pub(crate) fn at_hand(programs: &[&str]) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).chain(["/usr/sbin".into()]).collect();
     let missing =

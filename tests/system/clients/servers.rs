@@ -11,7 +11,7 @@ use super::{HOST, World, at_hand, client, succeeds};
 use crate::support::until;
 
 /// A server that ends when this is dropped.
-struct Server {
+pub(super) struct Server {
     child: Child,
     port: u16,
 }
@@ -28,12 +28,12 @@ impl Drop for Server {
 }
 
 /// A port that is free now.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Starts a server in the foreground and waits until it takes connections.
-async fn start(mut command: Command, port: u16, log: &Path) -> Server {
+pub(super) async fn start(mut command: Command, port: u16, log: &Path) -> Server {
     let file = std::fs::File::create(log).unwrap();
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
     let mut server = Server { child: command.spawn().unwrap(), port };

@@ -147,8 +147,7 @@ fn what_was_spared_is_told_by_kind_and_as_time_of_the_link() {
     let ledger = Ledger::default();
     let user = crate::users::User { id: 1, name: "anna".into() };
     let given = |media, crossed| {
-        let mut given =
-            Given::with(&[(CONTENT_TYPE, HeaderValue::from_static(media))].into_iter().collect());
+        let mut given = Given::with(&[(CONTENT_TYPE, HeaderValue::from_static(media))].into_iter().collect());
         given.crossed = crossed;
         given
     };
