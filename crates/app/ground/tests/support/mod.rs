@@ -62,24 +62,23 @@ impl Pair {
         let bus = Bus::new();
         let ground = Ground::new(settings(sets), 1, bus.clone()).unwrap();
         let keys = [ground_key];
-        let (serving, near): (_, Connection) =
-            if over_tcp() {
-                let options = |end| tcp::Options::new(&plan, end, None).unwrap();
-                let any = "127.0.0.1:0".parse().unwrap();
-                let mut listener =
-                    tcp::Listener::bind(any, ground_id, peers, plan, options(End::Ground)).unwrap();
-                let dialer = tcp::Dialer::new(remote_id, plan, options(End::Remote), 2);
-                let addr = listener.local_addr().unwrap();
-                let (near, far) = tokio::join!(dialer.connect(addr, &keys), listener.accept());
-                // Further lanes join for as long as it is listened.
-                tokio::spawn(async move { while listener.accept().await.is_ok() {} });
-                let accepted = far.unwrap();
-                ((Connection::from(accepted.connection), accepted.name), near.unwrap().into())
-            } else {
-                let (near, far) = tokio::join!(dialer.connect(addr, &keys), listener.accept());
-                let accepted = far.unwrap().unwrap();
-                ((accepted.connection.into(), accepted.name), near.unwrap().into())
-            };
+        let (serving, near): (_, Connection) = if over_tcp() {
+            let options = |end| tcp::Options::new(&plan, end, None).unwrap();
+            let any = "127.0.0.1:0".parse().unwrap();
+            let mut listener =
+                tcp::Listener::bind(any, ground_id, peers, plan, options(End::Ground)).unwrap();
+            let dialer = tcp::Dialer::new(remote_id, plan, options(End::Remote), 2);
+            let addr = listener.local_addr().unwrap();
+            let (near, far) = tokio::join!(dialer.connect(addr, &keys), listener.accept());
+            // Further lanes join for as long as it is listened.
+            tokio::spawn(async move { while listener.accept().await.is_ok() {} });
+            let accepted = far.unwrap();
+            ((Connection::from(accepted.connection), accepted.name), near.unwrap().into())
+        } else {
+            let (near, far) = tokio::join!(dialer.connect(addr, &keys), listener.accept());
+            let accepted = far.unwrap().unwrap();
+            ((accepted.connection.into(), accepted.name), near.unwrap().into())
+        };
         let (served, (connection, name)) = (ground.clone(), serving);
         tokio::spawn(async move {
             let _listener = listener;
