@@ -3,7 +3,7 @@
 //! It must not know sockets or paths; `quic` puts these configurations to use.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
@@ -31,14 +31,18 @@ const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0
 const PKCS8_PREFIX: [u8; 16] =
     [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 
-/// What the verifier of one handshake saw, so that a refusal can name the key.
+/// What the verifier saw of the last handshake that it judged, so that a refusal can name the key.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Seen(Arc<OnceLock<PublicKey>>);
+pub(crate) struct Seen(Arc<Mutex<Option<PublicKey>>>);
 
 impl Seen {
     /// The peer's key, once it has presented one.
     pub(crate) fn key(&self) -> Option<PublicKey> {
-        self.0.get().copied()
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<PublicKey>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -57,7 +61,7 @@ pub(crate) fn client(
         .with_custom_certificate_verifier(verifier)
         .with_client_cert_resolver(Arc::new(resolver));
     config.alpn_protocols = vec![ALPN.to_vec()];
-    // A resumed session is not verified again: a key that was struck off the list would still come in.
+    // A resumed session is not verified again: a key that was struck off the list would still come in. See `early`.
     config.resumption = Resumption::disabled();
     config.enable_sni = false;
     Ok(config)
@@ -128,8 +132,7 @@ impl Pinned {
 
     fn check(&self, spki: &CertificateDer<'_>) -> Result<(), Error> {
         let key = from_spki(spki).ok_or(CertificateError::BadEncoding)?;
-        // One verifier serves one handshake, so the first key is the only one.
-        let _ = self.seen.0.set(key);
+        *self.seen.lock() = Some(key);
         if (self.accepted)(&key) {
             Ok(())
         } else {

@@ -6,18 +6,17 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use farhop_congestion::Choice;
 use quinn::crypto::rustls::QuicServerConfig;
-use quinn::{
-    AsyncUdpSocket, Connection, Endpoint, Incoming, ServerConfig, TokioRuntime, VarInt,
-};
+use quinn::{AsyncUdpSocket, Connection, Endpoint, Incoming, ServerConfig, TokioRuntime, VarInt};
 use rustls::pki_types::CertificateDer;
+use rustls::server::{ServerSessionMemoryCache, StoresServerSessions};
 use tokio::task::JoinSet;
 
-use super::{CarrierError, Repairs, lasting_config, protect, repaired, token_key};
+use super::{CarrierError, Repairs, early, lasting_config, protect, repaired, token_key};
 use crate::identity::{Identity, PublicKey};
 use crate::memory::{Memory, Recall};
 use crate::path::{End, PathPlan};
@@ -30,6 +29,9 @@ const RETRY_ABOVE: usize = 64;
 const MOST_PENDING: usize = 1024;
 /// A remote may lose a few packets of its handshake; strangers do not stay longer.
 const HANDSHAKE: Duration = Duration::from_secs(15);
+
+/// Sessions that may be resumed: a few for each of so many remotes. Those of one that comes back are used up.
+const SESSIONS: usize = 4096;
 
 /// The remotes that ground knows: several keys each, so that keys can be rotated without a break.
 #[derive(Debug, Clone, Default)]
@@ -105,6 +107,8 @@ struct Shared {
     plan: PathPlan,
     choice: Choice,
     memory: OnceLock<Arc<Memory>>,
+    /// Of remotes that may come back.
+    sessions: RwLock<Arc<dyn StoresServerSessions>>,
     fec: Option<Arc<FecSocket>>,
 }
 
@@ -128,6 +132,7 @@ impl Listener {
             plan,
             choice,
             memory: OnceLock::new(),
+            sessions: RwLock::new(ServerSessionMemoryCache::new(SESSIONS)),
             fec,
         });
         // Each handshake gets a configuration of its own; this one reads first packets only.
@@ -177,7 +182,10 @@ impl Listener {
 
     /// Replaces the list of remotes for handshakes from now on; who is in stays in.
     pub fn set_peers(&self, peers: Peers) {
-        *self.shared.peers.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = peers;
+        *self.shared.peers.write().unwrap_or_else(PoisonError::into_inner) = peers;
+        // A resumed session is not verified: who is in no list any more must begin anew, and is told why not.
+        let sessions = ServerSessionMemoryCache::new(SESSIONS);
+        *self.shared.sessions.write().unwrap_or_else(PoisonError::into_inner) = sessions;
     }
 
     /// What the repair layers of this end's socket have done.
@@ -206,8 +214,9 @@ impl Listener {
 impl Shared {
     fn server_config(self: &Arc<Self>, seen: &Seen, recall: Recall) -> io::Result<ServerConfig> {
         let peers = self.clone();
-        let tls = tls::server(&self.identity, move |key| peers.name(key).is_some(), seen)
+        let mut tls = tls::server(&self.identity, move |key| peers.name(key).is_some(), seen)
             .map_err(io::Error::other)?;
+        early::resumable(&mut tls, &self.sessions.read().unwrap_or_else(PoisonError::into_inner));
         let crypto = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
         let mut config = ServerConfig::new(Arc::new(crypto), token_key(&self.identity));
         let transport = self.plan.transport_config(End::Ground, self.choice, recall);
@@ -217,7 +226,7 @@ impl Shared {
     }
 
     fn name(&self, key: &PublicKey) -> Option<Arc<str>> {
-        self.peers.read().unwrap_or_else(|poisoned| poisoned.into_inner()).name(key)
+        self.peers.read().unwrap_or_else(PoisonError::into_inner).name(key)
     }
 
     async fn handshake(self: Arc<Self>, incoming: Incoming) -> Result<Accepted, Refused> {
@@ -233,21 +242,33 @@ impl Shared {
         let recall = self.memory.get().map_or_else(Recall::nothing, Recall::from);
         let config = self.server_config(&seen, recall.clone()).map_err(setup)?;
         let connecting = incoming.accept_with(Arc::new(config)).map_err(|error| explained(&error))?;
-        let connection = match tokio::time::timeout(HANDSHAKE, connecting).await {
-            Ok(Ok(connection)) => connection,
-            Ok(Err(error)) => return Err(explained(&error)),
-            Err(_) => return Err(refused(CarrierError::NoAnswer { addr, after: HANDSHAKE })),
+        // An end that is called can always speak before the handshake is over; this one does if it knows to whom.
+        let Ok((connection, established)) = connecting.into_0rtt() else {
+            return Err(refused(CarrierError::ClosedHere { addr }));
         };
-        let key = connection
-            .peer_identity()
-            .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok())
-            .and_then(|certificates| tls::peer_key(&certificates));
+        let fec = self.fec.clone();
+        let protected = connection.clone();
+        let established = async move {
+            let established = established.await;
+            if let Some(fec) = fec.filter(|_| established) {
+                protect(&fec, &protected, End::Ground);
+            }
+        };
+        // Who resumes a session has proved who it is with its first packet, and may be answered at once.
+        let key = match peer_key(&connection) {
+            Some(key) => {
+                tokio::spawn(established);
+                Some(key)
+            }
+            None if tokio::time::timeout(HANDSHAKE, established).await.is_ok() => peer_key(&connection),
+            None => return Err(refused(CarrierError::NoAnswer { addr, after: HANDSHAKE })),
+        };
+        if let Some(error) = connection.close_reason() {
+            return Err(explained(&error));
+        }
         match key.and_then(|key| Some((key, self.name(&key)?))) {
             Some((key, name)) => {
                 recall.identify(&key, addr.ip(), connection.local_ip());
-                if let Some(fec) = &self.fec {
-                    protect(fec, &connection, End::Ground);
-                }
                 Ok(Accepted { connection, name, key })
             }
             // Struck off the list between the check and now.
@@ -257,6 +278,12 @@ impl Shared {
             }
         }
     }
+}
+
+/// The key of a peer that has proved to hold it, in this handshake or in the session that this one resumes.
+fn peer_key(connection: &Connection) -> Option<PublicKey> {
+    let identity = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+    tls::peer_key(&identity)
 }
 
 #[cfg(test)]

@@ -1,13 +1,17 @@
 //! The remote's side: calls ground and gives a connection whose peer bears a listed key.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use farhop_congestion::Choice;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{AsyncUdpSocket, ClientConfig, Connection, Endpoint, TokioRuntime, VarInt};
+use quinn::{AsyncUdpSocket, ClientConfig, Connecting, Connection, Endpoint, TokioRuntime, VarInt};
 
+use super::early::{self, Tickets};
 use super::{CarrierError, Repairs, lasting_config, protect, repaired};
 use crate::identity::{Identity, PublicKey};
 use crate::memory::{Memory, Recall, local_address};
@@ -27,6 +31,29 @@ pub struct Dialer {
     choice: Choice,
     memory: Option<Arc<Memory>>,
     fec: Option<Arc<FecSocket>>,
+    /// By the keys that are accepted.
+    grounds: Arc<Mutex<HashMap<Vec<PublicKey>, Ground>>>,
+}
+
+/// How a ground is called, and what it gave for the next call.
+#[derive(Clone)]
+pub(super) struct Ground {
+    crypto: Arc<QuicClientConfig>,
+    pub(super) tickets: Arc<Tickets>,
+    seen: Seen,
+}
+
+impl fmt::Debug for Ground {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ground").field("tickets", &self.tickets).finish_non_exhaustive()
+    }
+}
+
+/// A call under way.
+pub(super) struct Begun {
+    pub(super) addr: SocketAddr,
+    recall: Recall,
+    seen: Seen,
 }
 
 impl Dialer {
@@ -44,7 +71,7 @@ impl Dialer {
         let config = lasting_config(&identity);
         let (socket, fec) = repaired(socket, &plan, choice);
         let endpoint = Endpoint::new_with_abstract_socket(config, None, socket, Arc::new(TokioRuntime))?;
-        Ok(Dialer { endpoint, identity, plan, choice, memory: None, fec })
+        Ok(Dialer { endpoint, identity, plan, choice, memory: None, fec, grounds: Arc::default() })
     }
 
     /// Lets connections start from what `memory` knows of their paths, and add to it.
@@ -62,43 +89,69 @@ impl Dialer {
     /// Nobody answers within [`PathPlan::handshake_timeout`], the key is another, or the peer speaks
     /// something else.
     pub async fn connect(&self, addr: SocketAddr, keys: &[PublicKey]) -> Result<Connection, CarrierError> {
-        let setup = |detail: String| CarrierError::Setup { addr, detail };
-        let seen = Seen::default();
+        let ground = self.ground(keys).map_err(|detail| CarrierError::Setup { addr, detail })?;
+        let (connecting, begun) = self.begin(addr, ground)?;
+        let after = self.patience();
+        match tokio::time::timeout(after, connecting).await {
+            Ok(Ok(connection)) => {
+                self.reached(&connection, &begun);
+                Ok(connection)
+            }
+            Ok(Err(error)) => Err(self.explain(&error, &begun)),
+            Err(_) => Err(CarrierError::NoAnswer { addr, after }),
+        }
+    }
+
+    /// How long a call is waited for.
+    pub(super) fn patience(&self) -> Duration {
+        self.plan.handshake_timeout()
+    }
+
+    /// How a ground with one of `keys` is called: in the same way each time, since only so sessions are resumed.
+    pub(super) fn ground(&self, keys: &[PublicKey]) -> Result<Ground, String> {
+        let mut grounds = self.grounds.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ground) = grounds.get(keys) {
+            return Ok(ground.clone());
+        }
+        let (seen, tickets) = (Seen::default(), Arc::new(Tickets::default()));
         let listed = keys.to_vec();
-        let tls = tls::client(&self.identity, move |key| listed.contains(key), &seen)
-            .map_err(|error| setup(error.to_string()))?;
-        let crypto = QuicClientConfig::try_from(tls).map_err(|error| setup(error.to_string()))?;
-        let mut config = ClientConfig::new(Arc::new(crypto));
+        let mut tls = tls::client(&self.identity, move |key| listed.contains(key), &seen)
+            .map_err(|error| error.to_string())?;
+        early::resumed(&mut tls, &tickets);
+        let crypto = Arc::new(QuicClientConfig::try_from(tls).map_err(|error| error.to_string())?);
+        let ground = Ground { crypto, tickets, seen };
+        grounds.insert(keys.to_vec(), ground.clone());
+        Ok(ground)
+    }
+
+    pub(super) fn begin(
+        &self,
+        addr: SocketAddr,
+        ground: Ground,
+    ) -> Result<(Connecting, Begun), CarrierError> {
+        let mut config = ClientConfig::new(ground.crypto);
         let recall = self.memory.as_ref().map_or_else(Recall::nothing, Recall::from);
         let transport = self.plan.transport_config(End::Remote, self.choice, recall.clone());
         config.transport_config(Arc::new(transport));
         let connecting = self
             .endpoint
             .connect_with(config, addr, SERVER_NAME)
-            .map_err(|error| setup(error.to_string()))?;
-        let after = self.plan.handshake_timeout();
-        match tokio::time::timeout(after, connecting).await {
-            Ok(Ok(connection)) => {
-                if let Some(key) = seen.key() {
-                    recall.identify(&key, addr.ip(), local_address(addr));
-                }
-                if let Some(fec) = &self.fec {
-                    protect(fec, &connection, End::Remote);
-                }
-                Ok(connection)
-            }
-            Ok(Err(error)) => Err(self.explain(&error, addr, seen.key())),
-            Err(_) => Err(CarrierError::NoAnswer { addr, after }),
+            .map_err(|error| CarrierError::Setup { addr, detail: error.to_string() })?;
+        Ok((connecting, Begun { addr, recall, seen: ground.seen }))
+    }
+
+    /// Ground has answered and proved who it is.
+    pub(super) fn reached(&self, connection: &Connection, begun: &Begun) {
+        if let Some(key) = begun.seen.key() {
+            begun.recall.identify(&key, begun.addr.ip(), local_address(begun.addr));
+        }
+        if let Some(fec) = &self.fec {
+            protect(fec, connection, End::Remote);
         }
     }
 
-    fn explain(
-        &self,
-        error: &quinn::ConnectionError,
-        addr: SocketAddr,
-        key: Option<PublicKey>,
-    ) -> CarrierError {
-        CarrierError::explain_handshake(error, addr, self.identity.public(), key)
+    pub(super) fn explain(&self, error: &quinn::ConnectionError, begun: &Begun) -> CarrierError {
+        CarrierError::explain_handshake(error, begun.addr, self.identity.public(), begun.seen.key())
     }
 
     /// What the repair layers of this end's socket have done.

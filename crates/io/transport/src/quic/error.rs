@@ -41,7 +41,9 @@ pub enum CarrierError {
         after: Duration,
     },
     /// No connection over TCP.
-    #[error("{addr} cannot be reached over TCP: {detail}; check the address, that the other end runs, and that TCP passes")]
+    #[error(
+        "{addr} cannot be reached over TCP: {detail}; check the address, that the other end runs, and that TCP passes"
+    )]
     Unreachable {
         /// Who was called.
         addr: SocketAddr,

@@ -3,6 +3,7 @@
 
 mod accept;
 mod connect;
+mod early;
 mod error;
 
 use std::net::SocketAddr;
@@ -20,6 +21,7 @@ use crate::socket::fec::FecSocket;
 
 pub use accept::{Accepted, DuplicateKey, Listener, Peers, Refused};
 pub use connect::Dialer;
+pub use early::Early;
 pub use error::CarrierError;
 
 /// What the repair layer draws from a connection's keys; the version of its format is part of it.
