@@ -27,6 +27,7 @@ const FLOOD: usize = 4;
 const MOST_FRAMES: usize = 256;
 
 const HEADERS: u8 = 1;
+const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const PRIORITY_UPDATE: u8 = 16;
 
@@ -115,7 +116,11 @@ impl Sieve {
                 continue;
             }
             let Some(frame) = Frame::read(came) else { return };
-            let is_read = matches!(frame.kind, HEADERS | CONTINUATION | PRIORITY_UPDATE);
+            let is_read = match frame.kind {
+                HEADERS | CONTINUATION | PRIORITY_UPDATE => true,
+                WINDOW_UPDATE => frame.length == 4 && (1..=self.last).contains(&frame.stream),
+                _ => false,
+            };
             let follows = match &self.block {
                 Some(block) => frame.kind == CONTINUATION && frame.stream == block.stream,
                 None => frame.kind != CONTINUATION,
@@ -140,6 +145,14 @@ impl Sieve {
     fn take(&mut self, frame: &Frame, content: BytesMut, out: &mut BytesMut) -> Option<()> {
         match frame.kind {
             PRIORITY_UPDATE => self.prioritize(frame, content),
+            WINDOW_UPDATE => {
+                // RFC 9113 §6.9: to grow by nothing is an error of the stream, not of the connection as for the h2 crate.
+                match (&content[..]).get_u32() & 0x7fff_ffff {
+                    0 => write_block(frame.stream, true, malformed(), out),
+                    _ => write_frame(WINDOW_UPDATE, 0, frame.stream, &content, out),
+                }
+                Some(())
+            }
             HEADERS => {
                 let bytes = fragment(frame, content)?;
                 let ends_stream = frame.flags & END_STREAM != 0;
