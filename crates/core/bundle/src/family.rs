@@ -1,7 +1,7 @@
 //! Browser families, told apart by `User-Agent`, and what differs between their subresource requests.
 
 use crate::site::Relation;
-use farhop_page::{Destination, ReferrerPolicy, escape_in_path};
+use farhop_page::{Destination, Hint, ReferrerPolicy, Source, escape_in_path};
 use http::header::{self, HeaderMap};
 use url::Url;
 
@@ -38,10 +38,13 @@ impl Family {
         }
     }
 
-    /// The `Accept` field for a destination, given that of the document's request.
-    pub(crate) fn accept(self, destination: Destination, document_accept: &str) -> String {
-        match (self, destination) {
+    /// The `Accept` field for what `hint` names, given that of the document's request.
+    pub(crate) fn accept(self, hint: &Hint, document_accept: &str) -> String {
+        // Recorded: Firefox says nothing where it does not know yet what will come; nor for a part of an SVG file.
+        let is_open = matches!(hint.source, Source::Object | Source::Embed | Source::Use);
+        match (self, hint.destination) {
             (Family::Unknown, _) => "*/*".to_owned(),
+            (Family::Firefox, _) if is_open => "*/*".to_owned(),
             (_, Destination::Frame) => document_accept.to_owned(),
             (_, Destination::Style) => "text/css,*/*;q=0.1".to_owned(),
             (Family::Chromium, Destination::Image | Destination::Icon) => {

@@ -95,7 +95,7 @@ impl Policy {
     }
 
     fn allows(&self, hint: &Hint, target: &Url, document: &Url) -> bool {
-        let Some(sources) = chain(hint.destination).iter().find_map(|name| self.directives.get(*name)) else {
+        let Some(sources) = chain(hint).iter().find_map(|name| self.directives.get(*name)) else {
             return true;
         };
         let nonce = hint.nonce.as_deref().filter(|nonce| !nonce.is_empty());
@@ -115,8 +115,11 @@ impl Policy {
 }
 
 /// CSP §6.8.3, the directives that stand in for each other; the first that is there counts.
-fn chain(destination: Destination) -> &'static [&'static str] {
-    match destination {
+fn chain(hint: &Hint) -> &'static [&'static str] {
+    if matches!(hint.source, farhop_page::Source::Object | farhop_page::Source::Embed) {
+        return &["object-src", "default-src"];
+    }
+    match hint.destination {
         Destination::Script => &["script-src-elem", "script-src", "default-src"],
         Destination::Style => &["style-src-elem", "style-src", "default-src"],
         Destination::Image | Destination::Icon => &["img-src", "default-src"],
@@ -125,6 +128,7 @@ fn chain(destination: Destination) -> &'static [&'static str] {
         Destination::Fetch => &["connect-src", "default-src"],
         Destination::Track => &["media-src", "default-src"],
         Destination::Frame => &["frame-src", "child-src", "default-src"],
+        Destination::Object | Destination::Embed => &["object-src", "default-src"],
     }
 }
 

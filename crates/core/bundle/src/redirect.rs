@@ -101,8 +101,7 @@ impl Navigation<'_> {
 
     /// Fetch, "HTTP-redirect fetch", step 12.
     fn becomes_get(&self, status: StatusCode) -> bool {
-        *self.method == Method::GET
-            || *self.method == Method::POST && matches!(status.as_u16(), 301 | 302 | 303)
+        *self.method == Method::GET || *self.method == Method::POST && matches!(status.as_u16(), 301..=303)
     }
 
     /// How the page that led here relates to every URL of the way; `None` where none did.

@@ -121,11 +121,12 @@ pub fn unasked(load: &Load, hint: &Hint, cookies: &Cookies, now: SystemTime) -> 
     for name in COPIED {
         copy(&mut fields, &load.request, HeaderName::from_static(name));
     }
-    insert(&mut fields, header::ACCEPT, &load.family.accept(hint.destination, accept_of(&load.request)));
+    insert(&mut fields, header::ACCEPT, &load.family.accept(hint, accept_of(&load.request)));
     if let Some(coding) = accept_encoding(load, hint, &target) {
         fields.insert(header::ACCEPT_ENCODING, coding);
     }
-    if hint.destination == Destination::Frame {
+    let is_plugin = matches!(hint.source, Source::Object | Source::Embed);
+    if hint.destination == Destination::Frame && !(is_plugin && load.family == Family::Firefox) {
         copy(&mut fields, &load.request, header::UPGRADE_INSECURE_REQUESTS);
     }
     let source = match &hint.initiator {
@@ -137,7 +138,7 @@ pub fn unasked(load: &Load, hint: &Hint, cookies: &Cookies, now: SystemTime) -> 
         insert(&mut fields, header::REFERER, &told);
     }
     let credentials = match hint.mode {
-        Mode::NoCors | Mode::CorsWithCredentials => true,
+        Mode::NoCors | Mode::CorsWithCredentials | Mode::SameOrigin => true,
         Mode::Cors => relation == Relation::SameOrigin,
         Mode::CorsAnonymous => false,
     };
@@ -262,7 +263,7 @@ pub(crate) fn codings(family: Family, trustworthy: bool) -> &'static str {
 }
 
 fn names_origin(load: &Load, hint: &Hint, relation: Relation) -> bool {
-    hint.mode != Mode::NoCors
+    !matches!(hint.mode, Mode::NoCors | Mode::SameOrigin)
         && (relation != Relation::SameOrigin || load.family.names_origin_to_itself(hint.destination))
 }
 
@@ -311,19 +312,27 @@ fn fetch_metadata(
     insert(fields, HeaderName::from_static("sec-fetch-site"), relation.as_str());
     let mode = match (hint.destination, hint.mode) {
         (Destination::Frame, _) => "navigate",
+        // Recorded: all objects are documents to Firefox, until they are there.
+        (Destination::Object | Destination::Embed, _) if load.family == Family::Firefox => "navigate",
         (_, Mode::NoCors) => "no-cors",
+        (_, Mode::SameOrigin) => "same-origin",
         _ => "cors",
     };
     insert(fields, HeaderName::from_static("sec-fetch-mode"), mode);
-    insert(fields, HeaderName::from_static("sec-fetch-dest"), dest(hint.destination));
+    insert(fields, HeaderName::from_static("sec-fetch-dest"), dest(hint));
     // Storage Access Headers, §2: another site's, with credentials.
     if let Some(access) = storage_access {
         fields.insert(HeaderName::from_static("sec-fetch-storage-access"), access);
     }
 }
 
-fn dest(destination: Destination) -> &'static str {
-    match destination {
+fn dest(hint: &Hint) -> &'static str {
+    match hint.source {
+        Source::Object => return "object",
+        Source::Embed => return "embed",
+        _ => {}
+    }
+    match hint.destination {
         Destination::Script => "script",
         Destination::Style => "style",
         Destination::Image | Destination::Icon => "image",
@@ -332,5 +341,7 @@ fn dest(destination: Destination) -> &'static str {
         Destination::Fetch => "empty",
         Destination::Track => "track",
         Destination::Frame => "iframe",
+        Destination::Object => "object",
+        Destination::Embed => "embed",
     }
 }

@@ -47,8 +47,8 @@ pub fn urgency(hint: &Hint) -> Urgency {
         (Destination::Script, Timing::Blocking) => 1,
         (Destination::Style | Destination::Font | Destination::Fetch, _) => 2,
         (Destination::Script | Destination::Frame, _) => 3,
-        (Destination::Image | Destination::Track, _) if hint.below_fold => 5,
-        (Destination::Image | Destination::Track, _) => 4,
+        _ if hint.below_fold => 5,
+        (Destination::Image | Destination::Track | Destination::Object | Destination::Embed, _) => 4,
     };
     let level = match hint.priority {
         FetchPriority::Auto => level,

@@ -124,8 +124,12 @@ pub enum Destination {
     Fetch,
     /// Preloaded `as=track`.
     Track,
-    /// Document in an `iframe`.
+    /// Document in an `iframe`, or in an `<object>` or `<embed>`.
     Frame,
+    /// Image in an `<object>`.
+    Object,
+    /// Image in an `<embed>`.
+    Embed,
 }
 
 /// Fetch mode and credentials mode together, as they occur in mark-up.
@@ -139,6 +143,8 @@ pub enum Mode {
     CorsWithCredentials,
     /// `cors`, without credentials even to the same origin (manifests).
     CorsAnonymous,
+    /// `same-origin`: nothing of another origin is fetched.
+    SameOrigin,
 }
 
 /// The mark-up that named a resource, for accounting and ranking.
@@ -172,6 +178,12 @@ pub enum Source {
     Background,
     /// `<iframe src>`.
     Frame,
+    /// `<object data>`.
+    Object,
+    /// `<embed src>`.
+    Embed,
+    /// `<use href>` in SVG.
+    Use,
     /// `style` attribute.
     StyleAttribute,
     /// `url()` or `image-set()` of a rule that matches, in `<style>` or in a stylesheet.

@@ -123,5 +123,5 @@ groups! {
     holds_text = 13: "script" "style" "textarea" "title" "iframe" "noscript" "noembed" "noframes" "xmp" "plaintext";
     /// What the mark-up's hints come from.
     is_telling = 14: "base" "meta" "script" "style" "link" "picture" "source" "img" "image" "input" "video" "iframe"
-        "frame" "body" "table" "thead" "tbody" "tfoot" "tr" "td" "th";
+        "frame" "object" "embed" "body" "table" "thead" "tbody" "tfoot" "tr" "td" "th";
 }

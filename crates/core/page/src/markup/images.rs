@@ -99,11 +99,25 @@ pub(super) fn plain<A: Attributes + ?Sized>(
     }
 }
 
-/// `<image>` and `<feImage>` in SVG. A `<use>` of another file is left to the browser: it asks in mode `same-origin`,
-/// which no hint says.
+/// `<image>` and `<feImage>` in SVG, and `<use>` of a part of another SVG file.
 pub(crate) fn svg<A: Attributes + ?Sized>(name: &str, mention: &Mention<'_, A>, context: &mut Context) {
-    if matches!(name, "image" | "feimage") {
-        let address = mention.attributes.value("href").or_else(|| mention.attributes.value("xlink:href"));
-        plain(mention, address, Source::Image, context);
+    let address = || mention.attributes.value("href").or_else(|| mention.attributes.value("xlink:href"));
+    match name {
+        "image" | "feimage" => plain(mention, address(), Source::Image, context),
+        "use" => part(mention, address(), context),
+        _ => {}
+    }
+}
+
+/// A part of another file, of the document's own origin (SVG 2, §16.1.3).
+fn part<A: Attributes + ?Sized>(mention: &Mention<'_, A>, text: Option<&str>, context: &mut Context) {
+    let Some(text) = text.filter(|text| text.contains('#')) else { return };
+    let Some(mut hint) = hint(mention, text, Destination::Image, Source::Use, context) else { return };
+    let is_svg = hint.url.path().to_ascii_lowercase().ends_with(".svg");
+    if is_svg && hint.url.origin() == context.document.origin() {
+        hint.mode = Mode::SameOrigin;
+        hint.referrer_policy = context.policy;
+        hint.below_fold = mention.below_fold;
+        context.add(hint);
     }
 }

@@ -1,14 +1,15 @@
 //! From elements to hints: which attribute of which element a browser fetches, and how.
 //!
-//! Not hinted, though browsers ask for it: `<object data>`, `<embed src>`, `<audio src>` and `<video src>`. Media are
-//! asked for in ranges that depend on what is played, and what becomes of an object depends on its type and the
-//! browser's plug-ins; a whole file pushed for nothing may outweigh the page.
+//! Not hinted, though browsers ask for it: `<audio src>` and `<video src>`, which are asked for in ranges that depend on
+//! what is played, and objects that are neither images nor documents: what becomes of them depends on the browser's
+//! plug-ins, and a whole file pushed for nothing may outweigh the page.
 
 pub(crate) mod attributes;
 mod icons;
 mod images;
 pub(crate) mod link_field;
 mod links;
+mod plugins;
 pub(crate) mod srcset;
 
 use crate::context::Context;
@@ -113,6 +114,8 @@ impl Markup {
                 let background = mention.attributes.value("background").filter(|text| !text.is_empty());
                 images::plain(mention, background, Source::Background, context);
             }
+            "object" => plugins::object(mention, context),
+            "embed" => plugins::embed(mention, context),
             "iframe" if mention.attributes.has("srcdoc") => return framed(mention.attributes),
             "iframe" | "frame" => frame(mention, context),
             _ => {}

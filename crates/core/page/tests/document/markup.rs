@@ -1,7 +1,7 @@
 //! Mark-up of other kinds: XML, SVG, media, and pages that are secure.
 
 use crate::loading::{load, names, options, page};
-use farhop_page::{Document, Hint, Options};
+use farhop_page::{Destination, Document, Hint, Mode, Options, Source};
 use url::Url;
 
 /// All hints of an XML document whose files are lost.
@@ -44,13 +44,19 @@ fn media_and_plugins_are_not_hinted_and_svg_is() {
     for html in [
         "<video src=a.mp4></video>",
         "<audio src=a.ogg></audio>",
-        "<object data=a.svg></object>",
+        "<object data=a.pdf></object>",
+        "<object data=a type=application/x-flash></object>",
+        "<object classid=x data=a.svg></object>",
+        "<object data=#a></object>",
+        "<object data=page.html></object>",
         "<embed src=a.swf>",
         "<video><source src=a.mp4></video>",
         "<meta http-equiv=refresh content='0;url=a.html'>",
         "<svg><use href='#a'/></svg>",
         "<svg><use href='page.html#a'/></svg>",
         "<svg><use href='http://other.test/s.svg#a'/></svg>",
+        "<svg><use href=s.svg /></svg>",
+        "<use href=s.svg#a>",
         "<svg><a href=a.png></a></svg>",
     ] {
         assert_eq!(names(&load(html, &[])), Vec::<String>::new(), "{html}");
@@ -62,9 +68,40 @@ fn media_and_plugins_are_not_hinted_and_svg_is() {
 }
 
 #[test]
-fn parts_of_other_svg_files_are_left_to_the_browser() {
-    // Asked for in mode `same-origin`, as no hint says.
-    assert!(load("<svg><use href=s.svg#a /></svg>", &[]).is_empty());
+fn parts_of_other_svg_files_are_images_of_the_same_origin_alone() {
+    let hints =
+        load("<svg><use href=s.svg#a /><use xlink:href='s.svg#b'></use><use href=/t.SVG?v#c></svg>", &[]);
+    assert_eq!(names(&hints), ["dir/s.svg", "t.SVG?v"]);
+    for hint in hints {
+        let told = (hint.destination, hint.mode, hint.source);
+        assert_eq!(told, (Destination::Image, Mode::SameOrigin, Source::Use));
+    }
+}
+
+#[test]
+fn objects_are_images_or_documents_by_their_type_or_else_by_their_name() {
+    let kind = |html: &str| {
+        let hints = load(html, &[]);
+        assert_eq!(names(&hints).len(), 1, "{html}");
+        (hints[0].destination, hints[0].source)
+    };
+    let (object, embed) = ((Destination::Object, Source::Object), (Destination::Embed, Source::Embed));
+    let document = |source| (Destination::Frame, source);
+    for (html, expected) in [
+        ("<object data=a.png></object>", object),
+        ("<object data=a type=IMAGE/JPEG></object>", object),
+        ("<object data=a.svg></object>", document(Source::Object)),
+        ("<object data=a type=image/svg+xml></object>", document(Source::Object)),
+        ("<object data=a.png type='text/html; charset=utf-8'></object>", document(Source::Object)),
+        ("<object data=a></object>", document(Source::Object)),
+        ("<embed src=a.webp>", embed),
+        ("<embed src=a.svg type=image/png>", embed),
+        ("<embed src=a.html>", document(Source::Embed)),
+    ] {
+        assert_eq!(kind(html), expected, "{html}");
+    }
+    let hints = load("<object data=a.svg><img src=b.png></object>", &[]);
+    assert_eq!(names(&hints), ["dir/a.svg", "dir/b.png"], "what stands in for it is loaded with it");
 }
 
 #[test]
