@@ -34,6 +34,7 @@ struct Blocked {
     over_tcp: tcp::Listener,
     /// Takes UDP in and says nothing.
     mute: std::net::UdpSocket,
+    _folder: tempfile::TempDir,
 }
 
 async fn blocked() -> Blocked {
@@ -44,7 +45,12 @@ async fn blocked() -> Blocked {
     let over_tcp = tcp::Listener::bind(any, identity.clone(), peers.clone(), PLAN, options).unwrap();
     let address = over_tcp.local_addr().unwrap();
     let mute = std::net::UdpSocket::bind(address).unwrap();
+    // What a remote keeps beside itself.
+    let folder = tempfile::tempdir().unwrap();
+    let kept = |name| serde_json::json!(folder.path().join(name));
     let sets = [
+        format!("paths={}", kept("paths")),
+        format!("interception.state={}", kept("consent")),
         "listen=127.0.0.1:0".to_owned(),
         "ground.0.name=test".to_owned(),
         format!("ground.0.address={address}"),
@@ -57,7 +63,7 @@ async fn blocked() -> Blocked {
     let bus = Bus::new();
     let events = bus.subscribe();
     let running = farhop_remote::start(settings, reach, bus.clone(), false).await.unwrap();
-    Blocked { running, bus, events, identity, peers, over_tcp, mute }
+    Blocked { running, bus, events, identity, peers, over_tcp, mute, _folder: folder }
 }
 
 impl Blocked {
