@@ -75,7 +75,7 @@ fn every_frame_of_a_lane_has_an_example_that_decodes_as_written_and_is_written_a
         let bytes = unhex(hex);
         let mut reader = mux::FrameReader::default();
         reader.push(&bytes);
-        let frame = reader.next().expect(hex).expect("a whole frame");
+        let frame = reader.take().expect(hex).expect("a whole frame");
         assert!(reader.into_rest().is_empty(), "{hex} has more than a frame");
         assert_eq!(format!("{frame:?}"), meaning);
         assert_eq!(frame.encode(), bytes, "{meaning}");

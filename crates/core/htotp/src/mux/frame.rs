@@ -127,7 +127,7 @@ impl FrameReader {
     ///
     /// # Errors
     /// The lane is malformed; the reader must not be used again.
-    pub fn next(&mut self) -> Result<Option<Frame>, MuxError> {
+    pub fn take(&mut self) -> Result<Option<Frame>, MuxError> {
         loop {
             let mut view = &self.0[..];
             let (Some(kind), Some(length)) = (varint::take(&mut view), varint::take(&mut view)) else {
@@ -279,7 +279,7 @@ mod tests {
             let (mut reader, mut read) = (FrameReader::default(), Vec::new());
             for piece in lane.chunks(piece) {
                 reader.push(piece);
-                while let Some(frame) = reader.next().unwrap() {
+                while let Some(frame) = reader.take().unwrap() {
                     read.push(frame);
                 }
             }
@@ -291,7 +291,7 @@ mod tests {
     fn read(bytes: &[u8]) -> Result<Option<Frame>, MuxError> {
         let mut reader = FrameReader::default();
         reader.push(bytes);
-        reader.next()
+        reader.take()
     }
 
     #[test]

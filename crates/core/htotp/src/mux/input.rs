@@ -10,7 +10,7 @@ impl Mux {
     /// The peer breaks the rules: the carrier has to end.
     pub fn handle_input(&mut self, lane: usize, bytes: &[u8]) -> Result<(), MuxError> {
         self.lanes[lane].reader.push(bytes);
-        while let Some(frame) = self.lanes[lane].reader.next()? {
+        while let Some(frame) = self.lanes[lane].reader.take()? {
             self.handle_frame(lane, frame)?;
         }
         Ok(())

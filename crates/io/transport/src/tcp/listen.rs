@@ -260,7 +260,7 @@ impl Shared {
 fn first_word(early: &mut BytesMut) -> Result<Option<Beginning>, MuxError> {
     let mut reader = FrameReader::default();
     reader.push(early);
-    Ok(match reader.next()? {
+    Ok(match reader.take()? {
         None => None,
         Some(Frame::Join(id)) => {
             *early = reader.into_rest();
