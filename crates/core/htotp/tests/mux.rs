@@ -296,7 +296,11 @@ fn what_breaks_the_rules_is_refused() {
     let refused = |kind| Err(MuxError::Misplaced(kind));
     assert_eq!(judged(&[data(0, 1)], &[]), refused(0x05), "before the first word");
     assert_eq!(judged(&[begin.clone(), begin.clone()], &[]), refused(0x01), "twice");
-    assert_eq!(judged(&[begin.clone()], &[Frame::Join([0; 32])]), refused(0x03), "on a lane that has joined");
+    assert_eq!(
+        judged(std::slice::from_ref(&begin), &[Frame::Join([0; 32])]),
+        refused(0x03),
+        "on a lane that has joined"
+    );
     assert_eq!(
         judged(&[begin.clone(), data(1, 1)], &[]),
         refused(0x05),

@@ -99,9 +99,8 @@ async fn pair(lanes: usize) -> Pair {
     let joined = [dialled.lanes(), accepted.connection.lanes()];
     let (near, far) = (hop(dialled.clone(), Role::Remote), hop(accepted.connection, Role::Ground));
     let listening = tokio::spawn(async move {
-        loop {
-            panic!("nobody else comes in: {:?}", listener.accept().await);
-        }
+        let other = listener.accept().await;
+        panic!("nobody else comes in: {other:?}");
     });
     for mut joined in joined {
         timeout(PATIENCE, joined.wait_for(|joined| *joined == lanes)).await.unwrap().unwrap();
