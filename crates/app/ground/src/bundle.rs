@@ -25,7 +25,7 @@ use crate::origins::Asked;
 use crate::owner::{Known, Owner};
 use crate::page::{Page, is_document};
 use crate::reading::{Decided, Reading};
-use crate::tally::{NOT_PUBLIC, Tally, UNSEEN, skip_words};
+use crate::tally::{HELD, NOT_PUBLIC, Tally, UNSEEN, skip_words};
 use crate::treatment::{Treatment, content_length, has_body, treatment};
 use crate::variant::Purpose;
 
@@ -118,7 +118,7 @@ impl Bundle {
                         self.keep(&reading, reading.lost(&hint));
                     }
                     Decision::Fetch(unasked, _) if is_held(&self.carrier, &self.owner, &unasked) => {
-                        self.skip(&hint, "the remote holds it");
+                        self.skip(&hint, HELD);
                         // What it names is most likely held as well.
                         self.keep(&reading, reading.lost(&hint));
                     }

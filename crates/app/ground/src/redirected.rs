@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{Navigation, Noted, Unasked, opens_page};
+use farhop_bundle::{Navigation, Noted, Skip, Unasked, leads_to, opens_page};
 use farhop_events::Event;
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Failure;
@@ -21,6 +21,7 @@ use crate::failure;
 use crate::origins::Asked;
 use crate::owner::Known;
 use crate::page::is_page;
+use crate::tally::{ENDLESS, HELD, NOT_PUBLIC, NOT_SURE, Tally, UNSEEN, skip_words};
 use crate::treatment::{content_length, has_body};
 
 /// Redirects of one document that are followed: browsers follow twenty, but hardly a page needs more than three.
@@ -48,15 +49,30 @@ impl Exchange {
         mut before: Vec<Unasked>,
     ) {
         let Ok(url) = Url::parse(&self.request.url()) else { return };
-        let Some(next) = self.next(known, noted, &url, head) else { return };
+        let follows = self.carrier.ground.settings().bundle.enabled
+            && opens_page(&self.request.method, &self.request.fields);
+        let Some(target) = leads_to(&url, head.status, &head.fields).filter(|_| follows) else { return };
+        let bus = &self.carrier.ground.bus;
+        let mut tally = Tally::new(bus, self.id, url.as_str());
+        tally.found_redirect();
+        let next = self.next(known, noted, &url, head);
         before.push(Unasked { url, fields: self.request.fields.clone() });
-        // To ask the same again is a loop; with a cookie that was set on the way it need not be one.
-        if before.len() > MOST || before.contains(&next) {
-            return;
-        }
+        let next = match next {
+            // To ask the same again is a loop; with a cookie that was set on the way it need not be one.
+            Ok(next) if before.len() > MOST || before.contains(&next) => Err(ENDLESS),
+            next => next,
+        };
+        let next = match next {
+            Ok(next) => next,
+            Err(why) => {
+                tally.skipped(why);
+                let url = bus.url(target.as_str());
+                return bus.emit(Event::HintSkipped { page: self.id, url, why: why.into() });
+            }
+        };
         let Some(request) = request_head(&next) else { return };
         let Some(promise) = sender.promise(&request, DOCUMENT) else { return };
-        let bus = &self.carrier.ground.bus;
+        tally.promised();
         bus.emit(Event::Promised { promise, page: self.id, url: bus.url(next.url.as_str()) });
         let carrier = Arc::clone(&self.carrier);
         let exchange = Exchange {
@@ -80,20 +96,25 @@ impl Exchange {
         });
     }
 
-    /// The request with which the browser goes on, if it is worth it to answer that unasked.
-    fn next(&self, known: &Known, noted: &Noted, url: &Url, head: &ResponseHead) -> Option<Unasked> {
-        let ground = &self.carrier.ground;
+    /// The request with which the browser goes on; or why it is left to the browser.
+    fn next(
+        &self,
+        known: &Known,
+        noted: &Noted,
+        url: &Url,
+        head: &ResponseHead,
+    ) -> Result<Unasked, &'static str> {
         let (method, fields) = (&self.request.method, &self.request.fields);
-        if !ground.settings().bundle.enabled || !opens_page(method, fields) {
-            return None;
-        }
         let navigation = Navigation { method, url, fields, jar: noted.jar };
-        let next = navigation.redirected(head.status, &head.fields, &known.cookies(), SystemTime::now())?;
-        let is_vain = ground.origins.refuses(&next.url)
-            || !known.shows(&next.url)
-            || known.never().contains(&next.url)
-            || is_held(&self.carrier, &self.owner, &next);
-        (!is_vain).then_some(next)
+        let next = navigation.redirected(head.status, &head.fields, &known.cookies(), SystemTime::now());
+        let next = next.ok_or(NOT_SURE)?;
+        match () {
+            () if self.carrier.ground.origins.refuses(&next.url) => Err(NOT_PUBLIC),
+            () if !known.shows(&next.url) => Err(UNSEEN),
+            () if known.never().contains(&next.url) => Err(skip_words(Skip::SetsCookie)),
+            () if is_held(&self.carrier, &self.owner, &next) => Err(HELD),
+            () => Ok(next),
+        }
     }
 
     /// What may be sent of an answer that nobody has asked for yet: documents whole, since the browser waits for them;

@@ -26,6 +26,11 @@ impl Tally {
         *self.hints.entry(source_word(hint.source)).or_default() += 1;
     }
 
+    /// The document leads elsewhere.
+    pub(crate) fn found_redirect(&mut self) {
+        *self.hints.entry("redirect").or_default() += 1;
+    }
+
     pub(crate) fn skipped(&mut self, why: &'static str) {
         *self.skipped.entry(why).or_default() += 1;
     }
@@ -83,11 +88,20 @@ pub(crate) fn source_word(source: Source) -> &'static str {
     }
 }
 
+/// What the remote will answer by itself.
+pub(crate) const HELD: &str = "the remote holds it";
+
 /// A hint at an address that is not fetched from.
 pub(crate) const NOT_PUBLIC: &str = "its address is not of the public internet";
 
 /// A hint within TLS, of a user whose connections are not looked into.
 pub(crate) const UNSEEN: &str = "this user's secure connections are not looked into";
+
+/// A redirect to what may be for one use only, or that is asked for in words that only the browser knows.
+pub(crate) const NOT_SURE: &str = "it is not sure how the browser goes on, or that it may be asked for twice";
+
+/// A redirect to what was asked for alike on the way, or the last of too many.
+pub(crate) const ENDLESS: &str = "redirects without an end";
 
 /// Why a hint is left to the browser, in words.
 pub(crate) fn skip_words(skip: Skip) -> &'static str {

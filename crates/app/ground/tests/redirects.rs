@@ -4,6 +4,7 @@
 
 mod support;
 
+use farhop_events::Event;
 use farhop_htotp::RequestHead;
 use farhop_transport::hop::Arrival;
 use http::Method;
@@ -137,7 +138,7 @@ async fn a_redirect_to_the_same_page_is_followed_once_it_has_set_a_cookie_and_lo
     }
     assert_eq!(pushed(&pair).await.1.promises.len(), 0, "ten are enough");
     let last = event(&mut events, |told| match told {
-        farhop_events::Event::Fetched { unasked: true, url, .. } if url.ends_with("xxxxxxxxxx") => Some(()),
+        Event::Fetched { unasked: true, url, .. } if url.ends_with("xxxxxxxxxx") => Some(()),
         _ => None,
     });
     last.await;
@@ -160,9 +161,24 @@ async fn what_the_browser_does_not_follow_or_nobody_should_is_not_promised() {
     })
     .await;
     let pair = Pair::new(&[]).await;
-    for path in ["/private", "/secure", "/word", "/mail", "/ticket"] {
+    let mut events = pair.bus.subscribe();
+    for (path, why) in [
+        ("/private", Some("its address is not of the public internet")),
+        ("/secure", Some("this user's secure connections are not looked into")),
+        ("/word", None),
+        ("/mail", None),
+        ("/ticket", Some("it is not sure how the browser goes on, or that it may be asked for twice")),
+    ] {
         let reply = pair.get(&navigate(&origin, path)).await;
         assert!(reply.whole && reply.promises.is_empty(), "{path}: {:?}", reply.promises);
+        let Some(why) = why else { continue };
+        let told = event(&mut events, |told| match told {
+            Event::PageRead { url, hints, skipped, .. } if url.ends_with(path) => {
+                Some((hints["redirect"], skipped.clone()))
+            }
+            _ => None,
+        });
+        assert_eq!(told.await, (1, [(why.to_owned(), 1)].into()), "{path}");
     }
     let mut script = navigate(&origin, "/ok?");
     script.fields.insert("accept", "*/*".parse().unwrap());

@@ -245,3 +245,47 @@ async fn a_promise_taken_back_under_a_request_with_conditions_lets_it_cross_with
     sender.finish(None);
     answer(waiting).await;
 }
+
+#[tokio::test]
+async fn a_reload_is_answered_by_what_was_promised_for_it_whole_or_not() {
+    for asking in ["", "cache-control: no-cache\r\n"] {
+        let world = world().await;
+        let client = world.get("/", &format!("{BROWSER}{asking}")).await;
+        let Asked { head: asked, mut sender, .. } = world.asked().await;
+        let promise = sender.promise(&predicted(&asked, "/a.css"), Priority::default()).unwrap();
+        sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+        sender.finish(None);
+        answer(client).await;
+        let mut push = world.hop.push(promise).unwrap();
+        push.answer(
+            &head(&[("content-type", "text/css"), ("cache-control", "max-age=600")]),
+            Coding::Identity,
+            None,
+        );
+        push.write(Bytes::from_static(b"promised")).await.unwrap();
+        // One of the two is still coming when it is asked for, the other one is held already.
+        let reload = match asking {
+            "" => "cache-control: max-age=0\r\n",
+            hard => {
+                push.finish(None);
+                stored(&world).await;
+                hard
+            }
+        };
+        let client = world.get("/a.css", &format!("{BROWSER}{REFERER}{reload}")).await;
+        if asking.is_empty() {
+            push.write(Bytes::from_static(b" and more")).await.unwrap();
+            push.finish(None);
+        }
+        let got = timeout(PATIENCE, answer(client)).await.unwrap();
+        assert!(got.contains("promised"), "{got}");
+        assert_eq!(world.crossed(), 1, "the document");
+    }
+}
+
+/// Waits until something is held.
+async fn stored(world: &World) {
+    while world.bus.counters().snapshot()["stored"] == 0 {
+        tokio::task::yield_now().await;
+    }
+}
