@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use farhop_congestion::Choice;
 use farhop_settings::{
     GroundSettings, LocalSettings, RemoteSettings, SettingsError, changes, parse, reference, sample,
 };
@@ -64,6 +65,16 @@ fn relative_paths_start_where_they_are_written() {
     assert_eq!(settings.control, Path::new("run/remote.sock"));
     let settings = remote(&REMOTE.replace("keys/remote.key", "/var/lib/remote.key"), &[]).unwrap();
     assert_eq!(settings.identity, Path::new("/var/lib/remote.key"));
+}
+
+#[test]
+fn a_controller_is_named_or_left_open_and_unknown_ones_are_refused_with_the_list() {
+    assert_eq!(remote(REMOTE, &[]).unwrap().link.congestion, None);
+    let named = remote(REMOTE, &["link.congestion=hybla"]).unwrap();
+    assert_eq!(named.link.congestion, Some(Choice::Hybla));
+    let refused = line(remote(REMOTE, &["link.congestion=vegas"]));
+    assert!(refused.contains("\"vegas\" is not a congestion controller"), "{refused}");
+    assert!(Choice::ALL.iter().all(|choice| refused.contains(choice.name())), "{refused}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use farhop_units::Bytes;
 
-use crate::rounds::{Round, Rounds};
+use crate::rounds::{Meter, Round, Rounds};
 use crate::window::{MINIMUM_PACKETS, initial};
 use crate::{Ack, Controller, Loss};
 
@@ -63,6 +63,7 @@ pub struct Bbr {
     window: f64,
     mode: Mode,
     rounds: Rounds,
+    meter: Meter,
     /// What the last round trips delivered, in bytes a second.
     rates: VecDeque<f64>,
     min_rtt: Option<Duration>,
@@ -95,6 +96,7 @@ impl Bbr {
             window: initial(mtu).0 as f64,
             mode: Mode::startup(f64::INFINITY),
             rounds: Rounds::default(),
+            meter: Meter::default(),
             rates: VecDeque::new(),
             min_rtt: None,
             confirmed: Duration::ZERO,
@@ -196,13 +198,12 @@ impl Bbr {
     }
 
     /// What the acknowledgement means for the mode, beyond its round trip.
-    fn transit(&mut self, ack: &Ack) {
+    fn transit(&mut self, ack: &Ack, lately: Option<f64>) {
         let queue = self.queued >= QUEUE_SAMPLES;
         match self.mode {
             Mode::Startup { .. } if queue => {
-                // The round trip under way may be the first to show what the path carries.
-                let least = (self.min_rtt.unwrap_or_default() / 4).max(2 * ACK_DELAY);
-                if let Some(rate) = self.rounds.rate_so_far(ack.now, least) {
+                // What came through since the queue stands is what the path carries; no whole round trip shows it yet.
+                if let Some(rate) = lately {
                     self.rates.push_back(rate);
                     self.mode = Mode::Drain { deep: false, then: CRUISE };
                 }
@@ -260,7 +261,9 @@ impl Controller for Bbr {
         if let Some(round) = self.rounds.on_ack(ack) {
             self.on_round(&round);
         }
-        self.transit(ack);
+        let span = (self.min_rtt.unwrap_or_default() / 4).max(2 * ACK_DELAY);
+        let lately = self.meter.on_ack(ack, span);
+        self.transit(ack, lately);
         self.resize(ack);
     }
 

@@ -92,8 +92,10 @@ const MEMORY: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
 enum State {
+    /// `first` is what was sent before any acknowledgement came.
     Reconnaissance {
-        first_flight_acked: bool,
+        first: Option<Flight>,
+        is_confirmed: bool,
     },
     /// `pipe` is what has got through (PipeSize), `since` when the jump began.
     Unvalidated {
@@ -114,6 +116,13 @@ enum State {
     Normal,
 }
 
+/// What was sent before `until`, in bytes not yet acknowledged.
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    until: Duration,
+    unacked: u64,
+}
+
 /// See the module's text.
 #[derive(Debug, Clone)]
 pub struct Resume {
@@ -125,7 +134,6 @@ pub struct Resume {
     in_flight: u64,
     min_rtt: Option<Duration>,
     rounds: Rounds,
-    first_ack: Option<Duration>,
     /// Capacities that the last round trips showed.
     seen: VecDeque<u64>,
     retreated: bool,
@@ -136,14 +144,13 @@ impl Resume {
     pub fn new(inner: Box<dyn Controller>, mtu: Bytes) -> Self {
         Resume {
             inner,
-            state: State::Reconnaissance { first_flight_acked: false },
+            state: State::Reconnaissance { first: None, is_confirmed: false },
             saved: None,
             was_offered: false,
             mtu,
             in_flight: 0,
             min_rtt: None,
             rounds: Rounds::default(),
-            first_ack: None,
             seen: VecDeque::new(),
             retreated: false,
         }
@@ -244,7 +251,7 @@ impl Controller for Resume {
         self.inner.on_sent(sent);
         match self.state {
             // RFC 9959 §3.2: deferred until more is to be sent than the controller would allow.
-            State::Reconnaissance { first_flight_acked: true }
+            State::Reconnaissance { is_confirmed: true, .. }
                 if self.is_full(self.inner.window().0 as f64) =>
             {
                 if self.saved.is_some() {
@@ -263,10 +270,13 @@ impl Controller for Resume {
         self.in_flight = ack.in_flight.0;
         self.observe(ack);
         match &mut self.state {
-            State::Reconnaissance { first_flight_acked } => {
-                // The first flight is what was sent before any acknowledgement came.
-                let first = *self.first_ack.get_or_insert(ack.now);
-                *first_flight_acked |= ack.in_flight.0 == 0 || ack.sent >= first;
+            State::Reconnaissance { first, is_confirmed } => {
+                let unacked = ack.in_flight.0 + ack.bytes.0;
+                let first = first.get_or_insert(Flight { until: ack.now, unacked });
+                let is_of_it = ack.sent < first.until;
+                first.unacked -= if is_of_it { ack.bytes.0.min(first.unacked) } else { 0 };
+                // The acknowledgement of the last packet may be delayed (RFC 9000 §13.2.1).
+                *is_confirmed |= !is_of_it || first.unacked <= self.mtu.0;
                 self.inner.on_ack(ack);
             }
             State::Unvalidated { pipe, since, .. } => {

@@ -11,6 +11,7 @@ use quinn::Connection;
 use quinn::congestion::{Controller, ControllerFactory};
 
 use crate::memory::Recall;
+use crate::surcharge::Surcharge;
 use crate::wake;
 
 /// The round-trip estimate as quinn hands it to controllers.
@@ -30,7 +31,7 @@ pub fn factory(
         tracing::warn!("congestion control '{choice}' needs the link's rate, using '{measured}'");
         measured
     };
-    Arc::new(Factory { choice, contract, recall })
+    Arc::new(Factory { choice, contract, recall, surcharge: Surcharge::default() })
 }
 
 #[derive(Debug)]
@@ -38,6 +39,7 @@ struct Factory {
     choice: Choice,
     contract: Option<Contract>,
     recall: Recall,
+    surcharge: Surcharge,
 }
 
 impl ControllerFactory for Factory {
@@ -56,6 +58,7 @@ impl ControllerFactory for Factory {
             in_flight: 0,
             is_measured: false,
             recall: self.recall.clone(),
+            surcharge: self.surcharge.clone(),
             noted: None,
         })
     }
@@ -70,7 +73,7 @@ pub struct Driven {
     pub phase: Phase,
     /// Bytes that may be in flight.
     pub window: Bytes,
-    /// The rate that must not be exceeded, if the controller sets one.
+    /// The rate that QUIC's own bytes must not exceed, if the controller sets one: what goes out beside them is left room.
     pub pacing: Option<BitRate>,
     /// The window may double within the next round trip.
     pub is_searching: bool,
@@ -78,8 +81,16 @@ pub struct Driven {
 
 /// How what `connection` sends is driven.
 pub fn driven(connection: &Connection) -> Option<Driven> {
-    let controller = wake::controller(connection)?.into_any().downcast::<Adapter>().ok()?;
-    Some(controller.driven())
+    Some(adapter(connection)?.driven())
+}
+
+/// Where to say what goes out beside the bytes of `connection`.
+pub(crate) fn surcharge(connection: &Connection) -> Surcharge {
+    adapter(connection).map(|adapter| adapter.surcharge).unwrap_or_default()
+}
+
+fn adapter(connection: &Connection) -> Option<Adapter> {
+    wake::controller(connection)?.into_any().downcast().ok().map(|adapter| *adapter)
 }
 
 #[derive(Debug, Clone)]
@@ -101,6 +112,7 @@ struct Adapter {
     /// Before the first acknowledgement quinn's smallest round trip is a guess.
     is_measured: bool,
     recall: Recall,
+    surcharge: Surcharge,
     noted: Option<Saved>,
 }
 
@@ -133,7 +145,7 @@ impl Adapter {
             choice: self.choice,
             phase,
             window: core.window(),
-            pacing: core.pacing(),
+            pacing: core.pacing().map(|rate| self.surcharge.relieve(rate)),
             is_searching: core.is_searching(),
         }
     }

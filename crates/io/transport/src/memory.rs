@@ -172,7 +172,8 @@ impl Recall {
             state.paths.insert(key.clone(), entry);
             state.changed = true;
             if state.paths.len() > MOST_PATHS
-                && let Some(oldest) = state.paths.iter().min_by_key(|(_, entry)| entry.at).map(|(key, _)| key.clone())
+                && let Some(oldest) =
+                    state.paths.iter().min_by_key(|(_, entry)| entry.at).map(|(key, _)| key.clone())
             {
                 state.paths.remove(&oldest);
             }
@@ -219,7 +220,6 @@ mod tests {
     use farhop_units::Bytes;
 
     const MEASURED: Saved = Saved { capacity: Bytes(600_000), rtt: Duration::from_millis(650) };
-
 
     fn ip(last: u8) -> IpAddr {
         IpAddr::from([192, 0, 2, last])

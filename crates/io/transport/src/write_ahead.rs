@@ -110,7 +110,9 @@ fn clean(driven: &Driven, rtt: Duration) -> Bytes {
     let usable = if driven.is_searching { 2 * driven.window.0 } else { driven.window.0 };
     let ahead = match driven.pacing {
         Some(rate) => rate.bytes_in(WRITE_AHEAD).0,
-        None => (driven.window.0 as f64 * WRITE_AHEAD.as_secs_f64() / rtt.max(WRITE_AHEAD).as_secs_f64()) as u64,
+        None => {
+            (driven.window.0 as f64 * WRITE_AHEAD.as_secs_f64() / rtt.max(WRITE_AHEAD).as_secs_f64()) as u64
+        }
     };
     Bytes(usable + ahead).clamp(SMALLEST_SEND_WINDOW, LARGEST_SEND_WINDOW)
 }

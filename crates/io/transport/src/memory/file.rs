@@ -115,7 +115,8 @@ mod tests {
     fn a_file_of_another_version_is_set_aside_and_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("paths");
-        for text in ["farhop paths 2\n", "", "farhop paths 1\nnonsense\n", "farhop paths 1\n1 2 3 a b c d\n"] {
+        for text in ["farhop paths 2\n", "", "farhop paths 1\nnonsense\n", "farhop paths 1\n1 2 3 a b c d\n"]
+        {
             fs::write(&file, text).unwrap();
             assert!(load(&file).unwrap().is_empty());
             assert_eq!(fs::read_to_string(folder.path().join("paths.aside")).unwrap(), text);
