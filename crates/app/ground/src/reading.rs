@@ -23,7 +23,7 @@ use crate::treatment::{charset, media_type};
 const DEEPEST: u8 = 2;
 
 /// Bytes that a page takes of which nothing is read yet, and that each resource decided on adds, about.
-const PAGE: usize = 16 * 1024;
+const PAGE: usize = 32 * 1024;
 const HINT: usize = 4 * 1024;
 
 /// What was decided about a hint.

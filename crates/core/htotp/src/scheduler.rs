@@ -41,6 +41,9 @@ const QUANTUM: i64 = 16 * 1024;
 const LARGEST_GRANT: usize = 16 * 1024;
 const SMALLEST_GRANT: usize = 1_400;
 
+/// What a segment that waits takes besides its bytes.
+const SEGMENT: usize = 128;
+
 /// Where a stream stands in the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
@@ -194,6 +197,11 @@ impl Scheduler {
     /// Bytes not yet handed to the carrier.
     pub fn queued(&self, id: StreamId) -> usize {
         self.streams.get(&id).map_or(0, |queue| queue.queued)
+    }
+
+    /// Bytes of memory that these take, about: a body in very small pieces takes many times its length.
+    pub fn held(&self, id: StreamId) -> usize {
+        self.streams.get(&id).map_or(0, |queue| queue.queued + queue.segments.len() * SEGMENT)
     }
 
     /// The carrier has taken the last grant of this stream.

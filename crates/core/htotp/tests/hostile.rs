@@ -40,6 +40,27 @@ fn head(path: &str) -> RequestHead {
     }
 }
 
+#[test]
+fn a_body_in_very_small_pieces_waits_before_it_takes_many_times_its_length() {
+    let mut remote = session(Role::Remote);
+    let id = remote.ask(NOW, Ask::default(), &head("/upload"));
+    let mut pieces = |size: usize| {
+        let piece = Bytes::from(vec![b'x'; size]);
+        (1..).find(|_| !remote.write(id, piece.clone())).unwrap_or(0)
+    };
+    assert!((100..1000).contains(&pieces(1)));
+    while let Some(transmit) = remote.poll_transmit(NOW) {
+        if let Transmit::Write { stream, .. } = transmit {
+            remote.handle_written(stream);
+        }
+    }
+    assert!(events(&mut remote).contains(&Event::Drained { stream: id }));
+    let mut remote = session(Role::Remote);
+    let id = remote.ask(NOW, Ask::default(), &head("/upload"));
+    let large = Bytes::from(vec![b'x'; 16 * 1024]);
+    assert_eq!((1..).find(|_| !remote.write(id, large.clone())), Some(4));
+}
+
 fn events(session: &mut Session) -> Vec<Event> {
     std::iter::from_fn(|| session.poll_event()).collect()
 }

@@ -150,6 +150,7 @@ impl Document {
             self.tokenizer.end();
             self.take_tokens();
             self.page.end(self.scanned);
+            self.rest();
         }
         self.page.context.take_hints()
     }
@@ -254,8 +255,16 @@ impl Document {
                 Kind::Script(mut reader) => reader.end(scripts, context),
                 Kind::Style(url) => sheets.end(&url, tree, context),
             }
+            self.rest();
         }
         self.page.context.take_hints()
+    }
+
+    /// Nothing is read at the moment, and perhaps nothing more: pages are remembered for longer than they are read.
+    fn rest(&mut self) {
+        if self.ended && self.resources.is_empty() {
+            self.text = String::new();
+        }
     }
 
     /// What `hint` named will not be read to its end: it failed, was refused or is not fetched. To be said of every
@@ -335,5 +344,24 @@ impl Document {
     pub(crate) fn settle_named_icon(&mut self) -> Vec<Hint> {
         self.page.markup.settle_named_icon(&mut self.page.context);
         self.page.context.take_hints()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_that_was_read_with_all_that_it_named_keeps_no_text() {
+        let url = Url::parse("http://site.test/").unwrap();
+        let mut document = Document::new(&url, None, Options::default());
+        let hints = document.html(b"<link rel=stylesheet href=a.css><p>text</p>");
+        let sheet = hints.iter().find(|hint| hint.destination == Destination::Style).unwrap();
+        let id = document.resource_begins(sheet, &sheet.url, &ResourceInfo::default()).unwrap();
+        document.html_end();
+        assert!(document.text.capacity() > 0, "the sheet is being read");
+        document.resource(id, b"p { color: red }");
+        document.resource_end(id);
+        assert_eq!(document.text.capacity(), 0);
     }
 }

@@ -36,7 +36,7 @@ pub use send::Ask;
 /// The version this crate speaks.
 pub const VERSION: u64 = 1;
 
-/// Bytes that an app may have queued on one stream before it has to wait for [`Event::Drained`].
+/// Bytes of memory that what an app has queued on one stream may take before it has to wait for [`Event::Drained`].
 pub const ROOM: usize = 64 * 1024;
 
 /// Bytes that may wait, over all streams, for the rest of their frames: every stream of a full carrier in the
@@ -350,7 +350,7 @@ impl Session {
             if grant.end {
                 stream.writing = false;
             }
-            if stream.full && self.scheduler.queued(id) < ROOM / 2 {
+            if stream.full && self.scheduler.held(id) < ROOM / 2 {
                 stream.full = false;
                 self.events.push_back(Event::Drained { stream: id });
             }

@@ -188,7 +188,7 @@ impl Session {
             self.scheduler.enqueue(id, data_header(bytes.len()));
         }
         self.scheduler.enqueue(id, bytes);
-        stream.full = self.scheduler.queued(id) >= ROOM;
+        stream.full = self.scheduler.held(id) >= ROOM;
         !stream.full
     }
 
