@@ -15,7 +15,7 @@ use crate::support::{InProcess, PATIENCE, get};
 
 /// Clients that begin a download and read no more of it than its beginning: together they leave unread many times what a
 /// carrier has room for that counts on its streams being read.
-const SLOW: u8 = 40;
+const SLOW: u8 = 24;
 /// Pages in a row in which nothing more of any download moves: all that stand between it and its client are full.
 const STILL: u32 = 10;
 

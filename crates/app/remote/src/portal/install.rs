@@ -13,7 +13,9 @@ pub(super) fn page(view: &View) -> String {
 
 fn certificate(interception: &Interception) -> String {
     let certificate = &interception.certificate;
-    let (subject, fingerprint) = (Text(certificate.subject()), certificate.fingerprint());
+    let subject = Text(certificate.subject());
+    // Lines break between bytes.
+    let fingerprint = certificate.fingerprint().replace(':', ":<wbr>");
     let until = farhop_authority::day(certificate.valid_until());
     let limits = match certificate.permitted().subtrees() {
         [] => String::new(),

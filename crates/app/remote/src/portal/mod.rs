@@ -52,7 +52,7 @@ pub(crate) struct View {
     pub(crate) proxy: String,
     /// What browsers are told to reach without it.
     pub(crate) ways: Ways,
-    /// The round trip to ground; `None` while the link is down.
+    /// The round trip to ground, zero while it is not known; `None` while the link is down.
     pub(crate) round_trip: Option<Duration>,
     /// The rate at which answers cross, where it is known.
     pub(crate) rate: Option<BitRate>,

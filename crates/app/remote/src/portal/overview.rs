@@ -13,6 +13,9 @@ pub(super) fn page(view: &View) -> String {
 
 fn link(view: &View) -> String {
     let state = match view.round_trip {
+        Some(time) if time.as_millis() == 0 => {
+            "<p><span class=\"state good\">The satellite link is up.</span></p>".to_owned()
+        }
         Some(time) => format!(
             "<p><span class=\"state good\">The satellite link is up.</span> A question and its answer take {} milliseconds to cross it and come back.</p>",
             time.as_millis()
@@ -96,7 +99,7 @@ fn by_kind(view: &View) -> String {
     let names = Kind::ALL.map(|kind| match kind {
         Kind::Text => "Pages, styles, scripts and other text",
         Kind::Picture => "Pictures",
-        Kind::Other => "Fonts, sound, films and everything else",
+        Kind::Other => "Everything else",
     });
     let rows: String =
         Kind::ALL.iter().zip(names).map(|(kind, name)| row(name, view.savings.of(*kind))).collect();
@@ -104,11 +107,11 @@ fn by_kind(view: &View) -> String {
     let spared = all.spared();
     let time = view.rate.filter(|_| spared > 0).map_or_else(String::new, |rate| {
         let time = time(rate.time_for(Bytes(spared)));
-        format!(" At the rate of this link, {} are {time} of sending.", size(spared))
+        format!(" At the rate of this link, sending the {} that were spared takes {time}.", size(spared))
     });
     format!(
-        "<h3>In bytes</h3>\n<table>\n<tr><td></td><th scope=\"col\">As the sites have it</th><th scope=\"col\">As it crossed</th></tr>\n{rows}{}</table>\n\
-         <p class=\"note\">Text is counted unpacked: many sites pack theirs too, though less tightly. What was held here already did not cross at all.{time}</p>\n",
+        "<h3>In bytes</h3>\n<table>\n<tr><td></td><th scope=\"col\">In full</th><th scope=\"col\">Crossed</th></tr>\n{rows}{}</table>\n\
+         <p class=\"note\">In full is as the sites have it, with text unpacked: many sites pack theirs too, though less tightly. What was held here already did not cross at all.{time}</p>\n",
         row("Altogether", all)
     )
 }
