@@ -151,6 +151,11 @@ impl Layer {
         wakeups.into_iter().flatten().min()
     }
 
+    /// Bytes of repair for each byte sent, at present.
+    pub fn share(&self) -> f64 {
+        self.sender.share()
+    }
+
     /// Counters and estimates.
     pub fn counters(&self) -> Counters {
         Counters { sent: self.sender.counters(), received: self.receiver.counters() }

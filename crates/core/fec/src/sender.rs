@@ -56,7 +56,7 @@ pub(crate) struct Sender {
     /// The longest packet that the path is tried with.
     longest: usize,
     last: Duration,
-    /// Smoothed time between the batches of a burst.
+    /// The longest of the last pauses between the batches of a burst.
     gap: Duration,
     /// When the burst counts as over.
     tail: Option<Duration>,
@@ -118,11 +118,11 @@ impl Sender {
         }
         let pause = now.saturating_sub(self.last);
         if pause < self.rtt / 8 {
-            self.gap = (7 * self.gap + pause) / 8;
+            self.gap = pause.max(self.gap * 15 / 16);
         }
         self.last = now;
         if self.share > 0.0 {
-            let quiet = (2 * self.gap).clamp(self.rtt / 64, self.rtt / 8).max(SHORTEST_QUIET);
+            let quiet = (self.gap * 3 / 2).clamp(self.rtt / 64, self.rtt / 8).max(SHORTEST_QUIET);
             self.tail = Some(now + quiet);
         }
     }
@@ -189,6 +189,11 @@ impl Sender {
         let stale =
             self.encoder.oldest().map(|sent| sent + self.rtt.max(4 * SHORTEST_QUIET) + SHORTEST_QUIET);
         [self.tail, stale].into_iter().flatten().min()
+    }
+
+    /// Bytes of repair for each byte sent, at present.
+    pub(crate) fn share(&self) -> f64 {
+        self.share
     }
 
     /// Counters and estimates.

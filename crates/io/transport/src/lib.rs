@@ -9,6 +9,7 @@ pub mod path;
 pub mod quic;
 pub mod race;
 pub mod socket;
+mod surcharge;
 pub mod tcp;
 mod tls;
 mod wake;

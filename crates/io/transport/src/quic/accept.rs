@@ -249,8 +249,9 @@ impl Shared {
         let fec = self.fec.clone();
         let protected = connection.clone();
         let established = async move {
-            let established = established.await;
-            if let Some(fec) = fec.filter(|_| established) {
+            // Tells whether 0-RTT was taken, and says no as well when the handshake fails.
+            established.await;
+            if let Some(fec) = fec.filter(|_| protected.close_reason().is_none()) {
                 protect(&fec, &protected, End::Ground);
             }
         };

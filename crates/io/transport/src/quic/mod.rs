@@ -15,6 +15,7 @@ use quinn::{AsyncUdpSocket, Connection, EndpointConfig};
 use quinn_proto::HashedConnectionIdGenerator;
 use ring::{hkdf, hmac};
 
+use crate::congestion;
 use crate::identity::Identity;
 use crate::path::{End, PathPlan};
 use crate::socket::fec::FecSocket;
@@ -80,7 +81,8 @@ fn protect(socket: &Arc<FecSocket>, connection: &Connection, end: End) {
     let (remote, ground) = ((token(0), number(16)), (token(8), number(20)));
     let (own, theirs) = if end == End::Remote { (remote, ground) } else { (ground, remote) };
     let secret = Secret { own: own.0, theirs: theirs.0, first_sent: own.1, first_received: theirs.1 };
-    socket.protect(connection.remote_address(), &secret, connection.rtt());
+    let surcharge = congestion::surcharge(connection);
+    socket.protect(connection.remote_address(), &secret, connection.rtt(), surcharge);
 }
 
 /// The key that seals address validation tokens; lasting, so that a token outlives a restart.

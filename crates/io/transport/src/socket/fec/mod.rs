@@ -26,6 +26,8 @@ use tokio::time::Instant;
 
 use arrive::Recovered;
 
+use crate::surcharge::Surcharge;
+
 /// A peer that neither sends nor is sent anything for so long is forgotten.
 const IDLE: Duration = Duration::from_secs(120);
 
@@ -51,6 +53,7 @@ struct Peer {
 #[derive(Debug)]
 struct State {
     layer: Layer,
+    surcharge: Surcharge,
     addr: SocketAddr,
     /// How the last batch went out; the layer's own datagrams go the same way.
     ecn: Option<EcnCodepoint>,
@@ -78,6 +81,7 @@ impl Peer {
     }
 
     fn end(&self) {
+        lock(&self.state).surcharge.set(0.0);
         if let Some(task) = lock(&self.task).take() {
             task.abort();
         }
@@ -103,8 +107,15 @@ impl FecSocket {
     }
 
     /// Brings the layer up towards `addr`, whose connection has proved who it is and gave `secret`; `rtt` is that of
-    /// the path. An earlier layer towards the same address ends. Must be called inside a tokio runtime.
-    pub fn protect(self: &Arc<Self>, addr: SocketAddr, secret: &Secret, rtt: Duration) {
+    /// the path. What is sent beside the connection's own bytes is told to `surcharge`. An earlier layer towards the same
+    /// address ends. Must be called inside a tokio runtime.
+    pub(crate) fn protect(
+        self: &Arc<Self>,
+        addr: SocketAddr,
+        secret: &Secret,
+        rtt: Duration,
+        surcharge: Surcharge,
+    ) {
         let mut layer = Layer::new(Duration::ZERO, secret, self.terms, rtt);
         let key = canonical(addr);
         lock(&self.early).retain(|(from, hello)| {
@@ -119,6 +130,7 @@ impl FecSocket {
         });
         let state = State {
             layer,
+            surcharge,
             addr,
             ecn: None,
             src_ip: None,
@@ -167,6 +179,7 @@ impl FecSocket {
         if peers.get(&addr).is_some_and(|current| Arc::ptr_eq(current, peer)) {
             peers.remove(&addr);
         }
+        lock(&peer.state).surcharge.set(0.0);
         true
     }
 

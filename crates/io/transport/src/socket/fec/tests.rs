@@ -7,10 +7,13 @@ use quinn::udp::BATCH_SIZE;
 
 use super::*;
 
+/// Where to, what, and the size of its segments.
+type Batch = (SocketAddr, Vec<u8>, Option<usize>);
+
 /// Takes what is sent, gives what was put in.
 #[derive(Debug, Default)]
 struct Wire {
-    sent: Mutex<Vec<(SocketAddr, Vec<u8>, Option<usize>)>>,
+    sent: Mutex<Vec<Batch>>,
     /// Buffers with the size of their datagrams.
     arriving: Mutex<VecDeque<(SocketAddr, Vec<u8>, usize)>>,
     full: Mutex<bool>,
@@ -82,7 +85,7 @@ impl Scene {
     fn new() -> Scene {
         let wire = Arc::new(Wire::default());
         let socket = FecSocket::new(wire.clone(), TERMS);
-        socket.protect(addr(PEER), &secrets().0, RTT);
+        socket.protect(addr(PEER), &secrets().0, RTT, Surcharge::default());
         Scene { wire, socket, peer: Layer::new(Duration::ZERO, &secrets().1, TERMS, RTT) }
     }
 
@@ -138,7 +141,7 @@ impl Scene {
         self.socket.try_send(&Transmit { destination, ecn: None, contents, segment_size, src_ip: None })
     }
 
-    fn sent(&self) -> Vec<(SocketAddr, Vec<u8>, Option<usize>)> {
+    fn sent(&self) -> Vec<Batch> {
         std::mem::take(&mut *lock(&self.wire.sent))
     }
 }
@@ -259,7 +262,7 @@ async fn a_hello_that_comes_before_its_handshake_is_through_is_kept_for_it() {
     for port in 100..150 {
         early.receive(port, &[&[&[0x0f, 0][..], &[9; 8]].concat()]).await;
     }
-    socket.protect(addr(PEER), &secrets().0, RTT);
+    socket.protect(addr(PEER), &secrets().0, RTT, Surcharge::default());
     early.sent();
     early.send(&packet(1, 200), None).unwrap();
     assert!(matches!(Datagram::decode(&early.sent()[0].1), Some(Datagram::Source(_))));
