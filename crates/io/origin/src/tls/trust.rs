@@ -106,7 +106,7 @@ fn items<T: PemObject + From<Vec<u8>>>(path: &Path, wanted: &'static str) -> Res
     }
     let items: Vec<T> = T::pem_slice_iter(&bytes)
         .collect::<Result<_, _>>()
-        .map_err(|error| unusable(path, wanted, &error))?;
+        .map_err(|_| unusable(path, wanted, &"its PEM is damaged or cut short"))?;
     if items.is_empty() {
         return Err(TrustError::Unusable { path: path.into(), wanted, cause: String::new() });
     }
@@ -142,6 +142,8 @@ mod tests {
             let line = said(bad);
             assert!(line.contains(" holds no root certificate") && !line.contains('\n'), "{line}");
         }
+        let cut = said(file("cut.crl", b"-----BEGIN X509 CRL-----\nMIH1"));
+        assert!(cut.contains("(its PEM is damaged or cut short): give a file with "), "{cut}");
         let crl = Trust::only(&[], &good[..1]).unwrap_err().to_string();
         assert!(crl.contains("good.pem holds no certificate revocation list"), "{crl}");
     }

@@ -45,7 +45,15 @@ mod tests {
 
     /// Frames that mean something, with anything in them.
     fn frames() -> impl Strategy<Value = Vec<u8>> {
-        let kind = prop::sample::select(vec![0, HEADERS, HEADERS, CONTINUATION, PRIORITY_UPDATE, 200]);
+        let kind = prop::sample::select(vec![
+            0,
+            HEADERS,
+            HEADERS,
+            WINDOW_UPDATE,
+            CONTINUATION,
+            PRIORITY_UPDATE,
+            200,
+        ]);
         let flags = prop::sample::select(vec![
             0,
             END_HEADERS,
@@ -61,7 +69,7 @@ mod tests {
                 .for_each(|(name, value)| hpack::write(name.as_bytes(), value.as_bytes(), &mut block));
             block.to_vec()
         });
-        let content = prop_oneof![fields, any::<Vec<u8>>()];
+        let content = prop_oneof![fields, any::<Vec<u8>>(), Just(vec![0; 4])];
         let frame = (kind, flags, 0..8u32, content).prop_map(|(kind, flags, stream, content)| {
             let mut bytes = BytesMut::new();
             write_frame(kind, flags, stream, &content[..content.len().min(LONGEST_FRAME)], &mut bytes);
