@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use farhop_events::Event;
 use farhop_testkit::pattern::Checker;
 use farhop_testkit::{File, HostileOrigin, Manners, Site, Step};
 use http::{Method, Response};
@@ -58,14 +59,20 @@ impl Download {
 async fn ground_dies(pair: &mut Pair, meanwhile: impl FnOnce()) {
     pair.ground.kill();
     meanwhile();
-    remote_counts(pair, "carriers_silent").await;
+    // Over QUIC it is silence that tells; TCP says at once that nobody is there.
+    remote_counts(pair, &["carriers_silent", "carriers_down"]).await;
     pair.restart_ground();
-    remote_counts(pair, "carriers_down").await;
+    remote_counts(pair, &["carriers_down"]).await;
     pair.await_carrier().await;
 }
 
-async fn remote_counts(pair: &Pair, counter: &str) {
-    until(counter, async || (pair.counters("remote").await[counter].as_u64() > Some(0)).then_some(())).await;
+/// Waits until the remote has counted one of these.
+async fn remote_counts(pair: &Pair, counters: &[&str]) {
+    until(counters[0], async || {
+        let counted = pair.counters("remote").await;
+        counters.iter().any(|counter| counted[counter].as_u64() > Some(0)).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -181,6 +188,35 @@ async fn a_download_rides_out_a_link_cut_of_30_seconds_and_is_asked_for_once() {
         [1, 0, 0, 0],
         "{counted}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_carrier_that_was_given_up_is_followed_by_one_on_which_a_download_goes_on_before_ground_has_answered() {
+    const SIZE: u64 = 8 << 20;
+    let ends = InProcess::with("geo-20m", &["remote.probe.hold=3 s"]).await;
+    let site = Site::new().file("/big", File::pattern(3, SIZE)).serve().await;
+    let mut download = Download::start(ends.proxy, &site.url("/big"), 3).await;
+    assert!(download.take(SIZE / 4).await);
+    let mut events = ends.events.subscribe();
+    let next = tokio::spawn(async move {
+        loop {
+            let stamped = events.next().await.unwrap().unwrap();
+            if let Event::CarrierUp { early, .. } = stamped.event {
+                return early;
+            }
+        }
+    });
+    ends.link.cut();
+    until("the carrier is given up", async || {
+        (ends.events.counters().snapshot()["carriers_down"].as_u64() > Some(0)).then_some(())
+    })
+    .await;
+    ends.link.restore();
+    assert!(download.take(SIZE).await, "cut off after {} bytes", download.checker.checked());
+    assert!(download.body.frame().await.is_none());
+    assert!(next.await.unwrap(), "ground was waited for");
+    let counted = ends.events.counters().snapshot();
+    assert_eq!((&counted["resumed"], &counted["aborted"]), (&1.into(), &0.into()), "{counted}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

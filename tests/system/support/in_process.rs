@@ -26,13 +26,19 @@ pub(crate) struct InProcess {
 impl InProcess {
     /// Starts both ends with the named link between them.
     pub(crate) async fn start(link: &str) -> InProcess {
+        InProcess::with(link, &[]).await
+    }
+
+    /// The same, with `more` settings.
+    pub(crate) async fn with(link: &str, more: &[&str]) -> InProcess {
         let profile = Profile::named(link).unwrap();
-        let sets = [
+        let mut sets = vec![
             "remote.listen=127.0.0.1:0".to_owned(),
             "ground.allow=127.0.0.0/8".to_owned(),
             format!("remote.link.profile={link}"),
             format!("ground.link.profile={link}"),
         ];
+        sets.extend(more.iter().map(ToString::to_string));
         let settings: LocalSettings = parse("", Path::new(""), &sets).unwrap();
         let plan = PathPlan::for_profile(&profile);
         let (link, at_ground, at_remote) = link::pair(&profile, 1);

@@ -270,6 +270,8 @@ events! {
         over: String,
         /// Round trip of the handshake.
         round_trip_ms: u64,
+        /// At the remote: requests could cross before ground had answered.
+        early: bool,
     } counts |counters| { counters.carriers_up.add(1) }
 
     /// A carrier was lost.

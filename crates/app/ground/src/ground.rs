@@ -116,7 +116,8 @@ impl Ground {
         let number = shared.next_carrier.fetch_add(1, Relaxed);
         let carrier = Carrier::new(Arc::clone(shared), hop, Arc::clone(&remote), number, connection);
         shared.lock().insert(number, Arc::clone(&carrier));
-        shared.bus.emit(Event::CarrierUp { peer: remote.to_string(), address, over, round_trip_ms });
+        let peer = remote.to_string();
+        shared.bus.emit(Event::CarrierUp { peer, address, over, round_trip_ms, early: false });
         carrier.serve().await;
         shared.lock().remove(&number);
     }

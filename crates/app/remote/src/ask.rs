@@ -148,10 +148,16 @@ impl<'a> Asking<'a> {
     async fn send(&mut self, resume: Option<Resume>) -> Result<(), NotAnswered> {
         let since = self.waiting.take().unwrap_or_else(Instant::now);
         let deadline = since + self.remote.settings().timeouts.outage;
-        let Some(carrier) = self.remote.uplink().carrier(deadline).await else {
+        let upgrades = self.head.upgrades();
+        let (uplink, is_repeatable) =
+            (self.remote.uplink(), self.exchange.fetch.is_repeatable() && !upgrades);
+        let carrier = match is_repeatable {
+            true => uplink.early_carrier(deadline).await,
+            false => uplink.carrier(deadline).await,
+        };
+        let Some(carrier) = carrier else {
             return Err(NotAnswered::Trouble(Trouble::no_carrier()));
         };
-        let upgrades = self.head.upgrades();
         let ask = Ask {
             exchange: self.exchange.id.0,
             user: self.exchange.user.id,

@@ -8,6 +8,7 @@ mod arriving;
 mod ask;
 mod auth;
 mod books;
+mod caller;
 mod carry;
 mod clients;
 mod consent;
@@ -37,6 +38,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use auth::Gate;
+use caller::{Caller, Target};
 use consent::Consent;
 pub use consent::ConsentError;
 use desk::Desk;
@@ -44,8 +46,8 @@ use farhop_authority::{Authority, AuthorityError, Leaves};
 use farhop_control::{ControlError, Server, Socket};
 use farhop_events::{Bus, ExchangeId};
 use farhop_front::{ListenError, Listener};
-use farhop_settings::{CarrierKind, RemoteSettings};
 use farhop_settings::remote::InterceptionSettings;
+use farhop_settings::{CarrierKind, RemoteSettings};
 use farhop_store::{Budget, Memory, Repository};
 use farhop_transport::hop::Incoming;
 use farhop_transport::identity::{Identity, PublicKey};
@@ -60,7 +62,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use unreachable::Unreachable;
-use uplink::{Caller, Carrier, Target, Uplink};
+use uplink::{Carrier, Uplink};
 use users::Users;
 
 /// Why the remote cannot start.
@@ -209,13 +211,13 @@ fn start_with(
     let within = Arc::new(clients::front_settings(&settings));
     let socket = if control { Some(Socket::open(&settings.control)?) } else { None };
     let targets = match reach.in_process {
-        Some((address, key)) => vec![uplink::in_process("ground", address, key)],
+        Some((address, key)) => vec![caller::in_process("ground", address, key)],
         None => targets(&settings)?,
     };
     let epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs());
     let plan = reach.plan;
-    let choice = uplink::choice(&plan);
-    let config = uplink::session_config(&settings, &plan, epoch);
+    let choice = caller::choice(&plan);
+    let config = caller::session_config(&settings, &plan, epoch);
     let over = match settings.carrier {
         CarrierKind::Auto if is_kept => Over::Either,
         CarrierKind::Auto | CarrierKind::Quic => Over::Only(Kind::Quic),

@@ -1,31 +1,12 @@
-//! The carrier to ground: made, watched, made again. Whoever needs it waits here while it is away.
+//! The carrier to ground as those see it who need it: they wait here while it is away. `caller` keeps it up.
 
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::time::Duration;
+use std::sync::Arc;
 
-use farhop_congestion::Choice;
-use farhop_events::{Bus, Event};
-use farhop_htotp::frame::Hello;
-use farhop_htotp::scheduler::Pace;
-use farhop_htotp::session::{Config, Probe, Role};
-use farhop_settings::{HostPort, RemoteSettings};
-use farhop_transport::hop::{Closed, Hop};
-use farhop_transport::identity::PublicKey;
-use farhop_transport::path::{End, PathPlan};
-use farhop_transport::race::{Choice as Over, Dialers};
-use farhop_transport::{Connection, Kind};
+use farhop_transport::Connection;
+use farhop_transport::hop::Hop;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout_at};
-
-/// A ground that may be called.
-#[derive(Debug, Clone)]
-pub(crate) struct Target {
-    pub(crate) name: String,
-    pub(crate) address: HostPort,
-    pub(crate) keys: Vec<PublicKey>,
-}
+use tokio::time::{Instant, timeout_at};
 
 /// One carrier, while it lasts.
 #[derive(Debug, Clone)]
@@ -37,29 +18,37 @@ pub(crate) struct Carrier {
     pub(crate) address: SocketAddr,
     pub(crate) connection: Connection,
     pub(crate) since: Instant,
+    /// Ground has answered. Before, only what may be said twice is said.
+    pub(crate) answered: Arc<watch::Sender<bool>>,
 }
 
 /// The current carrier, if there is one.
 #[derive(Clone)]
-pub(crate) struct Uplink(watch::Receiver<Option<Carrier>>);
+pub(crate) struct Uplink(pub(crate) watch::Receiver<Option<Carrier>>);
 
 impl Uplink {
     /// The carrier, waiting for it until `deadline` while there is none or it is silent.
     pub(crate) async fn carrier(&self, deadline: Instant) -> Option<Carrier> {
-        timeout_at(deadline, self.speaking()).await.ok()?
+        timeout_at(deadline, self.speaking(false)).await.ok()?
     }
 
-    async fn speaking(&self) -> Option<Carrier> {
+    /// As [`Uplink::carrier`], for what may be said twice: ground need not have answered.
+    pub(crate) async fn early_carrier(&self, deadline: Instant) -> Option<Carrier> {
+        timeout_at(deadline, self.speaking(true)).await.ok()?
+    }
+
+    async fn speaking(&self, early: bool) -> Option<Carrier> {
         let mut current = self.0.clone();
         let usable = |carrier: &Option<Carrier>| carrier.as_ref().is_some_and(|c| c.hop.closed().is_none());
         loop {
             let carrier = current.wait_for(usable).await.ok()?.clone()?;
-            let mut silent = carrier.hop.silent();
-            if silent.borrow().is_none() {
+            let (mut silent, mut answered) = (carrier.hop.silent(), carrier.answered.subscribe());
+            if silent.borrow_and_update().is_none() && (*answered.borrow_and_update() || early) {
                 return Some(carrier);
             }
             tokio::select! {
                 _ = silent.changed() => {}
+                _ = answered.changed() => {}
                 changed = current.changed() => changed.ok()?,
             }
         }
@@ -67,275 +56,7 @@ impl Uplink {
 
     /// The carrier if it is up now.
     pub(crate) fn now(&self) -> Option<Carrier> {
-        self.0.borrow().clone().filter(|carrier| carrier.hop.closed().is_none())
+        let is_up = |carrier: &Carrier| carrier.hop.closed().is_none() && *carrier.answered.borrow();
+        self.0.borrow().clone().filter(is_up)
     }
-}
-
-/// After so long a silence others are called too: soon where the carrier is one that nobody can wake.
-const LONG_SILENCE: Duration = Duration::from_secs(10);
-const LONG_SILENCE_OF_TCP: Duration = Duration::from_secs(1);
-/// While QUIC does not pass, the pauses between two attempts grow up to so many times the first.
-const LONGEST_PAUSE: u32 = 16;
-/// How often a carrier that is left is looked at.
-const LOOK: Duration = Duration::from_millis(200);
-
-/// A ground that has answered.
-struct Called {
-    peer: String,
-    address: SocketAddr,
-    connection: Connection,
-}
-
-/// Keeps a carrier up.
-pub(crate) struct Caller {
-    pub(crate) dialers: Dialers,
-    pub(crate) plan: PathPlan,
-    pub(crate) targets: Vec<Target>,
-    pub(crate) config: Config,
-    pub(crate) longest_pause: Duration,
-    pub(crate) quic_again: Duration,
-    pub(crate) bus: Bus,
-}
-
-/// How a session of this remote is set up.
-pub(crate) fn session_config(settings: &RemoteSettings, plan: &PathPlan, epoch: u64) -> Config {
-    let hello = Hello {
-        versions: Vec::new(),
-        epoch,
-        profile: settings.link.profile.clone(),
-        agent: format!("farhop/{}", env!("CARGO_PKG_VERSION")),
-    };
-    let probe = Probe {
-        // A sign of life is looked for five times a second, so the probe goes out that much earlier.
-        active: settings.probe.active.saturating_sub(Duration::from_millis(200)),
-        idle: settings.probe.idle,
-        patience: settings.probe.patience + plan.rtt,
-        hold: settings.probe.hold,
-    };
-    Config {
-        hello,
-        pace: Pace { rate: plan.sending_rate(End::Remote), ..Pace::default() },
-        probe,
-        ..Config::default()
-    }
-}
-
-/// What drives the return link.
-pub(crate) fn choice(plan: &PathPlan) -> Choice {
-    plan.default_choice(End::Remote)
-}
-
-impl Caller {
-    /// Calls until the returned future is dropped; `attend` runs while a carrier is up and ends with it.
-    pub(crate) fn start<F, A>(self, attend: A) -> (Uplink, impl Future<Output = ()> + Send)
-    where
-        A: Fn(Carrier) -> F + Send + Sync + 'static,
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let (publish, current) = watch::channel(None);
-        (Uplink(current), self.run(publish, attend))
-    }
-
-    async fn run<F, A>(self, publish: watch::Sender<Option<Carrier>>, attend: A)
-    where
-        A: Fn(Carrier) -> F + Send + Sync + 'static,
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let mut generation = 0;
-        let mut pause = Duration::ZERO;
-        let mut left = JoinSet::new();
-        let mut quic_again = self.quic_again;
-        loop {
-            for target in &self.targets {
-                let mut called = match self.call(target, Kind::Quic).await {
-                    Ok(called) => Some(called),
-                    Err(why) => {
-                        tracing::warn!(target: "farhop", "ground {}: {why}", target.name);
-                        continue;
-                    }
-                };
-                while let Some(connected) = called {
-                    let carrier = self.begin(connected, generation);
-                    generation += 1;
-                    publish.send_replace(Some(carrier.clone()));
-                    let attended = Box::pin(attend(carrier.clone()));
-                    called = self.ride(&carrier, attended, quic_again, &mut left).await;
-                    if called.is_none() {
-                        publish.send_replace(None);
-                    }
-                    quic_again = self.next_try(quic_again, &carrier, called.as_ref());
-                    // What lasted is called again at once. A ground that ends each carrier as soon as it is up, for a
-                    // key that it does not know, is called ever more rarely.
-                    if carrier.since.elapsed() > self.longest_pause {
-                        pause = Duration::ZERO;
-                    }
-                }
-            }
-            sleep(pause).await;
-            // The first attempt after a loss comes at once; a ground that is down is not hammered.
-            pause = (pause * 2).clamp(Duration::from_millis(500), self.longest_pause);
-        }
-    }
-
-    /// Attends to a carrier until it ends. Gives what takes its place, if that has been called already: the next user of
-    /// the carrier takes that one, and what is under way on this one goes on there if it can.
-    async fn ride(
-        &self,
-        carrier: &Carrier,
-        mut attended: Pin<Box<dyn Future<Output = ()> + Send>>,
-        quic_again: Duration,
-        left: &mut JoinSet<()>,
-    ) -> Option<Called> {
-        let successor = tokio::select! {
-            () = &mut attended => None,
-            successor = self.watch(carrier) => {
-                carrier.hop.close();
-                attended.await;
-                Some(successor)
-            }
-            successor = self.improve(carrier, quic_again) => {
-                while left.try_join_next().is_some() {}
-                left.spawn(leave(carrier.clone(), attended, self.bus.clone()));
-                return Some(successor);
-            }
-        };
-        let why = self.why_lost(carrier);
-        let exchanges = carrier.hop.lost();
-        self.bus.emit(Event::CarrierDown { peer: carrier.peer.clone(), why, exchanges });
-        successor
-    }
-
-    /// While a carrier rides on TCP for want of better, calls the same ground over QUIC until it answers.
-    async fn improve(&self, carrier: &Carrier, mut pause: Duration) -> Called {
-        let target = self.targets.iter().find(|target| target.name == carrier.peer);
-        let (Kind::Tcp, Over::Either, Some(target)) =
-            (carrier.connection.kind(), self.dialers.choice(), target)
-        else {
-            return std::future::pending().await;
-        };
-        loop {
-            sleep(pause).await;
-            pause = (2 * pause).min(LONGEST_PAUSE * self.quic_again);
-            let address = carrier.address;
-            match self.dialers.call(Kind::Quic, address, &target.keys).await {
-                Ok(connection) => return Called { peer: carrier.peer.clone(), address, connection },
-                Err(error) => tracing::debug!(target: "farhop", "still over TCP: {error}"),
-            }
-        }
-    }
-
-    /// Watches a carrier for silence. It is worth waiting for, with all that is under way on it; but when it is silent for
-    /// long, ground may have moved, or another be within reach: whoever answers first is kept.
-    async fn watch(&self, carrier: &Carrier) -> Called {
-        let mut silent = carrier.hop.silent();
-        loop {
-            // Fails only once the hop is gone, which is held here.
-            let since = silent.wait_for(Option::is_some).await.ok().and_then(|since| *since);
-            let peer = || carrier.peer.clone();
-            self.bus.emit(Event::CarrierSilent { peer: peer() });
-            tokio::select! {
-                called = self.call_elsewhere(carrier.connection.kind()) => return called,
-                () = heard(&mut silent) => {}
-            }
-            let silent_ms = since.map_or(0, |since| since.elapsed().as_millis() as u64);
-            self.bus.emit(Event::CarrierBack { peer: peer(), silent_ms });
-        }
-    }
-
-    /// Calls every ground in turn, after a while and until one answers, first over the kind that is not `silent`.
-    async fn call_elsewhere(&self, silent: Kind) -> Called {
-        loop {
-            sleep(if silent == Kind::Tcp { LONG_SILENCE_OF_TCP } else { LONG_SILENCE }).await;
-            for target in &self.targets {
-                if let Ok(called) = self.call(target, silent.other()).await {
-                    // It came over the link over which the silent one is probed all the time: that has the first word.
-                    sleep(Duration::from_secs(1) + self.plan.rtt).await;
-                    return called;
-                }
-            }
-        }
-    }
-
-    /// What ended a carrier, in the words of whoever knows best.
-    fn why_lost(&self, carrier: &Carrier) -> String {
-        let closed = carrier.hop.closed();
-        let own = self.dialers.public_key();
-        match (closed, carrier.connection.close_reason(carrier.address, own)) {
-            (Some(Closed::Lost(_)) | None, Some(error)) => error.to_string(),
-            (Some(closed), _) => closed.to_string(),
-            (None, None) => "ended".into(),
-        }
-    }
-
-    async fn call(&self, target: &Target, favourite: Kind) -> Result<Called, String> {
-        let addresses = tokio::net::lookup_host((target.address.host.as_str(), target.address.port)).await;
-        let addresses =
-            addresses.map_err(|error| format!("cannot resolve {}: {error}", target.address.host))?;
-        let mut last = format!("{} has no address", target.address.host);
-        for address in addresses {
-            match self.dialers.connect(address, &target.keys, favourite).await {
-                Ok(connection) => return Ok(Called { peer: target.name.clone(), address, connection }),
-                Err(error) => last = error.to_string(),
-            }
-        }
-        Err(last)
-    }
-
-    /// When QUIC is tried again, the next time that a carrier rides on TCP: where it passes only for moments, ever more
-    /// rarely.
-    fn next_try(&self, last: Duration, carrier: &Carrier, successor: Option<&Called>) -> Duration {
-        let rode = carrier.connection.kind();
-        match successor.map(|successor| successor.connection.kind()) {
-            Some(Kind::Quic) if rode == Kind::Tcp => (2 * last).min(LONGEST_PAUSE * self.quic_again),
-            _ if rode == Kind::Quic && carrier.since.elapsed() > last => self.quic_again,
-            _ => last,
-        }
-    }
-
-    fn begin(&self, called: Called, generation: u64) -> Carrier {
-        let Called { peer, address, connection } = called;
-        self.bus.emit(Event::CarrierUp {
-            peer: peer.clone(),
-            address: address.to_string(),
-            over: connection.kind().to_string(),
-            round_trip_ms: connection.rtt().as_millis() as u64,
-        });
-        let mut config = self.config.clone();
-        if connection.kind() == Kind::Tcp {
-            // After a cut the kernel tries again ever more rarely: a fresh call is there sooner.
-            config.probe.hold = Duration::ZERO;
-        }
-        let hop = Hop::start(connection.clone(), Role::Remote, config, &self.plan);
-        Carrier { hop, generation, peer, address, connection, since: Instant::now() }
-    }
-}
-
-/// Completes when a silent carrier is heard again.
-async fn heard(silent: &mut watch::Receiver<Option<Instant>>) {
-    // Fails only once the hop is gone, whose end is noticed elsewhere.
-    let _ = silent.wait_for(Option::is_none).await;
-}
-
-/// Attends to a carrier that another has taken the place of, until all that is under way on it has ended.
-async fn leave(carrier: Carrier, mut attended: Pin<Box<dyn Future<Output = ()> + Send>>, bus: Bus) {
-    let idle = async {
-        while carrier.hop.is_active() {
-            sleep(LOOK).await;
-        }
-    };
-    tokio::select! {
-        () = &mut attended => {}
-        () = idle => {
-            carrier.hop.close();
-            attended.await;
-        }
-    }
-    let why = format!("left for {}", carrier.connection.kind().other());
-    bus.emit(Event::CarrierDown { peer: carrier.peer, why, exchanges: carrier.hop.lost() });
-}
-
-/// A ground reached over a socket in this process is called by any address.
-pub(crate) fn in_process(name: &str, address: std::net::SocketAddr, key: PublicKey) -> Target {
-    let address = HostPort { host: address.ip().to_string(), port: address.port() };
-    Target { name: name.into(), address, keys: vec![key] }
 }

@@ -88,8 +88,13 @@ const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(5), Duration::from
 
 impl PathPlan {
     /// Nothing known: loopback, tests, or an uncontracted path.
-    pub const UNKNOWN: PathPlan =
-        PathPlan { rtt: Duration::ZERO, forward: None, return_: None, repair: DEFAULT_REPAIR, congestion: None };
+    pub const UNKNOWN: PathPlan = PathPlan {
+        rtt: Duration::ZERO,
+        forward: None,
+        return_: None,
+        repair: DEFAULT_REPAIR,
+        congestion: None,
+    };
 
     /// The plan that fits a named link profile.
     pub fn for_profile(profile: &Profile) -> Self {
@@ -246,7 +251,9 @@ impl PathPlan {
             .initial_rtt(self.rtt.max(Duration::from_millis(50)) * 11 / 10)
             .max_idle_timeout(idle(self.idle_timeout()))
             // One end's pings suffice, and NATs stand on the remote's side.
-            .keep_alive_interval((end == End::Remote).then(|| (6 * self.rtt).clamp(KEEP_ALIVE.0, KEEP_ALIVE.1)))
+            .keep_alive_interval(
+                (end == End::Remote).then(|| (6 * self.rtt).clamp(KEEP_ALIVE.0, KEEP_ALIVE.1)),
+            )
             .packet_threshold(self.packet_threshold(end))
             .time_threshold(self.time_threshold())
             .ack_frequency_config(Some(self.ack_frequency(end)))
@@ -298,8 +305,11 @@ mod tests {
 
     #[test]
     fn a_fast_uncontracted_satellite_stays_within_the_memory_bound() {
-        let fast =
-            PathPlan { rtt: Duration::from_millis(600), forward: Some(BitRate::mbit(1000)), ..PathPlan::UNKNOWN };
+        let fast = PathPlan {
+            rtt: Duration::from_millis(600),
+            forward: Some(BitRate::mbit(1000)),
+            ..PathPlan::UNKNOWN
+        };
         assert_eq!(fast.receive_windows(End::Ground), (STREAM_WINDOW.1, CARRIER_WINDOW.1));
         assert_eq!(fast.send_window(End::Ground), LARGEST_SEND_WINDOW);
     }

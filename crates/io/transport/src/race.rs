@@ -112,6 +112,11 @@ impl Dialers {
         })
     }
 
+    /// Calls `addr` over QUIC without waiting for the answer, where a ground with one of `keys` was reached before.
+    pub fn early(&self, addr: SocketAddr, keys: &[PublicKey]) -> Option<quic::Early> {
+        if self.choice == Choice::Only(Kind::Tcp) { None } else { self.quic.early(addr, keys) }
+    }
+
     /// Calls `addr` over this kind alone.
     ///
     /// # Errors

@@ -124,7 +124,11 @@ async fn serve(far: Hop, size: usize) -> Vec<(u64, Vec<u8>)> {
             Incoming::Exchange { exchange, sender, receiver, .. } => {
                 tasks.spawn(async move {
                     let asked = take(receiver).await;
-                    sender.answer(&ResponseHead { status: StatusCode::OK, fields: HeaderMap::new() }, Coding::Identity, None);
+                    sender.answer(
+                        &ResponseHead { status: StatusCode::OK, fields: HeaderMap::new() },
+                        Coding::Identity,
+                        None,
+                    );
                     give(sender, pattern(size, exchange)).await;
                     (exchange, asked.bytes)
                 });
@@ -170,8 +174,7 @@ async fn a_download_goes_on_within_three_round_trips_of_the_links_return_however
         let long = Duration::from_secs(seconds);
         let start = Instant::now();
         let origin = tokio::spawn(serve(far.clone(), SIZE));
-        let (taken, back) =
-            tokio::join!(take(ask(near, 7)), cut(link, Duration::from_secs(2), long));
+        let (taken, back) = tokio::join!(take(ask(near, 7)), cut(link, Duration::from_secs(2), long));
         assert!(taken.bytes == pattern(SIZE, 7), "{seconds} s: bytes differ");
         let waited = taken.next_after(back) - back;
         assert!(waited <= 3 * plan.rtt, "{seconds} s: the next byte came {waited:?} after the link");
@@ -366,8 +369,10 @@ async fn random_cuts(seed: u64) {
     times.sort();
     // From when the uploads are certainly through, if nothing is cut.
     for gap in times.windows(2).filter(|gap| gap[1] - gap[0] > 3 * plan.rtt) {
-        let outage: Duration =
-            away.iter().map(|(from, to)| (*to).min(gap[1]).saturating_duration_since((*from).max(gap[0]))).sum();
+        let outage: Duration = away
+            .iter()
+            .map(|(from, to)| (*to).min(gap[1]).saturating_duration_since((*from).max(gap[0])))
+            .sum();
         let stood = (gap[1] - gap[0]).saturating_sub(outage);
         // Before its answer each upload crosses: 5 × 40 KB at 512 kbit/s.
         let uploads = if gap[0] == times[0] { Duration::from_secs(4) } else { Duration::ZERO };

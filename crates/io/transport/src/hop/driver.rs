@@ -91,7 +91,7 @@ pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: Writ
     };
     let reason = driver.serve().await;
     // A connection that has ended keeps the reason for whoever asks; closing it would put this end's own in its place.
-    if driver.connection.close_reason().is_none() {
+    if driver.connection.close_reason().is_none() && reason != Closed::Unheard {
         driver.connection.close(VarInt::from_u32(0), reason.to_string().as_bytes());
     }
     let shared = Arc::clone(&driver.shared);

@@ -45,6 +45,9 @@ pub enum Closed {
     /// This end closed it.
     #[error("closed by this end")]
     Local,
+    /// The peer was spoken to before it answered, and did not take it.
+    #[error("the peer has not heard what was said before it answered")]
+    Unheard,
 }
 
 /// What the peer begins.
@@ -279,6 +282,12 @@ impl Hop {
     /// Ends the carrier.
     pub fn close(&self) {
         self.0.lock().closed.get_or_insert(Closed::Local);
+        self.0.work.notify_one();
+    }
+
+    /// Ends the session and leaves the connection to another: the peer has not heard this one.
+    pub fn forsake(&self) {
+        self.0.lock().closed.get_or_insert(Closed::Unheard);
         self.0.work.notify_one();
     }
 
