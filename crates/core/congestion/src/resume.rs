@@ -252,12 +252,10 @@ impl Controller for Resume {
         match self.state {
             // RFC 9959 §3.2: deferred until more is to be sent than the controller would allow.
             State::Reconnaissance { is_confirmed: true, .. }
-                if self.is_full(self.inner.window().0 as f64) =>
+                if self.saved.is_some() && self.is_full(self.inner.window().0 as f64) =>
             {
-                if self.saved.is_some() {
-                    let begun = |jump| State::Unvalidated { jump, pipe: self.in_flight, since: sent.now };
-                    self.state = self.jump().map_or(State::Normal, begun);
-                }
+                let begun = |jump| State::Unvalidated { jump, pipe: self.in_flight, since: sent.now };
+                self.state = self.jump().map_or(State::Normal, begun);
             }
             State::Unvalidated { jump, pipe, .. } if self.is_full(jump) => {
                 self.leave_unvalidated(sent.now, pipe);

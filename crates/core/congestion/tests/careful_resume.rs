@@ -148,7 +148,7 @@ impl Connection {
             Phase::Retreat => matches!(phase, Phase::Retreat | Phase::Normal),
         };
         assert!(allowed, "from {before:?} to {phase:?}");
-        assert_eq!(self.resume.has_retreated() && self.jumps == 0, false, "retreats from jumps alone");
+        assert!(!self.resume.has_retreated() || self.jumps > 0, "retreats from jumps alone");
     }
 }
 

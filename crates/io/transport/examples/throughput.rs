@@ -1,5 +1,5 @@
 //! Moves 200 MB between two ends in this process and prints rate and peak memory:
-//! `cargo run --release -p farhop-transport --example throughput -- [link PROFILE | udp]`.
+//! `cargo run --release -p farhop-transport --example throughput -- [link PROFILE | udp] [CONTROLLER]`.
 //! For a developer's eyes; the bounds are held by `farhop lab measure`.
 
 use std::error::Error;
@@ -36,6 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             (PathPlan::for_profile(&profile), (ground, remote))
         }
     };
+    let plan = PathPlan { congestion: words.next().map(|name| name.parse()).transpose()?, ..plan };
     let (ground, remote) = (Identity::generate()?, Identity::generate()?);
     let addr = sockets.0.local_addr()?;
     let keys = [ground.public()];
