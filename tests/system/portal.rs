@@ -5,7 +5,8 @@ use farhop_testkit::{File, Site};
 use farhop_workload::browser::trust_in;
 use serde_json::json;
 
-use crate::support::{Local, node};
+use crate::support::firefox::{Firefox, through, write_preferences};
+use crate::support::{Local, node, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_without_scripts_reads_the_portal_and_switches_what_it_offers() {
@@ -81,4 +82,35 @@ async fn a_browser_that_trusts_the_ca_has_the_portal_within_tls_and_another_is_t
         }
     }
     local.program.assert_runs();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_that_tries_tls_first_comes_to_the_portal_either_way() {
+    if !crate::clients::at_hand(&["firefox-esr", "certutil"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let ca = folder.path().join("ca.pem");
+    let local = Local::start(&["--intercept", "--ca-out", ca.to_str().unwrap()]).await;
+    for (name, scheme) in [("trusting", "https:"), ("other", "http:")] {
+        let home = folder.path().join(name);
+        let profile = home.join("profile");
+        if scheme == "https:" {
+            trust_in(&profile, &ca).unwrap();
+        }
+        let first = ["dom.security.https_first", "dom.security.https_first_for_unknown_suffixes"]
+            .map(|name| (name, "true".to_owned()));
+        write_preferences(&profile, &[&through(local.proxy)[..], &first].concat());
+        let mut firefox = Firefox::start(&home, None).await;
+        for _ in 0..2 {
+            firefox.open("about:blank").await.unwrap();
+            // As a link would: what is typed with its scheme is left as it is.
+            firefox.value("location.href = 'http://farhop.internal/'; true").await;
+            until("the portal is there", async || {
+                (firefox.value("document.title").await == "Farhop on this network").then_some(())
+            })
+            .await;
+            assert_eq!(firefox.value("location.protocol").await, scheme, "{name}");
+        }
+    }
 }
