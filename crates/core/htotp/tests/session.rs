@@ -436,7 +436,46 @@ fn the_end_of_an_outage_is_noticed_after_a_probe_and_a_round_trip_however_long_i
         let back = events.iter().find_map(|(at, e)| matches!(e, Event::Back { .. }).then_some(*at));
         let back = back.expect("the peer is heard") - restored;
         assert!(back <= HALF * 2 + PROBES, "{seconds} s: {back:?}");
-        assert!(events.iter().any(|(_, e)| *e == Event::Silent) && !events.iter().any(|(_, e)| *e == Event::Dead));
+        assert!(
+            events.iter().any(|(_, e)| *e == Event::Silent) && !events.iter().any(|(_, e)| *e == Event::Dead)
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever the cuts: silence is told once for each that lasts, its end a probe and a round trip after the link's
+    /// return, and nothing is given up that comes back in time.
+    #[test]
+    fn each_cut_is_told_and_each_return(cuts in proptest::collection::vec((3_000u64..20_000, 1u64..120_000), 1..6)) {
+        let probe = Probe::default();
+        let mut pair = geo();
+        pair.remote().ask(Duration::ZERO, Ask::default(), &get("/"));
+        pair.run(Duration::from_secs(2));
+        pair.events(REMOTE);
+        for (pause, long) in cuts {
+            let from = pair.now + Duration::from_millis(pause);
+            pair.run(from);
+            prop_assert!(pair.events(REMOTE).iter().all(|(_, e)| !matches!(e, Event::Silent | Event::Dead)));
+            pair.cut = true;
+            let restored = from + Duration::from_millis(long);
+            pair.run(restored);
+            pair.cut = false;
+            pair.run(restored + HALF * 2 + PROBES);
+            let events = pair.events(REMOTE);
+            let times = |wanted: fn(&Event) -> bool| -> Vec<Duration> {
+                events.iter().filter(|(_, e)| wanted(e)).map(|(at, _)| *at).collect()
+            };
+            let silent = times(|e| *e == Event::Silent);
+            prop_assert_eq!(silent.len(), times(|e| matches!(e, Event::Back { .. })).len(), "{:?}", events);
+            // The last word from before the cut may have been under way, and the first after it may be an answer to one.
+            let certainly = probe.active + probe.patience + HALF * 2 + PROBES;
+            prop_assert!(silent.len() == 1 || (silent.is_empty() && restored - from <= certainly));
+            let slack = HALF * 2 + PROBES;
+            prop_assert!(silent.is_empty() || silent[0] + slack >= from + probe.patience, "{:?} {:?}", silent, from);
+            prop_assert!(times(|e| *e == Event::Dead).is_empty());
+        }
     }
 }
 
