@@ -199,6 +199,7 @@ impl<'a> Asking<'a> {
         remote.desk().answered(self.exchange.id, &fetch.url, head);
         for url in farhop_freshness::invalidated(&self.head.method, &fetch.url, head.status, &head.fields) {
             remote.repository().invalidate(url.as_str()).await;
+            remote.desk().invalidate(&url, remote.now());
         }
         let user = self.exchange.user.id;
         // What is known to be too long to be held only passes, and ends with its client.

@@ -314,6 +314,15 @@ impl Desk {
         self.end(id, PromiseEnd::Withdrawn, now);
     }
 
+    /// What was promised under `url`, to whomever, may be outdated: it answers nobody any more (RFC 9111 §4.4).
+    pub(crate) fn invalidate(&mut self, url: &Url, now: Duration) {
+        let outdated = self.entries.iter().filter(|(_, entry)| entry.url == *url);
+        for id in outdated.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.book.withdraw(id);
+            self.end(id, PromiseEnd::Cancelled, now);
+        }
+    }
+
     /// Which promise answers this request; whoever takes it watches it come.
     pub(crate) fn ask(
         &mut self,
@@ -474,6 +483,28 @@ mod tests {
     use super::*;
     use farhop_store::Budget;
     use http::{HeaderValue, StatusCode, header};
+
+    #[test]
+    fn what_was_promised_before_an_invalidation_answers_nothing_after_it() {
+        let (mut desk, now) = (Desk::new(Bus::new()), Duration::from_secs(100));
+        let user = User { id: 1, name: "10.0.0.1".into() };
+        let url = |path: &str| Url::parse("http://site.test/").unwrap().join(path).unwrap();
+        for (number, path) in [(0, "a"), (1, "b")] {
+            let made = Made {
+                wire: (0, number),
+                client: IpAddr::from([10, 0, 0, 1]),
+                page: ExchangeId(1),
+                url: url(path),
+                request: HeaderMap::new(),
+                priority: Priority::default(),
+            };
+            desk.promise(&user, made).unwrap();
+        }
+        desk.invalidate(&url("a"), now);
+        let mut answers = |path| desk.ask(&user, &Method::GET, &url(path), &HeaderMap::new(), now).is_ok();
+        assert_eq!((answers("a"), answers("b")), (false, true));
+        assert_eq!(desk.take_untold(), [(0, 0..=0)], "ground is told");
+    }
 
     #[test]
     fn of_too_many_that_were_handed_over_the_oldest_count_as_unused() {

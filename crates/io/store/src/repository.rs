@@ -1,10 +1,11 @@
 //! Responses held: which there are, which answers a request, which go when room is needed. Bodies may still
 //! be arriving while they are read. Whether a response may be stored or used is `farhop_freshness`'s word.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use farhop_freshness::{Scope, Stored};
 use http::HeaderMap;
@@ -14,6 +15,8 @@ use crate::body::{Body, Budget};
 
 /// Variants of one URL that are held at a time (by `Vary`).
 const VARIANTS: usize = 8;
+/// Invalidations that are remembered, for what was asked for before them and arrives after.
+const INVALIDATIONS: usize = 1024;
 /// What an entry costs besides its body, and each of its fields besides its name and value.
 const OVERHEAD: u64 = 1024;
 const FIELD: u64 = 104;
@@ -87,7 +90,8 @@ pub trait Repository: Send + Sync + 'static {
         url: &'a str,
         request: &'a HeaderMap,
     ) -> Eventually<'a, Vec<Held>>;
-    /// Holds a response; what it replaces goes. The body may still be arriving; when it breaks the entry goes.
+    /// Holds a response; what it replaces goes. The body may still be arriving; when it breaks the entry goes. One that was
+    /// asked for before its URL was invalidated is not held: its number names nothing.
     fn store<'a>(
         &'a self,
         partition: Partition,
@@ -135,6 +139,8 @@ struct State {
     by_use: BTreeMap<u64, u64>,
     /// Bytes of all entries besides their bodies.
     costs: u64,
+    /// Oldest first.
+    invalidated: VecDeque<(SystemTime, Arc<str>)>,
     next: u64,
     clock: u64,
 }
@@ -228,6 +234,9 @@ impl Repository for Memory {
         let id = state.next;
         state.next += 1;
         state.clock += 1;
+        if state.invalidated.iter().any(|(at, own)| *own == url && head.requested_at <= *at) {
+            return Box::pin(std::future::ready(id));
+        }
         let key = (partition, Arc::clone(&url));
         let same: Vec<u64> = state
             .by_url
@@ -272,6 +281,10 @@ impl Repository for Memory {
         let mut state = self.lock();
         let ids: Vec<u64> = state.entries.iter().filter(|(_, e)| &*e.url == url).map(|(id, _)| *id).collect();
         ids.into_iter().for_each(|id| self.remove(&mut state, id));
+        state.invalidated.push_back((SystemTime::now(), url.into()));
+        if state.invalidated.len() > INVALIDATIONS {
+            state.invalidated.pop_front();
+        }
         Box::pin(std::future::ready(()))
     }
 
@@ -309,8 +322,6 @@ mod tests {
     use super::*;
     use bytes::Bytes;
     use http::{HeaderValue, StatusCode};
-    use std::time::SystemTime;
-
     fn head(vary: Option<&'static str>, request: &HeaderMap) -> Stored {
         let mut fields = HeaderMap::new();
         fields.insert("cache-control", HeaderValue::from_static("max-age=60"));
@@ -384,6 +395,31 @@ mod tests {
             evicted += usize::from(matches!(change, Change::Evicted { bytes: 20_000, .. }));
         }
         assert!(evicted >= 4, "{evicted}");
+    }
+
+    #[tokio::test]
+    async fn what_was_asked_for_before_an_invalidation_and_arrives_after_it_is_not_held() {
+        let budget = Budget::new(1 << 20);
+        let memory = Memory::new(Arc::clone(&budget));
+        let none = HeaderMap::new();
+        let asked = |at: SystemTime| Stored { requested_at: at, ..head(None, &none) };
+        let store = |url: &'static str, at| {
+            let body = Body::whole(&budget, Bytes::from_static(b"x"));
+            memory.store(Partition::User(1), url, asked(at), body)
+        };
+        let found = async |url| memory.find(Partition::User(1), url, &none).await.len();
+        let before = SystemTime::now();
+        store("http://a.test/", before).await;
+        memory.invalidate("http://a.test/").await;
+        let outdated = store("http://a.test/", before).await;
+        assert!(found("http://a.test/").await == 0 && memory.entry(outdated).await.is_none());
+        store("http://a.test/other", before).await;
+        store("http://a.test/", SystemTime::now() + std::time::Duration::from_millis(1)).await;
+        assert_eq!((found("http://a.test/other").await, found("http://a.test/").await), (1, 1));
+        for number in 0..2 * INVALIDATIONS {
+            memory.invalidate(&format!("http://b.test/{number}")).await;
+        }
+        assert_eq!(memory.lock().invalidated.len(), INVALIDATIONS);
     }
 
     #[tokio::test]
