@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::support::{InProcess, PATIENCE, Pair, open, request, send, until};
+use crate::support::{InProcess, PATIENCE, Pair, ask, open, request, send, until};
 
 const SIZE: u64 = 48 << 20;
 
@@ -77,7 +77,20 @@ async fn remote_counts(pair: &Pair, counters: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_download_outlives_the_death_of_ground() {
-    let mut pair = Pair::start().await;
+    a_download_goes_on(Pair::start().await, "quic").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_outlives_the_death_of_ground_over_tcp_too() {
+    a_download_goes_on(Pair::start_with(&["carrier=tcp"]).await, "tcp").await;
+}
+
+async fn a_download_goes_on(mut pair: Pair, over: &str) {
+    for end in ["remote", "ground"] {
+        let status = ask(&pair.control(end), "status").await.unwrap();
+        let carrier = if end == "remote" { &status["carrier"] } else { &status["carriers"][0] };
+        assert_eq!(carrier["over"], over, "{status}");
+    }
     let site = Site::new().file("/big", File::pattern(1, SIZE)).serve().await;
     let mut download = Download::start(pair.proxy, &site.url("/big"), 1).await;
     assert!(download.take(SIZE / 16).await);
