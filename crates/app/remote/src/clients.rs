@@ -153,7 +153,7 @@ async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place) {
         drop(body);
         let wish = Wish { id: taken.id, user: client.user, host, port, started: taken.started };
         if portal::is_host(&wish.host) {
-            return wish.to_portal(remote, place, responder).await;
+            return wish.show_portal(remote, place, responder).await;
         }
         return wish.connect(Arc::clone(remote), client.address, responder).await;
     }

@@ -19,7 +19,7 @@ use crate::tunnel::Wish;
 impl Wish {
     /// Answers a CONNECT to the portal's host. Nothing of it crosses, and nobody's switches matter: there is nothing to
     /// look into.
-    pub(crate) async fn to_portal(self, remote: &Arc<Remote>, place: Place, responder: Responder) {
+    pub(crate) async fn show_portal(self, remote: &Arc<Remote>, place: Place, responder: Responder) {
         let client = place.client.ip();
         let Some(key) = self.portal_key(remote, client) else {
             let detail = "the pages of this proxy are at http://farhop.internal/, without TLS";
