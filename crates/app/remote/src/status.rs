@@ -37,6 +37,7 @@ fn status(remote: &Remote) -> serde_json::Value {
             "address": carrier.address.to_string(),
             "over": carrier.connection.kind().to_string(),
             "up_s": carrier.since.elapsed().as_secs(),
+            "silent_s": carrier.hop.silent().borrow().map(|since| since.elapsed().as_secs()),
             "round_trip_ms": carrier.hop.rtt().map(|rtt| rtt.as_millis() as u64),
             "congestion": carrier.connection.driven().map(|driven| json!({
                 "controller": driven.choice.name(),
