@@ -52,8 +52,7 @@ impl Queue {
     /// Whether the origin may be read further. Always when nothing waits: a full spool slows every body down to the
     /// pace of its own stream, but none waits for another's.
     pub(crate) fn has_room(&self) -> bool {
-        self.is_empty()
-            || (self.bytes < self.spool.exchange && self.spool.total.available_permits() > 0)
+        self.is_empty() || (self.bytes < self.spool.exchange && self.spool.total.available_permits() > 0)
     }
 
     /// Whether the origin may be read further while the link is cut: it may not wait for the link's return, so a body may
