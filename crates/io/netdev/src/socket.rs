@@ -74,7 +74,11 @@ pub fn tcp_round_trip(socket: &impl AsFd) -> io::Result<Duration> {
         )
     };
     // A kernel that knows less fills in less; the round trip has been there for ever.
-    if result == 0 { Ok(Duration::from_micros(info.tcpi_rtt.into())) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(Duration::from_micros(info.tcpi_rtt.into()))
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Sets the receive buffer in bytes, past the system's limit.

@@ -131,3 +131,97 @@ impl Dialer {
         self.identity.public()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quic::{Peers, Refused};
+    use crate::tcp::{Accepted, Listener};
+
+    const PLAN: PathPlan = PathPlan::UNKNOWN;
+
+    fn identity(seed: u8) -> Identity {
+        Identity::from_seed([seed; 32])
+    }
+
+    fn dialer(seed: u8) -> Dialer {
+        Dialer::new(identity(seed), PLAN, Options::new(&PLAN, End::Remote, None).unwrap(), 1)
+    }
+
+    fn listener() -> Listener {
+        let peers =
+            [(1, "ship"), (3, "polar")].map(|(seed, name)| (name.to_owned(), identity(seed).public()));
+        let options = Options::new(&PLAN, End::Ground, None).unwrap();
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        Listener::bind(any, identity(2), Peers::new(peers).unwrap(), PLAN, options).unwrap()
+    }
+
+    /// A first lane, and the name of its carrier.
+    async fn first(dialer: &Dialer, listener: &mut Listener) -> (TlsStream<TcpStream>, CarrierId, Accepted) {
+        let (addr, ground) = (listener.local_addr().unwrap(), identity(2).public());
+        let calling = async {
+            let mut tls = dialer.call(addr, &[ground]).await.unwrap();
+            let mut begin = BytesMut::new();
+            Mux::new(Role::Remote, PLAN.mux_windows(End::Remote)).poll_output(0, &mut begin);
+            dialer.say(&mut tls, addr, ground, &begin).await.unwrap();
+            let id = carrier_id(&tls).unwrap();
+            (tls, id)
+        };
+        let ((tls, id), accepted) = tokio::join!(calling, listener.accept());
+        (tls, id, accepted.unwrap())
+    }
+
+    /// What ground says to a lane that joins; lanes that are let in are counted by the carrier.
+    async fn refused(dialer: &Dialer, listener: &mut Listener, id: &CarrierId) -> Refused {
+        let addr = listener.local_addr().unwrap();
+        let (_lane, refused) = tokio::join!(dialer.join(addr, identity(2).public(), id), listener.accept());
+        refused.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_remote_joins_no_carrier_of_another_even_if_it_knows_its_name() {
+        let mut listener = listener();
+        let (_tls, id, accepted) = first(&dialer(1), &mut listener).await;
+        let refused = refused(&dialer(3), &mut listener, &id).await;
+        assert!(refused.to_string().contains("joins a carrier that is not there"), "{refused}");
+        assert!(accepted.connection.take_parts().unwrap().joining.try_recv().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_carrier_has_eight_lanes_and_no_more() {
+        let mut listener = listener();
+        let dialer = dialer(1);
+        let (_tls, id, accepted) = first(&dialer, &mut listener).await;
+        let mut joining = accepted.connection.take_parts().unwrap().joining;
+        let addr = listener.local_addr().unwrap();
+        for _ in 1..MOST_LANES {
+            let joined = async { tokio::join!(dialer.join(addr, identity(2).public(), &id), joining.recv()) };
+            tokio::select! {
+                (near, far) = joined => assert!(near.is_ok() && far.is_some()),
+                other = listener.accept() => panic!("{other:?}"),
+            }
+        }
+        let refused = refused(&dialer, &mut listener, &id).await;
+        assert!(matches!(refused.error, CarrierError::Protocol { .. }), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_lane_that_overtakes_the_first_word_of_its_carrier_waits_for_it() {
+        let mut listener = listener();
+        let dialer = dialer(1);
+        let (addr, ground) = (listener.local_addr().unwrap(), identity(2).public());
+        let (first, accepted) = tokio::sync::oneshot::channel();
+        tokio::spawn(async move {
+            let _ = first.send(listener.accept().await.unwrap());
+            listener.accept().await // handshakes proceed meanwhile
+        });
+        let mut tls = dialer.call(addr, &[ground]).await.unwrap();
+        let _lane = dialer.join(addr, ground, &carrier_id(&tls).unwrap()).await.unwrap();
+        let mut begin = BytesMut::new();
+        Mux::new(Role::Remote, PLAN.mux_windows(End::Remote)).poll_output(0, &mut begin);
+        dialer.say(&mut tls, addr, ground, &begin).await.unwrap();
+        let accepted = accepted.await.unwrap();
+        let mut joining = accepted.connection.take_parts().unwrap().joining;
+        assert!(joining.recv().await.is_some());
+    }
+}
