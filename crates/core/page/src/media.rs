@@ -262,6 +262,7 @@ fn discrete(name: &str, word: &str, viewport: &Viewport) -> Verdict {
         "update" => word == "fast",
         "display-mode" => word == "browser",
         "color-gamut" => word == "srgb",
+        "dynamic-range" | "video-dynamic-range" => word == "standard",
         "overflow-block" | "overflow-inline" => word == "scroll",
         _ => return None,
     };
@@ -295,6 +296,7 @@ mod tests {
             "(min-resolution: 96dpi)",
             "(-webkit-min-device-pixel-ratio: 1)",
             "(hover: hover) and (pointer: fine)",
+            "(dynamic-range: standard) and (not (dynamic-range: high))",
             "(min-width: 2000px) or (min-width: 20em)",
             "(not (max-width: 600px))",
             "not (max-width: 600px)",

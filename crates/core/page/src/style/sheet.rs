@@ -8,6 +8,7 @@ use super::{layers, selector_text, supports};
 use crate::media;
 use crate::options::Options;
 use cssparser::{Parser, ParserInput};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Rules and conditions within each other that are followed.
@@ -100,6 +101,8 @@ struct Context {
     /// Selectors of the rule around.
     parents: Option<Arc<[Selector]>>,
     contained: bool,
+    /// Those are the roots of an `@scope`.
+    scoped: bool,
     depth: u32,
 }
 
@@ -264,12 +267,25 @@ impl Reader {
             "container" if container_may_hold(rest, options) => {
                 self.contents(body, &Context { contained: true, ..inner }, options);
             }
-            // Where the scope is, is not looked at.
-            "scope" => self.contents(body, &inner, options),
+            "scope" => self.scope(rest, body, &inner, options),
             "font-face" if self.sheet.faces.len() < MAX_FACES => self.sheet.faces.extend(Face::parse(body)),
             "keyframes" | "-webkit-keyframes" => self.keyframes(rest, body, options),
             "property" => self.property(rest.trim(), body),
             _ => {}
+        }
+    }
+
+    /// `@scope (root) to (limit)` (CSS Cascade 6, §2.5): its rules are read like rules within that of the root. What has no
+    /// root of its own counts everywhere, and limits are not looked at.
+    fn scope(&mut self, prelude: &str, body: &str, context: &Context, options: &Options) {
+        let mut input = ParserInput::new(prelude);
+        let Some(root) = parenthesized(&mut Parser::new(&mut input)) else {
+            return self.contents(body, context, options);
+        };
+        let roots = selector_text::parse(root, context.parents.as_ref());
+        if !roots.is_empty() {
+            let context = Context { parents: Some(roots.into()), scoped: true, ..context.clone() };
+            self.contents(body, &context, options);
         }
     }
 
@@ -302,7 +318,11 @@ impl Reader {
         if block.is_empty() && nested.is_empty() {
             return;
         }
-        let selectors = selector_text::parse(prelude, context.parents.as_ref());
+        let prelude = match context.scoped {
+            true => Cow::Owned(prelude.replace(":scope", "&")),
+            false => Cow::Borrowed(prelude),
+        };
+        let selectors = selector_text::parse(&prelude, context.parents.as_ref());
         if nested.is_empty() || selectors.is_empty() {
             self.add(selectors, block, context);
             return;
@@ -374,6 +394,17 @@ fn at_rule(text: &str) -> Option<(String, &str)> {
     let end =
         text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))).unwrap_or(text.len());
     Some((text[..end].to_ascii_lowercase(), &text[end..]))
+}
+
+/// The text within parentheses.
+fn parenthesized<'i>(input: &mut Parser<'i, '_>) -> Option<&'i str> {
+    input.expect_parenthesis_block().ok()?;
+    let text = input.parse_nested_block(|input| {
+        let start = input.position();
+        while input.next().is_ok() {}
+        Ok::<_, cssparser::ParseError<'i, ()>>(input.slice_from(start))
+    });
+    text.ok()
 }
 
 /// The text within the parentheses of function `name`.

@@ -44,6 +44,8 @@ const PSEUDO: [Target; 6] = [
 struct Inherited {
     /// `None`: `display: none`, here or above.
     font: Option<FontId>,
+    /// Of its first letter or line, where that has another one.
+    first: Option<FontId>,
     variables: Option<u32>,
 }
 
@@ -101,8 +103,8 @@ impl Styling {
         if characters.is_empty() {
             return;
         }
-        if let Some(&Inherited { font: Some(font), .. }) = self.inherited.get(node.0 as usize) {
-            self.fonts.show(font, &characters);
+        if let Some(Inherited { font, first, .. }) = self.inherited.get(node.0 as usize) {
+            font.iter().chain(first).for_each(|font| self.fonts.show(*font, &characters));
         }
         self.texts.add(node, &characters);
     }
@@ -125,11 +127,11 @@ impl Styling {
             let element = tree.get(node);
             let parent = match element.parent() {
                 Some(parent) => self.inherited[parent.0 as usize],
-                None => Inherited { font: Some(Fonts::INITIAL), variables: None },
+                None => Inherited { font: Some(Fonts::INITIAL), first: None, variables: None },
             };
             let Some(parent_font) = parent.font else {
                 // Nothing within what is not displayed is styled at all.
-                self.inherited.push(parent);
+                self.inherited.push(Inherited { first: None, ..parent });
                 continue;
             };
             let texts = &self.texts;
@@ -140,7 +142,7 @@ impl Styling {
                 budget: &self.budget,
             };
             if !matcher.pay_for(STYLING) {
-                self.inherited.push(parent);
+                self.inherited.push(Inherited { first: None, ..parent });
                 continue;
             }
             cascade.collect(&matcher, node, &mut winners);
@@ -151,7 +153,10 @@ impl Styling {
             self.pay_for((needs.len() - needed) * STYLING);
             if let Some(font) = own.font {
                 if let Some(characters) = self.texts.of(node) {
-                    self.fonts.show(font, characters);
+                    [Some(font), own.first]
+                        .iter()
+                        .flatten()
+                        .for_each(|font| self.fonts.show(*font, characters));
                 }
                 let drawn = drawn_by_itself(element);
                 self.show_text(font, drawn.unwrap_or_default());
@@ -205,36 +210,48 @@ impl<'a> One<'a> {
             _ => self.element.hidden_itself(),
         };
         if hidden {
-            return Inherited { font: None, variables };
+            return Inherited { font: None, first: None, variables };
         }
         let font = self.font(styling, Target::Element, parent, variables);
+        let mut first = None;
         // Of most elements no rule says anything.
         if !self.winners.is_silent() {
             self.images(styling, Target::Element, variables);
             self.content(styling, Target::Element, variables);
             for target in PSEUDO {
                 if self.winners.speaks_of(target) {
-                    self.pseudo(styling, target, variables, font);
+                    let own = self.pseudo(styling, target, variables, font);
+                    if matches!(target, Target::FirstLine | Target::FirstLetter) {
+                        first = own.or(first);
+                    }
                 }
             }
         }
-        Inherited { font: Some(font), variables }
+        Inherited { font: Some(font), first, variables }
     }
 
-    fn pseudo(&mut self, styling: &mut Styling, target: Target, variables: Option<u32>, parent: FontId) {
+    /// Gives its font, if it shows anything.
+    fn pseudo(
+        &mut self,
+        styling: &mut Styling,
+        target: Target,
+        variables: Option<u32>,
+        parent: FontId,
+    ) -> Option<FontId> {
         let own = self.cascade.variables(self.winners, target);
         let variables = styling.variables.scope(variables, own);
         let display = self.value(styling, target, Property::Display, variables);
         if display.is_some_and(|(value, _)| *value == Value::Hidden(true)) {
-            return;
+            return None;
         }
         let text = self.content(styling, target, variables);
         if matches!(target, Target::Before | Target::After) && text.is_none() {
-            return;
+            return None;
         }
         self.images(styling, target, variables);
         let font = self.font(styling, target, parent, variables);
         styling.show_text(font, &text.unwrap_or_default());
+        Some(font)
     }
 
     /// The winning value, variables replaced. `Initial` where that fails.

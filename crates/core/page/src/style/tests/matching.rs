@@ -97,6 +97,26 @@ fn selectors_match_as_in_browsers() {
 }
 
 #[test]
+fn rules_of_a_scope_hold_within_its_root() {
+    let html = "<div class=s><p class=i>x</p></div><p class=o>x</p>";
+    let cases = [
+        ("@scope (.s){.i{background:url(a)}.o{background:url(b)}}", "a"),
+        (
+            "@scope (.s) to (.t){p{background:url(a)}:scope{background:url(b)}& > p{cursor:url(c),auto}}",
+            "a b c",
+        ),
+        (".i{background:url(a)}@scope (.none){.i{background:url(b)}}", "a"),
+        ("@scope (.s, .none){.i{background:url(a)}}", "a"),
+        ("@scope{.o{background:url(a)}}", "a"),
+        ("@scope (.s){@media screen{.i{background:url(a)}}@media print{.i{background:url(b)}}}", "a"),
+        ("@scope (::x y){.i{background:url(a)}}", ""),
+    ];
+    for (css, expected) in cases {
+        assert_eq!(fetched(html, css), expected, "{css}");
+    }
+}
+
+#[test]
 fn what_is_overruled_is_not_fetched() {
     let html = "<p id=i class=c style=\"color:red\">x</p>";
     let cases = [
@@ -110,6 +130,7 @@ fn what_is_overruled_is_not_fetched() {
         (":is(#i,q){background:url(a)}.c{background:url(b)}", "a"),
         ("p{background:url(a);background:-moz-element(#x)}", "a"),
         ("p{background:url(a);background:linear-gradient(red,blue)}", ""),
+        ("p{background:url(i) round(3px,2px) abs(-1px)}", "i"),
         ("@layer l{#i{background:url(a)}}p{background:url(b)}", "b"),
         ("@layer l{p{background:url(a)!important}}p{background:url(b)!important}", "a"),
         ("@layer a,b;@layer b{p{background:url(b)}}@layer a{#i{background:url(a)}}", "b"),
@@ -241,6 +262,10 @@ fn fonts_are_those_that_shown_text_is_set_in() {
         ("<input placeholder=x>", "input{font:inherit}body{font-family:A}", "a400"),
         ("<input type=hidden value=x>", "input{font-family:A}", ""),
         ("<p>x</p>", ":root{--font:A}p{font-family:var(--font)}", "a400"),
+        ("<p>x</p>", "p::first-letter{font-family:A}", "a400"),
+        ("<p>x</p>", "p{font-family:A}p:first-line{font-weight:700}", "a400 a700"),
+        ("<p></p><b>x</b>", "p::first-letter{font-family:A}", ""),
+        ("<p hidden>x</p>", "p::first-letter{font-family:A}", ""),
     ];
     for (html, css, expected) in cases {
         assert_eq!(fetched(html, &format!("{FACES}{css}")), expected, "{html} {css}");
