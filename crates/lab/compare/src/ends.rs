@@ -223,6 +223,17 @@ impl Ends {
         Ok(())
     }
 
+    /// Ends the remote with SIGKILL and starts it as it was started before, without waiting for its carrier. What it tells from
+    /// now on is not in its books.
+    ///
+    /// # Errors
+    /// It cannot be waited for, or not be started.
+    pub fn restart_remote(&mut self, stage: Stage<'_>) -> Result<(), CompareError> {
+        self.remote.0.kill_group().map_err(CompareError::file("the remote process"))?;
+        self.remote = start(stage, "remote", Place::Remote)?;
+        Ok(())
+    }
+
     /// The most resident memory that remote and ground have held at a time; none for one that is gone.
     pub fn peak_memory(&self) -> [Option<Bytes>; 2] {
         [peak_memory(&self.remote.0), peak_memory(&self.ground.0)]

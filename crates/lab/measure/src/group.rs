@@ -26,6 +26,7 @@ pub(crate) fn groups(part: &str) -> Option<&'static [Group]> {
         "1" => Some(&crate::part1::GROUPS),
         "2" => Some(&crate::part2::GROUPS),
         "3" => Some(&crate::part3::GROUPS),
+        "4" => Some(&crate::part4::GROUPS),
         _ => None,
     }
 }

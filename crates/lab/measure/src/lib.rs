@@ -1,6 +1,6 @@
 //! `farhop lab measure N`: every row of part N's "Must hold", measured here and now on this machine, beside its bound.
 //!
-//! One file per group of rows; `part1` to `part3` list them. A group that cannot be measured is a row that misses, with the
+//! One file per group of rows; `part1` to `part4` list them. A group that cannot be measured is a row that misses, with the
 //! reason: nothing is passed over in silence. Wall-clock bounds want a quiet machine and a release build.
 
 mod certificates;
@@ -12,17 +12,20 @@ mod group;
 mod handshakes;
 mod heads;
 mod histories;
+mod hop;
 mod hostile;
 mod hostile_page;
 mod httpep;
 mod live;
 mod local;
+mod lossy_pages;
 mod outage;
 mod packages;
 mod pages;
 mod part1;
 mod part2;
 mod part3;
+mod part4;
 mod row;
 mod secure_pages;
 mod speed;
@@ -39,12 +42,12 @@ pub use row::{Row, Verdict};
 /// Prints every bound of a part of Farhop beside what this machine measures. Needs root.
 #[derive(Debug, clap::Args)]
 pub struct MeasureArguments {
-    /// The part: 1, 2 or 3
-    #[arg(value_name = "PART", value_parser = ["1", "2", "3"])]
+    /// The part: 1, 2, 3 or 4
+    #[arg(value_name = "PART", value_parser = ["1", "2", "3", "4"])]
     pub part: String,
     /// Measures only the groups of rows whose names contain WORD. Part 1: pages, transfers, outage, hostile, emulator, heads,
     /// fresh; part 2: pages, httpep, packages, histories, hostile, speed; part 3: pages, packages, handshakes,
-    /// live, certificates, conformance, clients
+    /// live, certificates, conformance, clients; part 4: downloads, fresh, loss, cut, tunnel, pages, split, endurance
     #[arg(long, value_name = "WORD")]
     pub only: Option<String>,
     /// Loads of each page through each variant; 3 in part 1, else 5 where it is left out
