@@ -11,7 +11,7 @@ use farhop_remote::passwords;
 use farhop_settings::RemoteSettings;
 use farhop_transport::hop::{Arrival, Incoming};
 use rustls::{ClientConfig, RootCertStore};
-use support::{PATIENCE, World, answer, read_until, world_with};
+use support::{PATIENCE, World, answer, world_with};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -30,15 +30,6 @@ enum Went {
     Through,
 }
 
-async fn connect(world: &World, to: &str, who: &str) -> TcpStream {
-    let mut client = world.client().await;
-    client.write_all(format!("CONNECT {to} HTTP/1.1\r\nhost: {to}\r\n{who}\r\n").as_bytes()).await.unwrap();
-    let mut got = String::new();
-    read_until(&mut client, &mut got, "\r\n\r\n").await;
-    assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
-    client
-}
-
 /// A handshake by a client that trusts the CA of this world.
 async fn handshake(world: &World, client: TcpStream, to: &str) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
@@ -54,7 +45,7 @@ async fn handshake(world: &World, client: TcpStream, to: &str) -> std::io::Resul
 
 /// What becomes of a connection of `who` to this host and port.
 async fn goes(world: &World, who: &str, to: &str) -> Went {
-    let client = connect(world, to, who).await;
+    let client = world.connect_as(to, who).await;
     let heard = async {
         loop {
             match world.hop.accept().await.unwrap() {
@@ -190,7 +181,7 @@ async fn where_users_are_asked_first_each_agrees_alone() {
 async fn what_is_asked_within_is_asked_by_whoever_connected() {
     let (world, _folder) = world_of_two(&[]).await;
     let mut events = world.bus.subscribe();
-    let client = connect(&world, "site.test:443", BEN).await;
+    let client = world.connect_as("site.test:443", BEN).await;
     let mut tls = timeout(PATIENCE, handshake(&world, client, "site.test:443")).await.unwrap().unwrap();
     // Another name inside is nobody's business of the proxy, and goes no further than it would have.
     tls.write_all(format!("GET / HTTP/1.1\r\nhost: site.test\r\n{ANNA}\r\n").as_bytes()).await.unwrap();

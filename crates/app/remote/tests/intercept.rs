@@ -7,14 +7,14 @@ mod support;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use farhop_events::{Bypass, Event, Subscription};
+use farhop_events::{Bypass, Event};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Priority, Side};
 use farhop_transport::hop::{Arrival, Incoming};
 use http::{HeaderValue, StatusCode};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use support::{Asked, PATIENCE, World, failure, head, read_until, tls_client as config, world_with};
+use support::{Asked, PATIENCE, World, failure, head, read_until, tls_client as config, until, world_with};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -23,15 +23,6 @@ use tokio_rustls::client::TlsStream;
 
 async fn world() -> World {
     world_with(&["interception.enabled=true"]).await
-}
-
-async fn connect(world: &World, to: &str) -> TcpStream {
-    let mut client = world.client().await;
-    client.write_all(format!("CONNECT {to} HTTP/1.1\r\nhost: {to}\r\n\r\n").as_bytes()).await.unwrap();
-    let mut got = String::new();
-    read_until(&mut client, &mut got, "\r\n\r\n").await;
-    assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
-    client
 }
 
 async fn handshake(
@@ -45,7 +36,7 @@ async fn handshake(
 
 /// A connection to `site.test` that is looked into, over HTTP/1.1.
 async fn within(world: &World) -> TlsStream<TcpStream> {
-    let client = connect(world, "site.test:443").await;
+    let client = world.connect("site.test:443").await;
     handshake(client, config(world, true, &["http/1.1"]), "site.test").await.unwrap()
 }
 
@@ -89,14 +80,6 @@ fn is_hello(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x16, 3])
 }
 
-/// Waits until a host has proved to be none for interception.
-async fn learned(events: &mut Subscription) {
-    let learned = async {
-        while !matches!(events.next().await.unwrap().unwrap().event, Event::BypassLearned { .. }) {}
-    };
-    timeout(PATIENCE, learned).await.expect("a lesson is learned");
-}
-
 fn bypassed(world: &World, why: Bypass) -> u64 {
     world.bus.counters().bypassed(why)
 }
@@ -130,7 +113,7 @@ async fn ground_prepares_while_the_handshake_is_answered_and_requests_cross_as_h
 #[tokio::test]
 async fn requests_of_an_http2_connection_go_on_beside_each_other() {
     let world = world().await;
-    let client = connect(&world, "site.test:443").await;
+    let client = world.connect("site.test:443").await;
     let tls = handshake(client, config(&world, true, &["h2", "http/1.1"]), "site.test").await.unwrap();
     assert_eq!(tls.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     let (requests, connection) = h2::client::handshake(tls).await.unwrap();
@@ -220,7 +203,7 @@ async fn a_websocket_within_carries_words_both_ways() {
 #[tokio::test]
 async fn a_websocket_over_http2_is_the_same_at_ground() {
     let world = world().await;
-    let client = connect(&world, "site.test:443").await;
+    let client = world.connect("site.test:443").await;
     let tls = handshake(client, config(&world, true, &["h2"]), "site.test").await.unwrap();
     let (requests, mut connection) = h2::client::handshake(tls).await.unwrap();
     // The server's settings have to be here before an extended CONNECT may be sent.
@@ -256,7 +239,7 @@ async fn a_websocket_over_http2_is_the_same_at_ground() {
 #[tokio::test]
 async fn what_is_for_another_name_or_protocol_goes_through_with_every_byte() {
     let world = world().await;
-    let hidden = connect(&world, "site.test:443").await;
+    let hidden = world.connect("site.test:443").await;
     let going = tokio::spawn(handshake(hidden, config(&world, true, &["h2"]), "hidden.test"));
     let (host, first) = tunnelled(&world).await;
     assert!(host == "site.test" && is_hello(&first));
@@ -264,7 +247,7 @@ async fn what_is_for_another_name_or_protocol_goes_through_with_every_byte() {
     going.abort();
 
     for round in 1..=2 {
-        let client = connect(&world, "chat.test:443").await;
+        let client = world.connect("chat.test:443").await;
         let going = tokio::spawn(handshake(client, config(&world, true, &["xmpp-client"]), "chat.test"));
         let (host, first) = tunnelled(&world).await;
         assert!(host == "chat.test" && is_hello(&first));
@@ -274,7 +257,7 @@ async fn what_is_for_another_name_or_protocol_goes_through_with_every_byte() {
         going.abort();
     }
 
-    let mut ssh = connect(&world, "shell.test:443").await;
+    let mut ssh = world.connect("shell.test:443").await;
     ssh.write_all(b"SSH-2.0-client\r\n").await.unwrap();
     assert_eq!(tunnelled(&world).await, ("shell.test".into(), "SSH-2.0-client\r\n".into()));
     assert_eq!(bypassed(&world, Bypass::NotTls), 1);
@@ -284,7 +267,7 @@ async fn what_is_for_another_name_or_protocol_goes_through_with_every_byte() {
 #[tokio::test]
 async fn a_connection_to_an_address_may_name_a_host() {
     let world = world().await;
-    let client = connect(&world, "192.0.2.7:443").await;
+    let client = world.connect("192.0.2.7:443").await;
     let trusting = config(&world, true, &["http/1.1"]);
     let name = ServerName::from(std::net::IpAddr::from([192, 0, 2, 7]));
     let connecting = TlsConnector::from(trusting).connect(name, client);
@@ -297,11 +280,11 @@ async fn a_connection_to_an_address_may_name_a_host() {
 async fn a_client_that_distrusts_the_ca_is_let_through_from_then_on() {
     let world = world().await;
     let mut events = world.bus.subscribe();
-    let client = connect(&world, "pinned.test:443").await;
+    let client = world.connect("pinned.test:443").await;
     assert!(handshake(client, config(&world, false, &["h2"]), "pinned.test").await.is_err());
     // The remote hears of it a moment after the client has decided.
-    learned(&mut events).await;
-    let client = connect(&world, "pinned.test:443").await;
+    until(&mut events, |event| matches!(event, Event::BypassLearned { .. })).await;
+    let client = world.connect("pinned.test:443").await;
     let going = tokio::spawn(handshake(client, config(&world, false, &["h2"]), "pinned.test"));
     let (host, first) = tunnelled(&world).await;
     assert!(host == "pinned.test" && is_hello(&first));
@@ -320,17 +303,17 @@ async fn a_client_that_leaves_after_each_handshake_is_let_through_and_one_that_a
     let mut events = world.bus.subscribe();
     for _ in 0..3 {
         // An app that compares the certificate when the handshake is over, and closes.
-        let client = connect(&world, "pinned.test:443").await;
+        let client = world.connect("pinned.test:443").await;
         drop(handshake(client, config(&world, true, &["h2"]), "pinned.test").await.unwrap());
         // A browser that opens two connections and needs but one.
         let mut asking = within(&world).await;
-        let client = connect(&world, "site.test:443").await;
+        let client = world.connect("site.test:443").await;
         drop(handshake(client, config(&world, true, &["http/1.1"]), "site.test").await.unwrap());
         say(&mut asking, "/", "").await;
         world.asked().await;
     }
-    learned(&mut events).await;
-    let client = connect(&world, "pinned.test:443").await;
+    until(&mut events, |event| matches!(event, Event::BypassLearned { .. })).await;
+    let client = world.connect("pinned.test:443").await;
     let going = tokio::spawn(handshake(client, config(&world, true, &["h2"]), "pinned.test"));
     let (host, first) = tunnelled(&world).await;
     assert!(host == "pinned.test" && is_hello(&first));
@@ -355,7 +338,7 @@ async fn a_host_that_wants_a_client_certificate_is_said_so_once_and_let_through_
     assert!(got.starts_with("HTTP/1.1 502 ") && got.contains("reload the page"), "{got}");
     assert!(got.to_lowercase().contains("connection: close"), "{got}");
     assert_eq!(timeout(PATIENCE, client.read(&mut [0])).await.unwrap().unwrap_or(0), 0);
-    let client = connect(&world, "site.test:443").await;
+    let client = world.connect("site.test:443").await;
     let going = tokio::spawn(handshake(client, config(&world, true, &["h2"]), "site.test"));
     assert!(is_hello(&tunnelled(&world).await.1));
     assert_eq!(bypassed(&world, Bypass::Learned), 1);
@@ -404,7 +387,7 @@ async fn a_request_for_another_host_than_the_connections_is_misdirected() {
 #[tokio::test]
 async fn without_consent_nothing_is_looked_into() {
     let world = world_with(&["interception.enabled=true", "interception.bypass=[\".site.test\"]"]).await;
-    let client = connect(&world, "www.site.test:443").await;
+    let client = world.connect("www.site.test:443").await;
     let going = tokio::spawn(handshake(client, config(&world, true, &["h2"]), "www.site.test"));
     assert!(is_hello(&tunnelled(&world).await.1));
     assert_eq!(bypassed(&world, Bypass::Configured), 1);

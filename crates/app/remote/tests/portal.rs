@@ -8,7 +8,7 @@ use bytes::Bytes;
 use farhop_events::Event;
 use farhop_htotp::frame::Coding;
 use rustls::pki_types::ServerName;
-use support::{BROWSER, CACHEABLE, PATIENCE, World, answer, head, read_until, tls_client, world, world_with};
+use support::{BROWSER, CACHEABLE, PATIENCE, World, answer, head, tls_client, until, world, world_with};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -140,11 +140,7 @@ const CONNECT: &str = "CONNECT farhop.internal:443 HTTP/1.1\r\nhost: farhop.inte
 
 /// Asks within TLS for the overview, as who trusts the CA of this world, or nobody.
 async fn ask_within(world: &World, trusts: bool) -> std::io::Result<String> {
-    let mut client = world.client().await;
-    client.write_all(format!("{CONNECT}\r\n\r\n").as_bytes()).await.unwrap();
-    let mut got = String::new();
-    read_until(&mut client, &mut got, "\r\n\r\n").await;
-    assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
+    let client = world.connect("farhop.internal:443").await;
     let name = ServerName::try_from("farhop.internal").unwrap();
     let connecting = TlsConnector::from(tls_client(world, trusts, &["http/1.1"])).connect(name, client);
     let mut client = timeout(PATIENCE, connecting).await.expect("a handshake ends")?;
@@ -180,7 +176,7 @@ async fn where_the_portal_can_have_no_certificate_that_is_said_at_once() {
             // What has been refused once is not tried again.
             let mut events = world.bus.subscribe();
             assert!(ask_within(&world, false).await.is_err());
-            while !matches!(&events.next().await.unwrap().unwrap().event, Event::BypassLearned { .. }) {}
+            until(&mut events, |event| matches!(event, Event::BypassLearned { .. })).await;
         }
         let refused = ask(&world, CONNECT, "").await;
         assert!(refused.starts_with("HTTP/1.1 404 "), "{refused}");

@@ -5,24 +5,14 @@
 mod support;
 
 use bytes::Bytes;
-use farhop_events::{Bypass, Event, Subscription};
+use farhop_events::{Bypass, Event};
 use farhop_transport::hop::{Arrival, Incoming, Receiver, Sender};
-use support::{PATIENCE, World, read_until, world_with};
+use support::{PATIENCE, World, read_until, until, world_with};
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 async fn world() -> World {
     world_with(&["interception.enabled=true"]).await
-}
-
-async fn connect(world: &World, to: &str) -> TcpStream {
-    let mut client = world.client().await;
-    client.write_all(format!("CONNECT {to} HTTP/1.1\r\nhost: {to}\r\n\r\n").as_bytes()).await.unwrap();
-    let mut got = String::new();
-    read_until(&mut client, &mut got, "\r\n\r\n").await;
-    assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
-    client
 }
 
 /// The next tunnel that is wanted.
@@ -35,18 +25,13 @@ async fn tunnel(world: &World) -> (String, Sender, Receiver) {
     }
 }
 
-async fn until(events: &mut Subscription, is: impl Fn(&Event) -> bool) {
-    let told = async { while !is(&events.next().await.unwrap().unwrap().event) {} };
-    timeout(PATIENCE, told).await.expect("it is told");
-}
-
 #[tokio::test]
 async fn a_client_that_leaves_without_a_word_opens_no_tunnel() {
     let world = world().await;
     let mut events = world.bus.subscribe();
-    drop(connect(&world, "left.test:443").await);
+    drop(world.connect("left.test:443").await);
     until(&mut events, |event| matches!(event, Event::Answered { url, .. } if url == "left.test:443")).await;
-    let mut other = connect(&world, "shell.test:443").await;
+    let mut other = world.connect("shell.test:443").await;
     other.write_all(b"SSH-2.0-client\r\n").await.unwrap();
     assert_eq!(tunnel(&world).await.0, "shell.test");
     assert_eq!(world.bus.counters().bypasses_learned(), 1, "of the other");
@@ -57,7 +42,7 @@ async fn a_server_that_speaks_first_is_heard_and_not_waited_for_again() {
     let world = world().await;
     let mut events = world.bus.subscribe();
     for round in 0..2 {
-        let mut client = connect(&world, "mail.test:443").await;
+        let mut client = world.connect("mail.test:443").await;
         let (host, mut sender, mut receiver) = tunnel(&world).await;
         assert_eq!(host, "mail.test");
         sender.accept_tunnel();
@@ -80,7 +65,7 @@ async fn a_server_that_speaks_first_is_heard_and_not_waited_for_again() {
 #[tokio::test]
 async fn a_client_that_is_slow_to_begin_teaches_nothing() {
     let world = world().await;
-    let mut client = connect(&world, "slow.test:443").await;
+    let mut client = world.connect("slow.test:443").await;
     let (_, mut sender, mut receiver) = tunnel(&world).await;
     sender.accept_tunnel();
     client.write_all(b"hello").await.unwrap();

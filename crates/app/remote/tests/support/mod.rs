@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_authority::{Authority, Terms};
-use farhop_events::Bus;
+use farhop_events::{Bus, Event, Subscription};
 use farhop_htotp::frame::{Coding, Failure, Priority, Resume, Side};
 use farhop_htotp::session::{Config, Role};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -124,6 +124,12 @@ pub async fn world_with(more: &[&str]) -> World {
     World { running, listener, hop, bus, authority, _link: link }
 }
 
+/// Waits for an event.
+pub async fn until(events: &mut Subscription, is: impl Fn(&Event) -> bool) {
+    let told = async { while !is(&events.next().await.unwrap().unwrap().event) {} };
+    timeout(PATIENCE, told).await.expect("it is told");
+}
+
 /// How a client does TLS that trusts the CA of this world, or nobody, and offers these protocols.
 pub fn tls_client(world: &World, trusts: bool, protocols: &[&str]) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
@@ -169,6 +175,22 @@ impl World {
     pub async fn get(&self, path: &str, fields: &str) -> TcpStream {
         let mut client = self.client().await;
         send(&mut client, "GET", path, fields).await;
+        client
+    }
+
+    /// A CONNECT that is granted.
+    pub async fn connect(&self, to: &str) -> TcpStream {
+        self.connect_as(to, "").await
+    }
+
+    /// The same as `who`, a line of a request's head.
+    pub async fn connect_as(&self, to: &str, who: &str) -> TcpStream {
+        let mut client = self.client().await;
+        let request = format!("CONNECT {to} HTTP/1.1\r\nhost: {to}\r\n{who}\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut got = String::new();
+        read_until(&mut client, &mut got, "\r\n\r\n").await;
+        assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
         client
     }
 
