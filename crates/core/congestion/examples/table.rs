@@ -8,7 +8,7 @@
 mod simulation;
 
 use farhop_congestion::Choice;
-use simulation::scenes::{Link, Outcome, after_small_pages, fresh, measured, urgent, warm};
+use simulation::scenes::{LONG, Link, Outcome, after_small_pages, fresh, measured, urgent, warm};
 
 const LINKS: [(&str, Link); 4] = [
     ("600 KB queue", Link { queue_kb: 600, loss: 0.0 }),
@@ -43,5 +43,8 @@ fn main() {
 
 fn cell(choice: Choice, outcome: Outcome) -> String {
     let seconds = outcome.took.as_secs_f64();
+    if outcome.took >= LONG {
+        return format!("{choice:7}   longer than anyone waits");
+    }
     format!("{choice:7} {seconds:6.2} s {:5.2} × {:5}", outcome.ratio(), outcome.dropped)
 }

@@ -28,12 +28,12 @@ use crate::{Ack, Controller, Loss};
 
 /// Round trips for which a measured rate is believed: a whole cycle of cruising and probing.
 const MEMORY: usize = 12;
-/// Round trips between probes. Each probe costs a quarter BDP of queue for one round trip.
+/// Round trips between probes. A probe that finds nothing costs an eighth BDP of queue for one round trip.
 const CRUISE: u32 = 8;
 /// A probe fills the path in one round trip and shows what came through in the next.
 const PROBE: u32 = 2;
 /// How much more each of the probes of one series tries.
-const PROBE_GAINS: [f64; 3] = [1.25, 1.5, 2.0];
+const PROBE_GAINS: [f64; 4] = [1.125, 1.25, 1.5, 2.0];
 /// A probe that delivers so much of what it tried beyond has found a wider path.
 const FOUND: f64 = 0.7;
 /// Start-up ends when the rate grows by less than a quarter for so many round trips.

@@ -62,6 +62,7 @@ fn what_is_urgent_waits_for_no_queue() {
 fn a_known_rate_drops_nothing_even_where_the_queue_is_short() {
     let outcomes = [fresh(SHORT, Choice::Rate, None, 10 * BULK), warm(SHORT, Choice::Rate, 60, BULK)];
     assert_eq!(outcomes.map(|outcome| outcome.dropped), [0, 0]);
+    assert!(outcomes.iter().all(|outcome| outcome.queue_peak.0 < 4_000), "a packet or two: {outcomes:?}");
     assert!(outcomes[0].ratio() < 1.01, "{:?}", outcomes[0]);
 }
 

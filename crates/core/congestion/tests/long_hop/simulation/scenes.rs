@@ -12,7 +12,8 @@ pub(crate) const MTU: Bytes = Bytes(PAYLOAD);
 /// 600 ms and 8 Mbit/s, as in the trials that the design rests on.
 pub(crate) const RATE: BitRate = BitRate::mbit(8);
 pub(crate) const RTT: Duration = Duration::from_millis(600);
-const LONG: Duration = Duration::from_secs(400);
+/// Nobody waits longer.
+pub(crate) const LONG: Duration = Duration::from_secs(400);
 
 /// The link of a table's column.
 #[derive(Debug, Clone, Copy)]
