@@ -210,16 +210,23 @@ async fn a_path_that_was_measured_is_full_sooner_the_next_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_nothing_known_but_what_was_measured_bulk_takes_a_tenth_more_than_the_limit() {
+async fn bulk_on_a_warm_carrier_takes_what_the_link_needs_and_on_a_fresh_one_about_a_tenth_more() {
+    // The second has nothing but what it measured before, and starts with half of that.
+    for (choice, most) in [(Choice::Rate, 1.10), (Choice::Bbr, 1.12)] {
+        warm_and_fresh(choice, most).await;
+    }
+}
+
+async fn warm_and_fresh(choice: Choice, most: f64) {
     let folder = tempfile::tempdir().unwrap();
     let memory = Memory::open(folder.path().join("paths")).unwrap();
-    let mut ends = ends(Choice::Bbr, Some(memory));
+    let mut ends = ends(choice, Some(memory));
     let carrier = ends.call().await;
     carrier.fetch(10 * BULK, 3).await;
     let before = crossed(&ends.link);
     let warm = carrier.fetch(BULK, 3).await;
     let warm_limit = limit(&ends.link, before);
-    assert!(warm < warm_limit.mul_f64(1.05), "{warm:?} of {warm_limit:?}");
+    assert!(warm < warm_limit.mul_f64(1.05), "{choice}: {warm:?} of {warm_limit:?}");
     carrier.end().await;
     let (start, before) = (Instant::now(), crossed(&ends.link));
     let carrier = ends.call().await;
@@ -227,5 +234,5 @@ async fn with_nothing_known_but_what_was_measured_bulk_takes_a_tenth_more_than_t
     // The client's first packet is a full one.
     let hello = hylas().return_.rate.unwrap().time_for(Size(1228));
     let (fresh, limit) = (start.elapsed(), hello + hylas().rtt() + limit(&ends.link, before));
-    assert!(fresh < limit.mul_f64(1.10), "{fresh:?} of {limit:?}");
+    assert!(fresh < limit.mul_f64(most), "{choice}: {fresh:?} of {limit:?}");
 }
