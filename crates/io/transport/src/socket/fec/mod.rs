@@ -1,7 +1,7 @@
 //! The socket layer of forward error correction: between QUIC, which does not notice it, and a socket of any kind.
 //! It moves datagrams between `farhop_fec`'s layers and both; what is sent when is decided there.
 //!
-//! A peer gets a layer once a connection to it has proved who it is ([`FecSocket::protect`]), never for what comes from
+//! A peer gets a layer once a connection to it has proved who it is (`protect`), never for what comes from
 //! the network. What others send in the layer's format is unwrapped and handed to QUIC, and leaves nothing behind.
 
 mod arrive;
