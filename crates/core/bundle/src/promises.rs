@@ -196,12 +196,14 @@ impl Promises {
         true
     }
 
-    /// The last byte has arrived at `now`. A promise that any shared cache could reuse leaves the book (`true`): the
+    /// The last byte has arrived at `now`. A promise that any shared cache could reuse for so long leaves the book (`true`): the
     /// repository answers from now on. Any other may be asked for during the next 10 s, unless it has answered.
     pub fn complete(&mut self, id: PromiseId, now: Duration) -> bool {
         let Some(promise) = self.open.get_mut(&id) else { return false };
         promise.whole_at = Some(now);
-        let cacheable = promise.reusable.as_ref().is_some_and(|(_, until)| now < *until);
+        // What would be stale before its page asks for it is kept for that.
+        let lasts = |until: &Duration| now.saturating_add(LAPSE) <= *until;
+        let cacheable = promise.reusable.as_ref().is_some_and(|(_, until)| lasts(until));
         if cacheable || promise.answered {
             self.remove(id);
         }

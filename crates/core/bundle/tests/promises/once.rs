@@ -57,3 +57,12 @@ fn an_uncacheable_promise_lapses_ten_seconds_after_its_last_byte() {
     assert_eq!(book.lapse(seconds(1010)), [ONE]);
     assert_eq!(ask_at(&mut book, &[], 1010), NOT_PROMISED);
 }
+
+#[test]
+fn what_would_be_stale_before_the_page_asks_waits_for_it_like_what_is_not_to_be_kept() {
+    let mut book = book();
+    assert!(head(&mut book, &[("cache-control", "max-age=5")]));
+    assert!(!book.complete(ONE, seconds(2)));
+    assert_eq!(ask_at(&mut book, &[], 8), Answer::Promise(ONE));
+    assert_eq!(ask_at(&mut book, &[], 9), SPENT);
+}
