@@ -15,8 +15,9 @@ pub struct Nat<'a> {
     pub device: &'a str,
     /// The one address behind it; elsewhere its packets bear this machine's own address.
     pub client: Ipv4Addr,
-    /// This machine as the client sees it. Every server here is reached at this address, those that listen
-    /// on localhost only as well.
+    /// This machine as the client sees it. Every server here is reached at this address, over TCP also those that
+    /// listen on localhost only. (Datagrams aren't translated: Linux 6.18 spoils the checksums of segments that it makes of
+    /// them when they leave for a device without offloads.)
     pub host: Ipv4Addr,
     /// The name server that answers at port 53 of `host`.
     pub dns: Option<Ipv4Addr>,
@@ -43,7 +44,7 @@ impl Nat<'_> {
                 chain inwards {{
                     type nat hook prerouting priority dstnat;
                     {dns}
-                    iifname \"{device}\" ip daddr {host} dnat to 127.0.0.1
+                    iifname \"{device}\" ip daddr {host} meta l4proto tcp dnat to 127.0.0.1
                 }}
                 chain outwards {{
                     type nat hook postrouting priority srcnat;
