@@ -204,7 +204,8 @@ async fn a_download_rides_out_a_link_cut_of_30_seconds_and_is_asked_for_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_carrier_that_was_given_up_is_followed_by_one_on_which_a_download_goes_on_before_ground_has_answered() {
+async fn a_carrier_that_was_given_up_is_followed_by_one_on_which_a_download_goes_on_before_ground_has_answered()
+ {
     const SIZE: u64 = 8 << 20;
     let ends = InProcess::with("geo-20m", &["remote.probe.hold=3 s"]).await;
     let site = Site::new().file("/big", File::pattern(3, SIZE)).serve().await;

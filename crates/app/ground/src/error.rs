@@ -39,7 +39,9 @@ pub enum GroundError {
     #[error("listen: {0}")]
     Listen(#[from] BindError),
     /// The same address over TCP is not.
-    #[error("listen: tcp {addr} cannot be opened ({error}): stop the process that holds it, choose another address, or set tcp = false")]
+    #[error(
+        "listen: tcp {addr} cannot be opened ({error}): stop the process that holds it, choose another address, or set tcp = false"
+    )]
     ListenTcp {
         /// The address asked for.
         addr: std::net::SocketAddr,

@@ -112,8 +112,8 @@ impl Exchange {
             // Whatever else the page brings, its document goes first.
             sender.reprioritize(DOCUMENT);
         }
-        let page = document
-            .or_else(|| asking.and_then(|asking| self.follow(asking, &known, &answer, &sender)));
+        let page =
+            document.or_else(|| asking.and_then(|asking| self.follow(asking, &known, &answer, &sender)));
         self.deliver(sender, answer, page, None, started).await;
     }
 

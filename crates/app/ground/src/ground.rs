@@ -203,10 +203,7 @@ impl Shared {
         Config {
             hello,
             pace: Pace { rate: self.plan.sending_rate(End::Ground), ..Pace::default() },
-            probe: Probe {
-                patience: self.settings().probe.patience + self.plan.rtt,
-                ..Probe::default()
-            },
+            probe: Probe { patience: self.settings().probe.patience + self.plan.rtt, ..Probe::default() },
             ..Config::default()
         }
     }

@@ -64,8 +64,8 @@ impl Flow<'_> {
             {
                 return end.map_err(Undelivered::Failed);
             }
-            let reads = end.is_none()
-                && (self.queue.has_room() || (sender.is_silent() && self.queue.has_shelter()));
+            let reads =
+                end.is_none() && (self.queue.has_room() || (sender.is_silent() && self.queue.has_shelter()));
             let part = tokio::select! {
                 biased;
                 room = room(sender, self.queue.is_empty()) => {
