@@ -30,3 +30,23 @@ pub(crate) fn groups(part: &str) -> Option<&'static [Group]> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_help_of_only_names_every_group() {
+        use clap::Args as _;
+        let command = crate::MeasureArguments::augment_args(clap::Command::new("measure"));
+        let only = command.get_arguments().find(|argument| argument.get_id() == "only").unwrap();
+        let help = only.get_help().unwrap().to_string();
+        let mut parts = 0;
+        while let Some(groups) = super::groups(&(parts + 1).to_string()) {
+            for group in groups {
+                let word = group.name.split(' ').next().unwrap();
+                assert!(help.contains(word), "part {}: {}", parts + 1, group.name);
+            }
+            parts += 1;
+        }
+        assert_eq!(parts, 4);
+    }
+}

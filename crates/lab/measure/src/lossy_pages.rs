@@ -1,11 +1,13 @@
-//! The pages of parts 2 and 3 while one packet of a hundred gets lost, against the same without loss.
+//! The pages of parts 2 and 3 while one packet of a hundred gets lost, against the same without loss; and what each takes of the
+//! return link.
 
 use farhop_compare::{Demo, Variant, demonstrate};
+use farhop_report::VariantResult;
 use farhop_workload::pages::NAMES;
 
 use crate::group::Context;
 use crate::pages::demo;
-use crate::{MeasureError, Row};
+use crate::{MeasureError, Row, Verdict};
 
 /// Loss both ways.
 const LOSS: f64 = 0.01;
@@ -19,21 +21,35 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
         let clean = loaded(Demo { variants: vec![Variant::Farhop], tls, ..demo()? })?;
         let lossy = Demo { variants: vec![Variant::Farhop], tls, ..demo()? };
         let lossy = loaded(Demo { profile: lossy.profile.clone().with_loss(LOSS, LOSS), ..lossy })?;
-        let pairs = clean.into_iter().zip(lossy);
-        rows.extend(NAMES.iter().zip(pairs).map(|(name, (clean, lossy))| judged(name, scheme, clean, lossy)));
+        for ((name, clean), lossy) in NAMES.iter().zip(clean).zip(lossy) {
+            let time = |loaded: &Option<VariantResult>| Some(loaded.as_ref()?.plt_s?.median);
+            rows.push(judged(name, scheme, time(&clean), time(&lossy)));
+            rows.extend(clean.map(|clean| returned(name, scheme, &clean)));
+        }
     }
     Ok(rows)
 }
 
-/// The median load times of the demonstration's pages, in seconds, in the order of [`NAMES`].
-fn loaded(demo: Demo) -> Result<Vec<Option<f64>>, MeasureError> {
-    let mut times = Vec::new();
+/// What became of the demonstration's pages, in the order of [`NAMES`].
+fn loaded(demo: Demo) -> Result<Vec<Option<VariantResult>>, MeasureError> {
+    let mut results = Vec::new();
     demonstrate(&demo, &mut |line| eprintln!("{line}"), |comparison| {
         let page = |name: &&str| comparison.results.iter().find(|result| result.page == **name);
-        times = NAMES.iter().map(|name| Some(page(name)?.variant("farhop")?.plt_s?.median)).collect();
+        results = NAMES.iter().map(|name| page(name)?.variant("farhop").cloned()).collect();
         Ok(())
     })?;
-    Ok(times)
+    Ok(results)
+}
+
+fn returned(name: &str, scheme: &str, loaded: &VariantResult) -> Row {
+    let (bytes, packets) = (loaded.link_bytes, loaded.link_packets);
+    let share = 100.0 * bytes.return_ / bytes.forward.max(1.0);
+    Row {
+        what: format!("{name} over {scheme}, return link"),
+        measured: format!("{} bytes, {} packets ({share:.2} % of forward)", bytes.return_, packets.return_),
+        bound: "none, printed".into(),
+        verdict: Verdict::Told,
+    }
 }
 
 fn judged(name: &str, scheme: &str, clean: Option<f64>, lossy: Option<f64>) -> Row {
