@@ -188,7 +188,7 @@ fn what_must_be_given_is_asked_for_at_its_table() {
     let text = line(remote(&REMOTE.replace("address = \"192.0.2.1:4433\"\n", ""), &[]));
     assert_eq!(
         text,
-        "/etc/farhop/remote.toml:9: 'address' in [[ground]] is missing; add it (Where it listens (UDP), by name or address)"
+        "/etc/farhop/remote.toml:9: 'address' in [[ground]] is missing; add it (Where it listens (UDP, and TCP on the same port), by name or address)"
     );
     assert_eq!(line(ground("")), "ground.toml: there is no [[remote]]; add one with name and keys");
     let none: Result<GroundSettings, _> = parse("", Path::new(""), &[]);
@@ -287,7 +287,7 @@ fn a_reload_knows_what_it_can_change_without_a_restart() {
 fn the_reference_names_every_setting_with_its_default_and_link() {
     let text = reference();
     for expected in
-        ["`listen`", "`outage` | duration | `\"90 s\"`", "chosen for geo-hylas2", "### `[[ground]]`", "live"]
+        ["`listen`", "`outage` | duration | `\"150 s\"`", "chosen for geo-hylas2", "### `[[ground]]`", "live"]
     {
         assert!(text.contains(expected), "{expected}");
     }
