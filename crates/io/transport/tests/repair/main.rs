@@ -127,7 +127,8 @@ async fn damaged_datagrams_cost_no_byte() {
     // `transfer` compares the bytes.
     ends.transfer(1, 4 * MEGABYTE).await;
     ends.transfer(100, 5_000).await;
-    assert!(ends.repairs().unwrap().sent.recovered > 50);
+    let sent = ends.repairs().unwrap().sent;
+    assert!(sent.lost > 20 && sent.recovered * 2 > sent.lost, "{sent:?}");
 }
 
 #[tokio::test(start_paused = true)]
