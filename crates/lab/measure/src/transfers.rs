@@ -1,7 +1,7 @@
 //! 200 MB down and 200 MB up at the same time through the two ends as processes: every byte checked, and the most memory
 //! that each process has held.
 
-use std::io::{BufReader, Read as _, Write as _};
+use std::io::{BufReader, Read, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -121,8 +121,20 @@ fn download(context: &Context, mut stream: TcpStream, origin: SocketAddr) -> Res
     if length != Some(SIZE) {
         return Err(MeasureError::Unexpected(format!("the download announces {length:?} bytes")));
     }
-    let (mut checker, mut buffer) = (Checker::new(1), vec![0; PIECE as usize]);
-    while checker.checked() < SIZE {
+    compare(context, &mut stream, SIZE, PIECE as usize, failed)?;
+    Ok(start.elapsed())
+}
+
+/// Reads the first `size` bytes of what seed 1 names, `piece` at a time, and compares each of them.
+pub(crate) fn compare(
+    context: &Context,
+    stream: &mut impl Read,
+    size: u64,
+    piece: usize,
+    failed: impl Fn(std::io::Error) -> MeasureError,
+) -> Result<(), MeasureError> {
+    let (mut checker, mut buffer) = (Checker::new(1), vec![0; piece]);
+    while checker.checked() < size {
         context.interrupt.check()?;
         let count = stream.read(&mut buffer).map_err(&failed)?;
         if count == 0 {
@@ -131,7 +143,7 @@ fn download(context: &Context, mut stream: TcpStream, origin: SocketAddr) -> Res
         let wrong = |at| MeasureError::Unexpected(format!("byte {at} is wrong"));
         checker.check(&buffer[..count]).map_err(wrong)?;
     }
-    Ok(start.elapsed())
+    Ok(())
 }
 
 /// Uploads, and compares the receipt: length and hash as the origin saw them.

@@ -8,9 +8,10 @@ use std::time::Duration;
 use farhop_compare::{Ends, Keys, Stage, Variant};
 use farhop_orbit::Profile;
 use farhop_testbed::{Place, Testbed};
-use farhop_testkit::pattern::{Checker, bytes_at};
+use farhop_testkit::pattern::bytes_at;
 
 use crate::group::Context;
+use crate::transfers::compare;
 use crate::{MeasureError, Row};
 
 /// What is carried towards the user, in bytes, and in which pieces it is written.
@@ -96,15 +97,5 @@ fn carry(context: &Context, mut stream: TcpStream, to: SocketAddr) -> Result<(),
         return Err(MeasureError::Unexpected(format!("CONNECT is answered '{first}'")));
     }
     stream.write_all(b"?").map_err(&failed)?;
-    let (mut checker, mut piece) = (Checker::new(1), vec![0; PIECE]);
-    while checker.checked() < SIZE {
-        context.interrupt.check()?;
-        let count = stream.read(&mut piece).map_err(&failed)?;
-        if count == 0 {
-            return Err(MeasureError::Unexpected(format!("cut off after {} bytes", checker.checked())));
-        }
-        let wrong = |at| MeasureError::Unexpected(format!("byte {at} is wrong"));
-        checker.check(&piece[..count]).map_err(wrong)?;
-    }
-    Ok(())
+    compare(context, &mut stream, SIZE, PIECE, failed)
 }
