@@ -1,3 +1,5 @@
+//! Bodies as their readers see them: told once, bounded, whole or broken off.
+
 use super::*;
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
