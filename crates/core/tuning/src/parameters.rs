@@ -1,0 +1,202 @@
+//! The sizes that fit a path. Every number that is not an RFC's has its reason beside it; [`crate::Decision`] tells the
+//! reason to people. Pure arithmetic, without memory: hysteresis is the tuner's.
+
+use std::time::Duration;
+
+use farhop_units::{BitRate, Bytes};
+
+use crate::{End, Path, Set, Source};
+
+/// No window of a carrier is larger, whatever is set or measured: 1 Gbit/s over 2.6 s, to the moon and back, are 325 MB.
+pub const MOST: Bytes = Bytes(512 << 20);
+/// What one stream may hold unread at the least, which costs nothing on slow links, …
+const SMALLEST_STREAM: Bytes = Bytes(1 << 20);
+/// … and up to where there is room for a lost packet's round trip; beyond, for a quarter above what fills the path.
+const ROOMY_STREAM: Bytes = Bytes(32 << 20);
+/// A quarter more than fills a path keeps it full through jitter and while a loss is noticed.
+const FULL: (u64, u64) = (5, 4);
+/// What all streams of a carrier may hold unread. A stream that nobody reads, a video that is paused, keeps its own window
+/// full and must not take that of the others: there is room for so many, up to so many bytes.
+const UNREAD_STREAMS: u64 = 64;
+const CARRIER: (Bytes, Bytes) = (Bytes(64 << 20), Bytes(128 << 20));
+/// Writes wait in the carrier for at most this much link time, so that what is urgent overtakes.
+pub const WRITE_AHEAD: Duration = Duration::from_millis(50);
+/// What may be written and not acknowledged, at the least, and what it may be on a path of which nothing is known.
+const SMALLEST_SEND: Bytes = Bytes(64 << 10);
+const UNKNOWN_SEND: Bytes = Bytes(8 << 20);
+/// Its first value there is twice what the assumed rate carries in this: a controller begins with a few packets, and while
+/// it searches, what is urgent must find room.
+const FIRST_SEND_TIME: Duration = Duration::from_millis(100);
+/// Streams that the peer may open at a time: one for each so many bytes on the way, the size of a small object. QUIC's
+/// default of 100 alone cost a second on pages of 200 objects over 600 ms; each that may be opened takes 50 bytes.
+const OBJECT: u64 = 4 << 10;
+const STREAMS: (u64, u64) = (1 << 10, 1 << 16);
+/// Acknowledgements go back for each so many packets at the least, and at the most. By default every second packet is
+/// acknowledged: at 8 Mbit/s this alone fills a third of a 512 kbit/s return link.
+const ACK_PACKETS: (u64, u64) = (9, 64);
+/// An acknowledgement with its headers, and the share of the other direction, one tenth, that they may take.
+const ACK: Bytes = Bytes(80);
+const ACK_SHARE: u64 = 10;
+/// A full packet with its headers.
+const PACKET: Bytes = Bytes(1480);
+/// UDP payload of one that fits an Ethernet with room for a tunnel header over IPv6.
+const PAYLOAD: Bytes = Bytes(1452);
+/// RFC 9002 §6.1.1.
+const PACKET_THRESHOLD: u64 = 3;
+/// RFC 9002 §6.2.2: the round trip until one is known.
+const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(333);
+/// Silence that a connection survives: longer than the session holds on to a silent peer, which it probes at a steady pace.
+const IDLE: Duration = Duration::from_secs(180);
+/// Silence after which a connection says something of itself: NATs forget bindings of UDP after half a minute.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(15));
+/// How long a call is waited for at the least, and on a path of which nothing is known: three round trips to the moon.
+const HANDSHAKE: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(8));
+/// Socket buffers take what may arrive while the process is busy elsewhere.
+const SOCKET: (Bytes, Bytes) = (Bytes(1 << 20), Bytes(8 << 20));
+/// A round trip beyond the hop, to a browser over a bad wireless network or to an origin on another continent.
+pub(crate) const BEYOND: Duration = Duration::from_millis(100);
+/// What a browser may send ahead on one stream, and what an origin may.
+const BROWSER: (Bytes, Bytes) = (Bytes(256 << 10), Bytes(16 << 20));
+const ORIGIN: (Bytes, Bytes) = (Bytes(1 << 20), Bytes(16 << 20));
+/// Streams of a connection that may each fill their window: uploads of a browser are few, answers of an origin are many.
+const BROWSER_STREAMS: u64 = 4;
+const ORIGIN_STREAMS: u64 = 32;
+
+/// What is decided for one end of a carrier.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parameters {
+    /// What the peer may send on one stream before it is read.
+    pub stream_window: Bytes,
+    /// The same on all streams together.
+    pub carrier_window: Bytes,
+    /// What may be written and not acknowledged, at first; then it follows the controller, …
+    pub send_window: Bytes,
+    /// … up to this.
+    pub send_most: Bytes,
+    /// Streams that the peer may have open at a time.
+    pub streams: u64,
+    /// The peer acknowledges each so many packets, …
+    pub ack_packets: u64,
+    /// … or after this.
+    pub ack_delay: Duration,
+    /// Packets by which another may be overtaken before it counts as lost.
+    pub packet_threshold: u64,
+    /// The part of a round trip, in thousandths, after which a packet counts as lost.
+    pub time_threshold: u64,
+    /// The round trip taken for true until one is measured.
+    pub initial_round_trip: Duration,
+    /// Silence after which the remote says something so that it is not forgotten on the way.
+    pub keep_alive: Duration,
+    /// Silence after which a carrier is given up.
+    pub idle: Duration,
+    /// How long a call is waited for.
+    pub handshake: Duration,
+    /// Buffers of the UDP socket.
+    pub socket_buffer: Bytes,
+    /// What a browser (at the remote) or an origin (at ground) may send ahead on one HTTP/2 stream, …
+    pub neighbour_stream: Bytes,
+    /// … and on a connection.
+    pub neighbour_connection: Bytes,
+}
+
+impl Parameters {
+    /// Those that fit `path`, at the end for which `set` was made.
+    pub fn new(set: &Set, path: &Path) -> Parameters {
+        let rtt = path.round_trip.value;
+        let (sent, received) = (path.sending.value.bytes_in(rtt), path.receiving.value.bytes_in(rtt));
+        let stream_window = stream_window(received);
+        let carrier = Bytes(UNREAD_STREAMS * stream_window.0).clamp(CARRIER.0, CARRIER.1);
+        let send_most = Bytes(2 * sent.0).max(UNKNOWN_SEND).min(MOST);
+        let (neighbour_stream, neighbour_connection) = neighbour(set.end, path);
+        // Of a path whose length nobody knows nothing can be said in packets but what the RFC says.
+        let known_rtt = if path.round_trip.source == Source::Assumed { Duration::ZERO } else { rtt };
+        let tolerance = 30_000 / known_rtt.as_millis().max(60) as u64;
+        Parameters {
+            stream_window,
+            carrier_window: carrier.max(stream_window),
+            send_window: send_window(path).min(send_most),
+            send_most,
+            streams: (sent.max(received).0 / OBJECT).clamp(STREAMS.0, STREAMS.1),
+            ack_packets: ack_packets(path),
+            ack_delay: (rtt / 16).clamp(Duration::from_millis(2), Duration::from_millis(25)),
+            packet_threshold: packet_threshold(path.sending.value, known_rtt, set.repairs),
+            time_threshold: 1000 + tolerance.max(125), // RFC 9002 §6.1.2: 9/8, but 30 ms at the least
+            initial_round_trip: match path.round_trip.source {
+                Source::Assumed => INITIAL_ROUND_TRIP,
+                // Too small a value resends the handshake over a link that still carries it.
+                _ => rtt.max(Duration::from_millis(50)) * 11 / 10,
+            },
+            keep_alive: (6 * rtt).clamp(KEEP_ALIVE.0, KEEP_ALIVE.1),
+            idle: IDLE,
+            handshake: match path.round_trip.source {
+                Source::Assumed => HANDSHAKE.1,
+                // Short, since a fresh call sends at once while QUIC doubles its pauses: after an outage the carrier is
+                // back sooner.
+                _ => HANDSHAKE.0.max(6 * rtt),
+            },
+            socket_buffer: Bytes(2 * sent.max(received).0).clamp(SOCKET.0, SOCKET.1),
+            neighbour_stream,
+            neighbour_connection,
+        }
+    }
+
+    /// With room for the peer to open as many streams again as it has open.
+    #[must_use]
+    pub fn with_open(self, open: u64) -> Parameters {
+        Parameters { streams: self.streams.max(2 * open).min(STREAMS.1), ..self }
+    }
+}
+
+/// Twice what fills the path, so that a lost packet's round trip does not stall a stream, as far as memory allows.
+fn stream_window(bdp: Bytes) -> Bytes {
+    let full = Bytes(bdp.0 * FULL.0 / FULL.1);
+    Bytes(2 * bdp.0).clamp(SMALLEST_STREAM, ROOMY_STREAM).max(full).min(MOST)
+}
+
+/// What the congestion window can use and [`WRITE_AHEAD`] of it.
+fn send_window(path: &Path) -> Bytes {
+    let (rate, rtt) = (path.sending.value, path.round_trip);
+    let wanted = if path.sending.source == Source::Assumed {
+        let time =
+            if rtt.source == Source::Assumed { FIRST_SEND_TIME } else { rtt.value.max(FIRST_SEND_TIME) };
+        Bytes(2 * rate.bytes_in(time).0).min(UNKNOWN_SEND)
+    } else {
+        Bytes(rate.bytes_in(rtt.value).0 * FULL.0 / FULL.1) + rate.bytes_in(WRITE_AHEAD)
+    };
+    wanted.max(SMALLEST_SEND)
+}
+
+/// A sixty-fourth of a round trip's packets; more where acknowledgements would take more than their share of a direction
+/// whose rate is known, up to a sixteenth.
+fn ack_packets(path: &Path) -> u64 {
+    let packets_in = |time: Duration| path.sending.value.bytes_in(time).0 / PACKET.0;
+    let per_second = packets_in(Duration::from_secs(1));
+    let affordable = path.receiving.value.bytes_in(Duration::from_secs(1)).0 / ACK_SHARE / ACK.0;
+    let by_share =
+        if path.receiving.source == Source::Set { per_second.div_ceil(affordable.max(1)) } else { 0 };
+    let rtt = path.round_trip.value;
+    packets_in(rtt / 64).max(by_share.min(packets_in(rtt / 16))).clamp(ACK_PACKETS.0, ACK_PACKETS.1)
+}
+
+/// 1/32 of a round trip's packets, since satellite modems reorder by a frame or two and a false alarm costs a round trip.
+/// 1/8 where a repair may bring a packet back meanwhile, as long as the time threshold waits too.
+fn packet_threshold(rate: BitRate, rtt: Duration, repairs: bool) -> u64 {
+    let (wait, most) = if repairs { (rtt / 8, 128) } else { (rtt / 32, 64) };
+    (rate.bytes_in(wait).0 / PAYLOAD.0).clamp(PACKET_THRESHOLD, most)
+}
+
+/// HTTP/2 windows beyond the hop. Browsers: as much as the return link carries in a round trip, of the hop or theirs. Origins:
+/// twice what the forward link carries in a round trip of theirs.
+fn neighbour(end: End, path: &Path) -> (Bytes, Bytes) {
+    let rate = path.sending.value;
+    match end {
+        End::Remote => {
+            let stream = rate.bytes_in(path.round_trip.value.max(BEYOND)).clamp(BROWSER.0, BROWSER.1);
+            (stream, Bytes(BROWSER_STREAMS * stream.0))
+        }
+        End::Ground => {
+            let stream = Bytes(2 * rate.bytes_in(BEYOND).0).clamp(ORIGIN.0, ORIGIN.1);
+            (stream, Bytes(ORIGIN_STREAMS * stream.0).min(CARRIER.1))
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Every path between low orbit and the moon, and between a modem and a fibre: what is decided for it stays within its bounds.
+
+use std::time::Duration;
+
+use farhop_tuning::{
+    ASSUMED_RATE, End, MOST, Measured, Parameters, Path, Report, RoundTrip, Set, Share, Totals, Tuner,
+};
+use farhop_units::{BitRate, Bytes};
+use proptest::prelude::*;
+
+const UNSET: Set = Set { end: End::Remote, round_trip: None, forward: None, return_: None, repairs: true };
+
+fn set(end: End, rtt: Duration, rate: BitRate) -> Set {
+    Set { end, round_trip: Some(rtt), forward: Some(rate), return_: Some(rate), repairs: true }
+}
+
+fn seen(rtt: Duration, rate: BitRate) -> Measured {
+    Measured {
+        round_trip: Some(RoundTrip { least: rtt, spread: Duration::ZERO }),
+        receiving: Some(rate),
+        sending: Some(rate),
+        ..Measured::default()
+    }
+}
+
+fn fit(set: &Set, measured: &Measured) -> Parameters {
+    Parameters::new(set, &Path::new(set, measured))
+}
+
+fn ends() -> impl Strategy<Value = End> {
+    prop_oneof![Just(End::Ground), Just(End::Remote)]
+}
+
+prop_compose! {
+    /// Spread evenly over the magnitudes, not over the numbers.
+    fn paths()(rtt in 5f64.ln()..2600f64.ln(), rate in 64e3f64.ln()..1e9f64.ln()) -> (Duration, BitRate) {
+        (Duration::from_secs_f64(rtt.exp() / 1e3), BitRate(rate.exp() as u64))
+    }
+}
+
+/// No window is too small for the path, and none larger than any path needs.
+fn fills(parameters: &Parameters, rtt: Duration, rate: BitRate) {
+    let bdp = rate.bytes_in(rtt);
+    for window in [parameters.stream_window, parameters.carrier_window, parameters.send_most] {
+        assert!(window >= bdp, "{window} is below the {bdp} that fill {rate} × {rtt:?}");
+        assert!(window <= MOST);
+    }
+}
+
+/// What holds for whatever is decided afresh.
+fn is_sound(parameters: &Parameters, rtt: Duration, rate: BitRate) {
+    fills(parameters, rtt, rate);
+    let bdp = rate.bytes_in(rtt);
+    // Memory beyond what an unknown path gets is taken only where the path needs it.
+    assert!(parameters.carrier_window <= Bytes(128 << 20).max(Bytes(bdp.0 * 2)));
+    assert!(parameters.stream_window <= parameters.carrier_window.max(Bytes(bdp.0 * 2)));
+    assert!((1 << 10..=1 << 16).contains(&parameters.streams));
+    assert!((9..=64).contains(&parameters.ack_packets));
+    assert!(parameters.ack_delay <= Duration::from_millis(25));
+    assert!(parameters.keep_alive < Duration::from_secs(30), "a router may have forgotten");
+    assert!(parameters.handshake > 2 * rtt, "nobody can answer in time");
+    assert!(parameters.initial_round_trip > rtt.min(Duration::from_millis(330)));
+    assert!(parameters.idle > Duration::from_secs(170), "a session holds on for longer");
+    assert!((3..=128).contains(&parameters.packet_threshold));
+}
+
+proptest! {
+    #[test]
+    fn a_path_that_is_set_gets_what_fills_it(end in ends(), (rtt, rate) in paths()) {
+        is_sound(&fit(&set(end, rtt, rate), &Measured::default()), rtt, rate);
+    }
+
+    #[test]
+    fn a_path_that_is_measured_gets_what_fills_it(end in ends(), (rtt, rate) in paths()) {
+        is_sound(&fit(&Set { end, ..UNSET }, &seen(rtt, rate)), rtt, rate);
+    }
+
+    #[test]
+    fn what_settings_say_wins(end in ends(), (rtt, rate) in paths(), (other, elsewhere) in paths()) {
+        let set = set(end, rtt, rate);
+        prop_assert_eq!(fit(&set, &seen(other, elsewhere)), fit(&set, &Measured::default()));
+    }
+
+    #[test]
+    fn more_rate_and_more_distance_never_make_a_window_smaller(
+        end in ends(), (rtt, rate) in paths(), (more_rtt, more_rate) in paths(),
+    ) {
+        let least = fit(&set(end, rtt, rate), &Measured::default());
+        let most = fit(&set(end, rtt.max(more_rtt), rate.max(more_rate)), &Measured::default());
+        prop_assert!(least.stream_window <= most.stream_window);
+        prop_assert!(least.carrier_window <= most.carrier_window);
+        prop_assert!(least.send_window <= most.send_window);
+        prop_assert!(least.send_most <= most.send_most);
+        prop_assert!(least.streams <= most.streams);
+        prop_assert!(least.packet_threshold <= most.packet_threshold);
+        prop_assert!(least.keep_alive <= most.keep_alive);
+        prop_assert!(least.handshake <= most.handshake);
+        prop_assert!(least.neighbour_stream <= most.neighbour_stream);
+    }
+
+    /// A path that changes all the time: each of these in turn, as an end would see it.
+    #[test]
+    fn whatever_came_before_no_window_is_too_small(end in ends(), legs in prop::collection::vec(paths(), 1..12)) {
+        let mut tuner = Tuner::new(Set { end, ..UNSET }, Measured::default());
+        let (mut now, mut totals) = (Duration::ZERO, Totals::default());
+        for (rtt, rate) in legs {
+            // A handover is believed after two minutes; each leg lasts long enough.
+            for _ in 0..40 {
+                let step = Duration::from_secs(5);
+                now += step;
+                let bytes = rate.bytes_in(step);
+                totals.received += bytes;
+                totals.received_packets += (bytes.0 / 1250).max(16);
+                totals.round_trip = Some((rtt, totals.round_trip.map_or(rtt, |(_, least)| least.min(rtt))));
+                tuner.hear(Report { arriving: rate, lost: Share(0) });
+                tuner.observe(now, &totals, 0);
+            }
+            let least = tuner.measured().round_trip.unwrap().least;
+            let seen = tuner.measured().receiving.unwrap();
+            prop_assert!(seen.0 as f64 >= rate.0 as f64 * 0.99);
+            fills(tuner.parameters(), least, rate);
+        }
+    }
+}
+
+/// A table that a reviewer can read: what nobody set and nobody has measured, and what follows once it has been.
+#[test]
+fn the_first_parameters_fit_50_mbit_over_a_geostationary_satellite_and_take_bounded_memory() {
+    let first = fit(&UNSET, &Measured::default());
+    is_sound(&first, Duration::from_millis(600), ASSUMED_RATE);
+    assert_eq!((first.stream_window, first.carrier_window), (Bytes(7_500_000), Bytes(128 << 20)));
+    assert_eq!((first.send_window, first.send_most), (Bytes(1_250_000), Bytes(8 << 20)));
+    assert_eq!(first.handshake, Duration::from_secs(8));
+    let row = |rtt: u64, rate| {
+        let it = fit(&UNSET, &seen(Duration::from_millis(rtt), rate));
+        (it.stream_window.0 / 1000, it.streams, it.ack_packets, it.packet_threshold, it.keep_alive.as_secs())
+    };
+    //                                                stream  streams ack lost alive
+    assert_eq!(row(5, BitRate::mbit(1)), (1048, 1024, 9, 3, 5));
+    assert_eq!(row(40, BitRate::mbit(300)), (3000, 1024, 15, 128, 5));
+    assert_eq!(row(600, BitRate::kbit(64)), (7500, 1024, 39, 128, 5));
+    assert_eq!(row(600, BitRate::mbit(1000)), (93750, 18310, 64, 128, 5));
+    assert_eq!(row(2600, BitRate::mbit(1000)), (406250, 65536, 64, 128, 15));
+}
+
+#[test]
+fn a_little_more_or_less_changes_nothing_and_a_lot_does_at_once() {
+    let mut tuner = Tuner::new(UNSET, seen(Duration::from_millis(600), BitRate::mbit(100)));
+    let mut now = Duration::ZERO;
+    let mut totals = Totals::default();
+    let mut carry = |tuner: &mut Tuner, rate: BitRate, seconds: u64| {
+        let mut changes = 0;
+        for _ in 0..seconds {
+            now += Duration::from_secs(1);
+            totals.received += rate.bytes_in(Duration::from_secs(1));
+            totals.received_packets += 1000;
+            totals.round_trip = Some((Duration::from_millis(620), Duration::from_millis(600)));
+            changes += u32::from(tuner.observe(now, &totals, 0));
+        }
+        changes
+    };
+    assert_eq!(carry(&mut tuner, BitRate::mbit(110), 20), 0);
+    assert_eq!(tuner.parameters().stream_window, Bytes(15_000_000));
+    assert_eq!(carry(&mut tuner, BitRate::mbit(150), 20), 1);
+    assert_eq!(tuner.parameters().stream_window, Bytes(22_500_000));
+    assert_eq!(tuner.first().stream_window, Bytes(15_000_000), "QUIC does not change it under way");
+}
+
+#[test]
+fn room_for_streams_grows_with_those_that_are_open() {
+    let mut tuner = Tuner::new(UNSET, Measured::default());
+    let mut limits = Vec::new();
+    for open in [10, 600, 1_500, 5_000, 40_000, 10] {
+        tuner.observe(Duration::ZERO, &Totals::default(), open);
+        limits.push(tuner.parameters().streams);
+    }
+    assert_eq!(limits, [1024, 1024, 3000, 10_000, 65_536, 1024]);
+}
+
+#[test]
+fn the_peer_is_told_what_is_new_and_not_more_often_than_it_helps() {
+    let mut tuner = Tuner::new(UNSET, Measured::default());
+    let (mut totals, mut reports) = (Totals::default(), Vec::new());
+    for tenth in 1..=600u64 {
+        let now = Duration::from_millis(100 * tenth);
+        totals.received += BitRate::mbit(8).bytes_in(Duration::from_millis(100));
+        totals.received_packets += 80;
+        totals.sent_packets += 20;
+        totals.lost_packets += u64::from(tenth % 10 == 0 && tenth > 300);
+        tuner.observe(now, &totals, 0);
+        reports.extend(tuner.poll_report(now).map(|report| (tenth, report)));
+    }
+    let (first, later) = reports.split_first().unwrap();
+    assert_eq!(first.1, Report { arriving: BitRate::mbit(8), lost: Share(0) });
+    // Five of a thousand packets are lost from the middle on: half a per cent, told when it shows and not again.
+    assert!(later.len() <= 1, "{reports:?}");
+}
+
+#[test]
+fn every_decision_has_its_reason_in_a_sentence_that_names_what_it_follows_from() {
+    let tuner = Tuner::new(UNSET, seen(Duration::from_millis(648), BitRate::kbit(7_912)));
+    let told = tuner.told(None);
+    let stream = &told.decided[0];
+    assert_eq!((stream.parameter.as_str(), stream.value.to_string()), ("stream window", "8.1 MB".into()));
+    assert_eq!(
+        stream.because,
+        "50 Mbit/s (assumed) × 648 ms (measured) = 4.05 MB fill the path; as much again lets a stream go on while a loss is \
+         repaired, 1 MiB at the least"
+    );
+    assert!(
+        told.decided.iter().all(|decision| decision.because.len() > 20 && !decision.because.ends_with('.'))
+    );
+    assert_eq!(told.measured.forward_bps, Some(7_912_000));
+}
