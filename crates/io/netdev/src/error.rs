@@ -11,6 +11,27 @@ pub enum Error {
         /// What was wanted.
         what: String,
     },
+    /// The process may not change networks.
+    #[error(
+        "{what} needs CAP_NET_ADMIN, run it with sudo or give its service 'AmbientCapabilities=CAP_NET_ADMIN'"
+    )]
+    NoNetAdmin {
+        /// What was wanted.
+        what: String,
+    },
+    /// Connections are diverted already.
+    #[error(
+        "process {pid} diverts connections by mark {mark} already; end the farhop that started it, or set another mark"
+    )]
+    Diverted {
+        /// Who does.
+        pid: u32,
+        /// By this mark.
+        mark: u32,
+    },
+    /// The helper has refused a command.
+    #[error("{0}")]
+    Helper(String),
     /// The kernel has no TUN driver, or a container hides it.
     #[error(
         "/dev/net/tun is missing, load it with 'modprobe tun' or, in a container, pass it in with '--device /dev/net/tun'"

@@ -3,23 +3,29 @@
 //! Mechanism only: what a testbed looks like, which addresses it has and what crosses a link is decided by
 //! the callers. Whatever is made here is removed by its [`Janitor`], however its owner ends.
 
+mod capability;
+mod divert;
 mod error;
 mod host;
 mod janitor;
 mod namespace;
 mod nat;
 mod owner;
+mod privileged;
 mod process;
 mod signals;
 mod socket;
 mod thread;
+mod transparent;
 mod tun;
 
+pub use divert::{Catch, Divert, Network};
 pub use error::Error;
 pub use host::{congestion_control_allowed, host_addresses, host_ip, host_sysctl, require_privileges};
 pub use janitor::Janitor;
 pub use namespace::Namespace;
 pub use nat::Nat;
+pub use privileged::{Privileged, serve_privileged};
 pub use process::Running;
 pub use signals::{IgnoredInterrupt, ignore_interrupt};
 pub use socket::{

@@ -1,0 +1,152 @@
+//! What the helper may be asked: a closed list of typed commands, each one line of text on the wire. What is not one of
+//! these is refused before anything is done.
+
+use std::fmt::{self, Display};
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use crate::divert::{Catch, Divert, Network};
+
+/// One command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Command {
+    /// A transparent listener at this loopback address, on a port that the system chooses.
+    Listen(IpAddr),
+    /// This diversion, in place of the one before.
+    Divert(Divert),
+}
+
+impl Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Command::Listen(address) => write!(f, "listen {address}"),
+            Command::Divert(Divert { mark, catch: None }) => write!(f, "divert {mark}"),
+            Command::Divert(Divert { mark, catch: Some(catch) }) => {
+                let ports: Vec<_> =
+                    catch.ports.iter().map(|(first, last)| format!("{first}-{last}")).collect();
+                write!(
+                    f,
+                    "divert {mark} {} {} {} {} {}",
+                    words(&catch.to),
+                    words(&catch.interfaces),
+                    words(&catch.clients),
+                    words(&catch.except),
+                    words(&ports)
+                )
+            }
+        }
+    }
+}
+
+/// A list as one word: nothing is a dash.
+fn words(items: &[impl Display]) -> String {
+    let items: Vec<String> = items.iter().map(ToString::to_string).collect();
+    if items.is_empty() { "-".into() } else { items.join(",") }
+}
+
+fn items<T>(word: &str, read: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    if word == "-" { Some(Vec::new()) } else { word.split(',').map(read).collect() }
+}
+
+impl FromStr for Command {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let command = match words[..] {
+            ["listen", address] => loopback(address).map(Command::Listen),
+            ["divert", mark] => mark.parse().ok().map(|mark| Command::Divert(Divert { mark, catch: None })),
+            ["divert", mark, to, interfaces, clients, except, ports] => {
+                read_catch(to, interfaces, clients, except, ports).and_then(|catch| {
+                    Some(Command::Divert(Divert { mark: mark.parse().ok()?, catch: Some(catch) }))
+                })
+            }
+            _ => None,
+        };
+        command.ok_or(())
+    }
+}
+
+fn read_catch(to: &str, interfaces: &str, clients: &str, except: &str, ports: &str) -> Option<Catch> {
+    let to = items(to, |text| text.parse::<SocketAddr>().ok().filter(|to| to.ip().is_loopback()))?;
+    Some(Catch {
+        to,
+        interfaces: items(interfaces, device)?,
+        clients: items(clients, |text| text.parse().ok())?,
+        except: items(except, |text| text.parse().ok())?,
+        ports: items(ports, |text| {
+            let (first, last) = text.split_once('-')?;
+            Some((first.parse().ok()?, last.parse().ok()?)).filter(|(first, last)| first <= last)
+        })?,
+    })
+}
+
+fn loopback(text: &str) -> Option<IpAddr> {
+    text.parse::<IpAddr>().ok().filter(IpAddr::is_loopback)
+}
+
+/// A device's name (the kernel's `dev_valid_name`), without what a rule or a list would read as its own.
+fn device(text: &str) -> Option<String> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'@' | b'+');
+    ((1..=15).contains(&text.len()) && text.bytes().all(good)).then(|| text.to_owned())
+}
+
+impl Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+impl FromStr for Network {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (address, prefix) = text.split_once('/').ok_or(())?;
+        let address: IpAddr = address.parse().map_err(|_| ())?;
+        let prefix = prefix.parse().map_err(|_| ())?;
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        if prefix <= width { Ok(Network { address, prefix }) } else { Err(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_read_as_they_were_written() {
+        let catch = Catch {
+            to: vec!["127.0.0.1:5000".parse().unwrap(), "[::1]:5001".parse().unwrap()],
+            interfaces: vec![],
+            clients: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()],
+            except: vec!["0.0.0.0/0".parse().unwrap()],
+            ports: vec![(1, 65535)],
+        };
+        for command in [
+            Command::Listen("127.0.0.1".parse().unwrap()),
+            Command::Divert(Divert { mark: 7, catch: None }),
+            Command::Divert(Divert { mark: u32::MAX, catch: Some(catch) }),
+        ] {
+            assert_eq!(command.to_string().parse(), Ok(command));
+        }
+    }
+
+    #[test]
+    fn whatever_is_no_command_is_refused() {
+        for text in [
+            "",
+            "listen",
+            "listen 0.0.0.0",
+            "listen 127.0.0.1 more",
+            "divert x",
+            "divert 7 10.0.0.1:5000 - - - -",
+            "divert 7 127.0.0.1:5000 lan0\"; - - -",
+            "divert 7 127.0.0.1:5000 a-name-too-long-for-it - - -",
+            "divert 7 127.0.0.1:5000 - 10.0.0.0/33 - -",
+            "divert 7 127.0.0.1:5000 - - - 9-8",
+            "delete everything",
+        ] {
+            assert_eq!(text.parse::<Command>(), Err(()), "{text}");
+        }
+    }
+}

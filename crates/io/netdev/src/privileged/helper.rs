@@ -1,0 +1,73 @@
+//! The helper itself: does what it is asked until its owner is gone, however that ended, and undoes it then. Nothing of
+//! its owner is with it but the one socket.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use nix::sys::signal::{SigHandler, Signal, signal};
+
+use super::{command::Command, wire};
+use crate::divert::{Diversion, Divert};
+use crate::{Error, capability, transparent};
+
+/// What an answer begins with.
+pub(super) const DONE: &str = "done";
+
+/// What the helper does, as the process that [`super::Privileged::start`] started: serves the socket that is its standard
+/// input until the other end is gone.
+///
+/// # Errors
+/// Its standard input is no such socket.
+pub fn serve_privileged() -> Result<(), Error> {
+    // Its owner says when it ends; a terminal or a service manager that tells all of them would come too early.
+    for number in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+        // SAFETY: ignoring a signal runs no code of ours.
+        let _ = unsafe { signal(number, SigHandler::SigIgn) };
+    }
+    // SAFETY: nothing in this process has opened a descriptor yet; those that are open its owner did not close in time.
+    unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+    capability::pass_net_admin_on();
+    let owner = io::stdin();
+    let mut diversion = None;
+    let result = loop {
+        match wire::receive(&owner) {
+            Ok(Some((text, _))) => {
+                let answered = match perform(&text, &mut diversion) {
+                    Ok(listener) => {
+                        let descriptor = listener.as_ref().map(|listener| listener.as_fd());
+                        wire::send(&owner, DONE, descriptor)
+                    }
+                    Err(reason) => wire::send(&owner, &reason, None),
+                };
+                // Whoever does not hear the answer is gone, which the next receive tells.
+                let _ = answered;
+            }
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(Error::system("hear the owner of this helper")(error)),
+        }
+    };
+    if let Some(diversion) = diversion {
+        diversion.end();
+    }
+    result
+}
+
+fn perform(text: &str, diversion: &mut Option<Diversion>) -> Result<Option<OwnedFd>, String> {
+    let command = text.parse().map_err(|()| format!("'{text}' is no command of this helper"))?;
+    let done = match command {
+        Command::Listen(address) => transparent::listen(address).map(TcpListener::into).map(Some),
+        Command::Divert(divert) => put(diversion, &divert).map(|()| None),
+    };
+    done.map_err(|error| error.to_string())
+}
+
+fn put(diversion: &mut Option<Diversion>, divert: &Divert) -> Result<(), Error> {
+    match diversion {
+        Some(diversion) => diversion.set(divert),
+        None => {
+            *diversion = Some(Diversion::start(divert)?);
+            Ok(())
+        }
+    }
+}

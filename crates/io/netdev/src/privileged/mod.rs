@@ -1,0 +1,97 @@
+//! Privilege kept apart: a helper process that alone may change networks and takes a closed list of commands, so that
+//! the end which reads what strangers send has no right that they could make use of.
+//!
+//! The helper undoes what it did when its owner is gone, however that ended: the kernel closes the owner's end of their
+//! socket.
+
+mod command;
+mod helper;
+mod wire;
+
+pub use helper::serve_privileged;
+
+use std::net::{IpAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::divert::Divert;
+use crate::{Error, capability};
+
+/// The helper, as its owner holds it. Dropping it undoes all that was asked of it and waits until that is done.
+#[derive(Debug)]
+pub struct Privileged {
+    socket: Mutex<Option<OwnedFd>>,
+    child: Child,
+}
+
+impl Privileged {
+    /// Starts `program`, which has to call [`serve_privileged`], and gives up the right to change networks in the calling
+    /// thread and those that it starts: call it before there are others. `what` opens the sentence that says who needs
+    /// that right.
+    ///
+    /// # Errors
+    /// This process does not have the right, or the program can't be started.
+    pub fn start(mut program: Command, what: &str) -> Result<Self, Error> {
+        capability::require_net_admin(what)?;
+        let (near, far) = wire::pair().map_err(Error::system("make a socket for the helper"))?;
+        let child = program
+            .stdin(Stdio::from(far))
+            .stdout(Stdio::null())
+            .current_dir("/")
+            .process_group(0)
+            .spawn()
+            .map_err(Error::system("start the helper that changes networks"))?;
+        let privileged = Privileged { socket: Mutex::new(Some(near)), child };
+        capability::give_up_net_admin()?;
+        Ok(privileged)
+    }
+
+    /// A listener at this loopback address that takes connections which were diverted to it: their local address is where
+    /// they were to lead.
+    ///
+    /// # Errors
+    /// The system has no such address or refuses.
+    pub fn listen(&self, address: IpAddr) -> Result<TcpListener, Error> {
+        let listener = self.ask(&command::Command::Listen(address))?;
+        listener.map(TcpListener::from).ok_or_else(|| Error::Helper("the helper gave no listener".into()))
+    }
+
+    /// Puts a diversion into force, in place of the one before, which has the same mark.
+    ///
+    /// # Errors
+    /// `nft` or `ip` is missing or refuses, or another process diverts by this mark.
+    pub fn divert(&self, divert: &Divert) -> Result<(), Error> {
+        self.ask(&command::Command::Divert(divert.clone())).map(drop)
+    }
+
+    /// The helper's process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn ask(&self, command: &command::Command) -> Result<Option<OwnedFd>, Error> {
+        let socket = self.socket();
+        let gone = || Error::Helper("the helper that changes networks has ended".into());
+        let socket = socket.as_ref().ok_or_else(gone)?;
+        wire::send(socket, &command.to_string(), None).map_err(Error::system("reach the helper"))?;
+        let answer = wire::receive(socket).map_err(Error::system("hear the helper"))?;
+        match answer.ok_or_else(gone)? {
+            (text, descriptor) if text == helper::DONE => Ok(descriptor),
+            (reason, _) => Err(Error::Helper(reason)),
+        }
+    }
+
+    fn socket(&self) -> MutexGuard<'_, Option<OwnedFd>> {
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Privileged {
+    fn drop(&mut self) {
+        drop(self.socket().take());
+        // It cannot fail in a way that we could mend: what is left the next start removes.
+        let _ = self.child.wait();
+    }
+}
