@@ -140,7 +140,7 @@ async fn no_more_than_the_bound_of_connections_is_open_at_once() {
     assert_eq!(origin.connections(), 3);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn waiting_for_a_connection_is_bounded() {
     let origin = Origin::start(|mut stream, _| async move {
         read_head(&mut stream).await;
@@ -150,14 +150,16 @@ async fn waiting_for_a_connection_is_bounded() {
     .await;
     let client = client_with(Settings { connections: 1, ..Settings::default() });
     let held = fetch(&client, origin.get("/")).await.unwrap();
+    let_time_fly();
     let error = fetch(&client, origin.get("/")).await.unwrap_err();
+    tokio::time::resume();
     assert_eq!(error, Error::Busy { host: "127.0.0.1".into() });
     assert_eq!(error.status(), StatusCode::SERVICE_UNAVAILABLE);
     drop(held);
     assert!(fetch(&client, origin.get("/")).await.is_ok(), "a body that is let go frees its place");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn connections_long_unused_are_closed() {
     let (closed, mut closes) = tokio::sync::mpsc::unbounded_channel();
     let origin = Origin::start(move |mut stream, number| {
@@ -172,7 +174,9 @@ async fn connections_long_unused_are_closed() {
     .await;
     let client = client();
     drop(fetch(&client, origin.get("/")).await.unwrap());
+    let_time_fly();
     assert_eq!(closes.recv().await, Some(0));
+    tokio::time::resume();
     drop(fetch(&client, origin.get("/")).await.unwrap());
     assert_eq!(origin.connections(), 2);
 }
@@ -283,10 +287,11 @@ async fn uploads_and_downloads_of_any_size_run_at_the_same_time() {
     giver.await.unwrap();
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_origin_that_takes_nothing_holds_the_giver_back() {
     let origin = Origin::start(|mut stream, _| async move {
         read_head(&mut stream).await;
+        let_time_fly();
         std::future::pending::<()>().await;
     })
     .await;
@@ -410,7 +415,7 @@ async fn a_dead_address_does_not_keep_a_live_one_from_being_used() {
 /// An address that lets connections hang: a listener whose queue is full. The second value keeps it so.
 async fn hanging(address: &str) -> (std::net::SocketAddr, (socket2::Socket, Vec<tokio::net::TcpStream>)) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    socket.bind(&format!("{address}:0").parse::<std::net::SocketAddr>().unwrap().into()).unwrap();
+    socket.bind(&address.parse::<std::net::SocketAddr>().unwrap().into()).unwrap();
     socket.listen(0).unwrap();
     let address = socket.local_addr().unwrap().as_socket().unwrap();
     // The kernel queues one connection more than asked for and drops what comes after.
@@ -420,8 +425,9 @@ async fn hanging(address: &str) -> (std::net::SocketAddr, (socket2::Socket, Vec<
 
 #[tokio::test]
 async fn an_address_that_hangs_is_overtaken_by_the_next_one() {
-    let (hung, _held) = hanging("127.0.0.2").await;
-    let live = tokio::net::TcpListener::bind(("127.0.0.1", hung.port())).await.unwrap();
+    let live = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    // Nobody else has an address like this one, so its ports are free.
+    let (hung, _held) = hanging(&format!("127.0.0.2:{}", live.local_addr().unwrap().port())).await;
     let addresses = vec![hung.ip(), live.local_addr().unwrap().ip()];
     let resolver = FixedResolver { names: [("two.example".to_owned(), addresses)].into() };
     let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
@@ -431,9 +437,10 @@ async fn an_address_that_hangs_is_overtaken_by_the_next_one() {
     assert_eq!(stream.peer_addr().unwrap().ip(), live.local_addr().unwrap().ip());
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_connection_that_hangs_is_timed_out() {
-    let (hung, _held) = hanging("127.0.0.1").await;
+    let (hung, _held) = hanging("127.0.0.1:0").await;
+    let_time_fly();
     let error = client().connect(&Destination::new("127.0.0.1", hung.port())).await.unwrap_err();
     assert_eq!(error, Error::ConnectTimedOut { host: "127.0.0.1".into() });
     assert_eq!((error.status(), error.proxy_status()), (StatusCode::GATEWAY_TIMEOUT, "connection_timeout"));

@@ -208,10 +208,11 @@ async fn endless_informational_responses_are_cut_off() {
     assert_eq!(error, Error::TooManyInformational);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_origin_that_never_answers_is_timed_out() {
     let origin = Origin::start(|mut stream, _| async move {
         read_head(&mut stream).await;
+        let_time_fly();
         std::future::pending::<()>().await;
     })
     .await;
@@ -223,19 +224,28 @@ async fn an_origin_that_never_answers_is_timed_out() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_slow_giver_of_an_upload_is_not_the_origins_fault() {
-    let origin = Origin::start(|mut stream, _| async move {
-        read_head(&mut stream).await;
-        stream.read_exact(&mut [0; 10]).await.unwrap();
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.unwrap();
+    let (taken, half) = tokio::sync::watch::channel(false);
+    let origin = Origin::start(move |mut stream, _| {
+        let taken = taken.clone();
+        async move {
+            read_head(&mut stream).await;
+            stream.read_exact(&mut [0; 5]).await.unwrap();
+            taken.send_replace(true);
+            stream.read_exact(&mut [0; 5]).await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.unwrap();
+        }
     })
     .await;
     let (mut sender, upload) = Upload::streamed(Some(10));
     let request = origin.request(Method::PUT, "/", upload);
     let giving = async {
         sender.send("hello".into()).await.unwrap();
+        half.clone().wait_for(|taken| *taken).await.unwrap();
+        let_time_fly();
         tokio::time::sleep(Duration::from_secs(600)).await;
+        tokio::time::resume();
         sender.send("world".into()).await.unwrap();
         sender.finish(None).await.unwrap();
     };
@@ -244,7 +254,7 @@ async fn a_slow_giver_of_an_upload_is_not_the_origins_fault() {
     assert_eq!(whole(&mut response.unwrap()).await.unwrap(), "ok");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_body_that_stops_coming_is_timed_out() {
     let origin = Origin::start(|mut stream, _| async move {
         read_head(&mut stream).await;
@@ -254,6 +264,7 @@ async fn a_body_that_stops_coming_is_timed_out() {
     .await;
     let mut response = fetch(&client(), origin.get("/")).await.unwrap();
     assert_eq!(response.body.data().await.unwrap().unwrap(), "hello");
+    let_time_fly();
     assert_eq!(response.body.data().await.unwrap_err(), Error::BodyStalled);
 }
 

@@ -469,17 +469,20 @@ async fn uploads_and_downloads_of_any_size_run_at_the_same_time() {
     giver.await.unwrap();
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_connection_on_which_something_stalls_gets_no_more_requests() {
     let (origin, client) = raw_origin(&[], |mut wire, number| async move {
         while let Some(stream) = wire.request().await {
             if number > 0 {
                 wire.answer(stream).await;
+            } else {
+                let_time_fly();
             }
         }
     })
     .await;
     assert_eq!(fetch(&client, secure_get(&origin, "/")).await.unwrap_err(), Error::FirstByteTimedOut);
+    tokio::time::resume();
     assert_eq!(fetch(&client, secure_get(&origin, "/")).await.unwrap().status, 200);
     assert_eq!(origin.connections(), 2);
 }
@@ -510,7 +513,7 @@ async fn a_dropped_fetch_resets_its_stream_and_nothing_else() {
     assert_eq!(origin.connections(), 1);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn connections_long_unused_are_closed() {
     let (origin, client, mut heard) = telling_origin(|mut wire, told| async move {
         let number = wire.request().await.unwrap();
@@ -519,8 +522,9 @@ async fn connections_long_unused_are_closed() {
         told.send(last).unwrap();
     })
     .await;
-    let begun = tokio::time::Instant::now();
     drop(fetch(&client, secure_get(&origin, "/")).await.unwrap());
+    let_time_fly();
+    let begun = tokio::time::Instant::now();
     assert_eq!(heard.recv().await, Some(Some(GOAWAY)), "and says so");
     assert!(begun.elapsed() < Duration::from_secs(90), "{:?}", begun.elapsed());
 }

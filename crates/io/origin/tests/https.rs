@@ -66,9 +66,19 @@ async fn who_speaks_neither_is_a_failed_handshake() {
     assert!(!error.retry_can_help());
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn schemes_share_no_connections() {
-    let origin = Origin::answering(EMPTY).await;
+    let origin = Origin::start(|mut stream, number| async move {
+        if number == 0 {
+            read_head(&mut stream).await;
+            stream.write_all(EMPTY).await.unwrap();
+        } else {
+            stream.read_u8().await.unwrap();
+            let_time_fly();
+        }
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    })
+    .await;
     let client = client();
     drop(fetch(&client, origin.get("/")).await.unwrap());
     let mut request = origin.get("/");
@@ -103,9 +113,11 @@ async fn what_is_no_tls_is_told_from_what_closes() {
     assert!(closed.retry_can_help());
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_handshake_that_hangs_is_timed_out() {
     let origin = Origin::start(|mut stream, _| async move {
+        stream.read_u8().await.unwrap();
+        let_time_fly();
         let _ = stream.read_to_end(&mut Vec::new()).await;
     })
     .await;
@@ -340,7 +352,7 @@ async fn a_plain_connection_can_be_prepared_as_well() {
     assert_eq!(origin.connections(), 1);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn prepared_connections_are_few_and_do_not_wait_for_long() {
     let (closed, mut closes) = tokio::sync::mpsc::unbounded_channel();
     let origin = Origin::start(move |mut stream, number| {
@@ -355,11 +367,14 @@ async fn prepared_connections_are_few_and_do_not_wait_for_long() {
     for user in ["a", "b", "c"] {
         client.prepare(&Partition::new(user), Scheme::Http, &origin.destination()).await.unwrap();
     }
-    assert_eq!(origin.connections(), 2);
+    origin.connected(2).await;
+    let_time_fly();
     let begun = tokio::time::Instant::now();
     closes.recv().await.unwrap();
     closes.recv().await.unwrap();
     assert!(begun.elapsed() < 2 * Settings::default().prepared_timeout, "{:?}", begun.elapsed());
+    tokio::time::resume();
+    assert_eq!(origin.connections(), 2);
     client.prepare(&Partition::new("c"), Scheme::Http, &origin.destination()).await.unwrap();
     origin.connected(3).await;
 }
