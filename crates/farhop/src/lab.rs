@@ -16,6 +16,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Experiment {
     Compare(farhop_compare::CompareArguments),
+    Transport(farhop_lab_transport::TransportArguments),
     Shell(ShellArguments),
     Measure(farhop_measure::MeasureArguments),
     Pages(farhop_measure::PagesArguments),
@@ -42,6 +43,7 @@ struct ShellArguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.experiment {
         Experiment::Compare(arguments) => farhop_compare::compare(arguments)?,
+        Experiment::Transport(arguments) => farhop_lab_transport::transport(arguments)?,
         Experiment::Origins(arguments) => farhop_compare::origins(arguments)?,
         Experiment::Shell(arguments) => return shell(arguments),
         Experiment::Pages(arguments) => farhop_measure::package_pages(arguments)?,

@@ -15,17 +15,30 @@ pub(crate) struct EndSettings<'a> {
     pub(crate) profile: &'a str,
     pub(crate) own: &'a Key,
     pub(crate) other: &'a str,
+    pub(crate) tuning: &'a Tuning,
+}
+
+/// What stands in the settings files of both ends beside what an experiment always writes. Lines of TOML, each ended.
+#[derive(Debug, Clone, Default)]
+pub struct Tuning {
+    /// Of the remote, outside of any table.
+    pub remote: String,
+    /// Of ground, outside of any table.
+    pub ground: String,
+    /// Of `[link]`, at both ends.
+    pub link: String,
 }
 
 impl EndSettings<'_> {
     /// The keys of the file itself, then the tables.
-    fn common(&self) -> String {
+    fn common(&self, own: &str) -> String {
         format!(
-            "listen = {}\ncontrol = {}\nidentity = {}\n[link]\nprofile = {}\n[log]\nlevel = \"warn\"\n",
+            "listen = {}\ncontrol = {}\nidentity = {}\n{own}[link]\nprofile = {}\n{}[log]\nlevel = \"warn\"\n",
             quoted(&self.listen.to_string()),
             path(self.control),
             path(&self.own.file),
             quoted(self.profile),
+            self.tuning.link,
         )
     }
 }
@@ -43,7 +56,7 @@ pub(crate) fn ground_settings(
     format!(
         "allow = [{}]\n{}[[remote]]\nname = \"lab\"\nkeys = [{}]\n{}{}",
         quoted(allowed),
-        end.common(),
+        end.common(&end.tuning.ground),
         quoted(end.other),
         variant.ground_settings(),
         judging.unwrap_or_default()
@@ -62,7 +75,7 @@ pub(crate) fn remote_settings(
     });
     format!(
         "{}{}[[ground]]\nname = \"lab\"\naddress = {address}\nkeys = [{}]\n",
-        end.common(),
+        end.common(&end.tuning.remote),
         intercepting.unwrap_or_default(),
         quoted(end.other)
     )
@@ -90,7 +103,7 @@ mod tests {
     #[test]
     fn the_ends_accept_the_settings_written_for_them() {
         use clap::ValueEnum;
-        use farhop_settings::{GroundSettings, RemoteSettings, parse};
+        use farhop_settings::{CarrierKind, GroundSettings, RemoteSettings, parse};
         let own = Key { file: "/lab/a \"key\"".into(), public: "farhop-ed25519 AAAA".into() };
         let end = EndSettings {
             listen: "10.0.0.1:4433".parse().unwrap(),
@@ -98,6 +111,11 @@ mod tests {
             profile: "geo-20m",
             own: &own,
             other: &own.public,
+            tuning: &Tuning {
+                remote: "carrier = \"tcp\"\n".into(),
+                ground: "tcp_congestion = \"cubic\"\n".into(),
+                link: "congestion = \"hybla\"\n".into(),
+            },
         };
         let interception = Interception {
             ca: "/lab/ca".into(),
@@ -113,12 +131,15 @@ mod tests {
             let ground: GroundSettings = parse(&text, Path::new("ground.toml"), &[]).unwrap();
             assert_eq!((ground.identity, ground.link.profile.as_str()), (own.file.clone(), "geo-20m"));
             assert_eq!(ground.bundle.enabled, variant != Variant::FarhopTransport);
+            assert_eq!(ground.tcp_congestion.as_deref(), Some("cubic"));
+            assert_eq!(ground.link.congestion.map(|it| it.to_string()).as_deref(), Some("hybla"));
         }
         for with in [None, Some(&interception)] {
             let text = remote_settings(&end, "10.0.0.2:4433".parse().unwrap(), with);
             let remote: RemoteSettings = parse(&text, Path::new("remote.toml"), &[]).unwrap();
             assert_eq!((remote.listen, remote.ground.len()), (vec![end.listen], 1));
             assert_eq!(remote.interception.enabled, with.is_some());
+            assert_eq!(remote.carrier, CarrierKind::Tcp);
         }
     }
 }

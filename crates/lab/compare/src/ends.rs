@@ -11,7 +11,7 @@ use farhop_units::Bytes;
 use serde_json::Value;
 
 use crate::books::{Books, Hearing};
-use crate::end_settings::{EndSettings, ground_settings, remote_settings};
+use crate::end_settings::{EndSettings, Tuning, ground_settings, remote_settings};
 use crate::interrupt::Interrupt;
 use crate::scene::{last_words, spawn, this_program};
 use crate::{CompareError, Interception, Variant};
@@ -117,6 +117,14 @@ impl Ends {
     /// # Errors
     /// One of them ended, or the carrier did not come up.
     pub fn start(stage: Stage<'_>, variant: Variant) -> Result<Ends, CompareError> {
+        Ends::start_tuned(stage, variant, &Tuning::default())
+    }
+
+    /// The same with settings of one's own.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_tuned(stage: Stage<'_>, variant: Variant, tuning: &Tuning) -> Result<Ends, CompareError> {
         let Stage { testbed, folder, keys, .. } = stage;
         let addresses = &testbed.addresses;
         let carrier = SocketAddr::from((addresses.ground_satellite, CARRIER_PORT));
@@ -130,6 +138,7 @@ impl Ends {
             profile: &profile,
             own: &keys.ground,
             other: &keys.remote.public,
+            tuning,
         };
         let interception = stage.interception.filter(|_| variant.intercepts());
         if let Some(with) = interception {
@@ -142,6 +151,7 @@ impl Ends {
             profile: &profile,
             own: &keys.remote,
             other: &keys.ground.public,
+            tuning,
         };
         let remote = remote_settings(&remote, carrier, interception);
         for (end, settings) in [("ground", ground), ("remote", remote)] {

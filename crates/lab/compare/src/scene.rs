@@ -141,7 +141,10 @@ pub(crate) fn this_program() -> Result<Command, CompareError> {
 }
 
 /// Starts a command at a place of the testbed with its standard error in a file.
-pub(crate) fn spawn(
+///
+/// # Errors
+/// The file cannot be made, or the program not be started.
+pub fn spawn(
     testbed: &Testbed,
     place: Place,
     mut command: Command,
@@ -153,7 +156,7 @@ pub(crate) fn spawn(
 }
 
 /// The last line that a process wrote to its standard error.
-pub(crate) fn last_words(stderr: &Path) -> String {
+pub fn last_words(stderr: &Path) -> String {
     let text = std::fs::read_to_string(stderr).unwrap_or_default();
     text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim().to_owned()
 }

@@ -19,6 +19,9 @@ pub enum MeasureError {
     /// Pages could not be compared, or an end did not start.
     #[error(transparent)]
     Compare(#[from] farhop_compare::CompareError),
+    /// A download over a carrier could not be timed.
+    #[error(transparent)]
+    Transport(#[from] farhop_lab_transport::TransportError),
     /// Pages of packages cannot be had.
     #[error(transparent)]
     Packages(#[from] farhop_workload::packages::PackageError),
@@ -46,6 +49,12 @@ impl MeasureError {
 
     /// Whether the user wants it to end.
     pub(crate) fn is_interruption(&self) -> bool {
-        matches!(self, MeasureError::Compare(farhop_compare::CompareError::Interrupted))
+        use farhop_compare::CompareError::Interrupted;
+        use farhop_lab_transport::TransportError;
+        matches!(
+            self,
+            MeasureError::Compare(Interrupted)
+                | MeasureError::Transport(TransportError::Compare(Interrupted))
+        )
     }
 }

@@ -5,7 +5,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -15,8 +14,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Nothing here takes so long unless it hangs: a hundred round trips over the longest path are a minute.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) use farhop_lab_transport::{PATIENCE, first_line, head};
 
 /// One way to the origins, and whom to believe on it.
 pub(crate) struct Visitor {
@@ -101,20 +99,6 @@ impl Visitor {
         let _ = stream.read_to_end(&mut body).await;
         Ok((head, body))
     }
-}
-
-/// Reads a message head, up to and with its empty line, and not a byte more.
-pub(crate) async fn head(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> io::Result<String> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await?);
-    }
-    Ok(String::from_utf8_lossy(&head).into_owned())
-}
-
-/// The first line of a head.
-pub(crate) fn first_line(head: &str) -> &str {
-    head.lines().next().unwrap_or_default()
 }
 
 fn roots(authority: &Path) -> io::Result<Arc<RootCertStore>> {

@@ -6,6 +6,7 @@ mod html;
 mod result;
 mod spread;
 mod table;
+mod transport;
 mod waterfall;
 
 pub use accounts::{Accounts, Crossed};
@@ -16,4 +17,8 @@ pub use result::{
 };
 pub use spread::Spread;
 pub use table::table;
+pub use transport::{
+    Cell, Condition, LinkResult, Named, TRANSPORT_SCHEMA, Transports, WorkloadResult, transport_html,
+    transport_table,
+};
 pub use waterfall::{Bar, Waterfall};

@@ -38,19 +38,7 @@ fn page_table(page: &PageResult) -> String {
     let mut rows = vec![COLUMNS.map(str::to_owned).to_vec()];
     rows.extend(page.variants.iter().map(|variant| row(page, variant)));
     let mut out = format!("{} {}\n", page.page, page.entry);
-    let widths: Vec<usize> = (0..COLUMNS.len())
-        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
-        .collect();
-    for row in rows {
-        for (column, cell) in row.iter().enumerate() {
-            let blanks = " ".repeat(widths[column] - cell.chars().count());
-            // Names to the left, numbers to the right.
-            let (before, after) = if column == 0 { ("", blanks.as_str()) } else { (blanks.as_str(), "") };
-            out.push_str(&format!("  {before}{cell}{after}"));
-        }
-        out.truncate(out.trim_end().len());
-        out.push('\n');
-    }
+    out.push_str(&aligned(&rows));
     let limit = &page.limit;
     out.push_str(&match (page.limit_s, limit.browser_s) {
         (Some(seconds), Some(browser)) => format!(
@@ -63,6 +51,26 @@ fn page_table(page: &PageResult) -> String {
     });
     for variant in &page.variants {
         about(variant, page.limit.bytes).iter().for_each(|line| out.push_str(&format!("  {line}\n")));
+    }
+    out
+}
+
+/// Rows in columns, names to the left and numbers to the right.
+pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let blanks = " ".repeat(width - cell.chars().count());
+            let (before, after) = if column == 0 { ("", blanks.as_str()) } else { (blanks.as_str(), "") };
+            out.push_str(&format!("  {before}{cell}{after}"));
+        }
+        out.truncate(out.trim_end().len());
+        out.push('\n');
     }
     out
 }

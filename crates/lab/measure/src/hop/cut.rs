@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Hop, Load, Via, against, bulk, fewest, lateness, median};
+use farhop_lab_transport::{Load, Via, bulk};
+
+use super::{against, fewest, lateness, median, runs, warm};
 use crate::group::Context;
 use crate::{MeasureError, Row};
 
@@ -14,10 +16,10 @@ const AFTER: u64 = 10_000_000;
 const FACTOR: f64 = 1.05;
 
 pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
-    let hop = Hop::up(context, "geo-hylas2")?;
+    let hop = warm(context, "geo-hylas2")?;
     let wanted = [bulk("/20m")];
     let whole = [hop.load(Via::Farhop, &wanted)?];
-    let cut = || {
+    let cut = || -> Result<(), MeasureError> {
         let link = hop.testbed.link();
         while link.record().forward.counters.delivered.bytes.0 < AFTER {
             context.interrupt.sleep(Duration::from_millis(5))?;
@@ -28,7 +30,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
         Ok(slept?)
     };
     let loads: Vec<Load> =
-        (0..hop.runs()).map(|_| hop.load_while(Via::Farhop, &wanted, cut)).collect::<Result<_, _>>()?;
+        (0..runs(context)).map(|_| hop.load_while(Via::Farhop, &wanted, cut)).collect::<Result<_, _>>()?;
     let limit = hop.limit(fewest(&whole));
     let bound = limit.mul_f64(FACTOR) + AWAY + 3 * hop.profile.rtt();
     let middle = median(&mut loads.iter().map(Load::time).collect::<Vec<_>>());

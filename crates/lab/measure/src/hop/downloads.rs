@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use super::{Hop, Load, SMALL, Via, Wanted, bulk, fewest, lateness, median, small, within};
+use farhop_lab_transport::{Hop, Load, SMALL, Via, Wanted, beside_bulk, bulk, small};
+
+use super::{fewest, lateness, median, runs, warm, within};
 use crate::group::Context;
 use crate::{MeasureError, Row};
 
@@ -15,9 +17,9 @@ const URGENT: Duration = Duration::from_millis(150);
 const RETURN: f64 = 0.01;
 
 pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
-    let hop = Hop::up(context, "geo-hylas2")?;
+    let hop = warm(context, "geo-hylas2")?;
     let times = |wanted: &[Wanted]| -> Result<Vec<Load>, MeasureError> {
-        (0..hop.runs()).map(|_| hop.load(Via::Farhop, wanted)).collect()
+        (0..runs(context)).map(|_| Ok(hop.load(Via::Farhop, wanted)?)).collect()
     };
     let large = times(&[bulk("/2m")])?;
     let many = times(&small())?;
@@ -36,13 +38,6 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     rows.push(soon(&hop, &urgent));
     rows.push(returned(&large));
     Ok(rows)
-}
-
-/// Something large, and in the middle of it something small that is wanted at once.
-fn beside_bulk() -> [Wanted; 2] {
-    let [first, ..] = &small()[..] else { unreachable!("there are small objects") };
-    let urgent = Wanted { after: Duration::from_secs(3), priority: Some("u=0"), ..first.clone() };
-    [bulk("/10m"), urgent]
 }
 
 fn soon(hop: &Hop<'_>, loads: &[Load]) -> Row {

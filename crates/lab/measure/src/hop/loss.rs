@@ -1,6 +1,8 @@
 //! 10 MB while one packet of a hundred gets lost: against the limit, and beside a direct download whose origin sends with BBR.
 
-use super::{Hop, Load, Via, bulk, fewest, lateness, median, within};
+use farhop_lab_transport::{Hop, Load, Via, bulk};
+
+use super::{fewest, lateness, median, runs, warm, within};
 use crate::group::Context;
 use crate::{MeasureError, Row};
 
@@ -12,12 +14,12 @@ const FACTOR: f64 = 1.15;
 const FASTER: f64 = 2.5;
 
 pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
-    let hop = Hop::up(context, "geo-hylas2")?;
-    let mut rows = vec![near_limit(&hop, &loads(&hop, false)?)];
+    let hop = warm(context, "geo-hylas2")?;
+    let mut rows = vec![near_limit(&hop, &loads(context, &hop, false)?)];
     drop(hop);
-    let hop = Hop::up(context, "geo-20m")?;
+    let hop = warm(context, "geo-20m")?;
     let beside = farhop_testbed::require_congestion_control("bbr");
-    let all = loads(&hop, beside.is_ok())?;
+    let all = loads(context, &hop, beside.is_ok())?;
     rows.push(near_limit(&hop, &all));
     let what = "10 MB, 1 % lost, geo-20m, faster than direct BBR";
     let bound = format!("≥ {FASTER} ×");
@@ -41,15 +43,15 @@ struct Loads {
 }
 
 /// Without loss, then with loss through Farhop and directly in turn.
-fn loads(hop: &Hop<'_>, beside: bool) -> Result<Loads, MeasureError> {
+fn loads(context: &Context, hop: &Hop<'_>, beside: bool) -> Result<Loads, MeasureError> {
     let wanted = [bulk("/10m")];
     let mut loads = Loads { clean: Vec::new(), farhop: Vec::new(), direct: Vec::new() };
     loads.clean.push(hop.load(Via::Farhop, &wanted)?);
     hop.lose(LOSS);
-    for _ in 0..hop.runs() {
+    for _ in 0..runs(context) {
         loads.farhop.push(hop.load(Via::Farhop, &wanted)?);
         if beside {
-            loads.direct.push(hop.load(Via::DirectBbr, &wanted)?);
+            loads.direct.push(hop.load(Via::Direct("bbr"), &wanted)?);
         }
     }
     Ok(loads)

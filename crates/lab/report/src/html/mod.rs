@@ -14,16 +14,24 @@ pub fn html(comparison: &Comparison) -> String {
     for page in &comparison.results {
         section(&mut body, page);
     }
-    let mut conditions = String::new();
-    let mut condition = |name: &str, text: &str| {
-        let _ = writeln!(conditions, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(text));
-    };
-    condition("Link", &link.calibration.text);
-    condition("Servers", &link.servers.settings);
-    condition("Origins", &link.servers.origins.join("; "));
-    condition("Browser", &link.browser);
-    condition("Method", &link.method.join("; "));
-    let notes = match link.notes.as_slice() {
+    let words = link_words(&link.profile, [link.forward.rate_bit_s, link.return_.rate_bit_s], link.rtt_s);
+    let conditions = [
+        ("Link", link.calibration.text.clone()),
+        ("Servers", link.servers.settings.clone()),
+        ("Origins", link.servers.origins.join("; ")),
+        ("Browser", link.browser.clone()),
+        ("Method", link.method.join("; ")),
+    ];
+    page(&words, &body, &link.notes, &conditions)
+}
+
+/// A page of ours: what link it is about, its sections, what a reader must be told, how it was measured.
+pub(crate) fn page(link: &str, body: &str, notes: &[String], conditions: &[(&str, String)]) -> String {
+    let conditions: String = conditions
+        .iter()
+        .map(|(name, text)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(text)))
+        .collect();
+    let notes = match notes {
         [] => String::new(),
         notes => {
             let items: String = notes.iter().map(|note| format!("<li>{}</li>\n", escape(note))).collect();
@@ -31,24 +39,17 @@ pub fn html(comparison: &Comparison) -> String {
         }
     };
     include_str!("page.html")
-        .replace("{{link}}", &escape(&link_words(comparison)))
-        .replace("{{results}}", &body)
+        .replace("{{link}}", &escape(link))
+        .replace("{{results}}", body)
         .replace("{{notes}}", &notes)
         .replace("{{conditions}}", &conditions)
 }
 
 /// `geo-hylas2: 8 Mbit/s down, 0.512 Mbit/s up, 650 ms round trip`
-fn link_words(comparison: &Comparison) -> String {
-    let link = &comparison.link;
-    let rate =
-        |rate: Option<u64>| rate.map_or("no limit".into(), |rate| format!("{} Mbit/s", rate as f64 / 1e6));
-    format!(
-        "{}: {} down, {} up, {:.0} ms round trip",
-        link.profile,
-        rate(link.forward.rate_bit_s),
-        rate(link.return_.rate_bit_s),
-        link.rtt_s * 1e3
-    )
+pub(crate) fn link_words(profile: &str, rates: [Option<u64>; 2], rtt_s: f64) -> String {
+    let [down, up] =
+        rates.map(|rate| rate.map_or("no limit".into(), |rate| format!("{} Mbit/s", rate as f64 / 1e6)));
+    format!("{profile}: {down} down, {up} up, {:.0} ms round trip", rtt_s * 1e3)
 }
 
 fn section(out: &mut String, page: &PageResult) {
@@ -192,6 +193,6 @@ fn seconds(spread: Option<Spread>) -> String {
 }
 
 /// Text as it may stand in an element or a quoted attribute.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,0 +1,126 @@
+//! The ways that downloads take. Pure.
+
+use farhop_compare::Tuning;
+
+use crate::hop::Via;
+use crate::peer::Peer;
+
+/// A way from the user to the origin.
+pub struct Route {
+    /// As command line and results have it.
+    pub name: &'static str,
+    /// In words.
+    pub words: &'static str,
+    /// What runs in between.
+    pub(crate) kind: Kind,
+}
+
+/// What runs in between.
+pub(crate) enum Kind {
+    /// Both ends of Farhop.
+    Farhop {
+        /// Of `[link]`, at both ends.
+        link: &'static str,
+        /// Of the remote alone.
+        remote: &'static str,
+        /// Of ground alone.
+        ground: &'static str,
+    },
+    /// Nothing; the origin sends with this.
+    Direct(&'static str),
+    /// A program of others.
+    Peer(Peer),
+}
+
+const fn quic(name: &'static str, words: &'static str, link: &'static str) -> Route {
+    Route { name, words, kind: Kind::Farhop { link, remote: "carrier = \"quic\"\n", ground: "" } }
+}
+
+const fn tcp(name: &'static str, words: &'static str, remote: &'static str, ground: &'static str) -> Route {
+    Route { name, words, kind: Kind::Farhop { link: "", remote, ground } }
+}
+
+const fn direct(name: &'static str, words: &'static str, controller: &'static str) -> Route {
+    Route { name, words, kind: Kind::Direct(controller) }
+}
+
+/// All of them.
+pub const ROUTES: [Route; 15] = [
+    Route {
+        name: "farhop",
+        words: "Farhop as it comes: QUIC at the contracted rate",
+        kind: Kind::Farhop { link: "", remote: "", ground: "" },
+    },
+    quic("farhop-bbr", "Farhop over QUIC with BBR", "congestion = \"bbr\"\n"),
+    quic("farhop-hybla", "Farhop over QUIC with Hybla", "congestion = \"hybla\"\n"),
+    quic("farhop-cubic", "Farhop over QUIC with CUBIC", "congestion = \"cubic\"\n"),
+    quic("farhop-newreno", "Farhop over QUIC with NewReno", "congestion = \"newreno\"\n"),
+    tcp("farhop-tcp-1", "Farhop over one TCP connection, CUBIC", TCP_1, ""),
+    tcp("farhop-tcp-2", "Farhop over 2 TCP connections, CUBIC", TCP_2, ""),
+    tcp("farhop-tcp-4", "Farhop over 4 TCP connections, CUBIC", TCP_4, ""),
+    tcp("farhop-tcp-8", "Farhop over 8 TCP connections, CUBIC", TCP_8, ""),
+    tcp("farhop-tcp-4+bbr", "Farhop over 4 TCP connections, BBR", TCP_4, "tcp_congestion = \"bbr\"\n"),
+    direct("direct-cubic", "no proxy, the origin sends with CUBIC", "cubic"),
+    direct("direct-bbr", "no proxy, the origin sends with BBR", "bbr"),
+    direct("direct-reno", "no proxy, the origin sends with Reno", "reno"),
+    Route { name: "pepsal", words: "PEPsal at both ends of the link, CUBIC", kind: Kind::Peer(Peer::Pepsal) },
+    Route { name: "qpep", words: "QPEP at both ends of the link", kind: Kind::Peer(Peer::Qpep) },
+];
+
+const TCP_1: &str = "carrier = \"tcp\"\ntcp_connections = 1\n";
+const TCP_2: &str = "carrier = \"tcp\"\ntcp_connections = 2\n";
+const TCP_4: &str = "carrier = \"tcp\"\ntcp_connections = 4\n";
+const TCP_8: &str = "carrier = \"tcp\"\ntcp_connections = 8\n";
+
+impl Route {
+    /// The route of this name.
+    pub fn named(name: &str) -> Option<&'static Route> {
+        static ALL: [Route; ROUTES.len()] = ROUTES;
+        ALL.iter().find(|route| route.name == name)
+    }
+
+    /// How the client goes.
+    pub(crate) fn via(&self) -> Via {
+        match self.kind {
+            Kind::Farhop { .. } => Via::Farhop,
+            Kind::Direct(controller) => Via::Direct(controller),
+            // Peers are transparent: the client knows nothing of them, and their own kernel sends across the link.
+            Kind::Peer(_) => Via::Direct("cubic"),
+        }
+    }
+
+    /// What its ends are told beside what all are told; none where there are none.
+    pub(crate) fn tuning(&self) -> Option<Tuning> {
+        let Kind::Farhop { link, remote, ground } = &self.kind else { return None };
+        Some(Tuning { link: (*link).into(), remote: (*remote).into(), ground: (*ground).into() })
+    }
+
+    /// The kernel's controller that it needs.
+    pub(crate) fn controller(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Direct(controller) => Some(controller),
+            Kind::Farhop { ground, .. } if ground.contains("bbr") => Some("bbr"),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_route_has_a_name_of_its_own_by_which_it_is_found() {
+        for route in &ROUTES {
+            assert_eq!(Route::named(route.name).unwrap().words, route.words);
+        }
+        assert!(Route::named("farhop-vegas").is_none());
+    }
+
+    #[test]
+    fn what_goes_through_farhop_is_called_so_and_nothing_else_is() {
+        for route in &ROUTES {
+            assert_eq!(route.tuning().is_some(), route.name.starts_with("farhop"), "{}", route.name);
+        }
+    }
+}
