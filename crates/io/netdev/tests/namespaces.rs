@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used)] // helpers of tests count as tests
 
 use farhop_netdev::{Janitor, Namespace, Tun, require_privileges, wait_readable};
+use nix::sys::signal::{SigHandler, Signal, signal};
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -155,12 +157,21 @@ fn dying_owner() {
 
 /// Starts the owner and gives it with the name of its namespace.
 fn dying_owner_process() -> (Child, String) {
-    let mut owner = Command::new(std::env::current_exe().unwrap())
+    let mut owner = Command::new(std::env::current_exe().unwrap());
+    owner
         .args(["--ignored", "--exact", "dying_owner", "--nocapture"])
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stdout(Stdio::piped());
+    // Started in the background or by nohup, this process ignores some of them, and so would the owner.
+    let heed_signals = || {
+        for number in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            // SAFETY: the default action is no handler at all.
+            unsafe { signal(number, SigHandler::SigDfl) }?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes only syscalls.
+    let mut owner = unsafe { owner.pre_exec(heed_signals) }.spawn().unwrap();
     let lines = BufReader::new(owner.stdout.take().unwrap()).lines();
     let made = lines.map_while(Result::ok).find_map(|line| Some(line.split_once("made ")?.1.to_owned()));
     (owner, made.expect("the owner says what it made"))
@@ -179,7 +190,6 @@ fn an_owner_killed_outright_leaves_nothing_behind() {
 
 #[test]
 fn an_owner_ended_by_a_signal_has_cleaned_up_when_it_is_gone() {
-    use std::os::unix::process::ExitStatusExt as _;
     if !privileged() {
         return;
     }
