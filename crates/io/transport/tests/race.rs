@@ -14,7 +14,10 @@ use farhop_units::Bytes;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A path so long that its head start and the time after which QUIC gives up are many times what either way needs here, on a
+/// slow and busy machine too.
+const FAR: PathPlan = PathPlan { rtt: Duration::from_secs(4), ..PathPlan::UNKNOWN };
 
 fn remote() -> Identity {
     Identity::from_seed([1; 32])
@@ -24,17 +27,21 @@ fn ground() -> Identity {
     Identity::from_seed([2; 32])
 }
 
-fn loopback(port: u16) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], port))
+fn loopback() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+/// Where grounds are and nobody else: a port that is free there for TCP is free for UDP too.
+fn grounds() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 3], 0))
 }
 
 fn udp(addr: SocketAddr) -> std::sync::Arc<UdpSocket> {
     UdpSocket::bind(addr, Bytes(256 << 10)).unwrap()
 }
 
-fn dialers(choice: Choice) -> Dialers {
-    let plan = PathPlan::UNKNOWN;
-    let quic = quic::Dialer::new(udp(loopback(0)), remote(), plan, plan.default_choice(End::Remote)).unwrap();
+fn dialers(choice: Choice, plan: PathPlan) -> Dialers {
+    let quic = quic::Dialer::new(udp(loopback()), remote(), plan, plan.default_choice(End::Remote)).unwrap();
     let options = tcp::Options::new(&plan, End::Remote, None).unwrap();
     Dialers::new(quic, tcp::Dialer::new(remote(), plan, options, 1), choice, &plan)
 }
@@ -52,7 +59,7 @@ impl Ground {
         let plan = PathPlan::UNKNOWN;
         let peers = Peers::new([("ship".to_string(), remote().public())]).unwrap();
         let options = tcp::Options::new(&plan, End::Ground, None).unwrap();
-        let mut listener = tcp::Listener::bind(loopback(0), ground(), peers.clone(), plan, options).unwrap();
+        let mut listener = tcp::Listener::bind(grounds(), ground(), peers.clone(), plan, options).unwrap();
         let addr = listener.local_addr().unwrap();
         let mut serving = Vec::new();
         if over_tcp {
@@ -77,8 +84,9 @@ impl Ground {
         Ground { addr, _mute, serving }
     }
 
+    /// Called by a remote that takes it to be far away, if it has a choice.
     async fn called(&self, choice: Choice, key: PublicKey, favourite: Kind) -> Result<Connection, CallError> {
-        let dialers = dialers(choice);
+        let dialers = dialers(choice, if choice == Choice::Either { FAR } else { PathPlan::UNKNOWN });
         timeout(PATIENCE, dialers.connect(self.addr, &[key], favourite)).await.unwrap()
     }
 }
@@ -103,7 +111,7 @@ async fn where_both_pass_the_favourite_is_ridden() {
 async fn where_udp_is_swallowed_tcp_is_ridden_without_waiting_for_quic_to_give_up() {
     let world = Ground::new(false, true);
     let calling = world.called(Choice::Either, ground().public(), Kind::Quic);
-    let connection = timeout(PathPlan::UNKNOWN.handshake_timeout(), calling).await.unwrap().unwrap();
+    let connection = timeout(FAR.handshake_timeout(), calling).await.unwrap().unwrap();
     assert_eq!(connection.kind(), Kind::Tcp);
 }
 
@@ -129,12 +137,11 @@ async fn a_ground_with_another_key_is_not_asked_twice() {
 
 #[tokio::test]
 async fn where_neither_answers_both_are_named() {
-    let addr = {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        free.local_addr().unwrap()
-    };
+    // Its own: what was free must not become another test's meanwhile.
+    let addr = std::net::TcpListener::bind("127.0.0.4:0").unwrap().local_addr().unwrap();
     let keys = [ground().public()];
-    let error = timeout(PATIENCE, dialers(Choice::Either).connect(addr, &keys, Kind::Quic)).await;
+    let dialers = dialers(Choice::Either, PathPlan::UNKNOWN);
+    let error = timeout(PATIENCE, dialers.connect(addr, &keys, Kind::Quic)).await;
     let error = error.unwrap().unwrap_err();
     let CallError::Neither { quic, tcp } = &error else { panic!("{error}") };
     assert!(matches!(quic, CarrierError::NoAnswer { .. }), "{quic}");
