@@ -45,7 +45,7 @@ impl Wish {
         let Some((carrier, tunnel)) = self.grant(&remote, responder).await else { return };
         match (decision, remote.leaves()) {
             (Decision::Intercept, Some(leaves)) => {
-                carrier.hop.prepare(self.user.id, "https", self.bare_host(), self.port);
+                self.announce(&remote, &carrier);
                 self.intercept(&remote, leaves, carrier, tunnel, client).await;
             }
             (Decision::Intercept, None) => self.pass(&remote, &carrier, tunnel, || {}).await,
@@ -56,6 +56,15 @@ impl Wish {
                 }
                 self.pass(&remote, &carrier, tunnel, || {}).await;
             }
+        }
+    }
+
+    /// Lets ground resolve, connect and verify, unless it was just told to.
+    fn announce(&self, remote: &Remote, carrier: &Carrier) {
+        let host = self.bare_host();
+        let word = (carrier.generation, self.user.id, host.to_ascii_lowercase(), self.port);
+        if remote.announced().is_news(word, Instant::now()) {
+            carrier.hop.prepare(self.user.id, "https", host, self.port);
         }
     }
 

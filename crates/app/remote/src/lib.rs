@@ -3,6 +3,7 @@
 //! A request's life in files: `clients` → `request` → `exchange` → `lookup` → `ask` → `arriving`, with
 //! `promising` and `desk` for what comes unasked and `uplink` for the carrier beneath.
 
+mod announced;
 mod answers;
 mod arriving;
 mod ask;
@@ -37,6 +38,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use announced::Announced;
 use auth::Gate;
 use caller::{Caller, Target};
 use consent::Consent;
@@ -138,6 +140,7 @@ pub struct Remote {
     plan: PathPlan,
     repairs: Repairs,
     unreachable: Unreachable,
+    announced: Announced,
     census: clients::Census,
     exchanges: AtomicU64,
     busy: AtomicU64,
@@ -264,6 +267,7 @@ fn start_with(
         plan,
         repairs,
         unreachable: Unreachable::default(),
+        announced: Announced::default(),
         census: clients::Census::default(),
         exchanges: AtomicU64::new(1),
         busy: AtomicU64::new(0),
@@ -473,6 +477,10 @@ impl Remote {
 
     fn unreachable(&self) -> &Unreachable {
         &self.unreachable
+    }
+
+    fn announced(&self) -> &Announced {
+        &self.announced
     }
 
     fn census(&self) -> &clients::Census {
