@@ -20,9 +20,11 @@ enum Experiment {
     Shell(ShellArguments),
     Measure(farhop_measure::MeasureArguments),
     Pages(farhop_measure::PagesArguments),
-    // The lab starts this one itself, inside its testbed.
+    // The lab starts these itself, inside its testbed.
     #[command(hide = true)]
     Origins(farhop_compare::OriginsArguments),
+    #[command(hide = true)]
+    Remotes(crate::remotes::Arguments),
 }
 
 /// Runs any command behind the link: this machine and its networks, seen over a satellite.
@@ -45,6 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Experiment::Compare(arguments) => farhop_compare::compare(arguments)?,
         Experiment::Transport(arguments) => farhop_lab_transport::transport(arguments)?,
         Experiment::Origins(arguments) => farhop_compare::origins(arguments)?,
+        Experiment::Remotes(arguments) => crate::remotes::run(arguments)?,
         Experiment::Shell(arguments) => return shell(arguments),
         Experiment::Pages(arguments) => farhop_measure::package_pages(arguments)?,
         Experiment::Measure(arguments) => {

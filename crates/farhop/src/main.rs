@@ -14,6 +14,7 @@ mod log;
 mod output;
 mod plan;
 mod remote;
+mod remotes;
 mod source;
 mod usage;
 mod user;

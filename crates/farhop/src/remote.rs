@@ -58,7 +58,7 @@ async fn serve(
 }
 
 /// A socket that reaches grounds of both families where the system has both.
-fn socket(buffer: farhop_units::Bytes) -> anyhow::Result<std::sync::Arc<UdpSocket>> {
+pub(crate) fn socket(buffer: farhop_units::Bytes) -> anyhow::Result<std::sync::Arc<UdpSocket>> {
     let both = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
     let old = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let socket = UdpSocket::bind(both, buffer).or_else(|_| UdpSocket::bind(old, buffer))?;

@@ -52,7 +52,8 @@ pub(crate) struct Key {
 pub struct Ends {
     /// Where browsers find the proxy.
     pub proxy: SocketAddr,
-    control: PathBuf,
+    /// The control sockets of remote and ground.
+    controls: [PathBuf; 2],
     runtime: tokio::runtime::Runtime,
     remote: (Running, PathBuf),
     ground: (Running, PathBuf),
@@ -161,16 +162,16 @@ impl Ends {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let mut ends = Ends {
             proxy,
-            control,
+            controls: [control, ground_control],
             runtime: runtime.map_err(CompareError::file("control socket"))?,
             ground: start(stage, "ground", Place::Ground)?,
             remote: start(stage, "remote", Place::Remote)?,
             heard: [Hearing::default(), Hearing::default()],
         };
         ends.await_carrier(stage)?;
-        let Ends { runtime, control, heard, .. } = &ends;
+        let Ends { runtime, controls: [control, ground_control], heard, .. } = &ends;
         for (socket, (end, hearing)) in
-            [(control, ("remote", &heard[0])), (&ground_control, ("ground", &heard[1]))]
+            [(control, ("remote", &heard[0])), (ground_control, ("ground", &heard[1]))]
         {
             let listening = runtime.block_on(hearing.listen(socket));
             listening.map_err(|error| CompareError::End { end, reason: error.to_string() })?;
@@ -246,7 +247,12 @@ impl Ends {
 
     /// The most resident memory that remote and ground have held at a time; none for one that is gone.
     pub fn peak_memory(&self) -> [Option<Bytes>; 2] {
-        [peak_memory(&self.remote.0), peak_memory(&self.ground.0)]
+        [&self.remote, &self.ground].map(|(process, _)| memory(process, "VmHWM"))
+    }
+
+    /// The resident memory that remote and ground hold at present; none for one that is gone.
+    pub fn memory(&self) -> [Option<Bytes>; 2] {
+        [&self.remote, &self.ground].map(|(process, _)| resident(process))
     }
 
     /// What remote and ground have computed so far, their own work and the kernel's for it; none for one that is gone.
@@ -254,11 +260,22 @@ impl Ends {
         [computed(&self.remote.0), computed(&self.ground.0)]
     }
 
+    /// What ground says of itself and its carriers (`status`, docs/control.md).
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn ground_status(&self) -> Result<Value, CompareError> {
+        self.ask_end(&self.controls[1], "ground", "status")
+    }
+
     fn ask(&self, command: &str) -> Result<Value, CompareError> {
-        let failed = |reason: String| CompareError::End { end: "remote", reason };
+        self.ask_end(&self.controls[0], "remote", command)
+    }
+
+    fn ask_end(&self, socket: &Path, end: &'static str, command: &str) -> Result<Value, CompareError> {
+        let failed = |reason: String| CompareError::End { end, reason };
         let call = async {
-            let mut client =
-                Client::connect(&self.control).await.map_err(|error| failed(error.to_string()))?;
+            let mut client = Client::connect(socket).await.map_err(|error| failed(error.to_string()))?;
             client.call(command, Value::Null).await.map_err(|error| failed(error.to_string()))
         };
         let answer =
@@ -314,11 +331,16 @@ fn start(stage: Stage<'_>, end: &str, place: Place) -> Result<(Running, PathBuf)
     Ok((spawn(stage.testbed, place, command, &stderr)?, stderr))
 }
 
-/// The most memory that a process has held at a time (`VmHWM`, proc(5)); none once it is gone.
-fn peak_memory(process: &Running) -> Option<Bytes> {
+/// The memory of a process that is resident at present; none once it is gone.
+pub fn resident(process: &Running) -> Option<Bytes> {
+    memory(process, "VmRSS")
+}
+
+/// One of the lines about memory that the kernel has for a process (proc(5), `status`); none once it is gone.
+fn memory(process: &Running, line: &str) -> Option<Bytes> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let value = status.lines().find_map(|known| known.strip_prefix(line)?.strip_prefix(':'))?;
+    let kilobytes: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(Bytes(kilobytes * 1024))
 }
 

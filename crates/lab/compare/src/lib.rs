@@ -31,7 +31,7 @@ pub use cli::{CompareArguments, DemoArguments, OriginsArguments, compare, demo, 
 pub use compare::{Experiment, Loaded, Plan, Progress, Watch};
 pub use demo::{Demo, demonstrate};
 pub use end_settings::Tuning;
-pub use ends::{Counters, Ends, Keys, Stage};
+pub use ends::{Counters, Ends, Keys, Stage, resident};
 pub use error::CompareError;
 pub use interception::Interception;
 pub use interrupt::Interrupt;

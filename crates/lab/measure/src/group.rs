@@ -1,6 +1,7 @@
 //! Rows that are measured together, and what they are given.
 
 use farhop_compare::Interrupt;
+use farhop_lab_transport::Peers;
 
 use crate::{MeasureError, Row};
 
@@ -10,6 +11,8 @@ pub(crate) struct Context {
     pub(crate) interrupt: Interrupt,
     /// Loads of each page through each variant; none leaves it to the group.
     pub(crate) runs: Option<u32>,
+    /// Programs of others to be measured beside.
+    pub(crate) peers: Peers,
 }
 
 /// Rows that are measured together.

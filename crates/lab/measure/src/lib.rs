@@ -3,6 +3,7 @@
 //! One file per group of rows; `part1` to `part4` list them. A group that cannot be measured is a row that misses, with the
 //! reason: nothing is passed over in silence. Wall-clock bounds want a quiet machine and a release build.
 
+mod carriers;
 mod certificates;
 mod clients;
 mod conformance;
@@ -34,6 +35,9 @@ mod transfers;
 mod visitor;
 
 use std::io::Write as _;
+use std::path::PathBuf;
+
+use farhop_lab_transport::Peers;
 
 pub use error::MeasureError;
 pub use packages::{PagesArguments, package_pages};
@@ -47,9 +51,16 @@ pub struct MeasureArguments {
     pub part: String,
     /// Measures only the groups of rows whose names contain WORD. Part 1: pages, transfers, outage, hostile, emulator, heads,
     /// fresh; part 2: pages, httpep, packages, histories, hostile, speed; part 3: pages, packages, handshakes,
-    /// live, certificates, conformance, clients; part 4: downloads, fresh, loss, cut, tunnel, pages, split, endurance
+    /// live, certificates, conformance, clients; part 4: downloads, fresh, loss, cut, tunnel, pages, carriers, split,
+    /// endurance
     #[arg(long, value_name = "WORD")]
     pub only: Option<String>,
+    /// The program PEPsal, for the rows of part 4 that are measured beside it
+    #[arg(long, value_name = "PATH")]
+    pub pepsal: Option<PathBuf>,
+    /// The program QPEP, likewise
+    #[arg(long, value_name = "PATH")]
+    pub qpep: Option<PathBuf>,
     /// Loads of each page through each variant; 3 in part 1, else 5 where it is left out
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: Option<u32>,
@@ -71,9 +82,11 @@ pub fn measure(arguments: &MeasureArguments) -> Result<bool, MeasureError> {
             known: known.join(", "),
         });
     }
+    let peers = Peers { pepsal: arguments.pepsal.clone(), qpep: arguments.qpep.clone() };
+    peers.check()?;
     farhop_testbed::require_privileges()?;
     let interrupt = farhop_compare::Interrupt::install()?;
-    let context = group::Context { interrupt, runs: arguments.runs };
+    let context = group::Context { interrupt, runs: arguments.runs, peers };
     let (mut all, mut missed) = (0, 0);
     for group in groups {
         eprintln!("== {}", group.name);

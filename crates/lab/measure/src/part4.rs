@@ -1,16 +1,17 @@
 //! The rows of part 4, "the transport", in the order of its "Must hold".
 
 use crate::group::{Context, Group};
-use crate::{MeasureError, Row, hop, lossy_pages};
+use crate::{MeasureError, Row, carriers, hop, lossy_pages};
 
 /// All of them.
-pub(crate) const GROUPS: [Group; 8] = [
+pub(crate) const GROUPS: [Group; 9] = [
     Group { name: "downloads", measure: hop::downloads::rows },
     Group { name: "fresh", measure: hop::fresh::rows },
     Group { name: "loss", measure: hop::loss::rows },
     Group { name: "cut", measure: hop::cut::rows },
     Group { name: "tunnel", measure: hop::tunnel::rows },
     Group { name: "pages", measure: lossy_pages::rows },
+    Group { name: "carriers", measure: carriers::rows },
     Group { name: "split", measure: split },
     Group { name: "endurance", measure: endurance },
 ];
@@ -31,9 +32,7 @@ fn split(_: &Context) -> Result<Vec<Row>, MeasureError> {
 
 fn endurance(_: &Context) -> Result<Vec<Row>, MeasureError> {
     Ok(vec![
-        unbuilt("memory of an idle carrier", "≤ 256 KB", "its measurement"),
         unbuilt("1,000,000 connections in sequence", "no growth", "its measurement"),
-        unbuilt("1,000 carriers to one ground, 5 minutes", "no growth, no error", "its measurement"),
         unbuilt(
             "seeded simulation of the real state machines, 10,000 seeds",
             "no byte wrong or lost, no stall > outage + 3 RTT",

@@ -8,12 +8,12 @@ use farhop_report::{
 use farhop_units::Bytes;
 
 use crate::TransportError;
-use crate::client::Wanted;
 use crate::hop::{Hop, Load};
-use crate::peer::{Peers, RunningPeer};
+use crate::peer::Peers;
 use crate::plan::{Plan, Weather};
+use crate::ride::load_on;
 use crate::route::{Kind, Route};
-use crate::workload::{Workload, bulk};
+use crate::workload::Workload;
 
 /// What a reader has to know of every number.
 const METHOD: [&str; 8] = [
@@ -46,7 +46,9 @@ pub(crate) fn carry_out(
     for link in &plan.links {
         progress(&format!("bringing up the testbed on {}", link.name));
         let mut hop = Hop::up(interrupt, &link.name)?;
-        links.push(over(&mut hop, plan, peers, progress)?);
+        let link = over(&mut hop, plan, peers, progress)?;
+        notes.extend(failures(&link));
+        links.push(link);
     }
     Ok(Transports {
         workloads: plan.workloads.iter().map(|workload| named(workload.name, workload.words)).collect(),
@@ -55,6 +57,27 @@ pub(crate) fn carry_out(
         method: METHOD.map(str::to_owned).into(),
         notes,
     })
+}
+
+/// What went wrong, one line each, told once.
+fn failures(link: &LinkResult) -> Vec<String> {
+    let mut lines = Vec::new();
+    for condition in &link.conditions {
+        for result in &condition.results {
+            for cell in &result.cells {
+                let of = format!(
+                    "{}, {}, {}, {}",
+                    link.profile,
+                    condition.in_words(),
+                    result.workload,
+                    cell.route
+                );
+                lines.extend(cell.failures.iter().map(|failure| format!("{of}: {failure}")));
+            }
+        }
+    }
+    lines.dedup();
+    lines
 }
 
 /// What a route needs and this machine has not.
@@ -88,7 +111,7 @@ fn over(
                 plan.routes.iter().map(|route| Loads::new(lacks(route, peers).is_none())).collect();
             for round in 1..=plan.runs {
                 for (route, loads) in plan.routes.iter().zip(&mut all).filter(|(_, loads)| loads.present) {
-                    let outcome = one(hop, workload, route, peers);
+                    let outcome = load_on(hop, route, &workload.wanted(), peers);
                     hop.interrupt.check()?;
                     let said = match &outcome {
                         Ok(load) => format!("{:.2} s", time(workload, load).as_secs_f64()),
@@ -157,32 +180,6 @@ fn over(
         },
         conditions,
     })
-}
-
-/// One load on one route, with what the route needs running for as long.
-fn one(hop: &mut Hop<'_>, workload: &Workload, route: &Route, peers: &Peers) -> Result<Load, TransportError> {
-    let wanted = workload.wanted();
-    match route.kind {
-        Kind::Farhop { .. } => {
-            hop.start(route.name, &route.tuning().unwrap_or_default())?;
-            let load = warm(hop).and_then(|()| hop.load(route.via(), &wanted));
-            hop.stop();
-            load
-        }
-        Kind::Direct(_) => hop.load(route.via(), &wanted),
-        Kind::Peer(peer) => {
-            let missing = || TransportError::Unexpected(format!("{} is not present", route.name));
-            let program = peers.program(peer).ok_or_else(missing)?;
-            let _running = RunningPeer::start(&hop.testbed, peer, program, hop.folder.path(), hop.interrupt)?;
-            hop.load(route.via(), &wanted)
-        }
-    }
-}
-
-/// The download before the first that counts.
-fn warm(hop: &Hop<'_>) -> Result<(), TransportError> {
-    let wanted: [Wanted; 1] = [bulk("/2m")];
-    hop.load_at_once(&wanted).map(drop)
 }
 
 /// How long what is timed took.

@@ -12,6 +12,7 @@ mod error;
 mod hop;
 mod peer;
 mod plan;
+mod ride;
 mod route;
 mod workload;
 
@@ -21,5 +22,6 @@ pub use error::TransportError;
 pub use hop::{CONTROLLERS, Hop, Load, Via};
 pub use peer::Peers;
 pub use plan::Plan;
+pub use ride::load_on;
 pub use route::{ROUTES, Route};
 pub use workload::{SMALL, WORKLOADS, Workload, beside_bulk, bulk, small};

@@ -170,8 +170,12 @@ fn catch(testbed: &Testbed, place: Place, port: u16) -> Result<(), TransportErro
         &["route", "replace", "local", "default", "dev", "lo", "table", &ROUTES.to_string()],
     )?;
     let rules = format!(
-        "table ip {TABLE} {{ chain caught {{ type filter hook prerouting priority mangle; \
-         iifname {{ \"lan0\", \"sat0\" }} fib daddr type != local meta l4proto tcp tproxy to :{port} meta mark set {MARK} accept; }} }}"
+        "table ip {TABLE} {{
+             chain caught {{
+                 type filter hook prerouting priority mangle
+                 iifname {{ \"lan0\", \"sat0\" }} fib daddr type != local meta l4proto tcp tproxy to :{port} meta mark set {MARK} accept
+             }}
+         }}"
     );
     run(testbed, place, "nft", &[&rules])
 }

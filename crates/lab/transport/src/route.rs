@@ -2,7 +2,6 @@
 
 use farhop_compare::Tuning;
 
-use crate::hop::Via;
 use crate::peer::Peer;
 
 /// A way from the user to the origin.
@@ -77,16 +76,6 @@ impl Route {
     pub fn named(name: &str) -> Option<&'static Route> {
         static ALL: [Route; ROUTES.len()] = ROUTES;
         ALL.iter().find(|route| route.name == name)
-    }
-
-    /// How the client goes.
-    pub(crate) fn via(&self) -> Via {
-        match self.kind {
-            Kind::Farhop { .. } => Via::Farhop,
-            Kind::Direct(controller) => Via::Direct(controller),
-            // Peers are transparent: the client knows nothing of them, and their own kernel sends across the link.
-            Kind::Peer(_) => Via::Direct("cubic"),
-        }
     }
 
     /// What its ends are told beside what all are told; none where there are none.

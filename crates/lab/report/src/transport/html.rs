@@ -26,7 +26,7 @@ pub fn transport_html(transports: &Transports) -> String {
 }
 
 fn section(out: &mut String, transports: &Transports, link: &LinkResult) {
-    let _ = writeln!(out, "<section>\n<h2>{}</h2>", escape(&link.profile));
+    let _ = writeln!(out, "<section>\n<h2 class=\"profile\">{}</h2>", escape(&link.profile));
     for condition in &link.conditions {
         let _ = writeln!(out, "<h3>{}</h3>", escape(&condition.in_words()));
         matrix(out, transports, condition);
