@@ -51,7 +51,7 @@ struct Entry {
     /// The exchange of the document that needs it, at whatever remove.
     page: ExchangeId,
     priority: Priority,
-    request: HeaderMap,
+    request: Arc<HeaderMap>,
     state: watch::Sender<Promised>,
     /// The push's number on its carrier.
     wire: Wire,
@@ -66,7 +66,7 @@ pub(crate) struct Known {
     pub(crate) client: IpAddr,
     pub(crate) page: ExchangeId,
     pub(crate) url: Url,
-    pub(crate) request: HeaderMap,
+    pub(crate) request: Arc<HeaderMap>,
     /// Turns to [`Promised::Gone`] when nobody wants it any more.
     pub(crate) state: watch::Receiver<Promised>,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Made {
     /// The exchange of the document that needs it.
     pub(crate) page: ExchangeId,
     pub(crate) url: Url,
-    pub(crate) request: HeaderMap,
+    pub(crate) request: Arc<HeaderMap>,
     pub(crate) priority: Priority,
 }
 
@@ -202,7 +202,7 @@ impl Desk {
         }
         let id = self.number(&made);
         let Made { wire, client, page, url, request, priority } = made;
-        if !self.book.promise(id, &user.name, LoadId(page.0), url.clone(), request.clone()) {
+        if !self.book.promise(id, &user.name, LoadId(page.0), url.clone(), Arc::clone(&request)) {
             self.books
                 .unused(&books::Entry { promise: id, page, url: &url, bytes: 0 }, PromiseEnd::Cancelled);
             self.refuse(wire);
@@ -261,7 +261,7 @@ impl Desk {
             client: entry.client,
             page: entry.page,
             url: entry.url.clone(),
-            request: entry.request.clone(),
+            request: Arc::clone(&entry.request),
             state: entry.state.subscribe(),
         })
     }
@@ -495,7 +495,7 @@ mod tests {
                 client: IpAddr::from([10, 0, 0, 1]),
                 page: ExchangeId(1),
                 url: url(path),
-                request: HeaderMap::new(),
+                request: Arc::default(),
                 priority: Priority::default(),
             };
             desk.promise(&user, made).unwrap();
@@ -520,7 +520,7 @@ mod tests {
                 client: IpAddr::from([10, 0, 0, 1]),
                 page: ExchangeId(1),
                 url: Url::parse(&format!("http://site.test/{number}")).unwrap(),
-                request: HeaderMap::new(),
+                request: Arc::default(),
                 priority: Priority::default(),
             };
             let (id, _) = desk.promise(&user, made).unwrap();

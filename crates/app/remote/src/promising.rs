@@ -69,8 +69,14 @@ impl Page {
         };
         let of_no_use =
             self.passes_through(&url) || is_held(&self.remote, &self.user, &url, &head.fields).await;
-        let made =
-            Made { wire, client: self.client, page: self.exchange, url, request: head.fields, priority };
+        let made = Made {
+            wire,
+            client: self.client,
+            page: self.exchange,
+            url,
+            request: head.fields.into(),
+            priority,
+        };
         let taken = {
             let mut desk = self.remote.desk();
             if of_no_use {

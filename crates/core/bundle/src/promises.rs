@@ -63,7 +63,7 @@ struct Promise {
     user: Arc<str>,
     load: LoadId,
     url: Url,
-    request: HeaderMap,
+    request: Arc<HeaderMap>,
     /// Set once the response's head is known and a shared cache could reuse it: the head, and until when.
     reusable: Option<(Stored, Duration)>,
     answered: bool,
@@ -158,14 +158,14 @@ impl Promises {
         user: &Arc<str>,
         load: LoadId,
         url: Url,
-        request: HeaderMap,
+        request: impl Into<Arc<HeaderMap>>,
     ) -> bool {
         let held = self.open.values().filter(|promise| promise.user == *user).count();
         if held >= self.max_per_user || self.open.len() >= self.max || self.open.contains_key(&id) {
             return false;
         }
         self.by_url.entry((Arc::clone(user), url.clone())).or_default().push(id);
-        let user = Arc::clone(user);
+        let (user, request) = (Arc::clone(user), request.into());
         let promise = Promise { user, load, url, request, reusable: None, answered: false, whole_at: None };
         self.open.insert(id, promise);
         true
