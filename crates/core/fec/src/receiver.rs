@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::decoder::{Decoder, REACH};
+use crate::estimate::Estimate;
 use crate::loss::Losses;
 use crate::wire::{Repair, Report, Source};
 
@@ -31,6 +32,7 @@ pub struct Received {
 pub(crate) struct Receiver {
     decoder: Decoder,
     losses: Losses,
+    estimate: Estimate,
     astray: u32,
     rtt: Duration,
     /// The last report, and when it was made.
@@ -48,6 +50,7 @@ impl Receiver {
         Receiver {
             decoder: Decoder::new(newest),
             losses: Losses::new(newest),
+            estimate: Estimate::new(newest),
             astray: 0,
             rtt,
             told: (Report { newest, ..Report::default() }, now),
@@ -131,9 +134,15 @@ impl Receiver {
         let (lost, runs) = self.losses.counts();
         let recovered = self.counters.recovered as u32; // wraps, as the layout has it
         let report = Report { newest: self.losses.newest(), lost, runs, recovered };
+        self.estimate.update(&report, report.newest);
         self.told = (report, now);
         self.in_use = false;
         Some(report)
+    }
+
+    /// Share of packets that get lost on their way here, as far as was reported.
+    pub(crate) fn loss(&self) -> f64 {
+        self.estimate.loss()
     }
 
     /// When what is held can bring back nothing that QUIC has not sent again.

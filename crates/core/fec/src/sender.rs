@@ -136,6 +136,17 @@ impl Sender {
         self.counters.lost += new(report.lost, self.reported.lost);
         self.counters.recovered += new(report.recovered, self.reported.recovered);
         self.reported = *report;
+        self.follow();
+    }
+
+    /// Takes in what is lost of what comes from the other end: as long as little is known of this direction, it counts here
+    /// too.
+    pub(crate) fn suppose(&mut self, loss: f64) {
+        self.estimate.suppose(loss);
+        self.follow();
+    }
+
+    fn follow(&mut self) {
         self.share = self.estimate.share(self.most);
         if self.share == 0.0 {
             self.encoder.forget(Duration::MAX);
