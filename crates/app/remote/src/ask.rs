@@ -158,11 +158,13 @@ impl<'a> Asking<'a> {
         let Some(carrier) = carrier else {
             return Err(NotAnswered::Trouble(Trouble::no_carrier()));
         };
+        let exchange = self.exchange.id.0;
+        let first = if upgrades { websocket::PRIORITY } else { priority::of_request(&self.head.fields) };
         let ask = Ask {
-            exchange: self.exchange.id.0,
+            exchange,
             user: self.exchange.user.id,
             class: Class::Web,
-            priority: if upgrades { websocket::PRIORITY } else { priority::of_request(&self.head.fields) },
+            priority: self.exchange.course.asked(&carrier.hop, exchange, first),
             resume,
         };
         let requested_at = SystemTime::now();

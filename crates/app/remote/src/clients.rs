@@ -202,7 +202,8 @@ async fn answer(
         Wanted::Fetch(fetch) => {
             let Client { address, user } = client.clone();
             let fetch = (*fetch).into();
-            let exchange = Exchange { id, user, client: address, fetch, started, uploaded: Arc::default() };
+            let (uploaded, course) = <_>::default();
+            let exchange = Exchange { id, user, client: address, fetch, started, uploaded, course };
             exchange.serve(Arc::clone(remote), body, responder).await;
         }
         // Granted before, or not at all.

@@ -87,6 +87,7 @@ pub(crate) struct Made {
 /// Which promise answers a request.
 pub(crate) struct Answering {
     pub(crate) promise: PromiseId,
+    pub(crate) wire: Wire,
     pub(crate) promised: watch::Receiver<Promised>,
     /// To be told to ground: what it has not begun to send is waited for now.
     pub(crate) wanted: Option<(Wire, Priority)>,
@@ -336,16 +337,16 @@ impl Desk {
             Answer::Ask(why) => Err(why),
             Answer::Promise(id) => {
                 let Some(entry) = self.entries.get_mut(&id) else { return Err(WhyAsk::NotPromised) };
-                let promised = entry.state.subscribe();
+                let (wire, promised) = (entry.wire, entry.state.subscribe());
                 let bytes = entry.bytes();
                 let is_awaited = matches!(*promised.borrow(), Promised::Awaited);
                 let wanted = (is_awaited && !entry.used)
-                    .then(|| (entry.wire, priority::of_what_is_asked(request, entry.priority)));
+                    .then(|| (wire, priority::of_what_is_asked(request, entry.priority)));
                 if !std::mem::replace(&mut entry.used, true) {
                     let (page, url) = (entry.page, &entry.url);
                     self.books.used(&books::Entry { promise: id, page, url, bytes });
                 }
-                Ok(Answering { promise: id, promised, wanted })
+                Ok(Answering { promise: id, wire, promised, wanted })
             }
         }
     }

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use crate::Remote;
 use crate::answers::{Trouble, from_repository};
 use crate::ask::{Asked, Asking, NotAnswered, Progress};
+use crate::course::Course;
 use crate::lookup::{Found, look_up};
 use crate::portal::Given;
 use crate::request::Fetch;
@@ -36,6 +37,7 @@ pub(crate) struct Exchange {
     pub(crate) started: Instant,
     /// Body bytes taken from the client.
     pub(crate) uploaded: Arc<AtomicU64>,
+    pub(crate) course: Arc<Course>,
 }
 
 /// What has been delivered of an answer.
@@ -51,8 +53,8 @@ struct Delivery {
 
 impl Exchange {
     /// Answers the request.
-    pub(crate) async fn serve(self, remote: Arc<Remote>, body: RequestBody, mut responder: Responder) {
-        let found = look_up(&remote, &self.user, self.id, &self.fetch).await;
+    pub(crate) async fn answer(self, remote: Arc<Remote>, body: RequestBody, mut responder: Responder) {
+        let found = look_up(&remote, &self).await;
         match found {
             Found::Held { held, not_modified } => {
                 self.answer_from(&remote, responder, held, not_modified).await

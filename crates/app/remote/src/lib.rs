@@ -13,6 +13,7 @@ mod caller;
 mod carry;
 mod clients;
 mod consent;
+mod course;
 mod desk;
 mod exchange;
 mod files;

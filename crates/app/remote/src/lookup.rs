@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use farhop_bundle::{PromiseId, WhyAsk, not_modified, opens_page};
-use farhop_events::{Crossing, ExchangeId};
+use farhop_events::Crossing;
 use farhop_freshness::{
     Precondition, RequestDirectives, Scope, Stored, Verdict, Why, evaluate, shareable, storable,
 };
@@ -15,6 +15,7 @@ use http::{Method, StatusCode};
 
 use crate::Remote;
 use crate::desk::{Answering, Promised};
+use crate::exchange::Exchange;
 use crate::promising;
 use crate::request::Fetch;
 use crate::users::User;
@@ -34,7 +35,9 @@ pub(crate) enum Found {
 }
 
 /// Looks a request up. Waits for the head of a promise that answers it.
-pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, fetch: &Fetch) -> Found {
+pub(crate) async fn look_up(remote: &Remote, exchange: &Exchange) -> Found {
+    let Exchange { user, fetch, course, .. } = exchange;
+    let exchange = exchange.id;
     let fields = &fetch.head.fields;
     if opens_page(&fetch.head.method, fields) {
         remote.desk().begin_load(user, exchange, &fetch.url, fields, remote.now());
@@ -51,8 +54,8 @@ pub(crate) async fn look_up(remote: &Remote, user: &User, exchange: ExchangeId, 
     let asked = remote.desk().ask(user, &fetch.head.method, &fetch.url, fields, remote.now());
     let (mut why, mut field) = (Crossing::Undiscovered, None);
     match asked {
-        Ok(Answering { promise, mut promised, wanted }) => {
-            promising::tell_wanted(remote, wanted);
+        Ok(Answering { promise, wire, mut promised, wanted }) => {
+            promising::tell_wanted(remote, course.promised(wire, wanted));
             let early = matches!(&*promised.borrow(), Promised::Coming { body, .. } if body.is_whole());
             // The desk drops its end when a promise ends: then what was last seen holds.
             let _ = promised.wait_for(|state| !matches!(state, Promised::Awaited)).await;

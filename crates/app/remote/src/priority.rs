@@ -1,7 +1,7 @@
 //! What a request's own `Priority` says (RFC 9218), and what it means for what was promised. Pure.
 
 use farhop_htotp::frame::Priority;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 
 /// The priority of a request that crosses: its own word, else what its destination implies.
 pub(crate) fn of_request(fields: &HeaderMap) -> Priority {
@@ -18,11 +18,15 @@ pub(crate) fn of_what_is_asked(fields: &HeaderMap, promised: Priority) -> Priori
     }
 }
 
-/// RFC 9218 §4: a dictionary with `u` and `i`; what is malformed counts as absent, field by field.
 fn said(fields: &HeaderMap) -> Option<Priority> {
-    let said = fields.get("priority")?.to_str().ok()?;
+    fields.get("priority").and_then(of_text)
+}
+
+/// RFC 9218 §4: a dictionary with `u` and `i`; what is malformed counts as absent, member by member.
+pub(crate) fn of_text(text: &HeaderValue) -> Option<Priority> {
+    let text = text.to_str().ok()?;
     let mut priority = Priority::default();
-    for member in said.split(',').map(str::trim) {
+    for member in text.split(',').map(str::trim) {
         match member.split_once('=') {
             Some(("u", urgency)) => priority.urgency = urgency.parse().ok().filter(|u| *u <= 7).unwrap_or(3),
             Some(("i", "?1")) => priority.incremental = true,
@@ -36,7 +40,6 @@ fn said(fields: &HeaderMap) -> Option<Priority> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
 
     fn fields(priority: &'static str) -> HeaderMap {
         HeaderMap::from_iter([(

@@ -277,6 +277,40 @@ fn what_the_browser_asks_for_first_arrives_first() {
 }
 
 #[test]
+fn what_the_browser_needs_first_after_all_arrives_first() {
+    let mut pair = geo();
+    let late = Priority { urgency: 5, incremental: false };
+    let ask = |exchange| Ask { exchange, priority: late, ..Ask::default() };
+    let asked: Vec<StreamId> =
+        (0..40).map(|n| pair.remote().ask(Duration::ZERO, ask(n), &get(&format!("/{n}.png")))).collect();
+    pair.run(HALF * 2);
+    let now = pair.now;
+    let wanted = |event| if let Event::Asked { stream, .. } = event { Some(stream) } else { None };
+    let exchanges: Vec<StreamId> = pair.events(GROUND).into_iter().filter_map(|(_, e)| wanted(e)).collect();
+    assert_eq!(exchanges.len(), 40);
+    for exchange in exchanges {
+        pair.ground().answer(now, exchange, &ok(), Coding::Identity, None);
+        pair.ground().write(exchange, Bytes::from(vec![0; 60_000]));
+        pair.ground().finish(now, exchange, None);
+    }
+    pair.run(now + HALF);
+    pair.remote().reorder(39, Priority { urgency: 1, incremental: false });
+    pair.remote().reorder(2, Priority { urgency: 7, incremental: false });
+    // What is not under way is nobody's concern.
+    pair.remote().reorder(40, Priority { urgency: 0, incremental: false });
+    pair.run(now + Duration::from_secs(30));
+    let ended: Vec<StreamId> = pair
+        .events(REMOTE)
+        .into_iter()
+        .filter_map(|(_, event)| if let Event::Ended { stream } = event { Some(stream) } else { None })
+        .collect();
+    let place = |n: usize| ended.iter().position(|stream| *stream == asked[n]).unwrap();
+    // Two half trips at 8 Mbit/s are about eleven images: those went before ground heard of it.
+    assert!(ended.len() == 40 && place(39) <= 12, "{ended:?}");
+    assert!(place(39) < place(20) && place(2) < place(38), "what has gone out stays where it is: {ended:?}");
+}
+
+#[test]
 fn one_users_bundle_does_not_delay_anothers_first_byte() {
     let mut pair = geo();
     let page = pair.remote().ask(Duration::ZERO, Ask { user: 1, ..Ask::default() }, &get("/"));

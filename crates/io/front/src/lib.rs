@@ -34,8 +34,8 @@ pub mod socket;
 pub mod tls;
 
 pub use connection::{
-    BodyError, Connection, Departure, Exchange, Head, Protocol, RequestBody, RequestError, Responder,
-    ResponseBody, Tunnel, WriteError,
+    BodyError, Connection, Departure, Exchange, Head, Priorities, Protocol, RequestBody, RequestError,
+    Responder, ResponseBody, Tunnel, WriteError,
 };
 pub use h1::{Authority, Framing, HeadLimits, Refusal, RequestHead, Scheme, Target};
 #[doc(hidden)]

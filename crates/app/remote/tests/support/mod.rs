@@ -81,7 +81,12 @@ pub async fn world() -> World {
 /// A world with these settings (`key=value`) over the defaults. With `FARHOP_TEST_CARRIER=tcp` in the environment its
 /// carrier is one over TCP.
 pub async fn world_with(more: &[&str]) -> World {
-    let profile = Profile::named("none").unwrap();
+    world_over("none", more).await
+}
+
+/// The same over a link of this profile.
+pub async fn world_over(link: &str, more: &[&str]) -> World {
+    let profile = Profile::named(link).unwrap();
     let (link, at_ground, at_remote) = link::pair(&profile, 1);
     let (ground, remote) = (Identity::generate().unwrap(), Identity::generate().unwrap());
     let (key, plan) = (ground.public(), PathPlan::for_profile(&profile));

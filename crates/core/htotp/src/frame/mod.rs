@@ -28,6 +28,7 @@ pub mod kind {
     pub const UNWANTED: u64 = 0x0a;
     pub const WANTED: u64 = 0x0c;
     pub const PREPARE: u64 = 0x0e;
+    pub const REORDER: u64 = 0x12;
     pub const REQUEST: u64 = 0x11;
     pub const DATA: u64 = 0x13;
     pub const TRAILERS: u64 = 0x15;
@@ -54,6 +55,7 @@ pub mod kind {
         (UNWANTED, "UNWANTED"),
         (WANTED, "WANTED"),
         (PREPARE, "PREPARE"),
+        (REORDER, "REORDER"),
         (REQUEST, "REQUEST"),
         (DATA, "DATA"),
         (TRAILERS, "TRAILERS"),
@@ -206,6 +208,10 @@ pub enum Frame {
         scheme: String,
         host: String,
         port: u16,
+    },
+    Reorder {
+        exchange: u64,
+        priority: Priority,
     },
     Request {
         exchange: u64,

@@ -182,6 +182,8 @@ mod tests {
             (0..varint::MAX, 0..9u64).prop_map(|(promise, more)| Frame::Unwanted { promise, more }),
             (0..varint::MAX, priority.clone())
                 .prop_map(|(promise, priority)| Frame::Wanted { promise, priority }),
+            (0..varint::MAX, priority.clone())
+                .prop_map(|(exchange, priority)| Frame::Reorder { exchange, priority }),
             Just(Frame::Drain),
             Just(Frame::Mirror(Word::Reset)),
             proptest::collection::vec((0..varint::MAX, 0..99u64, any::<u64>()), 0..9).prop_map(|all| {

@@ -22,6 +22,7 @@ impl Frame {
             Frame::Unwanted { .. } => kind::UNWANTED,
             Frame::Wanted { .. } => kind::WANTED,
             Frame::Prepare { .. } => kind::PREPARE,
+            Frame::Reorder { .. } => kind::REORDER,
             Frame::Request { .. } => kind::REQUEST,
             Frame::Data(_) => kind::DATA,
             Frame::Trailers(_) => kind::TRAILERS,
@@ -75,8 +76,8 @@ impl Frame {
                     varint::put(out, *more);
                 }
             }
-            Frame::Wanted { promise, priority } => {
-                varint::put(out, *promise);
+            Frame::Wanted { promise: number, priority } | Frame::Reorder { exchange: number, priority } => {
+                varint::put(out, *number);
                 out.push(flags(Class::Web, *priority, false));
             }
             Frame::Prepare { user, scheme, host, port } => {
@@ -178,6 +179,11 @@ impl Frame {
             kind::PREPARE => {
                 let (user, scheme, host) = (varint::take(value)?, text(value)?, text(value)?);
                 Frame::Prepare { user, scheme, host, port: port(value)? }
+            }
+            kind::REORDER => {
+                let exchange = varint::take(value)?;
+                let (_, priority, _) = read_flags(value)?;
+                Frame::Reorder { exchange, priority }
             }
             kind::PUSH => Frame::Push { promise: varint::take(value)? },
             kind::DRAIN => Frame::Drain,

@@ -107,6 +107,8 @@ struct Stream {
     stopped: Option<u64>,
     /// Set while the app waits for room.
     full: bool,
+    /// The exchange that it carries.
+    exchange: Option<u64>,
     /// Scheme and authority of the request.
     origin: Bytes,
     /// The request asks for another protocol: 101 may answer it, and bytes go both ways from then on.
@@ -216,6 +218,7 @@ impl Session {
             finished: false,
             stopped: None,
             full: false,
+            exchange: None,
             origin: Bytes::new(),
             upgrades: false,
             base: None,

@@ -123,6 +123,7 @@ impl Session {
                     return Ok(());
                 }
                 if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.exchange = Some(exchange);
                     stream.origin = head.origin().into();
                     stream.upgrades = head.upgrades();
                     stream.head = lines.size();
@@ -207,6 +208,10 @@ impl Session {
             }
             Frame::Prepare { user, scheme, host, port } if self.role == Role::Ground => {
                 self.events.push_back(Event::Prepare { user, scheme, host, port });
+            }
+            // Its request may be on the way still, or answered: nothing is left of it then.
+            Frame::Reorder { exchange, priority } if self.role == Role::Ground => {
+                self.reorder_own(exchange, priority);
             }
             other => return Err(FrameError::Misplaced(other.kind())),
         }

@@ -52,6 +52,7 @@ impl Session {
         let Ask { exchange, user, class, priority, resume } = ask;
         let frame = Frame::Request { exchange, user, class, priority, resume, section: section.into() };
         if let Some(stream) = self.streams.get_mut(&id) {
+            stream.exchange = Some(exchange);
             stream.origin = origin;
             stream.upgrades = head.upgrades();
             stream.base = Some(Arc::new(lines));
@@ -233,6 +234,24 @@ impl Session {
         let raw = self.streams.get(&id).is_some_and(|stream| stream.kind == Kind::Tunnel || stream.upgrades);
         self.end_writing(id, if raw { code::RESET } else { code::INCOMPLETE });
         self.forget_if_done(id);
+    }
+
+    /// Remote: the user's browser has thought better of how urgent this exchange is. What ground has yet to send of it
+    /// goes out in the new order, and so does what this end has yet to send.
+    pub fn reorder(&mut self, exchange: u64, priority: Priority) {
+        if self.reorder_own(exchange, priority) {
+            self.send_control(&Frame::Reorder { exchange, priority });
+        }
+    }
+
+    /// Whether this exchange is open.
+    pub(super) fn reorder_own(&mut self, exchange: u64, priority: Priority) -> bool {
+        let is_it = |stream: &Stream| stream.exchange == Some(exchange);
+        let Some(id) = self.streams.iter().find_map(|(id, stream)| is_it(stream).then_some(*id)) else {
+            return false;
+        };
+        self.reprioritize(id, priority);
+        true
     }
 
     /// Moves a stream to another render priority.

@@ -7,12 +7,14 @@
 //! a task for each.
 
 mod endings;
+mod priorities;
 mod request_body;
 mod responder;
 mod response_body;
 mod tunnel;
 
 pub use endings::{BodyError, Departure, RequestError, WriteError};
+pub use priorities::Priorities;
 pub use request_body::RequestBody;
 pub use responder::{Head, Responder};
 pub use response_body::ResponseBody;

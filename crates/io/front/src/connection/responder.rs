@@ -1,6 +1,6 @@
 //! Answers one request: informational heads, then either a final head with its body, or a tunnel.
 
-use super::{Departure, ResponseBody, Tunnel, WriteError};
+use super::{Departure, Priorities, ResponseBody, Tunnel, WriteError};
 use crate::{h2, serial};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -79,6 +79,14 @@ impl Responder {
             Inner::Serial(responder) => responder.departure().await,
             Inner::Stream(responder) => responder.departure().await,
         }
+    }
+
+    /// What the client says from now on of the priority of this response, which may be sent by then.
+    pub fn priorities(&self) -> Priorities {
+        Priorities::new(match &self.0 {
+            Inner::Serial(_) => None,
+            Inner::Stream(responder) => Some(responder.order()),
+        })
     }
 
     /// Lets this be the last exchange of the connection, as when the program is asked to end. Over HTTP/2 those under

@@ -44,11 +44,11 @@ pub(super) async fn drive(
     settings: Arc<Settings>,
     arrivals: UnboundedSender<Result<Arrival, RequestError>>,
 ) {
+    let course = Arc::new(Course::new(settings.streams as usize));
     let sieve = Sieve::new(head(&settings) as usize, settings.streams as usize);
-    let handshake = builder(&settings).handshake(Sieved::new(socket, sieve));
+    let handshake = builder(&settings).handshake(Sieved::new(socket, sieve, course.clone()));
     let result = match timeout(settings.head_timeout, handshake).await {
         Ok(Ok(h2)) => {
-            let course = Arc::new(Course::default());
             let driver = Driver { h2, scope, settings, course, arrivals: arrivals.clone() };
             driver.run().await.map_err(|error| RequestError::Connection(failure(error)))
         }
@@ -142,11 +142,11 @@ impl Driver {
         let method = parts.method.clone();
         match judge(parts, body.is_end_stream(), &self.scope, &self.settings.head) {
             Ok(head) => {
-                let place = self.course.enter();
+                let (place, order) = self.course.enter(respond.stream_id().as_u32());
                 let tunnelled = head.upgrade.is_some();
                 let (body, upgrade) = if tunnelled { (None, Some(body)) } else { (Some(body), None) };
                 let body = RequestBody::new(body, head.framing, place.clone(), self.settings.clone());
-                let responder = Responder::new(respond, upgrade, &head, place, self.settings.clone());
+                let responder = Responder::new(respond, upgrade, &head, order, place, self.settings.clone());
                 let arrival = Arrival { head, body, responder };
                 if let Err(unheard) = self.arrivals.send(Ok(arrival))
                     && let Ok(arrival) = unheard.0

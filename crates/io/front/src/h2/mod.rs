@@ -6,7 +6,9 @@
 //! A task of its own drives each connection ([`driver`]), so that streams move whatever the application waits for.
 
 mod driver;
+mod greeting;
 mod hpack;
+mod orders;
 mod request;
 mod request_body;
 mod responder;
@@ -15,6 +17,7 @@ mod sieve;
 mod sieved;
 mod stream;
 
+pub(crate) use orders::Order;
 pub(crate) use request_body::RequestBody;
 pub(crate) use responder::Responder;
 pub(crate) use response_body::ResponseBody;
@@ -26,6 +29,7 @@ use crate::scope::Scope;
 use crate::settings::Settings;
 use crate::socket::Socket;
 use ::h2::Reason;
+use orders::Orders;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -73,19 +77,25 @@ impl Drop for Connection {
 }
 
 /// What the handles of one connection share with its driver.
-#[derive(Default)]
 struct Course {
     under_way: AtomicUsize,
     leaving: AtomicBool,
     /// Told when either changes.
     changed: Notify,
+    orders: Orders,
 }
 
 impl Course {
-    /// Counts an exchange until the place is dropped.
-    fn enter(self: &Arc<Self>) -> Arc<Place> {
+    /// Of a connection with so many requests under way at most.
+    fn new(most: usize) -> Course {
+        let (under_way, leaving) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Course { under_way, leaving, changed: Notify::new(), orders: Orders::new(most) }
+    }
+
+    /// Counts the exchange of a stream until the place is dropped.
+    fn enter(self: &Arc<Self>, stream: u32) -> (Arc<Place>, Order) {
         self.under_way.fetch_add(1, SeqCst);
-        Arc::new(Place(self.clone()))
+        (Arc::new(Place { course: self.clone(), stream }), self.orders.give(stream))
     }
 
     /// Asks the driver to let this connection end when all is answered.
@@ -96,12 +106,16 @@ impl Course {
 }
 
 /// One exchange under way; its handles hold it together.
-struct Place(Arc<Course>);
+struct Place {
+    course: Arc<Course>,
+    stream: u32,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.under_way.fetch_sub(1, SeqCst);
-        self.0.changed.notify_one();
+        self.course.orders.forget(self.stream);
+        self.course.under_way.fetch_sub(1, SeqCst);
+        self.course.changed.notify_one();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::response_body::ResponseBody;
 use super::stream::Stream;
-use super::{Place, refusal};
+use super::{Order, Place, refusal};
 use crate::answers::date;
 use crate::connection::{Departure, Head, Tunnel, WriteError};
 use crate::h1::{Framing, RequestHead, settle_body, without_body, without_framing};
@@ -22,6 +22,7 @@ pub(crate) struct Responder {
     /// What the client sends in an extended CONNECT (RFC 8441).
     upgrade: Option<RecvStream>,
     method: Method,
+    order: Order,
     place: Arc<Place>,
     settings: Arc<Settings>,
 }
@@ -31,11 +32,12 @@ impl Responder {
         answer: SendResponse<Bytes>,
         upgrade: Option<RecvStream>,
         head: &RequestHead,
+        order: Order,
         place: Arc<Place>,
         settings: Arc<Settings>,
     ) -> Self {
         let method = head.method.clone();
-        Responder { answer: Some(Mutex::new(answer)), upgrade, method, place, settings }
+        Responder { answer: Some(Mutex::new(answer)), upgrade, method, order, place, settings }
     }
 
     /// Says that nothing was done with the request: the client may repeat it elsewhere (RFC 9113 §8.7).
@@ -113,6 +115,11 @@ impl Responder {
         sent.map_err(|error| refusal(error, |cx| answer.poll_reset(cx)).into())
     }
 
+    /// What the client says of the order of this response.
+    pub(crate) fn order(&self) -> Order {
+        self.order.clone()
+    }
+
     /// Resolves when the client cancels the request, or the connection breaks.
     pub(crate) async fn departure(&self) -> Departure {
         if let Some(answer) = &self.answer {
@@ -125,7 +132,7 @@ impl Responder {
 
     /// Lets the connection end when all that is under way is answered.
     pub(crate) fn close_after(&mut self) {
-        self.place.0.leave();
+        self.place.course.leave();
     }
 
     fn reset(&mut self, reason: Reason) {

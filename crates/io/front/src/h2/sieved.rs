@@ -1,10 +1,14 @@
-//! A client's stream whose frames go through the [`Sieve`] before anyone reads them. What is written is not touched.
+//! A client's stream whose frames go through the [`Sieve`] before anyone reads them. Of what is written only the
+//! [`Greeting`] is touched.
 
+use super::Course;
+use super::greeting::Greeting;
 use super::sieve::Sieve;
 use crate::socket::Socket;
 use bytes::{Buf, BytesMut};
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
@@ -15,6 +19,8 @@ const CHUNK: usize = 4 * 1024;
 pub(super) struct Sieved {
     socket: Box<dyn Socket>,
     sieve: Sieve,
+    greeting: Greeting,
+    course: Arc<Course>,
     /// Came, and was not looked at.
     came: BytesMut,
     /// Is to be handed on.
@@ -22,8 +28,9 @@ pub(super) struct Sieved {
 }
 
 impl Sieved {
-    pub(super) fn new(socket: Box<dyn Socket>, sieve: Sieve) -> Sieved {
-        Sieved { socket, sieve, came: BytesMut::new(), out: BytesMut::new() }
+    pub(super) fn new(socket: Box<dyn Socket>, sieve: Sieve, course: Arc<Course>) -> Sieved {
+        let (came, out) = (BytesMut::new(), BytesMut::new());
+        Sieved { socket, sieve, greeting: Greeting::Unsaid, course, came, out }
     }
 }
 
@@ -33,7 +40,7 @@ impl AsyncRead for Sieved {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Sieved { socket, sieve, came, out } = self.get_mut();
+        let Sieved { socket, sieve, course, came, out, .. } = self.get_mut();
         loop {
             if out.has_remaining() {
                 let count = out.len().min(buffer.remaining());
@@ -61,13 +68,20 @@ impl AsyncRead for Sieved {
                 return Poll::Ready(Ok(()));
             }
             sieve.handle(came, out);
+            for (stream, priority) in sieve.take_reordered() {
+                course.orders.say(stream, priority);
+            }
         }
     }
 }
 
 impl AsyncWrite for Sieved {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(cx, data)
+        let Sieved { socket, greeting, .. } = &mut *self;
+        if let Some(taken) = ready!(greeting.poll_write(socket, cx, data))? {
+            return Poll::Ready(Ok(taken));
+        }
+        Pin::new(socket).poll_write(cx, data)
     }
 
     fn poll_write_vectored(
@@ -75,7 +89,12 @@ impl AsyncWrite for Sieved {
         cx: &mut Context<'_>,
         data: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write_vectored(cx, data)
+        let Sieved { socket, greeting, .. } = &mut *self;
+        let first = data.first().map_or(&[][..], |slice| slice);
+        if let Some(taken) = ready!(greeting.poll_write(socket, cx, first))? {
+            return Poll::Ready(Ok(taken));
+        }
+        Pin::new(socket).poll_write_vectored(cx, data)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -182,13 +182,13 @@ async fn frames_of_unknown_kinds_are_passed_over() {
     assert_eq!(client.read(DATA).await, (1, b"x".to_vec()));
 }
 
+/// A PRIORITY_UPDATE (RFC 9218 §7.1).
+fn update(stream: u8, text: &str) -> Vec<u8> {
+    frame(16, 0, 0, &[&[0, 0, 0, stream][..], text.as_bytes()].concat())
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_priority_that_comes_ahead_of_its_request_is_the_requests() {
-    // RFC 9218 §7.1.
-    const PRIORITY_UPDATE: u8 = 16;
-    let update = |stream: u8, text: &str| {
-        frame(PRIORITY_UPDATE, 0, 0, &[&[0, 0, 0, stream][..], text.as_bytes()].concat())
-    };
     let (mut client, mut connection) = Client::new().await;
     let said = [&PROPER[..], &[("priority", "u=6, i")]].concat();
     for bytes in [
@@ -196,19 +196,55 @@ async fn a_priority_that_comes_ahead_of_its_request_is_the_requests() {
         update(5, "u=7"),
         update(5, "u=0, i"),
         update(7, "u=1\r\nx: y"),
+        update(9, &format!("u=1, x={}", "9".repeat(1000))),
         frame(HEADERS, END_STREAM | END_HEADERS, 3, &block(&PROPER)),
-        // It is under way: nothing is left of this.
-        update(3, "u=5"),
         frame(HEADERS, END_STREAM | END_HEADERS, 5, &block(&said)),
         frame(HEADERS, END_STREAM | END_HEADERS, 7, &block(&said)),
+        frame(HEADERS, END_STREAM | END_HEADERS, 9, &block(&said)),
     ] {
         client.send(&bytes).await;
     }
-    for priority in ["u=2", "u=0, i", "u=6, i"] {
+    for priority in ["u=2", "u=0, i", "u=6, i", "u=6, i"] {
         let exchange = connection.next_request().await.unwrap().unwrap();
         assert_eq!(exchange.head.fields["priority"], priority);
         exchange.responder.respond(head(200, &[]), "x".into()).await.unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_priority_that_comes_after_its_request_is_told_to_who_answers_it() {
+    let (mut client, mut connection) = Client::new().await;
+    // One comes before the application has the request, one while it waits, one when the answer has begun.
+    client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 3, &block(&PROPER))).await;
+    client.send(&update(3, "u=5")).await;
+    client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 5, &block(&PROPER))).await;
+    let first = connection.next_request().await.unwrap().unwrap();
+    let other = connection.next_request().await.unwrap().unwrap();
+    assert!(!first.head.fields.contains_key("priority"), "what is said later is not the request's");
+    let (mut priorities, mut others) = (first.responder.priorities(), other.responder.priorities());
+    assert_eq!(priorities.next().await, "u=5");
+    client.send(&update(3, "u=1")).await;
+    assert_eq!(priorities.next().await, "u=1");
+    let mut answer = first.responder.start(head(200, &[]), "x".into()).await.unwrap();
+    client.send(&update(3, "u=0, i")).await;
+    assert_eq!(priorities.next().await, "u=0, i");
+    answer.send("y".into()).await.unwrap();
+    answer.finish(None).await.unwrap();
+    drop(first.body);
+    // It is answered: this is too late, and nobody waits for it.
+    client.send(&update(3, "u=2")).await;
+    client.send(&update(5, "u=4")).await;
+    assert_eq!(others.next().await, "u=4");
+    let silent = tokio::time::timeout(std::time::Duration::from_secs(60), priorities.next());
+    assert!(silent.await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn browsers_are_told_to_say_priorities_in_the_way_that_is_read() {
+    let (mut client, _connection) = Client::new().await;
+    let (stream, settings) = client.read(SETTINGS).await;
+    // RFC 9218 §2.1, in the first frame.
+    assert!(stream == 0 && settings.chunks(6).any(|setting| setting == [0, 9, 0, 0, 0, 1]), "{settings:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,6 +273,19 @@ async fn floods_and_frames_out_of_order_end_the_connection() {
         );
         assert!(end.is_err(), "{:?}…: {end:?}", &bytes[..bytes.len().min(40)]);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_in_tiny_frames_that_nobody_reads_holds_no_more_memory_than_its_window() {
+    let (mut client, mut connection) = Client::new().await;
+    client.send(&frame(HEADERS, END_HEADERS, 1, &block(&PROPER))).await;
+    let exchange = connection.next_request().await.unwrap().unwrap();
+    // Each takes some 256 bytes of memory: within a window of 4 MB there would be room for a gigabyte of them.
+    let tiny = frame(DATA, 0, 1, b"x").repeat(1000);
+    let flood = async { while client.0.write_all(&tiny).await.is_ok() {} };
+    let (end, ()) = tokio::join!(connection.next_request(), flood);
+    assert!(end.is_err(), "{end:?}");
+    drop(exchange);
 }
 
 #[tokio::test(start_paused = true)]

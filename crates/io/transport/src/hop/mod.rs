@@ -255,6 +255,12 @@ impl Hop {
         self.0.work.notify_one();
     }
 
+    /// Remote: the user's browser has given a request under way another priority.
+    pub fn reorder(&self, exchange: u64, priority: Priority) {
+        self.0.lock().session.reorder(exchange, priority);
+        self.0.work.notify_one();
+    }
+
     /// Remote: this user's client is about to ask a host; ground may resolve, connect and verify meanwhile.
     pub fn prepare(&self, user: u64, scheme: &str, host: &str, port: u16) {
         self.0.lock().session.prepare(user, scheme, host, port);

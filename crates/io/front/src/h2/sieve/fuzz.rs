@@ -8,17 +8,20 @@ pub fn fuzz_frames(data: &[u8]) {
     const MOST: usize = 4096;
     let sieved = |piece: usize| {
         let (mut sieve, mut came, mut out) = (Sieve::new(MOST, 4), BytesMut::new(), BytesMut::new());
+        let mut reordered = Vec::new();
         for piece in data.chunks(piece) {
             came.extend_from_slice(piece);
             sieve.handle(&mut came, &mut out);
             assert!(sieve.priorities.len() <= 4, "more priorities than streams");
+            reordered.extend(sieve.take_reordered());
         }
-        (out, sieve.doomed)
+        (out, sieve.doomed, reordered)
     };
-    let (out, doomed) = sieved(usize::MAX);
+    let whole = sieved(usize::MAX);
     for piece in [1, 10] {
-        assert_eq!(sieved(piece), (out.clone(), doomed), "in pieces of {piece}");
+        assert_eq!(sieved(piece), whole, "in pieces of {piece}");
     }
+    let (out, doomed, _) = whole;
     let mut rest = out.get(PREFACE..).unwrap_or_default();
     let mut block = Vec::new();
     while let Some(frame) = Frame::read(rest)

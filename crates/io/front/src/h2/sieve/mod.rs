@@ -1,7 +1,8 @@
 //! Stands before the h2 crate, which ends a whole connection over one field that nobody may send: what RFC 9113 §8.1.1
 //! calls a malformed request is an error of its stream. Field blocks are read here and handed on as plain literals, a
 //! malformed one as one that the crate resets its stream for. Only frames and blocks that can't be read end the
-//! connection. On the way the priorities that clients announce ahead of a request (RFC 9218 §7.1) become its own. Pure.
+//! connection. On the way the priorities that clients announce ahead of a request (RFC 9218 §7.1) become its own, and those
+//! that they give to one that is open are put aside for whoever answers it. Pure.
 //!
 //! ```text
 //! frame ─► passing (as it is) ─► frame
@@ -18,13 +19,15 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 use std::collections::BTreeMap;
 
 const PREFACE: usize = 24;
-const FRAME_HEADER: usize = 9;
+pub(super) const FRAME_HEADER: usize = 9;
 /// SETTINGS_MAX_FRAME_SIZE where nothing is said of it (RFC 9113 §6.5.2), as here.
 const LONGEST_FRAME: usize = 16_384;
 /// A longer block is taken for a flood, as multiples of the largest field section.
 const FLOOD: usize = 4;
 /// Frames of one block. Honest clients fill them.
 const MOST_FRAMES: usize = 256;
+/// A longer priority is none. The two parameters that there are (RFC 9218 §4) take six bytes.
+const LONGEST_PRIORITY: usize = 256;
 
 const HEADERS: u8 = 1;
 const WINDOW_UPDATE: u8 = 8;
@@ -49,6 +52,8 @@ pub(super) struct Sieve {
     /// The last stream that the client has opened.
     last: u32,
     priorities: BTreeMap<u32, Bytes>,
+    /// What was said of open streams, in turn.
+    reordered: Vec<(u32, Bytes)>,
     doomed: bool,
 }
 
@@ -69,11 +74,11 @@ enum Section {
 }
 
 /// The head of a frame (RFC 9113 §4.1).
-struct Frame {
-    length: usize,
-    kind: u8,
-    flags: u8,
-    stream: u32,
+pub(super) struct Frame {
+    pub(super) length: usize,
+    pub(super) kind: u8,
+    pub(super) flags: u8,
+    pub(super) stream: u32,
 }
 
 impl Sieve {
@@ -88,6 +93,7 @@ impl Sieve {
             block: None,
             last: 0,
             priorities: BTreeMap::new(),
+            reordered: Vec::new(),
             doomed: false,
         }
     }
@@ -100,6 +106,11 @@ impl Sieve {
     /// That many of them went another way.
     pub(super) fn passed(&mut self, bytes: usize) {
         self.passing -= bytes;
+    }
+
+    /// What the client has said of streams that it has opened, and may have ended, since this was last asked.
+    pub(super) fn take_reordered(&mut self) -> Vec<(u32, Bytes)> {
+        std::mem::take(&mut self.reordered)
     }
 
     /// Takes what it can from the front of `came` and puts what is to be handed on at the end of `out`.
@@ -229,8 +240,7 @@ impl Sieve {
         })
     }
 
-    /// RFC 9218 §7.1: the prioritized stream, and its Priority. Of one that is open nothing is kept: the h2 crate has no
-    /// order of its streams.
+    /// RFC 9218 §7.1: the prioritized stream, and its Priority.
     fn prioritize(&mut self, frame: &Frame, mut content: BytesMut) -> Option<()> {
         if frame.stream != 0 || content.len() < 4 {
             return None;
@@ -239,10 +249,15 @@ impl Sieve {
         if stream == 0 {
             return None;
         }
-        let has_room = self.priorities.len() < self.streams || self.priorities.contains_key(&stream);
-        if stream > self.last && has_room && HeaderValue::from_bytes(&content).is_ok() {
-            // Copied, so that a few bytes don't hold what came with them.
-            self.priorities.insert(stream, Bytes::copy_from_slice(&content));
+        if content.len() > LONGEST_PRIORITY || HeaderValue::from_bytes(&content).is_err() {
+            return Some(());
+        }
+        // Copied, so that a few bytes don't hold what came with them.
+        let priority = Bytes::copy_from_slice(&content);
+        if stream <= self.last {
+            self.reordered.push((stream, priority));
+        } else if self.priorities.len() < self.streams || self.priorities.contains_key(&stream) {
+            self.priorities.insert(stream, priority);
         }
         Some(())
     }
@@ -257,7 +272,7 @@ impl Sieve {
 
 impl Frame {
     /// `None` while it has not come.
-    fn read(bytes: &[u8]) -> Option<Frame> {
+    pub(super) fn read(bytes: &[u8]) -> Option<Frame> {
         let head: [u8; FRAME_HEADER] = bytes.get(..FRAME_HEADER)?.try_into().ok()?;
         let [a, b, c, kind, flags, stream @ ..] = head;
         let length = u32::from_be_bytes([0, a, b, c]) as usize;

@@ -1,0 +1,79 @@
+//! A request whose browser thinks better of its priority while it is under way (RFC 9218 §7): an image that has come into
+//! view, say. What ground has yet to send of the answer, asked for or promised, goes out in the new order.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use farhop_front::{Priorities, RequestBody, Responder};
+use farhop_htotp::frame::Priority;
+use farhop_transport::hop::Hop;
+
+use crate::Remote;
+use crate::desk::Wire;
+use crate::exchange::Exchange;
+use crate::{priority, promising};
+
+/// Where the answer to a request comes from, and what its browser has said of it since.
+#[derive(Default)]
+pub(crate) struct Course(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    said: Option<Priority>,
+    way: Option<Way>,
+}
+
+#[derive(Clone)]
+enum Way {
+    /// Asked for under this number.
+    Asked(Hop, u64),
+    Promised(Wire),
+}
+
+impl Exchange {
+    /// Answers the request, as urgently as its browser says from one moment to the next.
+    pub(crate) async fn serve(self, remote: Arc<Remote>, body: RequestBody, responder: Responder) {
+        let (course, asked_at) = (Arc::clone(&self.course), Arc::clone(&remote));
+        let priorities = responder.priorities();
+        tokio::select! {
+            () = self.answer(remote, body, responder) => {}
+            never = course.follow(&asked_at, priorities) => match never {},
+        }
+    }
+}
+
+impl Course {
+    async fn follow(&self, remote: &Remote, mut priorities: Priorities) -> Infallible {
+        loop {
+            let Some(priority) = priority::of_text(&priorities.next().await) else { continue };
+            let way = {
+                let mut state = self.lock();
+                state.said = Some(priority);
+                state.way.clone()
+            };
+            match way {
+                Some(Way::Asked(hop, exchange)) => hop.reorder(exchange, priority),
+                Some(Way::Promised(wire)) => promising::tell_wanted(remote, Some((wire, priority))),
+                None => {}
+            }
+        }
+    }
+
+    /// It is asked for; gives the priority to ask with, which is `first` unless the browser has changed its mind.
+    pub(crate) fn asked(&self, hop: &Hop, exchange: u64, first: Priority) -> Priority {
+        let mut state = self.lock();
+        state.way = Some(Way::Asked(hop.clone(), exchange));
+        state.said.unwrap_or(first)
+    }
+
+    /// A promise answers it; gives what ground is to be told of it: `wanted`, unless the browser has changed its mind.
+    pub(crate) fn promised(&self, wire: Wire, wanted: Option<(Wire, Priority)>) -> Option<(Wire, Priority)> {
+        let mut state = self.lock();
+        state.way = Some(Way::Promised(wire));
+        state.said.map(|said| (wire, said)).or(wanted)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
