@@ -17,8 +17,9 @@ fn link(view: &View) -> String {
             "<p><span class=\"state good\">The satellite link is up.</span></p>".to_owned()
         }
         Some(time) => format!(
-            "<p><span class=\"state good\">The satellite link is up.</span> A question and its answer take {} milliseconds to cross it and come back.</p>",
-            time.as_millis()
+            "<p><span class=\"state good\">The satellite link is up.</span> A question and its answer take {} millisecond{} to cross it and come back.</p>",
+            time.as_millis(),
+            if time.as_millis() == 1 { "" } else { "s" }
         ),
         None => "<p><span class=\"state off\">The satellite link is down.</span> Requests wait for it, and downloads go on where they stopped.</p>".to_owned(),
     };
