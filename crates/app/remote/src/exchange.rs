@@ -57,7 +57,11 @@ impl Exchange {
         let found = look_up(&remote, &self).await;
         match found {
             Found::Held { held, not_modified } => {
-                self.answer_from(&remote, responder, held, not_modified).await
+                let reader = if not_modified { None } else { held.body.reader() };
+                if reader.is_none() && !not_modified {
+                    return self.ask_after_all(remote, body, responder).await;
+                }
+                self.answer_from(&remote, responder, &held, reader).await
             }
             Found::Unchanged { head, early } => {
                 self.deliver_empty(&remote, responder, &head, from_promise(early)).await
@@ -66,13 +70,7 @@ impl Exchange {
                 let from = from_promise(early);
                 match promised.reader() {
                     Some(reader) => self.deliver(&remote, responder, &head, reader, from).await,
-                    // It outgrew the store between the look and the grasp.
-                    None => {
-                        self.ask(&remote, Crossing::PromiseWithdrawn, None, None, body, &mut responder)
-                            .await
-                            .finish(self, &remote, responder)
-                            .await
-                    }
+                    None => self.ask_after_all(remote, body, responder).await,
                 }
             }
             Found::Unsatisfiable => {
@@ -86,6 +84,12 @@ impl Exchange {
                 answer.finish(self, &remote, responder).await;
             }
         }
+    }
+
+    /// What would have answered outgrew the store, or was given up, between the look and the grasp.
+    async fn ask_after_all(self, remote: Arc<Remote>, body: RequestBody, mut responder: Responder) {
+        let answer = self.ask(&remote, Crossing::PromiseWithdrawn, None, None, body, &mut responder).await;
+        answer.finish(self, &remote, responder).await;
     }
 
     /// Asks until there is an answer, or none can come.
@@ -159,18 +163,20 @@ impl Exchange {
         Some(Held { head: Arc::new(fresh), ..held.clone() })
     }
 
-    async fn answer_from(self, remote: &Arc<Remote>, responder: Responder, held: Held, not_modified: bool) {
+    /// From the repository: what `reader` reads, else 304.
+    async fn answer_from(
+        self,
+        remote: &Arc<Remote>,
+        responder: Responder,
+        held: &Held,
+        reader: Option<Reader>,
+    ) {
         remote.desk().used_from_repository(held.id, remote.now());
-        let head = from_repository(&held.head, not_modified);
+        let head = from_repository(&held.head, reader.is_none());
         let head = ResponseHead { status: head.status, fields: head.fields };
-        if not_modified {
-            self.deliver_empty(remote, responder, &head, AnsweredFrom::Repository).await;
-        } else if let Some(reader) = held.body.reader() {
-            self.deliver(remote, responder, &head, reader, AnsweredFrom::Repository).await;
-        } else {
-            let detail = "what was held of this response is gone; ask again";
-            let trouble = Trouble::new(StatusCode::BAD_GATEWAY, Side::Remote, "proxy_internal_error", detail);
-            self.fail(remote, responder, trouble).await;
+        match reader {
+            Some(reader) => self.deliver(remote, responder, &head, reader, AnsweredFrom::Repository).await,
+            None => self.deliver_empty(remote, responder, &head, AnsweredFrom::Repository).await,
         }
     }
 

@@ -11,6 +11,7 @@ use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Priority;
 use farhop_transport::hop::{Hop, Receiver};
 use http::{HeaderMap, Method};
+use tokio::sync::watch;
 use url::Url;
 
 use crate::Remote;
@@ -147,14 +148,14 @@ fn begin_keeping(remote: &Arc<Remote>, hop: &Hop, generation: u64, id: PromiseId
     let Some(known) = remote.desk().known(id) else { return };
     let (user, client, exchange) = (known.user.clone(), known.client, known.page);
     let page = Page { remote: Arc::clone(remote), user, client, exchange, hop: hop.clone(), generation };
-    tokio::spawn(async move {
-        let mut state = known.state.clone();
-        tokio::select! {
-            () = keep(&page, id, known, receiver) => {}
-            // Dropped with its receiver, which stops the push. A desk that has forgotten it still lets it come.
-            Ok(_) = state.wait_for(|state| matches!(state, Promised::Gone)) => {}
-        }
-    });
+    tokio::spawn(async move { keep(&page, id, known, receiver).await });
+}
+
+/// Completes when nobody wants a promise any more. One that the desk has merely forgotten still comes.
+async fn gone(mut state: watch::Receiver<Promised>) {
+    if state.wait_for(|state| matches!(state, Promised::Gone)).await.is_err() {
+        std::future::pending().await
+    }
 }
 
 /// Takes in a promised response: its head to the desk, its body to whoever waits, and to the repository where it may
@@ -163,7 +164,12 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
     let remote = &page.remote;
     let requested_at = SystemTime::now();
     let (head, coding) = loop {
-        match arriving::early(&mut receiver).await {
+        let early = tokio::select! {
+            early = arriving::early(&mut receiver) => early,
+            // Dropping the receiver stops the push.
+            () = gone(known.state.clone()) => return,
+        };
+        match early {
             Early::Head { head, coding, .. } => break (Arc::new(head), coding),
             Early::Promised(offer) => page.promised(offer).await,
             Early::Informed(_) => {}
@@ -180,7 +186,13 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
         stored = Some(remote.repository().store(partition, known.url.as_str(), entry, body.clone()).await);
     }
     drop(body);
-    match arriving::carry(receiver, coding, intake, page).await {
+    let abandon = intake.abandon();
+    let carried = tokio::select! {
+        carried = arriving::carry(receiver, coding, intake, page) => carried,
+        // Whoever has found it in the repository meanwhile gets all of it.
+        () = async { gone(known.state.clone()).await; abandon.when_unread().await } => return,
+    };
+    match carried {
         Ok(()) => {
             remote.desk().complete(id, stored, remote.now());
             if let Some(stored) = stored {

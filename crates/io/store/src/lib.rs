@@ -5,5 +5,5 @@
 mod body;
 mod repository;
 
-pub use body::{Body, Broken, Budget, Intake, Piece, Reader};
+pub use body::{Abandon, Body, Broken, Budget, Intake, Piece, Reader};
 pub use repository::{Change, Eventually, Held, Memory, Partition, Repository};

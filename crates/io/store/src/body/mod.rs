@@ -136,6 +136,9 @@ pub struct Intake {
     ended: bool,
 }
 
+/// Gives a body up from aside, while its [`Intake`] is at work. Neither a [`Body`] nor a reader: it keeps nothing.
+pub struct Abandon(Arc<Shared>);
+
 /// One reader's place in a body.
 pub struct Reader {
     shared: Arc<Shared>,
@@ -181,10 +184,10 @@ impl Body {
         body
     }
 
-    /// A reader from the beginning; `None` when the beginning has been let go.
+    /// A reader from the beginning; `None` when the beginning has been let go, or the body was given up.
     pub fn reader(&self) -> Option<Reader> {
         let mut state = self.0.lock();
-        if state.first > 0 {
+        if state.first > 0 || matches!(state.end, End::Broken(Broken::GivenUp)) {
             return None;
         }
         let slot = state.readers.iter().position(Option::is_none).unwrap_or(state.readers.len());
@@ -296,6 +299,11 @@ impl Intake {
         self.shared.arrived.notify_waiters();
     }
 
+    /// A handle to give the body up with.
+    pub fn abandon(&self) -> Abandon {
+        Abandon(Arc::clone(&self.shared))
+    }
+
     /// Completes when no reader is left; at once when there never was one.
     pub async fn deserted(&self) {
         loop {
@@ -318,6 +326,28 @@ impl Intake {
             {
                 let state = self.shared.lock();
                 if state.is_unwanted() {
+                    return;
+                }
+            }
+            taken.await;
+        }
+    }
+}
+
+impl Abandon {
+    /// Waits until nobody reads the body, and gives it up in the same moment, so that nobody can begin to. What is ended
+    /// already stays as it is.
+    pub async fn when_unread(&self) {
+        loop {
+            let taken = self.0.taken.notified();
+            tokio::pin!(taken);
+            taken.as_mut().enable();
+            {
+                let mut state = self.0.lock();
+                if state.readers.iter().all(Option::is_none) {
+                    if matches!(state.end, End::Open) {
+                        state.end = End::Broken(Broken::GivenUp);
+                    }
                     return;
                 }
             }

@@ -185,3 +185,28 @@ fn the_writer_learns_that_nobody_is_left() {
     drop(reader);
     assert!(poll(intake.unwanted()).is_ready());
 }
+
+#[test]
+fn a_body_that_is_abandoned_is_given_up_only_when_nobody_reads_it_and_then_at_once() {
+    let (mut intake, body) = Body::new(&Budget::new(100), 100);
+    intake.push("some".into());
+    let reader = body.reader().unwrap();
+    let abandon = intake.abandon();
+    assert!(poll(abandon.when_unread()).is_pending());
+    let second = body.reader().expect("while it comes anyone may join");
+    drop(reader);
+    assert!(poll(abandon.when_unread()).is_pending());
+    drop(second);
+    assert!(poll(abandon.when_unread()).is_ready());
+    assert!(body.reader().is_none() && body.is_broken());
+}
+
+#[test]
+fn what_is_whole_stays_whole_when_it_is_abandoned() {
+    let (mut intake, body) = Body::new(&Budget::new(100), 100);
+    intake.push("all".into());
+    let abandon = intake.abandon();
+    intake.finish(None);
+    assert!(poll(abandon.when_unread()).is_ready());
+    assert_eq!(all(&body.reader().unwrap()), b"all");
+}
