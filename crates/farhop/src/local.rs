@@ -122,6 +122,7 @@ async fn serve(
     let address = listener.local_addr().context("the carrier at ground")?;
     let ground = Ground::new(ground, epoch(), Bus::new())?;
     ground.show_repairs(listener.repairs());
+    ground.learn(listener.learned());
     let serving = tokio::spawn(accept(ground.clone(), listener));
 
     let plan = path_plan(&remote.link, End::Remote)?;

@@ -12,6 +12,7 @@ mod lab;
 mod local;
 mod log;
 mod output;
+mod path;
 mod plan;
 mod remote;
 mod remotes;
@@ -43,6 +44,7 @@ enum Command {
     Status(control::StatusArguments),
     Control(control::Arguments),
     Explain(explain::Arguments),
+    Path(path::Arguments),
     Lab(lab::Arguments),
     Demo(farhop_compare::DemoArguments),
 }
@@ -67,6 +69,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Status(arguments) => control::status(&arguments)?,
         Command::Control(arguments) => control::run(&arguments)?,
         Command::Explain(arguments) => explain::run(&arguments)?,
+        Command::Path(arguments) => path::run(&arguments)?,
         Command::Lab(arguments) => return lab::run(&arguments),
         Command::Demo(arguments) => farhop_compare::demo(&arguments)?,
     }

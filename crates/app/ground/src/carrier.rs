@@ -111,6 +111,7 @@ impl Carrier {
     fn begin(self: &Arc<Self>, incoming: Incoming) {
         match incoming {
             Incoming::Exchange { exchange, user, resume, head, sender, receiver, .. } => {
+                self.ground.origins.fit(&self.hop.sizes());
                 let (id, owner) = (ExchangeId(exchange), self.owner(user));
                 let exchange = Exchange { carrier: Arc::clone(self), id, owner, resume, request: head };
                 let count = Count::new(self, |carrier| &carrier.exchanges);
@@ -247,6 +248,18 @@ impl Carrier {
         while self.under_way.load(Relaxed) > 0 || (self.hop.is_active() && self.hop.closed().is_none()) {
             tokio::time::sleep(LOOK).await;
         }
+    }
+
+    /// For `path`.
+    pub(crate) fn path(&self) -> Value {
+        let kind = self.connection.kind();
+        json!({
+            "peer": &*self.remote,
+            "address": self.connection.remote_address().to_string(),
+            "over": kind.to_string(),
+            "up_s": self.since.elapsed().as_secs(),
+            "path": self.hop.path(kind),
+        })
     }
 
     /// For `status`.

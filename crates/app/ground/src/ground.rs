@@ -13,6 +13,7 @@ use farhop_htotp::session::{Config, Probe, Role};
 use farhop_settings::GroundSettings;
 use farhop_transport::Connection;
 use farhop_transport::hop::Hop;
+use farhop_transport::learned::Learned;
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::Repairs;
 use http::HeaderMap;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) plan: PathPlan,
     /// Of the socket on which carriers over QUIC come.
     pub(crate) repairs: OnceLock<Repairs>,
+    /// Of the ways to remotes.
+    learned: OnceLock<Learned>,
     epoch: u64,
     started: Instant,
     carriers: Mutex<BTreeMap<u64, Arc<Carrier>>>,
@@ -87,6 +90,7 @@ impl Ground {
             encoders: Semaphore::new(ENCODERS),
             plan,
             repairs: OnceLock::new(),
+            learned: OnceLock::new(),
             epoch,
             started: Instant::now(),
             carriers: Mutex::default(),
@@ -98,6 +102,11 @@ impl Ground {
     /// Lets `status` tell what this socket repairs. The first word counts.
     pub fn show_repairs(&self, repairs: Repairs) {
         let _ = self.0.repairs.set(repairs);
+    }
+
+    /// Keeps what carriers measure where the socket on which they come looks for it. The first word counts.
+    pub fn learn(&self, learned: &Learned) {
+        let _ = self.0.learned.set(learned.clone());
     }
 
     /// What the settings say of the long hop.
@@ -113,6 +122,9 @@ impl Ground {
         let address = connection.remote_address().to_string();
         let round_trip_ms = connection.rtt().as_millis() as u64;
         let hop = Hop::start(connection.clone(), Role::Ground, shared.session_config(), &shared.plan);
+        if let Some(learned) = shared.learned.get() {
+            hop.learn(learned, connection.remote_address().ip());
+        }
         let number = shared.next_carrier.fetch_add(1, Relaxed);
         let carrier = Carrier::new(Arc::clone(shared), hop, Arc::clone(&remote), number, connection);
         shared.lock().insert(number, Arc::clone(&carrier));
@@ -158,6 +170,12 @@ impl Ground {
     #[cfg(test)]
     pub(crate) fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.0)
+    }
+
+    /// What `farhop path` shows.
+    pub fn path(&self) -> Value {
+        let carriers: Vec<Value> = self.0.lock().values().map(|carrier| carrier.path()).collect();
+        json!({ "end": "ground", "carriers": carriers })
     }
 
     /// What `farhop status` shows.

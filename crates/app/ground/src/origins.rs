@@ -10,9 +10,10 @@ use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Failure;
 use farhop_origin::{
     Cidr, Client, Destination, Error, Guard, Partition, Request, ResponseBody, Scheme, Settings,
-    SystemResolver, Trust, TrustError, UpgradedStream, Upload,
+    SystemResolver, Trust, TrustError, UpgradedStream, Upload, Windows,
 };
 use farhop_settings::GroundSettings;
+use farhop_tuning::Parameters;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::net::TcpStream;
@@ -31,6 +32,7 @@ pub(crate) struct Origins {
     resolver: Arc<SystemResolver>,
     /// The last that could be read.
     trust: RwLock<Trust>,
+    windows: Windows,
     bus: Bus,
 }
 
@@ -119,9 +121,15 @@ impl Origins {
         let resolver = SystemResolver::new().map_err(|error| GroundError::Resolver(error.to_string()))?;
         let resolver = Arc::new(resolver);
         let trust = trust(settings)?;
-        let client = RwLock::new(client(settings, &resolver, trust.clone()));
+        let windows = Windows::default();
+        let client = RwLock::new(client(settings, &resolver, trust.clone(), &windows));
         let guard = RwLock::new(guard(settings));
-        Ok(Origins { client, guard, resolver, trust: RwLock::new(trust), bus })
+        Ok(Origins { client, guard, resolver, trust: RwLock::new(trust), windows, bus })
+    }
+
+    /// Lets origins send as far ahead as the quickest carrier so far makes it worth while.
+    pub(crate) fn fit(&self, sizes: &Parameters) {
+        self.windows.grow(sizes.neighbour_stream, sizes.neighbour_connection);
     }
 
     /// Puts new settings into force, and reads anew whom to trust; what can't be read stays as it was, and the log says
@@ -132,7 +140,7 @@ impl Origins {
             Ok(trust) => *trusted = trust,
             Err(error) => tracing::error!("certificates are judged by what was read before: {error}"),
         }
-        let client = client(settings, &self.resolver, trusted.clone());
+        let client = client(settings, &self.resolver, trusted.clone(), &self.windows);
         *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
         *self.guard.write().unwrap_or_else(PoisonError::into_inner) = guard(settings);
     }
@@ -249,7 +257,12 @@ fn trust(settings: &GroundSettings) -> Result<Trust, TrustError> {
     Trust::system(&settings.origin.roots, &settings.origin.crls)
 }
 
-fn client(settings: &GroundSettings, resolver: &Arc<SystemResolver>, trust: Trust) -> Client {
+fn client(
+    settings: &GroundSettings,
+    resolver: &Arc<SystemResolver>,
+    trust: Trust,
+    windows: &Windows,
+) -> Client {
     let origin = &settings.origin;
     let limits = Settings {
         connections: origin.connections as usize,
@@ -263,6 +276,7 @@ fn client(settings: &GroundSettings, resolver: &Arc<SystemResolver>, trust: Trus
         kept: origin.keep_most as usize,
         head: origin.head,
         fields: origin.fields as usize,
+        grown: windows.clone(),
         ..Settings::default()
     };
     Client::new(limits, guard(settings), Arc::clone(resolver) as _, trust)

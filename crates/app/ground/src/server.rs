@@ -48,6 +48,7 @@ pub async fn run(
     let mut over_tcp = over_tcp.transpose()?;
     let mut listener = Listener::new(socket, identity, peers, plan, choice).map_err(system("listen"))?;
     ground.show_repairs(listener.repairs());
+    ground.learn(listener.learned());
     if choice.searches() {
         listener.remember(Memory::open(&settings.paths)?);
     }
@@ -122,11 +123,15 @@ async fn accept_tcp(listener: Option<&mut tcp::Listener>) -> Result<tcp::Accepte
 
 /// The commands of the control socket.
 pub(crate) fn commands(ground: &Ground, bus: Bus) -> Server {
-    let (told, explained) = (ground.clone(), ground.clone());
+    let (told, explained, measured) = (ground.clone(), ground.clone(), ground.clone());
     Server::new(bus)
         .command("status", "carriers, what is under way, time up, version", move |_| {
             let status = told.status();
             async move { Ok(status) }
+        })
+        .command("path", "what is measured of the hop, what is decided by it, and why", move |_| {
+            let path = measured.path();
+            async move { Ok(path) }
         })
         .command("explain", "the plan for a page: {\"url\": URL, \"fields\": {NAME: VALUE}}", move |args| {
             let ground = explained.clone();

@@ -322,6 +322,7 @@ impl Caller {
             config.probe.hold = Duration::ZERO;
         }
         let hop = Hop::start(connection.clone(), Role::Remote, config, &self.plan);
+        hop.learn(self.dialers.learned(), address.ip());
         let told = Arc::new(watch::Sender::new(answered));
         let since = Instant::now();
         let carrier = Carrier { hop, generation, peer, address, connection, since, answered: told };

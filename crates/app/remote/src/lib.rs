@@ -459,8 +459,17 @@ impl Remote {
     }
 
     /// What connections are told whose TLS is looked into; they share its sessions.
+    /// Uploads may go as far ahead as the carrier makes it worth while.
     fn within(&self) -> Arc<farhop_front::Settings> {
-        Arc::clone(&self.within)
+        let sizes = match self.uplink.now() {
+            Some(carrier) => carrier.hop.sizes(),
+            None => self.plan.parameters(End::Remote, &Default::default()),
+        };
+        Arc::new(farhop_front::Settings {
+            stream_window: sizes.neighbour_stream,
+            connection_window: sizes.neighbour_connection,
+            ..(*self.within).clone()
+        })
     }
 
     fn secret(&self) -> &portal::Secret {

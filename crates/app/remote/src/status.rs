@@ -11,10 +11,15 @@ use crate::Remote;
 /// Adds the remote's commands.
 pub(crate) fn server(remote: &Arc<Remote>, server: Server) -> Server {
     let (told, settled, flushed) = (Arc::clone(remote), Arc::clone(remote), Arc::clone(remote));
+    let measured = Arc::clone(remote);
     crate::consent::server(remote.consent(), server)
         .command("status", "the carrier, clients and what is held", move |_| {
             let status = status(&told);
             async move { Ok(status) }
+        })
+        .command("path", "what is measured of the hop, what is decided by it, and why", move |_| {
+            let path = path(&measured);
+            async move { Ok(path) }
         })
         .command("settle", "ends all open promises, so that the counters are final", move |_| {
             settled.desk().settle();
@@ -28,6 +33,20 @@ pub(crate) fn server(remote: &Arc<Remote>, server: Server) -> Server {
                 Ok(json!({}))
             }
         })
+}
+
+fn path(remote: &Remote) -> serde_json::Value {
+    let carrier = remote.uplink().now().map(|carrier| {
+        let kind = carrier.connection.kind();
+        json!({
+            "peer": carrier.peer,
+            "address": carrier.address.to_string(),
+            "over": kind.to_string(),
+            "up_s": carrier.since.elapsed().as_secs(),
+            "path": carrier.hop.path(kind),
+        })
+    });
+    json!({ "end": "remote", "carriers": Vec::from_iter(carrier) })
 }
 
 fn status(remote: &Remote) -> serde_json::Value {

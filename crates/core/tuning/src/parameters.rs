@@ -11,14 +11,17 @@ use crate::{End, Path, Set, Source};
 pub const MOST: Bytes = Bytes(512 << 20);
 /// What one stream may hold unread at the least, which costs nothing on slow links, …
 const SMALLEST_STREAM: Bytes = Bytes(1 << 20);
-/// … and up to where there is room for a lost packet's round trip; beyond, for a quarter above what fills the path.
+/// … and up to where there is room for a lost packet's round trip; beyond, and where the rate is only assumed, for a
+/// quarter above what fills the path.
 const ROOMY_STREAM: Bytes = Bytes(32 << 20);
 /// A quarter more than fills a path keeps it full through jitter and while a loss is noticed.
 const FULL: (u64, u64) = (5, 4);
 /// What all streams of a carrier may hold unread. A stream that nobody reads, a video that is paused, keeps its own window
-/// full and must not take that of the others: there is room for so many, up to so many bytes.
+/// full and must not take that of the others: there is room for so many, up to so many bytes, and for more where nobody
+/// knows how large streams have to be.
 const UNREAD_STREAMS: u64 = 64;
 const CARRIER: (Bytes, Bytes) = (Bytes(64 << 20), Bytes(128 << 20));
+const UNKNOWN_CARRIER: Bytes = Bytes(256 << 20);
 /// Writes wait in the carrier for at most this much link time, so that what is urgent overtakes.
 pub const WRITE_AHEAD: Duration = Duration::from_millis(50);
 /// What may be written and not acknowledged, at the least, and what it may be on a path of which nothing is known.
@@ -104,8 +107,10 @@ impl Parameters {
     pub fn new(set: &Set, path: &Path) -> Parameters {
         let rtt = path.round_trip.value;
         let (sent, received) = (path.sending.value.bytes_in(rtt), path.receiving.value.bytes_in(rtt));
-        let stream_window = stream_window(received);
-        let carrier = Bytes(UNREAD_STREAMS * stream_window.0).clamp(CARRIER.0, CARRIER.1);
+        let is_assumed = path.receiving.source == Source::Assumed;
+        let stream_window = stream_window(received, is_assumed);
+        let carrier_most = if is_assumed { UNKNOWN_CARRIER } else { CARRIER.1 };
+        let carrier = Bytes(UNREAD_STREAMS * stream_window.0).clamp(CARRIER.0, carrier_most);
         let send_most = Bytes(2 * sent.0).max(UNKNOWN_SEND).min(MOST);
         let (neighbour_stream, neighbour_connection) = neighbour(set.end, path);
         // Of a path whose length nobody knows nothing can be said in packets but what the RFC says.
@@ -148,9 +153,10 @@ impl Parameters {
 }
 
 /// Twice what fills the path, so that a lost packet's round trip does not stall a stream, as far as memory allows.
-fn stream_window(bdp: Bytes) -> Bytes {
+fn stream_window(bdp: Bytes, is_assumed: bool) -> Bytes {
     let full = Bytes(bdp.0 * FULL.0 / FULL.1);
-    Bytes(2 * bdp.0).clamp(SMALLEST_STREAM, ROOMY_STREAM).max(full).min(MOST)
+    let roomy = if is_assumed { full } else { Bytes(2 * bdp.0) };
+    roomy.clamp(SMALLEST_STREAM, ROOMY_STREAM).max(full).min(MOST)
 }
 
 /// What the congestion window can use and [`WRITE_AHEAD`] of it.

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use farhop_units::{BitRate, Bytes};
 
-use crate::decision::{Figures, Told, decisions};
+use crate::decision::{Figures, Told};
 use crate::measure::{Measured, Meter, Share, Totals};
+use crate::reasons::decisions;
 use crate::{Parameters, Path, Set};
 
 /// A size grows when more than a quarter is missing, which leaves every window above what fills the path, …

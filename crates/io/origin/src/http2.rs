@@ -37,10 +37,11 @@ impl Http2 {
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let bounded = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX).min((1 << 31) - 1);
+        let (stream, all) = settings.windows();
         let handshake = h2::client::Builder::new()
             .enable_push(false)
-            .initial_window_size(bounded(settings.stream_window.0))
-            .initial_connection_window_size(bounded(settings.connection_window.0))
+            .initial_window_size(bounded(stream.0))
+            .initial_connection_window_size(bounded(all.0))
             .max_header_list_size(bounded(settings.head.0))
             .handshake(io);
         let (sender, connection) = handshake.await.map_err(|error| Error::Malformed(error.to_string()))?;

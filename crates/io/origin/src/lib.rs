@@ -36,7 +36,7 @@ pub use pool::Partition;
 pub use request::{Request, Scheme};
 pub use resolve::{FixedResolver, Resolve, ResolveError, Resolving, SystemResolver};
 pub use response::{Response, ResponseBody};
-pub use settings::Settings;
+pub use settings::{Settings, Windows};
 pub use tls::{CertificateProblem, HandshakeFailure, Trust, TrustError};
 pub use upload::{Upload, UploadClosed, UploadSender};
 pub use websocket::{Upgraded, UpgradedStream};

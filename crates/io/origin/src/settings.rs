@@ -1,6 +1,8 @@
 //! Limits and patience towards origins. Values only; the settings crate reads them from files.
 
 use farhop_units::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// What an origin is granted.
@@ -35,12 +37,34 @@ pub struct Settings {
     /// The same for all streams of a connection. Streams beyond those that can each fill their window get another
     /// connection, so that readers who wait never hold back those who don't.
     pub connection_window: Bytes,
+    /// What both have grown to since.
+    pub grown: Windows,
     /// Bytes of a response head, and of trailers.
     pub head: Bytes,
     /// Field lines of a response head.
     pub fields: usize,
     /// Informational responses before the final one.
     pub informational: usize,
+}
+
+/// HTTP/2 windows that grow while a client runs; connections from then on have them. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Windows(Arc<[AtomicU64; 2]>);
+
+impl Windows {
+    /// Lets a stream and a connection have at least so much.
+    pub fn grow(&self, stream: Bytes, connection: Bytes) {
+        self.0[0].fetch_max(stream.0, Relaxed);
+        self.0[1].fetch_max(connection.0, Relaxed);
+    }
+}
+
+impl Settings {
+    /// The windows of a stream and of a connection, as they are now.
+    pub(crate) fn windows(&self) -> (Bytes, Bytes) {
+        let [stream, connection] = self.grown.0.each_ref().map(|grown| Bytes(grown.load(Relaxed)));
+        (self.stream_window.max(stream), self.connection_window.max(connection))
+    }
 }
 
 impl Default for Settings {
@@ -61,6 +85,7 @@ impl Default for Settings {
             // 80 Mbit/s from an origin 100 ms away.
             stream_window: Bytes(1024 * 1024),
             connection_window: Bytes(32 * 1024 * 1024),
+            grown: Windows::default(),
             head: Bytes(64 * 1024),
             fields: 256,
             informational: 16,

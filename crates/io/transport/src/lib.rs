@@ -4,6 +4,7 @@ pub mod congestion;
 mod connection;
 pub mod hop;
 pub mod identity;
+pub mod learned;
 pub mod memory;
 pub mod path;
 pub mod quic;

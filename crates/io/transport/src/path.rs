@@ -1,42 +1,25 @@
-//! What the operator knows of the long hop, and the QUIC parameters that follow: windows, limits,
-//! timers. Every number that is not the RFC's has its reason beside it. It must not open sockets.
+//! What the operator knows of the long hop, and the QUIC parameters that follow from that and from what was measured. The
+//! sizes are decided by `core/tuning`; here they are put into quinn's words. It must not open sockets.
 
 use std::time::Duration;
 
-use farhop_congestion::{CAP, Choice, Contract};
+use farhop_congestion::{Choice, Contract};
 use farhop_fec::wire::ROOM;
 use farhop_htotp::mux::Windows;
 use farhop_orbit::Profile;
+pub use farhop_tuning::End;
+use farhop_tuning::{Measured, Parameters, Path, Set};
 use farhop_units::{BitRate, Bytes};
 use quinn::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 
 use crate::memory::Recall;
 use crate::{congestion, wake};
 
-/// Which end of the long hop this is; it decides which direction is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum End {
-    /// Sends on the forward link.
-    Ground,
-    /// Sends on the return link.
-    Remote,
-}
-
-impl End {
-    /// What an operator calls the rate of what this end sends.
-    fn rate_setting(self) -> &'static str {
-        match self {
-            End::Ground => "link.forward_rate",
-            End::Remote => "link.return_rate",
-        }
-    }
-
-    /// The other one.
-    pub(crate) fn opposite(self) -> End {
-        match self {
-            End::Ground => End::Remote,
-            End::Remote => End::Ground,
-        }
+/// What an operator calls the rate of what `end` sends.
+fn rate_setting(end: End) -> &'static str {
+    match end {
+        End::Ground => "link.forward_rate",
+        End::Remote => "link.return_rate",
     }
 }
 
@@ -57,34 +40,19 @@ pub struct PathPlan {
 
 /// The controller that settings name keeps to a rate that nobody knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("congestion control '{chosen}' needs the rate of what this end sends, and the profile names none; set it ('{setting}'), or choose another controller or 'auto'", chosen = Choice::Rate, setting = .0.rate_setting())]
+#[error("congestion control '{chosen}' needs the rate of what this end sends, and the profile names none; set it ('{setting}'), or choose another controller or 'auto'", chosen = Choice::Rate, setting = rate_setting(*.0))]
 pub struct NoRate(End);
 
-/// A rate to size windows for when none is contracted: what GEO services sell today.
-const ASSUMED_RATE: BitRate = BitRate::mbit(50);
-/// What one stream may hold unread at the least and the most. The least costs nothing on slow links; the most carries
-/// 100 Mbit/s over 640 ms on one stream.
-const STREAM_WINDOW: (Bytes, Bytes) = (Bytes(1 << 20), Bytes(8 << 20));
-/// What all streams of a carrier may hold unread. A stream that nobody reads, a video that is paused, keeps its own window
-/// full and must not take that of the others: there is room for so many, up to so many bytes.
-const UNREAD_STREAMS: u64 = 64;
-const CARRIER_WINDOW: (Bytes, Bytes) = (Bytes(64 << 20), Bytes(128 << 20));
-/// Writes wait in the carrier for at most this much link time, so that what is urgent overtakes.
-pub(crate) const WRITE_AHEAD: Duration = Duration::from_millis(50);
-pub(crate) const SMALLEST_SEND_WINDOW: Bytes = Bytes(64 << 10);
-pub(crate) const LARGEST_SEND_WINDOW: Bytes = Bytes(8 << 20);
-/// QUIC's default of 100 streams alone cost a second on pages of 200 objects over 600 ms.
-const STREAMS: u32 = 4096;
+/// Streams that a peer may open on a carrier over TCP, where they cost nothing before.
+const TCP_STREAMS: u64 = 4096;
+/// Streams that a peer may open in the direction in which it needs one or two that last.
+const FEW_STREAMS: u64 = 16;
 /// UDP payload that fits an Ethernet with room for one tunnel header over IPv6.
 const LARGEST_PACKET: u16 = 1452;
 /// Bytes of repair for each hundred that loss may call for: what makes good 10 % of random loss.
 const DEFAULT_REPAIR: u32 = 25;
 /// Each probe costs a round trip, so the search stops at steps of about 4 %.
 const SMALLEST_MTU_STEP: u16 = 60;
-/// Silence that a connection survives: longer than the session holds on to a silent peer, which it probes at a steady pace.
-const IDLE: Duration = Duration::from_secs(180);
-/// Silence after which a connection says something of itself: NATs forget bindings of UDP after half a minute.
-const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(15));
 
 impl PathPlan {
     /// Nothing known: loopback, tests, or an uncontracted path.
@@ -143,65 +111,58 @@ impl PathPlan {
         self.sending_rate(end).map(|rate| Contract { rate, rtt: self.rtt })
     }
 
-    /// Bytes in flight that fill the direction that `end` sends; assumed where no rate is known.
-    fn bdp(&self, end: End) -> Bytes {
-        let assumed_rtt = self.rtt.max(Duration::from_millis(100));
-        match self.sending_rate(end) {
-            Some(rate) => rate.bytes_in(self.rtt),
-            None => ASSUMED_RATE.bytes_in(assumed_rtt),
+    /// What settings say, as `end` is tuned by it.
+    pub fn set(&self, end: End) -> Set {
+        Set {
+            end,
+            round_trip: (!self.rtt.is_zero()).then_some(self.rtt),
+            forward: self.forward,
+            return_: self.return_,
+            repairs: self.repair > 0,
         }
     }
 
-    /// Receive windows (one stream, whole carrier) of the end opposite to `sender`: a stream's is twice the BDP, so that
-    /// a lost packet's round trip does not stall it.
-    pub fn receive_windows(&self, sender: End) -> (Bytes, Bytes) {
-        let stream = Bytes(2 * self.bdp(sender).0).clamp(STREAM_WINDOW.0, STREAM_WINDOW.1);
-        let carrier = Bytes(UNREAD_STREAMS * stream.0).clamp(CARRIER_WINDOW.0, CARRIER_WINDOW.1);
-        (stream, carrier)
+    /// The sizes for `end` where so much was measured.
+    pub fn parameters(&self, end: End, measured: &Measured) -> Parameters {
+        let set = self.set(end);
+        Parameters::new(&set, &Path::new(&set, measured))
+    }
+
+    /// Those by which a fresh process begins.
+    fn first(&self, end: End) -> Parameters {
+        self.parameters(end, &Measured::default())
     }
 
     /// What `end` takes unread from its peer on a carrier over TCP.
     pub fn mux_windows(&self, end: End) -> Windows {
-        let (stream, carrier) = self.receive_windows(end.opposite());
-        let streams = u64::from(STREAMS);
-        Windows { stream: stream.0, total: carrier.0, both: streams, one: streams }
+        let first = self.first(end);
+        Windows {
+            stream: first.stream_window.0,
+            total: first.carrier_window.0,
+            both: TCP_STREAMS,
+            one: TCP_STREAMS,
+        }
     }
 
-    /// Bytes that `end` may hold written and unacknowledged: what its congestion window can use and
-    /// 50 ms of link time.
+    /// Bytes that `end` may hold written and unacknowledged at first: what its congestion window can use and 50 ms of
+    /// link time.
     pub fn send_window(&self, end: End) -> Bytes {
-        let wanted = match self.sending_rate(end) {
-            Some(rate) => (self.bdp(end).0 as f64 * CAP) as u64 + rate.bytes_in(WRITE_AHEAD).0,
-            None => 2 * self.bdp(end).0,
-        };
-        Bytes(wanted).clamp(SMALLEST_SEND_WINDOW, LARGEST_SEND_WINDOW)
+        self.first(end).send_window
     }
 
     /// Socket buffers that take what may arrive while the process is busy elsewhere.
     pub fn socket_buffer(&self) -> Bytes {
-        let bdp = self.bdp(End::Ground).max(self.bdp(End::Remote));
-        Bytes(2 * bdp.0).clamp(Bytes(1 << 20), Bytes(8 << 20))
+        self.first(End::Ground).socket_buffer
     }
 
     /// Silence after which a carrier is given up.
     pub fn idle_timeout(&self) -> Duration {
-        IDLE
+        self.first(End::Remote).idle
     }
 
-    /// How long the remote waits for a handshake before it calls afresh. Short, since a fresh call
-    /// sends at once while QUIC doubles its pauses: after an outage the carrier is back sooner.
+    /// How long the remote waits for a handshake before it calls afresh.
     pub fn handshake_timeout(&self) -> Duration {
-        Duration::from_secs(3).max(6 * self.rtt)
-    }
-
-    /// Packets by which another may be overtaken before it counts as lost: 1/32 RTT of the sending
-    /// rate, since satellite modems reorder by a frame or two and a false alarm costs a round trip. 1/8 where a repair may
-    /// bring it back meanwhile, as long as [`PathPlan::time_threshold`] waits too.
-    fn packet_threshold(&self, end: End) -> u32 {
-        let rate = self.sending_rate(end).unwrap_or(ASSUMED_RATE);
-        let (wait, most) = if self.repair > 0 { (self.rtt / 8, 128) } else { (self.rtt / 32, 64) };
-        let packets = rate.bytes_in(wait).0 / u64::from(LARGEST_PACKET);
-        packets.clamp(3, most) as u32 // RFC 9002 §6.1.1: not below 3
+        self.first(End::Remote).handshake
     }
 
     /// The largest packet that QUIC is to try: below one that fits any path, by what is put around it for repairs.
@@ -209,57 +170,41 @@ impl PathPlan {
         if self.repair > 0 { LARGEST_PACKET - ROOM as u16 } else { LARGEST_PACKET }
     }
 
-    /// The factor on the RTT after which a packet counts as lost: RFC 9002 §6.1.2's 9/8, but never
-    /// less than 30 ms of tolerance.
-    fn time_threshold(&self) -> f32 {
-        let tolerance = 0.030 / self.rtt.as_secs_f32().max(0.060);
-        1.0 + tolerance.max(0.125)
-    }
-
-    /// How `end` asks to be acknowledged. By default every second packet is: at 8 Mbit/s this alone
-    /// fills a third of a 512 kbit/s return link.
-    fn ack_frequency(&self, end: End) -> AckFrequencyConfig {
-        let longest = (self.rtt / 16).clamp(Duration::from_millis(2), Duration::from_millis(25));
-        let mut config = AckFrequencyConfig::default();
-        config
-            .ack_eliciting_threshold(VarInt::from_u32(9))
-            .max_ack_delay(Some(longest))
-            .reordering_threshold(VarInt::from_u32(self.packet_threshold(end) - 1));
-        config
-    }
-
     /// The controller that drives `end`'s direction: what its settings name, else the sensible one.
     pub fn default_choice(&self, end: End) -> Choice {
         self.congestion.unwrap_or_else(|| Choice::for_rate(self.sending_rate(end)))
     }
 
-    /// QUIC parameters of `end` for one connection on this path, driven by `choice`, with what is known of the path from
-    /// earlier ones.
-    pub fn transport_config(&self, end: End, choice: Choice, recall: Recall) -> TransportConfig {
-        let (stream, carrier) = self.receive_windows(end.opposite());
-        let datagrams = self.send_window(end).0 / 4;
+    /// QUIC parameters of `end` for one connection on this path, driven by `choice`, with what earlier ones have measured:
+    /// its sizes, and what `recall` knows for the controller.
+    pub fn transport_config(
+        &self,
+        end: End,
+        choice: Choice,
+        recall: Recall,
+        measured: &Measured,
+    ) -> TransportConfig {
+        let sizes = self.parameters(end, measured);
         let mut mtu = MtuDiscoveryConfig::default();
         mtu.upper_bound(self.largest_packet()).minimum_change(SMALLEST_MTU_STEP);
+        let (both, one) = stream_limits(end, sizes.streams);
         let mut config = TransportConfig::default();
         config
-            .stream_receive_window(varint(stream))
-            .receive_window(varint(carrier))
-            .send_window(self.send_window(end).0)
-            .max_concurrent_bidi_streams(VarInt::from_u32(STREAMS))
-            .max_concurrent_uni_streams(VarInt::from_u32(STREAMS))
-            // Too small an initial RTT resends the handshake over a link that still carries it.
-            .initial_rtt(self.rtt.max(Duration::from_millis(50)) * 11 / 10)
-            .max_idle_timeout(idle(self.idle_timeout()))
+            .stream_receive_window(varint(sizes.stream_window.0))
+            .receive_window(varint(sizes.carrier_window.0))
+            .send_window(sizes.send_window.0)
+            .max_concurrent_bidi_streams(both)
+            .max_concurrent_uni_streams(one)
+            .initial_rtt(sizes.initial_round_trip)
+            .max_idle_timeout(idle(sizes.idle))
             // One end's pings suffice, and NATs stand on the remote's side.
-            .keep_alive_interval(
-                (end == End::Remote).then(|| (6 * self.rtt).clamp(KEEP_ALIVE.0, KEEP_ALIVE.1)),
-            )
-            .packet_threshold(self.packet_threshold(end))
-            .time_threshold(self.time_threshold())
-            .ack_frequency_config(Some(self.ack_frequency(end)))
+            .keep_alive_interval((end == End::Remote).then_some(sizes.keep_alive))
+            .packet_threshold(sizes.packet_threshold as u32)
+            .time_threshold(sizes.time_threshold as f32 / 1e3)
+            .ack_frequency_config(Some(ack_frequency(&sizes)))
             .mtu_discovery_config(Some(mtu))
-            .datagram_receive_buffer_size(Some(stream.0 as usize / 2))
-            .datagram_send_buffer_size(datagrams as usize)
+            .datagram_receive_buffer_size(Some(sizes.stream_window.0 as usize / 2))
+            .datagram_send_buffer_size(sizes.send_window.0 as usize / 4)
             .congestion_controller_factory(wake::wakeable(congestion::factory(
                 choice,
                 self.contract(end),
@@ -269,8 +214,27 @@ impl PathPlan {
     }
 }
 
-fn varint(bytes: Bytes) -> VarInt {
-    VarInt::from_u64(bytes.0).unwrap_or(VarInt::MAX)
+/// How an end asks to be acknowledged.
+fn ack_frequency(sizes: &Parameters) -> AckFrequencyConfig {
+    let mut config = AckFrequencyConfig::default();
+    config
+        .ack_eliciting_threshold(varint(sizes.ack_packets))
+        .max_ack_delay(Some(sizes.ack_delay))
+        .reordering_threshold(varint(sizes.packet_threshold - 1));
+    config
+}
+
+/// Streams (both ways, one way) that the peer of `end` may have open, of which only one kind comes in numbers: the remote
+/// opens exchanges and tunnels, ground pushes. quinn keeps a place for each that may be opened.
+pub(crate) fn stream_limits(end: End, streams: u64) -> (VarInt, VarInt) {
+    match end {
+        End::Ground => (varint(streams), varint(FEW_STREAMS)),
+        End::Remote => (varint(FEW_STREAMS), varint(streams)),
+    }
+}
+
+pub(crate) fn varint(number: u64) -> VarInt {
+    VarInt::from_u64(number).unwrap_or(VarInt::MAX)
 }
 
 fn idle(time: Duration) -> Option<IdleTimeout> {
@@ -291,8 +255,9 @@ mod tests {
         let kb = |bytes: Bytes| bytes.0 / 1000;
         let row = |name: &str| {
             let plan = plan(name);
-            let (stream, carrier) = plan.receive_windows(End::Ground);
+            let remote = plan.first(End::Remote);
             let sends = (plan.send_window(End::Ground), plan.send_window(End::Remote));
+            let (stream, carrier) = (remote.stream_window, remote.carrier_window);
             [kb(stream), kb(carrier), kb(sends.0), kb(sends.1), kb(plan.socket_buffer())]
         };
         //                              stream carrier send→ send← socket
@@ -300,18 +265,14 @@ mod tests {
         assert_eq!(row("geo-2m"), [1048, 67108, 200, 200, 1048]);
         assert_eq!(row("geo-hylas2"), [1300, 83200, 862, 65, 1300]);
         assert_eq!(row("geo-20m"), [3000, 134217, 2000, 500, 3000]);
-        assert_eq!(row("none"), [1250, 80000, 1250, 1250, 1250]);
+        assert_eq!(row("none"), [4687, 268435, 1250, 1250, 7500]);
     }
 
     #[test]
-    fn a_fast_uncontracted_satellite_stays_within_the_memory_bound() {
-        let fast = PathPlan {
-            rtt: Duration::from_millis(600),
-            forward: Some(BitRate::mbit(1000)),
-            ..PathPlan::UNKNOWN
-        };
-        assert_eq!(fast.receive_windows(End::Ground), (STREAM_WINDOW.1, CARRIER_WINDOW.1));
-        assert_eq!(fast.send_window(End::Ground), LARGEST_SEND_WINDOW);
+    fn pushes_have_room_at_the_remote_and_exchanges_at_ground() {
+        let few = varint(FEW_STREAMS);
+        assert_eq!(stream_limits(End::Ground, 1024), (varint(1024), few));
+        assert_eq!(stream_limits(End::Remote, 1024), (few, varint(1024)));
     }
 
     #[test]
@@ -330,18 +291,23 @@ mod tests {
 
     #[test]
     fn loss_is_called_later_where_packets_may_overtake_each_other() {
-        assert_eq!(plan("geo-hylas2").packet_threshold(End::Ground), 55);
-        assert_eq!(plan("geo-hylas2").with_repair(0).packet_threshold(End::Ground), 13);
-        assert_eq!(plan("geo-256k").packet_threshold(End::Ground), 3);
-        assert_eq!(plan("none").packet_threshold(End::Ground), 3);
-        assert!((plan("geo-hylas2").time_threshold() - 1.125).abs() < 1e-6);
-        assert!((plan("none").time_threshold() - 1.5).abs() < 1e-6);
+        let sizes = |plan: PathPlan| {
+            let first = plan.first(End::Ground);
+            (first.packet_threshold, first.time_threshold)
+        };
+        assert_eq!(sizes(plan("geo-hylas2")), (55, 1125));
+        assert_eq!(sizes(plan("geo-hylas2").with_repair(0)), (13, 1125));
+        assert_eq!(sizes(plan("geo-256k")), (3, 1125));
+        assert_eq!(sizes(plan("none")), (3, 1500));
     }
 
     #[test]
     fn silence_is_bridged_and_only_the_remote_pings() {
         let slow = PathPlan { rtt: Duration::from_secs(2), ..PathPlan::UNKNOWN };
-        let shown = |end| format!("{:?}", slow.transport_config(end, Choice::Cubic, Recall::nothing()));
+        let shown = |end| {
+            let config = slow.transport_config(end, Choice::Cubic, Recall::nothing(), &Measured::default());
+            format!("{config:?}")
+        };
         assert!(shown(End::Ground).contains("keep_alive_interval: None"));
         assert!(shown(End::Remote).contains("keep_alive_interval: Some(12s)"));
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::identity::PublicKey;
+use crate::learned::Learned;
 use crate::path::PathPlan;
 use crate::quic::{self, CarrierError};
 use crate::{Connection, Kind, tcp};
@@ -52,6 +53,11 @@ impl Dialers {
         // and QUIC still answers a round trip before it.
         let head_start = Duration::from_millis(250).max(plan.rtt * 5 / 4);
         Dialers { quic, tcp, choice, head_start }
+    }
+
+    /// What carriers have measured of the ways to grounds.
+    pub fn learned(&self) -> &Learned {
+        self.quic.learned()
     }
 
     /// What this end rides on.

@@ -8,17 +8,20 @@ use std::time::Duration;
 
 use farhop_congestion::Phase;
 use farhop_htotp::scheduler::Pace;
+use farhop_tuning::{Measured, WRITE_AHEAD};
 use farhop_units::Bytes;
 use quinn::Connection;
 
 use crate::congestion::{self, Driven};
-use crate::path::{End, LARGEST_SEND_WINDOW, PathPlan, SMALLEST_SEND_WINDOW, WRITE_AHEAD};
+use crate::path::{End, PathPlan};
 
 /// A hole is noticed after one round trip and filled after two; one more for the acknowledgement.
 const ROUND_TRIPS: u32 = 3;
 /// Losses matter by the round trip, so looking more often than this is a waste.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(25);
 
+/// Less is no use even on the slowest path.
+const SMALLEST: Bytes = Bytes(64 << 10);
 /// A window is set anew when it has changed by more than this part of it.
 const STEP: u64 = 16;
 
@@ -27,6 +30,8 @@ const STEP: u64 = 16;
 #[derive(Debug)]
 pub struct WriteAhead {
     clean: Bytes,
+    /// It is never more than this.
+    most: Bytes,
     /// What the connection was last told.
     set: Bytes,
     hold: Duration,
@@ -51,6 +56,7 @@ impl WriteAhead {
         let clean = plan.send_window(end);
         WriteAhead {
             clean,
+            most: plan.parameters(end, &Measured::default()).send_most,
             set: clean,
             hold: (ROUND_TRIPS * plan.rtt).max(4 * SHORTEST_INTERVAL),
             interval: (plan.rtt / 8).max(SHORTEST_INTERVAL),
@@ -71,13 +77,23 @@ impl WriteAhead {
         let driven = congestion::driven(connection)?;
         // Before a path is known its window may jump at any time: what the plan gives is kept until then.
         if driven.phase != Phase::Reconnaissance {
-            self.clean = clean(&driven, path.rtt);
+            self.clean = clean(&driven, path.rtt).min(self.most);
         }
         if let Some(window) = self.change(now, path.lost_packets) {
             connection.set_send_window(window.0);
         }
         let pace = Pace { rate: driven.pacing, ..Pace::default() };
         (self.pace.replace(pace) != Some(pace)).then_some(pace)
+    }
+
+    /// From now on it is never more than `most`.
+    pub fn set_most(&mut self, most: Bytes) {
+        self.most = most;
+    }
+
+    /// What may be written ahead now.
+    pub fn window(&self) -> Bytes {
+        self.set
     }
 
     /// What was written before an outage counts until it is acknowledged, twice the clean window at the most: makes room
@@ -114,7 +130,7 @@ fn clean(driven: &Driven, rtt: Duration) -> Bytes {
             (driven.window.0 as f64 * WRITE_AHEAD.as_secs_f64() / rtt.max(WRITE_AHEAD).as_secs_f64()) as u64
         }
     };
-    Bytes(usable + ahead).clamp(SMALLEST_SEND_WINDOW, LARGEST_SEND_WINDOW)
+    Bytes(usable + ahead).max(SMALLEST)
 }
 
 #[cfg(test)]

@@ -203,7 +203,7 @@ async fn an_urgent_stream_overtakes_a_bulk_transfer() {
 
 #[tokio::test(start_paused = true)]
 async fn streams_that_nobody_reads_hold_up_no_other() {
-    let Crossing { link: _link, near, far, .. } = cross(&Profile::named("none").unwrap()).await;
+    let Crossing { link: _link, near, far, .. } = cross(&Profile::named("geo-hylas2").unwrap()).await;
     let mut unread = Vec::new();
     for _ in 0..40 {
         let mut stream = far.open_uni().await.unwrap();

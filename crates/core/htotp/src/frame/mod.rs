@@ -42,6 +42,7 @@ pub mod kind {
     pub const MIRROR: u64 = 0x41;
     pub const STORED: u64 = 0x43;
     pub const EVICTED: u64 = 0x45;
+    pub const PATH: u64 = 0x58;
 
     /// Every type that this version knows, with its name in docs/htotp.md.
     pub const ALL: &[(u64, &str)] = &[
@@ -69,6 +70,7 @@ pub mod kind {
         (MIRROR, "MIRROR"),
         (STORED, "STORED"),
         (EVICTED, "EVICTED"),
+        (PATH, "PATH"),
     ];
 
     /// True for a type that this version knows.
@@ -183,6 +185,15 @@ pub struct Hello {
     pub agent: String,
 }
 
+/// What an end tells the other of its side of the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathReport {
+    /// The largest recent rate at which what the other sent has arrived, in bit/s.
+    pub arriving: u64,
+    /// Of ten thousand packets that this end sent, how many were lost.
+    pub lost: u64,
+}
+
 /// A frame, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -248,6 +259,7 @@ pub enum Frame {
     },
     TunnelOpened,
     Mirror(Word),
+    Path(PathReport),
 }
 
 /// Why bytes are no frame; ends the carrier.

@@ -150,7 +150,7 @@ fn read_in_pieces(data: &[u8], piece: usize) -> (Vec<Frame>, Option<FrameError>)
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Class, Coding, Failure, Hello, Priority, Resume, Side};
+    use super::super::{Class, Coding, Failure, Hello, PathReport, Priority, Resume, Side};
     use super::*;
     use crate::mirror::{Bound, Entry, Word};
     use proptest::prelude::*;
@@ -185,6 +185,8 @@ mod tests {
             (0..varint::MAX, priority.clone())
                 .prop_map(|(exchange, priority)| Frame::Reorder { exchange, priority }),
             Just(Frame::Drain),
+            (0..varint::MAX, 0..varint::MAX)
+                .prop_map(|(arriving, lost)| Frame::Path(PathReport { arriving, lost })),
             Just(Frame::Mirror(Word::Reset)),
             proptest::collection::vec((0..varint::MAX, 0..99u64, any::<u64>()), 0..9).prop_map(|all| {
                 let entry = |(number, user, fingerprint): (u64, u64, u64)| Entry {

@@ -3,7 +3,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::{Class, Coding, Failure, Frame, FrameError, Hello, Priority, Resume, Side, kind};
+use super::{Class, Coding, Failure, Frame, FrameError, Hello, PathReport, Priority, Resume, Side, kind};
 use crate::fields::codec;
 use crate::mirror::{Bound, Entry, Word};
 use crate::varint;
@@ -36,6 +36,7 @@ impl Frame {
             Frame::Mirror(Word::Reset) => kind::MIRROR,
             Frame::Mirror(Word::Stored(_)) => kind::STORED,
             Frame::Mirror(Word::Evicted(_)) => kind::EVICTED,
+            Frame::Path(_) => kind::PATH,
         }
     }
 
@@ -88,6 +89,10 @@ impl Frame {
             }
             Frame::Drain | Frame::TunnelOpened | Frame::Mirror(Word::Reset) => {}
             Frame::Mirror(Word::Stored(entries)) => entries.iter().for_each(|entry| put_entry(entry, out)),
+            Frame::Path(PathReport { arriving, lost }) => {
+                varint::put(out, *arriving);
+                varint::put(out, *lost);
+            }
             Frame::Mirror(Word::Evicted(numbers)) => {
                 numbers.iter().for_each(|number| varint::put(out, *number));
             }
@@ -201,6 +206,10 @@ impl Frame {
                     entries.push(read_entry(value)?);
                 }
                 Frame::Mirror(Word::Stored(entries))
+            }
+            kind::PATH => {
+                let arriving = varint::take(value)?;
+                Frame::Path(PathReport { arriving, lost: varint::take(value)? })
             }
             kind::EVICTED => {
                 let mut numbers = Vec::new();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use crate::frame::{Class, Coding, Failure, FrameError, Hello, Priority, Resume};
+use crate::frame::{Class, Coding, Failure, FrameError, Hello, PathReport, Priority, Resume};
 use crate::head::{RequestHead, ResponseHead};
 use crate::mirror::Word;
 use crate::scheduler::StreamId;
@@ -162,6 +162,8 @@ pub enum Event {
     Drained {
         stream: StreamId,
     },
+    /// What the peer tells of its side of the path.
+    PathReported(PathReport),
     /// A ping came back after this long.
     Pong(Duration),
     /// The peer accepts no more exchanges and ends soon.

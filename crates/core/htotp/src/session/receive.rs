@@ -200,6 +200,7 @@ impl Session {
             Frame::Saved(id) => self.shelf.acknowledge(id),
             Frame::Retire(id) => self.archive.retire(now, id),
             Frame::Drain => self.events.push_back(Event::Drain),
+            Frame::Path(report) => self.events.push_back(Event::PathReported(report)),
             Frame::Unwanted { promise, more } if self.role == Role::Ground => {
                 self.handle_unwanted(promise, more)
             }

@@ -10,7 +10,7 @@ use super::event::{Direction, Event, Transmit, code};
 use super::{Kind, Phase, ROOM, Session, Stream, tunnel_priority};
 use crate::fields::Lines;
 use crate::fields::shelf::{Base, Kind as SectionKind};
-use crate::frame::{Class, Coding, Failure, Frame, Priority, Resume, Side, data_header};
+use crate::frame::{Class, Coding, Failure, Frame, PathReport, Priority, Resume, Side, data_header};
 use crate::head::{self, RequestHead, ResponseHead};
 use crate::mirror::Word;
 use crate::scheduler::{Pace, Place, StreamId};
@@ -260,6 +260,11 @@ impl Session {
             stream.place.priority = priority;
             self.scheduler.replace(id, stream.place);
         }
+    }
+
+    /// Tells the peer of this end's side of the path.
+    pub fn report_path(&mut self, report: PathReport) {
+        self.send_control(&Frame::Path(report));
     }
 
     /// Tells the peer that no more exchanges are accepted.

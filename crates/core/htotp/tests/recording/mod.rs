@@ -255,6 +255,9 @@ pub(crate) fn record() -> String {
     }
     // Another origin of the same user.
     tape.ask(Ask { exchange: 30, user: 1, ..Ask::default() }, &get("cdn.test", "/far.js", &cookie));
+    let report = farhop_htotp::frame::PathReport { arriving: 7_912_024, lost: 100 };
+    tape.ends.iter_mut().for_each(|end| end.report_path(report));
+    tape.settle();
     tape.now = Duration::from_secs(60);
     tape.settle();
     tape.ends[GROUND].drain();
@@ -380,6 +383,9 @@ fn words(event: &Event) -> String {
         }
         Event::TunnelOpened { .. } => "tunnel opened".into(),
         Event::Drained { .. } => "room".into(),
+        Event::PathReported(report) => {
+            format!("{} bit/s arrive, {} of 10,000 lost", report.arriving, report.lost)
+        }
         Event::Pong(_) => "pong".into(),
         Event::Drain => "drain".into(),
         Event::Silent => "silent".into(),

@@ -184,7 +184,8 @@ impl Place {
 
     /// HTTP/2 exchanges that can share a connection with none of them holding another back.
     fn exchanges_per_connection(&self) -> usize {
-        let windows = self.settings.connection_window.0 / self.settings.stream_window.0.max(1);
+        let (stream, all) = self.settings.windows();
+        let windows = all.0 / stream.0.max(1);
         usize::try_from(windows).unwrap_or(usize::MAX).max(1)
     }
 

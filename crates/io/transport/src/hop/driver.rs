@@ -16,7 +16,9 @@ use quinn::{Chunk, Connection, ReadError, RecvStream, SendStream, StoppedError, 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::attune::{self, Attune};
 use super::{Closed, READ_AHEAD, Shared};
+use crate::path::End;
 use crate::wake;
 use crate::write_ahead::WriteAhead;
 
@@ -64,6 +66,7 @@ struct Driver {
     /// Writes under way, oldest first. One that a later write has overtaken waits for its own reader and fills nothing.
     waiting: Vec<Waiting>,
     ahead: WriteAhead,
+    attune: Attune,
 }
 
 struct Waiting {
@@ -75,7 +78,7 @@ struct Waiting {
 const MOST_WAITING: usize = 2;
 
 /// Runs until the connection ends or the session gives it up.
-pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: WriteAhead) {
+pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: WriteAhead, end: End) {
     let mut driver = Driver {
         connection,
         shared,
@@ -88,6 +91,7 @@ pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: Writ
         received: 0,
         waiting: Vec::new(),
         ahead,
+        attune: Attune::new(end),
     };
     let reason = driver.serve().await;
     // A connection that has ended keeps the reason for whoever asks; closing it would put this end's own in its place.
@@ -97,6 +101,7 @@ pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: Writ
     let shared = Arc::clone(&driver.shared);
     let unaccepted = {
         let mut state = shared.lock();
+        attune::keep(&state);
         state.close(&shared, reason);
         std::mem::take(&mut state.incoming)
     };
@@ -150,9 +155,12 @@ impl Driver {
         if let Some(reason) = state.closed.clone() {
             return Err(reason);
         }
+        self.attune.look(now, &self.connection, self.ins.len(), &mut state);
+        self.ahead.set_most(state.tuner.parameters().send_most);
         if let Some(pace) = self.ahead.adapt(now, &self.connection) {
             state.session.set_pace(now, pace);
         }
+        state.send_window = Some(self.ahead.window());
         loop {
             let full: Vec<StreamId> = self.waiting.iter().filter(|w| !w.overtaken).map(|w| w.id).collect();
             let most = if full.len() >= MOST_WAITING { full.len() } else { 0 };

@@ -10,10 +10,12 @@ use std::time::Duration;
 use farhop_htotp::mux::{Event, Id, MOST_LANES, Mux, Read};
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::Transmit;
+use farhop_tuning::Totals;
+use farhop_units::Bytes;
 use tokio::sync::mpsc;
 
 use super::driver::sleep_until;
-use super::{Closed, READ_AHEAD, Shared, State};
+use super::{Closed, READ_AHEAD, Shared, State, attune};
 use crate::quic::CarrierError;
 use crate::tcp::{Connection, Lane, LaneError, Parts};
 
@@ -21,6 +23,8 @@ use crate::tcp::{Connection, Lane, LaneError, Parts};
 const MOST_WAITING: usize = 2;
 /// How often the kernel is asked for the round trip.
 const MEASURE: Duration = Duration::from_secs(1);
+/// The payload of a full segment.
+const SEGMENT: u64 = 1400;
 /// How long a farewell may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -37,7 +41,11 @@ struct Driver {
     paused: HashSet<StreamId>,
     /// Something was received since the session was last told.
     heard: bool,
+    /// Bytes received on all lanes.
+    received: u64,
     measured: Option<Duration>,
+    /// The smallest round trip that was measured.
+    least: Duration,
 }
 
 /// Runs until the carrier ends or the session gives it up.
@@ -52,12 +60,15 @@ pub(super) async fn run(connection: Connection, parts: Parts, shared: Arc<Shared
         names: HashMap::new(),
         paused: HashSet::new(),
         heard: false,
+        received: 0,
         measured: None,
+        least: Duration::MAX,
     };
     let reason = driver.serve().await;
     let shared = Arc::clone(&driver.shared);
     let unaccepted = {
         let mut state = shared.lock();
+        attune::keep(&state);
         state.close(&shared, reason.clone());
         std::mem::take(&mut state.incoming)
     };
@@ -87,7 +98,10 @@ impl Driver {
                     connection.set_lanes(lanes.len());
                 }
                 moved = poll_fn(|cx| poll_lanes(lanes, mux, cx)) => match moved {
-                    Ok(received) => self.heard |= received > 0,
+                    Ok(received) => {
+                        self.heard |= received > 0;
+                        self.received += received as u64;
+                    }
                     Err(error) => return self.lost(error),
                 },
             }
@@ -125,7 +139,7 @@ impl Driver {
         if std::mem::take(&mut self.heard) {
             state.session.handle_activity(now);
         }
-        self.measure(now, &state);
+        self.measure(now, &mut state);
         if let Some(reason) = state.closed.clone() {
             return Err(reason);
         }
@@ -238,13 +252,24 @@ impl Driver {
     }
 
     /// The remote's pings tell the round trip of the hop; at ground, the kernel that of its own connection.
-    fn measure(&mut self, now: Duration, state: &State) {
+    fn measure(&mut self, now: Duration, state: &mut State) {
         if self.measured.is_some_and(|last| now < last + MEASURE) {
             return;
         }
         self.measured = Some(now);
         if let Some(round_trip) = state.rtt.or_else(|| self.lanes[0].round_trip()) {
             self.connection.set_rtt(round_trip);
+            self.least = self.least.min(round_trip);
+            let totals = Totals {
+                received: Bytes(self.received),
+                // The kernel counts them and does not tell.
+                received_packets: self.received / SEGMENT,
+                round_trip: Some((round_trip, self.least)),
+                ..Totals::default()
+            };
+            state.tuner.observe(now, &totals, self.ids.len() as u64);
+            attune::report(now, state);
+            attune::keep(state);
         }
     }
 

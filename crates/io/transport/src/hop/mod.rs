@@ -1,11 +1,13 @@
 //! A carrier as the ends use it: exchanges, pushes and tunnels as pairs of an asynchronous sender and
 //! receiver. The rules are `farhop_htotp::session`'s; here is only what joins it to tasks.
 
+mod attune;
 mod driver;
 mod lanes;
 mod stream;
 
 use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -15,12 +17,16 @@ use farhop_htotp::frame::{Class, Hello, Priority, Resume};
 use farhop_htotp::mirror::Word;
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Event, Role, Session};
+use farhop_tuning::{Measured, Parameters, Told, Tuner};
+use farhop_units::Bytes;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Kind};
+use crate::learned::Learned;
 use crate::path::{End, PathPlan};
 use crate::write_ahead::WriteAhead;
+use attune::Lesson;
 
 pub use stream::{Arrival, Gone, Receiver, Sender};
 
@@ -123,6 +129,10 @@ struct State {
     /// Exchanges and tunnels that were open when the carrier ended.
     lost: u64,
     rtt: Option<Duration>,
+    tuner: Tuner,
+    /// What may be written ahead now, where that is not the kernel's affair.
+    send_window: Option<Bytes>,
+    lesson: Option<Lesson>,
 }
 
 /// What the driver holds for the two handles of a stream.
@@ -171,6 +181,9 @@ impl Hop {
             closed: None,
             lost: 0,
             rtt: None,
+            tuner: Tuner::new(plan.set(end), Measured::default()),
+            send_window: None,
+            lesson: None,
         };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
@@ -182,7 +195,7 @@ impl Hop {
         match connection.into() {
             Connection::Quic(connection) => {
                 let ahead = WriteAhead::new(plan, end);
-                tokio::spawn(driver::run(connection, Arc::clone(&shared), ahead));
+                tokio::spawn(driver::run(connection, Arc::clone(&shared), ahead, end));
             }
             Connection::Tcp(connection) => match connection.take_parts() {
                 Some(parts) => drop(tokio::spawn(lanes::run(connection, parts, Arc::clone(&shared)))),
@@ -313,6 +326,28 @@ impl Hop {
         self.0.lock().rtt
     }
 
+    /// Keeps what this carrier measures of the way to `peer` in `learned`, from which its first sizes came.
+    pub fn learn(&self, learned: &Learned, peer: IpAddr) {
+        let mut state = self.0.lock();
+        state.tuner.learn(learned.of(peer));
+        state.lesson = Some(Lesson { learned: learned.clone(), peer });
+    }
+
+    /// What is measured of the path of a carrier of this kind, and what is decided by it, with reasons.
+    pub fn path(&self, kind: Kind) -> Told {
+        let state = self.0.lock();
+        let mut told = state.tuner.told(state.send_window);
+        if kind == Kind::Tcp {
+            told.decided.retain(|decision| !decision.is_of_quic());
+        }
+        told
+    }
+
+    /// The sizes that fit the path.
+    pub fn sizes(&self) -> Parameters {
+        *self.0.lock().tuner.parameters()
+    }
+
     /// Exchanges and tunnels that were open when the carrier ended; none before.
     pub fn lost(&self) -> u64 {
         self.0.lock().lost
@@ -435,6 +470,7 @@ impl State {
                 Event::Hello(hello) => self.incoming.push_back(Incoming::Hello(hello)),
                 Event::Drain => self.incoming.push_back(Incoming::Drain),
                 Event::Pong(rtt) => self.rtt = Some(rtt),
+                Event::PathReported(report) => self.tuner.hear(attune::heard(report)),
                 Event::Silent => {
                     shared.silent.send_replace(Some(Instant::now()));
                 }

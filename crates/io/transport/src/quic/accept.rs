@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use farhop_congestion::Choice;
+use farhop_tuning::Measured;
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{AsyncUdpSocket, Connection, Endpoint, Incoming, ServerConfig, TokioRuntime, VarInt};
 use rustls::pki_types::CertificateDer;
@@ -18,6 +19,7 @@ use tokio::task::JoinSet;
 
 use super::{CarrierError, Repairs, early, lasting_config, protect, repaired, token_key};
 use crate::identity::{Identity, PublicKey};
+use crate::learned::Learned;
 use crate::memory::{Memory, Recall};
 use crate::path::{End, PathPlan};
 use crate::socket::fec::FecSocket;
@@ -107,6 +109,7 @@ struct Shared {
     plan: PathPlan,
     choice: Choice,
     memory: OnceLock<Arc<Memory>>,
+    learned: Learned,
     /// Of remotes that may come back.
     sessions: RwLock<Arc<dyn StoresServerSessions>>,
     fec: Option<Arc<FecSocket>>,
@@ -132,11 +135,12 @@ impl Listener {
             plan,
             choice,
             memory: OnceLock::new(),
+            learned: Learned::default(),
             sessions: RwLock::new(ServerSessionMemoryCache::new(SESSIONS)),
             fec,
         });
         // Each handshake gets a configuration of its own; this one reads first packets only.
-        let config = shared.server_config(&Seen::default(), Recall::nothing())?;
+        let config = shared.server_config(&Seen::default(), Recall::nothing(), &Measured::default())?;
         let endpoint = Endpoint::new_with_abstract_socket(
             lasting_config(&shared.identity),
             Some(config),
@@ -188,6 +192,11 @@ impl Listener {
         *self.shared.sessions.write().unwrap_or_else(PoisonError::into_inner) = sessions;
     }
 
+    /// What carriers have measured of the ways to remotes; the next ones are sized by it.
+    pub fn learned(&self) -> &Learned {
+        &self.shared.learned
+    }
+
     /// What the repair layers of this end's socket have done.
     pub fn repairs(&self) -> Repairs {
         Repairs(self.shared.fec.clone())
@@ -212,14 +221,19 @@ impl Listener {
 }
 
 impl Shared {
-    fn server_config(self: &Arc<Self>, seen: &Seen, recall: Recall) -> io::Result<ServerConfig> {
+    fn server_config(
+        self: &Arc<Self>,
+        seen: &Seen,
+        recall: Recall,
+        measured: &Measured,
+    ) -> io::Result<ServerConfig> {
         let peers = self.clone();
         let mut tls = tls::server(&self.identity, move |key| peers.name(key).is_some(), seen)
             .map_err(io::Error::other)?;
         early::resumable(&mut tls, &self.sessions.read().unwrap_or_else(PoisonError::into_inner));
         let crypto = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
         let mut config = ServerConfig::new(Arc::new(crypto), token_key(&self.identity));
-        let transport = self.plan.transport_config(End::Ground, self.choice, recall);
+        let transport = self.plan.transport_config(End::Ground, self.choice, recall, measured);
         config.transport_config(Arc::new(transport));
         config.max_incoming(MOST_PENDING);
         Ok(config)
@@ -240,7 +254,8 @@ impl Shared {
         let setup = |error: io::Error| refused(CarrierError::Setup { addr, detail: error.to_string() });
 
         let recall = self.memory.get().map_or_else(Recall::nothing, Recall::from);
-        let config = self.server_config(&seen, recall.clone()).map_err(setup)?;
+        let learned = self.learned.of(addr.ip());
+        let config = self.server_config(&seen, recall.clone(), &learned).map_err(setup)?;
         let connecting = incoming.accept_with(Arc::new(config)).map_err(|error| explained(&error))?;
         // An end that is called can always speak before the handshake is over; this one does if it knows to whom.
         let Ok((connection, established)) = connecting.into_0rtt() else {

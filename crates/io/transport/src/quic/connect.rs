@@ -14,6 +14,7 @@ use quinn::{AsyncUdpSocket, ClientConfig, Connecting, Connection, Endpoint, Toki
 use super::early::{self, Tickets};
 use super::{CarrierError, Repairs, lasting_config, protect, repaired};
 use crate::identity::{Identity, PublicKey};
+use crate::learned::Learned;
 use crate::memory::{Memory, Recall, local_address};
 use crate::path::{End, PathPlan};
 use crate::socket::fec::FecSocket;
@@ -30,6 +31,7 @@ pub struct Dialer {
     plan: PathPlan,
     choice: Choice,
     memory: Option<Arc<Memory>>,
+    learned: Learned,
     fec: Option<Arc<FecSocket>>,
     /// By the keys that are accepted.
     grounds: Arc<Mutex<HashMap<Vec<PublicKey>, Ground>>>,
@@ -71,7 +73,16 @@ impl Dialer {
         let config = lasting_config(&identity);
         let (socket, fec) = repaired(socket, &plan, choice);
         let endpoint = Endpoint::new_with_abstract_socket(config, None, socket, Arc::new(TokioRuntime))?;
-        Ok(Dialer { endpoint, identity, plan, choice, memory: None, fec, grounds: Arc::default() })
+        Ok(Dialer {
+            endpoint,
+            identity,
+            plan,
+            choice,
+            memory: None,
+            learned: Learned::default(),
+            fec,
+            grounds: Arc::default(),
+        })
     }
 
     /// Lets connections start from what `memory` knows of their paths, and add to it.
@@ -91,7 +102,7 @@ impl Dialer {
     pub async fn connect(&self, addr: SocketAddr, keys: &[PublicKey]) -> Result<Connection, CarrierError> {
         let ground = self.ground(keys).map_err(|detail| CarrierError::Setup { addr, detail })?;
         let (connecting, begun) = self.begin(addr, ground)?;
-        let after = self.patience();
+        let after = self.patience(addr);
         match tokio::time::timeout(after, connecting).await {
             Ok(Ok(connection)) => {
                 self.reached(&connection, &begun);
@@ -103,8 +114,8 @@ impl Dialer {
     }
 
     /// How long a call is waited for.
-    pub(super) fn patience(&self) -> Duration {
-        self.plan.handshake_timeout()
+    pub(super) fn patience(&self, addr: SocketAddr) -> Duration {
+        self.plan.parameters(End::Remote, &self.learned.of(addr.ip())).handshake
     }
 
     /// How a ground with one of `keys` is called: in the same way each time, since only so sessions are resumed.
@@ -131,7 +142,8 @@ impl Dialer {
     ) -> Result<(Connecting, Begun), CarrierError> {
         let mut config = ClientConfig::new(ground.crypto);
         let recall = self.memory.as_ref().map_or_else(Recall::nothing, Recall::from);
-        let transport = self.plan.transport_config(End::Remote, self.choice, recall.clone());
+        let learned = self.learned.of(addr.ip());
+        let transport = self.plan.transport_config(End::Remote, self.choice, recall.clone(), &learned);
         config.transport_config(Arc::new(transport));
         let connecting = self
             .endpoint
@@ -152,6 +164,11 @@ impl Dialer {
 
     pub(super) fn explain(&self, error: &quinn::ConnectionError, begun: &Begun) -> CarrierError {
         CarrierError::explain_handshake(error, begun.addr, self.identity.public(), begun.seen.key())
+    }
+
+    /// What carriers have measured of the ways to grounds; the next calls are sized by it.
+    pub fn learned(&self) -> &Learned {
+        &self.learned
     }
 
     /// What the repair layers of this end's socket have done.

@@ -111,7 +111,7 @@ impl Early {
     /// As [`Dialer::connect`].
     pub async fn answered(self) -> Result<bool, CarrierError> {
         let Early { connection, taken, begun, dialer } = self;
-        let after = dialer.patience();
+        let after = dialer.patience(begun.addr);
         let Ok(taken) = tokio::time::timeout(after, taken).await else {
             return Err(CarrierError::NoAnswer { addr: begun.addr, after });
         };

@@ -29,20 +29,19 @@ const MTU: usize = 1500;
 const GROUND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4433);
 const REMOTE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 4433);
 
-impl End {
-    fn index(self) -> usize {
-        match self {
-            End::Ground => 0,
-            End::Remote => 1,
-        }
+/// The place of what is `end`'s.
+fn index(end: End) -> usize {
+    match end {
+        End::Ground => 0,
+        End::Remote => 1,
     }
+}
 
-    /// The way on which this end sends.
-    fn way(self) -> Way {
-        match self {
-            End::Ground => Way::Forward,
-            End::Remote => Way::Return,
-        }
+/// The way on which `end` sends.
+fn way(end: End) -> Way {
+    match end {
+        End::Ground => Way::Forward,
+        End::Remote => Way::Return,
     }
 }
 
@@ -165,7 +164,7 @@ impl State {
     fn deliver(&mut self, now: Duration) -> Vec<Waker> {
         let mut woken = Vec::new();
         while let Some((way, arrived)) = self.path.poll_transmit(now) {
-            let inbox = &mut self.inboxes[receiver(way).index()];
+            let inbox = &mut self.inboxes[index(receiver(way))];
             woken.extend(inbox.push(arrived.packet));
         }
         for sender in [End::Ground, End::Remote] {
@@ -176,17 +175,17 @@ impl State {
 
     /// Adds who waits to send from `sender` to `woken` if there is room now.
     fn release_writers(&mut self, sender: End, woken: &mut Vec<Waker>) {
-        let waiting = !self.inboxes[sender.opposite().index()].writers.is_empty();
+        let waiting = !self.inboxes[index(sender.opposite())].writers.is_empty();
         if waiting && self.has_room(sender) {
-            woken.append(&mut self.inboxes[sender.opposite().index()].writers);
+            woken.append(&mut self.inboxes[index(sender.opposite())].writers);
         }
     }
 
     /// Whether `sender` may send. A link with a rate drops what its queue cannot hold; one without
     /// would take everything, so there the sender waits for the receiver.
     fn has_room(&self, sender: End) -> bool {
-        let direction = self.path.direction(sender.way());
-        let unread = self.inboxes[sender.opposite().index()].bytes;
+        let direction = self.path.direction(way(sender));
+        let unread = self.inboxes[index(sender.opposite())].bytes;
         direction.leg().rate.is_some() || unread + direction.under_way() * MTU < INBOX / 2
     }
 }
@@ -227,7 +226,7 @@ impl Link {
 
     /// Datagrams that arrived and found the receiver's buffer full.
     pub fn overflowed(&self, way: Way) -> u64 {
-        self.0.with(|state, _| state.inboxes[receiver(way).index()].overflowed)
+        self.0.with(|state, _| state.inboxes[index(receiver(way))].overflowed)
     }
 }
 
@@ -274,7 +273,7 @@ impl AsyncUdpSocket for LinkSocket {
                 let size = datagram.len() + HEADERS;
                 if size <= MTU {
                     let size = farhop_units::Bytes(size as u64);
-                    state.path.handle_packet(now, self.end.way(), size, datagram);
+                    state.path.handle_packet(now, way(self.end), size, datagram);
                 }
             }
             true
@@ -295,7 +294,7 @@ impl AsyncUdpSocket for LinkSocket {
         let mut writers = Vec::new();
         let received = {
             let mut state = self.shared.lock();
-            let inbox = &mut state.inboxes[self.end.index()];
+            let inbox = &mut state.inboxes[index(self.end)];
             let mut filled = 0;
             for (buf, meta) in bufs.iter_mut().zip(meta.iter_mut()) {
                 let Some((len, stride)) = inbox.fill(buf) else { break };
@@ -342,7 +341,7 @@ impl UdpPoller for Room {
         if state.has_room(socket.end) {
             return Poll::Ready(Ok(()));
         }
-        let writers = &mut state.inboxes[socket.end.opposite().index()].writers;
+        let writers = &mut state.inboxes[index(socket.end.opposite())].writers;
         if !writers.iter().any(|waker| waker.will_wake(cx.waker())) {
             writers.push(cx.waker().clone());
         }

@@ -1,0 +1,263 @@
+//! Why each parameter is what it is, in a sentence for people. The numbers are `parameters`'.
+
+use std::time::Duration;
+
+use farhop_units::{BitRate, Bytes, format_duration};
+
+use crate::decision::{Applies, Decision, Value, ms};
+use crate::parameters::{BEYOND, MOST};
+use crate::{End, Fact, Parameters, Path, Set, Source, WRITE_AHEAD};
+
+/// Every parameter with its reason. `first` is what the carrier began with; `send_window` the one in force.
+pub(crate) fn decisions(
+    set: &Set,
+    path: &Path,
+    now: &Parameters,
+    first: &Parameters,
+    send_window: Option<Bytes>,
+) -> Vec<Decision> {
+    let rtt = path.round_trip;
+    let (sending, receiving) = (path.sending.source, path.receiving.source);
+    let filled = |rate: Fact<BitRate>| {
+        let bdp = short(rate.value.bytes_in(rtt.value));
+        format!("{} × {} = {bdp} fill the path", speed(rate), length(rtt))
+    };
+    let (inward, outward) = (filled(path.receiving), filled(path.sending));
+    let neighbours = match set.end {
+        End::Remote => (
+            "browser",
+            format!(
+                "what the return link ({}) carries in {}",
+                speed(path.sending),
+                time_in_words(rtt.value.max(BEYOND))
+            ),
+        ),
+        End::Ground => (
+            "origin",
+            format!(
+                "twice what the forward link ({}) takes in {}, an origin's round trip",
+                speed(path.sending),
+                time_in_words(BEYOND)
+            ),
+        ),
+    };
+    let (spare, most) = match receiving {
+        Source::Assumed => ("a quarter more keeps it full", 256),
+        _ => ("as much again lets a stream go on while a loss is repaired", 128),
+    };
+    let larger = if path.sending.value > path.receiving.value { sending } else { receiving };
+    let row =
+        |parameter: &str, value: Value, in_use: Value, from: Source, applies: Applies, because: String| {
+            Decision { parameter: parameter.into(), value, in_use, from, applies, because }
+        };
+    let sizes = |size: Bytes| Value::Bytes(size.0);
+    let times = |time: Duration| Value::Ms(ms(time));
+    let mut rows = vec![
+        row(
+            "stream window",
+            sizes(now.stream_window),
+            sizes(first.stream_window),
+            worst(rtt.source, receiving),
+            Applies::NextCarrier,
+            format!("{inward}; {spare}, 1 MiB at the least"),
+        ),
+        row(
+            "carrier window",
+            sizes(now.carrier_window),
+            sizes(now.carrier_window),
+            worst(rtt.source, receiving),
+            Applies::Now,
+            format!("64 stream windows, between 64 and {most} MiB: streams that nobody reads stop no others"),
+        ),
+        row(
+            "send window",
+            sizes(send_window.unwrap_or(now.send_window)),
+            sizes(send_window.unwrap_or(now.send_window)),
+            if send_window.is_some() { Source::Measured } else { worst(rtt.source, sending) },
+            Applies::Now,
+            format!(
+                "what the congestion controller has in flight and {} more, up to {}",
+                time_in_words(WRITE_AHEAD),
+                short(now.send_most)
+            ),
+        ),
+        row(
+            "streams",
+            Value::Streams(now.streams),
+            Value::Streams(now.streams),
+            worst(rtt.source, larger),
+            Applies::Now,
+            "one for each 4 KiB on the way, 1024 at the least, and twice what is open".into(),
+        ),
+        row(
+            "acknowledge after",
+            Value::Packets(now.ack_packets),
+            Value::Packets(first.ack_packets),
+            worst(rtt.source, sending),
+            Applies::NextCarrier,
+            format!(
+                "what leaves in 1/64 of {}, 9 at the least, as the other direction can afford",
+                length(rtt)
+            ),
+        ),
+        row(
+            "acknowledge within",
+            times(now.ack_delay),
+            times(first.ack_delay),
+            rtt.source,
+            Applies::NextCarrier,
+            format!("1/16 of {}, between 2 and 25 ms", length(rtt)),
+        ),
+        row(
+            "lost when overtaken by",
+            Value::Packets(now.packet_threshold),
+            Value::Packets(first.packet_threshold),
+            worst(rtt.source, sending),
+            Applies::NextCarrier,
+            match (rtt.source, set.repairs) {
+                (Source::Assumed, _) => "RFC 9002, as long as the round trip is not known".into(),
+                (_, true) => {
+                    format!("what leaves in 1/8 of {}: a repair may bring it back meanwhile", length(rtt))
+                }
+                (_, false) => {
+                    format!("what leaves in 1/32 of {}: modems reorder by a frame or two", length(rtt))
+                }
+            },
+        ),
+        row(
+            "lost after",
+            Value::RoundTrips(now.time_threshold as f64 / 1e3),
+            Value::RoundTrips(first.time_threshold as f64 / 1e3),
+            rtt.source,
+            Applies::NextCarrier,
+            "9/8 (RFC 9002), and 30 ms beyond the round trip at the least".into(),
+        ),
+        row(
+            "first round trip",
+            times(now.initial_round_trip),
+            times(first.initial_round_trip),
+            rtt.source,
+            Applies::NextCarrier,
+            match rtt.source {
+                Source::Assumed => "RFC 9002, as long as it is not known".into(),
+                _ => format!("a tenth above {}, so that no handshake is repeated in vain", length(rtt)),
+            },
+        ),
+        row(
+            "idle timeout",
+            times(now.idle),
+            times(first.idle),
+            Source::Fixed,
+            Applies::NextCarrier,
+            "outlives the longest cut that the session holds on through".into(),
+        ),
+        row(
+            "call timeout",
+            times(now.handshake),
+            times(now.handshake),
+            rtt.source,
+            Applies::NextCarrier,
+            match rtt.source {
+                Source::Assumed => {
+                    "three round trips to the moon, as long as the round trip is not known".into()
+                }
+                _ => format!(
+                    "six times {}, 3 s at the least: a fresh call is back sooner than a late one",
+                    length(rtt)
+                ),
+            },
+        ),
+        row(
+            "socket buffers",
+            sizes(now.socket_buffer),
+            sizes(first.socket_buffer),
+            worst(rtt.source, larger),
+            Applies::NextStart,
+            format!(
+                "{}; twice that comes while this process is busy, between 1 and 8 MiB",
+                if larger == sending { outward } else { inward }
+            ),
+        ),
+        row(
+            &format!("{} stream window", neighbours.0),
+            sizes(now.neighbour_stream),
+            sizes(now.neighbour_stream),
+            sending,
+            Applies::NextConnection,
+            neighbours.1,
+        ),
+        row(
+            &format!("{} connection window", neighbours.0),
+            sizes(now.neighbour_connection),
+            sizes(now.neighbour_connection),
+            sending,
+            Applies::NextConnection,
+            "so many of these, so that one that is slow stops no others".into(),
+        ),
+    ];
+    if set.end == End::Remote {
+        rows.insert(
+            9,
+            row(
+                "keep alive after",
+                times(now.keep_alive),
+                times(first.keep_alive),
+                rtt.source,
+                Applies::NextCarrier,
+                format!("six times {}, between 5 and 15 s: routers forget after half a minute", length(rtt)),
+            ),
+        );
+    }
+    if now.stream_window == MOST {
+        rows[0].because.push_str(&format!("; no window is larger than {}", short(MOST)));
+    }
+    rows
+}
+
+/// Of two sources the one that is less sure.
+fn worst(one: Source, other: Source) -> Source {
+    one.max(other)
+}
+
+fn speed(rate: Fact<BitRate>) -> String {
+    format!("{}{}", rate_in_words(rate.value), word(rate.source))
+}
+
+fn length(rtt: Fact<Duration>) -> String {
+    format!("{}{}", time_in_words(rtt.value), word(rtt.source))
+}
+
+fn word(source: Source) -> &'static str {
+    match source {
+        Source::Set => " (set)",
+        Source::Measured => " (measured)",
+        Source::Assumed => " (assumed)",
+        Source::Fixed => "",
+    }
+}
+
+/// A size as people say it.
+pub(crate) fn short(size: Bytes) -> String {
+    Bytes(rounded(size.0)).to_string()
+}
+
+/// A rate as people say it.
+pub fn rate_in_words(rate: BitRate) -> String {
+    BitRate(rounded(rate.0)).to_string()
+}
+
+/// A time as people say it: milliseconds below ten seconds.
+pub fn time_in_words(time: Duration) -> String {
+    let whole = if time < Duration::from_secs(10) {
+        Duration::from_millis((time.as_secs_f64() * 1e3).round() as u64)
+    } else {
+        Duration::from_secs(time.as_secs_f64().round() as u64)
+    };
+    format_duration(whole)
+}
+
+/// To three digits.
+fn rounded(number: u64) -> u64 {
+    let step = 10u64.pow(number.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    (number + step / 2) / step * step
+}

@@ -1,0 +1,224 @@
+//! Ends that were told nothing of their path: what they measure of it over the in-process link in virtual time, what they
+//! decide by it, and how near to the limit that takes a transfer.
+#![expect(clippy::unwrap_used, reason = "helpers of tests, which clippy does not know as such")]
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use farhop_congestion::Choice;
+use farhop_htotp::frame::Coding;
+use farhop_htotp::session::{Ask, Config, Role};
+use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_orbit::Profile;
+use farhop_transport::Kind;
+use farhop_transport::hop::{Arrival, Hop, Incoming};
+use farhop_transport::identity::{Identity, PublicKey};
+use farhop_transport::path::PathPlan;
+use farhop_transport::quic::{Dialer, Listener, Peers};
+use farhop_transport::socket::link::{self, Link};
+use farhop_tuning::{Decision, Source, Told, Value};
+use farhop_units::{BitRate, Bytes as Size};
+use http::{HeaderMap, Method, StatusCode};
+use tokio::time::{Instant, sleep};
+
+/// Two ends and the link between them.
+struct Ends {
+    _link: Link,
+    profile: Profile,
+    plan: PathPlan,
+    dialer: Dialer,
+    listener: Listener,
+    ground: (SocketAddr, PublicKey),
+}
+
+fn ends(profile: Profile, plan: PathPlan) -> Ends {
+    let (remote, ground) = (Identity::from_seed([1; 32]), Identity::from_seed([2; 32]));
+    let (link, at_ground, at_remote) = link::pair(&profile, 1);
+    let known = (at_ground.addr(), ground.public());
+    let peers = Peers::new([("ship".to_owned(), remote.public())]).unwrap();
+    let listener = Listener::new(at_ground, ground, peers, plan, Choice::Bbr).unwrap();
+    let dialer = Dialer::new(at_remote, remote, plan, Choice::Bbr).unwrap();
+    Ends { _link: link, profile, plan, dialer, listener, ground: known }
+}
+
+impl Ends {
+    /// A carrier: its remote's side and ground's.
+    async fn call(&mut self) -> (Hop, Hop) {
+        let keys = [self.ground.1];
+        let (near, far) = tokio::join!(self.dialer.connect(self.ground.0, &keys), self.listener.accept());
+        let (near, far) = (near.unwrap(), far.unwrap().unwrap().connection);
+        let peers = (near.remote_address().ip(), far.remote_address().ip());
+        let near = Hop::start(near, Role::Remote, Config::default(), &self.plan);
+        near.learn(self.dialer.learned(), peers.0);
+        let far = Hop::start(far, Role::Ground, Config::default(), &self.plan);
+        far.learn(self.listener.learned(), peers.1);
+        tokio::spawn(serve(far.clone()));
+        (near, far)
+    }
+
+    /// What distance and rate allow for `bytes` of a body.
+    fn limit(&self, bytes: usize) -> Duration {
+        self.profile.rtt() + self.profile.forward.rate.unwrap().time_for(Size(bytes as u64))
+    }
+}
+
+/// Answers each exchange with as many bytes as its path says.
+async fn serve(far: Hop) {
+    while let Some(incoming) = far.accept().await {
+        let Incoming::Exchange { head, mut sender, receiver, .. } = incoming else { continue };
+        let mut left: usize = head.path.trim_start_matches('/').parse().unwrap();
+        tokio::spawn(async move {
+            let head = ResponseHead { status: StatusCode::OK, fields: HeaderMap::new() };
+            sender.answer(&head, Coding::Identity, None);
+            let piece = Bytes::from(vec![7; 16 << 10]);
+            while left > 0 {
+                let next = piece.slice(..left.min(piece.len()));
+                left -= next.len();
+                if sender.write(next).await.is_err() {
+                    return; // who asked has left
+                }
+            }
+            sender.finish(None);
+            drop(receiver);
+        });
+    }
+}
+
+/// Names exchanges.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// Fetches so many bytes; gives the time that it took.
+async fn fetch(near: &Hop, bytes: usize) -> Duration {
+    let began = Instant::now();
+    let head = RequestHead {
+        method: Method::GET,
+        scheme: "http".into(),
+        authority: "site.test".into(),
+        path: format!("/{bytes}"),
+        fields: HeaderMap::new(),
+    };
+    let ask = Ask { exchange: NEXT.fetch_add(1, Ordering::Relaxed), ..Ask::default() };
+    let (mut sender, mut receiver) = near.ask(ask, &head);
+    sender.finish(None);
+    let mut came = 0;
+    loop {
+        match receiver.next().await {
+            Arrival::Body(bytes) => came += bytes.len(),
+            Arrival::Ended => break,
+            Arrival::Answered { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(came, bytes);
+    began.elapsed()
+}
+
+fn row<'a>(told: &'a Told, parameter: &str) -> &'a Decision {
+    told.decided.iter().find(|decision| decision.parameter == parameter).unwrap()
+}
+
+fn bytes(value: Value) -> u64 {
+    let Value::Bytes(bytes) = value else { panic!("{value:?} is no size") };
+    bytes
+}
+
+/// What is measured is within so much of the truth.
+fn is_near(measured: f64, truth: f64, part: f64) -> bool {
+    (measured / truth - 1.0).abs() <= part
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_has_set_is_measured_from_low_orbit_to_the_moon_and_the_transfer_is_near_its_limit() {
+    let (mbit, kbit) = (BitRate::mbit, BitRate::kbit);
+    let ms = Duration::from_millis;
+    // How much slower than the limit the first transfer of a path may be that BBR has to search: it doubles each round trip.
+    for (name, forward, return_, delay, most) in [
+        ("leo", mbit(50), mbit(10), ms(10), 1.5),
+        ("geo", mbit(8), kbit(512), ms(325), 1.5),
+        ("lunar", mbit(2), kbit(64), ms(1300), 1.75),
+    ] {
+        let profile = Profile::symmetric_delay(name, forward, return_, delay);
+        // What repairs take of the link is not measured.
+        let mut ends = ends(profile, PathPlan::UNKNOWN.with_repair(0));
+        let (near, far) = ends.call().await;
+        let took = fetch(&near, 10_000_000).await;
+        let limit = ends.limit(10_000_000);
+        assert!(took < limit.mul_f64(most), "{name}: {took:?} of {limit:?}");
+        // The last report may be on its way.
+        sleep(Duration::from_secs(4) + 2 * ends.profile.rtt()).await;
+        fetch(&near, 10_000).await;
+        for told in [near.path(Kind::Quic), far.path(Kind::Quic)] {
+            let measured = told.measured;
+            let rtt = ends.profile.rtt().as_secs_f64() * 1e3;
+            assert!(is_near(measured.round_trip_ms.unwrap(), rtt, 0.15), "{name}: {measured:?}");
+            assert!(
+                is_near(measured.forward_bps.unwrap() as f64, forward.0 as f64, 0.1),
+                "{name}: {measured:?}"
+            );
+            let fills = forward.bytes_in(ends.profile.rtt()).0;
+            for window in ["stream window", "carrier window"] {
+                assert!(bytes(row(&told, window).value) >= fills, "{name}: {:?}", row(&told, window));
+            }
+            assert_eq!(row(&told, "call timeout").from, Source::Measured);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_settings_say_stays_and_what_is_measured_is_told_beside_it() {
+    let profile =
+        Profile::symmetric_delay("truth", BitRate::mbit(8), BitRate::mbit(1), Duration::from_millis(300));
+    let said = PathPlan {
+        rtt: Duration::from_millis(500),
+        forward: Some(BitRate::mbit(4)),
+        return_: Some(BitRate::mbit(1)),
+        ..PathPlan::UNKNOWN
+    };
+    let mut ends = ends(profile, said);
+    let (near, _far) = ends.call().await;
+    let before = near.path(Kind::Quic);
+    fetch(&near, 4_000_000).await;
+    let after = near.path(Kind::Quic);
+    assert_eq!(after.set.round_trip_ms, Some(500.0));
+    assert!(is_near(after.measured.round_trip_ms.unwrap(), 600.0, 0.05), "{:?}", after.measured);
+    assert!(after.measured.forward_bps.unwrap() > 6_000_000, "{:?}", after.measured);
+    for parameter in ["stream window", "carrier window", "call timeout", "browser stream window"] {
+        assert_eq!(row(&before, parameter), row(&after, parameter));
+    }
+    assert_eq!(row(&after, "stream window").from, Source::Set);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_path_that_turns_out_quicker_than_assumed_has_larger_windows_at_once_and_streams_on_the_next_carrier()
+ {
+    let profile =
+        Profile::symmetric_delay("quick", BitRate::mbit(200), BitRate::mbit(20), Duration::from_millis(300));
+    let mut ends = ends(profile, PathPlan::UNKNOWN);
+    let (near, _far) = ends.call().await;
+    // On one stream the first window is the limit; several at once show what the path can do.
+    let many: Vec<_> = (0..6)
+        .map(|_| {
+            let near = near.clone();
+            tokio::spawn(async move { fetch(&near, 15_000_000).await })
+        })
+        .collect();
+    for one in many {
+        one.await.unwrap();
+    }
+    let told = near.path(Kind::Quic);
+    let stream = row(&told, "stream window");
+    assert_eq!(stream.from, Source::Measured);
+    let fills = BitRate::mbit(200).bytes_in(Duration::from_millis(600)).0;
+    assert!(bytes(stream.in_use) < fills && bytes(stream.value) > fills, "{stream:?}");
+    near.close();
+    let (near, _far) = ends.call().await;
+    let told = near.path(Kind::Quic);
+    // Decided afresh: what differs is what is too little to change a window under way.
+    let (now, then) = (bytes(row(&told, "stream window").in_use), bytes(stream.value));
+    assert!(is_near(now as f64, then as f64, 0.25), "{now} of {then}");
+    let took = fetch(&near, 60_000_000).await;
+    // Behind the first window it would take five seconds.
+    assert!(took < ends.limit(60_000_000).mul_f64(2.0), "{took:?} of {:?}", ends.limit(60_000_000));
+}
