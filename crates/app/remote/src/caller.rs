@@ -197,7 +197,7 @@ impl Caller {
     ) -> Option<Called> {
         let successor = tokio::select! {
             () = &mut attended => None,
-            successor = self.watch(carrier) => {
+            successor = self.replace(carrier) => {
                 carrier.hop.close();
                 attended.await;
                 Some(successor)
@@ -233,6 +233,34 @@ impl Caller {
                 Err(error) => tracing::debug!(target: "farhop", "still over TCP: {error}"),
             }
         }
+    }
+
+    /// Calls what is to take a carrier's place, with all that is under way on it.
+    async fn replace(&self, carrier: &Carrier) -> Called {
+        tokio::select! {
+            called = self.watch(carrier) => called,
+            called = self.doubt(carrier) => called,
+        }
+    }
+
+    /// Calls over TCP while a carrier rides on UDP that seems held back, and over QUIC again when TCP, tried for that, does no
+    /// better.
+    async fn doubt(&self, carrier: &Carrier) -> Called {
+        let Carrier { peer, address, connection, hop, .. } = carrier;
+        let Some(target) = self.targets.iter().find(|target| target.name == *peer) else {
+            return std::future::pending().await;
+        };
+        let connection = match connection.kind() {
+            Kind::Quic => self.dialers.doubt(connection, hop, *address, &target.keys).await,
+            Kind::Tcp if self.dialers.prove(connection, hop).await => std::future::pending().await,
+            Kind::Tcp => loop {
+                match self.dialers.call(Kind::Quic, *address, &target.keys).await {
+                    Ok(connection) => break connection,
+                    Err(_) => sleep(self.quic_again).await,
+                }
+            },
+        };
+        Called { peer: peer.clone(), address: *address, connection, early: None }
     }
 
     /// Watches a carrier for silence. It is worth waiting for, with all that is under way on it; but when it is silent for

@@ -24,6 +24,7 @@ mod resume;
 mod rounds;
 #[cfg(test)]
 mod testing;
+mod throttled;
 mod trust;
 mod window;
 
@@ -39,6 +40,7 @@ pub use hybla::Hybla;
 pub use newreno::NewReno;
 pub use paced::{CAP, Paced};
 pub use resume::{Phase, Resume, Saved};
+pub use throttled::{Arrived, Trial, Watch};
 
 /// What the operator says about one direction of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,14 +1,17 @@
 //! How the remote reaches ground: over QUIC, over TCP, or over whichever answers, QUIC with a head start. UDP is
 //! blocked in many networks, and only trying tells (RFC 8305 does the same with addresses).
 
+mod throttled;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use farhop_units::BitRate;
 use tokio::time::sleep;
 
 use crate::identity::PublicKey;
 use crate::learned::Learned;
-use crate::path::PathPlan;
+use crate::path::{End, PathPlan};
 use crate::quic::{self, CarrierError};
 use crate::{Connection, Kind, tcp};
 
@@ -44,6 +47,9 @@ pub struct Dialers {
     tcp: tcp::Dialer,
     choice: Choice,
     head_start: Duration,
+    /// What the path is known to carry hither.
+    known: Option<BitRate>,
+    doubts: throttled::Doubts,
 }
 
 impl Dialers {
@@ -52,7 +58,8 @@ impl Dialers {
         // An answer over QUIC takes one round trip. Where none is known, TCP may be called in vain: that costs little,
         // and QUIC still answers a round trip before it.
         let head_start = Duration::from_millis(250).max(plan.rtt * 5 / 4);
-        Dialers { quic, tcp, choice, head_start }
+        let known = plan.sending_rate(End::Ground);
+        Dialers { quic, tcp, choice, head_start, known, doubts: throttled::Doubts::default() }
     }
 
     /// What carriers have measured of the ways to grounds.

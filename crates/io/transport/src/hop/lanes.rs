@@ -99,6 +99,7 @@ impl Driver {
                 }
                 moved = poll_fn(|cx| poll_lanes(lanes, mux, cx)) => match moved {
                     Ok(received) => {
+                        connection.count(received);
                         self.heard |= received > 0;
                         self.received += received as u64;
                     }

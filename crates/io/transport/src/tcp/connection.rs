@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use farhop_htotp::mux::Mux;
+use farhop_units::Bytes;
 use tokio::sync::{mpsc, watch};
 
 use super::Lane;
@@ -23,6 +24,7 @@ struct Shared {
     own: PublicKey,
     peer: PublicKey,
     round_trip: AtomicU64,
+    received: AtomicU64,
     lanes: watch::Sender<usize>,
     ended: watch::Sender<Option<CarrierError>>,
     parts: Mutex<Option<Parts>>,
@@ -50,6 +52,7 @@ impl Connection {
             own,
             peer,
             round_trip: AtomicU64::new(round_trip.as_micros() as u64),
+            received: AtomicU64::new(0),
             lanes: watch::Sender::new(1),
             ended: watch::Sender::new(None),
             parts: Mutex::new(Some(parts)),
@@ -70,6 +73,11 @@ impl Connection {
     /// Round-trip time, as far as it is known.
     pub fn rtt(&self) -> Duration {
         Duration::from_micros(self.0.round_trip.load(Ordering::Relaxed))
+    }
+
+    /// Bytes received, without what TLS and TCP put around them.
+    pub fn received(&self) -> Bytes {
+        Bytes(self.0.received.load(Ordering::Relaxed))
     }
 
     /// How many lanes it has.
@@ -100,6 +108,10 @@ impl Connection {
 
     pub(crate) fn set_rtt(&self, round_trip: Duration) {
         self.0.round_trip.store(round_trip.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count(&self, received: usize) {
+        self.0.received.fetch_add(received as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn set_lanes(&self, lanes: usize) {

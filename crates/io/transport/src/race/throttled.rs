@@ -1,0 +1,137 @@
+//! UDP that passes but is held to a small rate: noticed on a carrier over QUIC, which is then left for one over TCP, and that
+//! one for QUIC again unless it does better. What the signs are is decided in `farhop_congestion`.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use farhop_congestion::{Arrived, Trial, Watch};
+use farhop_units::{BitRate, Bytes};
+use tokio::time::{Instant, sleep};
+
+use super::{Choice, Dialers};
+use crate::hop::Hop;
+use crate::identity::PublicKey;
+use crate::{Connection, Kind};
+
+/// How often counters are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// While TCP is on trial.
+const LOOK_CLOSELY: Duration = Duration::from_millis(100);
+/// After TCP has proved no better it is not tried for so long, doubled each time up to the last.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
+
+/// What is believed of UDP, across carriers. Clones are the same.
+#[derive(Debug, Clone)]
+pub(super) struct Doubts(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    /// TCP is on trial: the rate that datagrams were held to.
+    held: Option<BitRate>,
+    not_before: Option<Instant>,
+    pause: Duration,
+}
+
+impl Default for Doubts {
+    fn default() -> Self {
+        Doubts(Arc::new(Mutex::new(State { held: None, not_before: None, pause: PAUSE.0 })))
+    }
+}
+
+impl Doubts {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every step under this lock is complete in itself.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn may_try(&self) -> bool {
+        self.lock().not_before.is_none_or(|at| at <= Instant::now())
+    }
+
+    fn settle(&self, better: bool) {
+        let mut state = self.lock();
+        state.held = None;
+        if better {
+            (state.not_before, state.pause) = (None, PAUSE.0);
+        } else {
+            state.not_before = Some(Instant::now() + state.pause);
+            state.pause = (2 * state.pause).min(PAUSE.1);
+        }
+    }
+}
+
+impl Dialers {
+    /// Watches a carrier, by what arrives on `connection` while `hop` waits for something. Completes where datagrams seem to
+    /// be held back and a ground with one of `keys` answers at `addr` over TCP: with that connection, which is then on trial
+    /// ([`Dialers::prove`]). Never completes for a carrier over TCP, or where TCP is not to be ridden.
+    pub async fn doubt(
+        &self,
+        connection: &Connection,
+        hop: &Hop,
+        addr: SocketAddr,
+        keys: &[PublicKey],
+    ) -> Connection {
+        if self.choice != Choice::Either || connection.kind() == Kind::Tcp {
+            return std::future::pending().await;
+        }
+        let mut watch = Watch::new(self.known);
+        let start = Instant::now();
+        loop {
+            sleep(LOOK).await;
+            let held = watch.look(self.arrived(connection, hop, start));
+            let Some(held) = held.filter(|_| self.doubts.may_try()) else { continue };
+            tracing::info!(target: "farhop", "UDP seems held to {held} on its way from {addr}, trying TCP");
+            match self.call(Kind::Tcp, addr, keys).await {
+                Ok(other) => {
+                    self.doubts.lock().held = Some(held);
+                    return other;
+                }
+                Err(error) => {
+                    tracing::debug!(target: "farhop", "TCP is no way out: {error}");
+                    self.doubts.settle(false);
+                }
+            }
+        }
+    }
+
+    /// Waits until it is clear whether a carrier over TCP does better than the one over QUIC that was left for it; true at
+    /// once for one that was not called for that.
+    pub async fn prove(&self, connection: &Connection, hop: &Hop) -> bool {
+        let Some(held) = self.doubts.lock().held.filter(|_| connection.kind() == Kind::Tcp) else {
+            return true;
+        };
+        let mut trial = Trial::new(held);
+        let start = Instant::now();
+        loop {
+            if let Some(better) = trial.look(self.arrived(connection, hop, start)) {
+                let verdict = if better { "does better: UDP is held back" } else { "does no better" };
+                tracing::info!(target: "farhop", "TCP {verdict}");
+                self.doubts.settle(better);
+                return better;
+            }
+            sleep(LOOK_CLOSELY).await;
+        }
+    }
+
+    fn arrived(&self, connection: &Connection, hop: &Hop, start: Instant) -> Arrived {
+        let (now, wanted) = (start.elapsed(), hop.is_active());
+        match connection {
+            Connection::Quic(connection) => {
+                // Without a repair layer nobody counts what is missing, and nothing is suspected.
+                let counters = self.quic.repairs().counters(connection.remote_address()).unwrap_or_default();
+                let bytes = Bytes(connection.stats().udp_rx.bytes);
+                Arrived {
+                    now,
+                    bytes,
+                    packets: counters.received.sources,
+                    lost: counters.received.lost,
+                    wanted,
+                }
+            }
+            Connection::Tcp(connection) => {
+                Arrived { now, bytes: connection.received(), wanted, ..Arrived::default() }
+            }
+        }
+    }
+}
