@@ -29,6 +29,7 @@ mod part3;
 mod part4;
 mod row;
 mod secure_pages;
+mod simulation;
 mod speed;
 mod strangers;
 mod transfers;
@@ -51,8 +52,8 @@ pub struct MeasureArguments {
     pub part: String,
     /// Measures only the groups of rows whose names contain WORD. Part 1: pages, transfers, outage, hostile, emulator, heads,
     /// fresh; part 2: pages, httpep, packages, histories, hostile, speed; part 3: pages, packages, handshakes,
-    /// live, certificates, conformance, clients; part 4: downloads, fresh, loss, cut, tunnel, pages, carriers, split,
-    /// endurance
+    /// live, certificates, conformance, clients; part 4: downloads, fresh, loss, cut, tunnel, pages, carriers,
+    /// simulation, split, endurance
     #[arg(long, value_name = "WORD")]
     pub only: Option<String>,
     /// The program PEPsal, for the rows of part 4 that are measured beside it

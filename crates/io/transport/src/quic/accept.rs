@@ -128,6 +128,32 @@ impl Listener {
         plan: PathPlan,
         choice: Choice,
     ) -> io::Result<Self> {
+        Listener::build(socket, identity, peers, plan, choice, None)
+    }
+
+    /// A listener whose packets in virtual time are the same whenever the `seed` is, see [`super::Dialer::replayable`].
+    ///
+    /// # Errors
+    /// As [`Listener::new`].
+    pub fn replayable(
+        socket: Arc<dyn AsyncUdpSocket>,
+        identity: Identity,
+        peers: Peers,
+        plan: PathPlan,
+        choice: Choice,
+        seed: u64,
+    ) -> io::Result<Self> {
+        Listener::build(socket, identity, peers, plan, choice, Some(seed))
+    }
+
+    fn build(
+        socket: Arc<dyn AsyncUdpSocket>,
+        identity: Identity,
+        peers: Peers,
+        plan: PathPlan,
+        choice: Choice,
+        seed: Option<u64>,
+    ) -> io::Result<Self> {
         let (socket, fec) = repaired(socket, &plan, choice);
         let shared = Arc::new(Shared {
             identity,
@@ -142,7 +168,7 @@ impl Listener {
         // Each handshake gets a configuration of its own; this one reads first packets only.
         let config = shared.server_config(&Seen::default(), Recall::nothing(), &Measured::default())?;
         let endpoint = Endpoint::new_with_abstract_socket(
-            lasting_config(&shared.identity),
+            lasting_config(&shared.identity, seed),
             Some(config),
             socket,
             Arc::new(TokioRuntime),

@@ -70,7 +70,32 @@ impl Dialer {
         plan: PathPlan,
         choice: Choice,
     ) -> io::Result<Self> {
-        let config = lasting_config(&identity);
+        Dialer::build(socket, identity, plan, choice, None)
+    }
+
+    /// A dialer whose packets in virtual time are the same whenever the `seed` is, for simulations. What QUIC draws at
+    /// random can be foretold: no stranger may reach it.
+    ///
+    /// # Errors
+    /// As [`Dialer::new`].
+    pub fn replayable(
+        socket: Arc<dyn AsyncUdpSocket>,
+        identity: Identity,
+        plan: PathPlan,
+        choice: Choice,
+        seed: u64,
+    ) -> io::Result<Self> {
+        Dialer::build(socket, identity, plan, choice, Some(seed))
+    }
+
+    fn build(
+        socket: Arc<dyn AsyncUdpSocket>,
+        identity: Identity,
+        plan: PathPlan,
+        choice: Choice,
+        seed: Option<u64>,
+    ) -> io::Result<Self> {
+        let config = lasting_config(&identity, seed);
         let (socket, fec) = repaired(socket, &plan, choice);
         let endpoint = Endpoint::new_with_abstract_socket(config, None, socket, Arc::new(TokioRuntime))?;
         Ok(Dialer {

@@ -29,8 +29,9 @@ pub use error::CarrierError;
 const EXPORT_LABEL: &[u8] = b"EXPORTER-farhop-fec-1";
 
 /// Endpoint settings that survive a restart: whoever holds the identity can tell the peers of an
-/// earlier process that their connections are gone (stateless reset, RFC 9000 §10.3.2).
-fn lasting_config(identity: &Identity) -> EndpointConfig {
+/// earlier process that their connections are gone (stateless reset, RFC 9000 §10.3.2). What QUIC draws at random follows
+/// from `seed` where there is one.
+fn lasting_config(identity: &Identity, seed: Option<u64>) -> EndpointConfig {
     let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &derive(identity, b"stateless reset"));
     // Connection ids carry a checksum under this key, so that stray packets are not answered.
     let mut id_key = [0; 8];
@@ -40,6 +41,11 @@ fn lasting_config(identity: &Identity) -> EndpointConfig {
     config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(id_key)));
     // First bytes below 0x40 are the repair layer's, so the peer must not grease the QUIC bit (RFC 9287).
     config.grease_quic_bit(false);
+    config.rng_seed(seed.map(|seed| {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_be_bytes());
+        bytes
+    }));
     config
 }
 

@@ -1,0 +1,220 @@
+//! What happens in one run: a trace that is the same whenever the seed is, and how long nothing came.
+//!
+//! A stall is time in which something is open and nothing arrives at either end, although the path takes nothing: each
+//! datagram that is lost, damaged or dropped from a full queue, and each cut's end, begins it anew. Whoever loses a packet
+//! may need a round trip more, but not be asleep when all is well again. Beside it the longest time without any arrival is
+//! kept, cuts not counted.
+//!
+//! Some sleep is allowed: the remote asks whether ground is there when it has heard no datagram for 0.8 s, and four times a
+//! second from then on, and what was lost is found with that (`core/htotp`, `session/probe.rs`). So a stall counts from when a
+//! question was due: 1.05 s after the remote last heard anything, and where that is long ago, a quarter of a second.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use farhop_orbit::Way;
+use tokio::time::Instant;
+
+/// When the remote has asked twice, of which the second question is that which wakes QUIC; and how often it asks then.
+pub(crate) const ASKED: Duration = Duration::from_millis(800 + 250);
+const REPEAT: Duration = Duration::from_millis(250);
+
+/// A time in which nothing came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Silence {
+    /// When it began, since the start of the run.
+    pub from: Duration,
+    /// How long it was.
+    pub long: Duration,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Log {
+    epoch: Instant,
+    is_told: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    trace: DefaultHasher,
+    faults: Vec<String>,
+    /// Errands and pushes under way.
+    open: i64,
+    /// When the carrier stood.
+    standing: Option<Duration>,
+    /// The last arrival, or when the first thing was opened.
+    arrived: Duration,
+    /// Since when nothing was taken.
+    calm: Duration,
+    /// When something was last sent that the remote has heard.
+    heard: Duration,
+    cut: Option<(Duration, Option<Way>)>,
+    /// Of the time since the last arrival.
+    away: Duration,
+    stall: Silence,
+    pause: Silence,
+}
+
+/// What is left when a run is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entries {
+    pub(crate) trace: u64,
+    pub(crate) faults: Vec<String>,
+    pub(crate) stall: Silence,
+    pub(crate) pause: Silence,
+}
+
+impl Log {
+    /// Told on standard error as it happens, or not.
+    pub(crate) fn new(is_told: bool) -> Log {
+        Log { epoch: Instant::now(), is_told, state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every step under the lock is complete in itself.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.epoch.elapsed()
+    }
+
+    /// Adds to the trace.
+    fn note(&self, state: &mut State, what: &str, numbers: [u64; 3]) {
+        let now = self.now();
+        (now.as_nanos(), what, numbers).hash(&mut state.trace);
+        if self.is_told {
+            eprintln!("{:>12.6} {what} {numbers:?}", now.as_secs_f64());
+        }
+    }
+
+    /// The carrier stands.
+    pub(crate) fn stands(&self) {
+        let mut state = self.lock();
+        self.note(&mut state, "the carrier stands", [0; 3]);
+        state.standing = Some(self.now());
+    }
+
+    /// How long the carrier has stood.
+    pub(crate) fn standing(&self) -> Option<Duration> {
+        Some(self.now() - self.lock().standing?)
+    }
+
+    /// Something without consequence.
+    pub(crate) fn told(&self, what: &str) {
+        self.note(&mut self.lock(), what, [0; 3]);
+    }
+
+    /// A datagram went out as it was.
+    pub(crate) fn sent(&self, way: Way, numbers: [u64; 3]) {
+        let mut state = self.lock();
+        self.note(&mut state, "sent", numbers);
+        let is_cut = state.cut.is_some_and(|(_, cut)| cut.is_none_or(|cut| cut == way));
+        if way == Way::Forward && !is_cut {
+            state.heard = self.now();
+        }
+    }
+
+    /// A datagram was taken.
+    pub(crate) fn taken(&self, what: &str, numbers: [u64; 3]) {
+        let mut state = self.lock();
+        self.note(&mut state, what, numbers);
+        state.disturb(self.now());
+    }
+
+    /// Nothing gets through any more, on one way or on both.
+    pub(crate) fn cut(&self, way: Option<Way>) {
+        let (mut state, now) = (self.lock(), self.now());
+        self.note(&mut state, "cut", [0; 3]);
+        state.disturb(now);
+        state.cut = Some((now, way));
+    }
+
+    pub(crate) fn restored(&self) {
+        let (mut state, now) = (self.lock(), self.now());
+        self.note(&mut state, "restored", [0; 3]);
+        if let Some((since, _)) = state.cut.take() {
+            let counted = now - since.max(state.arrived);
+            state.away += counted;
+        }
+        state.calm = now;
+    }
+
+    /// Something is under way from now on.
+    pub(crate) fn opened(&self, number: u64) {
+        let mut state = self.lock();
+        self.note(&mut state, "opened", [number, 0, 0]);
+        if state.open == 0 {
+            state.begin(self.now());
+        }
+        state.open += 1;
+    }
+
+    /// Something has come.
+    pub(crate) fn arrived(&self, what: &str, number: u64, bytes: usize) {
+        let mut state = self.lock();
+        self.note(&mut state, what, [number, bytes as u64, 0]);
+        state.arrive(self.now());
+    }
+
+    /// Something is over.
+    pub(crate) fn closed(&self, number: u64) {
+        let mut state = self.lock();
+        self.note(&mut state, "closed", [number, 0, 0]);
+        state.arrive(self.now());
+        state.open -= 1;
+    }
+
+    /// Something went wrong.
+    pub(crate) fn fault(&self, fault: String) {
+        let now = self.now();
+        self.lock().faults.push(format!("at {:.3} s: {fault}", now.as_secs_f64()));
+    }
+
+    pub(crate) fn has_faults(&self) -> bool {
+        !self.lock().faults.is_empty()
+    }
+
+    pub(crate) fn entries(&self) -> Entries {
+        let mut state = self.lock();
+        // What never came counts as well.
+        state.arrive(self.now());
+        let faults = state.faults.clone();
+        Entries { trace: state.trace.finish(), faults, stall: state.stall, pause: state.pause }
+    }
+}
+
+impl State {
+    fn begin(&mut self, now: Duration) {
+        (self.arrived, self.calm, self.away) = (now, now, Duration::ZERO);
+    }
+
+    /// Ends the time in which nothing was taken.
+    fn disturb(&mut self, now: Duration) {
+        if self.open > 0 && self.cut.is_none() {
+            let calm = self.calm.max(self.arrived);
+            let from = (self.heard.max(self.arrived) + ASKED).max(calm + REPEAT);
+            self.stall = longer(self.stall, Silence { from, long: now.saturating_sub(from) });
+        }
+        self.calm = now;
+    }
+
+    fn arrive(&mut self, now: Duration) {
+        if self.open > 0 {
+            let calm = self.calm;
+            self.disturb(now);
+            self.calm = calm;
+            let cut = self.cut.map_or(Duration::ZERO, |(since, _)| now - since.max(self.arrived));
+            let long = (now - self.arrived).saturating_sub(self.away + cut);
+            self.pause = longer(self.pause, Silence { from: self.arrived, long });
+        }
+        (self.arrived, self.away) = (now, Duration::ZERO);
+    }
+}
+
+fn longer(one: Silence, other: Silence) -> Silence {
+    if other.long > one.long { other } else { one }
+}
