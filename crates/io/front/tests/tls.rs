@@ -6,7 +6,7 @@ mod support;
 
 use farhop_front::tls::{self, HandshakeError, Opening};
 use farhop_front::{Protocol, Scheme, Settings, Target};
-use rustls::{ClientConfig, HandshakeKind};
+use rustls::{CipherSuite, ClientConfig, HandshakeKind};
 use std::sync::Arc;
 use std::time::Duration;
 use support::{Authority, HOST, connect, distrustful, head, intercept, next, secured, tunnel};
@@ -159,6 +159,43 @@ async fn sessions_are_resumed_in_both_versions() {
             kinds.push(client.get_ref().1.handshake_kind().unwrap());
         }
         assert_eq!(kinds, [HandshakeKind::Full, HandshakeKind::Resumed], "{version:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_hash_that_costs_less_is_taken_unless_the_client_has_only_the_other() {
+    type Offered = fn(CipherSuite) -> bool;
+    let cases: [(Offered, CipherSuite); 4] = [
+        // In the order of a client that prefers SHA-384.
+        (|_| true, CipherSuite::TLS13_AES_128_GCM_SHA256),
+        (|suite| suite == CipherSuite::TLS13_AES_256_GCM_SHA384, CipherSuite::TLS13_AES_256_GCM_SHA384),
+        (
+            |suite| format!("{suite:?}").starts_with("TLS_"),
+            CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        ),
+        (
+            |suite| suite == CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+            CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+        ),
+    ];
+    let authority = Authority::new();
+    for (offered, taken) in cases {
+        let mut provider = rustls::crypto::ring::default_provider();
+        provider.cipher_suites.retain(|suite| offered(suite.suite()));
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(authority.root.clone()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(provider))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let (config, settings) = (Arc::new(config), Arc::new(Settings::default()));
+        let (client, tunnel) = tunnel().await;
+        let (client, connection) =
+            tokio::join!(connect(client, &config), intercept(tunnel, &authority, settings));
+        connection.unwrap();
+        let suite = client.unwrap().get_ref().1.negotiated_cipher_suite().unwrap().suite();
+        assert_eq!(suite, taken);
     }
 }
 
