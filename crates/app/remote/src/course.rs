@@ -20,6 +20,8 @@ pub(crate) struct Course(Mutex<State>);
 #[derive(Default)]
 struct State {
     said: Option<Priority>,
+    /// What ground knows.
+    told: Option<Priority>,
     way: Option<Way>,
 }
 
@@ -49,7 +51,8 @@ impl Course {
             let way = {
                 let mut state = self.lock();
                 state.said = Some(priority);
-                state.way.clone()
+                let is_news = state.told.replace(priority) != Some(priority);
+                state.way.clone().filter(|_| is_news)
             };
             match way {
                 Some(Way::Asked(hop, exchange)) => hop.reorder(exchange, priority),
@@ -63,14 +66,18 @@ impl Course {
     pub(crate) fn asked(&self, hop: &Hop, exchange: u64, first: Priority) -> Priority {
         let mut state = self.lock();
         state.way = Some(Way::Asked(hop.clone(), exchange));
-        state.said.unwrap_or(first)
+        let priority = state.said.unwrap_or(first);
+        state.told = Some(priority);
+        priority
     }
 
     /// A promise answers it; gives what ground is to be told of it: `wanted`, unless the browser has changed its mind.
     pub(crate) fn promised(&self, wire: Wire, wanted: Option<(Wire, Priority)>) -> Option<(Wire, Priority)> {
         let mut state = self.lock();
         state.way = Some(Way::Promised(wire));
-        state.said.map(|said| (wire, said)).or(wanted)
+        let told = state.said.map(|said| (wire, said)).or(wanted);
+        state.told = told.map(|(_, priority)| priority);
+        told
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,8 +1,6 @@
-//! A client's stream whose frames go through the [`Sieve`] before anyone reads them. Of what is written only the
-//! [`Greeting`] is touched.
+//! A client's stream whose frames go through the [`Sieve`] before anyone reads them. What is written is not touched.
 
 use super::Course;
-use super::greeting::Greeting;
 use super::sieve::Sieve;
 use crate::socket::Socket;
 use bytes::{Buf, BytesMut};
@@ -19,7 +17,6 @@ const CHUNK: usize = 4 * 1024;
 pub(super) struct Sieved {
     socket: Box<dyn Socket>,
     sieve: Sieve,
-    greeting: Greeting,
     course: Arc<Course>,
     /// Came, and was not looked at.
     came: BytesMut,
@@ -29,8 +26,7 @@ pub(super) struct Sieved {
 
 impl Sieved {
     pub(super) fn new(socket: Box<dyn Socket>, sieve: Sieve, course: Arc<Course>) -> Sieved {
-        let (came, out) = (BytesMut::new(), BytesMut::new());
-        Sieved { socket, sieve, greeting: Greeting::Unsaid, course, came, out }
+        Sieved { socket, sieve, course, came: BytesMut::new(), out: BytesMut::new() }
     }
 }
 
@@ -40,7 +36,7 @@ impl AsyncRead for Sieved {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Sieved { socket, sieve, course, came, out, .. } = self.get_mut();
+        let Sieved { socket, sieve, course, came, out } = self.get_mut();
         loop {
             if out.has_remaining() {
                 let count = out.len().min(buffer.remaining());
@@ -77,11 +73,7 @@ impl AsyncRead for Sieved {
 
 impl AsyncWrite for Sieved {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        let Sieved { socket, greeting, .. } = &mut *self;
-        if let Some(taken) = ready!(greeting.poll_write(socket, cx, data))? {
-            return Poll::Ready(Ok(taken));
-        }
-        Pin::new(socket).poll_write(cx, data)
+        Pin::new(&mut self.socket).poll_write(cx, data)
     }
 
     fn poll_write_vectored(
@@ -89,12 +81,7 @@ impl AsyncWrite for Sieved {
         cx: &mut Context<'_>,
         data: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let Sieved { socket, greeting, .. } = &mut *self;
-        let first = data.first().map_or(&[][..], |slice| slice);
-        if let Some(taken) = ready!(greeting.poll_write(socket, cx, first))? {
-            return Poll::Ready(Ok(taken));
-        }
-        Pin::new(socket).poll_write_vectored(cx, data)
+        Pin::new(&mut self.socket).poll_write_vectored(cx, data)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -240,11 +240,21 @@ async fn a_priority_that_comes_after_its_request_is_told_to_who_answers_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn browsers_are_told_to_say_priorities_in_the_way_that_is_read() {
-    let (mut client, _connection) = Client::new().await;
-    let (stream, settings) = client.read(SETTINGS).await;
-    // RFC 9218 §2.1, in the first frame.
-    assert!(stream == 0 && settings.chunks(6).any(|setting| setting == [0, 9, 0, 0, 0, 1]), "{settings:?}");
+async fn a_change_of_mind_in_the_words_of_former_days_is_understood_where_chromium_says_it() {
+    // As Chromium 156 writes them, and Firefox 153 does not: RFC 7540 §6.3, with the weight less one.
+    const PRIORITY: u8 = 2;
+    let (mut client, mut connection) = Client::new().await;
+    client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 3, &block(&PROPER))).await;
+    let exchange = connection.next_request().await.unwrap().unwrap();
+    let mut priorities = exchange.responder.priorities();
+    for (weight, urgency) in [(256, 0), (220, 1), (183, 2), (147, 3), (110, 4), (74, 5), (37, 6), (1, 7)] {
+        client.send(&frame(PRIORITY, 0, 3, &[0x80, 0, 0, 0, (weight - 1) as u8])).await;
+        assert_eq!(priorities.next().await, format!("u={urgency}, i"));
+    }
+    // A share of what others leave is no urgency.
+    client.send(&frame(PRIORITY, 0, 3, &[0, 0, 0, 0, 41])).await;
+    client.send(&update(3, "u=3")).await;
+    assert_eq!(priorities.next().await, "u=3");
 }
 
 #[tokio::test(start_paused = true)]

@@ -52,6 +52,7 @@ mod tests {
             0,
             HEADERS,
             HEADERS,
+            STREAM_PRIORITY,
             WINDOW_UPDATE,
             CONTINUATION,
             PRIORITY_UPDATE,

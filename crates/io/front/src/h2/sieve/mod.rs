@@ -19,7 +19,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 use std::collections::BTreeMap;
 
 const PREFACE: usize = 24;
-pub(super) const FRAME_HEADER: usize = 9;
+const FRAME_HEADER: usize = 9;
 /// SETTINGS_MAX_FRAME_SIZE where nothing is said of it (RFC 9113 §6.5.2), as here.
 const LONGEST_FRAME: usize = 16_384;
 /// A longer block is taken for a flood, as multiples of the largest field section.
@@ -30,6 +30,8 @@ const MOST_FRAMES: usize = 256;
 const LONGEST_PRIORITY: usize = 256;
 
 const HEADERS: u8 = 1;
+/// PRIORITY of RFC 7540 §6.3.
+const STREAM_PRIORITY: u8 = 2;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const PRIORITY_UPDATE: u8 = 16;
@@ -74,11 +76,11 @@ enum Section {
 }
 
 /// The head of a frame (RFC 9113 §4.1).
-pub(super) struct Frame {
-    pub(super) length: usize,
-    pub(super) kind: u8,
-    pub(super) flags: u8,
-    pub(super) stream: u32,
+struct Frame {
+    length: usize,
+    kind: u8,
+    flags: u8,
+    stream: u32,
 }
 
 impl Sieve {
@@ -129,6 +131,7 @@ impl Sieve {
             let Some(frame) = Frame::read(came) else { return };
             let is_read = match frame.kind {
                 HEADERS | CONTINUATION | PRIORITY_UPDATE => true,
+                STREAM_PRIORITY => frame.length == 5 && (1..=self.last).contains(&frame.stream),
                 WINDOW_UPDATE => frame.length == 4 && (1..=self.last).contains(&frame.stream),
                 _ => false,
             };
@@ -156,6 +159,13 @@ impl Sieve {
     fn take(&mut self, frame: &Frame, content: BytesMut, out: &mut BytesMut) -> Option<()> {
         match frame.kind {
             PRIORITY_UPDATE => self.prioritize(frame, content),
+            STREAM_PRIORITY => {
+                if let Some(priority) = former(&content) {
+                    self.reordered.push((frame.stream, priority));
+                }
+                write_frame(STREAM_PRIORITY, 0, frame.stream, &content, out);
+                Some(())
+            }
             WINDOW_UPDATE => {
                 // RFC 9113 §6.9: to grow by nothing is an error of the stream, not of the connection as for the h2 crate.
                 match (&content[..]).get_u32() & 0x7fff_ffff {
@@ -272,7 +282,7 @@ impl Sieve {
 
 impl Frame {
     /// `None` while it has not come.
-    pub(super) fn read(bytes: &[u8]) -> Option<Frame> {
+    fn read(bytes: &[u8]) -> Option<Frame> {
         let head: [u8; FRAME_HEADER] = bytes.get(..FRAME_HEADER)?.try_into().ok()?;
         let [a, b, c, kind, flags, stream @ ..] = head;
         let length = u32::from_be_bytes([0, a, b, c]) as usize;
@@ -298,6 +308,16 @@ fn fragment(frame: &Frame, mut content: BytesMut) -> Option<BytesMut> {
     content.truncate(length);
     // RFC 9113 §5.1.1: clients have the odd numbers.
     (frame.stream % 2 == 1).then_some(content)
+}
+
+/// The Priority that a PRIORITY frame of former days stands for, if it is one of Chromium's, which has no other word for a
+/// change of mind: its streams hang on one another, all exclusively, and the weights 256, 220, 183, 147, … of the frames are
+/// the urgencies 0, 1, 2, 3, … of its own `Priority` fields. What it changes the mind about are images: incremental.
+fn former(content: &[u8]) -> Option<Bytes> {
+    let [dependency, _, _, _, weight] = content.try_into().ok()?;
+    let is_exclusive = dependency & 0x80 != 0;
+    let urgency = ((255 - u32::from(weight)) * 7 + 127) / 255;
+    is_exclusive.then(|| Bytes::from(format!("u={urgency}, i")))
 }
 
 /// Whether the h2 crate takes this field, or resets only its stream for it. For the others it ends the connection.
