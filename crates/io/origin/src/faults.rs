@@ -24,6 +24,7 @@ pub(crate) fn http1_head(error: &hyper::Error, host: &str) -> Error {
     match malformed(error) {
         Some(cause) if is_too_large(cause) => Error::HeadTooLarge,
         Some(cause) if fault(cause) == Some(Fault::NotHttp) => Error::NotHttp,
+        Some(cause) if fault(cause) == Some(Fault::Flood) => Error::TooManyInformational,
         Some(cause) if is_renegotiation(cause) => Error::ClientCertificateWanted { host: host.into() },
         Some(cause) => Error::Malformed(cause.to_string()),
         None => Error::Closed,

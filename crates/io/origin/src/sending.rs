@@ -15,7 +15,6 @@ use http::{Method, StatusCode};
 use hyper::body::{Body, Incoming};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::sync::Notify;
 
 /// Why an attempt gave no response.
 #[derive(Debug)]
@@ -105,31 +104,24 @@ impl Sending {
     ) -> Result<http::Response<Incoming>, Failed> {
         let Some(body) = self.body.take() else { return Err(Failed::For(Error::Closed)) };
         let mut request = head.map(|()| body);
-        let too_many = Arc::new(Notify::new());
         let informed = self.informed();
-        let (seen, notify) = (informed.seen.clone(), too_many.clone());
+        let seen = informed.seen.clone();
         hyper::ext::on_informational(&mut request, move |head| {
-            if informed.pass_on(head.status(), head.headers()).is_err() {
-                notify.notify_one();
-            }
+            // It cannot be refused: vetting lets no more of them pass than are allowed.
+            let _ = informed.pass_on(head.status(), head.headers());
         });
         self.progress.touch();
         let connection = lent.connection();
         connection.vetting.expect(request.method());
         let result = tokio::select! {
-            // A flood can keep this from being polled until its time is up as well; what came first counts.
+            // A busy machine may come to this only when its time is up as well; what came first counts.
             biased;
             result = connection.sender.try_send_request(request) => result,
-            () = too_many.notified() => return Err(Failed::For(Error::TooManyInformational)),
             () = self.progress.stalled(self.settings.first_byte_timeout) => {
                 return Err(Failed::For(Error::FirstByteTimedOut));
             }
         };
         let mut failure = match result {
-            // They may all have come in one read.
-            Ok(_) if seen.load(Ordering::Relaxed) > self.settings.informational => {
-                return Err(Failed::For(Error::TooManyInformational));
-            }
             Ok(response) => return Ok(response),
             Err(failure) => failure,
         };

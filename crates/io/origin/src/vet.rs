@@ -38,6 +38,9 @@ pub(crate) enum Fault {
     /// Nobody has asked for it: what follows a response could be taken for the answer to the next request.
     #[error("there are bytes that belong to no response")]
     Stray,
+    /// Informational responses without end. Whoever reads them takes turn after turn while more come, and nobody else has one.
+    #[error("there are too many informational responses")]
+    Flood,
 }
 
 /// Tells a [`Vetted`] connection what is asked on it.
@@ -48,7 +51,7 @@ impl Vetting {
     /// A request of this method is sent next.
     pub(crate) fn expect(&self, method: &Method) {
         let mut vet = self.vet();
-        vet.method = method.clone();
+        (vet.method, vet.informed) = (method.clone(), 0);
         if matches!(vet.phase, Phase::Idle) {
             vet.phase = Phase::head();
         }
@@ -70,7 +73,8 @@ pub(crate) struct Vetted<T> {
 impl<T> Vetted<T> {
     pub(crate) fn new(io: T, settings: &Settings) -> (Vetted<T>, Vetting) {
         let limits = HeadLimits { head: settings.head, target: Bytes(0), fields: settings.fields };
-        let vet = Vet { limits, method: Method::GET, phase: Phase::Idle };
+        let most = settings.informational;
+        let vet = Vet { limits, most, method: Method::GET, informed: 0, phase: Phase::Idle };
         let vetting = Vetting(Arc::new(Mutex::new(vet)));
         (Vetted { io, vetting: vetting.clone() }, vetting)
     }
@@ -79,6 +83,9 @@ impl<T> Vetted<T> {
 #[derive(Debug)]
 struct Vet {
     limits: HeadLimits,
+    /// Informational responses before the final one, at most and so far.
+    most: usize,
+    informed: usize,
     method: Method,
     phase: Phase,
 }
@@ -190,6 +197,10 @@ impl Vet {
                 let Some(range) = scanner.scan(head, &self.limits)? else { return Ok(fresh.len()) };
                 let count = range.end - before;
                 let head = ResponseHead::parse(&head[range], &self.method, &self.limits)?;
+                self.informed += usize::from(head.status.is_informational());
+                if self.informed > self.most {
+                    return Err(Fault::Flood);
+                }
                 self.phase = Phase::behind(&head, &self.limits);
                 Ok(count)
             }
@@ -382,6 +393,25 @@ mod tests {
                 assert_eq!(fault, Some(Fault::Refused(refusal)), "{rest:?} by {size}");
                 assert!(passed.len() < start.len() + rest.len(), "{rest:?} by {size}");
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn informational_responses_pass_up_to_their_bound_for_each_request() {
+        let most = Settings::default().informational;
+        let (informed, last) = ("HTTP/1.1 103 Early Hints\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n");
+        let within = informed.repeat(most) + last;
+        for size in SIZES {
+            assert_eq!(vetted(Method::GET, &within, size).await, (within.clone(), None), "by {size}");
+            let (passed, fault) = vetted(Method::GET, &informed.repeat(most + 9), size).await;
+            assert_eq!(fault, Some(Fault::Flood), "by {size}");
+            assert!(passed.len() < informed.len() * (most + 1), "by {size}");
+        }
+        let mut source = pieces(&within.repeat(2), within.len());
+        let (mut io, vetting) = Vetted::new(&mut source, &Settings::default());
+        for _ in 0..2 {
+            vetting.expect(&Method::GET);
+            assert_eq!(io.read(&mut [0; 4096]).await.unwrap(), within.len());
         }
     }
 
