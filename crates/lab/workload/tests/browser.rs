@@ -42,12 +42,7 @@ async fn a_page_is_timed_and_every_resource_hashed_in_both_versions_of_http() {
         (tls, true, "HTTP/2.0"),
     ];
     for (url, http2, protocol) in variants {
-        let order = Order {
-            http2,
-            spki: Some(ready.spki.clone()),
-            idle: Duration::from_millis(200),
-            ..Order::new(url)
-        };
+        let order = Order { http2, spki: Some(ready.spki.clone()), ..Order::new(url) };
         let load = browser.load(&order).await.unwrap();
         assert!(
             load.load_ms.unwrap() > 0.0
@@ -114,12 +109,7 @@ async fn who_made_the_browser_ask_is_told_and_the_picture_shows_the_page() {
     let ready = origins(folder.path(), &["a.test"]).await;
     let url = format!("http://{}/", ready.origins[0].http);
     let picture = folder.path().join("page.png");
-    let order = Order {
-        idle: Duration::from_millis(200),
-        screenshot: Some(picture.clone()),
-        initiators: true,
-        ..Order::new(&url)
-    };
+    let order = Order { screenshot: Some(picture.clone()), initiators: true, ..Order::new(&url) };
     let load = browser.load(&order).await.unwrap();
     let initiator = |name: &str| {
         let found = load.resources.iter().find(|resource| resource.url == format!("{url}{name}"));
