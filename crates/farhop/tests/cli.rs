@@ -97,6 +97,12 @@ fn check_asks_whose_settings_they_are_when_the_file_does_not_tell() {
 }
 
 #[test]
+fn path_names_the_socket_at_which_nobody_answers() {
+    let nobody = error(&farhop(&["path", "/nowhere/farhop.sock"]));
+    assert!(nobody.contains("/nowhere/farhop.sock"), "{nobody}");
+}
+
+#[test]
 fn a_wrong_command_line_is_told_in_one_line_with_what_was_meant_and_where_the_rest_is_said() {
     let cases: &[(&[&str], &str)] = &[
         (

@@ -85,6 +85,10 @@ async fn ground_runs_reloads_and_drains() {
     let mut control = Client::connect(&folder.path().join("control.sock")).await.unwrap();
     let status = control.call("status", Value::Null).await.unwrap();
     assert_eq!((&status["end"], &status["carriers"][0]["remote"]), (&"ground".into(), &"ship".into()));
+    let path = &control.call("path", Value::Null).await.unwrap()["carriers"][0];
+    assert_eq!((&path["peer"], &path["path"]["set"]["forward_bps"]), (&"ship".into(), &Value::Null));
+    let first = &path["path"]["decided"][0];
+    assert_eq!((&first["parameter"], &first["unit"]), (&"stream window".into(), &"bytes".into()));
     let counters = control.call("counters", Value::Null).await.unwrap();
     assert_eq!((&counters["destinations_refused"], &counters["failed"]["origin"]), (&1.into(), &1.into()));
 

@@ -13,8 +13,8 @@ settings! {
     pub struct LinkSettings {
         values {
             /// Named link to size for: geo-256k, geo-500k, geo-2m, geo-isti-128k, geo-isti-1m, geo-hylas2,
-            /// geo-hylas2-4m, geo-20m or none. The link itself may be better or worse; what it is sized for
-            /// decides windows, timers and the capped rate.
+            /// geo-hylas2-4m, geo-20m, or none, which says nothing, so that all is measured. The link itself may be better or
+            /// worse; what it is sized for decides windows, timers and the capped rate.
             profile: String, default "geo-hylas2", chosen "geo-hylas2: a common consumer terminal (8 Mbit/s, 512 kbit/s, 650 ms)";
             /// Contracted rate from ground to remote; auto takes the profile's. The sender never exceeds it, so a
             /// value above what the link gives fills its queue and a value below wastes it.

@@ -145,6 +145,18 @@ impl Parameters {
         }
     }
 
+    /// What the peer may send, never less than `offered` let it: whoever resumes a session goes by what it was told before,
+    /// and may do so until it has the answer (RFC 9000 §7.4.1).
+    #[must_use]
+    pub fn offering(self, offered: &Parameters) -> Parameters {
+        Parameters {
+            stream_window: self.stream_window.max(offered.stream_window),
+            carrier_window: self.carrier_window.max(offered.carrier_window),
+            streams: self.streams.max(offered.streams),
+            ..self
+        }
+    }
+
     /// With room for the peer to open as many streams again as it has open.
     #[must_use]
     pub fn with_open(self, open: u64) -> Parameters {

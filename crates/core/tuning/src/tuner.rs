@@ -60,9 +60,14 @@ impl Tuner {
         }
     }
 
-    /// Earlier carriers over the same path had measured this, and the carrier was made with it in mind.
-    pub fn learn(&mut self, learned: Measured) {
-        *self = Tuner { heard: self.heard, ..Tuner::new(self.set, learned) };
+    /// What settings say.
+    pub fn set(&self) -> &Set {
+        &self.set
+    }
+
+    /// Earlier carriers over the same path had measured this, and so the carrier began with `first`.
+    pub fn learn(&mut self, learned: Measured, first: Parameters) {
+        *self = Tuner { heard: self.heard, first, now: first, ..Tuner::new(self.set, learned) };
     }
 
     /// Takes the totals as they are at `now`, with `open` streams that the peer has open. Says whether anything is decided

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use farhop_tuning::Measured;
+use farhop_tuning::{Measured, Parameters, Path, Set};
 
 /// More peers than a ground has remotes; beyond it the one that was heard of the longest ago goes.
 const MOST_PEERS: usize = 4096;
@@ -19,12 +19,23 @@ struct State {
     /// With the number of the note.
     peers: HashMap<IpAddr, (u64, Measured)>,
     notes: u64,
+    /// The largest that any peer was offered: sessions may be resumed from any address.
+    offered: Option<Parameters>,
 }
 
 impl Learned {
     /// What is known of the way to `peer`.
     pub fn of(&self, peer: IpAddr) -> Measured {
         self.lock().peers.get(&peer.to_canonical()).map(|(_, measured)| *measured).unwrap_or_default()
+    }
+
+    /// The sizes with which the next carrier to `peer` begins, on a path of which so much is set.
+    pub(crate) fn sizes(&self, set: &Set, peer: IpAddr) -> Parameters {
+        let fit = Parameters::new(set, &Path::new(set, &self.of(peer)));
+        let mut state = self.lock();
+        let sizes = state.offered.map_or(fit, |offered| fit.offering(&offered));
+        state.offered = Some(sizes);
+        sizes
     }
 
     /// This is what is known from now on.

@@ -129,7 +129,7 @@ impl PathPlan {
     }
 
     /// Those by which a fresh process begins.
-    fn first(&self, end: End) -> Parameters {
+    pub(crate) fn first(&self, end: End) -> Parameters {
         self.parameters(end, &Measured::default())
     }
 
@@ -175,16 +175,15 @@ impl PathPlan {
         self.congestion.unwrap_or_else(|| Choice::for_rate(self.sending_rate(end)))
     }
 
-    /// QUIC parameters of `end` for one connection on this path, driven by `choice`, with what earlier ones have measured:
-    /// its sizes, and what `recall` knows for the controller.
+    /// QUIC parameters of `end` for one connection of these sizes on this path, driven by `choice`, with what is known of the
+    /// path from earlier ones.
     pub fn transport_config(
         &self,
         end: End,
         choice: Choice,
         recall: Recall,
-        measured: &Measured,
+        sizes: &Parameters,
     ) -> TransportConfig {
-        let sizes = self.parameters(end, measured);
         let mut mtu = MtuDiscoveryConfig::default();
         mtu.upper_bound(self.largest_packet()).minimum_change(SMALLEST_MTU_STEP);
         let (both, one) = stream_limits(end, sizes.streams);
@@ -201,7 +200,7 @@ impl PathPlan {
             .keep_alive_interval((end == End::Remote).then_some(sizes.keep_alive))
             .packet_threshold(sizes.packet_threshold as u32)
             .time_threshold(sizes.time_threshold as f32 / 1e3)
-            .ack_frequency_config(Some(ack_frequency(&sizes)))
+            .ack_frequency_config(Some(ack_frequency(sizes)))
             .mtu_discovery_config(Some(mtu))
             .datagram_receive_buffer_size(Some(sizes.stream_window.0 as usize / 2))
             .datagram_send_buffer_size(sizes.send_window.0 as usize / 4)
@@ -305,7 +304,7 @@ mod tests {
     fn silence_is_bridged_and_only_the_remote_pings() {
         let slow = PathPlan { rtt: Duration::from_secs(2), ..PathPlan::UNKNOWN };
         let shown = |end| {
-            let config = slow.transport_config(end, Choice::Cubic, Recall::nothing(), &Measured::default());
+            let config = slow.transport_config(end, Choice::Cubic, Recall::nothing(), &slow.first(end));
             format!("{config:?}")
         };
         assert!(shown(End::Ground).contains("keep_alive_interval: None"));

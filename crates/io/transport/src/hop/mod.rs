@@ -329,7 +329,8 @@ impl Hop {
     /// Keeps what this carrier measures of the way to `peer` in `learned`, from which its first sizes came.
     pub fn learn(&self, learned: &Learned, peer: IpAddr) {
         let mut state = self.0.lock();
-        state.tuner.learn(learned.of(peer));
+        let first = learned.sizes(state.tuner.set(), peer);
+        state.tuner.learn(learned.of(peer), first);
         state.lesson = Some(Lesson { learned: learned.clone(), peer });
     }
 

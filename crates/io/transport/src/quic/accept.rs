@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use farhop_congestion::Choice;
-use farhop_tuning::Measured;
+use farhop_tuning::Parameters;
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{AsyncUdpSocket, Connection, Endpoint, Incoming, ServerConfig, TokioRuntime, VarInt};
 use rustls::pki_types::CertificateDer;
@@ -166,7 +166,8 @@ impl Listener {
             fec,
         });
         // Each handshake gets a configuration of its own; this one reads first packets only.
-        let config = shared.server_config(&Seen::default(), Recall::nothing(), &Measured::default())?;
+        let sizes = plan.first(End::Ground);
+        let config = shared.server_config(&Seen::default(), Recall::nothing(), &sizes)?;
         let endpoint = Endpoint::new_with_abstract_socket(
             lasting_config(&shared.identity, seed),
             Some(config),
@@ -251,7 +252,7 @@ impl Shared {
         self: &Arc<Self>,
         seen: &Seen,
         recall: Recall,
-        measured: &Measured,
+        sizes: &Parameters,
     ) -> io::Result<ServerConfig> {
         let peers = self.clone();
         let mut tls = tls::server(&self.identity, move |key| peers.name(key).is_some(), seen)
@@ -259,7 +260,7 @@ impl Shared {
         early::resumable(&mut tls, &self.sessions.read().unwrap_or_else(PoisonError::into_inner));
         let crypto = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
         let mut config = ServerConfig::new(Arc::new(crypto), token_key(&self.identity));
-        let transport = self.plan.transport_config(End::Ground, self.choice, recall, measured);
+        let transport = self.plan.transport_config(End::Ground, self.choice, recall, sizes);
         config.transport_config(Arc::new(transport));
         config.max_incoming(MOST_PENDING);
         Ok(config)
@@ -280,8 +281,8 @@ impl Shared {
         let setup = |error: io::Error| refused(CarrierError::Setup { addr, detail: error.to_string() });
 
         let recall = self.memory.get().map_or_else(Recall::nothing, Recall::from);
-        let learned = self.learned.of(addr.ip());
-        let config = self.server_config(&seen, recall.clone(), &learned).map_err(setup)?;
+        let sizes = self.learned.sizes(&self.plan.set(End::Ground), addr.ip());
+        let config = self.server_config(&seen, recall.clone(), &sizes).map_err(setup)?;
         let connecting = incoming.accept_with(Arc::new(config)).map_err(|error| explained(&error))?;
         // An end that is called can always speak before the handshake is over; this one does if it knows to whom.
         let Ok((connection, established)) = connecting.into_0rtt() else {

@@ -140,7 +140,7 @@ impl Dialer {
 
     /// How long a call is waited for.
     pub(super) fn patience(&self, addr: SocketAddr) -> Duration {
-        self.plan.parameters(End::Remote, &self.learned.of(addr.ip())).handshake
+        self.learned.sizes(&self.plan.set(End::Remote), addr.ip()).handshake
     }
 
     /// How a ground with one of `keys` is called: in the same way each time, since only so sessions are resumed.
@@ -167,8 +167,8 @@ impl Dialer {
     ) -> Result<(Connecting, Begun), CarrierError> {
         let mut config = ClientConfig::new(ground.crypto);
         let recall = self.memory.as_ref().map_or_else(Recall::nothing, Recall::from);
-        let learned = self.learned.of(addr.ip());
-        let transport = self.plan.transport_config(End::Remote, self.choice, recall.clone(), &learned);
+        let sizes = self.learned.sizes(&self.plan.set(End::Remote), addr.ip());
+        let transport = self.plan.transport_config(End::Remote, self.choice, recall.clone(), &sizes);
         config.transport_config(Arc::new(transport));
         let connecting = self
             .endpoint
