@@ -22,5 +22,6 @@ mod rotation;
 mod slow_clients;
 mod starting;
 mod support;
+mod transparent;
 mod tunnels;
 mod users;

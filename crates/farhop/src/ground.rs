@@ -6,7 +6,7 @@ use farhop_settings::{GroundSettings, SettingsError};
 use farhop_squeeze::Policy;
 
 use crate::source::Source;
-use crate::{log, plan};
+use crate::{limits, log, plan};
 
 /// Runs the end near the internet: fetches what remotes ask for and what their pages will need.
 #[derive(Debug, clap::Args)]
@@ -27,6 +27,7 @@ impl Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let settings = arguments.settings()?;
     let log = log::start(settings.log.level);
+    limits::raise();
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
     let reload = || {
         let settings = arguments.settings().map_err(|error| error.to_string())?;

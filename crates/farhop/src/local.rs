@@ -110,6 +110,11 @@ async fn serve(
     if remote.carrier == CarrierKind::Tcp {
         bail!("remote.carrier: the link between the ends of 'farhop local' carries no TCP; leave it at auto");
     }
+    if remote.transparent.enabled {
+        bail!(
+            "remote.transparent.enabled: 'farhop local' catches no connections; that is for 'farhop remote'"
+        );
+    }
     let profile = Profile::named(&remote.link.profile).context("link")?;
     let (link, at_ground, at_remote) = link::pair(&profile, 1);
     let (ground_identity, remote_identity) = (Identity::generate()?, Identity::generate()?);

@@ -9,14 +9,17 @@ mod ground;
 mod inherited;
 mod keygen;
 mod lab;
+mod limits;
 mod local;
 mod log;
 mod output;
 mod path;
 mod plan;
+mod privileged;
 mod remote;
 mod remotes;
 mod source;
+mod transparent;
 mod usage;
 mod user;
 
@@ -46,6 +49,9 @@ enum Command {
     Explain(explain::Arguments),
     Path(path::Arguments),
     Lab(lab::Arguments),
+    // `farhop remote` starts this one itself.
+    #[command(hide = true)]
+    Privileged(privileged::Arguments),
     Demo(farhop_compare::DemoArguments),
 }
 
@@ -71,6 +77,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Explain(arguments) => explain::run(&arguments)?,
         Command::Path(arguments) => path::run(&arguments)?,
         Command::Lab(arguments) => return lab::run(&arguments),
+        Command::Privileged(arguments) => privileged::run(&arguments)?,
         Command::Demo(arguments) => farhop_compare::demo(&arguments)?,
     }
     Ok(ExitCode::SUCCESS)

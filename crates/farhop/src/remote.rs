@@ -4,8 +4,9 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 use anyhow::Context;
 use farhop_events::Bus;
+use farhop_netdev::Privileged;
 use farhop_remote::{Reach, Running};
-use farhop_settings::{RemoteSettings, changes};
+use farhop_settings::{RemoteSettings, Role, SettingsError, changes};
 use farhop_transport::identity::Identity;
 use farhop_transport::path::End;
 use farhop_transport::socket::udp::UdpSocket;
@@ -13,36 +14,63 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::ca;
 use crate::inherited;
+use crate::limits;
 use crate::log::{self, Log};
 use crate::plan::path_plan;
 use crate::source::Source;
+use crate::transparent::{self, Catching};
 
 /// Runs the end beside the users: a proxy for their browsers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     source: Source,
+    /// Catches connections that pass this machine, so that clients need no settings; short for --set
+    /// transparent.enabled=true. Needs CAP_NET_ADMIN.
+    #[arg(long)]
+    transparent: bool,
+    /// What this end does: transport (connections that are caught, as they are), application (HTTP) or both; short for
+    /// --set role=….
+    #[arg(long, value_name = "ROLE", value_parser = role)]
+    role: Option<Role>,
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    text.parse().map_err(|()| "not a role; write transport, application or both".to_owned())
+}
+
+impl Arguments {
+    fn settings(&self) -> Result<RemoteSettings, SettingsError> {
+        let transparent = self.transparent.then(|| "transparent.enabled=true".to_owned());
+        self.source.load_with(transparent.into_iter().chain(self.role.map(|role| format!("role={role}"))))
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let settings: RemoteSettings = arguments.source.load()?;
+    let settings = arguments.settings()?;
     let log = log::start(settings.log.level);
+    let helper = transparent::helper(&settings)?;
+    limits::raise();
     let listeners = inherited::listeners()?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
-    runtime.block_on(serve(arguments, settings, listeners, &log))
+    runtime.block_on(serve(arguments, settings, listeners, helper, &log))
 }
 
 async fn serve(
     arguments: &Arguments,
     settings: RemoteSettings,
     listeners: Vec<TcpListener>,
+    helper: Option<Privileged>,
     log: &Log,
 ) -> anyhow::Result<()> {
     let identity = Identity::load(&settings.identity).context("identity")?;
     let authority = ca::authority(&settings)?.inspect(|authority| ca::warn_of_its_end(authority));
     let plan = path_plan(&settings.link, End::Remote)?;
     let reach = Reach { socket: socket(plan.socket_buffer())?, identity, plan, in_process: None, authority };
-    let running = if listeners.is_empty() {
+    let catching = helper.map(|helper| Catching::listen(helper, &settings)).transpose()?;
+    let mut running = if !settings.role.serves_http() {
+        farhop_remote::start_on(Vec::new(), settings.clone(), reach, Bus::new(), true).await?
+    } else if listeners.is_empty() {
         farhop_remote::start(settings.clone(), reach, Bus::new(), true).await?
     } else {
         let listeners =
@@ -52,7 +80,19 @@ async fn serve(
     for address in running.addresses() {
         tracing::info!("remote is up, proxy on {address}");
     }
-    until_told(&running, arguments, settings, log).await?;
+    let catching = match catching {
+        None => None,
+        Some((catching, listeners)) => {
+            running.catch(listeners);
+            catching.set(&settings)?;
+            tracing::info!("remote is up, connections that pass are caught, role {}", settings.role);
+            Some(catching)
+        }
+    };
+    until_told(&running, catching.as_ref(), arguments, settings, log).await?;
+    if let Some(Err(error)) = catching.as_ref().map(Catching::let_go) {
+        tracing::warn!("connections are caught until the end: {error:#}");
+    }
     running.stop().await;
     Ok(())
 }
@@ -71,6 +111,7 @@ pub(crate) fn socket(buffer: farhop_units::Bytes) -> anyhow::Result<std::sync::A
 /// SIGTERM and SIGINT end it, SIGHUP reads the settings anew.
 async fn until_told(
     running: &Running,
+    catching: Option<&Catching>,
     arguments: &Arguments,
     mut settings: RemoteSettings,
     log: &Log,
@@ -84,7 +125,7 @@ async fn until_told(
         tokio::select! {
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
-            _ = hangup.recv() => match arguments.source.load::<RemoteSettings>() {
+            _ = hangup.recv() => match arguments.settings() {
                 Err(error) => tracing::error!("settings stay as they are: {error}"),
                 Ok(new) => {
                     for change in changes(&settings, &new) {
@@ -95,6 +136,9 @@ async fn until_told(
                     }
                     log.set(new.log.level);
                     running.reload(new.clone());
+                    if let Some(Err(error)) = catching.map(|catching| catching.set(&new)) {
+                        tracing::error!("what is caught stays as it is: {error:#}");
+                    }
                     match ca::authority(&started) {
                         Ok(Some(authority)) => {
                             ca::warn_of_its_end(&authority);

@@ -23,12 +23,15 @@ impl Source {
         self.load_with(None)
     }
 
-    /// The same with a value that an option of its own has set; `--set` stands over it.
+    /// The same with values that options of their own have set; `--set` stands over them.
     ///
     /// # Errors
     /// The first thing wrong with them.
-    pub(crate) fn load_with<S: Checked>(&self, set: Option<String>) -> Result<S, SettingsError> {
-        let sets: Vec<String> = set.into_iter().chain(self.sets.iter().cloned()).collect();
+    pub(crate) fn load_with<S: Checked>(
+        &self,
+        more: impl IntoIterator<Item = String>,
+    ) -> Result<S, SettingsError> {
+        let sets: Vec<String> = more.into_iter().chain(self.sets.iter().cloned()).collect();
         load(Some(&self.config), &sets)
     }
 }

@@ -7,6 +7,7 @@ mod local;
 pub(crate) mod node;
 mod pair;
 mod program;
+pub(crate) mod routed;
 
 pub(crate) use client::{Answer, Body, get, open, raw, request, send};
 pub(crate) use in_process::InProcess;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use farhop_events::{Event, ExchangeId, Side};
 use farhop_front::{Connection, Exchange as Incoming, Head, Listener, RequestBody, Responder, Settings};
+use farhop_htotp::frame::Class;
 use farhop_settings::RemoteSettings;
 use http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -34,13 +35,13 @@ pub(crate) struct Client {
 pub(crate) struct Census(Mutex<HashMap<IpAddr, u32>>);
 
 /// One connection counted, until it is dropped.
-struct Counted<'a> {
+pub(crate) struct Counted<'a> {
     census: &'a Census,
     address: IpAddr,
 }
 
 impl Census {
-    fn enter(&self, address: IpAddr, most: u32) -> Option<Counted<'_>> {
+    pub(crate) fn enter(&self, address: IpAddr, most: u32) -> Option<Counted<'_>> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(address).or_insert(0);
         if *count >= most {
@@ -151,7 +152,8 @@ async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place) {
     let _busy = remote.busy();
     if let Wanted::Tunnel { host, port } = wanted {
         drop(body);
-        let wish = Wish { id: taken.id, user: client.user, host, port, started: taken.started };
+        let (at, class) = (None, Class::default());
+        let wish = Wish { id: taken.id, user: client.user, host, port, at, class, started: taken.started };
         if portal::is_host(&wish.host) {
             return wish.show_portal(remote, place, responder).await;
         }
@@ -160,11 +162,11 @@ async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place) {
     answer(remote, &client, taken, wanted, body, responder).await;
 }
 
-/// Serves a request of a connection whose TLS is looked into. Whose it is was asked when the connection began.
-pub(crate) async fn serve_within(remote: &Arc<Remote>, incoming: Incoming, client: &Client) {
+/// Serves a request of a connection that was begun for a server. Whose it is was settled when the connection began.
+pub(crate) async fn serve_within(remote: &Arc<Remote>, incoming: Incoming, client: &Client, way: Way) {
     let Incoming { head, body, responder } = incoming;
     let method = head.method.clone();
-    let wanted = sort(head, Way::Intercepted);
+    let wanted = sort(head, way);
     let taken = take(remote, client, &method, &wanted);
     let _busy = remote.busy();
     answer(remote, client, taken, wanted, body, responder).await;

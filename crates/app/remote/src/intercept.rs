@@ -21,6 +21,7 @@ use crate::carry::Carried;
 use crate::clients::{self, Client};
 use crate::consent::told;
 use crate::exchange::Exchange;
+use crate::request::Way;
 use crate::tunnel::Wish;
 use crate::uplink::Carrier;
 
@@ -43,18 +44,30 @@ impl Wish {
     pub(crate) async fn connect(self, remote: Arc<Remote>, client: IpAddr, responder: Responder) {
         let decision = self.decide(&remote, client);
         let Some((carrier, tunnel)) = self.grant(&remote, responder).await else { return };
+        self.go_on(&remote, client, decision, carrier, tunnel).await;
+    }
+
+    /// What was decided is done.
+    pub(crate) async fn go_on(
+        self,
+        remote: &Arc<Remote>,
+        client: IpAddr,
+        decision: Decision,
+        carrier: Carrier,
+        tunnel: Tunnel,
+    ) {
         match (decision, remote.leaves()) {
             (Decision::Intercept, Some(leaves)) => {
-                self.announce(&remote, &carrier);
-                self.intercept(&remote, leaves, carrier, tunnel, client).await;
+                self.announce(remote, &carrier);
+                self.intercept(remote, leaves, carrier, tunnel, client).await;
             }
-            (Decision::Intercept, None) => self.pass(&remote, &carrier, tunnel, || {}).await,
+            (Decision::Intercept, None) => self.pass(remote, &carrier, tunnel, || {}).await,
             (Decision::PassThrough(why), _) => {
                 if remote.leaves().is_some() {
                     let (why, detail) = told(why);
-                    self.tell_bypassed(&remote, why, detail);
+                    self.tell_bypassed(remote, why, detail);
                 }
-                self.pass(&remote, &carrier, tunnel, || {}).await;
+                self.pass(remote, &carrier, tunnel, || {}).await;
             }
         }
     }
@@ -68,7 +81,7 @@ impl Wish {
         }
     }
 
-    fn decide(&self, remote: &Remote, client: IpAddr) -> Decision {
+    pub(crate) fn decide(&self, remote: &Remote, client: IpAddr) -> Decision {
         remote.consent().decide(&self.user, client, self.bare_host(), self.port)
     }
 
@@ -169,7 +182,9 @@ impl Wish {
                         incoming.responder.close_after();
                     }
                     let (remote, client) = (Arc::clone(remote), client.clone());
-                    exchanges.spawn(async move { clients::serve_within(&remote, incoming, &client).await });
+                    exchanges.spawn(async move {
+                        clients::serve_within(&remote, incoming, &client, Way::Intercepted).await
+                    });
                 }
                 Ok(None) => break true,
                 Err(error) => {

@@ -27,6 +27,7 @@ mod promising;
 mod request;
 mod status;
 mod stock;
+mod transparent;
 mod tunnel;
 mod unreachable;
 mod uplink;
@@ -50,6 +51,7 @@ use farhop_control::{ControlError, Server, Socket};
 use farhop_events::{Bus, ExchangeId};
 use farhop_front::{ListenError, Listener};
 use farhop_settings::remote::InterceptionSettings;
+use farhop_settings::transparent::TransparentSettings;
 use farhop_settings::{CarrierKind, RemoteSettings};
 use farhop_store::{Budget, Memory, Repository};
 use farhop_transport::hop::Incoming;
@@ -143,6 +145,7 @@ pub struct Remote {
     unreachable: Unreachable,
     announced: Announced,
     census: clients::Census,
+    caught: clients::Census,
     exchanges: AtomicU64,
     busy: AtomicU64,
     started: Instant,
@@ -270,6 +273,7 @@ fn start_with(
         unreachable: Unreachable::default(),
         announced: Announced::default(),
         census: clients::Census::default(),
+        caught: clients::Census::default(),
         exchanges: AtomicU64::new(1),
         busy: AtomicU64::new(0),
         started: Instant::now(),
@@ -348,6 +352,18 @@ impl Running {
         &self.addresses
     }
 
+    /// Serves connections that were caught on their way, as these listeners accept them: their local address is where
+    /// they were to lead.
+    pub fn catch(&mut self, listeners: Vec<TcpListener>) {
+        let settings = self.remote.settings();
+        let mut front = clients::front_settings(&settings);
+        front.connections = settings.transparent.connections as usize;
+        for listener in listeners {
+            let listener = Listener::from_listener(listener, front.clone());
+            self.tasks.spawn(transparent::accept(Arc::clone(&self.remote), listener));
+        }
+    }
+
     /// Takes the settings marked live from `settings`, and reads the file of users anew. Where that is damaged it stays as
     /// it was, with a line in the log.
     pub fn reload(&self, settings: RemoteSettings) {
@@ -381,6 +397,13 @@ impl Running {
             quic_again: kept.quic_again,
             tcp_connections: kept.tcp_connections,
             tcp_congestion: kept.tcp_congestion.clone(),
+            role: kept.role,
+            transparent: TransparentSettings {
+                enabled: kept.transparent.enabled,
+                connections: kept.transparent.connections,
+                mark: kept.transparent.mark,
+                ..settings.transparent.clone()
+            },
             auth,
             interception,
             ..settings
@@ -495,6 +518,11 @@ impl Remote {
 
     fn census(&self) -> &clients::Census {
         &self.census
+    }
+
+    /// Connections that were caught, by client.
+    fn caught(&self) -> &clients::Census {
+        &self.caught
     }
 
     fn next_exchange(&self) -> ExchangeId {

@@ -1,10 +1,14 @@
 //! A request as it came from a client, judged by what the ends need to know of it. No I/O.
 
+use std::net::SocketAddr;
+
 use farhop_front::{RequestHead as Asked, Scheme, Target};
 use farhop_htotp::RequestHead;
 use http::header::{CONTENT_LENGTH, HOST, MAX_FORWARDS, TE, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use url::Url;
+
+use crate::transparent;
 
 /// What is to be done with a request.
 #[derive(Debug)]
@@ -49,11 +53,20 @@ pub(crate) enum Way {
     Explicit,
     /// In a connection whose TLS is looked into; its target says `https`.
     Intercepted,
+    /// In a connection to this address that was caught, as to a server.
+    Caught(SocketAddr),
 }
 
 /// Sorts a request out.
 pub(crate) fn sort(asked: Asked, way: Way) -> Wanted {
-    let Asked { method, target, mut fields, framing, upgrade, .. } = asked;
+    let Asked { method, mut target, mut fields, framing, upgrade, .. } = asked;
+    if let Way::Caught(at) = way {
+        let Some(settled) = transparent::settle(target, &fields, at) else {
+            let text = "This request is not for the address that it was sent to.\n";
+            return Wanted::Own { status: StatusCode::MISDIRECTED_REQUEST, text };
+        };
+        target = settled;
+    }
     let (scheme, authority, path) = match target {
         Target::Authority { host, port } if way == Way::Explicit => return Wanted::Tunnel { host, port },
         Target::Authority { .. } => {

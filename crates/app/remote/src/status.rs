@@ -76,6 +76,7 @@ fn status(remote: &Remote) -> serde_json::Value {
         "up_s": remote.now().as_secs(),
         "carrier": carrier,
         "clients": remote.census().total(),
+        "caught": remote.caught().total(),
         "exchanges": remote.busy.load(std::sync::atomic::Ordering::Relaxed),
         "promises_open": promises,
         "repository_bytes": remote.budget().used(),

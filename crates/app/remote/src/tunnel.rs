@@ -1,5 +1,8 @@
-//! A tunnel across the hop, for a CONNECT that is not looked into (`intercept` decides that). The client hears of success at once and its first bytes cross together with the wish
+//! A tunnel across the hop, for a CONNECT that is not looked into (`intercept` decides that) or a connection that was caught
+//! (`transparent`). The client of a CONNECT hears of success at once and its first bytes cross together with the wish
 //! for the tunnel; when ground cannot connect, the client's connection is reset and the next CONNECT is told why.
+
+use std::net::IpAddr;
 
 use farhop_events::{AnsweredFrom, Crossing, Event, ExchangeId, Side};
 use farhop_front::{Departure, Head, Responder, Tunnel};
@@ -19,6 +22,9 @@ pub(crate) struct Wish {
     pub(crate) user: User,
     pub(crate) host: String,
     pub(crate) port: u16,
+    /// The address that the client connected to, if its connection was caught. What is carried as it is goes there.
+    pub(crate) at: Option<IpAddr>,
+    pub(crate) class: Class,
     pub(crate) started: Instant,
 }
 
@@ -64,8 +70,9 @@ impl Wish {
             why: Crossing::Tunnel,
             field: None,
         });
+        let destination = self.at.map_or_else(|| self.bare_host().to_owned(), |at| at.to_string());
         let (sender, receiver) =
-            carrier.hop.open_tunnel(self.id.0, self.user.id, Class::Web, self.bare_host(), self.port);
+            carrier.hop.open_tunnel(self.id.0, self.user.id, self.class, &destination, self.port);
         let hear = |word: Word<'_>| match word {
             Word::Opened => {
                 let (host, port) = (self.host.clone(), self.port);
@@ -74,7 +81,10 @@ impl Wish {
             Word::ServerFirst => server_first(),
             Word::Failed(failure) => self.unreachable(remote, failure),
         };
-        let idle = remote.settings().timeouts.tunnel_idle;
+        let idle = match (self.at, remote.settings()) {
+            (Some(_), settings) => settings.transparent.idle,
+            (None, settings) => settings.timeouts.tunnel_idle,
+        };
         let carried = carry(tunnel, sender, receiver, idle, hear).await;
         if !carried.failed {
             self.ended(remote, AnsweredFrom::Asked, &carried);
@@ -86,10 +96,21 @@ impl Wish {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
+    /// As events name it: a connection that was caught has asked for nothing but itself.
+    pub(crate) fn method(&self) -> &'static str {
+        if self.at.is_some() { "TCP" } else { "CONNECT" }
+    }
+
+    /// As events and logs show where it leads.
+    pub(crate) fn url(&self, remote: &Remote) -> String {
+        remote.bus().url(&format!("{}:{}", self.host, self.port))
+    }
+
     /// Ground could not connect: the client will be cut off, and told when it asks again.
     fn unreachable(&self, remote: &Remote, failure: &Failure) {
         let trouble = Trouble::from_ground(failure);
-        if trouble.side == Side::Origin {
+        // That an address does not answer says nothing of the name that its client knows it by.
+        if trouble.side == Side::Origin && self.at.is_none() {
             remote.unreachable().note(&self.host, self.port, trouble.clone(), Instant::now());
         }
         self.failed(remote, trouble.side, trouble.detail, None);
@@ -107,8 +128,8 @@ impl Wish {
         remote.bus().emit(Event::Failed {
             exchange: self.id,
             user: self.user.name.to_string(),
-            method: "CONNECT".into(),
-            url: remote.bus().url(&format!("{}:{}", self.host, self.port)),
+            method: self.method().into(),
+            url: self.url(remote),
             side,
             error,
             status,
@@ -120,8 +141,8 @@ impl Wish {
         remote.bus().emit(Event::Answered {
             exchange: self.id,
             user: self.user.name.to_string(),
-            method: "CONNECT".into(),
-            url: remote.bus().url(&format!("{}:{}", self.host, self.port)),
+            method: self.method().into(),
+            url: self.url(remote),
             status: 200,
             from,
             bytes: carried.down,

@@ -172,6 +172,51 @@ impl fmt::Display for CarrierKind {
     }
 }
 
+/// What the remote does for connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Carries connections as they are.
+    Transport,
+    /// Serves HTTP.
+    Application,
+    /// Each for what it is for.
+    Both,
+}
+
+impl Role {
+    /// Whether connections are carried as they are.
+    pub fn carries(self) -> bool {
+        self != Role::Application
+    }
+
+    /// Whether HTTP is served.
+    pub fn serves_http(self) -> bool {
+        self != Role::Transport
+    }
+}
+
+impl FromStr for Role {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "transport" => Ok(Role::Transport),
+            "application" => Ok(Role::Application),
+            "both" => Ok(Role::Both),
+            _ => Err(()),
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::Transport => "transport",
+            Role::Application => "application",
+            Role::Both => "both",
+        })
+    }
+}
+
 /// What a peer is called in logs, events and commands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PeerName(String);

@@ -1,6 +1,6 @@
 //! Settings of both ends: one TOML file per end, one definition per setting.
 //!
-//! A setting is declared once, in [`remote`], [`ground`] or [`common`], with its type, default, range
+//! A setting is declared once, in [`remote`], [`transparent`], [`ground`] or [`common`], with its type, default, range
 //! and documentation. From that one place come the typed structs that the ends are built from, `--set`,
 //! the sample files and `docs/config.md`. This crate reads files and nothing else: it opens no socket and
 //! knows nothing of orbits, keys or HTTP, so profile names and key lines pass through it as text.
@@ -20,13 +20,14 @@ pub mod remote;
 mod section;
 mod setting;
 mod source;
+pub mod transparent;
 
 pub use change::{Change, changes};
 pub use end::{End, end_of};
 pub use error::{Place, SettingsError};
 pub use generate::{reference, sample};
 pub use ground::GroundSettings;
-pub use kinds::{CarrierKind, Cidr, HostPort, LogLevel, PeerName, Percent, PortRange};
+pub use kinds::{CarrierKind, Cidr, HostPort, LogLevel, PeerName, Percent, PortRange, Role};
 #[doc(hidden)]
 pub use load::fuzz_settings;
 pub use load::{Checked, load, parse};

@@ -10,15 +10,19 @@ use farhop_units::Bytes;
 use crate::common::{LinkSettings, LogSettings, ProbeSettings};
 use crate::end::End;
 use crate::error::SettingsError;
-use crate::kinds::{CarrierKind, Cidr, HostPort, PeerName, PortRange};
+use crate::kinds::{CarrierKind, Cidr, HostPort, PeerName, PortRange, Role};
 use crate::load::{Checked, check_peers, conflict};
 use crate::section::settings;
 use crate::source::Source;
+use crate::transparent::TransparentSettings;
 
 settings! {
     /// Settings of `farhop remote`.
     pub struct RemoteSettings {
         values {
+            /// What this end does: transport carries connections that are caught (`[transparent]`) as they are, application serves
+            /// HTTP, to browsers that know of the proxy and to those whose connections are caught; both does each for what it is for.
+            role: Role, default "both";
             /// Addresses on which browsers find the proxy (TCP). Listening sockets that a service manager passes (systemd's
             /// `LISTEN_FDS`) take their place.
             listen: Vec<SocketAddr>, default "127.0.0.1:3128";
@@ -62,6 +66,8 @@ settings! {
             /// Looking into TLS with a CA of one's own, so that HTTPS becomes as quick as HTTP. Whether that is allowed is for
             /// the users of this remote to say; each can switch it off at `http://farhop.internal/`.
             interception: InterceptionSettings;
+            /// Connections that pass this machine and are caught, so that nothing has to be set at clients.
+            transparent: TransparentSettings;
             /// What the files that configure browsers say: `/proxy.pac` and `/wpad.dat` of this proxy.
             pac: PacSettings;
             /// What is written to standard error.
@@ -233,6 +239,15 @@ impl RemoteSettings {
         if self.interception.learned > self.interception.learned_most {
             let reason = "'interception.learned' is longer than 'interception.learned_most'; lower the one or raise the other";
             return Err(conflict(source, &at("interception.learned"), reason));
+        }
+        self.transparent.check(source, at)?;
+        if self.transparent.enabled && self.auth.required {
+            let reason = "'auth.required' and 'transparent.enabled' exclude each other, since nobody can be asked for a password on a connection that was caught; switch one of them off";
+            return Err(conflict(source, &at("transparent.enabled"), reason));
+        }
+        if !self.transparent.enabled && !self.role.serves_http() {
+            let reason = "'role' is transport, but no connection is caught; switch on 'transparent.enabled' (--transparent) or choose another role";
+            return Err(conflict(source, &at("role"), reason));
         }
         // RFC 9110 §5.6.4: what a quoted string in a field can hold, and every client shows.
         if !self.auth.realm.bytes().all(|byte| matches!(byte, b' '..=b'~')) {

@@ -9,7 +9,7 @@ use farhop_consent::{Category, HostPattern};
 use farhop_squeeze::Policy;
 use farhop_units::{BitRate, Bytes, format_duration, parse_duration};
 
-use crate::kinds::{CarrierKind, Cidr, Fec, HostPort, LogLevel, PeerName, Percent, PortRange};
+use crate::kinds::{CarrierKind, Cidr, Fec, HostPort, LogLevel, PeerName, Percent, PortRange, Role};
 use crate::raw::Raw;
 
 /// A type that a setting can have.
@@ -78,6 +78,7 @@ textual! {
     Category, "category", "one of \"banking\", \"health\", \"government\", \"app-stores\", \"updates\", \"messaging\", \"attestation\"";
     Fec, "when", "one of \"auto\", \"off\"";
     CarrierKind, "carrier", "one of \"auto\", \"quic\", \"tcp\"";
+    Role, "role", "one of \"transport\", \"application\", \"both\"";
     Choice, "controller", "a congestion controller: \"rate\", \"hybla\", \"bbr\", \"cubic\", \"newreno\" or \"auto\"";
     LogLevel, "level", "one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"";
 }

@@ -212,6 +212,21 @@ fn what_contradicts_itself_is_refused_at_the_line_that_does() {
 }
 
 #[test]
+fn what_cannot_be_caught_is_refused_in_one_line() {
+    for (sets, says) in [
+        (&["role=transport"][..], "but no connection is caught; switch on 'transparent.enabled'"),
+        (&["transparent.enabled=true", "auth.required=true"], "nobody can be asked for a password"),
+        (&["transparent.interfaces=lan 0"], "has 'lan 0', which is no name of a network device"),
+    ] {
+        let text = line(remote(REMOTE, sets));
+        assert!(text.contains(says), "{text}");
+    }
+    let caught =
+        remote(REMOTE, &["role=transport", "transparent.enabled=true", "transparent.interfaces=lan0"]);
+    assert_eq!(caught.unwrap().transparent.interfaces, ["lan0"]);
+}
+
+#[test]
 fn an_argument_that_would_be_dropped_is_refused() {
     let text = line(remote(REMOTE, &["ground.5.name=x"]));
     assert_eq!(text, "--set ground.5.name=x: there is no element 5 of ground; the next new one is ground.2");

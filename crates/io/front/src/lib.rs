@@ -40,7 +40,7 @@ pub use connection::{
 pub use h1::{Authority, Framing, HeadLimits, Refusal, RequestHead, Scheme, Target};
 #[doc(hidden)]
 pub use h2::fuzz_frames;
-pub use listener::{ListenError, Listener};
+pub use listener::{ListenError, Listener, Place};
 pub use scope::Scope;
 pub use settings::Settings;
 pub use socket::Socket;

@@ -6,8 +6,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Why no clients can be accepted.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,10 @@ pub struct Listener {
     places: Arc<Semaphore>,
 }
 
+/// A place among the connections served at once, until it is dropped.
+#[derive(Debug)]
+pub struct Place(OwnedSemaphorePermit);
+
 impl Listener {
     /// Listens on `address`.
     ///
@@ -73,8 +77,13 @@ impl Listener {
     /// The next client and its address, once there is a place for it. Never fails for good: a client that left
     /// already is skipped, and when descriptors run out it waits for some. Dropping the future loses nothing.
     pub async fn accept(&self) -> (Connection, SocketAddr) {
-        // The semaphore is never closed; were it, clients would be served without a bound rather than not at all.
-        let place = self.places.clone().acquire_owned().await.ok();
+        let (stream, peer, place) = self.accept_raw().await;
+        (Connection::new(stream, self.settings.clone()).holding(Some(place.0)), peer)
+    }
+
+    /// As [`Listener::accept`], for connections that may not be HTTP.
+    pub async fn accept_raw(&self) -> (TcpStream, SocketAddr, Place) {
+        let place = self.places.clone().acquire_owned().await.expect("nobody closes the semaphore");
         loop {
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
@@ -83,8 +92,7 @@ impl Listener {
                         tracing::debug!(%peer, %error, "client left before it was served");
                         continue;
                     }
-                    let connection = Connection::new(stream, self.settings.clone());
-                    return (connection.holding(place), peer);
+                    return (stream, peer, Place(place));
                 }
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {

@@ -1,7 +1,7 @@
-//! Namespaces, veth, TUN and socket options: every privileged syscall of Farhop and all of its `unsafe`.
+//! Namespaces, veth, TUN, diverted connections and socket options: every privileged syscall of Farhop and all of its `unsafe`.
 //!
 //! Mechanism only: what a testbed looks like, which addresses it has and what crosses a link is decided by
-//! the callers. Whatever is made here is removed by its [`Janitor`], however its owner ends.
+//! the callers. Whatever is made here is removed by its [`Janitor`], or by the helper of [`Privileged`], however its owner ends.
 
 mod capability;
 mod divert;
@@ -26,7 +26,7 @@ pub use janitor::Janitor;
 pub use namespace::Namespace;
 pub use nat::Nat;
 pub use privileged::{Privileged, serve_privileged};
-pub use process::Running;
+pub use process::{Running, raise_descriptor_limit};
 pub use signals::{IgnoredInterrupt, ignore_interrupt};
 pub use socket::{
     congestion_control, fast_open_connect, fast_open_listen, receive_buffer, receive_timestamps,

@@ -1,11 +1,26 @@
-//! Child processes that do not outlive the value that holds them, their own children included.
+//! Child processes that do not outlive the value that holds them, their own children included; and how much this
+//! process may have open.
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
+
+/// Lets this process open as many descriptors as the system allows it, and gives that number. Programs of old break when
+/// there are more than 1,024, so systems offer that many and leave it to others to take what they need.
+///
+/// # Errors
+/// The system refuses.
+pub fn raise_descriptor_limit() -> io::Result<u64> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if soft < hard {
+        setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    }
+    Ok(hard)
+}
 
 /// A running process in a process group of its own; dropping this kills the whole group and reaps it.
 #[derive(Debug)]
@@ -67,6 +82,12 @@ mod tests {
     use super::*;
     use std::io::Read as _;
     use std::process::Stdio;
+
+    #[test]
+    fn as_many_descriptors_as_the_system_allows_may_be_open() {
+        let most = raise_descriptor_limit().unwrap();
+        assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap(), (most, most));
+    }
 
     #[test]
     fn a_dropped_process_takes_its_children_along() {

@@ -93,9 +93,12 @@ impl Connector {
         let connected = timeout(self.settings.connect_timeout, connecting).await;
         let stream =
             connected.unwrap_or_else(|_| Err(Error::ConnectTimedOut { host: destination.host.clone() }))?;
-        // Neither is worth failing for.
+        // None of these is worth failing for.
         let _ = stream.set_nodelay(true);
-        let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
+        let socket = SockRef::from(&stream);
+        let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
+        // RFC 6093 §6: urgent bytes stay in their place in the stream.
+        let _ = socket.set_out_of_band_inline(true);
         Ok(stream)
     }
 

@@ -26,7 +26,7 @@ impl Tunnel {
     }
 
     /// Puts bytes that were read back to the front, so that the next reads give them again.
-    pub(crate) fn unread(&mut self, bytes: Bytes) {
+    pub fn unread(&mut self, bytes: Bytes) {
         self.early = match (bytes.is_empty(), self.early.is_empty()) {
             (true, _) => return,
             (false, true) => bytes,

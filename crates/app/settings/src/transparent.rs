@@ -1,0 +1,63 @@
+//! Settings of connections that are caught on their way through the remote.
+
+use std::time::Duration;
+
+use crate::error::SettingsError;
+use crate::kinds::{Cidr, PortRange};
+use crate::load::conflict;
+use crate::section::settings;
+use crate::source::Source;
+
+settings! {
+    /// Which connections are caught, and how each is served.
+    pub struct TransparentSettings {
+        values {
+            /// Whether connections that pass this machine are caught and carried over the long hop, with nothing to be set at
+            /// clients (Linux, TPROXY). `--transparent` switches it on. Needs CAP_NET_ADMIN, which a process of its own keeps.
+            enabled: bool, default "false";
+            /// Network devices on which connections come in that may be caught. "": any.
+            interfaces: Vec<String>, default "", live true;
+            /// Destinations whose connections go their own way. This machine's own addresses always do, and so do
+            /// connections of all who are not in `clients`.
+            except: Vec<Cidr>, default "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.168.0.0/16, 224.0.0.0/4, 240.0.0.0/4, ::1/128, fc00::/7, fe80::/10, ff00::/8", live true;
+            /// Ports to which connections are caught. With the application role alone only those of them that it serves.
+            ports: Vec<PortRange>, default "1-65535", live true;
+            /// Ports at which plain HTTP is served by the application role. What is no HTTP there is carried as it is.
+            http_ports: Vec<PortRange>, default "80", live true;
+            /// Ports at which someone waits for each small answer: ahead of all else. A remote shell may carry a large file,
+            /// and would hold up every page meanwhile, so 22 is none of them.
+            interactive_ports: Vec<PortRange>, default "23, 53, 853", live true;
+            /// Ports of media with a play rate: behind pages.
+            streaming_ports: Vec<PortRange>, default "554, 1935, 8554", live true;
+            /// Ports of downloads, mail and the like: behind pages and media.
+            bulk_ports: Vec<PortRange>, default "20, 25, 110, 143, 465, 587, 989, 993, 995", live true;
+            /// Ports of what nobody waits for: behind all else.
+            background_ports: Vec<PortRange>, default "873, 6881-6999", live true;
+            /// Most connections at a time over IPv4, and as many over IPv6; further ones wait to be accepted.
+            connections: u32, default "16384", range "1" to "1000000";
+            /// Most of them from one client address; a further one is reset.
+            connections_per_client: u32, default "4096", range "1" to "1000000", live true;
+            /// How long a connection may carry nothing in either direction (RFC 5382 REQ-5: no less than 2 h 4 min).
+            idle: Duration, default "124 min", range "10 s" to "168 h", live true;
+            /// The mark of their packets, and the routing table that delivers those here: no other program's.
+            mark: u32, default "51900", range "1" to "4294967295";
+        }
+    }
+}
+
+impl TransparentSettings {
+    /// Rules beyond the range of each value; `at` is the full name of a key.
+    pub(crate) fn check(&self, source: &Source, at: impl Fn(&str) -> String) -> Result<(), SettingsError> {
+        let is_device = |name: &str| {
+            let good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@+".contains(&byte);
+            (1..=15).contains(&name.len()) && name.bytes().all(good)
+        };
+        if let Some(name) = self.interfaces.iter().find(|name| !is_device(name)) {
+            let reason = format!(
+                "'transparent.interfaces' has '{name}', which is no name of a network device; `ip link` shows them"
+            );
+            return Err(conflict(source, &at("transparent.interfaces"), reason));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! Has connections caught for `farhop remote` as its settings say, by the helper that may.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::Command;
+
+use anyhow::Context;
+use farhop_netdev::{Catch, Divert, Network, Privileged};
+use farhop_settings::{Cidr, RemoteSettings};
+use tokio::net::TcpListener;
+
+/// Connections that are caught, until this is dropped.
+pub(crate) struct Catching {
+    helper: Privileged,
+    to: Vec<SocketAddr>,
+    /// What a reload does not change.
+    started: RemoteSettings,
+}
+
+/// Starts the helper if connections are to be caught; before there are other threads, since this one gives up the right.
+///
+/// # Errors
+/// There is no such right, or the program can't be started again.
+pub(crate) fn helper(settings: &RemoteSettings) -> anyhow::Result<Option<Privileged>> {
+    if !settings.transparent.enabled {
+        return Ok(None);
+    }
+    // The file may have been replaced meanwhile, by an update; this is what runs.
+    let mut program = Command::new("/proc/self/exe");
+    program.arg("privileged");
+    Ok(Some(Privileged::start(program, "catching connections (--transparent)")?))
+}
+
+impl Catching {
+    /// Listens. Nothing is caught before [`Catching::set`].
+    ///
+    /// # Errors
+    /// The system has no transparent sockets.
+    pub(crate) fn listen(
+        helper: Privileged,
+        settings: &RemoteSettings,
+    ) -> anyhow::Result<(Catching, Vec<TcpListener>)> {
+        let mut listeners = vec![helper.listen(IpAddr::V4(Ipv4Addr::LOCALHOST))?];
+        match helper.listen(IpAddr::V6(Ipv6Addr::LOCALHOST)) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) => tracing::warn!("connections over IPv6 are not caught: {error}"),
+        }
+        let to = listeners.iter().map(std::net::TcpListener::local_addr).collect::<Result<_, _>>()?;
+        let listeners = listeners.into_iter().map(TcpListener::from_std).collect::<Result<_, _>>()?;
+        Ok((Catching { helper, to, started: settings.clone() }, listeners))
+    }
+
+    /// Catches what these settings say, in place of what was caught before.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(crate) fn set(&self, settings: &RemoteSettings) -> anyhow::Result<()> {
+        let mut settings = settings.clone();
+        settings.role = self.started.role;
+        settings.interception.enabled = self.started.interception.enabled;
+        self.divert(Some(catch(&settings, self.to.clone())))
+    }
+
+    /// Catches no more; what was caught goes on.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(crate) fn let_go(&self) -> anyhow::Result<()> {
+        self.divert(None)
+    }
+
+    fn divert(&self, catch: Option<Catch>) -> anyhow::Result<()> {
+        let mark = self.started.transparent.mark;
+        self.helper.divert(&Divert { mark, catch }).context("transparent")
+    }
+}
+
+fn catch(settings: &RemoteSettings, to: Vec<SocketAddr>) -> Catch {
+    let transparent = &settings.transparent;
+    let served = || {
+        let looked_into = settings.interception.ports.iter().filter(|_| settings.interception.enabled);
+        transparent.http_ports.iter().chain(looked_into)
+    };
+    let is_served = |first, last| {
+        // What is in both.
+        served().filter_map(move |range| {
+            let both = (range.first.max(first), range.last.min(last));
+            (both.0 <= both.1).then_some(both)
+        })
+    };
+    let ports = transparent.ports.iter().map(|range| (range.first, range.last));
+    let ports = match settings.role.carries() {
+        true => ports.collect(),
+        false => ports.flat_map(|(first, last)| is_served(first, last)).collect(),
+    };
+    Catch {
+        to,
+        interfaces: transparent.interfaces.clone(),
+        clients: settings.clients.iter().map(network).collect(),
+        except: transparent.except.iter().map(network).collect(),
+        ports,
+    }
+}
+
+fn network(range: &Cidr) -> Network {
+    Network { address: range.network, prefix: range.prefix }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farhop_settings::{LocalSettings, parse};
+
+    fn ports(sets: &[&str]) -> Vec<(u16, u16)> {
+        let sets: Vec<_> = sets.iter().map(|set| format!("remote.{set}")).collect();
+        let settings: LocalSettings = parse("", "".as_ref(), &sets).unwrap();
+        catch(&settings.remote, Vec::new()).ports
+    }
+
+    #[test]
+    fn the_application_role_alone_has_only_what_it_serves_caught() {
+        assert_eq!(ports(&[]), [(1, 65535)]);
+        assert_eq!(ports(&["role=application"]), [(80, 80)]);
+        let both = ["role=application", "interception.enabled=true", "transparent.ports=1-100,443-500"];
+        assert_eq!(ports(&both), [(80, 80), (443, 443)]);
+    }
+}

@@ -1,0 +1,139 @@
+//! Two ends in namespaces of their own, with a client behind the remote that knows nothing of it: the remote is its router.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use farhop_netdev::{Janitor, Namespace, require_privileges};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{Program, ask, farhop, keygen, until};
+
+/// Servers on the internet, as ground reaches them.
+pub(crate) const SERVER: [&str; 2] = ["198.51.100.7", "2001:db8:100::7"];
+/// Where the remote listens for browsers.
+pub(crate) const PROXY: &str = "10.79.1.1:3128";
+
+/// The client, its router, and the internet.
+pub(crate) struct Routed {
+    pub(crate) client: Namespace,
+    pub(crate) router: Namespace,
+    pub(crate) internet: Namespace,
+    folder: tempfile::TempDir,
+    // Ends first, then what they live in.
+    _janitor: Arc<Janitor>,
+}
+
+impl Routed {
+    /// `None` where this process may not make it; says why.
+    pub(crate) fn new() -> Option<Routed> {
+        if let Err(reason) = require_privileges("this test") {
+            println!("skipped: {reason}");
+            return None;
+        }
+        let janitor = Janitor::start().unwrap();
+        let of = |role: &str| {
+            let namespace = Namespace::create(&janitor, role).unwrap();
+            for scope in ["all", "default"] {
+                namespace.sysctl(&format!("net/ipv6/conf/{scope}/disable_ipv6"), "0").unwrap();
+            }
+            namespace
+        };
+        let (client, router, internet) = (of("user"), of("router"), of("internet"));
+        for (end, device, net) in [(&client, "lan0", 1), (&internet, "sat0", 2)] {
+            end.ip(&[format!("link add {device} type veth peer name {device} netns {}", router.name())])
+                .unwrap();
+            for (namespace, host) in [(end, 2), (&router, 1)] {
+                namespace
+                    .ip(&[
+                        format!("addr add 10.79.{net}.{host}/24 dev {device}"),
+                        format!("addr add fd79:{net}::{host}/64 dev {device} nodad"),
+                        format!("link set {device} up"),
+                    ])
+                    .unwrap();
+            }
+            end.ip(&[
+                format!("route add default via 10.79.{net}.1"),
+                format!("route add ::/0 via fd79:{net}::1"),
+            ])
+            .unwrap();
+        }
+        router.ip(&["route add default via 10.79.2.2", "route add ::/0 via fd79:2::2"]).unwrap();
+        router.sysctl("net/ipv4/ip_forward", "1").unwrap();
+        router.sysctl("net/ipv6/conf/all/forwarding", "1").unwrap();
+        internet.ip(&SERVER.map(|address| format!("addr add {address} dev lo"))).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (ground_key, remote_key) =
+            (keygen(&folder.path().join("ground.key")), keygen(&folder.path().join("remote.key")));
+        let ground = format!(
+            "listen = '10.79.2.2:4433'\nallow = ['198.51.100.0/24', '2001:db8:100::/48']\nlink.profile = 'none'\n\
+             [[remote]]\nname = 'ship'\nkeys = ['{remote_key}']\n"
+        );
+        let remote = format!(
+            "listen = ['{PROXY}']\nlink.profile = 'none'\n\
+             [[ground]]\nname = 'home'\naddress = '10.79.2.2:4433'\nkeys = ['{ground_key}']\n"
+        );
+        std::fs::write(folder.path().join("ground.toml"), ground).unwrap();
+        std::fs::write(folder.path().join("remote.toml"), remote).unwrap();
+        Some(Routed { client, router, internet, folder, _janitor: janitor })
+    }
+
+    /// Starts ground on the internet.
+    pub(crate) fn ground(&self) -> Program {
+        self.end(&self.internet, "ground", &[])
+    }
+
+    /// Starts the remote on the router and waits until it catches connections.
+    pub(crate) async fn remote(&self, options: &[&str]) -> Program {
+        let mut remote = self.end(&self.router, "remote", &[&["--transparent"], options].concat());
+        until("connections are caught", async || {
+            remote.assert_runs();
+            self.rules().contains("tproxy").then_some(())
+        })
+        .await;
+        remote
+    }
+
+    /// Waits until the ends have found each other.
+    pub(crate) async fn joined(&self) {
+        let control = self.folder.path().join("remote.sock");
+        let status = async || ask(&control, "status").await.filter(|status| !status["carrier"].is_null());
+        until("the carrier is up", status).await;
+    }
+
+    fn end(&self, place: &Namespace, name: &str, options: &[&str]) -> Program {
+        let folder: &Path = self.folder.path();
+        let mut command = farhop();
+        command.arg(name).arg("--config").arg(folder.join(format!("{name}.toml"))).args(options);
+        place.prepare(&mut command);
+        Program::start(command, folder, name)
+    }
+
+    /// All rules of the router that catch and deliver.
+    pub(crate) fn rules(&self) -> String {
+        let mut command = Command::new("sh");
+        let text = "nft list ruleset; for f in -4 -6; do ip $f rule; ip $f route show table 51900; done";
+        command.args(["-c", text]);
+        self.router.prepare(&mut command);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    }
+
+    /// A server at one of the [`SERVER`] addresses.
+    pub(crate) fn listen(&self, address: &str, port: u16) -> TcpListener {
+        let address = SocketAddr::new(address.parse::<IpAddr>().unwrap(), port);
+        let listener = self.internet.run(|| std::net::TcpListener::bind(address).unwrap()).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        TcpListener::from_std(listener).unwrap()
+    }
+
+    /// Connects from the client's machine.
+    pub(crate) fn connect(&self, address: &str, port: u16) -> io::Result<TcpStream> {
+        let address = SocketAddr::new(address.parse::<IpAddr>().unwrap(), port);
+        let stream =
+            self.client.run(|| std::net::TcpStream::connect_timeout(&address, super::PATIENCE)).unwrap()?;
+        stream.set_nonblocking(true)?;
+        TcpStream::from_std(stream)
+    }
+}
