@@ -20,7 +20,7 @@ async fn firefox_loads_a_page_runs_its_script_and_shows_it() {
     let mut command = client("firefox-esr");
     command.args(["--headless", "--no-remote", "--window-size", "400,300", "--profile"]).arg(&profile);
     command.arg("--screenshot").arg(&picture).arg(world.url("/"));
-    command.env("HOME", world.folder.path());
+    command.env("HOME", world.folder.path()).env("TMPDIR", world.folder.path());
     succeeds(command).await;
     for path in ["/", "/a.css", "/a.js", "/a.svg", "/ran.txt"] {
         assert!(!world.seen(path).is_empty(), "{path} was never asked for");

@@ -68,6 +68,7 @@ impl Firefox {
             .args(["--headless", "--no-remote", "--remote-debugging-port", "0", "--profile"])
             .arg(&profile)
             .env("HOME", folder)
+            .env("TMPDIR", folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

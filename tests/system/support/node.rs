@@ -16,9 +16,10 @@ pub(crate) fn chromium() -> Option<Browser> {
 pub(crate) async fn run(browser: &Browser, script: &str, mut order: Value, home: Option<&Path>) -> Value {
     order["playwright"] = json!(browser.node.join("node_modules/playwright-core"));
     order["executable"] = json!(browser.executable);
+    let temporary = tempfile::tempdir().unwrap();
     let mut command = Command::new("node");
     command.arg(format!("{}/../../tests/system/{script}", env!("CARGO_MANIFEST_DIR")));
-    command.arg(order.to_string()).stdin(Stdio::null());
+    command.arg(order.to_string()).env("TMPDIR", temporary.path()).stdin(Stdio::null());
     if let Some(home) = home {
         command.env("HOME", home);
     }
