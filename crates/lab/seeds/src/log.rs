@@ -218,3 +218,74 @@ impl State {
 fn longer(one: Silence, other: Silence) -> Silence {
     if other.long > one.long { other } else { one }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log in which something has been open since the start.
+    fn open() -> Log {
+        let log = Log::new(false);
+        log.opened(1);
+        log
+    }
+
+    async fn after(seconds: u64) {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+    }
+
+    fn seconds(silence: Silence) -> f64 {
+        silence.long.as_secs_f64()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_come_is_a_stall_from_when_the_remote_had_asked() {
+        let log = open();
+        after(5).await;
+        log.arrived("", 1, 1);
+        let entries = log.entries();
+        assert_eq!((seconds(entries.stall), seconds(entries.pause)), (3.95, 5.0));
+        assert_eq!(seconds(open().entries().stall), 0.0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_never_closed_is_a_stall_as_well() {
+        let log = open();
+        after(9).await;
+        assert_eq!(seconds(log.entries().stall), 7.95);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_taken_begins_a_stall_anew_and_a_pause_goes_on() {
+        let log = open();
+        after(3).await;
+        log.taken("", [0; 3]);
+        after(4).await;
+        log.arrived("", 1, 1);
+        let entries = log.entries();
+        assert_eq!((seconds(entries.stall), seconds(entries.pause)), (3.75, 7.0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cut_is_neither_but_what_follows_it_is() {
+        let log = open();
+        after(1).await;
+        log.cut(None);
+        after(60).await;
+        log.restored();
+        after(2).await;
+        log.arrived("", 1, 1);
+        let entries = log.entries();
+        assert_eq!((seconds(entries.stall), seconds(entries.pause)), (1.75, 3.0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_nothing_is_open_nothing_stalls() {
+        let log = open();
+        log.closed(1);
+        after(60).await;
+        log.opened(2);
+        log.arrived("", 2, 1);
+        assert_eq!(seconds(log.entries().stall), 0.0);
+    }
+}
