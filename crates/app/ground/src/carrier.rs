@@ -62,11 +62,11 @@ struct State {
 struct Promise {
     /// Rings when it is not wanted; so does dropping it.
     _bell: oneshot::Sender<()>,
-    /// Told once, when the browser asks for it.
+    /// Told when the browser asks for it, and when it thinks better of how urgent that is.
     wanted: Option<Wanted>,
 }
 
-type Wanted = Box<dyn FnOnce(Priority) + Send>;
+type Wanted = Arc<dyn Fn(Priority) + Send + Sync>;
 
 impl Carrier {
     /// Carrier `number` over `hop`, which runs on `connection`, to the remote of this name.
@@ -179,16 +179,16 @@ impl Carrier {
         unwanted
     }
 
-    /// Calls `wanted` once with the priority that the promise has from then on, if the user's browser asks for it before
-    /// it is settled. A push that is open has been moved by then; this is for what has not come so far.
-    pub(crate) fn on_wanted(&self, promise: u64, wanted: impl FnOnce(Priority) + Send + 'static) {
+    /// Calls `wanted` with the priority that the promise has from then on, whenever the user's browser says so before it
+    /// is settled. A push that is open has been moved by then; this is for what has not come so far.
+    pub(crate) fn on_wanted(&self, promise: u64, wanted: impl Fn(Priority) + Send + Sync + 'static) {
         if let Some(promise) = self.lock().promises.get_mut(&promise) {
-            promise.wanted = Some(Box::new(wanted));
+            promise.wanted = Some(Arc::new(wanted));
         }
     }
 
     fn wanted(&self, promise: u64, priority: Priority) {
-        let wanted = self.lock().promises.get_mut(&promise).and_then(|promise| promise.wanted.take());
+        let wanted = self.lock().promises.get(&promise).and_then(|promise| promise.wanted.clone());
         // Without the lock: who is told may begin to fetch.
         if let Some(wanted) = wanted {
             wanted(priority);
