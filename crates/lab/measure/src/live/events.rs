@@ -28,14 +28,12 @@ pub(super) async fn rows(ways: &Ways, half: Duration) -> io::Result<Vec<Row>> {
             format!("{} at most, {} in the median of {}", ms(worst), ms(median(&mut times)), times.len());
         Row::judged(what, measured, format!("half a round trip + 5 ms = {}", ms(bound)), worst <= bound)
     };
-    let mut rows =
-        vec![judged("server-sent events, written to received, geo-hylas2", events(&ways.farhop).await?)];
-    let mut polls = Vec::new();
-    for _ in 0..POLLS {
-        polls.push(poll(&ways.farhop).await?);
-    }
-    rows.push(judged("long polls, answered to received, geo-hylas2", polls));
-    let mut direct = events(&ways.direct).await?;
+    let (farhop, mut direct) = tokio::try_join!(events(&ways.farhop), events(&ways.direct))?;
+    let polls = futures_util::future::try_join_all((0..POLLS).map(|_| poll(&ways.farhop))).await?;
+    let mut rows = vec![
+        judged("server-sent events, written to received, geo-hylas2", farhop),
+        judged("long polls, answered to received, geo-hylas2", polls),
+    ];
     rows.push(Row {
         what: "server-sent events, directly".into(),
         measured: format!("{} in the median of {}", ms(median(&mut direct)), direct.len()),

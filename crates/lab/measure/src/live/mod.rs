@@ -19,6 +19,8 @@ use crate::{MeasureError, Row};
 
 /// The site that does it all.
 const HOST: &str = "live.test";
+/// No step takes so long unless something hangs: the longest are thirty round trips in a row.
+const PATIENCE: Duration = Duration::from_secs(90);
 /// What may be added to what the path itself takes.
 const ALLOWED: Duration = Duration::from_millis(5);
 
@@ -37,11 +39,29 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     let ends = Ends::start(scene.stage(), Variant::Farhop)?;
     let ways = Ways::of(&scene, &ends)?;
     let mut rows = Vec::new();
-    rows.extend(inside(&scene, || on_this_thread(socket::echoes(&ways)))?);
-    rows.push(inside(&scene, || on_this_thread(socket::in_order(&ways.farhop)))?);
-    rows.push(inside(&scene, || on_this_thread(framing::compared(&ways)))?);
-    rows.extend(inside(&scene, || on_this_thread(events::rows(&ways, half)))?);
+    rows.extend(step(context, &scene, "WebSocket echoes", || socket::echoes(&ways))?);
+    rows.push(step(context, &scene, "WebSocket messages in order", || socket::in_order(&ways.farhop))?);
+    rows.push(step(context, &scene, "WebSocket framing", || framing::compared(&ways))?);
+    rows.extend(step(context, &scene, "events and long polls", || events::rows(&ways, half))?);
     Ok(rows)
+}
+
+/// Says what is measured next and does it at the user's end.
+fn step<T: Send, F: Future<Output = io::Result<T>>>(
+    context: &Context,
+    scene: &Scene,
+    what: &str,
+    work: impl FnOnce() -> F + Send,
+) -> Result<T, MeasureError> {
+    context.interrupt.check()?;
+    eprintln!("{what}");
+    let slow = || {
+        let told = format!("{what}: not done after {} s; is the link or an end stuck?", PATIENCE.as_secs());
+        io::Error::new(io::ErrorKind::TimedOut, told)
+    };
+    inside(scene, || {
+        on_this_thread(async { tokio::time::timeout(PATIENCE, work()).await.unwrap_or_else(|_| Err(slow())) })
+    })
 }
 
 /// A scene with these sites over HTTPS, Farhop intercepting.
