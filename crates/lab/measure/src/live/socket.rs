@@ -24,13 +24,16 @@ use crate::visitor::{Visitor, first_line, head};
 const TIMED: usize = 30;
 /// Messages each way that have to come in order.
 const MESSAGES: usize = 100;
+/// A third of a round trip of the path.
+const APART: Duration = Duration::from_millis(215);
 
-/// How long an echo takes through Farhop, beside a direct socket. All at the same time, under the same conditions: they are
-/// far too small to be in each other's way.
+/// How long an echo takes through Farhop, beside a direct socket: in turn, a third of a round trip after each other, so that
+/// none waits for another's bytes on the narrow way up.
 pub(super) async fn echoes(ways: &Ways) -> io::Result<Vec<Row>> {
     let (first, direct) = tokio::try_join!(plain(&ways.farhop), plain(&ways.direct))?;
     let (second, _open) = extended(&ways.farhop).await?;
-    let (mut direct, first, second) = tokio::try_join!(timed(direct), timed(first), timed(second))?;
+    let (mut direct, first, second) =
+        tokio::try_join!(timed(direct, Duration::ZERO), timed(first, APART), timed(second, 2 * APART))?;
     let direct = median(&mut direct);
     let mut rows = Vec::new();
     for (version, mut times) in [("HTTP/1.1", first), ("HTTP/2", second)] {
@@ -71,7 +74,9 @@ pub(super) async fn in_order(farhop: &Visitor) -> io::Result<Row> {
 
 async fn timed<S: AsyncRead + AsyncWrite + Unpin>(
     mut socket: WebSocketStream<S>,
+    after: Duration,
 ) -> io::Result<Vec<Duration>> {
+    tokio::time::sleep(after).await;
     let mut times = Vec::new();
     for number in 0..TIMED {
         let message = Message::text(format!("message {number}"));
