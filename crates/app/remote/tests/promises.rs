@@ -12,7 +12,7 @@ use farhop_transport::hop::{Gone, Sender};
 use http::Method;
 use support::{
     Asked, BROWSER, PATIENCE, REFERER, UNCACHEABLE, World, answer, answer_with, failure, head, page,
-    predicted, send, world,
+    predicted, read_until, send, world,
 };
 use tokio::time::timeout;
 
@@ -64,6 +64,31 @@ async fn a_push_whose_page_was_left_before_it_began_is_stopped_and_answers_nobod
     }
     is_asked(&world, &format!("{DOCUMENT}{REFERER}")).await;
     assert_eq!(world.bus.counters().snapshot()["promise_ends"]["page_left"], 1);
+}
+
+#[tokio::test]
+async fn a_push_whose_page_is_left_still_comes_for_whoever_reads_what_the_repository_has_of_it() {
+    let world = world().await;
+    let client = world.get("/", DOCUMENT).await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    let promise = sender.promise(&predicted(&asked, "/a.css"), Priority::default()).unwrap();
+    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    sender.finish(None);
+    answer(client).await;
+    let mut push = world.hop.push(promise).unwrap();
+    push.answer(&head(&[("cache-control", "private, max-age=600")]), Coding::Identity, None);
+    push.write(Bytes::from_static(b"promised")).await.unwrap();
+    // A page of this user to which it was not promised.
+    let mut other = world.get("/a.css", &format!("{BROWSER}referer: http://site.test/other\r\n")).await;
+    let mut got = String::new();
+    read_until(&mut other, &mut got, "promised").await;
+    plain_page(&world).await;
+    assert_eq!(world.bus.counters().snapshot()["promise_ends"]["page_left"], 1);
+    push.write(Bytes::from_static(b" and more")).await.unwrap();
+    push.finish(None);
+    got += &answer(other).await;
+    assert!(got.contains("and more"), "{got}");
+    assert_eq!(world.crossed(), 2, "the two documents");
 }
 
 #[tokio::test]
