@@ -70,7 +70,9 @@ impl Watch {
             self.clear();
             return None;
         }
-        let (packets, lost) = (arrived.packets - last.packets, arrived.lost - last.lost);
+        // Counters begin anew with another layer that counts.
+        let packets = arrived.packets.saturating_sub(last.packets);
+        let lost = arrived.lost.saturating_sub(last.lost);
         if lost >= ENOUGH_LOST && lost as f64 >= HEAVY_LOSS * (packets + lost) as f64 {
             self.struck = Some(arrived.now);
         }
@@ -79,7 +81,7 @@ impl Watch {
             self.clear();
         } else if arrived.wanted {
             self.low += arrived.now.saturating_sub(last.now);
-            self.bytes += arrived.bytes.0 - last.bytes.0;
+            self.bytes += arrived.bytes.0.saturating_sub(last.bytes.0);
         }
         if self.low < PATIENCE {
             return None;
@@ -197,6 +199,15 @@ mod tests {
     fn a_low_rate_long_after_a_fade_is_not_laid_to_it() {
         let course = |second| if second < 3 { (200, 0.9, second == 0) } else { (100, 0.0, second > 20) };
         assert_eq!(suspects(Some(8), course), None);
+    }
+
+    #[test]
+    fn counters_that_begin_anew_say_nothing() {
+        let mut watch = Watch::new(Some(BitRate::mbit(8)));
+        let mut link = Link::new();
+        watch.look(link.second(6_000, 0.2, true));
+        link.arrived = Arrived { now: link.arrived.now, ..Arrived::default() };
+        assert_eq!(watch.look(link.second(1_000, 0.0, true)), None);
     }
 
     fn tried(held: u64, course: impl Fn(u32) -> (u64, bool)) -> Option<(u32, bool)> {
