@@ -25,7 +25,7 @@ fn believes(proxy: SocketAddr, site: SocketAddr, ca: &Path) -> bool {
     }
 }
 
-fn ca(arguments: &[&str], folder: &Path) -> String {
+pub(crate) fn ca(arguments: &[&str], folder: &Path) -> String {
     let done = farhop().arg("ca").args(arguments).current_dir(folder).output().unwrap();
     assert!(done.status.success(), "{done:?}");
     String::from_utf8(done.stdout).unwrap()

@@ -1,13 +1,14 @@
 //! Connections that are caught: their clients know of no proxy. Needs root; without it each test says so and passes.
 
 use std::io::ErrorKind;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use farhop_testkit::pattern::bytes_at;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
+use crate::rotation::ca;
 use crate::support::routed::{PROXY, Routed, SERVER};
 use crate::support::{PATIENCE, raw, until};
 
@@ -133,7 +134,12 @@ async fn plain_http_goes_to_the_application_role_if_it_is_for_that_address() {
     let (said, asked) = ask(&routed, 80, "198.51.100.9").await;
     assert!(said.ends_with(&asked) && !said.contains("farhop"), "{said}");
     assert_eq!(asked, "GET /x HTTP/1.1\r\nHost: 198.51.100.9\r\n\r\n");
-    // So is what is no HTTP.
+    // A public name is for ground to resolve, and here it can't.
+    let mut near = routed.connect(SERVER[0], 80).unwrap();
+    let said =
+        raw(&mut near, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", |said| said.contains("\r\n\r\n")).await;
+    assert!(said.contains("farhop-ground; error=dns_"), "{said}");
+    // What is no HTTP is carried too.
     let server = routed.listen(SERVER[0], 80);
     let mut near = routed.connect(SERVER[0], 80).unwrap();
     near.write_all(b"\x01\x02").await.unwrap();
@@ -144,6 +150,42 @@ async fn plain_http_goes_to_the_application_role_if_it_is_for_that_address() {
     // Browsers that know of the proxy use it beside.
     let address: std::net::SocketAddr = PROXY.parse().unwrap();
     assert!(routed.connect(&address.ip().to_string(), address.port()).is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_is_looked_into_by_the_name_in_its_hello_where_that_is_agreed() {
+    if Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_err() {
+        println!("skipped: curl does not run here");
+        return;
+    }
+    let Some(routed) = Routed::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    ca(&["init", "ca"], folder.path());
+    ca(&["export", "ca", "--out", "ca.pem"], folder.path());
+    let at = format!("interception.ca={}", folder.path().join("ca").display());
+    let sets = ["interception.enabled=true", &at, "interception.bypass=spared.test"];
+    let options: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+    let (_ground, _remote) = (routed.ground(), routed.remote(&options).await);
+    routed.joined().await;
+    let curl = |host: &str| {
+        let mut command = Command::new("curl");
+        let resolve = format!("{host}:443:{}", SERVER[0]);
+        command.args(["-s", "-o", "/dev/null", "--max-time", "60", "--resolve", &resolve, "--cacert"]);
+        command.arg(folder.path().join("ca.pem")).arg(format!("https://{host}/")).stdin(Stdio::null());
+        routed.client.prepare(&mut command);
+        command
+    };
+    let mut looked_into = curl("a.test");
+    let status = tokio::task::spawn_blocking(move || looked_into.status()).await.unwrap().unwrap();
+    assert!(status.success(), "it believes our certificate, whatever is answered then: {status}");
+
+    let server = routed.listen(SERVER[0], 443);
+    let mut spared = curl("spared.test").spawn().unwrap();
+    let (mut far, _) = timeout(PATIENCE, server.accept()).await.unwrap().unwrap();
+    // RFC 8446 §5.1: a handshake record, as its client sent it.
+    heard(&mut far, &[22, 3]).await;
+    spared.kill().unwrap();
+    spared.wait().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

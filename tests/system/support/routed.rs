@@ -41,7 +41,7 @@ impl Routed {
             }
             namespace
         };
-        let (client, router, internet) = (of("user"), of("router"), of("internet"));
+        let (client, router, mut internet) = (of("user"), of("router"), of("internet"));
         for (end, device, net) in [(&client, "lan0", 1), (&internet, "sat0", 2)] {
             end.ip(&[format!("link add {device} type veth peer name {device} netns {}", router.name())])
                 .unwrap();
@@ -64,6 +64,8 @@ impl Routed {
         router.sysctl("net/ipv4/ip_forward", "1").unwrap();
         router.sysctl("net/ipv6/conf/all/forwarding", "1").unwrap();
         internet.ip(&SERVER.map(|address| format!("addr add {address} dev lo"))).unwrap();
+        // It has no name server, which is told at once.
+        internet.resolver(SERVER[0].parse().unwrap()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (ground_key, remote_key) =
             (keygen(&folder.path().join("ground.key")), keygen(&folder.path().join("remote.key")));
