@@ -7,6 +7,7 @@ mod local;
 pub(crate) mod node;
 mod pair;
 mod program;
+mod relay;
 pub(crate) mod routed;
 
 pub(crate) use client::{Answer, Body, get, open, raw, request, send};
@@ -14,6 +15,7 @@ pub(crate) use in_process::InProcess;
 pub(crate) use local::Local;
 pub(crate) use pair::{Pair, Trust, keygen};
 pub(crate) use program::{Program, ended_with, farhop, refused};
+pub(crate) use relay::Relay;
 
 use std::io::Write as _;
 use std::path::Path;

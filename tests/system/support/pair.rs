@@ -4,7 +4,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::{Program, ask, farhop, until};
+use super::{Program, Relay, ask, farhop, until};
+
+/// Where the remote calls ground.
+const PORT: u16 = 4433;
 
 /// Both ends and what they were started with.
 pub(crate) struct Pair {
@@ -30,17 +33,27 @@ impl Pair {
 
     /// As [`Pair::start`], with these settings of the remote (`key=value`) over what it needs.
     pub(crate) async fn start_with(sets: &[&str]) -> Pair {
-        let mut pair = Pair::with(Trust::Each, sets);
+        let mut pair = Pair::with(Trust::Each, sets, PORT);
         pair.await_carrier().await;
         pair
     }
 
-    /// Two ends of which one does not know the other; a request waits a moment for the carrier that never comes.
-    pub(crate) fn estranged(trust: Trust) -> Pair {
-        Pair::with(trust, &["timeouts.outage=2 s"])
+    /// As [`Pair::start_with`], with a way between the ends that can be broken.
+    pub(crate) async fn relayed(sets: &[&str]) -> (Pair, Relay) {
+        let mut pair = Pair::with(Trust::Each, sets, PORT + 1);
+        let at = |port| SocketAddr::new(pair.proxy.ip(), port);
+        let relay = Relay::start(at(PORT), at(PORT + 1)).await;
+        pair.await_carrier().await;
+        (pair, relay)
     }
 
-    fn with(trust: Trust, sets: &[&str]) -> Pair {
+    /// Two ends of which one does not know the other; a request waits a moment for the carrier that never comes.
+    pub(crate) fn estranged(trust: Trust) -> Pair {
+        Pair::with(trust, &["timeouts.outage=2 s"], PORT)
+    }
+
+    /// Ground listens on `port`; the remote calls [`PORT`].
+    fn with(trust: Trust, sets: &[&str], port: u16) -> Pair {
         static PAIRS: AtomicU8 = AtomicU8::new(1);
         let number = PAIRS.fetch_add(1, Ordering::Relaxed);
         // All of 127/8 is this machine: by process and pair, nobody else is met there.
@@ -54,12 +67,12 @@ impl Pair {
         let ground_key = known(&ground_key, trust == Trust::RemoteExpectsAnother);
         let proxy = SocketAddr::from((host, 3128));
         let ground = format!(
-            "listen = '{host}:4433'\nallow = ['127.0.0.0/8']\nlink.profile = 'none'\n\
+            "listen = '{host}:{port}'\nallow = ['127.0.0.0/8']\nlink.profile = 'none'\n\
              [[remote]]\nname = 'ship'\nkeys = ['{remote_key}']\n"
         );
         let remote = format!(
             "listen = ['{proxy}']\nlink.profile = 'none'\n\
-             [[ground]]\nname = 'home'\naddress = '{host}:4433'\nkeys = ['{ground_key}']\n"
+             [[ground]]\nname = 'home'\naddress = '{host}:{PORT}'\nkeys = ['{ground_key}']\n"
         );
         std::fs::write(folder.path().join("ground.toml"), ground).unwrap();
         std::fs::write(folder.path().join("remote.toml"), remote).unwrap();

@@ -40,8 +40,10 @@ counters! {
         carriers_down,
         /// Times that a carrier fell silent.
         carriers_silent,
-        /// Exchanges that went on after a lost carrier.
+        /// Exchanges that went on after a lost carrier, fetched again and compared.
         resumed,
+        /// Exchanges and tunnels that went on on another carrier where they had stopped.
+        rejoined,
         /// Exchanges whose client was cut off, since going on would have risked a wrong byte.
         aborted,
         /// Destinations that ground refused to connect to.

@@ -298,13 +298,19 @@ events! {
         silent_ms: u64,
     } counts |_counters| {}
 
-    /// An exchange went on after a lost carrier.
+    /// An exchange went on after a lost carrier of which ground had kept nothing: it was asked for again.
     Info Resumed "resumed" {
         /// The exchange.
         exchange: ExchangeId,
         /// Bytes that the user already had, fetched again, compared and skipped.
         skipped_bytes: u64,
     } counts |counters| { counters.resumed.add(1) }
+
+    /// An exchange or tunnel of a lost carrier goes on on another where it stopped, both ends having kept it.
+    Info Rejoined "rejoined" {
+        /// The exchange, or the tunnel.
+        exchange: ExchangeId,
+    } counts |counters| { counters.rejoined.add(1) }
 
     /// An exchange could not go on after a lost carrier, and its client was cut off.
     Warn Aborted "aborted" {

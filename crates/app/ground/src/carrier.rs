@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use farhop_bundle::Place;
 use farhop_events::{Event, ExchangeId};
+use farhop_htotp::frame::Verdict;
 use farhop_htotp::frame::{Hello, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_transport::Connection;
-use farhop_transport::hop::{Hop, Incoming};
+use farhop_transport::hop::{Claim, Hop, Incoming};
 use farhop_transport::path::End;
 use http::HeaderMap;
 use serde_json::{Value, json};
@@ -30,6 +31,8 @@ use crate::tunnel::Tunnel;
 
 /// How often a carrier that is drained is looked at.
 const LOOK: Duration = Duration::from_millis(20);
+/// What a carrier that has ended takes besides the bytes that it keeps.
+const REST: usize = 16 * 1024;
 /// Scheduling and the peer's delayed acknowledgement, beyond the link's own time.
 const LEAST_FAREWELL: Duration = Duration::from_millis(100);
 
@@ -94,7 +97,7 @@ impl Carrier {
         })
     }
 
-    /// Serves until the carrier ends; then nothing of it is left.
+    /// Serves until the carrier ends. What nobody has asked for ends with it; the rest may go on on another.
     pub(crate) async fn serve(self: &Arc<Self>) {
         while let Some(incoming) = self.hop.accept().await {
             self.begin(incoming);
@@ -103,6 +106,7 @@ impl Carrier {
         let tasks = std::mem::take(&mut self.lock().tasks);
         // Dropped outside of the lock, which the ends of tasks take: nobody is left to answer.
         drop(tasks);
+        *self.mirror() = Mirror::default();
         let why = self.hop.closed().map_or_else(|| "it has ended".into(), |closed| closed.to_string());
         self.ground.bus.emit(Event::CarrierDown { peer: self.remote.to_string(), why, exchanges });
     }
@@ -114,18 +118,18 @@ impl Carrier {
                 self.ground.origins.fit(&self.hop.sizes());
                 let (id, owner) = (ExchangeId(exchange), self.owner(user));
                 let exchange = Exchange { carrier: Arc::clone(self), id, owner, resume, request: head };
-                let count = Count::new(self, |carrier| &carrier.exchanges);
-                self.spawn(async move {
-                    let _count = count;
+                let counts = self.counted(|carrier| &carrier.exchanges);
+                tokio::spawn(async move {
+                    let _counts = counts;
                     exchange.serve(sender, receiver).await;
                 });
             }
             Incoming::Tunnel { tunnel, user, host, port, sender, receiver, .. } => {
                 let (id, owner) = (ExchangeId(tunnel), self.owner(user));
                 let tunnel = Tunnel { carrier: Arc::clone(self), id, owner, host, port };
-                let count = Count::new(self, |carrier| &carrier.tunnels);
-                self.spawn(async move {
-                    let _count = count;
+                let counts = self.counted(|carrier| &carrier.tunnels);
+                tokio::spawn(async move {
+                    let _counts = counts;
                     tunnel.serve(sender, receiver).await;
                 });
             }
@@ -141,9 +145,43 @@ impl Carrier {
             Incoming::Hello(hello) => self.lock().hello = Some(hello),
             // A remote that drains begins nothing more; what is under way goes on.
             Incoming::Drain => {}
-            // Only ground pushes; the session lets no such stream through.
-            Incoming::Push { .. } => {}
+            Incoming::Rejoin { carrier, claim } => self.rejoin(carrier, claim),
+            // Only ground pushes and says what goes on; the session lets no such stream through.
+            Incoming::Push { .. } | Incoming::Rejoined { .. } => {}
         }
+    }
+
+    /// Goes on with what was under way on the carrier of this name, if that was this remote's. What its task still knows of
+    /// that carrier are promises, and those ended with it.
+    fn rejoin(&self, carrier: u64, claim: Claim) {
+        let exchange = ExchangeId(claim.exchange());
+        match self.ground.carrier_named(carrier).filter(|former| former.remote == self.remote) {
+            Some(former) => {
+                if let Verdict::GoesOn(_) = claim.grant(&former.hop) {
+                    self.ground.bus.emit(Event::Rejoined { exchange });
+                }
+            }
+            None => claim.refuse(),
+        }
+    }
+
+    /// What counts an exchange or tunnel for as long as it is under way: it ends by itself when its handles say that
+    /// nobody is there any more, which may be long after this carrier.
+    fn counted(self: &Arc<Self>, number: fn(&Carrier) -> &AtomicU64) -> [Count; 2] {
+        [Count::new(self, number), Count::new(self, |carrier| &carrier.under_way)]
+    }
+
+    /// Knows of the carrier after its end, for as long and in as much memory as ground keeps anything: the remote may want
+    /// to go on with what was under way, and has to be told what never came.
+    pub(crate) async fn keep(&self) {
+        if self.hop.has_given_up() {
+            return;
+        }
+        let bytes = self.hop.kept().unwrap_or(0) + REST;
+        if let Some(_shelter) = self.ground.spool.shelter(bytes) {
+            tokio::time::sleep(self.ground.settings().spool.keep).await;
+        }
+        self.hop.give_up();
     }
 
     fn owner(&self, user: u64) -> Owner {
@@ -158,6 +196,9 @@ impl Carrier {
     /// Runs a task until it or the carrier ends.
     pub(crate) fn spawn(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
         let mut state = self.lock();
+        if self.hop.closed().is_some() {
+            return;
+        }
         while let Some(ended) = state.tasks.try_join_next() {
             if let Err(error) = ended
                 && error.is_panic()

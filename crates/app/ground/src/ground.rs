@@ -121,16 +121,18 @@ impl Ground {
         let over = connection.kind().to_string();
         let address = connection.remote_address().to_string();
         let round_trip_ms = connection.rtt().as_millis() as u64;
-        let hop = Hop::start(connection.clone(), Role::Ground, shared.session_config(), &shared.plan);
+        let number = shared.next_carrier.fetch_add(1, Relaxed);
+        let config = shared.session_config(number);
+        let hop = Hop::start(connection.clone(), Role::Ground, config, &shared.plan);
         if let Some(learned) = shared.learned.get() {
             hop.learn(learned, connection.remote_address().ip());
         }
-        let number = shared.next_carrier.fetch_add(1, Relaxed);
         let carrier = Carrier::new(Arc::clone(shared), hop, Arc::clone(&remote), number, connection);
         shared.lock().insert(number, Arc::clone(&carrier));
         let peer = remote.to_string();
         shared.bus.emit(Event::CarrierUp { peer, address, over, round_trip_ms, early: false });
         carrier.serve().await;
+        carrier.keep().await;
         shared.lock().remove(&number);
     }
 
@@ -149,7 +151,7 @@ impl Ground {
 
     /// Tells every remote to begin nothing more, and waits at most `patience` for what is under way. Then closes.
     pub async fn drain(&self, patience: Duration) {
-        let carriers: Vec<_> = self.0.lock().values().cloned().collect();
+        let carriers = self.0.carriers();
         let deadline = Instant::now() + patience;
         let mut draining: JoinSet<()> = JoinSet::new();
         for carrier in carriers {
@@ -180,7 +182,7 @@ impl Ground {
 
     /// What `farhop status` shows.
     pub fn status(&self) -> Value {
-        let carriers: Vec<Value> = self.0.lock().values().map(|carrier| carrier.status()).collect();
+        let carriers: Vec<Value> = self.0.carriers().iter().map(|carrier| carrier.status()).collect();
         json!({
             "end": "ground",
             "version": env!("CARGO_PKG_VERSION"),
@@ -211,7 +213,23 @@ impl Shared {
         self.squeezing.means(&self.settings().squeeze, self.plan.sending_rate(End::Ground))
     }
 
-    fn session_config(&self) -> Config {
+    /// What the remote calls a carrier that it has lost: no other has this name, nor one of an earlier process.
+    fn name(&self, number: u64) -> u64 {
+        (self.epoch & u64::from(u32::MAX)) << 24 | number & 0xff_ffff
+    }
+
+    /// The carrier of this name, if anything of it is kept.
+    pub(crate) fn carrier_named(&self, name: u64) -> Option<Arc<Carrier>> {
+        let number = name & 0xff_ffff;
+        self.lock().get(&number).filter(|_| self.name(number) == name).cloned()
+    }
+
+    /// Those that have not ended.
+    fn carriers(&self) -> Vec<Arc<Carrier>> {
+        self.lock().values().filter(|carrier| carrier.hop.closed().is_none()).cloned().collect()
+    }
+
+    fn session_config(&self, number: u64) -> Config {
         let hello = Hello {
             versions: Vec::new(),
             epoch: self.epoch,
@@ -222,6 +240,7 @@ impl Shared {
             hello,
             pace: Pace { rate: self.plan.sending_rate(End::Ground), ..Pace::default() },
             probe: Probe { patience: self.settings().probe.patience + self.plan.rtt, ..Probe::default() },
+            carrier: Some(self.name(number)),
             ..Config::default()
         }
     }

@@ -41,6 +41,11 @@ impl Spool {
         Spool { total: Arc::new(Semaphore::new(total)), exchange }
     }
 
+    /// Room for so many bytes of what was under way on a carrier that has ended; `None` where there is not so much.
+    pub(crate) fn shelter(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.total).try_acquire_many_owned(u32::try_from(bytes).ok()?).ok()
+    }
+
     /// The empty queue of a body.
     pub(crate) fn queue(&self) -> Queue {
         let (pieces, gathered) = (VecDeque::new(), BytesMut::new());
@@ -113,7 +118,8 @@ mod tests {
     use farhop_units::Bytes as Size;
 
     fn spool(exchange: u64, total: u64) -> Spool {
-        Spool::new(&SpoolSettings { exchange: Size(exchange), total: Size(total) })
+        let keep = std::time::Duration::ZERO;
+        Spool::new(&SpoolSettings { exchange: Size(exchange), total: Size(total), keep })
     }
 
     #[test]

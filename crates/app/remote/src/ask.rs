@@ -50,7 +50,7 @@ pub(crate) struct Asking<'a> {
     body: Option<RequestBody>,
     upload: Option<Uploading>,
     crossing: Option<Crossed>,
-    /// Since when it has waited for a carrier that was silent and did not come back.
+    /// Since when it has waited for a carrier that was silent or has ended.
     waiting: Option<Instant>,
 }
 
@@ -124,7 +124,8 @@ impl<'a> Asking<'a> {
                     return Err(NotAnswered::Trouble(trouble));
                 }
                 Early::Lost => {
-                    self.waiting = *crossed.carrier.hop.silent().borrow();
+                    let hop = &crossed.carrier.hop;
+                    self.waiting = hop.silent().borrow().or(hop.ended());
                     return Err(NotAnswered::Lost);
                 }
                 Early::Head { head, .. } if head.status == StatusCode::SWITCHING_PROTOCOLS => {

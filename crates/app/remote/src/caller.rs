@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
+use crate::adrift::Adrift;
 use crate::uplink::{Carrier, Uplink};
 
 /// A ground that may be called.
@@ -54,6 +55,7 @@ pub(crate) struct Caller {
     pub(crate) config: Config,
     pub(crate) longest_pause: Duration,
     pub(crate) quic_again: Duration,
+    pub(crate) adrift: Arc<Adrift>,
     pub(crate) bus: Bus,
 }
 
@@ -163,7 +165,10 @@ impl Caller {
             biased;
             answer = early.answered() => answer,
             // Refused; the next call tells why.
-            () = &mut attended => return None,
+            () = &mut attended => {
+                self.adrift.ended(carrier);
+                return None;
+            }
         };
         match answer {
             Ok(true) => {
@@ -174,13 +179,15 @@ impl Caller {
             Ok(false) => {
                 carrier.hop.forsake();
                 attended.await;
+                self.adrift.ended(carrier);
                 let Carrier { peer, address, connection, .. } = carrier.clone();
                 Some(Called { peer, address, connection, early: None })
             }
             Err(why) => {
                 tracing::debug!(target: "farhop", "ground {} did not answer: {why}", carrier.peer);
-                carrier.hop.close();
+                carrier.hop.replace();
                 attended.await;
+                self.adrift.ended(carrier);
                 None
             }
         }
@@ -198,16 +205,17 @@ impl Caller {
         let successor = tokio::select! {
             () = &mut attended => None,
             successor = self.replace(carrier) => {
-                carrier.hop.close();
+                carrier.hop.replace();
                 attended.await;
                 Some(successor)
             }
             successor = self.improve(carrier, quic_again) => {
                 while left.try_join_next().is_some() {}
-                left.spawn(leave(carrier.clone(), attended, self.bus.clone()));
+                left.spawn(leave(carrier.clone(), attended, Arc::clone(&self.adrift), self.bus.clone()));
                 return Some(successor);
             }
         };
+        self.adrift.ended(carrier);
         let why = self.why_lost(carrier);
         let exchanges = carrier.hop.lost();
         self.bus.emit(Event::CarrierDown { peer: carrier.peer.clone(), why, exchanges });
@@ -345,6 +353,7 @@ impl Caller {
     fn begin(&self, called: Called, generation: u64, answered: bool) -> Carrier {
         let Called { peer, address, connection, .. } = called;
         let mut config = self.config.clone();
+        config.carrier = Some(generation);
         if connection.kind() == Kind::Tcp {
             // After a cut the kernel tries again ever more rarely: a fresh call is there sooner.
             config.probe.hold = Duration::ZERO;
@@ -361,6 +370,7 @@ impl Caller {
     }
 
     fn tell(&self, carrier: &Carrier, early: bool) {
+        self.adrift.landed(carrier);
         self.bus.emit(Event::CarrierUp {
             peer: carrier.peer.clone(),
             address: carrier.address.to_string(),
@@ -378,7 +388,12 @@ async fn heard(silent: &mut watch::Receiver<Option<Instant>>) {
 }
 
 /// Attends to a carrier that another has taken the place of, until all that is under way on it has ended.
-async fn leave(carrier: Carrier, mut attended: Pin<Box<dyn Future<Output = ()> + Send>>, bus: Bus) {
+async fn leave(
+    carrier: Carrier,
+    mut attended: Pin<Box<dyn Future<Output = ()> + Send>>,
+    adrift: Arc<Adrift>,
+    bus: Bus,
+) {
     let idle = async {
         while carrier.hop.is_active() {
             sleep(LOOK).await;
@@ -391,6 +406,7 @@ async fn leave(carrier: Carrier, mut attended: Pin<Box<dyn Future<Output = ()> +
             attended.await;
         }
     }
+    adrift.ended(&carrier);
     let why = format!("left for {}", carrier.connection.kind().other());
     bus.emit(Event::CarrierDown { peer: carrier.peer, why, exchanges: carrier.hop.lost() });
 }

@@ -3,6 +3,7 @@
 //! A request's life in files: `clients` → `request` → `exchange` → `lookup` → `ask` → `arriving`, with
 //! `promising` and `desk` for what comes unasked and `uplink` for the carrier beneath.
 
+mod adrift;
 mod announced;
 mod answers;
 mod arriving;
@@ -40,6 +41,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use adrift::Adrift;
 use announced::Announced;
 use auth::Gate;
 use caller::{Caller, Target};
@@ -48,7 +50,7 @@ pub use consent::ConsentError;
 use desk::Desk;
 use farhop_authority::{Authority, AuthorityError, Leaves};
 use farhop_control::{ControlError, Server, Socket};
-use farhop_events::{Bus, ExchangeId};
+use farhop_events::{Bus, Event, ExchangeId};
 use farhop_front::{ListenError, Listener};
 use farhop_settings::remote::InterceptionSettings;
 use farhop_settings::transparent::TransparentSettings;
@@ -241,11 +243,15 @@ fn start_with(
     let dialers = Dialers::new(quic, tcp, over, &plan);
     let longest_pause = settings.probe.reconnect_max;
     let quic_again = settings.quic_again;
-    let caller = Caller { dialers, plan, quic_again, targets, config, longest_pause, bus: bus.clone() };
 
     let budget = Budget::new(settings.repository.size.0);
     let late: Arc<std::sync::OnceLock<Arc<Remote>>> = Arc::default();
-    let attended = Arc::clone(&late);
+    let (attended, asked) = (Arc::clone(&late), Arc::clone(&late));
+    let outage = settings.timeouts.outage;
+    let patience = move || asked.get().map_or(outage, |remote| remote.settings().timeouts.outage);
+    let adrift = Arc::new(Adrift::new(patience));
+    let caller =
+        Caller { dialers, plan, quic_again, targets, config, longest_pause, adrift, bus: bus.clone() };
     let (uplink, calling) = caller.start(move |carrier| {
         let remote = attended.get().cloned();
         async move {
@@ -327,7 +333,11 @@ async fn take(remote: &Arc<Remote>, carrier: &Carrier) {
             }
             // A ground that drains goes on with what is open; its end brings the next carrier.
             Incoming::Drain | Incoming::Unwanted { .. } | Incoming::Wanted { .. } => {}
-            Incoming::Exchange { .. }
+            Incoming::Rejoined { exchange } => {
+                remote.bus().emit(Event::Rejoined { exchange: ExchangeId(exchange) });
+            }
+            Incoming::Rejoin { .. }
+            | Incoming::Exchange { .. }
             | Incoming::Tunnel { .. }
             | Incoming::Prepare { .. }
             | Incoming::Mirror(_) => {}

@@ -139,6 +139,8 @@ settings! {
             exchange: Bytes, default "1 MB", range "64 KB" to "1 GB", chosen "geo-hylas2: 1 s of the forward link";
             /// Bytes of all bodies together.
             total: Bytes, default "32 MB", range "1 MB" to "64 GB", chosen "geo-hylas2: the process stays below 100 MB";
+            /// How long what was under way on a lost carrier is kept, within the bytes of 'total', for its remote to go on with it.
+            keep: Duration, default "2 min", range "0 s" to "1 h", chosen "any satellite link: the remote calls again every 30 s at least", live true;
         }
     }
 }

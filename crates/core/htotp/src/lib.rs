@@ -5,6 +5,7 @@
 pub mod fields;
 pub mod frame;
 pub mod head;
+pub mod journal;
 pub mod mirror;
 pub mod mux;
 pub mod scheduler;

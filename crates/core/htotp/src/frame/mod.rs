@@ -28,6 +28,7 @@ pub mod kind {
     pub const UNWANTED: u64 = 0x0a;
     pub const WANTED: u64 = 0x0c;
     pub const PREPARE: u64 = 0x0e;
+    pub const TAKEN: u64 = 0x10;
     pub const REORDER: u64 = 0x12;
     pub const REQUEST: u64 = 0x11;
     pub const DATA: u64 = 0x13;
@@ -37,6 +38,8 @@ pub mod kind {
     pub const PROMISE: u64 = 0x1b;
     pub const FAILURE: u64 = 0x1d;
     pub const PUSH: u64 = 0x21;
+    pub const REJOIN: u64 = 0x23;
+    pub const REJOINED: u64 = 0x25;
     pub const TUNNEL: u64 = 0x31;
     pub const TUNNEL_OPENED: u64 = 0x33;
     pub const MIRROR: u64 = 0x41;
@@ -56,6 +59,7 @@ pub mod kind {
         (UNWANTED, "UNWANTED"),
         (WANTED, "WANTED"),
         (PREPARE, "PREPARE"),
+        (TAKEN, "TAKEN"),
         (REORDER, "REORDER"),
         (REQUEST, "REQUEST"),
         (DATA, "DATA"),
@@ -65,6 +69,8 @@ pub mod kind {
         (PROMISE, "PROMISE"),
         (FAILURE, "FAILURE"),
         (PUSH, "PUSH"),
+        (REJOIN, "REJOIN"),
+        (REJOINED, "REJOINED"),
         (TUNNEL, "TUNNEL"),
         (TUNNEL_OPENED, "TUNNEL_OPENED"),
         (MIRROR, "MIRROR"),
@@ -77,6 +83,12 @@ pub mod kind {
     pub fn is_known(kind: u64) -> bool {
         ALL.iter().any(|(known, _)| *known == kind)
     }
+}
+
+/// Setting numbers.
+pub mod setting {
+    /// What this end calls the carrier. Who says so keeps what is under way when it is lost.
+    pub const CARRIER: u64 = 0x01;
 }
 
 /// DiffServ-like class of an exchange or tunnel; the scheduler serves lower values first.
@@ -134,6 +146,17 @@ pub struct Resume {
     pub offset: u64,
     /// BLAKE3 hash of these bytes.
     pub prefix: [u8; 32],
+}
+
+/// What becomes of an exchange or tunnel whose carrier was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on; so much of the remote's side has come.
+    GoesOn(u64),
+    /// It was begun, or may have been, and cannot go on.
+    NotKept,
+    /// Nothing of it ever came, nor will: it may be begun as if for the first time.
+    NeverCame,
 }
 
 /// How a body's bytes are coded on the hop.
@@ -250,6 +273,15 @@ pub enum Frame {
     Push {
         promise: u64,
     },
+    /// How far the peer's side of exchanges and tunnels has come: their numbers and positions.
+    Taken(Vec<(u64, u64)>),
+    /// Asks for an exchange or tunnel of a lost carrier, of which so much of ground's side has come.
+    Rejoin {
+        carrier: u64,
+        exchange: u64,
+        position: u64,
+    },
+    Rejoined(Verdict),
     Tunnel {
         tunnel: u64,
         user: u64,

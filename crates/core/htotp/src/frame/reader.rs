@@ -150,7 +150,7 @@ fn read_in_pieces(data: &[u8], piece: usize) -> (Vec<Frame>, Option<FrameError>)
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Class, Coding, Failure, Hello, PathReport, Priority, Resume, Side};
+    use super::super::{Class, Coding, Failure, Hello, PathReport, Priority, Resume, Side, Verdict};
     use super::*;
     use crate::mirror::{Bound, Entry, Word};
     use proptest::prelude::*;
@@ -185,6 +185,15 @@ mod tests {
             (0..varint::MAX, priority.clone())
                 .prop_map(|(exchange, priority)| Frame::Reorder { exchange, priority }),
             Just(Frame::Drain),
+            proptest::collection::vec((0..varint::MAX, 0..varint::MAX), 0..9).prop_map(Frame::Taken),
+            (0..varint::MAX, 0..varint::MAX, 0..varint::MAX)
+                .prop_map(|(carrier, exchange, position)| { Frame::Rejoin { carrier, exchange, position } }),
+            prop_oneof![
+                (0..varint::MAX).prop_map(Verdict::GoesOn),
+                Just(Verdict::NotKept),
+                Just(Verdict::NeverCame)
+            ]
+            .prop_map(Frame::Rejoined),
             (0..varint::MAX, 0..varint::MAX)
                 .prop_map(|(arriving, lost)| Frame::Path(PathReport { arriving, lost })),
             Just(Frame::Mirror(Word::Reset)),

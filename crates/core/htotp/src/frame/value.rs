@@ -3,7 +3,9 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::{Class, Coding, Failure, Frame, FrameError, Hello, PathReport, Priority, Resume, Side, kind};
+use super::{
+    Class, Coding, Failure, Frame, FrameError, Hello, PathReport, Priority, Resume, Side, Verdict, kind,
+};
 use crate::fields::codec;
 use crate::mirror::{Bound, Entry, Word};
 use crate::varint;
@@ -31,6 +33,9 @@ impl Frame {
             Frame::Promise { .. } => kind::PROMISE,
             Frame::Failure(_) => kind::FAILURE,
             Frame::Push { .. } => kind::PUSH,
+            Frame::Taken(_) => kind::TAKEN,
+            Frame::Rejoin { .. } => kind::REJOIN,
+            Frame::Rejoined(_) => kind::REJOINED,
             Frame::Tunnel { .. } => kind::TUNNEL,
             Frame::TunnelOpened => kind::TUNNEL_OPENED,
             Frame::Mirror(Word::Reset) => kind::MIRROR,
@@ -60,10 +65,21 @@ impl Frame {
                 codec::put_string(hello.profile.as_bytes(), out);
                 codec::put_string(hello.agent.as_bytes(), out);
             }
-            Frame::Settings(settings) => settings.iter().for_each(|(id, value)| {
-                varint::put(out, *id);
+            Frame::Settings(pairs) | Frame::Taken(pairs) => pairs.iter().for_each(|(number, value)| {
+                varint::put(out, *number);
                 varint::put(out, *value);
             }),
+            Frame::Rejoin { carrier, exchange, position } => {
+                [carrier, exchange, position].into_iter().for_each(|number| varint::put(out, *number));
+            }
+            Frame::Rejoined(verdict) => match verdict {
+                Verdict::GoesOn(position) => {
+                    out.push(0);
+                    varint::put(out, *position);
+                }
+                Verdict::NotKept => out.push(1),
+                Verdict::NeverCame => out.push(2),
+            },
             Frame::Ping(n)
             | Frame::Pong(n)
             | Frame::Saved(n)
@@ -160,13 +176,18 @@ impl Frame {
                 let epoch = varint::take(value)?;
                 Frame::Hello(Hello { versions, epoch, profile: text(value)?, agent: text(value)? })
             }
-            kind::SETTINGS => {
-                let mut settings = Vec::new();
-                while value.has_remaining() {
-                    settings.push((varint::take(value)?, varint::take(value)?));
-                }
-                Frame::Settings(settings)
+            kind::SETTINGS => Frame::Settings(read_pairs(value)?),
+            kind::TAKEN => Frame::Taken(read_pairs(value)?),
+            kind::REJOIN => {
+                let (carrier, exchange) = (varint::take(value)?, varint::take(value)?);
+                Frame::Rejoin { carrier, exchange, position: varint::take(value)? }
             }
+            kind::REJOINED => Frame::Rejoined(match byte(value)? {
+                0 => Verdict::GoesOn(varint::take(value)?),
+                1 => Verdict::NotKept,
+                2 => Verdict::NeverCame,
+                _ => return None,
+            }),
             kind::PING => Frame::Ping(varint::take(value)?),
             kind::PONG => Frame::Pong(varint::take(value)?),
             kind::SAVED => Frame::Saved(varint::take(value)?),
@@ -269,6 +290,14 @@ fn read_resume(value: &mut Bytes) -> Option<Resume> {
     let offset = varint::take(value)?;
     let prefix = (value.remaining() >= 32).then(|| value.split_to(32))?;
     Some(Resume { offset, prefix: <[u8; 32]>::try_from(&prefix[..]).ok()? })
+}
+
+fn read_pairs(value: &mut Bytes) -> Option<Vec<(u64, u64)>> {
+    let mut pairs = Vec::new();
+    while value.has_remaining() {
+        pairs.push((varint::take(value)?, varint::take(value)?));
+    }
+    Some(pairs)
 }
 
 fn put_entry(entry: &Entry, out: &mut Vec<u8>) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use crate::frame::{Class, Coding, Failure, FrameError, Hello, PathReport, Priority, Resume};
+use crate::frame::{Class, Coding, Failure, FrameError, Hello, PathReport, Priority, Resume, Verdict};
 use crate::head::{RequestHead, ResponseHead};
 use crate::mirror::Word;
 use crate::scheduler::StreamId;
@@ -157,6 +157,24 @@ pub enum Event {
     /// Remote: it stands.
     TunnelOpened {
         stream: StreamId,
+    },
+    /// Ground: the remote wants to go on here with what was under way on a carrier that is lost to it.
+    Rejoin {
+        stream: StreamId,
+        carrier: u64,
+        exchange: u64,
+        /// How far ground's side was heard.
+        position: u64,
+    },
+    /// Remote: whether it goes on. After [`Verdict::NeverCame`] it may be begun anew on the same stream, else it is over.
+    Rejoined {
+        stream: StreamId,
+        verdict: Verdict,
+    },
+    /// The peer has heard this end's side of an exchange or tunnel up to `position`.
+    Taken {
+        exchange: u64,
+        position: u64,
     },
     /// What was queued on the stream fell below half of [`super::ROOM`].
     Drained {

@@ -11,8 +11,9 @@ use super::{
     Ask, Config, Direction, Event, Kind, MOST_CONTROL, MOST_HEADS, MOST_UNFINISHED, Role, Session, Transmit,
     code,
 };
-use crate::frame::{Class, Coding, Frame, Hello, Priority};
+use crate::frame::{Class, Coding, Frame, Hello, Priority, Verdict};
 use crate::head::{RequestHead, ResponseHead};
+use crate::journal::Hearing;
 use crate::scheduler::StreamId;
 
 /// Steps that one input may take: longer ones find nothing more.
@@ -43,10 +44,14 @@ struct Driver {
 
 impl Driver {
     fn new(role: Role, takes: bool) -> Self {
-        let session = Session::new(role, Config::default(), Duration::ZERO);
+        let config = Config { carrier: Some(1), ..Config::default() };
+        let session = Session::new(role, config, Duration::ZERO);
         let mut driver = Driver { session, streams: Vec::new(), takes, now: Duration::ZERO };
         if role == Role::Remote {
-            driver.session.ask(driver.now, Ask::default(), &request());
+            let asked = driver.session.ask(driver.now, Ask::default(), &request());
+            if let Some(nature) = driver.session.nature(asked) {
+                driver.session.rejoin(&nature, 1, 1, Hearing::Body);
+            }
             driver.session.open_tunnel(1, 1, Class::Web, "site.test", 443);
             let mut socket = request();
             socket.fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
@@ -115,7 +120,23 @@ impl Driver {
                 self.session.finish(now, stream, None);
             }
             Event::TunnelAsked { stream, .. } => self.session.accept_tunnel(stream),
-            Event::Body { stream, bytes } => drop(self.session.write(stream, bytes)),
+            Event::Rejoin { stream, position, .. } => {
+                let nature = self.streams.iter().find_map(|id| self.session.nature(*id));
+                match (position % 3, nature) {
+                    (0, Some(nature)) => {
+                        self.session.accept_rejoin(stream, &nature, position, Hearing::Body);
+                    }
+                    (1, _) => self.session.refuse_rejoin(stream, Verdict::NeverCame),
+                    _ => self.session.refuse_rejoin(stream, Verdict::NotKept),
+                }
+            }
+            Event::Rejoined { stream, verdict: Verdict::NeverCame } => {
+                self.session.ask_again(now, stream, Ask::default(), &request());
+            }
+            Event::Body { stream, bytes } => {
+                self.session.taken(1, 1, 1000 * bytes.len());
+                self.session.write(stream, bytes);
+            }
             Event::Promised { promise, .. } => self.session.refuse_promises(promise..=promise),
             Event::Ended { stream } | Event::Reset { stream, .. } | Event::Stopped { stream, .. } => {
                 self.session.cancel(stream, code::CANCELLED);

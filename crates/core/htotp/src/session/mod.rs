@@ -13,6 +13,7 @@ mod fuzz;
 mod probe;
 mod pushes;
 mod receive;
+mod rejoin;
 mod send;
 
 use std::collections::{HashMap, VecDeque};
@@ -23,7 +24,8 @@ use bytes::Bytes;
 
 use crate::fields::shelf::{Archive, Context, Kind as SectionKind, Shelf};
 use crate::fields::{Lines, SectionLimit};
-use crate::frame::{Class, Failure, Frame, FrameError, FrameReader, Hello, Priority};
+use crate::frame::{Class, Failure, Frame, FrameError, FrameReader, Hello, Priority, setting};
+use crate::journal::Hearing;
 use crate::scheduler::{Pace, Place, Scheduler, StreamId};
 
 pub use event::{Direction, Event, Transmit, code};
@@ -31,6 +33,8 @@ pub use event::{Direction, Event, Transmit, code};
 pub use fuzz::fuzz;
 pub use probe::Probe;
 use pushes::{HeldBack, Promises};
+pub use rejoin::Nature;
+use rejoin::Taken;
 pub use send::Ask;
 
 /// The version this crate speaks.
@@ -70,6 +74,8 @@ pub struct Config {
     pub sections: SectionLimit,
     /// Liveness: how the remote probes, and after what silence either end takes the link for cut.
     pub probe: Probe,
+    /// What this end calls the carrier. Whoever names it keeps what is under way when the carrier is lost; none keeps nothing.
+    pub carrier: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +96,8 @@ enum Phase {
     Body,
     AfterTrailers,
     Raw,
+    /// Ground has to say whether it goes on; then it does so here.
+    Rejoining(Hearing),
     Done,
 }
 
@@ -145,6 +153,8 @@ pub struct Session {
     early: Vec<Bytes>,
     /// The peer's hello is here.
     greeted: bool,
+    peer_carrier: Option<u64>,
+    taken: Taken,
     /// Bytes kept by the readers of all streams.
     unfinished: usize,
     /// Ground: bytes of the heads of all open requests.
@@ -172,6 +182,8 @@ impl Session {
             mirror: None,
             early: Vec::new(),
             greeted: false,
+            peer_carrier: None,
+            taken: Taken::default(),
             unfinished: 0,
             heads: 0,
             events: VecDeque::new(),
@@ -191,6 +203,9 @@ impl Session {
         let mut hello = self.config.hello.clone();
         hello.versions = vec![VERSION];
         self.send_control(&Frame::Hello(hello));
+        if let Some(carrier) = self.config.carrier {
+            self.send_control(&Frame::Settings(vec![(setting::CARRIER, carrier)]));
+        }
     }
 
     fn open(&mut self, kind: Kind, direction: Direction, place: Place) -> StreamId {
@@ -398,12 +413,21 @@ impl Session {
             self.probe.used(now);
         }
         match self.probe.poll(now, self.is_watched(now)) {
-            Some(probe::Action::Ping(token)) => self.send_control(&Frame::Ping(token)),
+            Some(probe::Action::Ping(token)) => {
+                self.tell_taken();
+                self.send_control(&Frame::Ping(token));
+            }
             Some(probe::Action::Probe) => self.transmits.push_back(Transmit::Probe),
             Some(probe::Action::Silent) => self.events.push_back(Event::Silent),
             Some(probe::Action::Dead) => self.events.push_back(Event::Dead),
             None => {}
         }
+    }
+
+    /// The carrier has ended: nothing that only it could use is kept.
+    pub fn forget(&mut self) {
+        (self.shelf, self.archive) = (Shelf::default(), Archive::default());
+        self.promises = Promises::default();
     }
 
     fn break_off(&mut self, error: FrameError) {

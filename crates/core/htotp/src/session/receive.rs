@@ -10,7 +10,7 @@ use super::event::{Direction, Event, code};
 use super::{Kind, MOST_HEADS, MOST_UNFINISHED, Phase, Role, Session, VERSION, tunnel_priority};
 use crate::fields::Lines;
 use crate::fields::shelf::Base;
-use crate::frame::{Failure, Frame, FrameError, Side, kind};
+use crate::frame::{Failure, Frame, FrameError, Side, kind, setting};
 use crate::head::{self, RequestHead, ResponseHead};
 use crate::mirror::Word;
 use crate::scheduler::{Place, StreamId};
@@ -68,7 +68,7 @@ impl Session {
             Phase::Raw => true,
             Phase::Body | Phase::AfterTrailers => stream.reader.is_between(),
             // A tunnel may be given up by the remote before it stands; a message may not.
-            Phase::Head => false,
+            Phase::Head | Phase::Rejoining(_) => false,
         };
         if !complete || stream.kind == Kind::Control {
             return self.break_off(FrameError::Truncated);
@@ -80,6 +80,9 @@ impl Session {
 
     fn handle_frame(&mut self, now: Duration, id: StreamId, frame: Frame) -> Result<(), FrameError> {
         let Some(stream) = self.streams.get(&id) else { return Ok(()) };
+        if let Phase::Rejoining(_) = stream.phase {
+            return self.handle_rejoined(id, frame);
+        }
         match stream.kind {
             Kind::Unknown => self.handle_first(now, id, frame),
             Kind::Control => self.handle_control(now, frame),
@@ -145,7 +148,15 @@ impl Session {
             (Role::Ground, Direction::Both, Frame::Tunnel { tunnel, user, class, host, port }) => {
                 let place = Place { class, user, priority: tunnel_priority(), asked: true };
                 self.place(id, Kind::Tunnel, place, Phase::Raw);
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.exchange = Some(tunnel);
+                }
                 self.events.push_back(Event::TunnelAsked { stream: id, tunnel, user, class, host, port });
+                self.tell_stopped(id);
+                Ok(())
+            }
+            (Role::Ground, Direction::Both, Frame::Rejoin { carrier, exchange, position }) => {
+                self.handle_rejoin(id, carrier, exchange, position);
                 self.tell_stopped(id);
                 Ok(())
             }
@@ -190,9 +201,19 @@ impl Session {
             }
             // The first word says which rules the others keep.
             other if !self.greeted => return Err(FrameError::Misplaced(other.kind())),
-            // Settings of later versions change nothing here.
-            Frame::Settings(_) => {}
-            Frame::Ping(token) => self.send_control(&Frame::Pong(token)),
+            // Settings that are not known change nothing here.
+            Frame::Settings(settings) => {
+                let carrier = settings.into_iter().find(|(number, _)| *number == setting::CARRIER);
+                self.peer_carrier = carrier.map(|(_, carrier)| carrier).or(self.peer_carrier);
+            }
+            Frame::Taken(positions) => {
+                let taken = |(exchange, position)| Event::Taken { exchange, position };
+                self.events.extend(positions.into_iter().map(taken));
+            }
+            Frame::Ping(token) => {
+                self.tell_taken();
+                self.send_control(&Frame::Pong(token));
+            }
             Frame::Pong(token) => {
                 let rtt = self.probe.answered(now, token);
                 self.events.extend(rtt.map(Event::Pong));

@@ -45,6 +45,19 @@ impl Session {
             return self.refuse_ask(place);
         }
         let id = self.open(Kind::Exchange, Direction::Both, place);
+        self.put_request(now, id, ask, head);
+        id
+    }
+
+    /// Remote: asks on a stream on which ground has said that nothing of the exchange ever came.
+    pub fn ask_again(&mut self, now: Duration, id: StreamId, ask: Ask, head: &RequestHead) {
+        if self.streams.get(&id).is_some_and(Stream::may_write) {
+            self.put_request(now, id, ask, head);
+        }
+    }
+
+    fn put_request(&mut self, now: Duration, id: StreamId, ask: Ask, head: &RequestHead) {
+        let lines = head.to_lines();
         let origin = Bytes::from(head.origin());
         let context = Self::context(ask.user, origin.clone(), SectionKind::Request);
         let mut section = Vec::new();
@@ -58,7 +71,6 @@ impl Session {
             stream.base = Some(Arc::new(lines));
         }
         self.scheduler.enqueue(id, frame.encode());
-        id
     }
 
     /// A head that ground would not take must not end the carrier for everyone: it fails by itself.
@@ -80,9 +92,27 @@ impl Session {
     pub fn open_tunnel(&mut self, tunnel: u64, user: u64, class: Class, host: &str, port: u16) -> StreamId {
         let place = Place { class, user, priority: tunnel_priority(), asked: true };
         let id = self.open(Kind::Tunnel, Direction::Both, place);
-        let frame = Frame::Tunnel { tunnel, user, class, host: host.into(), port };
-        self.scheduler.enqueue(id, frame.encode());
+        self.open_tunnel_again(id, tunnel, user, class, host, port);
         id
+    }
+
+    /// Remote: asks for it on a stream on which ground has said that nothing of the tunnel ever came.
+    pub fn open_tunnel_again(
+        &mut self,
+        id: StreamId,
+        tunnel: u64,
+        user: u64,
+        class: Class,
+        host: &str,
+        port: u16,
+    ) {
+        if self.streams.get(&id).is_some_and(Stream::may_write) {
+            let frame = Frame::Tunnel { tunnel, user, class, host: host.into(), port };
+            self.scheduler.enqueue(id, frame.encode());
+            if let Some(stream) = self.streams.get_mut(&id) {
+                stream.exchange = Some(tunnel);
+            }
+        }
     }
 
     /// Remote: this user's client is about to ask a host; ground may resolve, connect and verify meanwhile.

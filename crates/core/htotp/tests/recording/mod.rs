@@ -8,7 +8,10 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_htotp::frame::{Class, Coding, Failure, Frame, FrameReader, Hello, Priority, Resume, Side, kind};
+use farhop_htotp::frame::{
+    Class, Coding, Failure, Frame, FrameReader, Hello, Priority, Resume, Side, Verdict, kind,
+};
+use farhop_htotp::journal::{Hearing, Said};
 use farhop_htotp::mirror::{Bound, Entry, Word};
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Direction, Event, Role, Session, Transmit, code};
@@ -25,7 +28,7 @@ fn session(role: Role) -> Session {
         profile: "geo-hylas2".into(),
         agent: format!("farhop {role:?}"),
     };
-    Session::new(role, Config { hello, ..Config::default() }, Duration::ZERO)
+    Session::new(role, Config { hello, carrier: Some(7), ..Config::default() }, Duration::ZERO)
 }
 
 /// Two sessions over a carrier that loses nothing and writes down everything.
@@ -255,6 +258,30 @@ pub(crate) fn record() -> String {
     }
     // Another origin of the same user.
     tape.ask(Ask { exchange: 30, user: 1, ..Ask::default() }, &get("cdn.test", "/far.js", &cookie));
+    // What was under way on another carrier: it goes on, cannot, or never came.
+    let slow = tape.ends[REMOTE].ask(
+        now,
+        Ask { exchange: 31, user: 1, ..Ask::default() },
+        &get("slow.test", "/", &[]),
+    );
+    tape.settle();
+    let there = tape.ground(slow);
+    let natures = [tape.ends[REMOTE].nature(slow), tape.ends[GROUND].nature(there)];
+    let [here, there] = natures.map(|nature| nature.expect("an exchange"));
+    let mut rejoin = || {
+        let id = tape.ends[REMOTE].rejoin(&here, 6, 1234, Hearing::Body);
+        tape.settle();
+        tape.ground(id)
+    };
+    let [on, lost, new] = [rejoin(), rejoin(), rejoin()];
+    let ground = &mut tape.ends[GROUND];
+    assert!(ground.accept_rejoin(on, &there, 1, Hearing::Done));
+    ground.say(now, on, &Said::Bytes(Bytes::from_static(b"the rest")));
+    ground.say(now, on, &Said::Ended(None));
+    ground.refuse_rejoin(lost, Verdict::NotKept);
+    ground.refuse_rejoin(new, Verdict::NeverCame);
+    ground.taken(31, 1, 1 << 20);
+    tape.ends[REMOTE].taken(31, 1243, 1 << 20);
     let report = farhop_htotp::frame::PathReport { arriving: 7_912_024, lost: 100 };
     tape.ends.iter_mut().for_each(|end| end.report_path(report));
     tape.settle();
@@ -326,6 +353,10 @@ pub(crate) fn replay(wire: &str) -> String {
             Event::TunnelAsked { tunnel, user, class, host, port, .. } => {
                 opened.insert(number, remote.open_tunnel(tunnel, user, class, &host, port));
             }
+            Event::Rejoin { carrier, position, .. } => {
+                let nature = opened.values().find_map(|id| remote.nature(*id)).expect("asked before");
+                opened.insert(number, remote.rejoin(&nature, carrier, position, Hearing::Body));
+            }
             _ => {}
         }
     }
@@ -382,6 +413,11 @@ fn words(event: &Event) -> String {
             format!("tunnel {tunnel} of user {user}, class {}, to {host}:{port}", *class as u8)
         }
         Event::TunnelOpened { .. } => "tunnel opened".into(),
+        Event::Rejoin { carrier, exchange, position, .. } => {
+            format!("rejoin {exchange} of carrier {carrier} at {position}")
+        }
+        Event::Rejoined { verdict, .. } => format!("rejoined: {verdict:?}"),
+        Event::Taken { exchange, position } => format!("taken {exchange} up to {position}"),
         Event::Drained { .. } => "room".into(),
         Event::PathReported(report) => {
             format!("{} bit/s arrive, {} of 10,000 lost", report.arriving, report.lost)

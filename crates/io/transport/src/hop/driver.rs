@@ -366,7 +366,7 @@ impl Driver {
                 let buffered =
                     state.slots.get(&id).map_or(0, |slot| slot.buffered) + state.session.held_back(id);
                 if let Some(reason) = broken {
-                    state.closed.get_or_insert(reason);
+                    state.close(&shared, reason);
                 }
                 drop(state);
                 if buffered >= READ_AHEAD {

@@ -4,12 +4,14 @@
 mod attune;
 mod driver;
 mod lanes;
+mod line;
+mod rejoin;
 mod stream;
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use farhop_htotp::RequestHead;
@@ -27,11 +29,16 @@ use crate::learned::Learned;
 use crate::path::{End, PathPlan};
 use crate::write_ahead::WriteAhead;
 use attune::Lesson;
-
+use line::Line;
+pub use rejoin::Claim;
+use rejoin::{Asked, Kept};
 pub use stream::{Arrival, Gone, Receiver, Sender};
 
 /// Body bytes that wait for a slow reader before the carrier is no longer read for this stream.
 const READ_AHEAD: usize = 128 * 1024;
+
+/// Bytes that are kept for another carrier, beyond two windows of this one: what waits on some dozens of streams.
+const KEPT: u64 = 4 << 20;
 
 /// Pieces of a body shorter than this are joined while they wait.
 const SMALL: usize = 1024;
@@ -51,6 +58,9 @@ pub enum Closed {
     /// This end closed it.
     #[error("closed by this end")]
     Local,
+    /// Another carrier took its place.
+    #[error("another carrier took its place")]
+    Replaced,
     /// The peer was spoken to before it answered, and did not take it.
     #[error("the peer has not heard what was said before it answered")]
     Unheard,
@@ -96,6 +106,10 @@ pub enum Incoming {
     Hello(Hello),
     /// The peer takes no more exchanges.
     Drain,
+    /// Ground: the remote wants to go on with what was under way on the carrier of this name.
+    Rejoin { carrier: u64, claim: Claim },
+    /// Remote: an exchange or tunnel of another carrier goes on on this one.
+    Rejoined { exchange: u64 },
 }
 
 /// One carrier. Clones share it; it closes when [`Hop::close`] is called or the connection ends.
@@ -120,12 +134,26 @@ struct Shared {
 }
 
 struct State {
+    role: Role,
     session: Session,
     slots: HashMap<StreamId, Slot>,
+    /// Streams that may go on on another carrier, by exchange or tunnel.
+    exchanges: HashMap<u64, StreamId>,
+    /// Where those are that did.
+    moved: HashMap<u64, Weak<Shared>>,
+    /// The last exchange that may have been begun here and is not known any more.
+    spoiled: Option<u64>,
+    kept_bytes: usize,
+    most_kept: usize,
+    /// Wakes who waits until nothing is kept any more.
+    left: Arc<Notify>,
+    /// Nothing of this carrier goes on on another.
+    given_up: bool,
     incoming: VecDeque<Incoming>,
     /// Streams whose reader has made room.
     resume: Vec<StreamId>,
     closed: Option<Closed>,
+    ended: Option<Instant>,
     /// Exchanges and tunnels that were open when the carrier ended.
     lost: u64,
     rtt: Option<Duration>,
@@ -146,6 +174,10 @@ struct Slot {
     full: bool,
     receiver_gone: bool,
     sender_gone: bool,
+    /// What its handles share; gone when both are.
+    line: Weak<Line>,
+    /// Set while the stream may go on on another carrier.
+    kept: Option<Kept>,
 }
 
 #[derive(Default)]
@@ -174,11 +206,20 @@ impl Hop {
         let epoch = Instant::now();
         let session = Session::new(role, config, Duration::ZERO);
         let state = State {
+            role,
             session,
             slots: HashMap::new(),
+            exchanges: HashMap::new(),
+            moved: HashMap::new(),
+            spoiled: None,
+            kept_bytes: 0,
+            most_kept: usize::try_from(2 * plan.send_window(end).0 + KEPT).unwrap_or(usize::MAX),
+            left: Arc::default(),
+            given_up: false,
             incoming: VecDeque::new(),
             resume: Vec::new(),
             closed: None,
+            ended: None,
             lost: 0,
             rtt: None,
             tuner: Tuner::new(plan.set(end), Measured::default()),
@@ -227,7 +268,7 @@ impl Hop {
     pub fn ask(&self, ask: Ask, head: &RequestHead) -> (Sender, Receiver) {
         let mut state = self.0.lock();
         let id = state.session.ask(self.0.now(), ask, head);
-        self.handles(&mut state, id)
+        self.handles(&mut state, id, Asked::Exchange(ask, Box::new(head.clone())))
     }
 
     /// Remote: asks for a tunnel; bytes may be written at once.
@@ -241,19 +282,19 @@ impl Hop {
     ) -> (Sender, Receiver) {
         let mut state = self.0.lock();
         let id = state.session.open_tunnel(tunnel, user, class, host, port);
-        self.handles(&mut state, id)
+        self.handles(&mut state, id, Asked::Tunnel { tunnel, user, class, host: host.into(), port })
     }
 
     /// Ground: opens the stream of a promised response; `None` when it is not wanted any more.
     pub fn push(&self, promise: u64) -> Option<Sender> {
         let mut state = self.0.lock();
         let id = state.session.push(promise)?;
-        let slot = state.add(id);
+        let line = state.add(&self.0, id);
         if let Some(slot) = state.slots.get_mut(&id) {
             (slot.unasked, slot.receiver_gone) = (true, true);
         }
         self.0.work.notify_one();
-        Some(Sender::new(Arc::clone(&self.0), id, slot))
+        Some(Sender::new(line))
     }
 
     /// Remote: these promises are not wanted.
@@ -298,21 +339,29 @@ impl Hop {
         self.0.work.notify_one();
     }
 
-    /// Ends the carrier.
+    /// Ends the carrier, with all that is under way.
     pub fn close(&self) {
-        self.0.lock().closed.get_or_insert(Closed::Local);
+        self.end(Closed::Local);
+    }
+
+    fn end(&self, reason: Closed) {
+        self.0.lock().close(&self.0, reason);
         self.0.work.notify_one();
     }
 
     /// Ends the session and leaves the connection to another: the peer has not heard this one.
     pub fn forsake(&self) {
-        self.0.lock().closed.get_or_insert(Closed::Unheard);
-        self.0.work.notify_one();
+        self.end(Closed::Unheard);
     }
 
     /// Why the carrier ended, if it has.
     pub fn closed(&self) -> Option<Closed> {
         self.0.lock().closed.clone()
+    }
+
+    /// When the carrier ended, if it has.
+    pub fn ended(&self) -> Option<Instant> {
+        self.0.lock().ended
     }
 
     /// Remote: since when the peer gives no sign of life though asked; none while it does. A silent carrier may come back,
@@ -359,39 +408,43 @@ impl Hop {
         self.0.lock().session.is_active()
     }
 
-    fn handles(&self, state: &mut State, id: StreamId) -> (Sender, Receiver) {
-        let signals = state.add(id);
+    fn handles(&self, state: &mut State, id: StreamId, asked: Asked) -> (Sender, Receiver) {
+        let line = state.add(&self.0, id);
+        state.keep(id, Some(asked));
         self.0.work.notify_one();
-        let sender = Sender::new(Arc::clone(&self.0), id, Arc::clone(&signals));
-        (sender, Receiver::new(Arc::clone(&self.0), id, signals))
+        (Sender::new(Arc::clone(&line)), Receiver::new(line))
     }
 }
 
 impl State {
-    fn add(&mut self, id: StreamId) -> Arc<Signals> {
+    fn add(&mut self, shared: &Arc<Shared>, id: StreamId) -> Arc<Line> {
         let signals = Arc::new(Signals::default());
+        let line = Line::new(Arc::clone(shared), id, Arc::clone(&signals));
         let slot = Slot {
             unasked: false,
             arrivals: VecDeque::new(),
             buffered: 0,
-            signals: Arc::clone(&signals),
+            signals,
             stopped: false,
             full: false,
             receiver_gone: false,
             sender_gone: false,
+            line: Arc::downgrade(&line),
+            kept: None,
         };
         self.slots.insert(id, slot);
-        signals
+        line
     }
 
-    /// Drops a slot that neither handle looks at any more.
+    /// Drops a slot that neither handle looks at any more, and that no other carrier can have use for.
     fn sweep(&mut self, id: StreamId) {
-        if self.slots.get(&id).is_some_and(|slot| slot.receiver_gone && slot.sender_gone) {
-            self.slots.remove(&id);
+        if self.slots.get(&id).is_some_and(|slot| slot.is_let_go() && self.is_settled(slot)) {
+            self.remove(id);
         }
     }
 
     fn deliver(&mut self, id: StreamId, arrival: Arrival) {
+        self.hear(id, &arrival);
         let Some(slot) = self.slots.get_mut(&id).filter(|slot| !slot.receiver_gone) else {
             return self.refuse_unread(&arrival);
         };
@@ -410,6 +463,10 @@ impl State {
     /// Turns the session's events into arrivals and incomings. Returns a reason to close.
     fn dispatch(&mut self, shared: &Arc<Shared>) -> Option<Closed> {
         while let Some(event) = self.session.poll_event() {
+            if self.closed.is_some() {
+                // Whatever still comes may have been said anew on another carrier.
+                continue;
+            }
             match event {
                 Event::Informed { stream, head } => self.deliver(stream, Arrival::Informed(head)),
                 Event::Answered { stream, head, coding, resumed } => {
@@ -424,10 +481,13 @@ impl State {
                 Event::Failed { stream, failure } => self.deliver(stream, Arrival::Failed(failure)),
                 Event::Reset { stream, code } => self.deliver(stream, Arrival::Reset(code)),
                 Event::TunnelOpened { stream } => self.deliver(stream, Arrival::TunnelOpened),
-                Event::Stopped { stream, .. } => self.wake_writer(stream, true),
+                Event::Stopped { stream, .. } => {
+                    self.unwanted(stream);
+                    self.wake_writer(stream, true);
+                }
                 Event::Drained { stream } => self.wake_writer(stream, false),
                 Event::Asked { stream, exchange, user, class, priority, resume, head } => {
-                    let (sender, receiver) = self.begin(shared, stream);
+                    let (sender, receiver) = self.begin(shared, stream, exchange);
                     self.incoming.push_back(Incoming::Exchange {
                         exchange,
                         user,
@@ -440,7 +500,7 @@ impl State {
                     });
                 }
                 Event::TunnelAsked { stream, tunnel, user, class, host, port } => {
-                    let (sender, receiver) = self.begin(shared, stream);
+                    let (sender, receiver) = self.begin(shared, stream, tunnel);
                     self.incoming.push_back(Incoming::Tunnel {
                         tunnel,
                         user,
@@ -452,11 +512,11 @@ impl State {
                     });
                 }
                 Event::Pushed { stream, promise } => {
-                    let signals = self.add(stream);
+                    let line = self.add(shared, stream);
                     if let Some(slot) = self.slots.get_mut(&stream) {
                         (slot.unasked, slot.sender_gone) = (true, true);
                     }
-                    let receiver = Receiver::new(Arc::clone(shared), stream, signals);
+                    let receiver = Receiver::new(line);
                     self.incoming.push_back(Incoming::Push { promise, receiver });
                 }
                 Event::Unwanted { promises } => self.incoming.push_back(Incoming::Unwanted { promises }),
@@ -470,6 +530,12 @@ impl State {
                 Event::Released { stream } => self.resume.push(stream),
                 Event::Hello(hello) => self.incoming.push_back(Incoming::Hello(hello)),
                 Event::Drain => self.incoming.push_back(Incoming::Drain),
+                Event::Rejoin { stream, carrier, exchange, position } => {
+                    let claim = Claim::new(Arc::clone(shared), stream, exchange, position);
+                    self.incoming.push_back(Incoming::Rejoin { carrier, claim });
+                }
+                Event::Rejoined { stream, verdict } => self.rejoined(shared.now(), stream, verdict),
+                Event::Taken { exchange, position } => self.taken(exchange, position),
                 Event::Pong(rtt) => self.rtt = Some(rtt),
                 Event::PathReported(report) => self.tuner.hear(attune::heard(report)),
                 Event::Silent => {
@@ -488,12 +554,12 @@ impl State {
         None
     }
 
-    fn begin(&mut self, shared: &Arc<Shared>, id: StreamId) -> (Sender, Receiver) {
-        let signals = self.add(id);
-        (
-            Sender::new(Arc::clone(shared), id, Arc::clone(&signals)),
-            Receiver::new(Arc::clone(shared), id, signals),
-        )
+    fn begin(&mut self, shared: &Arc<Shared>, id: StreamId, exchange: u64) -> (Sender, Receiver) {
+        let line = self.add(shared, id);
+        if !self.keep(id, None) {
+            self.spoiled = self.spoiled.max(Some(exchange));
+        }
+        (Sender::new(Arc::clone(&line)), Receiver::new(line))
     }
 
     fn wake_writer(&mut self, id: StreamId, stopped: bool) {
@@ -504,17 +570,38 @@ impl State {
         }
     }
 
-    /// The carrier has ended: everyone is told.
+    /// The carrier has ended: everyone is told, once.
     fn close(&mut self, shared: &Shared, reason: Closed) {
-        self.closed.get_or_insert(reason);
+        if self.closed.is_some() {
+            return;
+        }
         // Counted before their tasks hear of it and drop their handles.
-        self.lost = self.slots.values().filter(|slot| !slot.unasked).count() as u64;
-        for slot in self.slots.values_mut() {
+        self.lost = self.slots.values().filter(|slot| !slot.unasked && !slot.is_let_go()).count() as u64;
+        let may_go_on =
+            matches!(reason, Closed::Lost(_) | Closed::Silent | Closed::Replaced | Closed::Unheard);
+        (self.closed, self.ended) = (Some(reason), Some(Instant::now()));
+        let all: Vec<StreamId> = self.slots.keys().copied().collect();
+        all.into_iter().for_each(|id| self.wake(id));
+        if !may_go_on || !self.session.may_rejoin() {
+            self.give_up();
+        }
+        self.session.forget();
+        shared.accept.notify_waiters();
+        shared.accept.notify_one();
+    }
+
+    fn wake(&self, id: StreamId) {
+        if let Some(slot) = self.slots.get(&id) {
             slot.signals.readable.notify_one();
             slot.signals.writable.notify_waiters();
         }
-        shared.accept.notify_waiters();
-        shared.accept.notify_one();
+    }
+}
+
+impl Slot {
+    /// Neither handle is there any more.
+    fn is_let_go(&self) -> bool {
+        self.receiver_gone && self.sender_gone
     }
 }
 

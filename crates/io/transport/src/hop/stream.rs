@@ -2,15 +2,18 @@
 //! receiver before the end stops the peer: whoever loses interest needs no further word.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_htotp::frame::{Coding, Failure, Priority};
+use farhop_htotp::journal::Said;
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::code;
 use farhop_htotp::{RequestHead, ResponseHead};
 use http::HeaderMap;
 
-use super::{READ_AHEAD, Shared, Signals};
+use super::line::Line;
+use super::{READ_AHEAD, State};
 
 /// What arrives on a stream, in order.
 #[derive(Debug, PartialEq, Eq)]
@@ -77,35 +80,31 @@ pub enum Gone {
 
 /// The receiving side of a stream.
 pub struct Receiver {
-    shared: Arc<Shared>,
-    id: StreamId,
-    signals: Arc<Signals>,
+    line: Arc<Line>,
     done: bool,
 }
 
 /// The sending side of a stream.
 pub struct Sender {
-    shared: Arc<Shared>,
-    id: StreamId,
-    signals: Arc<Signals>,
+    line: Arc<Line>,
     finished: bool,
 }
 
 impl std::fmt::Debug for Receiver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Receiver({})", self.id.0)
+        write!(f, "Receiver({})", self.line.place().1.0)
     }
 }
 
 impl std::fmt::Debug for Sender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Sender({})", self.id.0)
+        write!(f, "Sender({})", self.line.place().1.0)
     }
 }
 
 impl Receiver {
-    pub(super) fn new(shared: Arc<Shared>, id: StreamId, signals: Arc<Signals>) -> Self {
-        Receiver { shared, id, signals, done: false }
+    pub(super) fn new(line: Arc<Line>) -> Self {
+        Receiver { line, done: false }
     }
 
     /// The next arrival. After `Ended`, `Failed`, `Reset` or `Lost` nothing more comes. Cancel-safe.
@@ -115,28 +114,33 @@ impl Receiver {
                 return arrival;
             }
             // What arrives in between has left a permit.
-            self.signals.readable.notified().await;
+            self.line.signals.readable.notified().await;
         }
     }
 
     /// The next arrival if one is here.
     pub fn take(&mut self) -> Option<Arrival> {
-        let mut state = self.shared.lock();
-        let state = &mut *state;
-        let arrival = match state.slots.get_mut(&self.id) {
-            Some(slot) => {
-                let before = slot.buffered;
-                let arrival = slot.arrivals.pop_front();
-                slot.buffered -= arrival.as_ref().map_or(0, Arrival::size);
-                if before >= READ_AHEAD / 2 && slot.buffered < READ_AHEAD / 2 {
-                    state.resume.push(self.id);
-                    self.shared.work.notify_one();
+        let arrival = self.line.act(|shared, state, id| {
+            let arrival = match state.slots.get_mut(&id) {
+                Some(slot) => {
+                    let before = slot.buffered;
+                    let promised = |arrival: &Arrival| matches!(arrival, Arrival::Promised { .. });
+                    if state.closed.is_some() {
+                        // What was promised is lost with its carrier.
+                        slot.arrivals.retain(|arrival| !promised(arrival));
+                    }
+                    let arrival = slot.arrivals.pop_front();
+                    slot.buffered = slot.buffered.saturating_sub(arrival.as_ref().map_or(0, Arrival::size));
+                    if before >= READ_AHEAD / 2 && slot.buffered < READ_AHEAD / 2 {
+                        state.resume.push(id);
+                        shared.work.notify_one();
+                    }
+                    arrival
                 }
-                arrival
-            }
-            None => Some(Arrival::Lost),
-        };
-        let arrival = arrival.or_else(|| state.closed.is_some().then_some(Arrival::Lost));
+                None => Some(Arrival::Lost),
+            };
+            arrival.or_else(|| (state.closed.is_some() && !state.is_adrift(id)).then_some(Arrival::Lost))
+        });
         self.done |=
             matches!(arrival, Some(Arrival::Ended | Arrival::Failed(_) | Arrival::Reset(_) | Arrival::Lost));
         arrival
@@ -145,25 +149,28 @@ impl Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        if !self.done {
-            state.session.stop(self.id, code::CANCELLED);
-            self.shared.work.notify_one();
-        }
-        let unread = state.slots.get_mut(&self.id).map(|slot| {
-            slot.receiver_gone = true;
-            std::mem::take(&mut slot.arrivals)
+        let unread = self.line.act(|shared, state, id| {
+            if !self.done {
+                state.session.stop(id, code::CANCELLED);
+                state.unread(id);
+                shared.work.notify_one();
+            }
+            let unread = state.slots.get_mut(&id).map(|slot| {
+                slot.receiver_gone = true;
+                std::mem::take(&mut slot.arrivals)
+            });
+            unread.iter().flatten().for_each(|arrival| state.refuse_unread(arrival));
+            state.sweep(id);
+            unread
         });
-        for arrival in unread.iter().flatten() {
-            state.refuse_unread(arrival);
-        }
-        state.sweep(self.id);
+        // Without the lock: buffers may be large.
+        drop(unread);
     }
 }
 
 impl Sender {
-    pub(super) fn new(shared: Arc<Shared>, id: StreamId, signals: Arc<Signals>) -> Self {
-        Sender { shared, id, signals, finished: false }
+    pub(super) fn new(line: Arc<Line>) -> Self {
+        Sender { line, finished: false }
     }
 
     /// Writes, waiting while too much is queued. Cancel-safe: the bytes are queued before any wait.
@@ -171,16 +178,15 @@ impl Sender {
     /// # Errors
     /// Nobody takes them any more.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), Gone> {
-        {
-            let mut state = self.shared.lock();
-            let state = &mut *state;
-            self.check(state)?;
-            let has_room = state.session.write(self.id, bytes);
-            if let Some(slot) = state.slots.get_mut(&self.id) {
+        self.line.act(|shared, state, id| {
+            check(state, id)?;
+            let has_room = state.say(shared.now(), id, Said::Bytes(bytes));
+            if let Some(slot) = state.slots.get_mut(&id) {
                 slot.full = !has_room;
             }
-        }
-        self.shared.work.notify_one();
+            shared.work.notify_one();
+            Ok(())
+        })?;
         self.room().await
     }
 
@@ -190,108 +196,118 @@ impl Sender {
     /// Nobody takes it any more.
     pub async fn room(&self) -> Result<(), Gone> {
         loop {
-            let notified = self.signals.writable.notified();
+            let notified = self.line.signals.writable.notified();
             tokio::pin!(notified);
             notified.as_mut().enable();
-            {
-                let state = self.shared.lock();
-                self.check(&state)?;
-                if state.slots.get(&self.id).is_none_or(|slot| !slot.full) {
-                    return Ok(());
-                }
+            let must_wait = self.line.act(|_, state, id| check(state, id).map(|()| state.must_wait(id)))?;
+            if !must_wait {
+                return Ok(());
             }
             notified.await;
         }
     }
 
-    /// Nothing was heard from the peer for longer than anything under way explains: the link is cut.
+    /// Nothing was heard from the peer for longer than anything under way explains: the link is cut, or the carrier lost
+    /// and another not here yet.
     pub fn is_silent(&self) -> bool {
-        let now = self.shared.now();
-        self.shared.lock().session.is_overdue(now)
+        self.line.act(|shared, state, id| state.is_adrift(id) || state.session.is_overdue(shared.now()))
     }
 
     /// Completes when nobody takes what is written any more.
     pub async fn gone(&self) -> Gone {
         loop {
-            let notified = self.signals.writable.notified();
+            let notified = self.line.signals.writable.notified();
             tokio::pin!(notified);
             notified.as_mut().enable();
-            if let Err(gone) = self.check(&self.shared.lock()) {
+            if let Err(gone) = self.line.act(|_, state, id| check(state, id)) {
                 return gone;
             }
             notified.await;
         }
     }
 
-    fn check(&self, state: &super::State) -> Result<(), Gone> {
-        if state.closed.is_some() {
-            return Err(Gone::Lost);
-        }
-        match state.slots.get(&self.id) {
-            Some(slot) if slot.stopped => Err(Gone::Stopped),
-            Some(_) => Ok(()),
-            None => Err(Gone::Lost),
-        }
+    fn with(&self, act: impl FnOnce(&mut State, Duration, StreamId)) {
+        self.line.act(|shared, state, id| {
+            act(state, shared.now(), id);
+            shared.work.notify_one();
+        });
     }
 
-    fn with(&self, act: impl FnOnce(&mut super::State, std::time::Duration, StreamId)) {
-        let now = self.shared.now();
-        act(&mut self.shared.lock(), now, self.id);
-        self.shared.work.notify_one();
+    fn say(&self, said: Said) {
+        self.with(|state, now, id| {
+            state.say(now, id, said);
+        });
     }
 
     /// Ground: a 1xx head.
     pub fn inform(&self, head: &ResponseHead) {
-        self.with(|state, now, id| state.session.inform(now, id, head));
+        self.say(Said::Informed(head.clone()));
     }
 
     /// Ground: the response head.
     pub fn answer(&self, head: &ResponseHead, coding: Coding, resumed: Option<u64>) {
-        self.with(|state, now, id| state.session.answer(now, id, head, coding, resumed));
+        self.say(Said::Answered { head: head.clone(), coding, resumed });
     }
 
     /// Ground: announces a response ahead of whatever is written after, on an exchange or a push. `None` when nobody
     /// reads this stream any more.
     pub fn promise(&self, head: &RequestHead, priority: Priority) -> Option<u64> {
-        let now = self.shared.now();
-        let promise = self.shared.lock().session.promise(now, self.id, head, priority);
-        self.shared.work.notify_one();
-        promise
+        self.line.act(|shared, state, id| {
+            if state.closed.is_some() {
+                // What is promised ends with its carrier.
+                return None;
+            }
+            shared.work.notify_one();
+            state.session.promise(shared.now(), id, head, priority)
+        })
     }
 
     /// Ground: the tunnel stands.
     pub fn accept_tunnel(&self) {
-        self.with(|state, _, id| state.session.accept_tunnel(id));
+        self.say(Said::Opened);
     }
 
     /// Ground: there is no (whole) answer.
     pub fn fail(mut self, failure: Failure) {
         self.finished = true;
-        self.with(|state, _, id| state.session.fail(id, failure));
+        self.say(Said::Failed(failure));
     }
 
     /// Ends this side, with trailers if there are any.
     pub fn finish(&mut self, trailers: Option<&HeaderMap>) {
         self.finished = true;
-        self.with(|state, now, id| state.session.finish(now, id, trailers));
+        self.say(Said::Ended(trailers.cloned()));
     }
 
     /// Moves the stream to another render priority.
     pub fn reprioritize(&self, priority: Priority) {
-        self.with(|state, _, id| state.session.reprioritize(id, priority));
+        self.with(|state, _, id| state.reprioritize(id, priority));
     }
 }
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        if !self.finished {
-            state.session.abort(self.id);
-            self.shared.work.notify_one();
-        }
-        if let Some(slot) = state.slots.get_mut(&self.id) {
-            slot.sender_gone = true;
-        }
-        state.sweep(self.id);
+        self.line.act(|shared, state, id| {
+            if !self.finished {
+                state.session.abort(id);
+                state.unkeep(id);
+                shared.work.notify_one();
+            }
+            if let Some(slot) = state.slots.get_mut(&id) {
+                slot.sender_gone = true;
+            }
+            state.sweep(id);
+        });
+    }
+}
+
+fn check(state: &State, id: StreamId) -> Result<(), Gone> {
+    if state.closed.is_some() && !state.is_adrift(id) {
+        return Err(Gone::Lost);
+    }
+    match state.slots.get(&id) {
+        Some(slot) if slot.stopped => Err(Gone::Stopped),
+        Some(_) => Ok(()),
+        None => Err(Gone::Lost),
     }
 }

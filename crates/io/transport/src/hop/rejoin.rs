@@ -1,0 +1,475 @@
+//! Exchanges and tunnels that outlive their carrier. Each end keeps what it said and the other has not confirmed; when the
+//! carrier is lost the handles wait, and the stream goes on on the next carrier where it stopped, if both ends still can.
+//! The remote takes all of them over to its new carrier ([`Hop::adopt`]), ground each that is asked for ([`Claim`]).
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use farhop_htotp::RequestHead;
+use farhop_htotp::frame::{Class, Priority, Verdict};
+use farhop_htotp::journal::{Hearing, Journal, Said};
+use farhop_htotp::scheduler::StreamId;
+use farhop_htotp::session::{Ask, Nature, Role, Session, code};
+
+use super::{Arrival, Closed, Hop, Incoming, Shared, Slot, State};
+
+/// Carriers that may end before ground has said whether a stream goes on.
+const MOST_TRIES: u8 = 4;
+
+/// What lets an exchange or tunnel go on on another carrier.
+pub(super) struct Kept {
+    nature: Nature,
+    pub(super) journal: Journal,
+    /// Remote: how it was asked for.
+    asked: Option<Asked>,
+    /// Remote: what ground calls the carrier that it was on before, as far as is known.
+    carrier: Option<u64>,
+    /// It is on this carrier at both ends.
+    here: bool,
+    /// Remote: ground has not said yet whether it goes on.
+    joining: bool,
+    tries: u8,
+}
+
+/// How the remote asked.
+pub(super) enum Asked {
+    Exchange(Ask, Box<RequestHead>),
+    Tunnel { tunnel: u64, user: u64, class: Class, host: String, port: u16 },
+}
+
+impl Kept {
+    /// Whether the other end has all that it needs of this one, and the other way round.
+    fn is_settled(&self, role: Role) -> bool {
+        let heard = self.journal.hearing() == Hearing::Done;
+        match (self.nature.goes_both_ways(), role) {
+            (true, _) => heard && self.journal.is_confirmed(),
+            (false, Role::Remote) => heard,
+            (false, Role::Ground) => self.journal.is_confirmed(),
+        }
+    }
+}
+
+/// Says what the peer has not heard; false when the app should wait for room.
+fn say_again(session: &mut Session, now: Duration, id: StreamId, journal: &Journal, rest: &[Said]) -> bool {
+    let room = rest.iter().fold(true, |_, said| session.say(now, id, said));
+    if journal.is_silenced() {
+        session.abort(id);
+    } else if journal.is_over() {
+        // Of no effect where the end was among the rest.
+        session.finish(now, id, None);
+    }
+    room
+}
+
+impl State {
+    /// Begins to keep a stream, if both ends will; false where they do not.
+    pub(super) fn keep(&mut self, id: StreamId, asked: Option<Asked>) -> bool {
+        let nature = self.session.nature(id).filter(|_| self.session.may_rejoin());
+        let (Some(nature), Some(slot)) = (nature, self.slots.get_mut(&id)) else { return false };
+        let hearing = if self.role == Role::Remote { Hearing::Head } else { Hearing::Body };
+        let exchange = nature.exchange();
+        let journal = Journal::new(hearing);
+        slot.kept =
+            Some(Kept { nature, journal, asked, carrier: None, here: true, joining: false, tries: 0 });
+        self.exchanges.insert(exchange, id);
+        true
+    }
+
+    /// The stream cannot go on on another carrier.
+    pub(super) fn unkeep(&mut self, id: StreamId) {
+        let kept = self.slots.get_mut(&id).and_then(|slot| slot.kept.take());
+        if let Some(kept) = kept {
+            self.kept_bytes -= kept.journal.size();
+            self.exchanges.remove(&kept.nature.exchange());
+            self.spoiled = self.spoiled.max(Some(kept.nature.exchange()));
+            self.left.notify_waiters();
+        }
+    }
+
+    /// Nothing of this carrier goes on on another.
+    pub(super) fn give_up(&mut self) {
+        self.given_up = true;
+        let all: Vec<StreamId> = self.slots.keys().copied().collect();
+        for id in all {
+            self.unkeep(id);
+            self.wake(id);
+            self.sweep(id);
+        }
+        self.left.notify_waiters();
+    }
+
+    /// The carrier has ended, but the stream may go on.
+    pub(super) fn is_adrift(&self, id: StreamId) -> bool {
+        self.closed.is_some() && self.slots.get(&id).is_some_and(|slot| slot.kept.is_some())
+    }
+
+    /// Nothing that is said here is on its way before the stream has a carrier.
+    pub(super) fn must_wait(&self, id: StreamId) -> bool {
+        let joining = |slot: &Slot| slot.kept.as_ref().is_some_and(|kept| kept.joining);
+        self.is_adrift(id) || self.slots.get(&id).is_some_and(|slot| slot.full || joining(slot))
+    }
+
+    pub(super) fn reprioritize(&mut self, id: StreamId, priority: Priority) {
+        self.session.reprioritize(id, priority);
+        if let Some(kept) = self.slots.get_mut(&id).and_then(|slot| slot.kept.as_mut()) {
+            kept.nature.set_priority(priority);
+        }
+    }
+
+    /// Says something on a stream; false when the app should wait for room.
+    pub(super) fn say(&mut self, now: Duration, id: StreamId, said: Said) -> bool {
+        let waits = self.slots.get(&id).and_then(|slot| slot.kept.as_ref()).is_some_and(|kept| kept.joining);
+        let room = if self.closed.is_some() || waits { true } else { self.session.say(now, id, &said) };
+        self.note(id, |journal| journal.say(said));
+        room
+    }
+
+    fn note(&mut self, id: StreamId, act: impl FnOnce(&mut Journal)) {
+        let Some(kept) = self.slots.get_mut(&id).and_then(|slot| slot.kept.as_mut()) else { return };
+        let others = self.kept_bytes - kept.journal.size();
+        act(&mut kept.journal);
+        kept.journal.bound(self.most_kept.saturating_sub(others));
+        self.kept_bytes = others + kept.journal.size();
+    }
+
+    /// Something has come on a stream, and need not be said again.
+    pub(super) fn hear(&mut self, id: StreamId, arrival: &Arrival) {
+        let Some(kept) = self.slots.get_mut(&id).and_then(|slot| slot.kept.as_mut()) else { return };
+        let journal = &mut kept.journal;
+        let bytes = match arrival {
+            Arrival::Informed(_) => return journal.heard_head(false),
+            Arrival::Answered { .. } | Arrival::TunnelOpened => return journal.heard_head(true),
+            Arrival::Promised { .. } | Arrival::Trailers(_) | Arrival::Lost => return,
+            // What one side gave up is over.
+            Arrival::Reset(_) => return self.unkeep(id),
+            Arrival::Body(bytes) => {
+                journal.heard_bytes(bytes.len());
+                bytes.len()
+            }
+            Arrival::Ended | Arrival::Failed(_) => {
+                journal.heard_end();
+                0
+            }
+        };
+        // That a request is whole, its answer tells.
+        if bytes > 0 || self.role == Role::Remote || kept.nature.goes_both_ways() {
+            self.session.taken(kept.nature.exchange(), journal.heard(), bytes);
+        }
+    }
+
+    /// The peer has heard a stream so far.
+    pub(super) fn taken(&mut self, exchange: u64, position: u64) {
+        let Some(id) = self.exchanges.get(&exchange).copied() else { return };
+        self.note(id, |journal| journal.confirm(position));
+        self.sweep(id);
+    }
+
+    /// The peer wants nothing of this side any more.
+    pub(super) fn unwanted(&mut self, id: StreamId) {
+        let one_answer = |kept: &Kept| !kept.nature.goes_both_ways();
+        let answered = self.slots.get(&id).and_then(|slot| slot.kept.as_ref()).is_some_and(one_answer);
+        if self.role == Role::Remote && answered {
+            // An early answer makes the rest of an upload useless, and is still to come.
+            self.note(id, Journal::silence);
+        } else {
+            self.unkeep(id);
+        }
+    }
+
+    /// The receiver is dropped before all had come: whoever asked wants no more. Ground may answer what it did not read.
+    pub(super) fn unread(&mut self, id: StreamId) {
+        let goes_on = |kept: &Kept| self.role == Role::Ground && !kept.nature.goes_both_ways();
+        if !self.slots.get(&id).and_then(|slot| slot.kept.as_ref()).is_some_and(goes_on) {
+            self.unkeep(id);
+        }
+    }
+
+    /// Whether a stream that neither handle looks at is needed no more.
+    pub(super) fn is_settled(&self, slot: &Slot) -> bool {
+        slot.kept.as_ref().is_none_or(|kept| kept.is_settled(self.role))
+    }
+
+    /// Takes a stream's slot out.
+    pub(super) fn remove(&mut self, id: StreamId) -> Option<Slot> {
+        let slot = self.slots.remove(&id)?;
+        if let Some(kept) = &slot.kept {
+            self.kept_bytes -= kept.journal.size();
+            self.exchanges.remove(&kept.nature.exchange());
+            self.left.notify_waiters();
+        }
+        Some(slot)
+    }
+
+    fn insert(&mut self, id: StreamId, slot: Slot) {
+        if let Some(kept) = &slot.kept {
+            self.kept_bytes += kept.journal.size();
+            self.exchanges.insert(kept.nature.exchange(), id);
+        }
+        self.slots.insert(id, slot);
+        if self.given_up {
+            self.unkeep(id);
+        }
+    }
+
+    /// Remote: ground's verdict on a stream.
+    pub(super) fn rejoined(&mut self, now: Duration, id: StreamId, verdict: Verdict) {
+        let State { slots, session, incoming, .. } = self;
+        let rejoined = slots.get_mut(&id).and_then(|slot| {
+            let kept = slot.kept.as_mut()?;
+            let rest = match verdict {
+                Verdict::GoesOn(position) => kept.journal.since(position)?,
+                Verdict::NeverCame if kept.journal.heard() == 0 => {
+                    let rest = kept.journal.since(0)?;
+                    match kept.asked.as_ref()? {
+                        Asked::Exchange(ask, head) => session.ask_again(now, id, *ask, head),
+                        Asked::Tunnel { tunnel, user, class, host, port } => {
+                            session.open_tunnel_again(id, *tunnel, *user, *class, host, *port);
+                        }
+                    }
+                    rest
+                }
+                Verdict::NeverCame | Verdict::NotKept => return None,
+            };
+            (kept.here, kept.joining, kept.tries) = (true, false, 0);
+            slot.full = !say_again(session, now, id, &kept.journal, &rest);
+            incoming.push_back(Incoming::Rejoined { exchange: kept.nature.exchange() });
+            Some(())
+        });
+        if rejoined.is_none() {
+            self.unkeep(id);
+            self.session.cancel(id, code::CANCELLED);
+            if let Some(slot) = self.slots.get_mut(&id) {
+                slot.stopped = true;
+                slot.arrivals.push_back(Arrival::Lost);
+            }
+        }
+        self.wake(id);
+        self.sweep(id);
+    }
+}
+
+/// Moves a stream to another carrier. `begin` gives its id there; where it gives none the stream stays, and is lost.
+fn relocate(
+    from: &Arc<Shared>,
+    id: StreamId,
+    to: &Arc<Shared>,
+    begin: impl FnOnce(&mut State, &mut Slot) -> Option<StreamId>,
+) -> bool {
+    let Some(line) = from.lock().slots.get(&id).map(|slot| slot.line.clone()) else { return false };
+    let line = line.upgrade();
+    // Held until it has arrived: its handles wait meanwhile.
+    let place = line.as_ref().map(|line| line.place());
+    let Some(mut slot) = from.lock().remove(id) else { return false };
+    // What was promised on the lost carrier is lost with it.
+    slot.arrivals.retain(|arrival| !matches!(arrival, Arrival::Promised { .. }));
+    slot.buffered = slot.arrivals.iter().map(Arrival::size).sum();
+    let exchange = slot.kept.as_ref().map(|kept| kept.nature.exchange());
+    let signals = Arc::clone(&slot.signals);
+    let begun = {
+        let mut state = to.lock();
+        let begun = begin(&mut state, &mut slot);
+        match begun {
+            Some(new) => {
+                state.insert(new, slot);
+                state.sweep(new);
+            }
+            None => {
+                drop(state);
+                let mut state = from.lock();
+                state.insert(id, slot);
+                state.unkeep(id);
+                state.sweep(id);
+            }
+        }
+        begun
+    };
+    if let Some(new) = begun {
+        from.lock().moved.extend(exchange.map(|exchange| (exchange, Arc::downgrade(to))));
+        if let Some(mut place) = place {
+            *place = (Arc::clone(to), new);
+        }
+        to.work.notify_one();
+    }
+    signals.readable.notify_one();
+    signals.writable.notify_waiters();
+    begun.is_some()
+}
+
+impl Hop {
+    /// Remote: goes on here with what was under way on `former`, which has ended. Gives how many streams there are;
+    /// what became of each, [`Incoming::Rejoined`] and their handles tell.
+    pub fn adopt(&self, former: &Hop) -> usize {
+        let (kept, carrier, unheard) = {
+            let state = former.0.lock();
+            let kept: Vec<StreamId> = state.exchanges.values().copied().collect();
+            (kept, state.session.peer_carrier(), state.closed == Some(Closed::Unheard))
+        };
+        let now = self.0.now();
+        let begin = |state: &mut State, slot: &mut Slot| {
+            let Slot { kept, full, .. } = slot;
+            let kept = kept.as_mut()?;
+            if kept.is_settled(Role::Remote) {
+                return None;
+            }
+            if unheard && kept.here {
+                let rest = kept.journal.since(0)?;
+                let id = match kept.asked.as_ref()? {
+                    Asked::Exchange(ask, head) => state.session.ask(now, *ask, head),
+                    Asked::Tunnel { tunnel, user, class, host, port } => {
+                        state.session.open_tunnel(*tunnel, *user, *class, host, *port)
+                    }
+                };
+                *full = !say_again(&mut state.session, now, id, &kept.journal, &rest);
+                return Some(id);
+            }
+            if std::mem::take(&mut kept.here) {
+                kept.carrier = carrier.or(kept.carrier);
+            }
+            kept.tries += 1;
+            let known = kept.carrier.filter(|_| kept.tries <= MOST_TRIES)?;
+            (kept.joining, *full) = (true, false);
+            let Kept { nature, journal, .. } = kept;
+            Some(state.session.rejoin(nature, known, journal.heard(), journal.hearing()))
+        };
+        let adopted = kept.into_iter().filter(|id| relocate(&former.0, *id, &self.0, begin)).count();
+        former.give_up();
+        adopted
+    }
+
+    /// Ends the carrier; what is under way may go on on another.
+    pub fn replace(&self) {
+        self.end(Closed::Replaced);
+    }
+
+    /// What was under way when the carrier ended does not go on.
+    pub fn give_up(&self) {
+        self.0.lock().give_up();
+    }
+
+    /// Whether nothing of what was under way can go on on another carrier.
+    pub fn has_given_up(&self) -> bool {
+        self.0.lock().given_up
+    }
+
+    /// Bytes kept of streams that may go on on another carrier; none where there are no such streams.
+    pub fn kept(&self) -> Option<usize> {
+        let state = self.0.lock();
+        (!state.exchanges.is_empty()).then_some(state.kept_bytes)
+    }
+
+    /// Completes once no stream is left that may go on on another carrier.
+    pub async fn all_left(&self) {
+        loop {
+            let left = self.0.lock().left.clone();
+            let notified = left.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            if self.kept().is_none() {
+                return;
+            }
+            notified.await;
+        }
+    }
+}
+
+/// Ground: a remote asks for what was under way on a carrier that it has lost. Dropped, it is refused.
+pub struct Claim {
+    shared: Arc<Shared>,
+    stream: StreamId,
+    exchange: u64,
+    position: u64,
+    decided: bool,
+}
+
+impl std::fmt::Debug for Claim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Claim({})", self.exchange)
+    }
+}
+
+impl Claim {
+    pub(super) fn new(shared: Arc<Shared>, stream: StreamId, exchange: u64, position: u64) -> Self {
+        Claim { shared, stream, exchange, position, decided: false }
+    }
+
+    /// The exchange or tunnel.
+    pub fn exchange(&self) -> u64 {
+        self.exchange
+    }
+
+    /// Takes the stream from `former`, the carrier that the remote names, or from where it went from there. Whatever
+    /// carrier that is, it ends: the remote has given it up, and nothing that is still on its way there may count.
+    pub fn grant(mut self, former: &Hop) -> Verdict {
+        let mut holder = Arc::clone(&former.0);
+        let found = loop {
+            if Arc::ptr_eq(&holder, &self.shared) {
+                break Err(Verdict::NotKept);
+            }
+            let mut state = holder.lock();
+            state.close(&holder, Closed::Replaced);
+            holder.work.notify_one();
+            if let Some(id) = state.exchanges.get(&self.exchange) {
+                let id = *id;
+                drop(state);
+                break Ok((holder, id));
+            }
+            let next = match state.moved.get(&self.exchange).map(Weak::upgrade) {
+                Some(Some(next)) => next,
+                // All that ever came is known, but for what has been forgotten.
+                None if !state.given_up && state.spoiled < Some(self.exchange) => {
+                    break Err(Verdict::NeverCame);
+                }
+                None | Some(None) => break Err(Verdict::NotKept),
+            };
+            drop(state);
+            holder = next;
+        };
+        let verdict = found.map_or_else(|verdict| verdict, |(holder, id)| self.take(&holder, id));
+        if !matches!(verdict, Verdict::GoesOn(_)) {
+            self.decide(verdict);
+        }
+        self.decided = true;
+        verdict
+    }
+
+    fn take(&self, holder: &Arc<Shared>, id: StreamId) -> Verdict {
+        let (now, stream, position) = (self.shared.now(), self.stream, self.position);
+        let mut verdict = Verdict::NotKept;
+        relocate(holder, id, &self.shared, |state, slot| {
+            let Slot { kept, full, receiver_gone, .. } = slot;
+            let Kept { nature, journal, .. } = kept.as_mut()?;
+            let rest = journal.since(position)?;
+            journal.confirm(position);
+            let (heard, hearing) = (journal.heard(), journal.hearing());
+            if !state.session.accept_rejoin(stream, nature, heard, hearing) {
+                return None;
+            }
+            *full = !say_again(&mut state.session, now, stream, journal, &rest);
+            if *receiver_gone {
+                state.session.stop(stream, code::CANCELLED);
+            }
+            verdict = Verdict::GoesOn(heard);
+            Some(stream)
+        });
+        verdict
+    }
+
+    /// Says that it does not go on.
+    pub fn refuse(mut self) {
+        self.decide(Verdict::NotKept);
+    }
+
+    fn decide(&mut self, verdict: Verdict) {
+        self.decided = true;
+        self.shared.lock().session.refuse_rejoin(self.stream, verdict);
+        self.shared.work.notify_one();
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.decided {
+            self.decide(Verdict::NotKept);
+        }
+    }
+}
