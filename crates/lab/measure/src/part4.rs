@@ -23,7 +23,7 @@ fn unbuilt(what: &str, bound: &str, lacks: &str) -> Row {
 }
 
 fn split(_: &Context) -> Result<Vec<Row>, MeasureError> {
-    let row = |what: &str, bound: &str| unbuilt(what, bound, "transparent split TCP");
+    let row = |what: &str, bound: &str| unbuilt(what, bound, "its measurement");
     Ok(vec![
         row("10 MB through split TCP: iperf3, SSH, FTP", "≤ 1.1 × limit"),
         row("connect of a split flow, as the client sees it", "< 5 ms"),

@@ -5,6 +5,7 @@ use farhop_orbit::Way;
 use farhop_report::{
     Calibration, Cell, Condition, Leg, LinkResult, Named, Spread, Transports, WorkloadResult,
 };
+use farhop_testbed::Fitness;
 use farhop_units::Bytes;
 
 use crate::TransportError;
@@ -46,6 +47,9 @@ pub(crate) fn carry_out(
     for link in &plan.links {
         progress(&format!("bringing up the testbed on {}", link.name));
         let mut hop = Hop::up(interrupt, &link.name)?;
+        if let Fitness::Unfit(reason) = hop.calibration.fitness() {
+            notes.push(format!("{} was off by more than 2 % when it was measured: {reason}", link.name));
+        }
         let link = over(&mut hop, plan, peers, progress)?;
         notes.extend(failures(&link));
         links.push(link);

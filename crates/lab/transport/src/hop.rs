@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use farhop_compare::{Ends, Interrupt, Keys, Stage, Tuning, Variant};
 use farhop_orbit::Profile;
-use farhop_testbed::{Calibration, Fitness, LoadRecord, Place, Testbed, fit};
+use farhop_testbed::{Calibration, LoadRecord, Place, Testbed, fit};
 use farhop_testkit::SiteOrigin;
 use farhop_units::Bytes;
 
@@ -75,10 +75,10 @@ impl Load {
 }
 
 impl<'a> Hop<'a> {
-    /// Over the link of this name, measured first.
+    /// Over the link of this name, measured first; whether it is what it should be, its `calibration` tells.
     ///
     /// # Errors
-    /// No such link, no privileges, or the link is not within 2 % of what it should be.
+    /// No such link, no privileges, or nothing passes.
     pub fn up(interrupt: &'a Interrupt, name: &str) -> Result<Hop<'a>, TransportError> {
         let profile = Profile::named(name).map_err(|error| TransportError::Unexpected(error.to_string()))?;
         let folder = tempfile::Builder::new().prefix("farhop-hop-").tempdir();
@@ -265,19 +265,18 @@ fn no_ends() -> TransportError {
     TransportError::Unexpected("the two ends have not been started".into())
 }
 
-/// Measures the link until it is what it should be.
+/// Measures the link until it is what it should be, or takes it as it is.
 fn measured(testbed: &Testbed, interrupt: &Interrupt) -> Result<Calibration, TransportError> {
-    let mut reason = String::new();
-    for _ in 0..ATTEMPTS {
+    let mut attempt = 1;
+    loop {
         interrupt.check()?;
         let calibration = testbed.calibrate()?;
         eprintln!("{calibration}");
-        match calibration.fitness() {
-            Fitness::Fit => return Ok(calibration),
-            Fitness::Unfit(why) => reason = why,
+        if attempt == ATTEMPTS || calibration.fitness().is_fit() {
+            return Ok(calibration);
         }
+        attempt += 1;
     }
-    Err(TransportError::Unexpected(format!("the link is not what it should be: {reason}")))
 }
 
 /// A listener at the origins, for connections that send with `controller`.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use farhop_compare::Tuning;
 use farhop_lab_transport::{Hop, Load, Via, bulk};
+use farhop_testbed::Fitness;
 use farhop_units::Bytes;
 
 use crate::group::Context;
@@ -19,6 +20,9 @@ use crate::{MeasureError, Row};
 /// Both ends over the link of this name. Their first download is made already: the carrier is warm.
 pub(crate) fn warm<'a>(context: &'a Context, link: &str) -> Result<Hop<'a>, MeasureError> {
     let mut hop = Hop::up(&context.interrupt, link)?;
+    if let Fitness::Unfit(reason) = hop.calibration.fitness() {
+        return Err(MeasureError::Unexpected(format!("the link is not what it should be: {reason}")));
+    }
     hop.start("ends", &Tuning::default())?;
     hop.load(Via::Farhop, &[bulk("/2m")])?;
     Ok(hop)
