@@ -34,7 +34,7 @@ impl fmt::Display for Value {
             Value::Ms(ms) => time_in_words(Duration::from_micros((ms * 1e3) as u64)),
             Value::Packets(packets) => format!("{packets} packets"),
             Value::Streams(streams) => format!("{streams} streams"),
-            Value::RoundTrips(times) => format!("{times} round trips"),
+            Value::RoundTrips(times) => format!("{times} RTT"),
         };
         f.pad(&text)
     }

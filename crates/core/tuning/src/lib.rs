@@ -16,7 +16,7 @@ mod tuner;
 pub use decision::{Applies, Decision, Figures, Told, Value};
 pub use known::{ASSUMED_RATE, ASSUMED_ROUND_TRIP, Fact, Path, Set, Source};
 pub use measure::{Measured, Meter, RoundTrip, Share, Totals};
-pub use parameters::{MOST, Parameters, WRITE_AHEAD};
+pub use parameters::{MOST, MOST_STREAMS, Parameters, WRITE_AHEAD};
 pub use reasons::{rate_in_words, time_in_words};
 pub use tuner::{Report, Tuner};
 

@@ -33,7 +33,9 @@ const FIRST_SEND_TIME: Duration = Duration::from_millis(100);
 /// Streams that the peer may open at a time: one for each so many bytes on the way, the size of a small object. QUIC's
 /// default of 100 alone cost a second on pages of 200 objects over 600 ms; each that may be opened takes 50 bytes.
 const OBJECT: u64 = 4 << 10;
-const STREAMS: (u64, u64) = (1 << 10, 1 << 16);
+const STREAMS: (u64, u64) = (1 << 10, MOST_STREAMS);
+/// No more streams may be open, whatever is.
+pub const MOST_STREAMS: u64 = 1 << 16;
 /// Acknowledgements go back for each so many packets at the least, and at the most. By default every second packet is
 /// acknowledged: at 8 Mbit/s this alone fills a third of a 512 kbit/s return link.
 const ACK_PACKETS: (u64, u64) = (9, 64);
@@ -122,7 +124,7 @@ impl Parameters {
             send_window: send_window(path).min(send_most),
             send_most,
             streams: (sent.max(received).0 / OBJECT).clamp(STREAMS.0, STREAMS.1),
-            ack_packets: ack_packets(path),
+            ack_packets: ack_packets(path, known_rtt),
             ack_delay: (rtt / 16).clamp(Duration::from_millis(2), Duration::from_millis(25)),
             packet_threshold: packet_threshold(path.sending.value, known_rtt, set.repairs),
             time_threshold: 1000 + tolerance.max(125), // RFC 9002 §6.1.2: 9/8, but 30 ms at the least
@@ -186,13 +188,12 @@ fn send_window(path: &Path) -> Bytes {
 
 /// A sixty-fourth of a round trip's packets; more where acknowledgements would take more than their share of a direction
 /// whose rate is known, up to a sixteenth.
-fn ack_packets(path: &Path) -> u64 {
+fn ack_packets(path: &Path, rtt: Duration) -> u64 {
     let packets_in = |time: Duration| path.sending.value.bytes_in(time).0 / PACKET.0;
     let per_second = packets_in(Duration::from_secs(1));
     let affordable = path.receiving.value.bytes_in(Duration::from_secs(1)).0 / ACK_SHARE / ACK.0;
     let by_share =
         if path.receiving.source == Source::Set { per_second.div_ceil(affordable.max(1)) } else { 0 };
-    let rtt = path.round_trip.value;
     packets_in(rtt / 64).max(by_share.min(packets_in(rtt / 16))).clamp(ACK_PACKETS.0, ACK_PACKETS.1)
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn decisions(
         End::Remote => (
             "browser",
             format!(
-                "what the return link ({}) carries in {}",
+                "what {} on the return link carry in {}",
                 speed(path.sending),
                 time_in_words(rtt.value.max(BEYOND))
             ),
@@ -35,7 +35,7 @@ pub(crate) fn decisions(
         End::Ground => (
             "origin",
             format!(
-                "twice what the forward link ({}) takes in {}, an origin's round trip",
+                "twice what {} on the forward link take in {}, an origin's round trip",
                 speed(path.sending),
                 time_in_words(BEYOND)
             ),
@@ -95,10 +95,13 @@ pub(crate) fn decisions(
             Value::Packets(first.ack_packets),
             worst(rtt.source, sending),
             Applies::NextCarrier,
-            format!(
-                "what leaves in 1/64 of {}, 9 at the least, as the other direction can afford",
-                length(rtt)
-            ),
+            match rtt.source {
+                Source::Assumed => "the least there is, as long as the round trip is not known".into(),
+                _ => format!(
+                    "what leaves in 1/64 of {}, 9 at the least, as the other direction can afford",
+                    length(rtt)
+                ),
+            },
         ),
         row(
             "acknowledge within",
@@ -192,7 +195,10 @@ pub(crate) fn decisions(
             sizes(now.neighbour_connection),
             sending,
             Applies::NextConnection,
-            "so many of these, so that one that is slow stops no others".into(),
+            format!(
+                "{} of these, so that one that is slow stops no others",
+                now.neighbour_connection.0 / now.neighbour_stream.0.max(1)
+            ),
         ),
     ];
     if set.end == End::Remote {

@@ -76,7 +76,10 @@ impl Tuner {
         self.meter.take(now, totals);
         let path = Path::new(&self.set, &self.measured());
         let before = self.now;
-        self.now = before.settled(Parameters::new(&self.set, &path).with_open(open));
+        let fit = Parameters::new(&self.set, &path).with_open(open);
+        // Streams keep the windows with which the carrier began, and need the room that goes with them.
+        let carrier_window = fit.carrier_window.max(self.first.carrier_window);
+        self.now = before.settled(Parameters { carrier_window, ..fit });
         self.now != before
     }
 

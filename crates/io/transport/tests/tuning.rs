@@ -13,7 +13,7 @@ use farhop_htotp::session::{Ask, Config, Role};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_orbit::Profile;
 use farhop_transport::Kind;
-use farhop_transport::hop::{Arrival, Hop, Incoming};
+use farhop_transport::hop::{Arrival, Hop, Incoming, Receiver, Sender};
 use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::path::PathPlan;
 use farhop_transport::quic::{Dialer, Listener, Peers};
@@ -44,8 +44,14 @@ fn ends(profile: Profile, plan: PathPlan) -> Ends {
 }
 
 impl Ends {
-    /// A carrier: its remote's side and ground's.
+    /// A carrier whose requests are answered: its remote's side and ground's.
     async fn call(&mut self) -> (Hop, Hop) {
+        let (near, far) = self.connect().await;
+        tokio::spawn(serve(far.clone()));
+        (near, far)
+    }
+
+    async fn connect(&mut self) -> (Hop, Hop) {
         let keys = [self.ground.1];
         let (near, far) = tokio::join!(self.dialer.connect(self.ground.0, &keys), self.listener.accept());
         let (near, far) = (near.unwrap(), far.unwrap().unwrap().connection);
@@ -54,7 +60,6 @@ impl Ends {
         near.learn(self.dialer.learned(), peers.0);
         let far = Hop::start(far, Role::Ground, Config::default(), &self.plan);
         far.learn(self.listener.learned(), peers.1);
-        tokio::spawn(serve(far.clone()));
         (near, far)
     }
 
@@ -89,9 +94,8 @@ async fn serve(far: Hop) {
 /// Names exchanges.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// Fetches so many bytes; gives the time that it took.
-async fn fetch(near: &Hop, bytes: usize) -> Duration {
-    let began = Instant::now();
+/// Asks for so many bytes.
+fn ask(near: &Hop, bytes: usize) -> (Sender, Receiver) {
     let head = RequestHead {
         method: Method::GET,
         scheme: "http".into(),
@@ -100,8 +104,15 @@ async fn fetch(near: &Hop, bytes: usize) -> Duration {
         fields: HeaderMap::new(),
     };
     let ask = Ask { exchange: NEXT.fetch_add(1, Ordering::Relaxed), ..Ask::default() };
-    let (mut sender, mut receiver) = near.ask(ask, &head);
+    let (mut sender, receiver) = near.ask(ask, &head);
     sender.finish(None);
+    (sender, receiver)
+}
+
+/// Fetches so many bytes; gives the time that it took.
+async fn fetch(near: &Hop, bytes: usize) -> Duration {
+    let began = Instant::now();
+    let (_sender, mut receiver) = ask(near, bytes);
     let mut came = 0;
     loop {
         match receiver.next().await {
@@ -236,4 +247,24 @@ async fn a_path_that_turns_out_shorter_than_assumed_takes_back_nothing_that_a_re
     let early = ends.dialer.early(ends.ground.0, &keys).unwrap();
     let (taken, far) = tokio::join!(early.answered(), ends.listener.accept());
     assert!(taken.unwrap() && far.unwrap().is_ok(), "what is said early is heard");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_opens_more_streams_at_once_than_there_was_room_for_gets_more_within_a_few_round_trips() {
+    let profile =
+        Profile::symmetric_delay("many", BitRate::mbit(20), BitRate::mbit(5), Duration::from_millis(300));
+    let mut ends = ends(profile, PathPlan::UNKNOWN);
+    let (near, far) = ends.connect().await;
+    let began = Instant::now();
+    // Nobody answers them.
+    let open: Vec<_> = (0..5_000).map(|_| ask(&near, 1)).collect();
+    let room = || match row(&far.path(Kind::Quic), "streams").value {
+        Value::Streams(room) => room,
+        other => panic!("{other:?}"),
+    };
+    while room() < 7_500 {
+        assert!(began.elapsed() < 10 * ends.profile.rtt(), "room for {} after {:?}", room(), began.elapsed());
+        sleep(Duration::from_millis(50)).await;
+    }
+    drop(open);
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use farhop_htotp::frame::PathReport;
-use farhop_tuning::{End, Report, Share, Totals};
+use farhop_tuning::{End, MOST_STREAMS, Report, Share, Totals};
 use farhop_units::{BitRate, Bytes};
 use quinn::Connection;
 
@@ -33,16 +33,20 @@ pub(super) struct Attune {
     end: End,
     next_look: Duration,
     next_keep: Duration,
+    /// Streams that the peer may open, as it was told last; none before the first look.
+    streams: u64,
 }
 
 impl Attune {
     pub(super) fn new(end: End) -> Attune {
-        Attune { end, next_look: Duration::ZERO, next_keep: Duration::ZERO }
+        Attune { end, next_look: Duration::ZERO, next_keep: Duration::ZERO, streams: 0 }
     }
 
     /// Call whenever the driver is awake anyway, with its clock and the streams that are open.
     pub(super) fn look(&mut self, now: Duration, connection: &Connection, open: usize, state: &mut State) {
-        if now < self.next_look {
+        // Who opens many at once waits for room, and nothing else may happen meanwhile.
+        let is_crowded = 3 * open as u64 > 2 * self.streams && self.streams < MOST_STREAMS;
+        if now < self.next_look && !is_crowded {
             return;
         }
         self.next_look = now + LOOK;
@@ -53,6 +57,7 @@ impl Attune {
             connection.set_max_concurrent_bi_streams(both);
             connection.set_max_concurrent_uni_streams(one);
         }
+        self.streams = state.tuner.parameters().streams;
         report(now, state);
         if now >= self.next_keep {
             self.next_keep = now + KEEP;

@@ -158,7 +158,9 @@ impl Driver {
         if let Some(reason) = state.closed.clone() {
             return Err(reason);
         }
-        self.attune.look(now, &self.connection, self.ins.len(), &mut state);
+        // A stream counts until both of its sides have ended.
+        let open = self.ins.len().max(self.outs.len());
+        self.attune.look(now, &self.connection, open, &mut state);
         self.ahead.set_most(state.tuner.parameters().send_most);
         if let Some(pace) = self.ahead.adapt(now, &self.connection) {
             state.session.set_pace(now, pace);
