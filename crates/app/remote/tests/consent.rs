@@ -48,18 +48,11 @@ async fn goes(world: &World, who: &str, to: &str) -> Went {
     let client = world.connect_as(to, who).await;
     let heard = async {
         loop {
-            match world.hop.accept().await.unwrap() {
-                Incoming::Prepare { scheme, host, port, .. } => {
-                    assert_eq!((scheme.as_str(), format!("{host}:{port}")), ("https", to.to_owned()));
-                    return Went::LookedInto;
-                }
-                Incoming::Tunnel { host, port, mut receiver, .. } => {
-                    assert_eq!(format!("{host}:{port}"), to);
-                    let Arrival::Body(first) = receiver.next().await else { panic!("nothing comes along") };
-                    assert!(first.starts_with(&[0x16, 3]), "it begins as TLS does");
-                    return Went::Through;
-                }
-                _ => {}
+            if let Incoming::Tunnel { host, port, mut receiver, .. } = world.hop.accept().await.unwrap() {
+                assert_eq!(format!("{host}:{port}"), to);
+                let Arrival::Body(first) = receiver.next().await else { panic!("nothing comes along") };
+                assert!(first.starts_with(&[0x16, 3]), "it begins as TLS does");
+                return Went::Through;
             }
         }
     };
@@ -67,13 +60,9 @@ async fn goes(world: &World, who: &str, to: &str) -> Went {
     tokio::pin!(heard, shaken);
     let went = timeout(PATIENCE, async {
         tokio::select! {
-            went = &mut heard => {
-                if went == Went::LookedInto {
-                    shaken.await.unwrap();
-                }
-                went
-            }
-            shaken = &mut shaken => { shaken.unwrap(); heard.await }
+            went = &mut heard => went,
+            // The origin that the test plays answers no handshake.
+            shaken = &mut shaken => { shaken.unwrap(); Went::LookedInto }
         }
     });
     went.await.expect("ground hears of it")
