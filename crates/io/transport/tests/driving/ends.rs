@@ -132,7 +132,7 @@ impl Carrier {
             method: Method::GET,
             scheme: "https".into(),
             authority: "site.test".into(),
-            path: format!("/{bytes}").into(),
+            path: format!("/{bytes}"),
             fields: HeaderMap::new(),
         };
         let priority = Priority { urgency, ..Priority::default() };
