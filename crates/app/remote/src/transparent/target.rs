@@ -58,7 +58,7 @@ fn is_at(authority: &Authority, at: SocketAddr) -> bool {
 fn is_public(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_below = |suffix: &&str| name.strip_suffix(*suffix).is_some_and(|rest| rest.ends_with('.'));
-    name.contains('.') && !LOCAL.contains(&name) && !LOCAL.iter().any(|suffix| is_below(suffix))
+    name.contains('.') && !LOCAL.contains(&name) && !LOCAL.iter().any(is_below)
 }
 
 #[cfg(test)]
