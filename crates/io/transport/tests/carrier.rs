@@ -34,11 +34,11 @@ fn peers(keys: &[PublicKey]) -> Peers {
 }
 
 fn listener(socket: Arc<dyn AsyncUdpSocket>, plan: PathPlan, keys: &[PublicKey]) -> Listener {
-    Listener::new(socket, ground(), peers(keys), plan, plan.default_choice(End::Ground)).unwrap()
+    Listener::replayable(socket, ground(), peers(keys), plan, plan.default_choice(End::Ground), 1).unwrap()
 }
 
 fn dialer(socket: Arc<dyn AsyncUdpSocket>, plan: PathPlan) -> Dialer {
-    Dialer::new(socket, remote(), plan, plan.default_choice(End::Remote)).unwrap()
+    Dialer::replayable(socket, remote(), plan, plan.default_choice(End::Remote), 2).unwrap()
 }
 
 /// Both ends on an emulated link, and the established carrier.

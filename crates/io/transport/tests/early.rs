@@ -38,7 +38,7 @@ fn listed() -> Peers {
 fn serve(socket: Arc<dyn AsyncUdpSocket>, plan: PathPlan) -> watch::Sender<Peers> {
     let (told, mut peers) = watch::channel(listed());
     let mut listener =
-        Listener::new(socket, ground(), listed(), plan, plan.default_choice(End::Ground)).unwrap();
+        Listener::replayable(socket, ground(), listed(), plan, plan.default_choice(End::Ground), 1).unwrap();
     tokio::spawn(async move {
         loop {
             tokio::select! {
@@ -101,7 +101,8 @@ fn geo() -> Geo {
     let (link, at_ground, at_remote) = link::pair(&profile, 1);
     let addr = at_ground.addr();
     let peers = serve(at_ground, plan);
-    let dialer = Dialer::new(at_remote, remote(), plan, plan.default_choice(End::Remote)).unwrap();
+    let choice = plan.default_choice(End::Remote);
+    let dialer = Dialer::replayable(at_remote, remote(), plan, choice, 2).unwrap();
     Geo { addr, plan, dialer, peers, _link: link }
 }
 
