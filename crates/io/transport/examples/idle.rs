@@ -127,7 +127,13 @@ async fn call(over_tcp: bool, count: usize, addr: SocketAddr) -> Outcome<()> {
         };
         let (mut sender, mut receiver) = hop.ask(Default::default(), &head);
         sender.finish(None);
-        while !matches!(receiver.next().await, Arrival::Ended) {}
+        loop {
+            match receiver.next().await {
+                Arrival::Answered { .. } | Arrival::Body(_) => {}
+                Arrival::Ended => break,
+                other => return Err(format!("ground has gone: {other:?}").into()),
+            }
+        }
         std::mem::forget(hop);
     }
     tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await??;
