@@ -51,8 +51,9 @@ async fn ends(seed: u64) -> Ends {
     let peers = Peers::new([("ship".to_owned(), remote.public())]).unwrap();
     let keys = [ground.public()];
     let choice = |end| plan.default_choice(end);
-    let mut listener = Listener::new(at_ground, ground, peers, plan, choice(End::Ground)).unwrap();
-    let dialer = Dialer::new(at_remote, remote, plan, choice(End::Remote)).unwrap();
+    let mut listener =
+        Listener::replayable(at_ground, ground, peers, plan, choice(End::Ground), seed).unwrap();
+    let dialer = Dialer::replayable(at_remote, remote, plan, choice(End::Remote), !seed).unwrap();
     let (near, far) = tokio::join!(dialer.connect(addr, &keys), listener.accept());
     let far = far.unwrap().unwrap().connection;
     let near = Hop::start(near.unwrap(), Role::Remote, config(&plan, End::Remote), &plan);

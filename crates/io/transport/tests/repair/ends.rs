@@ -41,11 +41,11 @@ pub(crate) async fn meet<S: AsyncUdpSocket>(
     let peers = Peers::new([("ship".to_owned(), remote.public())]).unwrap();
     let keys = [ground.public()];
     let choice = |end| plan.default_choice(end);
-    let ground_plan = plan.with_repair(at_ground);
+    let (ground_plan, remote_plan) = (plan.with_repair(at_ground), plan.with_repair(at_remote));
+    let socket = wrap(ground_socket);
     let mut listener =
-        Listener::new(wrap(ground_socket), ground, peers, ground_plan, choice(End::Ground)).unwrap();
-    let dialer =
-        Dialer::new(remote_socket, remote, plan.with_repair(at_remote), choice(End::Remote)).unwrap();
+        Listener::replayable(socket, ground, peers, ground_plan, choice(End::Ground), seed).unwrap();
+    let dialer = Dialer::replayable(remote_socket, remote, remote_plan, choice(End::Remote), !seed).unwrap();
     let (near, far) = tokio::join!(dialer.connect(addr, &keys), listener.accept());
     let far = far.unwrap().unwrap().connection;
     Ends { link, dialer, listener, plan, near: near.unwrap(), far }
