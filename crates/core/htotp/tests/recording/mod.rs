@@ -282,6 +282,7 @@ pub(crate) fn record() -> String {
     ground.refuse_rejoin(new, Verdict::NeverCame);
     ground.taken(31, 1, 1 << 20);
     tape.ends[REMOTE].taken(31, 1243, 1 << 20);
+    tape.ends[REMOTE].reorder(31, Priority { urgency: 1, incremental: false });
     let report = farhop_htotp::frame::PathReport { arriving: 7_912_024, lost: 100 };
     tape.ends.iter_mut().for_each(|end| end.report_path(report));
     tape.settle();
