@@ -163,8 +163,10 @@ async fn a_tunnel_goes_on_both_ways() {
     next_carrier(&mut pair, 1).await;
     let (up_end, down_end) =
         tokio::join!(far_read.read_to_end(&mut got_up), near_read.read_to_end(&mut got_down));
-    (up_end.unwrap(), down_end.unwrap());
-    (up.await.unwrap(), down.await.unwrap());
+    up_end.unwrap();
+    down_end.unwrap();
+    up.await.unwrap();
+    down.await.unwrap();
     assert!(got_up == bytes_at(3, 0, SIZE as usize + 1000), "{} bytes came up", got_up.len());
     assert!(got_down == bytes_at(4, 0, SIZE as usize), "{} bytes came down", got_down.len());
     // A busy machine may lose one more carrier of its own accord.

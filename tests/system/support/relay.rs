@@ -1,6 +1,7 @@
 //! A way between the two ends that a test can break: it passes on TCP connections and UDP packets, or does not.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -76,10 +77,10 @@ async fn pass_udp(near: Arc<UdpSocket>, to: SocketAddr, way: watch::Receiver<Way
         if !passes(&way) {
             continue;
         }
-        if !clients.contains_key(&from) {
+        if let Entry::Vacant(client) = clients.entry(from) {
             let far = Arc::new(UdpSocket::bind((to.ip(), 0)).await.unwrap());
             far.connect(to).await.unwrap();
-            clients.insert(from, Arc::clone(&far));
+            client.insert(Arc::clone(&far));
             let (near, way) = (Arc::clone(&near), way.clone());
             tasks.spawn(async move {
                 let mut buffer = vec![0; 65_536];
