@@ -77,7 +77,7 @@ async fn remote_counts(pair: &Pair, counters: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_download_outlives_the_death_of_ground() {
-    a_download_goes_on(Pair::start().await, "quic").await;
+    a_download_goes_on(Pair::start_with(&["carrier=quic"]).await, "quic").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
