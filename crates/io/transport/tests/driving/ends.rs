@@ -55,11 +55,11 @@ pub(crate) fn ends(
     let (link, at_ground, at_remote) = link::pair(profile, seed);
     let known = (at_ground.addr(), ground.public());
     let peers = Peers::new([("ship".to_owned(), remote.public())]).unwrap();
-    let listener = Listener::new(at_ground, ground, peers, plan, choice).unwrap();
+    let listener = Listener::replayable(at_ground, ground, peers, plan, choice, seed).unwrap();
     if let Some(memory) = memory {
         listener.remember(memory);
     }
-    let dialer = Dialer::new(at_remote, remote, plan, choice).unwrap();
+    let dialer = Dialer::replayable(at_remote, remote, plan, choice, !seed).unwrap();
     Ends { link, profile: profile.clone(), dialer, listener, plan, ground: known }
 }
 
