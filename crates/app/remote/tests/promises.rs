@@ -31,6 +31,17 @@ async fn plain_page(world: &World) {
     answer(client).await;
 }
 
+/// Loads a document that promises `/a.css`; the promise.
+async fn document(world: &World) -> u64 {
+    let client = world.get("/", DOCUMENT).await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    let promise = sender.promise(&predicted(&asked, "/a.css"), Priority::default()).unwrap();
+    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    sender.finish(None);
+    answer(client).await;
+    promise
+}
+
 /// Begins a push with an uncacheable head and the start of a body.
 async fn begin(world: &World, promise: u64) -> Sender {
     let mut push = world.hop.push(promise).unwrap();
@@ -50,12 +61,7 @@ async fn is_asked(world: &World, fields: &str) {
 #[tokio::test]
 async fn a_push_whose_page_was_left_before_it_began_is_stopped_and_answers_nobody() {
     let world = world().await;
-    let client = world.get("/", DOCUMENT).await;
-    let Asked { head: asked, mut sender, .. } = world.asked().await;
-    let promise = sender.promise(&predicted(&asked, "/a.css"), Priority::default()).unwrap();
-    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
-    sender.finish(None);
-    answer(client).await;
+    let promise = document(&world).await;
     plain_page(&world).await; // the same document anew: the first load is over
     // Ground may have heard that it is not wanted, and gives no stream for it then.
     if let Some(push) = world.hop.push(promise) {
@@ -69,12 +75,7 @@ async fn a_push_whose_page_was_left_before_it_began_is_stopped_and_answers_nobod
 #[tokio::test]
 async fn a_push_whose_page_is_left_still_comes_for_whoever_reads_what_the_repository_has_of_it() {
     let world = world().await;
-    let client = world.get("/", DOCUMENT).await;
-    let Asked { head: asked, mut sender, .. } = world.asked().await;
-    let promise = sender.promise(&predicted(&asked, "/a.css"), Priority::default()).unwrap();
-    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
-    sender.finish(None);
-    answer(client).await;
+    let promise = document(&world).await;
     let mut push = world.hop.push(promise).unwrap();
     push.answer(&head(&[("cache-control", "private, max-age=600")]), Coding::Identity, None);
     push.write(Bytes::from_static(b"promised")).await.unwrap();
