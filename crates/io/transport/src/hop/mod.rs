@@ -6,6 +6,7 @@ mod driver;
 mod lanes;
 mod line;
 mod rejoin;
+mod state;
 mod stream;
 
 use std::collections::{HashMap, VecDeque};
@@ -18,7 +19,7 @@ use farhop_htotp::RequestHead;
 use farhop_htotp::frame::{Class, Hello, Priority, Resume};
 use farhop_htotp::mirror::Word;
 use farhop_htotp::scheduler::StreamId;
-use farhop_htotp::session::{Ask, Config, Event, Role, Session};
+use farhop_htotp::session::{Ask, Config, Role, Session};
 use farhop_tuning::{Measured, Parameters, Told, Tuner};
 use farhop_units::Bytes;
 use tokio::sync::{Notify, watch};
@@ -39,9 +40,6 @@ const READ_AHEAD: usize = 128 * 1024;
 
 /// Bytes that are kept for another carrier, beyond two windows of this one: what waits on some dozens of streams.
 const KEPT: u64 = 4 << 20;
-
-/// Pieces of a body shorter than this are joined while they wait.
-const SMALL: usize = 1024;
 
 /// Why a carrier ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -413,230 +411,5 @@ impl Hop {
         state.keep(id, Some(asked));
         self.0.work.notify_one();
         (Sender::new(Arc::clone(&line)), Receiver::new(line))
-    }
-}
-
-impl State {
-    fn add(&mut self, shared: &Arc<Shared>, id: StreamId) -> Arc<Line> {
-        let signals = Arc::new(Signals::default());
-        let line = Line::new(Arc::clone(shared), id, Arc::clone(&signals));
-        let slot = Slot {
-            unasked: false,
-            arrivals: VecDeque::new(),
-            buffered: 0,
-            signals,
-            stopped: false,
-            full: false,
-            receiver_gone: false,
-            sender_gone: false,
-            line: Arc::downgrade(&line),
-            kept: None,
-        };
-        self.slots.insert(id, slot);
-        line
-    }
-
-    /// Drops a slot that neither handle looks at any more, and that no other carrier can have use for.
-    fn sweep(&mut self, id: StreamId) {
-        if self.slots.get(&id).is_some_and(|slot| slot.is_let_go() && self.is_settled(slot)) {
-            self.remove(id);
-        }
-    }
-
-    fn deliver(&mut self, id: StreamId, arrival: Arrival) {
-        self.hear(id, &arrival);
-        let Some(slot) = self.slots.get_mut(&id).filter(|slot| !slot.receiver_gone) else {
-            return self.refuse_unread(&arrival);
-        };
-        slot.buffered += arrival.size();
-        queue(&mut slot.arrivals, arrival);
-        slot.signals.readable.notify_one();
-    }
-
-    /// A promise that nobody reads is not wanted: its push would wait for it for ever.
-    fn refuse_unread(&mut self, arrival: &Arrival) {
-        if let Arrival::Promised { promise, .. } = arrival {
-            self.session.refuse_promises(*promise..=*promise);
-        }
-    }
-
-    /// Turns the session's events into arrivals and incomings. Returns a reason to close.
-    fn dispatch(&mut self, shared: &Arc<Shared>) -> Option<Closed> {
-        while let Some(event) = self.session.poll_event() {
-            if self.closed.is_some() {
-                // Whatever still comes may have been said anew on another carrier.
-                continue;
-            }
-            match event {
-                Event::Informed { stream, head } => self.deliver(stream, Arrival::Informed(head)),
-                Event::Answered { stream, head, coding, resumed } => {
-                    self.deliver(stream, Arrival::Answered { head, coding, resumed });
-                }
-                Event::Promised { stream, promise, priority, head } => {
-                    self.deliver(stream, Arrival::Promised { promise, priority, head });
-                }
-                Event::Body { stream, bytes } => self.deliver(stream, Arrival::Body(bytes)),
-                Event::Trailers { stream, fields } => self.deliver(stream, Arrival::Trailers(fields)),
-                Event::Ended { stream } => self.deliver(stream, Arrival::Ended),
-                Event::Failed { stream, failure } => self.deliver(stream, Arrival::Failed(failure)),
-                Event::Reset { stream, code } => self.deliver(stream, Arrival::Reset(code)),
-                Event::TunnelOpened { stream } => self.deliver(stream, Arrival::TunnelOpened),
-                Event::Stopped { stream, .. } => {
-                    self.unwanted(stream);
-                    self.wake_writer(stream, true);
-                }
-                Event::Drained { stream } => self.wake_writer(stream, false),
-                Event::Asked { stream, exchange, user, class, priority, resume, head } => {
-                    let (sender, receiver) = self.begin(shared, stream, exchange);
-                    self.incoming.push_back(Incoming::Exchange {
-                        exchange,
-                        user,
-                        class,
-                        priority,
-                        resume,
-                        head,
-                        sender,
-                        receiver,
-                    });
-                }
-                Event::TunnelAsked { stream, tunnel, user, class, host, port } => {
-                    let (sender, receiver) = self.begin(shared, stream, tunnel);
-                    self.incoming.push_back(Incoming::Tunnel {
-                        tunnel,
-                        user,
-                        class,
-                        host,
-                        port,
-                        sender,
-                        receiver,
-                    });
-                }
-                Event::Pushed { stream, promise } => {
-                    let line = self.add(shared, stream);
-                    if let Some(slot) = self.slots.get_mut(&stream) {
-                        (slot.unasked, slot.sender_gone) = (true, true);
-                    }
-                    let receiver = Receiver::new(line);
-                    self.incoming.push_back(Incoming::Push { promise, receiver });
-                }
-                Event::Unwanted { promises } => self.incoming.push_back(Incoming::Unwanted { promises }),
-                Event::Wanted { promise, priority } => {
-                    self.incoming.push_back(Incoming::Wanted { promise, priority });
-                }
-                Event::Prepare { user, scheme, host, port } => {
-                    self.incoming.push_back(Incoming::Prepare { user, scheme, host, port });
-                }
-                Event::Mirror(word) => self.incoming.push_back(Incoming::Mirror(word)),
-                Event::Released { stream } => self.resume.push(stream),
-                Event::Hello(hello) => self.incoming.push_back(Incoming::Hello(hello)),
-                Event::Drain => self.incoming.push_back(Incoming::Drain),
-                Event::Rejoin { stream, carrier, exchange, position } => {
-                    let claim = Claim::new(Arc::clone(shared), stream, exchange, position);
-                    self.incoming.push_back(Incoming::Rejoin { carrier, claim });
-                }
-                Event::Rejoined { stream, verdict } => self.rejoined(shared.now(), stream, verdict),
-                Event::Taken { exchange, position } => self.taken(exchange, position),
-                Event::Pong(rtt) => self.rtt = Some(rtt),
-                Event::PathReported(report) => self.tuner.hear(attune::heard(report)),
-                Event::Silent => {
-                    shared.silent.send_replace(Some(Instant::now()));
-                }
-                Event::Back { .. } => {
-                    shared.silent.send_replace(None);
-                }
-                Event::Dead => return Some(Closed::Silent),
-                Event::Broken(error) => return Some(Closed::Broken(error.to_string())),
-            }
-        }
-        if !self.incoming.is_empty() {
-            shared.accept.notify_one();
-        }
-        None
-    }
-
-    fn begin(&mut self, shared: &Arc<Shared>, id: StreamId, exchange: u64) -> (Sender, Receiver) {
-        let line = self.add(shared, id);
-        if !self.keep(id, None) {
-            self.spoiled = self.spoiled.max(Some(exchange));
-        }
-        (Sender::new(Arc::clone(&line)), Receiver::new(line))
-    }
-
-    fn wake_writer(&mut self, id: StreamId, stopped: bool) {
-        if let Some(slot) = self.slots.get_mut(&id) {
-            slot.stopped |= stopped;
-            slot.full = false;
-            slot.signals.writable.notify_waiters();
-        }
-    }
-
-    /// The carrier has ended: everyone is told, once.
-    fn close(&mut self, shared: &Shared, reason: Closed) {
-        if self.closed.is_some() {
-            return;
-        }
-        // Counted before their tasks hear of it and drop their handles.
-        self.lost = self.slots.values().filter(|slot| !slot.unasked && !slot.is_let_go()).count() as u64;
-        let may_go_on =
-            matches!(reason, Closed::Lost(_) | Closed::Silent | Closed::Replaced | Closed::Unheard);
-        (self.closed, self.ended) = (Some(reason), Some(Instant::now()));
-        let all: Vec<StreamId> = self.slots.keys().copied().collect();
-        all.into_iter().for_each(|id| self.wake(id));
-        if !may_go_on || !self.session.may_rejoin() {
-            self.give_up();
-        }
-        self.session.forget();
-        shared.accept.notify_waiters();
-        shared.accept.notify_one();
-    }
-
-    fn wake(&self, id: StreamId) {
-        if let Some(slot) = self.slots.get(&id) {
-            slot.signals.readable.notify_one();
-            slot.signals.writable.notify_waiters();
-        }
-    }
-}
-
-impl Slot {
-    /// Neither handle is there any more.
-    fn is_let_go(&self) -> bool {
-        self.receiver_gone && self.sender_gone
-    }
-}
-
-/// Adds what arrives to what waits. A few bytes may be a view of the whole packet that they came in, and a body that trickles
-/// past a slow reader would take many times what it counts for.
-fn queue(arrivals: &mut VecDeque<Arrival>, arrival: Arrival) {
-    match (arrivals.back_mut(), arrival) {
-        (Some(Arrival::Body(last)), Arrival::Body(more)) if last.len() + more.len() <= SMALL => {
-            *last = [&last[..], &more].concat().into();
-        }
-        (_, arrival) => arrivals.push_back(arrival),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use bytes::Bytes;
-
-    #[test]
-    fn a_body_that_trickles_keeps_few_of_its_packets_and_all_of_its_bytes() {
-        let packets: Vec<Bytes> = (0..5000).map(|number: u32| vec![number as u8; 1400].into()).collect();
-        let mut arrivals = VecDeque::new();
-        packets.iter().for_each(|packet| queue(&mut arrivals, Arrival::Body(packet.slice(..2))));
-        queue(&mut arrivals, Arrival::Ended);
-        assert!(packets.iter().filter(|packet| !packet.is_unique()).count() <= 1);
-        assert_eq!(arrivals.pop_back(), Some(Arrival::Ended));
-        let bytes: Vec<u8> = arrivals
-            .iter()
-            .flat_map(|arrival| match arrival {
-                Arrival::Body(bytes) => bytes.to_vec(),
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        let sent: Vec<u8> = packets.iter().flat_map(|packet| [packet[0]; 2]).collect();
-        assert_eq!(bytes, sent);
     }
 }
