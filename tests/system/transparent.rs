@@ -16,7 +16,7 @@ const SIZE: usize = 3 << 20;
 
 /// Both ends of a connection that goes through Farhop.
 async fn through(routed: &Routed, address: &str, port: u16) -> (TcpStream, TcpStream) {
-    let server = routed.listen(address, port);
+    let server = routed.listen(address, port).await;
     let mut near = routed.connect(address, port).unwrap();
     let (mut far, _) = timeout(PATIENCE, server.accept()).await.unwrap().unwrap();
     // Both ends know of it by now.
@@ -49,7 +49,7 @@ async fn answer(server: TcpListener) -> String {
 
 /// Asks as curl does that knows of no proxy.
 async fn ask(routed: &Routed, port: u16, host: &str) -> (String, String) {
-    let server = tokio::spawn(answer(routed.listen(SERVER[0], port)));
+    let server = tokio::spawn(answer(routed.listen(SERVER[0], port).await));
     let mut near = routed.connect(SERVER[0], port).unwrap();
     let request = format!("GET /x HTTP/1.1\r\nHost: {host}\r\n\r\n");
     let said = raw(&mut near, &request, |said| said.matches("\r\n\r\n").count() == 2).await;
@@ -61,7 +61,7 @@ async fn connections_are_accepted_at_once_and_carried_as_they_are() {
     let Some(routed) = Routed::new() else { return };
     let _remote = routed.remote(&[]).await;
     // Nobody is at the other side of the hop yet, and the client is connected all the same.
-    let server = routed.listen(SERVER[0], 22);
+    let server = routed.listen(SERVER[0], 22).await;
     let mut early = routed.connect(SERVER[0], 22).unwrap();
     let _ground = routed.ground();
     let (mut far, _) = timeout(PATIENCE, server.accept()).await.unwrap().unwrap();
@@ -140,7 +140,7 @@ async fn plain_http_goes_to_the_application_role_if_it_is_for_that_address() {
         raw(&mut near, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", |said| said.contains("\r\n\r\n")).await;
     assert!(said.contains("farhop-ground; error=dns_"), "{said}");
     // What is no HTTP is carried too.
-    let server = routed.listen(SERVER[0], 80);
+    let server = routed.listen(SERVER[0], 80).await;
     let mut near = routed.connect(SERVER[0], 80).unwrap();
     near.write_all(b"\x01\x02").await.unwrap();
     let (mut far, _) = timeout(PATIENCE, server.accept()).await.unwrap().unwrap();
@@ -179,7 +179,7 @@ async fn tls_is_looked_into_by_the_name_in_its_hello_where_that_is_agreed() {
     let status = tokio::task::spawn_blocking(move || looked_into.status()).await.unwrap().unwrap();
     assert!(status.success(), "it believes our certificate, whatever is answered then: {status}");
 
-    let server = routed.listen(SERVER[0], 443);
+    let server = routed.listen(SERVER[0], 443).await;
     let mut spared = curl("spared.test").spawn().unwrap();
     let (mut far, _) = timeout(PATIENCE, server.accept()).await.unwrap().unwrap();
     // RFC 8446 §5.1: a handshake record, as its client sent it.

@@ -122,10 +122,15 @@ impl Routed {
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     }
 
-    /// A server at one of the [`SERVER`] addresses.
-    pub(crate) fn listen(&self, address: &str, port: u16) -> TcpListener {
+    /// A server at one of the [`SERVER`] addresses, also where one has just ended: a program that is being started
+    /// beside holds the older listener for a moment, from its fork to its exec.
+    pub(crate) async fn listen(&self, address: &str, port: u16) -> TcpListener {
         let address = SocketAddr::new(address.parse::<IpAddr>().unwrap(), port);
-        let listener = self.internet.run(|| std::net::TcpListener::bind(address).unwrap()).unwrap();
+        let bind = async || match self.internet.run(|| std::net::TcpListener::bind(address)).unwrap() {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => None,
+            bound => Some(bound.unwrap()),
+        };
+        let listener = until("the address is free", bind).await;
         listener.set_nonblocking(true).unwrap();
         TcpListener::from_std(listener).unwrap()
     }
