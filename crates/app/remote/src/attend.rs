@@ -1,0 +1,39 @@
+//! What ground begins by itself on a carrier.
+
+use std::sync::Arc;
+
+use farhop_events::{Event, ExchangeId};
+use farhop_transport::hop::Incoming;
+
+use crate::uplink::Carrier;
+use crate::{Remote, mirror, promising};
+
+/// Takes what ground begins, for as long as the carrier lasts.
+pub(crate) async fn attend(remote: Arc<Remote>, carrier: Carrier) {
+    tokio::select! {
+        () = take(&remote, &carrier) => {}
+        never = mirror::keep(&remote, &carrier.hop) => match never {},
+    }
+    remote.desk().carrier_lost(carrier.generation, remote.now());
+}
+
+async fn take(remote: &Arc<Remote>, carrier: &Carrier) {
+    while let Some(incoming) = carrier.hop.accept().await {
+        match incoming {
+            Incoming::Push { promise, receiver } => promising::pushed(remote, carrier, promise, receiver),
+            Incoming::Hello(hello) => {
+                tracing::debug!(target: "farhop", "ground {} is {}", carrier.peer, hello.agent);
+            }
+            // A ground that drains goes on with what is open; its end brings the next carrier.
+            Incoming::Drain | Incoming::Unwanted { .. } | Incoming::Wanted { .. } => {}
+            Incoming::Rejoined { exchange } => {
+                remote.bus().emit(Event::Rejoined { exchange: ExchangeId(exchange) });
+            }
+            Incoming::Rejoin { .. }
+            | Incoming::Exchange { .. }
+            | Incoming::Tunnel { .. }
+            | Incoming::Prepare { .. }
+            | Incoming::Mirror(_) => {}
+        }
+    }
+}

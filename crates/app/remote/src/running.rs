@@ -1,0 +1,117 @@
+//! A remote that serves, as the program holds it: new settings, new certificates, its end.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use farhop_authority::Authority;
+use farhop_front::Listener;
+use farhop_settings::RemoteSettings;
+use farhop_settings::remote::InterceptionSettings;
+use farhop_settings::transparent::TransparentSettings;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::{Remote, clients, transparent};
+
+/// A remote that runs until it is told to stop or dropped.
+pub struct Running {
+    pub(crate) remote: Arc<Remote>,
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) tasks: JoinSet<()>,
+}
+
+impl Running {
+    /// Addresses on which clients are served.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Serves connections that were caught on their way, as these listeners accept them: their local address is where
+    /// they were to lead.
+    pub fn catch(&mut self, listeners: Vec<TcpListener>) {
+        let settings = self.remote.settings();
+        let mut front = clients::front_settings(&settings);
+        front.connections = settings.transparent.connections as usize;
+        for listener in listeners {
+            let listener = Listener::from_listener(listener, front.clone());
+            self.tasks.spawn(transparent::accept(Arc::clone(&self.remote), listener));
+        }
+    }
+
+    /// Takes the settings marked live from `settings`, and reads the file of users anew. Where that is damaged it stays as
+    /// it was, with a line in the log.
+    pub fn reload(&self, settings: RemoteSettings) {
+        self.remote.bus.set_host_only(settings.log.host_only);
+        let mut current = self.remote.settings.write().unwrap_or_else(PoisonError::into_inner);
+        let kept = Arc::clone(&current);
+        let auth = match self.remote.gate.reload(&settings.auth) {
+            Ok(()) => settings.auth.clone(),
+            Err(error) => {
+                tracing::error!(target: "farhop", "users stay as they are: {error}");
+                kept.auth.clone()
+            }
+        };
+        let interception = InterceptionSettings {
+            enabled: kept.interception.enabled,
+            ca: kept.interception.ca.clone(),
+            state: kept.interception.state.clone(),
+            ..settings.interception.clone()
+        };
+        self.remote.consent.reload(&interception);
+        // What is read only at the start stays what it was.
+        let settings = RemoteSettings {
+            listen: kept.listen.clone(),
+            control: kept.control.clone(),
+            identity: kept.identity.clone(),
+            link: kept.link.clone(),
+            probe: kept.probe.clone(),
+            repository: kept.repository.clone(),
+            ground: kept.ground.clone(),
+            carrier: kept.carrier,
+            quic_again: kept.quic_again,
+            tcp_connections: kept.tcp_connections,
+            tcp_congestion: kept.tcp_congestion.clone(),
+            role: kept.role,
+            transparent: TransparentSettings {
+                enabled: kept.transparent.enabled,
+                connections: kept.transparent.connections,
+                mark: kept.transparent.mark,
+                ..settings.transparent.clone()
+            },
+            auth,
+            interception,
+            ..settings
+        };
+        *current = Arc::new(settings);
+    }
+
+    /// Answers TLS with the certificates of `authority` from the next connection on, as after a rotation; where
+    /// interception is off it stays so.
+    pub fn renew(&self, authority: Arc<Authority>) {
+        if let Some(leaves) = &self.remote.leaves {
+            leaves.renew(authority);
+        }
+    }
+
+    /// Waits until the carrier is up, at most so long.
+    pub async fn connected(&self, within: Duration) -> bool {
+        self.remote.uplink.carrier(Instant::now() + within).await.is_some()
+    }
+
+    /// Takes no more requests, waits for those under way within the settings' bound, then ends.
+    pub async fn stop(mut self) {
+        self.remote.drain.send_replace(true);
+        let deadline = Instant::now() + self.remote.settings().drain;
+        while self.remote.busy.load(Ordering::Relaxed) > 0 && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        if let Some(carrier) = self.remote.uplink.now() {
+            carrier.hop.close();
+        }
+        self.tasks.shutdown().await;
+        self.remote.consent.save().await;
+    }
+}

@@ -1,0 +1,247 @@
+//! How the remote comes up: everything that can fail first, then the carrier and the tasks that serve.
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use farhop_authority::{Authority, AuthorityError, Leaves};
+use farhop_control::{ControlError, Server, Socket};
+use farhop_events::Bus;
+use farhop_front::{ListenError, Listener};
+use farhop_settings::{CarrierKind, RemoteSettings};
+use farhop_store::{Budget, Memory};
+use farhop_transport::identity::{Identity, PublicKey};
+use farhop_transport::path::{End, PathPlan};
+use farhop_transport::quic::Dialer;
+use farhop_transport::race::{Choice as Over, Dialers};
+use farhop_transport::{Kind, tcp};
+use quinn::AsyncUdpSocket;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::adrift::Adrift;
+use crate::announced::Announced;
+use crate::attend::attend;
+use crate::auth::Gate;
+use crate::caller::{self, Caller, Target};
+use crate::consent::{Consent, ConsentError};
+use crate::desk::Desk;
+use crate::passwords::PasswordsError;
+use crate::running::Running;
+use crate::unreachable::Unreachable;
+use crate::users::Users;
+use crate::{Remote, clients, portal, promising, status, stock};
+
+/// Why the remote cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A listening address.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The control socket.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// What users have switched off.
+    #[error(transparent)]
+    Consent(#[from] ConsentError),
+    /// Names and passwords.
+    #[error(transparent)]
+    Passwords(#[from] PasswordsError),
+    /// The CA for interception.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The system has no randomness to give.
+    #[error("cannot start: the system's random number generator failed")]
+    Random,
+    /// The carrier's socket.
+    #[error("cannot set up the carrier: {0}")]
+    Carrier(std::io::Error),
+    /// What is measured of paths cannot be kept.
+    #[error(transparent)]
+    Paths(#[from] farhop_transport::memory::MemoryError),
+    /// The congestion control of carriers over TCP.
+    #[error("tcp_congestion: {0}")]
+    TcpCongestion(#[from] tcp::CongestionError),
+    /// A key of a ground.
+    #[error("ground {name}: {why}")]
+    Key {
+        /// Which.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// How the remote reaches ground.
+pub struct Reach {
+    /// The socket below QUIC.
+    pub socket: Arc<dyn AsyncUdpSocket>,
+    /// This end's key.
+    pub identity: Identity,
+    /// The link it is sized for.
+    pub plan: PathPlan,
+    /// For a ground in the same process, its address on that socket and its key: takes the place of `[[ground]]`. It is
+    /// called over TCP only if the settings say so, since that socket may be no socket of the system.
+    pub in_process: Option<(SocketAddr, PublicKey)>,
+    /// The CA with which this end answers TLS; `None` where interception is off.
+    pub authority: Option<Arc<Authority>>,
+}
+
+/// Starts the remote: listeners first, so that a wrong address is told at once, then the carrier.
+///
+/// # Errors
+/// See [`StartError`]; nothing is left running.
+pub async fn start(
+    settings: RemoteSettings,
+    reach: Reach,
+    bus: Bus,
+    control: bool,
+) -> Result<Running, StartError> {
+    let mut listeners = Vec::new();
+    for address in &settings.listen {
+        listeners.push(Listener::bind(*address, clients::front_settings(&settings)).await?);
+    }
+    start_with(listeners, settings, reach, bus, control)
+}
+
+/// As [`start`], with sockets that listen already in place of the settings' addresses: a service manager's.
+///
+/// # Errors
+/// See [`StartError`]; nothing is left running.
+pub async fn start_on(
+    inherited: Vec<TcpListener>,
+    settings: RemoteSettings,
+    reach: Reach,
+    bus: Bus,
+    control: bool,
+) -> Result<Running, StartError> {
+    let listen = |listener| Listener::from_listener(listener, clients::front_settings(&settings));
+    let listeners = inherited.into_iter().map(listen).collect();
+    start_with(listeners, settings, reach, bus, control)
+}
+
+fn start_with(
+    listeners: Vec<Listener>,
+    settings: RemoteSettings,
+    reach: Reach,
+    bus: Bus,
+    control: bool,
+) -> Result<Running, StartError> {
+    bus.set_host_only(settings.log.host_only);
+    let addresses = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+    // What runs in one process with its ground leaves nothing behind.
+    let is_kept = reach.in_process.is_none();
+    let consent = Arc::new(Consent::open(&settings.interception, is_kept, bus.clone())?);
+    let gate = Gate::open(&settings.auth, bus.clone())?;
+    let leaves = reach.authority.map(Leaves::new).transpose()?;
+    let within = Arc::new(clients::front_settings(&settings));
+    let socket = if control { Some(Socket::open(&settings.control)?) } else { None };
+    let targets = match reach.in_process {
+        Some((address, key)) => vec![caller::in_process("ground", address, key)],
+        None => targets(&settings)?,
+    };
+    let epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs());
+    let plan = reach.plan;
+    let choice = caller::choice(&plan);
+    let config = caller::session_config(&settings, &plan, epoch);
+    let over = match settings.carrier {
+        CarrierKind::Auto if is_kept => Over::Either,
+        CarrierKind::Auto | CarrierKind::Quic => Over::Only(Kind::Quic),
+        CarrierKind::Tcp => Over::Only(Kind::Tcp),
+    };
+    let options = tcp::Options::new(&plan, End::Remote, settings.tcp_congestion.as_deref())?;
+    let lanes = settings.tcp_connections as usize;
+    let tcp = tcp::Dialer::new(reach.identity.clone(), plan, options, lanes);
+    let mut quic = Dialer::new(reach.socket, reach.identity, plan, choice).map_err(StartError::Carrier)?;
+    if choice.searches() && is_kept {
+        quic = quic.remembering(farhop_transport::memory::Memory::open(&settings.paths)?);
+    }
+    let repairs = quic.repairs();
+    let dialers = Dialers::new(quic, tcp, over, &plan);
+    let longest_pause = settings.probe.reconnect_max;
+    let quic_again = settings.quic_again;
+
+    let budget = Budget::new(settings.repository.size.0);
+    let late: Arc<std::sync::OnceLock<Arc<Remote>>> = Arc::default();
+    let (attended, asked) = (Arc::clone(&late), Arc::clone(&late));
+    let outage = settings.timeouts.outage;
+    let patience = move || asked.get().map_or(outage, |remote| remote.settings().timeouts.outage);
+    let adrift = Arc::new(Adrift::new(patience));
+    let caller =
+        Caller { dialers, plan, quic_again, targets, config, longest_pause, adrift, bus: bus.clone() };
+    let (uplink, calling) = caller.start(move |carrier| {
+        let remote = attended.get().cloned();
+        async move {
+            if let Some(remote) = remote {
+                attend(remote, carrier).await;
+            }
+        }
+    });
+    let remote = Arc::new(Remote {
+        settings: RwLock::new(Arc::new(settings)),
+        desk: Mutex::new(Desk::new(bus.clone())),
+        bus,
+        uplink,
+        repository: Arc::new(Memory::new(Arc::clone(&budget))),
+        budget,
+        users: Users::default(),
+        gate,
+        consent,
+        leaves,
+        within,
+        secret: portal::Secret::random().map_err(|_| StartError::Random)?,
+        ledger: portal::Ledger::default(),
+        plan,
+        repairs,
+        unreachable: Unreachable::default(),
+        announced: Announced::default(),
+        census: clients::Census::default(),
+        caught: clients::Census::default(),
+        exchanges: AtomicU64::new(1),
+        busy: AtomicU64::new(0),
+        started: Instant::now(),
+        drain: watch::Sender::new(false),
+    });
+    // Set before anything can look: the calls begin below.
+    let _ = late.set(Arc::clone(&remote));
+
+    let mut tasks = JoinSet::new();
+    tasks.spawn(calling);
+    tasks.spawn(keep_time(Arc::clone(&remote)));
+    let consent = Arc::clone(&remote.consent);
+    tasks.spawn(async move { consent.keep().await });
+    let (told, changes) = (Arc::clone(&remote), remote.repository().changes());
+    tasks.spawn(async move { stock::tell_evicted(&told, changes).await });
+    for listener in listeners {
+        tasks.spawn(clients::accept(Arc::clone(&remote), listener));
+    }
+    if let Some(socket) = socket {
+        tasks.spawn(status::server(&remote, Server::new(remote.bus.clone())).serve(socket));
+    }
+    Ok(Running { remote, addresses, tasks })
+}
+
+fn targets(settings: &RemoteSettings) -> Result<Vec<Target>, StartError> {
+    let mut targets = Vec::new();
+    for peer in &settings.ground {
+        let name = peer.name.to_string();
+        let keys = peer.keys.iter().map(|key| key.parse::<PublicKey>()).collect::<Result<Vec<_>, _>>();
+        let keys = keys.map_err(|why| StartError::Key { name: name.clone(), why: why.to_string() })?;
+        targets.push(Target { name, address: peer.address.clone(), keys });
+    }
+    Ok(targets)
+}
+
+/// Lets promises lapse.
+async fn keep_time(remote: Arc<Remote>) {
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        tick.tick().await;
+        let now = remote.now();
+        remote.desk().lapse(now);
+        promising::tell_unwanted(&remote);
+    }
+}
