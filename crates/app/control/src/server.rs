@@ -19,6 +19,9 @@ use crate::socket::Socket;
 /// More callers than an operator has hands; beyond it something leaks connections.
 const MOST_CALLERS: usize = 64;
 
+/// Events that have happened already are written together up to so many bytes.
+const TOGETHER: usize = 16 * 1024;
+
 /// Pause after a failed accept, so that a lack of descriptors does not become a busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -103,7 +106,14 @@ impl Server {
                 },
                 Some(told) = next_event(&mut subscription) => Reply::told(told),
             };
-            if writer.write_all(&line(&reply)).await.is_err() {
+            let mut text = line(&reply);
+            // Events come in swarms, and a write each would cost an end more than what they tell of.
+            while text.len() < TOGETHER
+                && let Some(told) = subscription.as_mut().and_then(Subscription::next_now)
+            {
+                text.extend(line(&Reply::told(told)));
+            }
+            if writer.write_all(&text).await.is_err() {
                 return;
             }
         }

@@ -68,6 +68,17 @@ async fn a_subscriber_hears_events_and_may_still_ask() {
         other => panic!("{other:?}"),
     }
 
+    // A swarm of them arrives whole and in order.
+    let mut last = None;
+    for _ in 0..300 {
+        bus.emit(event(Crossing::Range));
+    }
+    for _ in 0..300 {
+        let Some(Told::Event(stamped)) = events.next().await.unwrap() else { panic!("none was missed") };
+        assert!(last.is_none_or(|last| stamped.seq == last + 1));
+        last = Some(stamped.seq);
+    }
+
     let mut stream = BufReader::new(UnixStream::connect(&path).await.unwrap());
     stream
         .write_all(b"{\"v\":1,\"command\":\"subscribe\"}\n{\"v\":1,\"command\":\"status\"}\n")

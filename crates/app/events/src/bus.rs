@@ -103,6 +103,15 @@ impl Subscription {
             Err(broadcast::error::RecvError::Closed) => None,
         }
     }
+
+    /// As [`next`](Self::next), but only what has happened already: `None` when that was all.
+    pub fn next_now(&mut self) -> Option<Result<Arc<Stamped>, u64>> {
+        match self.0.try_recv() {
+            Ok(stamped) => Some(Ok(stamped)),
+            Err(broadcast::error::TryRecvError::Lagged(missed)) => Some(Err(missed)),
+            Err(broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed) => None,
+        }
+    }
 }
 
 fn log(event: &Event) {
@@ -202,6 +211,8 @@ mod tests {
         }
         assert_eq!(subscription.next().await, Some(Err(10)));
         assert!(matches!(subscription.next().await, Some(Ok(_))));
+        let rest = std::iter::from_fn(|| subscription.next_now()).map(Result::unwrap).count();
+        assert_eq!(rest, BACKLOG - 1);
     }
 
     #[test]

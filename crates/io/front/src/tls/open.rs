@@ -34,9 +34,12 @@ pub enum Opening {
     Gone,
 }
 
+/// Room for the hellos of most browsers, in bytes: one read takes it.
+const USUAL: usize = 2048;
+
 /// Waits up to `patience` for a ClientHello.
 pub async fn open(mut tunnel: Tunnel, patience: Duration) -> Opening {
-    let mut buffer = BytesMut::new();
+    let mut buffer = BytesMut::with_capacity(USUAL);
     let reading = timeout(patience, reading_of(&mut tunnel, &mut buffer)).await;
     if buffer.is_empty() && reading.is_ok() {
         return Opening::Gone;
