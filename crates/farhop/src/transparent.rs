@@ -117,6 +117,16 @@ mod tests {
     }
 
     #[test]
+    fn as_many_connections_as_may_be_set_leave_streams_to_pages() {
+        let most = |connections: u64| {
+            let set = format!("remote.transparent.connections={connections}");
+            parse::<LocalSettings>("", "".as_ref(), &[set]).is_ok()
+        };
+        let sure = (farhop_tuning::MOST_STREAMS - 9_536) / 2;
+        assert!(most(sure) && !most(sure + 1), "of both families, beside 9,536 streams");
+    }
+
+    #[test]
     fn the_application_role_alone_has_only_what_it_serves_caught() {
         assert_eq!(ports(&[]), [(1, 65535)]);
         assert_eq!(ports(&["role=application"]), [(80, 80)]);

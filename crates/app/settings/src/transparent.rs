@@ -33,8 +33,9 @@ settings! {
             bulk_ports: Vec<PortRange>, default "20, 25, 110, 143, 465, 587, 989, 993, 995", live true;
             /// Ports of what nobody waits for: behind all else.
             background_ports: Vec<PortRange>, default "873, 6881-6999", live true;
-            /// Most connections at a time over IPv4, and as many over IPv6; further ones wait to be accepted.
-            connections: u32, default "16384", range "1" to "1000000";
+            /// Most connections at a time over IPv4, and as many over IPv6; further ones wait to be accepted. A carrier has room for
+            /// 65,536 streams, and pages need some of them.
+            connections: u32, default "16384", range "1" to "28000";
             /// Most of them from one client address; a further one is reset.
             connections_per_client: u32, default "4096", range "1" to "1000000", live true;
             /// How long a connection may carry nothing in either direction (RFC 5382 REQ-5: no less than 2 h 4 min).

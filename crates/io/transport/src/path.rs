@@ -8,7 +8,7 @@ use farhop_fec::wire::ROOM;
 use farhop_htotp::mux::Windows;
 use farhop_orbit::Profile;
 pub use farhop_tuning::End;
-use farhop_tuning::{Measured, Parameters, Path, Set};
+use farhop_tuning::{MOST_STREAMS, Measured, Parameters, Path, Set};
 use farhop_units::{BitRate, Bytes};
 use quinn::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 
@@ -43,8 +43,6 @@ pub struct PathPlan {
 #[error("congestion control '{chosen}' needs the rate of what this end sends, and the profile names none; set it ('{setting}'), or choose another controller or 'auto'", chosen = Choice::Rate, setting = rate_setting(*.0))]
 pub struct NoRate(End);
 
-/// Streams that a peer may open on a carrier over TCP, where they cost nothing before.
-const TCP_STREAMS: u64 = 4096;
 /// Streams that a peer may open in the direction in which it needs one or two that last.
 const FEW_STREAMS: u64 = 16;
 /// UDP payload that fits an Ethernet with room for one tunnel header over IPv6.
@@ -139,8 +137,9 @@ impl PathPlan {
         Windows {
             stream: first.stream_window.0,
             total: first.carrier_window.0,
-            both: TCP_STREAMS,
-            one: TCP_STREAMS,
+            // One that may be opened costs nothing here before it is: there is nothing to grow into, as QUIC has to.
+            both: MOST_STREAMS,
+            one: MOST_STREAMS,
         }
     }
 

@@ -232,6 +232,22 @@ async fn a_download_that_nobody_reads_holds_up_no_other_and_ends_when_it_is_drop
 }
 
 #[tokio::test]
+async fn five_thousand_tunnels_stand_at_once_and_another_still_answers() {
+    let Pair { near, far, .. } = pair(4).await;
+    tokio::spawn(serve(far));
+    let mut open = Vec::new();
+    for id in 1..=5_000 {
+        open.push(near.open_tunnel(id, 1, Class::Web, "host.test", 7));
+    }
+    for (sender, receiver) in &mut open {
+        assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), Arrival::TunnelOpened);
+        sender.write(Bytes::from_static(b"x")).await.unwrap();
+        assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), Arrival::Body(Bytes::from_static(b"x")));
+    }
+    assert_eq!(get(&near, 5_001, 100).await.len(), 100);
+}
+
+#[tokio::test]
 async fn closing_says_why() {
     let Pair { near, far, dialled, .. } = pair(3).await;
     far.close();
