@@ -25,7 +25,7 @@ async fn next_carrier(pair: &mut Pair, lost: u64) {
     pair.await_carrier().await;
 }
 
-/// What ground calls the carrier is known once it has said anything; before, nothing on it can go on elsewhere.
+/// Waits until ground has the whole of the carrier's handshake, before which it knows no name for it.
 async fn ground_is_heard(pair: &Pair) {
     let site = Site::new().file("/", File::pattern(1, 1)).serve().await;
     assert_eq!(get(pair.proxy, &site.url("/")).await.status, 200);
@@ -43,6 +43,33 @@ async fn heard(stream: &mut TcpStream, end: &[u8]) -> Vec<u8> {
         assert_ne!(stream.read_buf(&mut heard).await.unwrap(), 0, "the request was given up");
     }
     heard
+}
+
+/// Sends as much from `near` to `far` as back, and compares it; `lose` is done in the middle.
+async fn cross(near: TcpStream, far: TcpStream, lose: impl AsyncFnOnce()) {
+    let ((mut near_read, mut near_write), (mut far_read, mut far_write)) =
+        (near.into_split(), far.into_split());
+    let up = tokio::spawn(async move {
+        near_write.write_all(&bytes_at(3, 0, SIZE as usize)).await.unwrap();
+        near_write.shutdown().await.unwrap();
+    });
+    let down = tokio::spawn(async move {
+        far_write.write_all(&bytes_at(4, 0, SIZE as usize)).await.unwrap();
+        far_write.shutdown().await.unwrap();
+    });
+    let (mut got_up, mut got_down) = (Vec::new(), Vec::new());
+    while got_up.len() < 1 << 20 {
+        assert_ne!(far_read.read_buf(&mut got_up).await.unwrap(), 0);
+    }
+    lose().await;
+    let (up_end, down_end) =
+        tokio::join!(far_read.read_to_end(&mut got_up), near_read.read_to_end(&mut got_down));
+    up_end.unwrap();
+    down_end.unwrap();
+    up.await.unwrap();
+    down.await.unwrap();
+    assert!(got_up == bytes_at(3, 0, SIZE as usize), "{} bytes came up", got_up.len());
+    assert!(got_down == bytes_at(4, 0, SIZE as usize), "{} bytes came down", got_down.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -100,7 +127,6 @@ async fn a_post_whose_answer_is_slow_is_carried_out_once_and_answered() {
     let (mut pair, relay) = Pair::relayed(OVER_TCP).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/order", listener.local_addr().unwrap());
-    ground_is_heard(&pair).await;
     let asked = request(Method::POST, &url).body(Full::from("one piano").boxed()).unwrap();
     let answer = tokio::spawn(send(pair.proxy, asked));
     let (mut origin, _) = listener.accept().await.unwrap();
@@ -147,34 +173,45 @@ async fn a_tunnel_goes_on_both_ways() {
     let text = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n");
     let said = raw(&mut client, &text, |said| said.contains("\r\n\r\n")).await;
     assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
-    let (mut near_read, mut near_write) = client.into_split();
     // The tunnel is told of at ground with the client's first bytes.
-    near_write.write_all(&bytes_at(3, 0, 1000)).await.unwrap();
-    let (far, _) = server.accept().await.unwrap();
-    let (mut far_read, mut far_write) = far.into_split();
-    let up = tokio::spawn(async move {
-        near_write.write_all(&bytes_at(3, 1000, SIZE as usize)).await.unwrap();
-        near_write.shutdown().await.unwrap();
-    });
-    let down = tokio::spawn(async move {
-        far_write.write_all(&bytes_at(4, 0, SIZE as usize)).await.unwrap();
-        far_write.shutdown().await.unwrap();
-    });
-    let (mut got_up, mut got_down) = (Vec::new(), Vec::new());
-    while got_up.len() < 1 << 20 {
-        assert_ne!(far_read.read_buf(&mut got_up).await.unwrap(), 0);
-    }
-    relay.sever();
-    next_carrier(&mut pair, 1).await;
-    let (up_end, down_end) =
-        tokio::join!(far_read.read_to_end(&mut got_up), near_read.read_to_end(&mut got_down));
-    up_end.unwrap();
-    down_end.unwrap();
-    up.await.unwrap();
-    down.await.unwrap();
-    assert!(got_up == bytes_at(3, 0, SIZE as usize + 1000), "{} bytes came up", got_up.len());
-    assert!(got_down == bytes_at(4, 0, SIZE as usize), "{} bytes came down", got_down.len());
+    client.write_all(b"hello").await.unwrap();
+    let (mut far, _) = server.accept().await.unwrap();
+    heard(&mut far, b"hello").await;
+    let lose = async || {
+        relay.sever();
+        next_carrier(&mut pair, 1).await;
+    };
+    cross(client, far, lose).await;
     // A busy machine may lose one more carrier of its own accord.
+    assert!(counted(&pair, ["rejoined"]).await >= [1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_websocket_goes_on_both_ways_on_the_carrier_after_a_cut() {
+    let (mut pair, relay) = Pair::relayed(OVER_TCP).await;
+    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = server.local_addr().unwrap().to_string();
+    let mut client = TcpStream::connect(pair.proxy).await.unwrap();
+    let fields = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+                  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    let asked = format!("GET http://{host}/socket HTTP/1.1\r\nHost: {host}\r\n{fields}");
+    client.write_all(asked.as_bytes()).await.unwrap();
+    let (mut far, _) = server.accept().await.unwrap();
+    heard(&mut far, b"\r\n\r\n").await;
+    let agreed = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                  Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+    far.write_all(agreed.as_bytes()).await.unwrap();
+    let said = raw(&mut client, "", |said| said.contains("\r\n\r\n")).await;
+    assert!(said.starts_with("HTTP/1.1 101 "), "{said}");
+    let lose = async || {
+        relay.set(|way| way.cut = true);
+        until("the carrier is given up", async || {
+            (counted(&pair, ["carriers_down"]).await >= [1]).then_some(())
+        })
+        .await;
+        relay.set(|way| way.cut = false);
+    };
+    cross(client, far, lose).await;
     assert!(counted(&pair, ["rejoined"]).await >= [1]);
 }
 

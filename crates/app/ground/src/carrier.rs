@@ -155,7 +155,7 @@ impl Carrier {
     /// that carrier are promises, and those ended with it.
     fn rejoin(&self, carrier: u64, claim: Claim) {
         let exchange = ExchangeId(claim.exchange());
-        match self.ground.carrier_named(carrier).filter(|former| former.remote == self.remote) {
+        match self.ground.carrier_named(&self.remote, carrier) {
             Some(former) => {
                 if let Verdict::GoesOn(_) = claim.grant(&former.hop) {
                     self.ground.bus.emit(Event::Rejoined { exchange });

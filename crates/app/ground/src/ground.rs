@@ -122,8 +122,8 @@ impl Ground {
         let address = connection.remote_address().to_string();
         let round_trip_ms = connection.rtt().as_millis() as u64;
         let number = shared.next_carrier.fetch_add(1, Relaxed);
-        let config = shared.session_config(number);
-        let hop = Hop::start(connection.clone(), Role::Ground, config, &shared.plan);
+        let config = shared.session_config();
+        let hop = Hop::start_lasting(connection.clone(), Role::Ground, config, &shared.plan);
         if let Some(learned) = shared.learned.get() {
             hop.learn(learned, connection.remote_address().ip());
         }
@@ -213,15 +213,10 @@ impl Shared {
         self.squeezing.means(&self.settings().squeeze, self.plan.sending_rate(End::Ground))
     }
 
-    /// What the remote calls a carrier that it has lost: no other has this name, nor one of an earlier process.
-    fn name(&self, number: u64) -> u64 {
-        (self.epoch & u64::from(u32::MAX)) << 24 | number & 0xff_ffff
-    }
-
-    /// The carrier of this name, if anything of it is kept.
-    pub(crate) fn carrier_named(&self, name: u64) -> Option<Arc<Carrier>> {
-        let number = name & 0xff_ffff;
-        self.lock().get(&number).filter(|_| self.name(number) == name).cloned()
+    /// The carrier of this name to this remote, if anything of it is kept.
+    pub(crate) fn carrier_named(&self, remote: &str, name: u64) -> Option<Arc<Carrier>> {
+        let bears = |carrier: &Carrier| carrier.hop.name().is_some_and(|own| own.number() == name);
+        self.lock().values().find(|carrier| *carrier.remote == *remote && bears(carrier)).cloned()
     }
 
     /// Those that have not ended.
@@ -229,7 +224,7 @@ impl Shared {
         self.lock().values().filter(|carrier| carrier.hop.closed().is_none()).cloned().collect()
     }
 
-    fn session_config(&self, number: u64) -> Config {
+    fn session_config(&self) -> Config {
         let hello = Hello {
             versions: Vec::new(),
             epoch: self.epoch,
@@ -240,7 +235,6 @@ impl Shared {
             hello,
             pace: Pace { rate: self.plan.sending_rate(End::Ground), ..Pace::default() },
             probe: Probe { patience: self.settings().probe.patience + self.plan.rtt, ..Probe::default() },
-            carrier: Some(self.name(number)),
             ..Config::default()
         }
     }

@@ -353,12 +353,11 @@ impl Caller {
     fn begin(&self, called: Called, generation: u64, answered: bool) -> Carrier {
         let Called { peer, address, connection, .. } = called;
         let mut config = self.config.clone();
-        config.carrier = Some(generation);
         if connection.kind() == Kind::Tcp {
             // After a cut the kernel tries again ever more rarely: a fresh call is there sooner.
             config.probe.hold = Duration::ZERO;
         }
-        let hop = Hop::start(connection.clone(), Role::Remote, config, &self.plan);
+        let hop = Hop::start_lasting(connection.clone(), Role::Remote, config, &self.plan);
         hop.learn(self.dialers.learned(), address.ip());
         let told = Arc::new(watch::Sender::new(answered));
         let since = Instant::now();

@@ -59,12 +59,40 @@ impl From<tcp::Connection> for Connection {
     }
 }
 
+/// What both ends call a connection. They draw it from its handshake (RFC 8446 §7.5), so each knows it without a word of the
+/// other, no two connections share one, and nobody else can say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Name(u64);
+
+impl Name {
+    pub(crate) const LABEL: &[u8] = b"EXPORTER-farhop-name";
+
+    /// As a number of at most 62 bits, which HTOTP carries.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<[u8; 8]> for Name {
+    fn from(drawn: [u8; 8]) -> Self {
+        Name(u64::from_be_bytes(drawn) >> 2)
+    }
+}
+
 impl Connection {
     /// Which it is.
     pub fn kind(&self) -> Kind {
         match self {
             Connection::Quic(_) => Kind::Quic,
             Connection::Tcp(_) => Kind::Tcp,
+        }
+    }
+
+    /// What both ends call it; none before the handshake is over at this end.
+    pub fn name(&self) -> Option<Name> {
+        match self {
+            Connection::Quic(connection) => quic_name(connection),
+            Connection::Tcp(connection) => connection.name(),
         }
     }
 
@@ -109,4 +137,11 @@ impl Connection {
             Connection::Tcp(connection) => drop(connection.closed().await),
         }
     }
+}
+
+/// What both ends call a connection over QUIC; none before the handshake is over at this end.
+pub(crate) fn quic_name(connection: &quinn::Connection) -> Option<Name> {
+    let mut drawn = [0; 8];
+    connection.export_keying_material(&mut drawn, Name::LABEL, b"").ok()?;
+    Some(Name::from(drawn))
 }

@@ -16,5 +16,5 @@ mod tls;
 mod wake;
 pub mod write_ahead;
 
-pub use connection::{Connection, Kind};
+pub use connection::{Connection, Kind, Name};
 pub use tls::ALPN;

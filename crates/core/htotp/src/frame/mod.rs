@@ -85,12 +85,6 @@ pub mod kind {
     }
 }
 
-/// Setting numbers.
-pub mod setting {
-    /// What this end calls the carrier. Who says so keeps what is under way when it is lost.
-    pub const CARRIER: u64 = 0x01;
-}
-
 /// DiffServ-like class of an exchange or tunnel; the scheduler serves lower values first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]

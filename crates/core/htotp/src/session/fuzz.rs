@@ -44,8 +44,7 @@ struct Driver {
 
 impl Driver {
     fn new(role: Role, takes: bool) -> Self {
-        let config = Config { carrier: Some(1), ..Config::default() };
-        let session = Session::new(role, config, Duration::ZERO);
+        let session = Session::new(role, Config::default(), Duration::ZERO);
         let mut driver = Driver { session, streams: Vec::new(), takes, now: Duration::ZERO };
         if role == Role::Remote {
             let asked = driver.session.ask(driver.now, Ask::default(), &request());

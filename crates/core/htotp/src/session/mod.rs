@@ -24,7 +24,7 @@ use bytes::Bytes;
 
 use crate::fields::shelf::{Archive, Context, Kind as SectionKind, Shelf};
 use crate::fields::{Lines, SectionLimit};
-use crate::frame::{Class, Failure, Frame, FrameError, FrameReader, Hello, Priority, setting};
+use crate::frame::{Class, Failure, Frame, FrameError, FrameReader, Hello, Priority};
 use crate::journal::Hearing;
 use crate::scheduler::{Pace, Place, Scheduler, StreamId};
 
@@ -74,8 +74,6 @@ pub struct Config {
     pub sections: SectionLimit,
     /// Liveness: how the remote probes, and after what silence either end takes the link for cut.
     pub probe: Probe,
-    /// What this end calls the carrier. Whoever names it keeps what is under way when the carrier is lost; none keeps nothing.
-    pub carrier: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,7 +151,6 @@ pub struct Session {
     early: Vec<Bytes>,
     /// The peer's hello is here.
     greeted: bool,
-    peer_carrier: Option<u64>,
     taken: Taken,
     /// Bytes kept by the readers of all streams.
     unfinished: usize,
@@ -182,7 +179,6 @@ impl Session {
             mirror: None,
             early: Vec::new(),
             greeted: false,
-            peer_carrier: None,
             taken: Taken::default(),
             unfinished: 0,
             heads: 0,
@@ -203,9 +199,6 @@ impl Session {
         let mut hello = self.config.hello.clone();
         hello.versions = vec![VERSION];
         self.send_control(&Frame::Hello(hello));
-        if let Some(carrier) = self.config.carrier {
-            self.send_control(&Frame::Settings(vec![(setting::CARRIER, carrier)]));
-        }
     }
 
     fn open(&mut self, kind: Kind, direction: Direction, place: Place) -> StreamId {

@@ -10,7 +10,7 @@ use super::event::{Direction, Event, code};
 use super::{Kind, MOST_HEADS, MOST_UNFINISHED, Phase, Role, Session, VERSION, tunnel_priority};
 use crate::fields::Lines;
 use crate::fields::shelf::Base;
-use crate::frame::{Failure, Frame, FrameError, Side, kind, setting};
+use crate::frame::{Failure, Frame, FrameError, Side, kind};
 use crate::head::{self, RequestHead, ResponseHead};
 use crate::mirror::Word;
 use crate::scheduler::{Place, StreamId};
@@ -201,11 +201,8 @@ impl Session {
             }
             // The first word says which rules the others keep.
             other if !self.greeted => return Err(FrameError::Misplaced(other.kind())),
-            // Settings that are not known change nothing here.
-            Frame::Settings(settings) => {
-                let carrier = settings.into_iter().find(|(number, _)| *number == setting::CARRIER);
-                self.peer_carrier = carrier.map(|(_, carrier)| carrier).or(self.peer_carrier);
-            }
+            // This version knows none, and passes over those of others.
+            Frame::Settings(_) => {}
             Frame::Taken(positions) => {
                 let taken = |(exchange, position)| Event::Taken { exchange, position };
                 self.events.extend(positions.into_iter().map(taken));

@@ -60,16 +60,6 @@ pub(super) struct Taken {
 }
 
 impl Session {
-    /// What the peer calls this carrier; none where it keeps nothing when the carrier is lost, or has not said so yet.
-    pub fn peer_carrier(&self) -> Option<u64> {
-        self.peer_carrier
-    }
-
-    /// Whether anything that is kept here may be asked for on another carrier.
-    pub fn may_rejoin(&self) -> bool {
-        self.config.carrier.is_some() && (!self.greeted || self.peer_carrier.is_some())
-    }
-
     /// What an exchange or tunnel is.
     pub fn nature(&self, id: StreamId) -> Option<Nature> {
         let stream = self.streams.get(&id)?;
@@ -84,8 +74,8 @@ impl Session {
         })
     }
 
-    /// Remote: asks for what was under way on a carrier that ground calls `carrier`, and of which ground's side has been
-    /// heard up to `heard`. Nothing is said on it before [`Event::Rejoined`].
+    /// Remote: asks for what was under way on the carrier of that name, and of which ground's side has been heard up to
+    /// `heard`. Nothing is said on it before [`Event::Rejoined`].
     pub fn rejoin(&mut self, nature: &Nature, carrier: u64, heard: u64, hearing: Hearing) -> StreamId {
         let id = self.open(nature.kind, Direction::Both, nature.place);
         self.become_again(id, nature, Phase::Rejoining(hearing));
@@ -137,9 +127,6 @@ impl Session {
 
     /// The peer's side of `exchange` has come up to `position`, by so many bytes more.
     pub fn taken(&mut self, exchange: u64, position: u64, bytes: usize) {
-        if self.config.carrier.is_none() || self.peer_carrier.is_none() {
-            return;
-        }
         self.taken.positions.insert(exchange, position);
         self.taken.bytes += bytes;
         if self.taken.bytes >= TAKEN_BYTES || self.taken.positions.len() >= TAKEN_STREAMS {

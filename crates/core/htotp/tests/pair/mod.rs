@@ -78,12 +78,6 @@ impl Pair {
         }
     }
 
-    /// Sets an end up anew, before anything has crossed.
-    pub(crate) fn configure(&mut self, end: usize, config: Config) {
-        let role = if end == REMOTE { Role::Remote } else { Role::Ground };
-        self.ends[end].session = Session::new(role, config, Duration::ZERO);
-    }
-
     pub(crate) fn remote(&mut self) -> &mut Session {
         &mut self.ends[REMOTE].session
     }

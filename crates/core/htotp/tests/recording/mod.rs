@@ -28,7 +28,7 @@ fn session(role: Role) -> Session {
         profile: "geo-hylas2".into(),
         agent: format!("farhop {role:?}"),
     };
-    Session::new(role, Config { hello, carrier: Some(7), ..Config::default() }, Duration::ZERO)
+    Session::new(role, Config { hello, ..Config::default() }, Duration::ZERO)
 }
 
 /// Two sessions over a carrier that loses nothing and writes down everything.
@@ -60,6 +60,13 @@ impl Tape {
     fn join(&mut self, end: usize, id: StreamId, number: usize) {
         self.ids[end].insert(id, number);
         self.numbers[end].insert(number, id);
+    }
+
+    /// The remote says what this version never does.
+    fn insert(&mut self, stream: usize, frame: &Frame) {
+        let bytes = frame.encode();
+        self.note(REMOTE, stream, &bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        self.ends[GROUND].handle_data(self.now, self.numbers[GROUND][&stream], bytes);
     }
 
     /// Lets everything cross.
@@ -161,6 +168,7 @@ fn response(status: StatusCode, more: &[(&'static str, &str)]) -> ResponseHead {
 pub(crate) fn record() -> String {
     let mut tape = Tape::new();
     tape.settle();
+    tape.insert(0, &Frame::Settings(vec![(33, 7)]));
     let cookie = [("cookie", "session=0123456789abcdef")];
     let page = tape.ask(Ask { exchange: 1, user: 1, ..Ask::default() }, &get("site.test", "/", &cookie));
     let now = tape.now;

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::attune::{self, Attune};
 use super::{Closed, READ_AHEAD, Shared};
+use crate::connection::quic_name;
 use crate::path::End;
 use crate::wake;
 use crate::write_ahead::WriteAhead;
@@ -102,6 +103,7 @@ pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: Writ
     let unaccepted = {
         let mut state = shared.lock();
         attune::keep(&state);
+        state.name = state.name.or_else(|| quic_name(&driver.connection));
         state.close(&shared, reason);
         std::mem::take(&mut state.incoming)
     };
@@ -158,6 +160,7 @@ impl Driver {
         if let Some(reason) = state.closed.clone() {
             return Err(reason);
         }
+        state.name = state.name.or_else(|| quic_name(&self.connection));
         // A stream counts until both of its sides have ended.
         let open = self.ins.len().max(self.outs.len());
         self.attune.look(now, &self.connection, open, &mut state);

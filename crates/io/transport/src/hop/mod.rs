@@ -25,7 +25,7 @@ use farhop_units::Bytes;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::connection::{Connection, Kind};
+use crate::connection::{Connection, Kind, Name};
 use crate::learned::Learned;
 use crate::path::{End, PathPlan};
 use crate::write_ahead::WriteAhead;
@@ -147,6 +147,10 @@ struct State {
     left: Arc<Notify>,
     /// Nothing of this carrier goes on on another.
     given_up: bool,
+    /// What is under way when the carrier is lost may go on on another.
+    lasting: bool,
+    /// What both ends call the connection, once its handshake is over here.
+    name: Option<Name>,
     incoming: VecDeque<Incoming>,
     /// Streams whose reader has made room.
     resume: Vec<StreamId>,
@@ -195,8 +199,23 @@ impl Shared {
 }
 
 impl Hop {
-    /// Runs a session over a connection that has none yet, sized for a path like `plan`.
+    /// Runs a session over a connection that has none yet, sized for a path like `plan`. What is under way ends with it.
     pub fn start(connection: impl Into<Connection>, role: Role, config: Config, plan: &PathPlan) -> Hop {
+        Hop::run(connection.into(), role, config, plan, false)
+    }
+
+    /// As [`Hop::start`], but what is under way when the connection is lost waits, until it goes on on another ([`Hop::adopt`],
+    /// [`Claim::grant`]) or is given up ([`Hop::give_up`]).
+    pub fn start_lasting(
+        connection: impl Into<Connection>,
+        role: Role,
+        config: Config,
+        plan: &PathPlan,
+    ) -> Hop {
+        Hop::run(connection.into(), role, config, plan, true)
+    }
+
+    fn run(connection: Connection, role: Role, config: Config, plan: &PathPlan, lasting: bool) -> Hop {
         let end = match role {
             Role::Remote => End::Remote,
             Role::Ground => End::Ground,
@@ -214,6 +233,8 @@ impl Hop {
             most_kept: usize::try_from(2 * plan.send_window(end).0 + KEPT).unwrap_or(usize::MAX),
             left: Arc::default(),
             given_up: false,
+            lasting,
+            name: connection.name(),
             incoming: VecDeque::new(),
             resume: Vec::new(),
             closed: None,
@@ -231,7 +252,7 @@ impl Hop {
             silent: watch::Sender::new(None),
             epoch,
         });
-        match connection.into() {
+        match connection {
             Connection::Quic(connection) => {
                 let ahead = WriteAhead::new(plan, end);
                 tokio::spawn(driver::run(connection, Arc::clone(&shared), ahead, end));
@@ -366,6 +387,11 @@ impl Hop {
     /// with all that was under way.
     pub fn silent(&self) -> watch::Receiver<Option<Instant>> {
         self.0.silent.subscribe()
+    }
+
+    /// What both ends call the connection; none before its handshake is over at this end.
+    pub fn name(&self) -> Option<Name> {
+        self.0.lock().name
     }
 
     /// Round-trip time of the last ping.

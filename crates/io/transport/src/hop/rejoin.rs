@@ -11,6 +11,8 @@ use farhop_htotp::journal::{Hearing, Journal, Said};
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Nature, Role, Session, code};
 
+use crate::connection::Name;
+
 use super::{Arrival, Closed, Hop, Incoming, Shared, Slot, State};
 
 /// Carriers that may end before ground has said whether a stream goes on.
@@ -22,8 +24,8 @@ pub(super) struct Kept {
     pub(super) journal: Journal,
     /// Remote: how it was asked for.
     asked: Option<Asked>,
-    /// Remote: what ground calls the carrier that it was on before, as far as is known.
-    carrier: Option<u64>,
+    /// Remote: the carrier that it was on before, as far as its name is known.
+    carrier: Option<Name>,
     /// It is on this carrier at both ends.
     here: bool,
     /// Remote: ground has not said yet whether it goes on.
@@ -62,9 +64,9 @@ fn say_again(session: &mut Session, now: Duration, id: StreamId, journal: &Journ
 }
 
 impl State {
-    /// Begins to keep a stream, if both ends will; false where they do not.
+    /// Begins to keep a stream, if it may go on on another carrier.
     pub(super) fn keep(&mut self, id: StreamId, asked: Option<Asked>) -> bool {
-        let nature = self.session.nature(id).filter(|_| self.session.may_rejoin());
+        let nature = self.session.nature(id).filter(|_| self.lasting);
         let (Some(nature), Some(slot)) = (nature, self.slots.get_mut(&id)) else { return false };
         let hearing = if self.role == Role::Remote { Hearing::Head } else { Hearing::Body };
         let exchange = nature.exchange();
@@ -302,7 +304,7 @@ impl Hop {
         let (kept, carrier, unheard) = {
             let state = former.0.lock();
             let kept: Vec<StreamId> = state.exchanges.values().copied().collect();
-            (kept, state.session.peer_carrier(), state.closed == Some(Closed::Unheard))
+            (kept, state.name, state.closed == Some(Closed::Unheard))
         };
         let now = self.0.now();
         let begin = |state: &mut State, slot: &mut Slot| {
@@ -329,7 +331,7 @@ impl Hop {
             let known = kept.carrier.filter(|_| kept.tries <= MOST_TRIES)?;
             (kept.joining, *full) = (true, false);
             let Kept { nature, journal, .. } = kept;
-            Some(state.session.rejoin(nature, known, journal.heard(), journal.hearing()))
+            Some(state.session.rejoin(nature, known.number(), journal.heard(), journal.hearing()))
         };
         let adopted = kept.into_iter().filter(|id| relocate(&former.0, *id, &self.0, begin)).count();
         former.give_up();

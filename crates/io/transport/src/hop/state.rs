@@ -182,7 +182,7 @@ impl State {
         (self.closed, self.ended) = (Some(reason), Some(Instant::now()));
         let all: Vec<StreamId> = self.slots.keys().copied().collect();
         all.into_iter().for_each(|id| self.wake(id));
-        if !may_go_on || !self.session.may_rejoin() {
+        if !may_go_on || !self.lasting {
             self.give_up();
         }
         self.session.forget();

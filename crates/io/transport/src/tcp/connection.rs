@@ -10,6 +10,7 @@ use farhop_units::Bytes;
 use tokio::sync::{mpsc, watch};
 
 use super::Lane;
+use crate::connection::Name;
 use crate::identity::PublicKey;
 use crate::quic::CarrierError;
 
@@ -20,6 +21,7 @@ pub struct Connection(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     addr: SocketAddr,
+    name: Option<Name>,
     /// This end's key, and the peer's.
     own: PublicKey,
     peer: PublicKey,
@@ -49,6 +51,7 @@ impl Connection {
         let round_trip = parts.first.round_trip().unwrap_or_default();
         let shared = Shared {
             addr,
+            name: parts.first.name(),
             own,
             peer,
             round_trip: AtomicU64::new(round_trip.as_micros() as u64),
@@ -63,6 +66,11 @@ impl Connection {
     /// The peer.
     pub fn remote_address(&self) -> SocketAddr {
         self.0.addr
+    }
+
+    /// What both ends call it.
+    pub(crate) fn name(&self) -> Option<Name> {
+        self.0.name
     }
 
     /// The peer's key.

@@ -12,6 +12,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
+use super::export;
+use crate::connection::Name;
+
 /// Bytes that TLS may hold encrypted: one record and a short one.
 const TLS_BUFFER: usize = 20 * 1024;
 /// Bytes read at once, and at most before others have their turn.
@@ -47,6 +50,11 @@ impl Lane {
             TlsStream::Server(tls) => tls.get_mut().1.set_buffer_limit(limit),
         }
         Lane { tls, out: BytesMut::new(), early }
+    }
+
+    /// What both ends call the carrier whose first lane this is.
+    pub(super) fn name(&self) -> Option<Name> {
+        export(&self.tls, Name::LABEL).ok().map(Name::from)
     }
 
     /// Round trip as the kernel has measured it.

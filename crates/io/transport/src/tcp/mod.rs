@@ -25,12 +25,15 @@ pub use options::{CongestionError, Options};
 /// What names a carrier on its further lanes.
 type CarrierId = [u8; 32];
 
-/// The name of the carrier whose first lane this is (RFC 8446 §7.5): nobody but its two ends can know it.
+/// The id of the carrier whose first lane this is: nobody but its two ends can know it.
 fn carrier_id(tls: &TlsStream<TcpStream>) -> Result<CarrierId, rustls::Error> {
-    const LABEL: &[u8] = b"EXPORTER-farhop-carrier";
-    let id = CarrierId::default();
+    export(tls, b"EXPORTER-farhop-carrier")
+}
+
+/// Bytes that the handshake gives to both ends and to nobody else (RFC 8446 §7.5).
+fn export<const N: usize>(tls: &TlsStream<TcpStream>, label: &[u8]) -> Result<[u8; N], rustls::Error> {
     match tls {
-        TlsStream::Client(tls) => tls.get_ref().1.export_keying_material(id, LABEL, None),
-        TlsStream::Server(tls) => tls.get_ref().1.export_keying_material(id, LABEL, None),
+        TlsStream::Client(tls) => tls.get_ref().1.export_keying_material([0; N], label, None),
+        TlsStream::Server(tls) => tls.get_ref().1.export_keying_material([0; N], label, None),
     }
 }

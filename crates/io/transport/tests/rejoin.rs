@@ -1,0 +1,155 @@
+//! Carriers that are lost before ground's first word on them has come: both ends know what they call them all the same, so
+//! what was under way goes on on the next one. Both real ends on the in-process link in virtual time.
+#![expect(clippy::unwrap_used, reason = "helpers of tests, which clippy does not know as such")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use farhop_htotp::frame::{Coding, Verdict};
+use farhop_htotp::session::{Ask, Config, Role};
+use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_orbit::Profile;
+use farhop_transport::hop::{Arrival, Hop, Incoming, Receiver, Sender};
+use farhop_transport::identity::{Identity, PublicKey};
+use farhop_transport::path::{End, PathPlan};
+use farhop_transport::quic::{Dialer, Listener, Peers};
+use farhop_transport::socket::link::{self, Link};
+use http::{HeaderMap, Method, StatusCode};
+use tokio::time::sleep;
+
+const ORDER: &[u8] = b"one piano";
+const ANSWER: &[u8] = b"bought";
+
+/// What ground was asked, and what it said to whom came back.
+#[derive(Default)]
+struct Books {
+    orders: Mutex<Vec<Vec<u8>>>,
+    verdicts: Mutex<Vec<Verdict>>,
+}
+
+struct Remote {
+    link: Link,
+    plan: PathPlan,
+    dialer: Dialer,
+    ground: (std::net::SocketAddr, PublicKey),
+    books: Arc<Books>,
+}
+
+fn ends() -> Remote {
+    let profile = Profile::named("geo-hylas2").unwrap();
+    let plan = PathPlan::for_profile(&profile);
+    let (remote, ground) = (Identity::from_seed([1; 32]), Identity::from_seed([2; 32]));
+    let (link, at_ground, at_remote) = link::pair(&profile, 1);
+    let known = (at_ground.addr(), ground.public());
+    let peers = Peers::new([("ship".to_owned(), remote.public())]).unwrap();
+    let choice = |end| plan.default_choice(end);
+    let listener = Listener::replayable(at_ground, ground, peers, plan, choice(End::Ground), 1).unwrap();
+    let dialer = Dialer::replayable(at_remote, remote, plan, choice(End::Remote), 2).unwrap();
+    let books = Arc::new(Books::default());
+    tokio::spawn(serve(listener, plan, Arc::clone(&books)));
+    Remote { link, plan, dialer, ground: known, books }
+}
+
+/// Ground: serves carrier after carrier, each order a second after it is whole, and keeps what was under way.
+async fn serve(mut listener: Listener, plan: PathPlan, books: Arc<Books>) {
+    let carriers = Arc::new(Mutex::new(Vec::<Hop>::new()));
+    while let Some(Ok(accepted)) = listener.accept().await {
+        let hop = Hop::start_lasting(accepted.connection, Role::Ground, Config::default(), &plan);
+        carriers.lock().unwrap().push(hop.clone());
+        let (carriers, books) = (Arc::clone(&carriers), Arc::clone(&books));
+        tokio::spawn(async move {
+            while let Some(incoming) = hop.accept().await {
+                match incoming {
+                    Incoming::Exchange { sender, receiver, .. } => {
+                        tokio::spawn(sell(sender, receiver, Arc::clone(&books)));
+                    }
+                    Incoming::Rejoin { carrier, claim } => {
+                        let bears = |hop: &&Hop| hop.name().is_some_and(|name| name.number() == carrier);
+                        let former = carriers.lock().unwrap().iter().find(bears).cloned();
+                        let verdict = claim.grant(&former.expect("ground knows the carrier's name"));
+                        books.verdicts.lock().unwrap().push(verdict);
+                    }
+                    _ => {}
+                }
+            }
+        });
+    }
+}
+
+async fn sell(mut sender: Sender, mut receiver: Receiver, books: Arc<Books>) {
+    let mut order = Vec::new();
+    while let Arrival::Body(bytes) = receiver.next().await {
+        order.extend_from_slice(&bytes);
+    }
+    books.orders.lock().unwrap().push(order);
+    sleep(Duration::from_secs(1)).await;
+    let head = ResponseHead { status: StatusCode::OK, fields: HeaderMap::new() };
+    sender.answer(&head, Coding::Identity, None);
+    sender.write(Bytes::from_static(ANSWER)).await.unwrap();
+    sender.finish(None);
+}
+
+impl Remote {
+    async fn call(&self) -> Hop {
+        let connection = self.dialer.connect(self.ground.0, &[self.ground.1]).await.unwrap();
+        Hop::start_lasting(connection, Role::Remote, Config::default(), &self.plan)
+    }
+
+    /// Goes on on another carrier, and takes the answer to its end.
+    async fn finish(&self, former: Hop, mut receiver: Receiver) -> Vec<u8> {
+        former.replace();
+        let next = self.call().await;
+        assert_eq!(next.adopt(&former), 1);
+        let mut answer = Vec::new();
+        loop {
+            match receiver.next().await {
+                Arrival::Answered { head, .. } => assert_eq!(head.status, StatusCode::OK),
+                Arrival::Body(bytes) => answer.extend_from_slice(&bytes),
+                Arrival::Ended => return answer,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+async fn order(hop: &Hop) -> Receiver {
+    let (scheme, authority, path) = ("https".into(), "site.test".into(), "/order".into());
+    let head = RequestHead { method: Method::POST, scheme, authority, path, fields: HeaderMap::new() };
+    let (mut sender, receiver) = hop.ask(Ask { exchange: 7, ..Ask::default() }, &head);
+    sender.write(Bytes::from_static(ORDER)).await.unwrap();
+    sender.finish(None);
+    receiver
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_post_whose_carrier_dies_within_its_first_round_trip_is_carried_out_once_and_answered() {
+    let remote = ends();
+    let hop = remote.call().await;
+    let receiver = order(&hop).await;
+    // It is there after half a round trip, and nothing of ground's session is here before a whole one.
+    sleep(remote.plan.rtt.mul_f64(0.7)).await;
+    assert_eq!(*remote.books.orders.lock().unwrap(), [ORDER], "it is there");
+    assert_eq!(remote.finish(hop, receiver).await, ANSWER);
+    assert_eq!(*remote.books.orders.lock().unwrap(), [ORDER], "and once");
+    // Nothing of the request need be said again.
+    let [Verdict::GoesOn(_)] = remote.books.verdicts.lock().unwrap()[..] else { panic!("another verdict") };
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_post_that_was_lost_with_its_carriers_first_words_is_sent_on_the_next_carrier() {
+    let remote = ends();
+    let hop = remote.call().await;
+    // Ground has the remote's part of the handshake, and the remote nothing of ground's session.
+    sleep(remote.plan.rtt.mul_f64(0.7)).await;
+    remote.link.cut();
+    let receiver = order(&hop).await;
+    sleep(Duration::from_secs(2)).await;
+    hop.replace();
+    sleep(Duration::from_secs(1)).await;
+    remote.link.restore();
+    assert!(remote.books.orders.lock().unwrap().is_empty(), "it is not there");
+    assert_eq!(remote.finish(hop, receiver).await, ANSWER);
+    assert_eq!(*remote.books.orders.lock().unwrap(), [ORDER], "once");
+    assert_eq!(*remote.books.verdicts.lock().unwrap(), [Verdict::NeverCame]);
+}
