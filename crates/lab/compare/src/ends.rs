@@ -260,6 +260,12 @@ impl Ends {
         [computed(&self.remote.0), computed(&self.ground.0)]
     }
 
+    /// How many files and sockets remote and ground have open; 0 for one that is gone.
+    pub fn open_files(&self) -> [usize; 2] {
+        let count = |process: &Running| std::fs::read_dir(format!("/proc/{}/fd", process.id()));
+        [&self.remote, &self.ground].map(|(process, _)| count(process).map_or(0, Iterator::count))
+    }
+
     /// What ground says of itself and its carriers (`status`, docs/control.md).
     ///
     /// # Errors

@@ -36,7 +36,8 @@ fn held(program: &str) -> Row {
     }
 }
 
-fn found(program: &str) -> Option<PathBuf> {
+/// Where a program is, if the machine has it. Servers live in /usr/sbin, which not every PATH names.
+pub(crate) fn found(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())

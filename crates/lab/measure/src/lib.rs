@@ -31,6 +31,7 @@ mod row;
 mod secure_pages;
 mod simulation;
 mod speed;
+mod split;
 mod strangers;
 mod transfers;
 mod visitor;

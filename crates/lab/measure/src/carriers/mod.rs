@@ -148,7 +148,7 @@ fn in_use(context: &Context, testbed: &Testbed, ends: &mut Ends, count: u16) -> 
 }
 
 /// The middle one of one fifth of some samples, counted from 0.
-fn median_of_fifth(samples: &[Bytes], fifth: usize) -> Bytes {
+pub(crate) fn median_of_fifth(samples: &[Bytes], fifth: usize) -> Bytes {
     let part = |fifth: usize| samples.len() * fifth / 5;
     let mut samples = samples[part(fifth)..part(fifth + 1)].to_vec();
     samples.sort();
