@@ -5,6 +5,7 @@ use farhop_lab_transport::{Hop, Load, Route, Via, bulk, load_on};
 
 use super::{fewest, lateness, median, runs, warm, within};
 use crate::group::Context;
+use crate::row::Verdict;
 use crate::{MeasureError, Row};
 
 /// Loss both ways.
@@ -40,7 +41,11 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
                 }
                 Err(error) => return Err(error),
             },
-            _ => Row::judged(what, format!("not present: say where it is with --{name}"), bound, false),
+            // The bound is on peers that are measured.
+            _ => {
+                let measured = format!("not present: say where it is with --{name}");
+                Row { what, measured, bound, verdict: Verdict::Told }
+            }
         });
     }
     Ok(rows)
