@@ -179,7 +179,13 @@ fn rules(table: &str, divert: &Divert) -> String {
     text
 }
 
-/// Only what opens a connection is judged: one that began before the rules goes on as it did.
+/// What tells a connection.
+const FLOW: &str = "{family} saddr . tcp sport . {family} daddr . tcp dport";
+/// Connections that are remembered from their first packet on, in each family, and for how long: until the client's answer to ours.
+const BEGUN: &str = "flags dynamic,timeout; size 65536; timeout 10s;";
+
+/// Only what opens a connection is judged: one that began before the rules goes on as it did. What answers a SYN cookie has
+/// no socket here yet and looks like the middle of any connection, so those that were caught are remembered for a while.
 fn put_catch(sets: &mut String, chain: &mut String, catch: &Catch, mark: u32) {
     for (family, kind, is_v4) in [("ip", "ipv4_addr", true), ("ip6", "ipv6_addr", false)] {
         for (name, networks) in [("clients", &catch.clients), ("except", &catch.except)] {
@@ -191,8 +197,17 @@ fn put_catch(sets: &mut String, chain: &mut String, catch: &Catch, mark: u32) {
                 "set {name}_{family} {{ type {kind}; flags interval; auto-merge;{elements} }}"
             );
         }
+        let _ = writeln!(
+            sets,
+            "set begun_{family} {{ type {kind} . inet_service . {kind} . inet_service; {BEGUN} }}"
+        );
     }
-    chain.push_str("meta l4proto != tcp accept\ntcp flags & (syn | ack | rst | fin) != syn accept\n");
+    chain.push_str("meta l4proto != tcp accept\n");
+    for to in &catch.to {
+        let (family, flow, go) = flow(to, mark);
+        let _ = writeln!(chain, "tcp flags & (syn | ack | rst) == ack {flow} @begun_{family} {go}");
+    }
+    chain.push_str("tcp flags & (syn | ack | rst | fin) != syn accept\n");
     if let Some(devices) = list(catch.interfaces.iter().map(|name| format!("\"{name}\""))) {
         let _ = writeln!(chain, "iifname != {{ {devices} }} accept");
     }
@@ -202,13 +217,19 @@ fn put_catch(sets: &mut String, chain: &mut String, catch: &Catch, mark: u32) {
     }
     let ports = list(catch.ports.iter().map(|(first, last)| format!("{first}-{last}")));
     for to in &catch.to {
-        let family = if to.is_ipv4() { "ip" } else { "ip6" };
+        let (family, flow, go) = flow(to, mark);
         let ports = ports.as_ref().map_or(String::new(), |ports| format!("tcp dport {{ {ports} }} "));
-        let _ = writeln!(
-            chain,
-            "{family} saddr @clients_{family} {ports}tproxy {family} to {to} meta mark set {mark} accept"
-        );
+        let is_caught = format!("{family} saddr @clients_{family} {ports}");
+        // A rule of its own: where there is no room, only this one fails.
+        let _ = writeln!(chain, "{is_caught}update @begun_{family} {{ {flow} }}");
+        let _ = writeln!(chain, "{is_caught}{go}");
     }
+}
+
+/// The family of a listener, what tells a connection there, and what takes a packet to the listener.
+fn flow(to: &SocketAddr, mark: u32) -> (&'static str, String, String) {
+    let family = if to.is_ipv4() { "ip" } else { "ip6" };
+    (family, FLOW.replace("{family}", family), format!("tproxy {family} to {to} meta mark set {mark} accept"))
 }
 
 /// Joined by commas; nothing of nothing.
@@ -241,6 +262,8 @@ mod tests {
             "iifname != { \"lan0\" } accept",
             "ip saddr @clients_ip tcp dport { 1-79, 443-443 } tproxy ip to 127.0.0.1:5000 meta mark set 7 accept",
             "ip6 saddr @clients_ip6 tcp dport { 1-79, 443-443 } tproxy ip6 to [::1]:5001 meta mark set 7 accept",
+            "ip saddr @clients_ip tcp dport { 1-79, 443-443 } update @begun_ip { ip saddr . tcp sport . ip daddr . tcp dport }",
+            "tcp flags & (syn | ack | rst) == ack ip6 saddr . tcp sport . ip6 daddr . tcp dport @begun_ip6 tproxy ip6 to [::1]:5001 meta mark set 7 accept",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
         }

@@ -160,6 +160,28 @@ fn what_is_forwarded_is_caught_with_its_destination_and_all_else_is_left_alone()
 }
 
 #[test]
+fn a_client_that_was_answered_by_a_cookie_is_caught_all_the_same() {
+    let Some(scene) = Scene::new() else { return };
+    let helper = scene.helper();
+    let ([four, six], divert) = scene.caught(&helper);
+    helper.divert(&divert).unwrap();
+    // As under a flood: no connection is remembered before its client has answered.
+    scene.router.sysctl("net/ipv4/tcp_syncookies", "2").unwrap();
+    for (listener, to) in [(&four, SERVER[0]), (&six, SERVER[1])] {
+        let client = connect(&scene.client, to);
+        // What the client says tells that it stands at both sides.
+        let (caught, from) = listener.accept().unwrap();
+        assert_eq!(from, client.local_addr().unwrap());
+        assert!(joined(&client, &caught) && joined(&caught, &client), "{to}");
+    }
+    let seen = scene.router.run(|| std::fs::read_to_string("/proc/thread-self/net/netstat").unwrap());
+    let seen = seen.unwrap();
+    let rows: Vec<Vec<&str>> = seen.lines().take(2).map(|line| line.split(' ').collect()).collect();
+    let place = rows[0].iter().position(|name| *name == "SyncookiesRecv").unwrap();
+    assert_eq!(rows[1][place], "2", "cookies that came back");
+}
+
+#[test]
 fn what_was_caught_goes_on_when_no_more_is_and_nothing_is_left_at_the_end() {
     let Some(scene) = Scene::new() else { return };
     let helper = scene.helper();
