@@ -122,7 +122,7 @@ impl Layer {
                 Outcome::Taken
             }
             Some(Datagram::Hello(hello)) if self.greeting.handle(now, &hello) => Outcome::Taken,
-            Some(Datagram::Hello(_)) | None => Outcome::Ignored,
+            Some(Datagram::Hello(_) | Datagram::Half(_)) | None => Outcome::Ignored,
         }
     }
 

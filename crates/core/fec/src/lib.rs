@@ -17,6 +17,7 @@ pub mod estimate;
 mod field;
 mod fuzz;
 mod greeting;
+pub mod halves;
 mod layer;
 mod loss;
 mod receiver;

@@ -3,6 +3,9 @@
 //! QUIC's first byte is 0x40 and above as long as neither end offers to grease the QUIC bit (RFC 9287); version
 //! negotiation has 0x80. The types here are from 4 to 15, which RFC 9443 §2 leaves to be dropped by whoever shares a port.
 
+/// First byte of the first half of a datagram, and of the second.
+const FIRST_HALF: u8 = 0x04;
+const SECOND_HALF: u8 = 0x05;
 /// First byte of a datagram with a QUIC packet behind a sequence number. Bit 0: the packet may be covered by a
 /// repair. Bit 1: the header is as long as that of a repair.
 const SOURCE: u8 = 0x08;
@@ -37,6 +40,8 @@ pub enum Datagram<'a> {
     Report(Report),
     /// An end says that it reads this layer.
     Hello(Hello),
+    /// Half of any other datagram, or of one of QUIC's.
+    Half(Half<'a>),
 }
 
 /// A QUIC packet with its place in the sequence.
@@ -87,9 +92,20 @@ pub struct Hello {
     pub token: [u8; TOKEN],
 }
 
+/// Half of a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Half<'a> {
+    /// Both halves have it, and none sent shortly before or after.
+    pub number: u16,
+    /// Whether it is the second.
+    pub is_second: bool,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+}
+
 /// Whether a datagram is of this layer and no QUIC packet.
 pub fn is_ours(datagram: &[u8]) -> bool {
-    datagram.first().is_some_and(|first| (SOURCE..=HELLO).contains(first))
+    datagram.first().is_some_and(|first| (FIRST_HALF..=HELLO).contains(first))
 }
 
 /// Whether a datagram is one QUIC packet of an established connection (short header, RFC 9000 §17.3): only such are framed.
@@ -106,6 +122,12 @@ impl<'a> Datagram<'a> {
     pub fn decode(datagram: &'a [u8]) -> Option<Datagram<'a>> {
         let (kind, rest) = datagram.split_first()?;
         match *kind {
+            FIRST_HALF | SECOND_HALF => {
+                let (number, bytes) = rest.split_first_chunk()?;
+                let half =
+                    Half { number: u16::from_be_bytes(*number), is_second: *kind == SECOND_HALF, bytes };
+                (!bytes.is_empty()).then_some(Datagram::Half(half))
+            }
             SOURCE..REPAIR => {
                 let header = if kind & ROOMY == 0 { HEADER } else { ROOM };
                 let sequence = u32_at(rest, 0)?;
@@ -154,6 +176,11 @@ impl<'a> Datagram<'a> {
                 out.extend([HELLO, u8::from(hello.heard)]);
                 out.extend(hello.token);
             }
+            Datagram::Half(half) => {
+                out.push(if half.is_second { SECOND_HALF } else { FIRST_HALF });
+                out.extend(half.number.to_be_bytes());
+                out.extend(half.bytes);
+            }
         }
     }
 }
@@ -190,6 +217,8 @@ mod tests {
             Datagram::Repair(Repair { first: 7, count: 1, number: 0, loud: false, sum: &packet }),
             Datagram::Report(report),
             Datagram::Hello(Hello { heard: true, token: [9; 8] }),
+            Datagram::Half(Half { number: 0xfe01, is_second: false, bytes: &packet }),
+            Datagram::Half(Half { number: 2, is_second: true, bytes: &[0xc0] }),
         ] {
             let bytes = encoded(&datagram);
             assert!(is_ours(&bytes) && !is_framable(&bytes));
@@ -213,7 +242,10 @@ mod tests {
     #[test]
     fn what_breaks_the_layout_is_refused() {
         for bytes in [
-            &[0x08, 0, 0, 0][..],
+            &[0x04, 0, 0][..],
+            &[0x05, 0],
+            &[0x06, 0, 0, 1],
+            &[0x08, 0, 0, 0],
             &[0x08, 0, 0, 0, 1],
             &[0x08, 0, 0, 0, 1, 0xc0],
             &[0x0a, 0, 0, 0, 1, 0x40],

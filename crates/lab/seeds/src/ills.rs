@@ -33,6 +33,9 @@ pub struct Hole {
     pub largest: usize,
 }
 
+/// No run of losses lasts longer, however little is sent meanwhile: what does is a cut, and drawn as such.
+const LONGEST_RUN: Duration = Duration::from_millis(500);
+
 /// One copy of a datagram that goes out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passing {
@@ -47,21 +50,25 @@ pub(crate) struct Passing {
 pub(crate) struct Channel {
     ills: Ills,
     dice: Dice,
-    is_bad: bool,
+    /// When the run of losses began that goes on.
+    bad: Option<Duration>,
 }
 
 impl Channel {
     pub(crate) fn new(ills: Ills, seed: u64) -> Channel {
-        Channel { ills, dice: Dice::new(seed), is_bad: false }
+        Channel { ills, dice: Dice::new(seed), bad: None }
     }
 
-    /// What becomes of a datagram of `len` bytes, sent so long after the carrier stood, or before.
-    pub(crate) fn meet(&mut self, standing: Option<Duration>, len: usize) -> Vec<Passing> {
+    /// What becomes of a datagram of `len` bytes sent now, so long after the carrier stood, or before.
+    pub(crate) fn meet(&mut self, now: Duration, standing: Option<Duration>, len: usize) -> Vec<Passing> {
         let Ills { loss, burst, damage, twice, overtaken, late, hole } = self.ills;
         let leave = 1.0 / burst.max(1.0);
-        let turn = if self.is_bad { leave } else { leave * loss / (1.0 - loss) };
-        self.is_bad ^= self.dice.chance(turn);
-        if self.is_bad || hole.is_some_and(|hole| standing >= Some(hole.from) && len > hole.largest) {
+        self.bad.take_if(|since| now >= *since + LONGEST_RUN);
+        let turn = if self.bad.is_some() { leave } else { leave * loss / (1.0 - loss) };
+        if self.dice.chance(turn) {
+            self.bad = if self.bad.is_some() { None } else { Some(now) };
+        }
+        if self.bad.is_some() || hole.is_some_and(|hole| standing >= Some(hole.from) && len > hole.largest) {
             return Vec::new();
         }
         let flipped = self.dice.chance(damage).then(|| self.dice.below(8 * len as u64) as usize);
@@ -99,7 +106,7 @@ mod tests {
         let mut channel = Channel::new(ills, 1);
         let mut counts = [0; 4];
         for _ in 0..100_000 {
-            let met = channel.meet(None, 1000);
+            let met = channel.meet(Duration::ZERO, None, 1000);
             let first = met.first();
             counts[0] += usize::from(met.is_empty());
             counts[1] += usize::from(first.is_some_and(|passing| passing.flipped.is_some()));
@@ -124,10 +131,21 @@ mod tests {
     #[test]
     fn losses_come_in_runs_of_the_length_asked_for() {
         let mut channel = Channel::new(Ills { loss: 0.05, burst: 4.0, ..Ills::default() }, 2);
-        let lost: Vec<bool> = (0..100_000).map(|_| channel.meet(None, 100).is_empty()).collect();
+        let lost: Vec<bool> =
+            (0..100_000).map(|_| channel.meet(Duration::ZERO, None, 100).is_empty()).collect();
         let runs = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count();
         let mean = lost.iter().filter(|lost| **lost).count() as f64 / runs as f64;
         assert!((mean - 4.0).abs() < 0.4, "{mean}");
+    }
+
+    #[test]
+    fn a_run_of_losses_ends_when_it_has_lasted() {
+        let mut channel = Channel::new(Ills { loss: 0.5, burst: 1e3, ..Ills::default() }, 2);
+        let mut lost = |at: Duration| channel.meet(at, None, 100).is_empty();
+        let interval = LONGEST_RUN / 5;
+        let at = (0..).map(|number| interval * number).find(|at| lost(*at)).unwrap();
+        assert!((1..5).all(|number| lost(at + interval * number)));
+        assert!(!lost(at + LONGEST_RUN));
     }
 
     #[test]
@@ -135,7 +153,7 @@ mod tests {
         let from = Duration::from_secs(3);
         let ills = Ills { hole: Some(Hole { from, largest: 1300 }), ..Ills::default() };
         let mut channel = Channel::new(ills, 1);
-        let mut passes = |standing, len| !channel.meet(standing, len).is_empty();
+        let mut passes = |standing, len| !channel.meet(Duration::ZERO, standing, len).is_empty();
         assert!(passes(None, 1400) && passes(Some(from / 2), 1400));
         assert!(passes(Some(from), 1300) && !passes(Some(from), 1301));
     }

@@ -85,12 +85,12 @@ impl AsyncUdpSocket for Handle {
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let socket = &self.0;
-        let standing = socket.log.standing();
+        let (now, standing) = (socket.log.now(), socket.log.standing());
         let stride = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
         for datagram in transmit.contents.chunks(stride) {
             let met = {
                 let mut channel = socket.channel.lock().unwrap_or_else(PoisonError::into_inner);
-                channel.meet(standing, datagram.len())
+                channel.meet(now, standing, datagram.len())
             };
             if met.is_empty() {
                 socket.log.taken("lost", socket.numbers(datagram.len(), 0));

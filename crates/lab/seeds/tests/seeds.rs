@@ -5,6 +5,8 @@ use farhop_seeds::{live, live_many};
 
 /// Lived where `FARHOP_SEEDS` does not say how many.
 const SEEDS: u64 = 300;
+/// Of the first 10,000 those that once failed.
+const ONCE_FAILED: [u64; 7] = [771, 2281, 2406, 4425, 4548, 5449, 9927];
 
 /// The number that an environment variable holds.
 fn number(name: &str) -> Option<u64> {
@@ -27,6 +29,17 @@ fn no_path_that_was_drawn_makes_a_byte_wrong_loses_one_or_stalls() {
         }
     };
     let told: Vec<String> = failed.iter().map(ToString::to_string).collect();
+    assert!(told.is_empty(), "{}", told.join("\n\n"));
+}
+
+#[test]
+fn seeds_that_once_failed_fail_no_more() {
+    let told: Vec<String> = ONCE_FAILED
+        .iter()
+        .map(|seed| live(*seed, false))
+        .filter(|life| !life.faults.is_empty())
+        .map(|life| life.to_string())
+        .collect();
     assert!(told.is_empty(), "{}", told.join("\n\n"));
 }
 

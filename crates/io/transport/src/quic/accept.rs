@@ -17,7 +17,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::{ServerSessionMemoryCache, StoresServerSessions};
 use tokio::task::JoinSet;
 
-use super::{CarrierError, Repairs, early, lasting_config, protect, repaired, token_key};
+use super::{CarrierError, Repairs, early, lasting_config, layered, protect, token_key};
 use crate::identity::{Identity, PublicKey};
 use crate::learned::Learned;
 use crate::memory::{Memory, Recall};
@@ -112,7 +112,7 @@ struct Shared {
     learned: Learned,
     /// Of remotes that may come back.
     sessions: RwLock<Arc<dyn StoresServerSessions>>,
-    fec: Option<Arc<FecSocket>>,
+    fec: Arc<FecSocket>,
 }
 
 impl Listener {
@@ -154,7 +154,7 @@ impl Listener {
         choice: Choice,
         seed: Option<u64>,
     ) -> io::Result<Self> {
-        let (socket, fec) = repaired(socket, &plan, choice);
+        let fec = layered(socket, &plan, choice);
         let shared = Arc::new(Shared {
             identity,
             peers: RwLock::new(peers),
@@ -163,7 +163,7 @@ impl Listener {
             memory: OnceLock::new(),
             learned: Learned::default(),
             sessions: RwLock::new(ServerSessionMemoryCache::new(SESSIONS)),
-            fec,
+            fec: fec.clone(),
         });
         // Each handshake gets a configuration of its own; this one reads first packets only.
         let sizes = plan.first(End::Ground);
@@ -171,7 +171,7 @@ impl Listener {
         let endpoint = Endpoint::new_with_abstract_socket(
             lasting_config(&shared.identity, seed),
             Some(config),
-            socket,
+            fec,
             Arc::new(TokioRuntime),
         )?;
         Ok(Listener { endpoint, shared, handshakes: JoinSet::new() })
@@ -226,7 +226,7 @@ impl Listener {
 
     /// What the repair layers of this end's socket have done.
     pub fn repairs(&self) -> Repairs {
-        Repairs(self.shared.fec.clone())
+        Repairs(Some(self.shared.fec.clone()))
     }
 
     /// The local address of the socket.
@@ -293,7 +293,7 @@ impl Shared {
         let established = async move {
             // Tells whether 0-RTT was taken, and says no as well when the handshake fails.
             established.await;
-            if let Some(fec) = fec.filter(|_| protected.close_reason().is_none()) {
+            if protected.close_reason().is_none() {
                 protect(&fec, &protected, End::Ground);
             }
         };

@@ -12,7 +12,7 @@ use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{AsyncUdpSocket, ClientConfig, Connecting, Connection, Endpoint, TokioRuntime, VarInt};
 
 use super::early::{self, Tickets};
-use super::{CarrierError, Repairs, lasting_config, protect, repaired};
+use super::{CarrierError, Repairs, lasting_config, layered, protect};
 use crate::identity::{Identity, PublicKey};
 use crate::learned::Learned;
 use crate::memory::{Memory, Recall, local_address};
@@ -32,7 +32,7 @@ pub struct Dialer {
     choice: Choice,
     memory: Option<Arc<Memory>>,
     learned: Learned,
-    fec: Option<Arc<FecSocket>>,
+    fec: Arc<FecSocket>,
     /// By the keys that are accepted.
     grounds: Arc<Mutex<HashMap<Vec<PublicKey>, Ground>>>,
 }
@@ -96,8 +96,8 @@ impl Dialer {
         seed: Option<u64>,
     ) -> io::Result<Self> {
         let config = lasting_config(&identity, seed);
-        let (socket, fec) = repaired(socket, &plan, choice);
-        let endpoint = Endpoint::new_with_abstract_socket(config, None, socket, Arc::new(TokioRuntime))?;
+        let fec = layered(socket, &plan, choice);
+        let endpoint = Endpoint::new_with_abstract_socket(config, None, fec.clone(), Arc::new(TokioRuntime))?;
         Ok(Dialer {
             endpoint,
             identity,
@@ -182,9 +182,7 @@ impl Dialer {
         if let Some(key) = begun.seen.key() {
             begun.recall.identify(&key, begun.addr.ip(), local_address(begun.addr));
         }
-        if let Some(fec) = &self.fec {
-            protect(fec, connection, End::Remote);
-        }
+        protect(&self.fec, connection, End::Remote);
     }
 
     pub(super) fn explain(&self, error: &quinn::ConnectionError, begun: &Begun) -> CarrierError {
@@ -198,7 +196,7 @@ impl Dialer {
 
     /// What the repair layers of this end's socket have done.
     pub fn repairs(&self) -> Repairs {
-        Repairs(self.fec.clone())
+        Repairs(Some(self.fec.clone()))
     }
 
     /// The local address of the socket.

@@ -19,6 +19,7 @@ use crate::congestion;
 use crate::identity::Identity;
 use crate::path::{End, PathPlan};
 use crate::socket::fec::FecSocket;
+use crate::wake;
 
 pub use accept::{Accepted, DuplicateKey, Listener, Peers, Refused};
 pub use connect::Dialer;
@@ -49,19 +50,11 @@ fn lasting_config(identity: &Identity, seed: Option<u64>) -> EndpointConfig {
     config
 }
 
-/// The socket with a layer over it that repairs losses, where the plan has one, for an end driven by `choice`.
-fn repaired(
-    socket: Arc<dyn AsyncUdpSocket>,
-    plan: &PathPlan,
-    choice: Choice,
-) -> (Arc<dyn AsyncUdpSocket>, Option<Arc<FecSocket>>) {
-    if plan.repair == 0 {
-        return (socket, None);
-    }
+/// The socket with a layer over it that repairs losses as far as the plan has it, for an end driven by `choice`.
+fn layered(socket: Arc<dyn AsyncUdpSocket>, plan: &PathPlan, choice: Choice) -> Arc<FecSocket> {
     // These take every loss for congestion and have no other sign of it: they must go on to hear of it.
     let loud = matches!(choice, Choice::Cubic | Choice::NewReno);
-    let layer = FecSocket::new(socket, Terms { most: f64::from(plan.repair) / 100.0, loud });
-    (layer.clone(), Some(layer))
+    FecSocket::new(socket, Terms { most: f64::from(plan.repair) / 100.0, loud })
 }
 
 /// What the repair layers of a socket have done.
@@ -75,9 +68,13 @@ impl Repairs {
     }
 }
 
-/// Brings the repair layer up for a connection whose peer has proved who it is. Hellos and first numbers are drawn from
+/// Brings the layer up for a connection whose peer has proved who it is. Hellos and first numbers are drawn from
 /// its keys (RFC 8446 §7.5), so that nobody else can say or guess them.
 fn protect(socket: &Arc<FecSocket>, connection: &Connection, end: End) {
+    wake::halve_through(connection, socket.halving());
+    if !socket.repairs() {
+        return;
+    }
     let mut drawn = [0; 24];
     if let Err(error) = connection.export_keying_material(&mut drawn, EXPORT_LABEL, b"") {
         return tracing::warn!("no repairs: the connection exports no keys ({error:?})");

@@ -4,7 +4,7 @@ use std::io::IoSliceMut;
 use std::net::{IpAddr, SocketAddr};
 
 use farhop_fec::Outcome;
-use farhop_fec::wire::{Datagram, is_ours};
+use farhop_fec::wire::{Datagram, Half, Hello, is_ours};
 use quinn::udp::{EcnCodepoint, RecvMeta};
 
 use super::{FecSocket, canonical, lock};
@@ -80,7 +80,7 @@ impl FecSocket {
         }
         drop(state);
         for datagram in aside {
-            self.handle_stray(meta.addr, &datagram);
+            self.handle_stray(meta, &datagram);
         }
         (meta.len, meta.stride) = (out.len, out.stride.max(1));
     }
@@ -106,17 +106,28 @@ impl FecSocket {
         filled
     }
 
+    /// What no layer knows.
+    fn handle_stray(&self, meta: &RecvMeta, datagram: &[u8]) {
+        match Datagram::decode(datagram) {
+            Some(Datagram::Hello(hello)) => self.handle_hello(meta.addr, hello),
+            Some(Datagram::Half(half)) => self.handle_half(meta, &half),
+            _ => {}
+        }
+    }
+
     /// A hello from an address without a layer that knows it: of a peer whose address has changed, or of one whose
     /// handshake is not through yet.
-    fn handle_stray(&self, addr: SocketAddr, datagram: &[u8]) {
-        let Some(Datagram::Hello(hello)) = Datagram::decode(datagram) else { return };
+    fn handle_hello(&self, addr: SocketAddr, hello: Hello) {
         let key = canonical(addr);
         let mut peers = self.write_peers();
         let moved = peers.iter().find(|(_, peer)| lock(&peer.state).layer.knows(&hello.token));
         if let Some(old) = moved.map(|(old, _)| *old) {
             if let Some(peer) = peers.remove(&old) {
                 lock(&peer.state).addr = addr;
-                peers.insert(key, peer);
+                // The address may have been another's, who is there no more.
+                if let Some(earlier) = peers.insert(key, peer) {
+                    earlier.end();
+                }
             }
             return;
         }
@@ -124,6 +135,20 @@ impl FecSocket {
         let mut early = lock(&self.early);
         early.truncate(EARLY - 1);
         early.push_front((key, hello));
+    }
+
+    /// Half of a datagram; what comes of two is as if it had come whole.
+    fn handle_half(&self, meta: &RecvMeta, half: &Half<'_>) {
+        let Some(mut whole) = lock(&self.halves).join(canonical(meta.addr), half) else { return };
+        if let Some(Datagram::Half(_)) = Datagram::decode(&whole) {
+            return; // nobody sends halves of halves
+        }
+        let mut joined = RecvMeta { len: whole.len(), stride: whole.len(), ..*meta };
+        self.unwrap(&mut whole, &mut joined);
+        whole.truncate(joined.len);
+        if !whole.is_empty() {
+            self.deliver(Recovered { packet: whole, addr: meta.addr, dst_ip: meta.dst_ip, ecn: meta.ecn });
+        }
     }
 }
 

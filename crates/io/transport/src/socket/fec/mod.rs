@@ -5,6 +5,7 @@
 //! the network. What others send in the layer's format is unwrapped and handed to QUIC, and leaves nothing behind.
 
 mod arrive;
+mod halving;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use farhop_fec::wire::{Datagram, Hello};
+use farhop_fec::halves::Joiner;
+use farhop_fec::wire::{Datagram, Hello, ROOM};
 use farhop_fec::{Counters, Layer, Secret, Terms};
 use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
@@ -25,6 +27,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use arrive::Recovered;
+pub(crate) use halving::Halving;
 
 use crate::surcharge::Surcharge;
 
@@ -39,6 +42,8 @@ pub struct FecSocket {
     peers: RwLock<HashMap<SocketAddr, Arc<Peer>>>,
     inbox: Mutex<VecDeque<Recovered>>,
     early: Mutex<VecDeque<(SocketAddr, Hello)>>,
+    halving: Arc<Halving>,
+    halves: Mutex<Joiner<SocketAddr>>,
 }
 
 #[derive(Debug)]
@@ -103,7 +108,19 @@ impl FecSocket {
             peers: RwLock::default(),
             inbox: Mutex::default(),
             early: Mutex::default(),
+            halving: Arc::default(),
+            halves: Mutex::default(),
         })
+    }
+
+    /// Whether losses are repaired at all.
+    pub(crate) fn repairs(&self) -> bool {
+        self.terms.most > 0.0
+    }
+
+    /// Where to say that datagrams shall go in halves.
+    pub(crate) fn halving(&self) -> &Arc<Halving> {
+        &self.halving
     }
 
     /// Brings the layer up towards `addr`, whose connection has proved who it is and gave `secret`; `rtt` is that of
@@ -190,7 +207,7 @@ impl FecSocket {
         while layer.poll_transmit(now, own) {
             let (destination, ecn, src_ip) = (*addr, *ecn, *src_ip);
             let transmit = Transmit { destination, ecn, contents: own, segment_size: None, src_ip };
-            if let Err(error) = self.inner.try_send(&transmit) {
+            if let Err(error) = self.put(&transmit, own.len().saturating_sub(ROOM)) {
                 tracing::trace!("a datagram of the repair layer was not sent: {error}");
             }
             own.clear();
@@ -236,22 +253,23 @@ impl AsyncUdpSocket for FecSocket {
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        let Some(peer) = self.peer(transmit.destination) else { return self.inner.try_send(transmit) };
         let packets = transmit.contents;
         let stride = transmit.segment_size.unwrap_or(packets.len());
+        let Some(peer) = self.peer(transmit.destination) else { return self.put(transmit, stride) };
         let mut state = lock(&peer.state);
         let state = &mut *state;
         let now = peer.now();
         (state.ecn, state.src_ip, state.last_used) = (transmit.ecn, transmit.src_ip, now);
         state.batch.clear();
         let Some(framed) = state.layer.frame(packets, stride, &mut state.batch) else {
-            return self.inner.try_send(transmit);
+            return self.put(transmit, stride);
         };
-        self.inner.try_send(&Transmit {
+        let batch = Transmit {
             contents: &state.batch,
             segment_size: transmit.segment_size.map(|_| framed),
             ..transmit.clone()
-        })?;
+        };
+        self.put(&batch, stride)?;
         state.layer.sent(now, packets, stride);
         self.flush(state, now);
         Self::arm(&peer, state);

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 
+use farhop_fec::halves::{LARGEST_WHOLE, halve};
 use farhop_fec::wire::Source;
 use quinn::udp::BATCH_SIZE;
 
@@ -278,6 +279,82 @@ async fn a_peer_whose_address_changes_keeps_its_layer() {
     assert!(scene.socket.counters(addr(PEER)).is_some() && scene.socket.counters(addr(99)).is_none());
     scene.receive(99, &[&hello]).await;
     assert!(scene.socket.counters(addr(PEER)).is_none() && scene.socket.counters(addr(99)).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_moves_to_the_address_of_another_takes_its_place() {
+    let mut scene = Scene::met().await;
+    let secret = Secret { own: [3; 8], theirs: [4; 8], first_sent: 0, first_received: 0 };
+    let surcharge = Surcharge::default();
+    scene.socket.protect(addr(99), &secret, RTT, surcharge.clone());
+    surcharge.set(0.25);
+    scene.peer = Layer::new(Duration::ZERO, &secrets().1, TERMS, RTT);
+    let hello = scene.peer_says().remove(0);
+    scene.receive(99, &[&hello]).await;
+    assert!(scene.socket.peers.read().unwrap().keys().eq(&[addr(99)]));
+    let rate = farhop_units::BitRate::mbit(8);
+    assert_eq!(surcharge.relieve(rate), rate, "nothing is sent beside that connection any more");
+}
+
+/// The datagrams of batches, one by one.
+fn datagrams(batches: Vec<Batch>) -> Vec<Vec<u8>> {
+    let cut = |(_, bytes, stride): Batch| {
+        let stride = stride.unwrap_or(bytes.len());
+        bytes.chunks(stride).map(<[u8]>::to_vec).collect::<Vec<_>>()
+    };
+    batches.into_iter().flat_map(cut).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_in_halves_is_small_and_arrives_as_it_was() {
+    let plain = Scene::new();
+    for (scene, framed) in [(Scene::met().await, true), (plain, false)] {
+        scene.sent();
+        scene.socket.halving().begin(Instant::now().into_std(), addr(PEER), RTT, 1400);
+        let packets = [packet(1, 1400), packet(2, 1400), packet(3, 700)];
+        scene.send(&packets.concat(), Some(1400)).unwrap();
+        let sent = datagrams(scene.sent());
+        assert_eq!(sent.len(), 5);
+        assert!(sent.iter().all(|datagram| datagram.len() <= LARGEST_WHOLE));
+        let mut handed = Vec::new();
+        for datagram in &sent {
+            handed.extend(bare(scene.receive(99, &[datagram]).await));
+        }
+        assert_eq!(handed, packets, "framed: {framed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_for_larger_packets_and_what_comes_after_a_while_goes_whole() {
+    let scene = Scene::met().await;
+    scene.socket.halving().begin(Instant::now().into_std(), addr(PEER), RTT, 1300);
+    let sent = async |len: usize, after: u64| {
+        tokio::time::sleep(Duration::from_secs(after)).await;
+        scene.send(&packet(1, len), None).unwrap();
+        let is_half = |datagram: &Vec<u8>| matches!(Datagram::decode(datagram), Some(Datagram::Half(_)));
+        datagrams(scene.sent()).iter().filter(|datagram| is_half(datagram)).count()
+    };
+    assert_eq!([sent(1300, 0).await, sent(1301, 0).await, sent(1300, 3).await], [2, 0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_socket_without_room_takes_no_half() {
+    let scene = Scene::met().await;
+    scene.socket.halving().begin(Instant::now().into_std(), addr(PEER), RTT, 1400);
+    *lock(&scene.wire.full) = true;
+    assert_eq!(scene.send(&packet(1, 1400), None).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    *lock(&scene.wire.full) = false;
+    scene.send(&packet(1, 1400), None).unwrap();
+    assert_eq!(scene.sent().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_half_of_a_half_is_nobodys() {
+    let scene = Scene::met().await;
+    let [inner, _] = halve(&packet(1, 1400), 1);
+    for half in halve(&inner, 2) {
+        assert!(scene.receive(PEER, &[&half]).await.is_empty());
+    }
 }
 
 #[tokio::test(start_paused = true)]
