@@ -188,7 +188,7 @@ async fn a_tunnel_goes_on_both_ways() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_websocket_goes_on_both_ways_on_the_carrier_after_a_cut() {
-    let (mut pair, relay) = Pair::relayed(OVER_TCP).await;
+    let (pair, relay) = Pair::relayed(OVER_TCP).await;
     let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = server.local_addr().unwrap().to_string();
     let mut client = TcpStream::connect(pair.proxy).await.unwrap();

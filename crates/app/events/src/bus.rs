@@ -1,7 +1,7 @@
 //! Where events go: into the counters, to whoever subscribed, into the log.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,8 @@ pub struct Bus(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     counters: Counters,
-    subscribers: broadcast::Sender<Arc<Stamped>>,
+    /// There while someone listens: it keeps room for all of the backlog, 130 KB.
+    subscribers: Mutex<Option<broadcast::Sender<Arc<Stamped>>>>,
     seq: AtomicU64,
     host_only: AtomicBool,
 }
@@ -49,7 +50,7 @@ impl Bus {
     pub fn new() -> Self {
         Bus(Arc::new(Inner {
             counters: Counters::default(),
-            subscribers: broadcast::Sender::new(BACKLOG),
+            subscribers: Mutex::default(),
             seq: AtomicU64::new(0),
             host_only: AtomicBool::new(false),
         }))
@@ -59,13 +60,14 @@ impl Bus {
     pub fn emit(&self, event: Event) {
         event.count(&self.0.counters);
         log(&event);
-        if self.0.subscribers.receiver_count() == 0 {
-            return;
-        }
+        let mut subscribers = self.subscribers();
+        // Who was the last to leave took no notice of it.
+        subscribers.take_if(|sender| sender.receiver_count() == 0);
+        let Some(subscribers) = &*subscribers else { return };
         let at_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
         let seq = self.0.seq.fetch_add(1, Relaxed);
         // Fails only when the last subscriber has just left.
-        let _ = self.0.subscribers.send(Arc::new(Stamped { seq, at_ms, event }));
+        let _ = subscribers.send(Arc::new(Stamped { seq, at_ms, event }));
     }
 
     /// The counters.
@@ -75,7 +77,11 @@ impl Bus {
 
     /// Every event from now on.
     pub fn subscribe(&self) -> Subscription {
-        Subscription(self.0.subscribers.subscribe())
+        Subscription(self.subscribers().get_or_insert_with(|| broadcast::Sender::new(BACKLOG)).subscribe())
+    }
+
+    fn subscribers(&self) -> MutexGuard<'_, Option<broadcast::Sender<Arc<Stamped>>>> {
+        self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Switches the privacy mode of [`Bus::url`].
@@ -200,6 +206,19 @@ mod tests {
         let json = serde_json::to_string(&*second).unwrap();
         assert!(json.contains(r#""event":"promise_ended""#), "{json}");
         assert_eq!(serde_json::from_str::<Stamped>(&json).unwrap(), *second);
+    }
+
+    #[tokio::test]
+    async fn a_bus_to_which_nobody_listens_any_more_keeps_no_room_for_them() {
+        let bus = Bus::new();
+        drop((bus.subscribe(), bus.subscribe()));
+        bus.emit(crossed(Crossing::Range));
+        assert!(bus.subscribers().is_none());
+        let mut subscription = bus.subscribe();
+        bus.emit(crossed(Crossing::Stale));
+        assert_eq!(subscription.next().await.unwrap().unwrap().event, crossed(Crossing::Stale));
+        drop(bus);
+        assert_eq!(subscription.next().await, None);
     }
 
     #[tokio::test]

@@ -145,6 +145,9 @@ struct State {
     clock: u64,
 }
 
+/// Changes that a listener may fall behind before it misses some; room for each is kept, 72 bytes. It is a whole page's.
+const CHANGES: usize = 512;
+
 /// A repository in memory, bounded by its budget; what was unused longest goes first.
 pub struct Memory {
     state: Mutex<State>,
@@ -155,7 +158,7 @@ pub struct Memory {
 impl Memory {
     /// A repository that shares `budget` with the bodies it is given.
     pub fn new(budget: Arc<Budget>) -> Self {
-        Memory { state: Mutex::default(), budget, changes: broadcast::Sender::new(1024) }
+        Memory { state: Mutex::default(), budget, changes: broadcast::Sender::new(CHANGES) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,5 +1,5 @@
-//! What an idle carrier takes of ground's memory: calls a ground in this process from another process, moves 200 KB on
-//! each carrier, and prints how much more is resident for each once all are still:
+//! What an idle carrier takes of the memory of each end: calls a ground in this process from another process, moves 200 KB on
+//! each carrier, and prints how much more is resident for each once all are still, at the remote with a socket of its own:
 //! `cargo run --release -p farhop-transport --example idle -- [quic | tcp] [COUNT]`.
 
 use std::error::Error;
@@ -105,8 +105,8 @@ async fn answer(over_tcp: bool, count: usize) -> Outcome<()> {
 /// Calls one after the other, and holds what it has called until ground has what it wants.
 async fn call(over_tcp: bool, count: usize, addr: SocketAddr) -> Outcome<()> {
     let (remote, keys) = (Identity::from_seed([1; 32]), [Identity::from_seed([2; 32]).public()]);
-    let mut kept = Vec::new();
-    for _ in 0..count {
+    let (mut kept, mut before) = (Vec::new(), 0);
+    for number in 0..count {
         let connection: Connection = if over_tcp {
             let options = tcp::Options::new(&PLAN, End::Remote, None)?;
             tcp::Dialer::new(remote.clone(), PLAN, options, 1).connect(addr, &keys).await?.into()
@@ -135,7 +135,13 @@ async fn call(over_tcp: bool, count: usize, addr: SocketAddr) -> Outcome<()> {
             }
         }
         std::mem::forget(hop);
+        if number == 0 {
+            before = resident()?;
+        }
     }
+    tokio::time::sleep(STILL).await;
+    let each = resident()?.saturating_sub(before) / (count as u64 - 1).max(1);
+    println!("{} each at the remote", Size(each));
     tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await??;
     Ok(())
 }

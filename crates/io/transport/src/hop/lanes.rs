@@ -33,7 +33,7 @@ struct Driver {
     shared: Arc<Shared>,
     mux: Mux,
     lanes: Vec<Lane>,
-    joining: mpsc::Receiver<Lane>,
+    joining: mpsc::Receiver<Box<Lane>>,
     /// The session's streams as the mux names them, and back.
     ids: HashMap<StreamId, Id>,
     names: HashMap<Id, StreamId>,
@@ -94,7 +94,7 @@ impl Driver {
                 () = sleep_until(shared, wakeup) => {}
                 Some(lane) = joining.recv(), if lanes.len() < MOST_LANES => {
                     mux.add_lane();
-                    lanes.push(lane);
+                    lanes.push(*lane);
                     connection.set_lanes(lanes.len());
                 }
                 moved = poll_fn(|cx| poll_lanes(lanes, mux, cx)) => match moved {

@@ -36,8 +36,9 @@ struct Shared {
 pub(crate) struct Parts {
     pub(crate) mux: Mux,
     pub(crate) first: Lane,
-    /// Further lanes as they come; what waits in it when the driver ends is dropped with it.
-    pub(crate) joining: mpsc::Receiver<Lane>,
+    /// Further lanes as they come; what waits in it when the driver ends is dropped with it. Boxed, since a channel keeps room
+    /// for 32 of them.
+    pub(crate) joining: mpsc::Receiver<Box<Lane>>,
 }
 
 impl std::fmt::Debug for Parts {

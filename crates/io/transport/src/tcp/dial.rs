@@ -64,7 +64,7 @@ impl Dialer {
     }
 
     /// Calls for the further lanes, for as long as the carrier is there.
-    async fn widen(self, addr: SocketAddr, peer: PublicKey, id: CarrierId, lanes: mpsc::Sender<Lane>) {
+    async fn widen(self, addr: SocketAddr, peer: PublicKey, id: CarrierId, lanes: mpsc::Sender<Box<Lane>>) {
         let mut calls = JoinSet::new();
         for _ in 1..self.lanes {
             let dialer = self.clone();
@@ -76,7 +76,7 @@ impl Dialer {
                 joined = calls.join_next() => joined,
             };
             match joined {
-                Some(Ok(Ok(lane))) => drop(lanes.send(lane).await),
+                Some(Ok(Ok(lane))) => drop(lanes.send(Box::new(lane)).await),
                 Some(Ok(Err(error))) => tracing::warn!("a lane less: {error}"),
                 Some(Err(error)) => tracing::error!("a task that calls for a lane failed: {error}"),
                 None => return,

@@ -64,7 +64,7 @@ struct Shared {
 /// A carrier that lanes may join.
 struct Carrier {
     key: PublicKey,
-    lanes: mpsc::Sender<Lane>,
+    lanes: mpsc::Sender<Box<Lane>>,
     joined: usize,
 }
 
@@ -249,7 +249,7 @@ impl Shared {
                     return false;
                 }
                 carrier.joined += 1;
-                return carrier.lanes.try_send(lane).is_ok();
+                return carrier.lanes.try_send(Box::new(lane)).is_ok();
             }
             added.await;
         }
