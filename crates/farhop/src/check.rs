@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use farhop_orbit::Profile;
 use farhop_origin::Trust;
 use farhop_remote::passwords::Passwords;
-use farhop_settings::common::LinkSettings;
 use farhop_settings::{
     End, GroundSettings, LocalSettings, PortRange, RemoteSettings, end_of, load, reference, sample,
 };
 use farhop_transport::identity::{Identity, PublicKey};
+use farhop_transport::path::End as PathEnd;
 
 use crate::ca;
 use crate::output::say;
+use crate::plan::path_plan;
 
 /// Checks a settings file, or prints one to start from.
 #[derive(Debug, clap::Args)]
@@ -76,8 +76,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         End::Ground => check_ground(&load(Some(file), &arguments.sets)?)?,
         End::Local => {
             let settings: LocalSettings = load(Some(file), &arguments.sets)?;
-            check_link(&settings.remote.link)?;
-            check_link(&settings.ground.link)?;
+            path_plan(&settings.remote.link, PathEnd::Remote)?;
+            path_plan(&settings.ground.link, PathEnd::Ground)?;
             "local: both ends".into()
         }
     };
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn check_remote(settings: &RemoteSettings) -> anyhow::Result<String> {
-    check_link(&settings.link)?;
+    path_plan(&settings.link, PathEnd::Remote)?;
     check_identity(&settings.identity)?;
     if let Some(authority) = ca::authority(settings)? {
         authority.in_force().context("interception.ca")?;
@@ -113,18 +113,13 @@ fn looked_into(settings: &RemoteSettings) -> String {
 }
 
 fn check_ground(settings: &GroundSettings) -> anyhow::Result<String> {
-    check_link(&settings.link)?;
+    path_plan(&settings.link, PathEnd::Ground)?;
     check_identity(&settings.identity)?;
     for remote in &settings.remote {
         check_keys("remote", remote.name.as_str(), &remote.keys)?;
     }
     Trust::only(&settings.origin.roots, &settings.origin.crls).context("[origin]")?;
     Ok(format!("ground of {}", names(settings.remote.iter().map(|remote| &remote.name))))
-}
-
-fn check_link(link: &LinkSettings) -> anyhow::Result<()> {
-    Profile::named(&link.profile).context("link.profile")?;
-    Ok(())
 }
 
 fn check_identity(file: &Path) -> anyhow::Result<()> {

@@ -1,16 +1,21 @@
 //! The long hop as the settings describe it: a named profile, with what is set besides over it.
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use farhop_orbit::Profile;
 use farhop_settings::common::LinkSettings;
 use farhop_transport::path::{End, PathPlan};
 
 /// The plan that a carrier of `end` is sized for.
 pub(crate) fn path_plan(link: &LinkSettings, end: End) -> anyhow::Result<PathPlan> {
-    let profile = Profile::named(&link.profile).context("link.profile")?;
-    let plan = PathPlan::for_profile(&profile).with_repair(link.repair());
+    let plan = if link.is_measured() { PathPlan::UNKNOWN } else { PathPlan::for_profile(&profile(link)?) };
+    let plan = plan.with_repair(link.repair());
     let plan = plan.refined(link.round_trip, link.forward_rate, link.return_rate);
     plan.driven_by(link.congestion, end).context("link.congestion")
+}
+
+/// The link that settings name.
+fn profile(link: &LinkSettings) -> anyhow::Result<Profile> {
+    Profile::named(&link.profile).map_err(|error| anyhow!("link.profile: {error}, and auto, which measures"))
 }
 
 /// A number that no earlier process of this end had.

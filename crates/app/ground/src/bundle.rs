@@ -264,7 +264,8 @@ impl Bundle {
             integrity: wish.hint.integrity.is_some(),
             cors: wish.hint.mode != Mode::NoCors,
         };
-        let treatment = treatment(&wish.head, &head, purpose, ground.means());
+        let rate = self.carrier.rate();
+        let treatment = treatment(&wish.head, &head, purpose, ground.means(rate));
         let page = self.reader(wish, &head, &treatment);
         if page.is_none() {
             self.follow(wish, &head, &sender);
@@ -276,6 +277,7 @@ impl Bundle {
             treatment,
             body: has_body(&wish.head.method, status).then_some(response.body),
             head,
+            rate,
             resume: None,
             page,
             share: Some(share),

@@ -15,6 +15,8 @@ use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_transport::Connection;
 use farhop_transport::hop::{Claim, Hop, Incoming};
 use farhop_transport::path::End;
+use farhop_tuning::ASSUMED_RATE;
+use farhop_units::BitRate;
 use http::HeaderMap;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -184,6 +186,13 @@ impl Carrier {
         self.hop.give_up();
     }
 
+    /// What the forward link carries: what settings say, else what was seen of late. `None`: nothing limits it.
+    pub(crate) fn rate(&self) -> Option<BitRate> {
+        let measured = || self.hop.measured().sending.unwrap_or(ASSUMED_RATE);
+        let said = self.ground.plan.sending_rate(End::Ground);
+        said.or_else(|| self.ground.settings().link.is_measured().then(measured))
+    }
+
     fn owner(&self, user: u64) -> Owner {
         Owner { remote: Arc::clone(&self.owners), user }
     }
@@ -275,9 +284,8 @@ impl Carrier {
         if served {
             // Closing throws away what the remote has not acknowledged: at most a send window, which crosses in this
             // time. A remote that has it all may close by itself, or call another ground.
-            let plan = self.ground.plan;
-            let window = plan.send_window(End::Ground);
-            let crossing = plan.forward.map_or(Duration::ZERO, |rate| rate.time_for(window));
+            let window = self.ground.plan.send_window(End::Ground);
+            let crossing = self.rate().map_or(Duration::ZERO, |rate| rate.time_for(window));
             let acknowledged = Instant::now() + crossing + 3 * self.connection.rtt() + LEAST_FAREWELL;
             let _ = timeout_at(deadline.min(acknowledged), self.connection.closed()).await;
         }

@@ -1,6 +1,7 @@
 //! Why ground does not start. Each line says what, where and what to do.
 
 use farhop_control::ControlError;
+use farhop_orbit::UnknownProfile;
 use farhop_transport::identity::IdentityError;
 use farhop_transport::memory::MemoryError;
 use farhop_transport::path::NoRate;
@@ -11,8 +12,8 @@ use farhop_transport::socket::udp::BindError;
 #[derive(Debug, thiserror::Error)]
 pub enum GroundError {
     /// `link.profile` names no profile.
-    #[error("link.profile: {0}")]
-    Profile(String),
+    #[error("link.profile: {0}, and auto, which measures")]
+    Profile(UnknownProfile),
     /// `link.congestion` names a controller that needs a rate, and none is known.
     #[error("link.congestion: {0}")]
     Congestion(#[from] NoRate),

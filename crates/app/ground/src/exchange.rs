@@ -173,7 +173,7 @@ impl Exchange {
         let mut head = head::towards_remote(status, response.fields, self.id);
         confirm_decoded(&self.request.fields, &mut head);
         variant::confirm(&self.request.fields, &mut head);
-        let means = self.carrier.ground.means();
+        let means = self.carrier.ground.means(self.carrier.rate());
         let treatment = treatment(&self.request, &head, Purpose::default(), means);
         let body = has_body(&self.request.method, status).then_some(response.body);
         Answer { head, treatment, body }
@@ -206,6 +206,7 @@ impl Exchange {
             request: &self.request.fields,
             treatment,
             body,
+            rate: self.carrier.rate(),
             resume: self.resume,
             page,
             share,

@@ -16,6 +16,7 @@ use farhop_transport::hop::Hop;
 use farhop_transport::learned::Learned;
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::Repairs;
+use farhop_units::BitRate;
 use http::HeaderMap;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -122,7 +123,7 @@ impl Ground {
         let address = connection.remote_address().to_string();
         let round_trip_ms = connection.rtt().as_millis() as u64;
         let number = shared.next_carrier.fetch_add(1, Relaxed);
-        let config = shared.session_config();
+        let config = shared.session_config(shared.plan.round_trip(&connection));
         let hop = Hop::start_lasting(connection.clone(), Role::Ground, config, &shared.plan);
         if let Some(learned) = shared.learned.get() {
             hop.learn(learned, connection.remote_address().ip());
@@ -203,14 +204,9 @@ impl Shared {
         self.started.elapsed()
     }
 
-    /// What the settings say of the long hop.
-    pub(crate) fn plan(&self) -> PathPlan {
-        self.plan
-    }
-
-    /// What may be done to bodies at this moment.
-    pub(crate) fn means(&self) -> Means {
-        self.squeezing.means(&self.settings().squeeze, self.plan.sending_rate(End::Ground))
+    /// What may be done to bodies at this moment that cross a link of this rate.
+    pub(crate) fn means(&self, rate: Option<BitRate>) -> Means {
+        self.squeezing.means(&self.settings().squeeze, rate)
     }
 
     /// The carrier of this name to this remote, if anything of it is kept.
@@ -224,17 +220,17 @@ impl Shared {
         self.lock().values().filter(|carrier| carrier.hop.closed().is_none()).cloned().collect()
     }
 
-    fn session_config(&self) -> Config {
+    fn session_config(&self, round_trip: Duration) -> Config {
         let hello = Hello {
             versions: Vec::new(),
             epoch: self.epoch,
-            profile: self.settings().link.profile.clone(),
+            profile: self.settings().link.told().into(),
             agent: format!("farhop/{}", env!("CARGO_PKG_VERSION")),
         };
         Config {
             hello,
             pace: Pace { rate: self.plan.sending_rate(End::Ground), ..Pace::default() },
-            probe: Probe { patience: self.settings().probe.patience + self.plan.rtt, ..Probe::default() },
+            probe: Probe { patience: self.settings().probe.patience + round_trip, ..Probe::default() },
             ..Config::default()
         }
     }

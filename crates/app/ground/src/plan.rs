@@ -11,8 +11,12 @@ use crate::error::GroundError;
 /// # Errors
 /// There is no such profile, or no rate for a controller that needs one.
 pub(crate) fn path_plan(link: &LinkSettings) -> Result<PathPlan, GroundError> {
-    let profile = Profile::named(&link.profile).map_err(|error| GroundError::Profile(error.to_string()))?;
-    let plan = PathPlan::for_profile(&profile).with_repair(link.repair());
+    let plan = if link.is_measured() {
+        PathPlan::UNKNOWN
+    } else {
+        PathPlan::for_profile(&Profile::named(&link.profile).map_err(GroundError::Profile)?)
+    };
+    let plan = plan.with_repair(link.repair());
     let plan = plan.refined(link.round_trip, link.forward_rate, link.return_rate);
     Ok(plan.driven_by(link.congestion, End::Ground)?)
 }

@@ -64,14 +64,14 @@ pub(crate) fn session_config(settings: &RemoteSettings, plan: &PathPlan, epoch: 
     let hello = Hello {
         versions: Vec::new(),
         epoch,
-        profile: settings.link.profile.clone(),
+        profile: settings.link.told().into(),
         agent: format!("farhop/{}", env!("CARGO_PKG_VERSION")),
     };
     let probe = Probe {
         // A sign of life is looked for five times a second, so the probe goes out that much earlier.
         active: settings.probe.active.saturating_sub(Duration::from_millis(200)),
         idle: settings.probe.idle,
-        patience: settings.probe.patience + plan.rtt,
+        patience: settings.probe.patience,
         hold: settings.probe.hold,
     };
     Config {
@@ -281,7 +281,7 @@ impl Caller {
             let peer = || carrier.peer.clone();
             self.bus.emit(Event::CarrierSilent { peer: peer() });
             tokio::select! {
-                called = self.call_elsewhere(carrier.connection.kind()) => return called,
+                called = self.call_elsewhere(&carrier.connection) => return called,
                 () = heard(&mut silent) => {}
             }
             let silent_ms = since.map_or(0, |since| since.elapsed().as_millis() as u64);
@@ -290,13 +290,13 @@ impl Caller {
     }
 
     /// Calls every ground in turn, after a while and until one answers, first over the kind that is not `silent`.
-    async fn call_elsewhere(&self, silent: Kind) -> Called {
+    async fn call_elsewhere(&self, silent: &Connection) -> Called {
         loop {
             sleep(LONG_SILENCE).await;
             for target in &self.targets {
-                if let Ok(called) = self.call(target, silent.other()).await {
+                if let Ok(called) = self.call(target, silent.kind().other()).await {
                     // It came over the link over which the silent one is probed all the time: that has the first word.
-                    sleep(Duration::from_secs(1) + self.plan.rtt).await;
+                    sleep(Duration::from_secs(1) + self.plan.round_trip(silent)).await;
                     return called;
                 }
             }
@@ -353,6 +353,7 @@ impl Caller {
     fn begin(&self, called: Called, generation: u64, answered: bool) -> Carrier {
         let Called { peer, address, connection, .. } = called;
         let mut config = self.config.clone();
+        config.probe.patience += self.plan.round_trip(&connection);
         if connection.kind() == Kind::Tcp {
             // After a cut the kernel tries again ever more rarely: a fresh call is there sooner.
             config.probe.hold = Duration::ZERO;

@@ -12,16 +12,16 @@ settings! {
     /// The long hop that windows, limits and timers are sized for.
     pub struct LinkSettings {
         values {
-            /// Named link to size for: geo-256k, geo-500k, geo-2m, geo-isti-128k, geo-isti-1m, geo-hylas2,
-            /// geo-hylas2-4m, geo-20m, or none, which says nothing, so that all is measured. The link itself may be better or
-            /// worse; what it is sized for decides windows, timers and the capped rate.
-            profile: String, default "geo-hylas2", chosen "geo-hylas2: a common consumer terminal (8 Mbit/s, 512 kbit/s, 650 ms)";
-            /// Contracted rate from ground to remote; auto takes the profile's. The sender never exceeds it, so a
+            /// The link to size for. auto says nothing of it: all is measured, and followed when it changes. geo-256k, geo-500k,
+            /// geo-2m, geo-isti-128k, geo-isti-1m, geo-hylas2, geo-hylas2-4m and geo-20m are links with known rates and round
+            /// trips, which are kept to whatever is measured. none is a link that limits nothing, as in a laboratory.
+            profile: String, default "auto", chosen "any link: from 5 ms to 2.6 s, from 64 kbit/s to 1 Gbit/s";
+            /// Contracted rate from ground to remote; auto takes the profile's, or measures. The sender never exceeds it, so a
             /// value above what the link gives fills its queue and a value below wastes it.
             forward_rate: Option<BitRate>, default "auto", range "1 kbit/s" to "100 Gbit/s";
-            /// Contracted rate from remote to ground; auto takes the profile's.
+            /// Contracted rate from remote to ground; auto takes the profile's, or measures.
             return_rate: Option<BitRate>, default "auto", range "1 kbit/s" to "100 Gbit/s";
-            /// Round trip of the idle link; auto takes the profile's.
+            /// Round trip of the idle link; auto takes the profile's, or measures.
             round_trip: Option<Duration>, default "auto", range "0 s" to "10 s";
             /// What decides how much of what this end sends is under way: rate (keeps to the rate above, with no search and no
             /// queue), bbr (measures the path and leaves its queues empty), hybla (for long paths), cubic (as most of the
@@ -37,6 +37,19 @@ settings! {
 }
 
 impl LinkSettings {
+    /// The name of the link of which settings say nothing.
+    pub const MEASURED: &str = "auto";
+
+    /// What the link can do is measured, as far as it is not said besides.
+    pub fn is_measured(&self) -> bool {
+        self.profile == LinkSettings::MEASURED
+    }
+
+    /// What the other end is told of the link; empty where it is measured.
+    pub fn told(&self) -> &str {
+        if self.is_measured() { "" } else { &self.profile }
+    }
+
     /// Most bytes of repair for each hundred bytes sent; zero where nothing is repaired.
     pub fn repair(&self) -> u32 {
         if self.fec == Fec::Auto { self.fec_most.0 } else { 0 }

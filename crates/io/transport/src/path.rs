@@ -12,6 +12,7 @@ use farhop_tuning::{MOST_STREAMS, Measured, Parameters, Path, Set};
 use farhop_units::{BitRate, Bytes};
 use quinn::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 
+use crate::connection::Connection;
 use crate::memory::Recall;
 use crate::{congestion, wake};
 
@@ -94,6 +95,11 @@ impl PathPlan {
             return Err(NoRate(end));
         }
         Ok(PathPlan { congestion: choice, ..self })
+    }
+
+    /// Round-trip time: what settings say, else what `connection` shows.
+    pub fn round_trip(&self, connection: &Connection) -> Duration {
+        if self.rtt.is_zero() { connection.rtt() } else { self.rtt }
     }
 
     /// The rate at which `end` may send.

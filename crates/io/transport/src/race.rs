@@ -46,7 +46,8 @@ pub struct Dialers {
     quic: quic::Dialer,
     tcp: tcp::Dialer,
     choice: Choice,
-    head_start: Duration,
+    /// As settings say; zero where they do not.
+    round_trip: Duration,
     /// What the path is known to carry hither.
     known: Option<BitRate>,
     doubts: throttled::Doubts,
@@ -55,11 +56,8 @@ pub struct Dialers {
 impl Dialers {
     /// Those of a remote on a path like `plan`.
     pub fn new(quic: quic::Dialer, tcp: tcp::Dialer, choice: Choice, plan: &PathPlan) -> Self {
-        // An answer over QUIC takes one round trip. Where none is known, TCP may be called in vain: that costs little,
-        // and QUIC still answers a round trip before it.
-        let head_start = Duration::from_millis(250).max(plan.rtt * 5 / 4);
         let known = plan.sending_rate(End::Ground);
-        Dialers { quic, tcp, choice, head_start, known, doubts: throttled::Doubts::default() }
+        Dialers { quic, tcp, choice, round_trip: plan.rtt, known, doubts: throttled::Doubts::default() }
     }
 
     /// What carriers have measured of the ways to grounds.
@@ -94,7 +92,7 @@ impl Dialers {
                 Ok(connection) => return Ok(connection),
                 Err(error) => Some(error),
             },
-            () = sleep(self.head_start) => None,
+            () = sleep(self.head_start(addr)) => None,
         };
         let (first, second) = match first_error {
             Some(error) if is_final(&error) => return Err(error.into()),
@@ -123,6 +121,14 @@ impl Dialers {
             Kind::Quic => CallError::Neither { quic: first, tcp: second },
             Kind::Tcp => CallError::Neither { quic: second, tcp: first },
         })
+    }
+
+    /// An answer over QUIC takes one round trip. Where none is known, TCP may be called in vain: that costs little, and QUIC
+    /// still answers a round trip before it.
+    fn head_start(&self, addr: SocketAddr) -> Duration {
+        let seen = || self.learned().of(addr.ip()).round_trip.map_or(Duration::ZERO, |seen| seen.least);
+        let known = if self.round_trip.is_zero() { seen() } else { self.round_trip };
+        Duration::from_millis(250).max(known * 5 / 4)
     }
 
     /// Calls `addr` over QUIC without waiting for the answer, where a ground with one of `keys` was reached before.

@@ -10,7 +10,7 @@ use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Resume};
 use farhop_squeeze::Encoder;
 use farhop_transport::hop::{Gone, Sender};
-use farhop_transport::path::End as PathEnd;
+use farhop_units::BitRate;
 use http::HeaderMap;
 use tokio::sync::SemaphorePermit;
 
@@ -36,6 +36,8 @@ pub(crate) struct Delivery<'a> {
     pub(crate) treatment: Treatment,
     /// The body; `None` where the response has none.
     pub(crate) body: Option<OriginBody>,
+    /// What the link carries; none where nothing limits it.
+    pub(crate) rate: Option<BitRate>,
     /// What was delivered before the carrier was lost.
     pub(crate) resume: Option<Resume>,
     /// Reads along and promises.
@@ -92,10 +94,10 @@ impl Delivery<'_> {
             Treatment::Recode(codings) => Source::new(body, codings),
             Treatment::Pass | Treatment::Squeeze | Treatment::Image(_) => Source::new(body, &[]),
         };
-        let rate = self.ground.plan().sending_rate(PathEnd::Ground);
         let mut flow = Flow {
-            small: whole::small(rate),
-            level: self.ground.means().level.max(1),
+            small: whole::small(self.rate),
+            rate: self.rate,
+            level: self.ground.means(self.rate).level.max(1),
             ground: self.ground,
             request: self.request,
             source,
@@ -134,6 +136,7 @@ type End = Result<Option<HeaderMap>, Failure>;
 struct Flow<'a> {
     /// Bytes of a text that crosses in one go.
     small: u64,
+    rate: Option<BitRate>,
     level: i32,
     ground: &'a Shared,
     request: &'a HeaderMap,

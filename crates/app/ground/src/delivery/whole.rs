@@ -7,7 +7,6 @@ use bytes::{Bytes, BytesMut};
 use farhop_htotp::frame::{Coding, Failure};
 use farhop_squeeze::{LARGEST_IMAGE, PIECE, Recipe};
 use farhop_transport::hop::{Gone, Sender};
-use farhop_transport::path::End as PathEnd;
 use farhop_units::BitRate;
 use http::HeaderMap;
 use tokio::time::Instant;
@@ -58,11 +57,10 @@ impl Flow<'_> {
         recipe: Recipe,
     ) -> Result<Option<End>, Undelivered> {
         self.treatment = Treatment::Pass;
-        let rate = self.ground.plan().sending_rate(PathEnd::Ground);
         let begun = self.resume.is_some_and(|resume| resume.offset > 0);
         let room = tokio::select! {
             biased;
-            room = self.ground.squeezing.room(content_length(&self.head.fields), rate, begun) => room,
+            room = self.ground.squeezing.room(content_length(&self.head.fields), self.rate, begun) => room,
             gone = sender.gone() => return Err(gone.into()),
         };
         let Some((_held, turn)) = room else { return Ok(self.begin(sender).await) };

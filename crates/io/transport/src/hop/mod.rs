@@ -417,6 +417,11 @@ impl Hop {
         told
     }
 
+    /// What is measured of the path, here, at the peer, and on earlier carriers.
+    pub fn measured(&self) -> Measured {
+        self.0.lock().tuner.measured()
+    }
+
     /// The sizes that fit the path.
     pub fn sizes(&self) -> Parameters {
         *self.0.lock().tuner.parameters()
