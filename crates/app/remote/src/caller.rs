@@ -209,9 +209,9 @@ impl Caller {
                 attended.await;
                 Some(successor)
             }
-            successor = self.improve(carrier, quic_again) => {
+            (successor, why) = self.better(carrier, quic_again) => {
                 while left.try_join_next().is_some() {}
-                left.spawn(leave(carrier.clone(), attended, Arc::clone(&self.adrift), self.bus.clone()));
+                left.spawn(leave(carrier.clone(), attended, why, Arc::clone(&self.adrift), self.bus.clone()));
                 return Some(successor);
             }
         };
@@ -220,6 +220,35 @@ impl Caller {
         let exchanges = carrier.hop.lost();
         self.bus.emit(Event::CarrierDown { peer: carrier.peer.clone(), why, exchanges });
         successor
+    }
+
+    /// Calls what is better than a carrier that does its work, and says in what. What is under way there may end there.
+    async fn better(&self, carrier: &Carrier, quic_again: Duration) -> (Called, &'static str) {
+        tokio::select! {
+            called = self.improve(carrier, quic_again) => (called, "left for one over QUIC"),
+            called = self.outgrow(carrier) => (called, "left for one with windows that fit the path"),
+        }
+    }
+
+    /// Waits until the path turns out to take much more than the streams of a carrier may carry, and calls the same ground again:
+    /// the next carrier begins with what was measured on this one.
+    async fn outgrow(&self, carrier: &Carrier) -> Called {
+        let Carrier { peer, address, connection, hop, .. } = carrier;
+        let Some(target) = self.targets.iter().find(|target| target.name == *peer) else {
+            return std::future::pending().await;
+        };
+        loop {
+            sleep(LOOK).await;
+            if !hop.has_outgrown(connection.kind()) {
+                continue;
+            }
+            match self.dialers.call(Kind::Quic, *address, &target.keys).await {
+                Ok(connection) => {
+                    return Called { peer: peer.clone(), address: *address, connection, early: None };
+                }
+                Err(_) => sleep(self.quic_again).await,
+            }
+        }
     }
 
     /// While a carrier rides on TCP for want of better, calls the same ground over QUIC until it answers.
@@ -391,6 +420,7 @@ async fn heard(silent: &mut watch::Receiver<Option<Instant>>) {
 async fn leave(
     carrier: Carrier,
     mut attended: Pin<Box<dyn Future<Output = ()> + Send>>,
+    why: &str,
     adrift: Arc<Adrift>,
     bus: Bus,
 ) {
@@ -407,8 +437,7 @@ async fn leave(
         }
     }
     adrift.ended(&carrier);
-    let why = format!("left for {}", carrier.connection.kind().other());
-    bus.emit(Event::CarrierDown { peer: carrier.peer, why, exchanges: carrier.hop.lost() });
+    bus.emit(Event::CarrierDown { peer: carrier.peer, why: why.into(), exchanges: carrier.hop.lost() });
 }
 
 /// A ground reached over a socket in this process is called by any address.

@@ -157,6 +157,6 @@ async fn pages_load_over_tcp_while_udp_does_not_pass_and_over_quic_once_it_does(
             _ => None,
         })
         .await;
-    assert_eq!(why, "left for quic");
+    assert_eq!(why, "left for one over QUIC");
     assert_eq!(world.bus.counters().carriers_up(), 2);
 }

@@ -14,6 +14,8 @@ use crate::{Parameters, Path, Set};
 const GROW: (u64, u64) = (5, 4);
 /// … and shrinks when half would do.
 const SHRINK: u64 = 2;
+/// A carrier is outgrown when its streams could use half as much again.
+const OUTGROWN: (u64, u64) = (3, 2);
 /// Reports to the peer: not more often than this, nor than once a round trip, …
 const REPORT_EVERY: Duration = Duration::from_secs(2);
 /// … and only when the rate has changed by an eighth, or the loss by a quarter and half a per cent.
@@ -121,6 +123,12 @@ impl Tuner {
     /// What the carrier began with: in force where it cannot be changed while it lasts.
     pub fn first(&self) -> &Parameters {
         &self.first
+    }
+
+    /// What the peer may send on one stream is so much less than fits the path that another carrier is worth its handshake: this
+    /// one keeps what it began with.
+    pub fn has_outgrown(&self) -> bool {
+        self.now.stream_window.0 * OUTGROWN.1 > self.first.stream_window.0 * OUTGROWN.0
     }
 
     /// All of it for people and programs. `send_window` is the one in force, which follows the controller.

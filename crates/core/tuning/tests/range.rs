@@ -168,6 +168,28 @@ fn a_little_more_or_less_changes_nothing_and_a_lot_does_at_once() {
 }
 
 #[test]
+fn a_carrier_is_outgrown_where_its_streams_could_use_half_as_much_again_and_the_next_one_is_not() {
+    //                       round trip, ms; rate, Mbit/s; outgrown
+    for (rtt, rate, outgrown) in [(5, 1000, false), (600, 40, false), (600, 100, true), (2600, 2, true)] {
+        let (rtt, rate) = (Duration::from_millis(rtt), BitRate::mbit(rate));
+        let mut tuner = Tuner::new(UNSET, Measured::default());
+        let observe = |tuner: &mut Tuner| {
+            let mut totals = Totals { round_trip: Some((rtt, rtt)), ..Totals::default() };
+            for second in 1..=10 {
+                totals.received += rate.bytes_in(Duration::from_secs(1));
+                totals.received_packets += 1000;
+                tuner.observe(Duration::from_secs(second), &totals, 0);
+            }
+        };
+        observe(&mut tuner);
+        assert_eq!(tuner.has_outgrown(), outgrown, "{rate} over {rtt:?}");
+        let mut next = Tuner::new(UNSET, tuner.measured());
+        observe(&mut next);
+        assert!(!next.has_outgrown(), "{rate} over {rtt:?}, on the next carrier");
+    }
+}
+
+#[test]
 fn room_for_streams_grows_with_those_that_are_open() {
     let mut tuner = Tuner::new(UNSET, Measured::default());
     let mut limits = Vec::new();

@@ -86,12 +86,17 @@ pub async fn world_with(more: &[&str]) -> World {
 
 /// The same over a link of this profile. TCP goes over loopback, so that only no link at all can be under it.
 pub async fn world_over(link: &str, more: &[&str]) -> World {
-    let over_tcp =
-        link == "none" && std::env::var("FARHOP_TEST_CARRIER").is_ok_and(|carrier| carrier == "tcp");
     let profile = Profile::named(link).unwrap();
-    let (link, at_ground, at_remote) = link::pair(&profile, 1);
+    world_on(&profile, PathPlan::for_profile(&profile), more).await
+}
+
+/// The same over this link, of which both ends are told so much.
+pub async fn world_on(profile: &Profile, plan: PathPlan, more: &[&str]) -> World {
+    let over_tcp =
+        profile.name == "none" && std::env::var("FARHOP_TEST_CARRIER").is_ok_and(|carrier| carrier == "tcp");
+    let (link, at_ground, at_remote) = link::pair(profile, 1);
     let (ground, remote) = (Identity::generate().unwrap(), Identity::generate().unwrap());
-    let (key, plan) = (ground.public(), PathPlan::for_profile(&profile));
+    let key = ground.public();
     let peers = Peers::new([("test".to_owned(), remote.public())]).unwrap();
     let (mut listener, address) = if over_tcp {
         let options = tcp::Options::new(&plan, End::Ground, None).unwrap();

@@ -422,6 +422,12 @@ impl Hop {
         self.0.lock().tuner.measured()
     }
 
+    /// Another carrier would be quicker, since the windows of this one's streams are too small for the path and QUIC does not change
+    /// them under way. Over TCP they are always the same.
+    pub fn has_outgrown(&self, kind: Kind) -> bool {
+        kind == Kind::Quic && self.0.lock().tuner.has_outgrown()
+    }
+
     /// The sizes that fit the path.
     pub fn sizes(&self) -> Parameters {
         *self.0.lock().tuner.parameters()
