@@ -66,7 +66,7 @@ settings! {
             idle: Duration, default "15 s", range "1 s" to "10 min", chosen "geo-hylas2: about 40 bit/s, and short enough for most NAT bindings";
             /// How long the other end may stay silent after a probe, beyond one round trip, before the link counts as cut.
             patience: Duration, default "1 s", range "100 ms" to "1 min", chosen "geo-hylas2: probe interval + round trip + patience stay below 3 s";
-            /// How long the remote holds on to a silent carrier, with all that is under way, before it gives it up. It probes four times a second meanwhile.
+            /// How long the remote holds on to a silent carrier, with all that is under way, before it gives it up. It probes every round trip meanwhile, four times a second at the least.
             hold: Duration, default "150 s", range "0 s" to "170 s", chosen "any satellite link: rides out a cut of 2 min";
             /// Longest pause between two attempts to reconnect; the first comes at once.
             reconnect_max: Duration, default "5 s", range "100 ms" to "10 min", chosen "geo-hylas2: after an outage the carrier is back within 5 s and a handshake";

@@ -32,7 +32,7 @@ pub use log::Silence;
 pub use many::{Lives, live_many};
 pub use scene::Scene;
 
-use log::{ASKED, Entries, Log};
+use log::{Entries, Log, asked};
 
 /// What became of one seed.
 #[derive(Debug, Clone)]
@@ -67,12 +67,14 @@ pub fn live(seed: u64, is_told: bool) -> Life {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime of one thread needs nothing of the system");
     runtime.block_on(async {
-        let (scene, log) = (Arc::new(Scene::draw(seed)), Arc::new(Log::new(is_told)));
+        let scene = Arc::new(Scene::draw(seed));
+        let round_trip = scene.profile.rtt();
+        let log = Arc::new(Log::new(round_trip, is_told));
         let link = run::run(Arc::clone(&scene), Arc::clone(&log)).await;
         let queues = Way::BOTH.map(|way| link.counters(way).queue_peak);
         let Entries { trace, mut faults, stall, pause } = log.entries();
         let most = bound(&scene, queues);
-        let longest = (most + ASKED) * (2 + scene.cuts.len() as u32);
+        let longest = (most + asked(round_trip)) * (2 + scene.cuts.len() as u32);
         for (Silence { from, long }, most, when) in
             [(stall, most, "though nothing was taken"), (pause, longest, "beside cuts")]
         {
@@ -85,15 +87,12 @@ pub fn live(seed: u64, is_told: bool) -> Life {
     })
 }
 
-/// How long nothing may come while the path takes nothing: three round trips, with the queues that were seen. A hole takes
-/// all that is under way and leaves nothing to acknowledge, so that only QUIC's probe timeout tells of it (RFC 9002 §6.2.1: a
-/// round trip and four deviations, which are two round trips after the first sample): as much again.
+/// How long nothing may come while the path takes nothing: three round trips, with the queues that were seen.
 fn bound(scene: &Scene, queues: [farhop_units::Bytes; 2]) -> Duration {
     let waits = Way::BOTH.into_iter().zip(queues).map(|(way, queue)| {
         let rate = scene.profile.leg(way).rate;
         rate.map_or(Duration::ZERO, |rate| rate.time_for(queue)) + scene.ills(way).late
     });
     let round_trip = scene.profile.rtt() + waits.sum::<Duration>();
-    let has_hole = scene.ills.iter().any(|ills| ills.hole.is_some());
-    round_trip * if has_hole { 6 } else { 3 }
+    round_trip * 3
 }

@@ -5,20 +5,25 @@
 //! may need a round trip more, but not be asleep when all is well again. Beside it the longest time without any arrival is
 //! kept, cuts not counted.
 //!
-//! Some sleep is allowed: the remote asks whether ground is there when it has heard no datagram for 0.8 s, and four times a
-//! second from then on, and what was lost is found with that (`core/htotp`, `session/probe.rs`). So a stall counts from when a
-//! question was due: 1.05 s after the remote last heard anything, and where that is long ago, a quarter of a second.
+//! Some sleep is allowed: the remote asks whether ground is there when it has heard no datagram for 0.8 s, for which it looks five
+//! times a second, and every round trip or four times a second from then on, and what was lost is found with that (`core/htotp`, `session/probe.rs`). So a stall
+//! counts from when a question was due: the second, where the remote has heard something before, and else the next.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use farhop_htotp::session::{Probe, repeat};
 use farhop_orbit::Way;
 use tokio::time::Instant;
 
-/// When the remote has asked twice, of which the second question is that which wakes QUIC; and how often it asks then.
-pub(crate) const ASKED: Duration = Duration::from_millis(800 + 250);
-const REPEAT: Duration = Duration::from_millis(250);
+/// By how much later the remote notices that it has heard something.
+const NOTICED: Duration = Duration::from_millis(200);
+
+/// When the remote has asked twice after it last heard something, of which the second question is that which wakes QUIC.
+pub(crate) fn asked(round_trip: Duration) -> Duration {
+    Probe::default().active + NOTICED + repeat(round_trip)
+}
 
 /// A time in which nothing came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,6 +39,7 @@ pub struct Silence {
 pub(crate) struct Log {
     epoch: Instant,
     is_told: bool,
+    round_trip: Duration,
     state: Mutex<State>,
 }
 
@@ -68,9 +74,9 @@ pub(crate) struct Entries {
 }
 
 impl Log {
-    /// Told on standard error as it happens, or not.
-    pub(crate) fn new(is_told: bool) -> Log {
-        Log { epoch: Instant::now(), is_told, state: Mutex::default() }
+    /// Of a path with this round trip; told on standard error as it happens, or not.
+    pub(crate) fn new(round_trip: Duration, is_told: bool) -> Log {
+        Log { epoch: Instant::now(), is_told, round_trip, state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -122,14 +128,14 @@ impl Log {
     pub(crate) fn taken(&self, what: &str, numbers: [u64; 3]) {
         let mut state = self.lock();
         self.note(&mut state, what, numbers);
-        state.disturb(self.now());
+        state.disturb(self.now(), self.round_trip);
     }
 
     /// Nothing gets through any more, on one way or on both.
     pub(crate) fn cut(&self, way: Option<Way>) {
         let (mut state, now) = (self.lock(), self.now());
         self.note(&mut state, "cut", [0; 3]);
-        state.disturb(now);
+        state.disturb(now, self.round_trip);
         state.cut = Some((now, way));
     }
 
@@ -157,14 +163,14 @@ impl Log {
     pub(crate) fn arrived(&self, what: &str, number: u64, bytes: usize) {
         let mut state = self.lock();
         self.note(&mut state, what, [number, bytes as u64, 0]);
-        state.arrive(self.now());
+        state.arrive(self.now(), self.round_trip);
     }
 
     /// Something is over.
     pub(crate) fn closed(&self, number: u64) {
         let mut state = self.lock();
         self.note(&mut state, "closed", [number, 0, 0]);
-        state.arrive(self.now());
+        state.arrive(self.now(), self.round_trip);
         state.open -= 1;
     }
 
@@ -181,7 +187,7 @@ impl Log {
     pub(crate) fn entries(&self) -> Entries {
         let mut state = self.lock();
         // What never came counts as well.
-        state.arrive(self.now());
+        state.arrive(self.now(), self.round_trip);
         let faults = state.faults.clone();
         Entries { trace: state.trace.finish(), faults, stall: state.stall, pause: state.pause }
     }
@@ -193,19 +199,19 @@ impl State {
     }
 
     /// Ends the time in which nothing was taken.
-    fn disturb(&mut self, now: Duration) {
+    fn disturb(&mut self, now: Duration, round_trip: Duration) {
         if self.open > 0 && self.cut.is_none() {
             let calm = self.calm.max(self.arrived);
-            let from = (self.heard.max(self.arrived) + ASKED).max(calm + REPEAT);
+            let from = (self.heard.max(self.arrived) + asked(round_trip)).max(calm + repeat(round_trip));
             self.stall = longer(self.stall, Silence { from, long: now.saturating_sub(from) });
         }
         self.calm = now;
     }
 
-    fn arrive(&mut self, now: Duration) {
+    fn arrive(&mut self, now: Duration, round_trip: Duration) {
         if self.open > 0 {
             let calm = self.calm;
-            self.disturb(now);
+            self.disturb(now, round_trip);
             self.calm = calm;
             let cut = self.cut.map_or(Duration::ZERO, |(since, _)| now - since.max(self.arrived));
             let long = (now - self.arrived).saturating_sub(self.away + cut);
@@ -225,7 +231,7 @@ mod tests {
 
     /// A log in which something has been open since the start.
     fn open() -> Log {
-        let log = Log::new(false);
+        let log = Log::new(Duration::from_millis(600), false);
         log.opened(1);
         log
     }
@@ -244,7 +250,7 @@ mod tests {
         after(5).await;
         log.arrived("", 1, 1);
         let entries = log.entries();
-        assert_eq!((seconds(entries.stall), seconds(entries.pause)), (3.95, 5.0));
+        assert_eq!((seconds(entries.stall), seconds(entries.pause)), (3.75, 5.0));
         assert_eq!(seconds(open().entries().stall), 0.0);
     }
 
@@ -252,7 +258,7 @@ mod tests {
     async fn what_was_never_closed_is_a_stall_as_well() {
         let log = open();
         after(9).await;
-        assert_eq!(seconds(log.entries().stall), 7.95);
+        assert_eq!(seconds(log.entries().stall), 7.75);
     }
 
     #[tokio::test(start_paused = true)]

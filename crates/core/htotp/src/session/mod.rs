@@ -31,7 +31,7 @@ use crate::scheduler::{Pace, Place, Scheduler, StreamId};
 pub use event::{Direction, Event, Transmit, code};
 #[doc(hidden)]
 pub use fuzz::fuzz;
-pub use probe::Probe;
+pub use probe::{Probe, repeat};
 use pushes::{HeldBack, Promises};
 pub use rejoin::Nature;
 use rejoin::Taken;
@@ -326,6 +326,11 @@ impl Session {
         if was_silent {
             self.events.push_back(Event::Back { silence });
         }
+    }
+
+    /// The carrier has measured the round trip of the empty path, which says how often a silent peer is probed.
+    pub fn handle_round_trip(&mut self, round_trip: Duration) {
+        self.probe.measured(round_trip);
     }
 
     /// The peer has sent a probe: it hears nothing, so what was under way to it is probably lost. The remote is the one

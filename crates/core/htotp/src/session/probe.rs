@@ -36,9 +36,15 @@ impl Default for Probe {
 /// Whoever asked a moment ago is likely to ask again, and should not be the one to find the carrier dead.
 const RECENT: Duration = Duration::from_secs(60);
 
-/// Probes follow the first ping this often while nothing comes, so that neither its loss nor the end of an outage is
-/// noticed late.
+/// Bounds of the time between probes.
+const SHORTEST_REPEAT: Duration = Duration::from_millis(25);
 const REPEAT: Duration = Duration::from_millis(250);
+
+/// How often a peer at this round trip is probed after the first ping while nothing comes: so often that neither a loss nor
+/// the end of an outage is noticed a round trip late, and where the path is long four times a second.
+pub fn repeat(round_trip: Duration) -> Duration {
+    round_trip.clamp(SHORTEST_REPEAT, REPEAT)
+}
 
 /// Pings whose answers still count.
 const MOST_PINGS: usize = 16;
@@ -60,6 +66,7 @@ pub(super) struct State {
     silent: bool,
     dead: bool,
     rtt: Duration,
+    repeat: Duration,
     used: Option<Duration>,
 }
 
@@ -73,8 +80,14 @@ impl State {
             silent: false,
             dead: false,
             rtt: Duration::ZERO,
+            repeat: REPEAT,
             used: None,
         }
+    }
+
+    /// The carrier has measured the round trip of the empty path.
+    pub(super) fn measured(&mut self, round_trip: Duration) {
+        self.repeat = repeat(round_trip);
     }
 
     /// A sign of life: gives how long none had come, and whether the peer had been taken for silent.
@@ -109,7 +122,7 @@ impl State {
 
     fn due(&self, active: bool) -> Duration {
         match self.asked {
-            Some((first, latest)) => (latest + REPEAT).min(self.verdict(first)),
+            Some((first, latest)) => (latest + self.repeat).min(self.verdict(first)),
             None => self.heard + if active { self.probe.active } else { self.probe.idle },
         }
     }

@@ -58,6 +58,9 @@ impl Attune {
             connection.set_max_concurrent_uni_streams(one);
         }
         self.streams = state.tuner.parameters().streams;
+        if let Some(trip) = state.tuner.measured().round_trip {
+            state.session.handle_round_trip(trip.least);
+        }
         report(now, state);
         if now >= self.next_keep {
             self.next_keep = now + KEEP;
