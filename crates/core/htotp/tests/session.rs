@@ -476,6 +476,24 @@ fn the_end_of_an_outage_is_noticed_after_a_probe_and_a_round_trip_however_long_i
     }
 }
 
+#[test]
+fn the_shorter_the_round_trip_the_sooner_the_end_of_an_outage_is_noticed() {
+    let ms = Duration::from_millis;
+    for (round_trip, pause) in [(5, 25), (20, 25), (80, 80), (650, 250)] {
+        let mut pair = Pair::new(ms(round_trip) / 2, None, Config::default());
+        pair.remote().handle_round_trip(ms(round_trip));
+        pair.remote().ask(Duration::ZERO, Ask::default(), &get("/"));
+        pair.run(ms(1000));
+        pair.cut = true;
+        pair.run(ms(9111));
+        pair.cut = false;
+        pair.run(ms(15_000));
+        let asked = pair.probed(GROUND)[0] - ms(9111);
+        let most = ms(round_trip / 2 + pause + 10);
+        assert!(asked <= most, "{round_trip} ms: {asked:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
