@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::halves::Joiner;
 use crate::wire::{Datagram, is_ours};
 use crate::{Layer, Outcome, Secret, Terms};
 
@@ -12,6 +13,7 @@ pub fn fuzz(mut data: &[u8]) {
     let secret = Secret { own: [1; 8], theirs: [2; 8], first_sent: 0, first_received: 0 };
     let terms = Terms { most: 0.25, loud: false };
     let mut layer = Layer::new(Duration::ZERO, &secret, terms, Duration::from_millis(600));
+    let mut joiner = Joiner::default();
     let mut now = Duration::ZERO;
     let mut out = Vec::new();
     while let Some((length, rest)) = data.split_first() {
@@ -23,6 +25,11 @@ pub fn fuzz(mut data: &[u8]) {
             out.clear();
             read.encode(&mut out);
             assert_eq!(Datagram::decode(&out), Some(read));
+            if let Datagram::Half(half) = read
+                && let Some(whole) = joiner.join((), &half)
+            {
+                assert!(whole.len() > half.bytes.len());
+            }
         }
         if let Outcome::Packet(start) = layer.handle(now, datagram) {
             assert!(start < datagram.len());

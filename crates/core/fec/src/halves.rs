@@ -48,6 +48,9 @@ impl<K: PartialEq> Joiner<K> {
     /// Takes a half; gives the datagram if the other half is there.
     pub fn join(&mut self, from: K, half: &Half<'_>) -> Option<Vec<u8>> {
         let Half { number, is_second, bytes } = *half;
+        if bytes.len() > LARGEST_WHOLE {
+            return None; // nobody cuts anything for that
+        }
         let is_other = |other: &Waiting<K>| other.from == from && other.number == number;
         let Some(place) = self.waiting.iter().position(is_other) else {
             if self.waiting.len() == WAITING {
@@ -108,5 +111,7 @@ mod tests {
         assert_eq!(joiner.waiting.len(), WAITING);
         assert_eq!(joiner.join((), &read(&halve(&[7; 1400], 999)[0])), Some(vec![7; 1400]));
         assert_eq!(joiner.join((), &read(&halve(&[7; 1400], 1)[0])), None);
+        let large = halve(&[7; 9000], 5);
+        assert_eq!(large.map(|half| joiner.join((), &read(&half))), [None, None]);
     }
 }
