@@ -20,6 +20,7 @@ enum Experiment {
     Shell(ShellArguments),
     Measure(farhop_measure::MeasureArguments),
     Pages(farhop_measure::PagesArguments),
+    Soak(farhop_measure::SoakArguments),
     // The lab starts these itself, inside its testbed.
     #[command(hide = true)]
     Origins(farhop_compare::OriginsArguments),
@@ -51,11 +52,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Experiment::Shell(arguments) => return shell(arguments),
         Experiment::Pages(arguments) => farhop_measure::package_pages(arguments)?,
         Experiment::Measure(arguments) => {
-            let all_pass = farhop_measure::measure(arguments)?;
-            return Ok(if all_pass { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+            return Ok(verdict(farhop_measure::measure(arguments)?));
         }
+        Experiment::Soak(arguments) => return Ok(verdict(farhop_measure::soak(arguments)?)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn verdict(all_pass: bool) -> ExitCode {
+    if all_pass { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn shell(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {

@@ -51,10 +51,22 @@ impl Running {
     /// # Errors
     /// It has ended and been reaped already.
     pub fn terminate(&mut self) -> io::Result<()> {
+        self.signal(Signal::SIGTERM)
+    }
+
+    /// Has the process read its settings anew (SIGHUP).
+    ///
+    /// # Errors
+    /// As [`terminate`](Self::terminate).
+    pub fn hang_up(&mut self) -> io::Result<()> {
+        self.signal(Signal::SIGHUP)
+    }
+
+    fn signal(&mut self, signal: Signal) -> io::Result<()> {
         if self.0.try_wait()?.is_some() {
             return Ok(()); // reaped: the pid may be a stranger's by now
         }
-        Ok(nix::sys::signal::kill(Pid::from_raw(self.0.id().cast_signed()), Signal::SIGTERM)?)
+        Ok(nix::sys::signal::kill(Pid::from_raw(self.0.id().cast_signed()), signal)?)
     }
 }
 

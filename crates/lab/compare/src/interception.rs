@@ -11,7 +11,7 @@ use crate::scene::this_program;
 #[derive(Debug)]
 pub struct Interception {
     /// The folder of the CA.
-    pub(crate) ca: PathBuf,
+    pub ca: PathBuf,
     /// Where the remote remembers whom not to intercept.
     pub(crate) state: PathBuf,
     /// Its certificate (PEM), which browsers have to trust.

@@ -30,6 +30,7 @@ mod part4;
 mod row;
 mod secure_pages;
 mod simulation;
+mod soak;
 mod speed;
 mod split;
 mod strangers;
@@ -44,6 +45,7 @@ use farhop_lab_transport::Peers;
 pub use error::MeasureError;
 pub use packages::{PagesArguments, package_pages};
 pub use row::{Row, Verdict};
+pub use soak::{SoakArguments, soak};
 
 /// Prints every bound of a part of Farhop beside what this machine measures. Needs root.
 #[derive(Debug, clap::Args)]

@@ -42,6 +42,13 @@ impl Row {
         Row { what: what.into(), measured: measured.into(), bound: bound.into(), verdict }
     }
 
+    /// The same for programs.
+    pub(crate) fn as_json(&self) -> serde_json::Value {
+        let Row { what, measured, bound, verdict } = self;
+        let verdict = format!("{verdict:?}").to_lowercase();
+        serde_json::json!({ "what": what, "measured": measured, "bound": bound, "verdict": verdict })
+    }
+
     /// A row for a group that gave none.
     pub(crate) fn unmeasured(what: &str, error: &MeasureError) -> Row {
         Row::judged(what, format!("could not be measured: {error}"), "measured", false)

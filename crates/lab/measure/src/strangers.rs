@@ -83,7 +83,8 @@ fn strangers(
     Ok(Row::judged(format!("{whose} key is wrong"), measured, bound, at_remote && at_ground && up))
 }
 
-fn keygen(folder: &Path, name: &str) -> Result<String, MeasureError> {
+/// Makes a key in `folder` and gives its public half.
+pub(crate) fn keygen(folder: &Path, name: &str) -> Result<String, MeasureError> {
     let made = farhop()?.arg("keygen").arg(folder.join(format!("{name}.key"))).output();
     let made = made.map_err(MeasureError::system("farhop keygen"))?;
     Ok(String::from_utf8_lossy(&made.stdout).trim().to_owned())

@@ -21,18 +21,25 @@ pub(crate) struct Visitor {
     proxy: Option<SocketAddr>,
     /// Where every host is, for who goes directly.
     origin: SocketAddr,
+    /// What the proxy wants to be told of who asks: `Basic …`.
+    credentials: Option<String>,
     roots: Arc<RootCertStore>,
 }
 
 impl Visitor {
     /// Straight to `origin`, whose CA is in `authority` (PEM).
     pub(crate) fn direct(origin: SocketAddr, authority: &Path) -> io::Result<Visitor> {
-        Ok(Visitor { proxy: None, origin, roots: roots(authority)? })
+        Ok(Visitor { proxy: None, origin, credentials: None, roots: roots(authority)? })
     }
 
     /// Through `proxy`, believing the CA in `authority` (PEM): the proxy's own where it intercepts.
     pub(crate) fn through(proxy: SocketAddr, authority: &Path) -> io::Result<Visitor> {
-        Ok(Visitor { proxy: Some(proxy), origin: proxy, roots: roots(authority)? })
+        Ok(Visitor { proxy: Some(proxy), origin: proxy, credentials: None, roots: roots(authority)? })
+    }
+
+    /// The same for a proxy that wants to know who asks (RFC 7617).
+    pub(crate) fn with_credentials(self, credentials: String) -> Visitor {
+        Visitor { credentials: Some(credentials), ..self }
     }
 
     /// A connection to `host`, port 443, as far as TCP and the proxy make one.
@@ -40,10 +47,20 @@ impl Visitor {
     /// # Errors
     /// Nobody is there, or the proxy says no.
     pub(crate) async fn connect(&self, host: &str) -> io::Result<TcpStream> {
+        self.tunnel(&format!("{host}:443")).await
+    }
+
+    /// The same to any `host:port`.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub(crate) async fn tunnel(&self, target: &str) -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect(self.proxy.unwrap_or(self.origin)).await?;
         stream.set_nodelay(true)?;
         if self.proxy.is_some() {
-            let ask = format!("CONNECT {host}:443 HTTP/1.1\r\nHost: {host}:443\r\n\r\n");
+            let who = self.credentials.as_ref().map(|it| format!("Proxy-Authorization: {it}\r\n"));
+            let who = who.unwrap_or_default();
+            let ask = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{who}\r\n");
             stream.write_all(ask.as_bytes()).await?;
             let head = head(&mut stream).await?;
             if !head.starts_with("HTTP/1.1 200") {

@@ -57,8 +57,12 @@ impl HostileOrigin {
     /// An origin that plays the first script to its first connection, the second to its second, and the last
     /// to all that follow.
     pub async fn playing(scripts: Vec<Vec<Step>>) -> HostileOrigin {
+        Self::on(TcpListener::bind(("127.0.0.1", 0)).await.expect("loopback has free ports"), scripts)
+    }
+
+    /// The same on this listener, which may live in another network namespace.
+    pub fn on(listener: TcpListener, scripts: Vec<Vec<Step>>) -> HostileOrigin {
         assert!(!scripts.is_empty(), "an origin needs a script");
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("loopback has free ports");
         let address = listener.local_addr().expect("a bound listener has an address");
         let seen = Arc::new(Mutex::new(Seen::default()));
         let task = tokio::spawn(accept(listener, scripts, seen.clone())).abort_handle();

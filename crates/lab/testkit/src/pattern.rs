@@ -30,7 +30,12 @@ pub struct Checker {
 impl Checker {
     /// A checker for the body that `seed` names, from its first byte.
     pub fn new(seed: u64) -> Self {
-        Checker { seed, offset: 0 }
+        Checker::starting_at(seed, 0)
+    }
+
+    /// The same from the byte at `offset` on.
+    pub fn starting_at(seed: u64, offset: u64) -> Self {
+        Checker { seed, offset }
     }
 
     /// Takes the next piece; on the first wrong byte, says where.
@@ -48,7 +53,7 @@ impl Checker {
         }
     }
 
-    /// How many bytes were right so far.
+    /// The offset up to which all was right: how many bytes, for who began with the first.
     pub fn checked(&self) -> u64 {
         self.offset
     }

@@ -43,6 +43,16 @@ pub(super) async fn rows(ways: &Ways, half: Duration) -> io::Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// Events one after the other, each a while after the one before; gives how many came.
+pub(crate) async fn told(visitor: &Visitor) -> io::Result<u64> {
+    Ok(events(visitor).await?.len() as u64)
+}
+
+/// An answer that its origin withholds for a while.
+pub(crate) async fn polled(visitor: &Visitor) -> io::Result<u64> {
+    poll(visitor).await.map(|_| 1)
+}
+
 /// How long each event took.
 async fn events(visitor: &Visitor) -> io::Result<Vec<Duration>> {
     let path = format!("{EVENTS}?count={EVENTS_TIMED}&every={EVERY_MS}");

@@ -1,9 +1,9 @@
 //! The live web on `geo-hylas2`: WebSocket echoes, server-sent events, long polls, each through an intercepting Farhop and
 //! directly, from the user's end of the link.
 
-mod events;
+pub(crate) mod events;
 mod framing;
-mod socket;
+pub(crate) mod socket;
 
 use std::io;
 use std::time::Duration;

@@ -50,7 +50,38 @@ pub(super) async fn echoes(ways: &Ways) -> io::Result<Vec<Row>> {
 
 /// Whether many messages, all under way at once, come back in their order.
 pub(super) async fn in_order(farhop: &Visitor) -> io::Result<Row> {
-    let (mut sink, mut stream) = plain(farhop).await?.split();
+    let right = right(plain(farhop).await?).await?;
+    let measured = format!("{right} of {MESSAGES} in order");
+    Ok(Row::judged("WebSocket messages each way", measured, "all, in order", right == MESSAGES))
+}
+
+/// The same messages, of which a wrong one is an error; gives how many came back.
+///
+/// # Errors
+/// No socket is to be had, or another message came than was sent.
+pub(crate) async fn echoed(visitor: &Visitor) -> io::Result<u64> {
+    all(right(plain(visitor).await?).await?)
+}
+
+/// The same over HTTP/2.
+///
+/// # Errors
+/// As [`echoed`].
+pub(crate) async fn echoed_within_http2(visitor: &Visitor) -> io::Result<u64> {
+    let (socket, _open) = extended(visitor).await?;
+    all(right(socket).await?)
+}
+
+fn all(right: usize) -> io::Result<u64> {
+    match right {
+        MESSAGES => Ok(MESSAGES as u64),
+        part => Err(io::Error::other(format!("{part} of {MESSAGES} messages came back as they were sent"))),
+    }
+}
+
+/// How many of many messages, all under way at once, came back as they were sent before one did not.
+async fn right<S: AsyncRead + AsyncWrite + Unpin>(socket: WebSocketStream<S>) -> io::Result<usize> {
+    let (mut sink, mut stream) = socket.split();
     // Of all sizes: some in one frame with others, some over many packets.
     let message = |number: usize| Message::text(format!("{number}:{}", "x".repeat(number * number % 5000)));
     let send = async {
@@ -67,9 +98,7 @@ pub(super) async fn in_order(farhop: &Visitor) -> io::Result<Row> {
         right
     };
     let (sent, right) = tokio::join!(send, receive);
-    sent?;
-    let measured = format!("{right} of {MESSAGES} in order");
-    Ok(Row::judged("WebSocket messages each way", measured, "all, in order", right == MESSAGES))
+    sent.map(|()| right)
 }
 
 async fn timed<S: AsyncRead + AsyncWrite + Unpin>(
