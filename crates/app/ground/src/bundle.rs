@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use farhop_bundle::{Decision, Unasked, Urgency, leads_to};
+use farhop_bundle::{Decision, Unasked, Urgency, Way};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Failure, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -13,7 +13,6 @@ use farhop_transport::hop::Sender;
 use http::{Method, StatusCode, header};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use url::Url;
 
 use crate::allowance::{Allowance, UsedUp};
 use crate::carrier::Carrier;
@@ -28,9 +27,6 @@ use crate::reading::{Decided, Reading};
 use crate::tally::{HELD, NOT_PUBLIC, Tally, UNSEEN, skip_words};
 use crate::treatment::{Treatment, content_length, has_body, treatment};
 use crate::variant::Purpose;
-
-/// Redirects of one resource that are followed: browsers follow twenty, but hardly a page needs more than one.
-const MOST_REDIRECTS: u8 = 5;
 
 /// The bundle of one load of one page, frames included. It ends with the last stream that is read for it.
 pub(crate) struct Bundle {
@@ -60,8 +56,8 @@ struct Wish {
     hint: Hint,
     unasked: Unasked,
     head: RequestHead,
-    /// Redirects that led here.
-    redirects: u8,
+    /// Redirects that led there.
+    way: Way,
 }
 
 impl Bundle {
@@ -90,7 +86,7 @@ impl Bundle {
     /// Promises on `sender` what was decided to be worth it, and begins to fetch it.
     pub(crate) fn add(self: &Arc<Self>, reading: &Arc<Reading>, decided: Vec<Decided>, sender: &Sender) {
         self.keep(reading, decided);
-        self.promise_waiting(sender, 0);
+        self.promise_waiting(sender);
     }
 
     /// Keeps what was decided until there is a stream to promise it on.
@@ -98,14 +94,14 @@ impl Bundle {
         lock(&self.waiting).extend(decided.into_iter().map(|one| (Arc::clone(reading), one)));
     }
 
-    fn promise_waiting(self: &Arc<Self>, sender: &Sender, redirects: u8) {
+    fn promise_waiting(self: &Arc<Self>, sender: &Sender) {
         // What is held may release more that waited for it, so until nothing waits.
         loop {
             let waiting = std::mem::take(&mut *lock(&self.waiting));
             if waiting.is_empty() {
                 return self.begin();
             }
-            for (reading, Decided { hint, decision }) in waiting {
+            for (reading, Decided { hint, decision, way }) in waiting {
                 lock(&self.tally).found(&hint);
                 match decision {
                     Decision::Skip(skip) => self.skip(&hint, skip_words(skip)),
@@ -123,7 +119,7 @@ impl Bundle {
                         self.keep(&reading, reading.lost(&hint));
                     }
                     Decision::Fetch(unasked, urgency) => {
-                        self.promise(reading, hint, unasked, urgency, redirects, sender);
+                        self.promise(reading, hint, (unasked, way), urgency, sender);
                     }
                 }
             }
@@ -140,9 +136,8 @@ impl Bundle {
         self: &Arc<Self>,
         reading: Arc<Reading>,
         hint: Hint,
-        unasked: Unasked,
+        (unasked, way): (Unasked, Way),
         urgency: Urgency,
-        redirects: u8,
         sender: &Sender,
     ) {
         let Some(head) = request_head(&unasked) else { return };
@@ -160,7 +155,7 @@ impl Bundle {
             }
         });
         let origin = head.origin();
-        let wish = Wish { promise, reading, hint, unasked, head, redirects };
+        let wish = Wish { promise, reading, hint, unasked, head, way };
         // Of names in scripts the first show whether there are more: they need not wait for each other.
         let guess = wish.hint.confidence == Confidence::Guess && wish.hint.source != Source::Mention;
         let job = Job { wish, unwanted };
@@ -215,7 +210,7 @@ impl Bundle {
             && let Some(sender) = self.carrier.hop.push(wish.promise)
         {
             // What waited for it is promised on the stream that says that it fails.
-            self.promise_waiting(&sender, 0);
+            self.promise_waiting(&sender);
             sender.fail(failure);
         }
     }
@@ -314,14 +309,8 @@ impl Bundle {
 
     /// A response that is not read: where it leads elsewhere, the browser will go; else what waited for it goes on.
     fn follow(self: &Arc<Self>, wish: &Wish, head: &ResponseHead, sender: &Sender) {
-        let target = leads_to(&wish.unasked.url, head.status, &head.fields);
-        let goes_on = |target: &Url| wish.redirects < MOST_REDIRECTS && *target != wish.unasked.url;
-        let decided = match target.filter(goes_on) {
-            Some(target) => wish.reading.redirected(&wish.hint, target),
-            None => wish.reading.lost(&wish.hint),
-        };
-        self.keep(&wish.reading, decided);
-        self.promise_waiting(sender, wish.redirects + 1);
+        self.keep(&wish.reading, wish.reading.redirected(&wish.hint, &wish.way, &wish.unasked, head));
+        self.promise_waiting(sender);
     }
 }
 

@@ -130,7 +130,7 @@ impl Explained {
     }
 
     fn take(&mut self, reading: &Arc<Reading>, decided: Vec<Decided>, unread: &mut VecDeque<Unread>) {
-        for Decided { hint, decision } in decided {
+        for Decided { hint, decision, .. } in decided {
             let (urgency, left) = match &decision {
                 Decision::Fetch(_, urgency) => (Some(urgency.level), None),
                 Decision::Skip(skip) => (None, Some(skip_words(*skip).to_owned())),

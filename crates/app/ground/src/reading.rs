@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use farhop_bundle::{Budget, Decision, Load, Noted, Plan, Unasked};
+use farhop_bundle::{
+    Budget, Decision, Load, Noted, Plan, Unasked, Way, content_policies, referrer_policy,
+};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_page::{
-    Destination, Document, Hint, Options, Policy, ReferrerPolicy, ResourceId, ResourceInfo, Steps,
+    Destination, Document, Hint, Options, Policy, ResourceId, ResourceInfo, Steps,
 };
 use farhop_settings::ground::BundleSettings;
 use http::{HeaderMap, StatusCode, header};
@@ -31,6 +33,8 @@ const HINT: usize = 4 * 1024;
 pub(crate) struct Decided {
     pub(crate) hint: Hint,
     pub(crate) decision: Decision,
+    /// Redirects that led from what the hint names to what was decided about.
+    pub(crate) way: Way,
 }
 
 /// Of one load of a page, shared by the documents in its frames: one budget, one user.
@@ -81,7 +85,9 @@ impl Reading {
         *load = Load::new(load.url.clone(), request.fields.clone(), &response.fields, noted);
         let xml = media_type(&response.fields) == XHTML;
         drop(plan);
-        lock(&self.document).answered(charset(&response.fields).as_deref(), xml);
+        let mut document = lock(&self.document);
+        document.answered(charset(&response.fields).as_deref(), xml);
+        document.obey(content_policies(&response.fields));
     }
 
     /// Of the document in the frame that `hint` named. `None` where frames are too deep, where the browser may not show
@@ -95,16 +101,19 @@ impl Reading {
         if self.depth >= DEEPEST || is_confined(&response.fields) || lock(&self.document).is_opaque(hint) {
             return None;
         }
-        let url = Url::parse(&request.url()).ok()?;
-        let matching = self.visit.matching.clone();
-        let options =
-            Options { default_icon: false, matching, ..options(request, response, &self.visit.known) };
-        let document = document(&url, response, options);
-        let framed = |parent: &Load| Load::framed(parent, url, request.fields.clone(), &response.fields);
+        let framed = |parent: &Load| {
+            let url = Url::parse(&request.url()).ok()?;
+            let load = Load::framed(parent, url, request.fields.clone(), &response.fields);
+            (!load.is_opaque()).then_some(load)
+        };
         let load = match &self.frame {
             None => framed(lock(&self.visit.plan).load()),
             Some(parent) => framed(&lock(parent)),
-        };
+        }?;
+        let matching = self.visit.matching.clone();
+        let options =
+            Options { default_icon: false, matching, ..options(request, response, &self.visit.known) };
+        let document = document(&load.url, response, options);
         let visit = Arc::clone(&self.visit);
         Some(Reading { visit, document, frame: Some(Mutex::new(load)), depth: self.depth + 1 })
     }
@@ -119,12 +128,13 @@ impl Reading {
             while let Some(policy) = policies.pop_front_if(|policy| policy.from <= hint.order) {
                 self.obey(&policy);
             }
-            let decision = self.decide(&hint);
+            let way = Way::default();
+            let decision = self.decide(&hint, &hint.url, &way);
             match decision {
                 Decision::Skip(_) => hints.extend(document.resource_lost(&hint)),
                 Decision::Fetch(..) => self.weigh(HINT),
             }
-            all.push(Decided { hint, decision });
+            all.push(Decided { hint, decision, way });
         }
         policies.iter().for_each(|policy| self.obey(policy));
         all
@@ -176,13 +186,25 @@ impl Reading {
         self.read(|document| document.resource_lost(hint))
     }
 
-    /// Decides about what `hint` named after all: it leads to `target`.
-    pub(crate) fn redirected(&self, hint: &Hint, target: Url) -> Vec<Decided> {
-        let decision = self.decide(&Hint { url: target, ..hint.clone() });
-        if let Decision::Skip(_) = decision {
-            return self.lost(hint);
+    /// What was asked for with `request`, which `hint` named or to which this way led from that, answers with `response`
+    /// and is not read: decides about where it leads in turn, or about what had waited for it.
+    pub(crate) fn redirected(
+        &self,
+        hint: &Hint,
+        way: &Way,
+        request: &Unasked,
+        response: &ResponseHead,
+    ) -> Vec<Decided> {
+        let led = |load: &Load| load.led(hint, way, request, response.status, &response.fields);
+        let led = match &self.frame {
+            None => led(lock(&self.visit.plan).load()),
+            Some(load) => led(&lock(load)),
+        };
+        let decided = led.map(|(way, target)| (self.decide(hint, &target, &way), way));
+        match decided {
+            Some((decision @ Decision::Fetch(..), way)) => vec![Decided { hint: hint.clone(), decision, way }],
+            _ => self.lost(hint),
         }
-        vec![Decided { hint: hint.clone(), decision }]
     }
 
     /// What `hint` named answers at `url`. `None` if there is nothing to read in it.
@@ -224,13 +246,13 @@ impl Reading {
         }
     }
 
-    fn decide(&self, hint: &Hint) -> Decision {
+    fn decide(&self, hint: &Hint, target: &Url, way: &Way) -> Decision {
         let (mut plan, never, cookies) =
             (lock(&self.visit.plan), self.visit.known.never(), self.visit.known.cookies());
         let now = SystemTime::now();
         match &self.frame {
-            None => plan.decide(hint, &never, &cookies, now),
-            Some(load) => plan.decide_framed(&lock(load), hint, &never, &cookies, now),
+            None => plan.decide_after(None, hint, target, way, &never, &cookies, now),
+            Some(load) => plan.decide_after(Some(&lock(load)), hint, target, way, &never, &cookies, now),
         }
     }
 }
@@ -249,9 +271,7 @@ fn is_confined(fields: &HeaderMap) -> bool {
 }
 
 fn info<'a>(response: &ResponseHead, charset: Option<&'a str>) -> ResourceInfo<'a> {
-    let policies = response.fields.get_all(header::REFERRER_POLICY).into_iter();
-    let tokens = policies.filter_map(|value| value.to_str().ok());
-    ResourceInfo { charset, referrer_policy: tokens.filter_map(ReferrerPolicy::from_field).next_back() }
+    ResourceInfo { charset, referrer_policy: referrer_policy(&response.fields) }
 }
 
 fn agent(request: &HeaderMap) -> &str {
@@ -266,7 +286,9 @@ fn options(request: &RequestHead, response: &ResponseHead, known: &Known) -> Opt
 }
 
 fn document(url: &Url, response: &ResponseHead, options: Options) -> Mutex<Document> {
-    Mutex::new(Document::new(url, charset(&response.fields).as_deref(), options))
+    let mut document = Document::new(url, charset(&response.fields).as_deref(), options);
+    document.obey(content_policies(&response.fields));
+    Mutex::new(document)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

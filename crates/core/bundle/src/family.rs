@@ -1,7 +1,7 @@
 //! Browser families, told apart by `User-Agent`, and what differs between their subresource requests.
 
 use crate::site::Relation;
-use farhop_page::{Destination, Hint, ReferrerPolicy, Source, escape_in_path};
+use farhop_page::{Destination, Hint, Mode, ReferrerPolicy, Source, escape_in_path};
 use http::header::{self, HeaderMap};
 use url::Url;
 
@@ -46,6 +46,8 @@ impl Family {
             (Family::Unknown, _) => "*/*".to_owned(),
             (Family::Firefox, _) if is_open => "*/*".to_owned(),
             (_, Destination::Frame) => document_accept.to_owned(),
+            // Recorded from Chromium; Fetch, "fetch", step 12.
+            (_, Destination::Json) => "application/json,*/*;q=0.5".to_owned(),
             (_, Destination::Style) => "text/css,*/*;q=0.1".to_owned(),
             (Family::Chromium, Destination::Image | Destination::Icon) => {
                 chromium_image_accept(document_accept)
@@ -88,6 +90,12 @@ impl Family {
         } else {
             asked
         }
+    }
+
+    /// How it asks for what `hint` names. HTML has posters without CORS; Chromium and WebKit obey `crossorigin` (recorded
+    /// from Chromium).
+    pub(crate) fn mode(self, hint: &Hint) -> Mode {
+        if self == Family::Firefox && hint.source == Source::Poster { Mode::NoCors } else { hint.mode }
     }
 
     /// Whether it sends `Origin` to the page's own origin too when an element asks for CORS. Fetch would leave it

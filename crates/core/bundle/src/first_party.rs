@@ -9,34 +9,46 @@ use url::Url;
 pub struct FirstParty {
     top: Url,
     cross_site_ancestor: bool,
+    /// The top document has an origin of its own, to which nothing is near.
+    opaque: bool,
 }
 
 impl FirstParty {
     /// A document in a window of its own.
     pub fn of(document: &Url) -> Self {
-        FirstParty { top: document.clone(), cross_site_ancestor: false }
+        FirstParty { top: document.clone(), cross_site_ancestor: false, opaque: false }
+    }
+
+    /// The same, sandboxed.
+    pub(crate) fn opaque(self) -> Self {
+        FirstParty { opaque: true, ..self }
     }
 
     /// A document in a frame of this one.
     pub fn framed(&self, document: &Url) -> Self {
         let cross_site_ancestor = self.cross_site_ancestor || !is_same_site(&self.top, document);
-        FirstParty { top: self.top.clone(), cross_site_ancestor }
+        FirstParty { cross_site_ancestor, ..self.clone() }
     }
 
     /// Whether a request from here to `target` carries no `SameSite=Lax` or `Strict` cookies (RFC 6265bis §5.2).
     pub(crate) fn is_cross_site(&self, target: &Url) -> bool {
-        self.cross_site_ancestor || !is_same_site(&self.top, target)
+        self.opaque || self.cross_site_ancestor || !is_same_site(&self.top, target)
     }
 
     /// Whether only a frame in between makes it so: the target is of the top document's own site.
     pub(crate) fn returns_home(&self, target: &Url) -> bool {
-        self.cross_site_ancestor && is_same_site(&self.top, target)
+        !self.opaque && self.cross_site_ancestor && is_same_site(&self.top, target)
     }
 
     /// Scheme and registrable domain of the top document, by which cookies of other sites are partitioned.
     pub(crate) fn partition(&self) -> String {
         // With the ancestor bit, as browsers have it: a site inside a stranger inside itself is another partition.
-        format!("{}{}", site(&self.top), if self.cross_site_ancestor { " framed" } else { "" })
+        let kind = match (self.opaque, self.cross_site_ancestor) {
+            (true, _) => " sandboxed",
+            (false, true) => " framed",
+            (false, false) => "",
+        };
+        format!("{}{kind}", site(&self.top))
     }
 }
 

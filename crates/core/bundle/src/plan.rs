@@ -3,8 +3,9 @@
 use crate::cookies::Cookies;
 use crate::family::Family;
 use crate::matching::compare_always;
-use crate::unasked::{Load, Unasked, unasked};
+use crate::unasked::{Load, Unasked, unasked_after};
 use crate::urgency::{Urgency, urgency};
+use crate::way::Way;
 use farhop_freshness::{ResponseDirectives, Scope, Stored, storable};
 use farhop_page::{Confidence, Destination, Hint, Mode, Source, Timing};
 use http::header::{self, HeaderMap};
@@ -141,20 +142,26 @@ impl Plan {
         cookies: &Cookies,
         now: SystemTime,
     ) -> Decision {
-        let request = self.room_for(hint).and_then(|()| unasked_if(&self.load, hint, never, cookies, now));
-        decision(request.and_then(|request| self.admit(hint, request)), hint)
+        self.decide_after(None, hint, &hint.url, &Way::default(), never, cookies, now)
     }
 
-    /// Decides about a hint of a document in a frame, within the budget of the page.
-    pub fn decide_framed(
+    /// Decides about `target`, to which redirects led on this way from what `hint` names, be it in the document in `frame`
+    /// or in the page's own: the page's budget is the same.
+    #[allow(clippy::too_many_arguments)] // what the hint is, where it led, what is known
+    pub fn decide_after(
         &mut self,
-        frame: &Load,
+        frame: Option<&Load>,
         hint: &Hint,
+        target: &Url,
+        way: &Way,
         never: &NeverUnasked,
         cookies: &Cookies,
         now: SystemTime,
     ) -> Decision {
-        let request = self.room_for(hint).and_then(|()| unasked_if(frame, hint, never, cookies, now));
+        let request = self.room_for(target).and_then(|()| {
+            let load = frame.unwrap_or(&self.load);
+            unasked_if(load, hint, || unasked_after(load, hint, target, way, cookies, now), never)
+        });
         decision(request.and_then(|request| self.admit(hint, request)), hint)
     }
 
@@ -191,10 +198,10 @@ impl Plan {
     }
 
     /// Whether a request more is in the budget at all: what a page names beyond it costs next to nothing.
-    fn room_for(&self, hint: &Hint) -> Result<(), Skip> {
+    fn room_for(&self, url: &Url) -> Result<(), Skip> {
         match self.requests < self.budget.max_requests {
             true => Ok(()),
-            false if self.asked.contains_key(&hint.url) => Err(Skip::Duplicate),
+            false if self.asked.contains_key(url) => Err(Skip::Duplicate),
             false => Err(Skip::OverBudget),
         }
     }
@@ -266,17 +273,16 @@ fn decision(request: Result<Unasked, Skip>, hint: &Hint) -> Decision {
 fn unasked_if(
     load: &Load,
     hint: &Hint,
+    request: impl FnOnce() -> Result<Unasked, Skip>,
     never: &NeverUnasked,
-    cookies: &Cookies,
-    now: SystemTime,
 ) -> Result<Unasked, Skip> {
-    if hint.url.origin() == load.url.origin() && load.request.contains_key(header::AUTHORIZATION) {
-        return Err(Skip::Credentials);
-    }
     if !fetches(load.family(), hint) {
         return Err(Skip::NotThisBrowser);
     }
-    let request = unasked(load, hint, cookies, now)?;
+    let request = request()?;
+    if request.url.origin() == load.url.origin() && load.request.contains_key(header::AUTHORIZATION) {
+        return Err(Skip::Credentials);
+    }
     if hint.confidence == Confidence::Guess && !is_harmless(&request) {
         return Err(Skip::RiskyGuess);
     }

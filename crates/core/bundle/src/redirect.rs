@@ -4,7 +4,7 @@
 use crate::cookies::{CookieVerdict, Cookies, JarId};
 use crate::family::Family;
 use crate::matching::CONDITIONAL;
-use crate::referrer::referrer;
+use crate::referrer::{policy_of, referrer};
 use crate::site::{Relation, is_potentially_trustworthy};
 use crate::unasked::{LOW_ENTROPY_HINTS, Unasked, codings};
 use farhop_page::{ReferrerPolicy, fetchable};
@@ -131,10 +131,7 @@ impl Navigation<'_> {
             true => ReferrerPolicy::NoReferrerWhenDowngrade,
             false => ReferrerPolicy::default(),
         };
-        let told = response.get_all(header::REFERRER_POLICY).iter();
-        let told =
-            told.filter_map(|value| value.to_str().ok()).filter_map(ReferrerPolicy::from_field).next_back();
-        let referer = referrer(told.unwrap_or(shown), &page, target);
+        let referer = referrer(policy_of(response).unwrap_or(shown), &page, target);
         match referer.and_then(|text| HeaderValue::try_from(text).ok()) {
             Some(referer) => _ = fields.insert(header::REFERER, referer),
             None => _ = fields.remove(header::REFERER),

@@ -2,10 +2,17 @@
 
 use crate::site::is_potentially_trustworthy;
 use farhop_page::ReferrerPolicy;
+use http::header::{self, HeaderMap};
 use url::Url;
 
 /// Referrer Policy, §8.3, step 6: a longer referrer is cut to its origin.
 const MAX_LENGTH: usize = 4096;
+
+/// The policy in the `Referrer-Policy` fields of a response (Referrer Policy, §8.1).
+pub fn policy_of(response: &HeaderMap) -> Option<ReferrerPolicy> {
+    let values = response.get_all(header::REFERRER_POLICY).into_iter();
+    values.filter_map(|value| value.to_str().ok()).filter_map(ReferrerPolicy::from_field).next_back()
+}
 
 /// What `page` tells `target` of itself; `None` for nothing.
 pub(crate) fn referrer(policy: ReferrerPolicy, page: &Url, target: &Url) -> Option<String> {

@@ -4,10 +4,10 @@ use crate::cookies::{CookieVerdict, Cookies, JarId, Noted};
 use crate::family::Family;
 use crate::first_party::FirstParty;
 use crate::plan::Skip;
-use crate::policy::Policies;
-use crate::referrer::referrer;
+use crate::referrer::policy_of;
 use crate::site::{Relation, is_potentially_trustworthy};
-use farhop_page::{Destination, Hint, Initiator, Mode, ReferrerPolicy, Source};
+use crate::way::Way;
+use farhop_page::{ContentPolicies, Destination, Hint, Initiator, Mode, ReferrerPolicy, Source};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::time::SystemTime;
 use url::Url;
@@ -29,9 +29,11 @@ pub struct Load {
     /// From the document's `Referrer-Policy` field.
     pub referrer_policy: Option<ReferrerPolicy>,
     /// What its content security policies allow.
-    pub(crate) policies: Policies,
+    pub(crate) policies: ContentPolicies,
     /// Whether what it loads over plain HTTP is mixed content.
     pub(crate) is_secure: bool,
+    /// It has an origin of its own, to which everything is another site's.
+    is_opaque: bool,
     first_party: FirstParty,
     jar: JarId,
     family: Family,
@@ -41,40 +43,35 @@ impl Load {
     /// The load of `url` in a window of its own, asked for with `request`, which was `noted`, and answered with
     /// `response`.
     pub fn new(url: Url, request: HeaderMap, response: &HeaderMap, noted: &Noted) -> Self {
-        let first_party = FirstParty::of(&url);
-        Self::answered(url, request, response, first_party, noted.jar)
+        let mut load = Self::answered(url, request, response, noted.jar);
+        if load.is_opaque {
+            load.first_party = load.first_party.opaque();
+        }
+        load
     }
 
     /// The load of a document in a frame of `parent`: its resources are judged by its own policies, their cookies by
     /// the top document.
     pub fn framed(parent: &Load, url: Url, request: HeaderMap, response: &HeaderMap) -> Self {
-        let first_party = parent.first_party.framed(&url);
-        let mut load = Self::answered(url, request, response, first_party, parent.jar);
+        let mut load = Self::answered(url, request, response, parent.jar);
+        load.first_party = parent.first_party.framed(&load.url);
         load.is_secure |= parent.is_secure;
+        // HTML, "creating a new browsing context": what a page may not do its frames may not.
+        load.is_opaque |= parent.is_opaque;
         load
     }
 
-    fn answered(
-        url: Url,
-        request: HeaderMap,
-        response: &HeaderMap,
-        first_party: FirstParty,
-        jar: JarId,
-    ) -> Self {
-        let referrer_policy = response
-            .get_all(header::REFERRER_POLICY)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .filter_map(ReferrerPolicy::from_field)
-            .next_back();
+    fn answered(url: Url, request: HeaderMap, response: &HeaderMap, jar: JarId) -> Self {
+        let policies = content_policies(response);
         Load {
-            policies: Policies::of(&url, response),
             is_secure: url.scheme() == "https",
+            is_opaque: policies.is_opaque(),
+            policies,
             family: Family::of(&request),
+            first_party: FirstParty::of(&url),
             url,
             request,
-            referrer_policy,
-            first_party,
+            referrer_policy: policy_of(response),
             jar,
         }
     }
@@ -82,6 +79,11 @@ impl Load {
     /// The document has a `<meta http-equiv=content-security-policy>` with this content.
     pub fn add_content_policy(&mut self, content: &str) {
         self.policies.add_meta(content);
+    }
+
+    /// Whether it has an origin of its own.
+    pub fn is_opaque(&self) -> bool {
+        self.is_opaque
     }
 
     /// The browser that asked.
@@ -101,6 +103,12 @@ impl Load {
     }
 }
 
+/// The content security policies in the fields of a response.
+pub fn content_policies(response: &HeaderMap) -> ContentPolicies {
+    let fields = response.get_all(header::CONTENT_SECURITY_POLICY).into_iter();
+    ContentPolicies::of(fields.filter_map(|value| value.to_str().ok()))
+}
+
 /// A GET that nobody asked for yet. `Host` and fields of connections are left to whoever sends it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unasked {
@@ -115,9 +123,22 @@ pub struct Unasked {
 /// # Errors
 /// Why it is not known, or would not be sent.
 pub fn unasked(load: &Load, hint: &Hint, cookies: &Cookies, now: SystemTime) -> Result<Unasked, Skip> {
-    let target = load.target(hint)?;
+    unasked_after(load, hint, &hint.url, &Way::default(), cookies, now)
+}
+
+/// The same for `target`, to which redirects led on this way from what `hint` names.
+pub(crate) fn unasked_after(
+    load: &Load,
+    hint: &Hint,
+    target: &Url,
+    way: &Way,
+    cookies: &Cookies,
+    now: SystemTime,
+) -> Result<Unasked, Skip> {
+    let target = load.target(hint, target, !way.is_empty())?;
+    let mode = load.family.mode(hint);
     let mut fields = HeaderMap::new();
-    let relation = Relation::between(&load.url, &target);
+    let relation = load.relation(way, &target);
     for name in COPIED {
         copy(&mut fields, &load.request, HeaderName::from_static(name));
     }
@@ -130,14 +151,24 @@ pub fn unasked(load: &Load, hint: &Hint, cookies: &Cookies, now: SystemTime) -> 
         copy(&mut fields, &load.request, header::UPGRADE_INSECURE_REQUESTS);
     }
     let source = match &hint.initiator {
-        Initiator::Document => &load.url,
-        Initiator::Sheet(url) | Initiator::Module(url) => url,
+        // Fetch, "determine request's referrer": one without an origin tells nothing.
+        Initiator::Document if load.is_opaque => None,
+        Initiator::Document => Some(&load.url),
+        Initiator::Sheet(url) | Initiator::Module(url) => Some(url),
     };
-    let policy = load.family.obeyed_policy(load.referrer_policy(hint), relation);
-    if let Some(told) = referrer(policy, source, &target) {
+    let policy = |said: Option<ReferrerPolicy>, url: &Url| {
+        load.family.obeyed_policy(
+            said.unwrap_or_else(|| load.referrer_policy(hint)),
+            Relation::between(&load.url, url),
+        )
+    };
+    if let Some(told) = source.and_then(|source| way.referrer(source, policy, &target)) {
         insert(&mut fields, header::REFERER, &told);
     }
-    let credentials = match hint.mode {
+    if mode == Mode::SameOrigin && relation != Relation::SameOrigin {
+        return Err(Skip::NotThisBrowser);
+    }
+    let credentials = match mode {
         Mode::NoCors | Mode::CorsWithCredentials | Mode::SameOrigin => true,
         Mode::Cors => relation == Relation::SameOrigin,
         Mode::CorsAnonymous => false,
@@ -147,11 +178,18 @@ pub fn unasked(load: &Load, hint: &Hint, cookies: &Cookies, now: SystemTime) -> 
     // names the frame's origin over plain HTTP too.
     let returns_home = credentials && load.first_party.returns_home(&target);
     let names_frame = returns_home && (trustworthy || load.family == Family::Chromium);
-    if names_origin(load, hint, relation) || names_frame {
-        insert(&mut fields, header::ORIGIN, &load.url.origin().ascii_serialization());
+    if names_origin(load, hint, mode, relation) || names_frame {
+        let origin = match load.is_opaque || way.is_tainted(&load.url, &target) {
+            true => "null".to_owned(),
+            false => load.url.origin().ascii_serialization(),
+        };
+        insert(&mut fields, header::ORIGIN, &origin);
     }
     if credentials {
+        // Chromium asks by the target alone, whoever led there (recorded); others do not agree on that.
+        let is_doubtful = way.returns(&target) && load.family != Family::Chromium;
         match cookies.for_request(load.jar, &target, &load.first_party, now) {
+            CookieVerdict::Send(Some(_)) if is_doubtful => return Err(Skip::UnsureOfCookies),
             CookieVerdict::Send(Some(field)) => _ = fields.insert(header::COOKIE, field),
             CookieVerdict::Send(None) => {}
             CookieVerdict::Unsure => return Err(Skip::UnsureOfCookies),
@@ -168,15 +206,20 @@ pub fn unasked(load: &Load, hint: &Hint, cookies: &Cookies, now: SystemTime) -> 
             () if credentials && load.first_party.is_cross_site(&target) => cookies.storage_access(load.jar),
             () => None,
         };
-        fetch_metadata(&mut fields, load, hint, &target, access);
+        fetch_metadata(&mut fields, load, hint, way, &target, access);
     }
     Ok(Unasked { url: target, fields })
 }
 
 impl Load {
-    /// Where the request for `hint` goes, if it may go at all (Fetch, "main fetch", steps 5 to 7).
-    fn target(&self, hint: &Hint) -> Result<Url, Skip> {
-        let mut target = hint.url.clone();
+    /// How it relates to what it asks for on this way.
+    pub(crate) fn relation(&self, way: &Way, target: &Url) -> Relation {
+        if self.is_opaque { Relation::CrossSite } else { way.relation(&self.url, target) }
+    }
+
+    /// Where the request for `hint` goes that was to go to `target`, if it may go at all (Fetch, "main fetch", steps 5 to 7).
+    fn target(&self, hint: &Hint, target: &Url, redirected: bool) -> Result<Url, Skip> {
+        let mut target = target.clone();
         if self.policies.upgrade_insecure_requests() {
             upgrade(&mut target);
         }
@@ -189,7 +232,7 @@ impl Load {
             }
             upgrade(&mut target);
         }
-        if self.policies.allow(hint, &target) {
+        if self.policies.allow(hint, &target, redirected, &self.url) {
             Ok(self.family.written(target))
         } else {
             Err(Skip::ContentPolicy)
@@ -262,8 +305,8 @@ pub(crate) fn codings(family: Family, trustworthy: bool) -> &'static str {
     }
 }
 
-fn names_origin(load: &Load, hint: &Hint, relation: Relation) -> bool {
-    !matches!(hint.mode, Mode::NoCors | Mode::SameOrigin)
+fn names_origin(load: &Load, hint: &Hint, mode: Mode, relation: Relation) -> bool {
+    !matches!(mode, Mode::NoCors | Mode::SameOrigin)
         && (relation != Relation::SameOrigin || load.family.names_origin_to_itself(hint.destination))
 }
 
@@ -294,6 +337,7 @@ fn fetch_metadata(
     fields: &mut HeaderMap,
     load: &Load,
     hint: &Hint,
+    way: &Way,
     target: &Url,
     storage_access: Option<HeaderValue>,
 ) {
@@ -304,13 +348,12 @@ fn fetch_metadata(
         return;
     }
     // Recorded: to Firefox a stylesheet asks for its images and imports, not the document.
-    let asker = match (&hint.initiator, load.family, hint.mode) {
-        (Initiator::Sheet(sheet), Family::Firefox, Mode::NoCors) => sheet,
-        _ => &load.url,
+    let relation = match (&hint.initiator, load.family, hint.mode) {
+        (Initiator::Sheet(sheet), Family::Firefox, Mode::NoCors) => way.relation(sheet, target),
+        _ => load.relation(way, target),
     };
-    let relation = Relation::between(asker, target);
     insert(fields, HeaderName::from_static("sec-fetch-site"), relation.as_str());
-    let mode = match (hint.destination, hint.mode) {
+    let mode = match (hint.destination, load.family.mode(hint)) {
         (Destination::Frame, _) => "navigate",
         // Recorded: all objects are documents to Firefox, until they are there.
         (Destination::Object | Destination::Embed, _) if load.family == Family::Firefox => "navigate",
@@ -338,6 +381,7 @@ fn dest(hint: &Hint) -> &'static str {
         Destination::Image | Destination::Icon => "image",
         Destination::Font => "font",
         Destination::Manifest => "manifest",
+        Destination::Json => "json",
         Destination::Fetch => "empty",
         Destination::Track => "track",
         Destination::Frame => "iframe",

@@ -46,7 +46,7 @@ pub fn urgency(hint: &Hint) -> Urgency {
         (Destination::Style, Timing::Blocking) if !imported => 1,
         (Destination::Script, Timing::Blocking) => 1,
         (Destination::Style | Destination::Font | Destination::Fetch, _) => 2,
-        (Destination::Script | Destination::Frame, _) => 3,
+        (Destination::Script | Destination::Json | Destination::Frame, _) => 3,
         _ if hint.below_fold => 5,
         (Destination::Image | Destination::Track | Destination::Object | Destination::Embed, _) => 4,
     };

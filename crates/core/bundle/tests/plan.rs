@@ -3,7 +3,9 @@
 
 mod support;
 
-use farhop_bundle::{Budget, Cookies, Decision, Load, NeverUnasked, Plan, Skip, Unasked, Urgency, urgency};
+use farhop_bundle::{
+    Budget, Cookies, Decision, Load, NeverUnasked, Plan, Skip, Unasked, Urgency, Way, urgency,
+};
 use farhop_page::{
     Confidence, Destination, FetchPriority, Hint, Initiator, Mode, Options, Scanner, Source, Timing,
     link_hints,
@@ -406,7 +408,8 @@ fn a_frames_documents_needs_are_judged_by_its_own_policy_and_the_pages_cookies()
     let frame = Load::framed(plan.plan.load(), framed.url, request.fields, &policy);
     let mut decide = |address: &str| {
         let never = NeverUnasked::new(1);
-        match plan.plan.decide_framed(&frame, &image(address), &never, &plan.cookies, at(1)) {
+        let (image, way) = (image(address), Way::default());
+        match plan.plan.decide_after(Some(&frame), &image, &image.url, &way, &never, &plan.cookies, at(1)) {
             Decision::Fetch(request, _) => Ok(request.fields),
             Decision::Skip(why) => Err(why),
         }
@@ -503,4 +506,60 @@ fn the_table_of_urgencies_holds() {
         let incremental = hint.destination == D::Frame;
         assert_eq!(urgency(&hint), Urgency { level, incremental }, "{hint:?}");
     }
+}
+
+/// How a page at `http://a.localhost/p1` is sandboxed, and what its resources are asked with.
+#[test]
+fn a_sandboxed_page_asks_like_a_stranger() {
+    let page = url("http://a.localhost/p1");
+    let cookies = [
+        ("set-cookie", "l=1; SameSite=Lax"),
+        ("set-cookie", "s=1; SameSite=Strict"),
+        ("set-cookie", "d=1"),
+        ("content-security-policy", "sandbox allow-scripts"),
+    ];
+    let request = [("sec-fetch-dest", "document"), ("sec-fetch-site", "none")];
+    let mut sandboxed = plan_of(&page, CHROMIUM, &request, &cookies, Budget::default());
+    let own = |path: &str| url("http://a.localhost").join(path).unwrap();
+    let plain =
+        sandboxed.only(&hint(own("/a.png"), Destination::Image, Mode::NoCors, Source::Image)).unwrap();
+    assert_eq!(plain.fields["sec-fetch-site"], "cross-site");
+    assert_eq!(plain.fields["sec-fetch-storage-access"], "none");
+    for name in ["cookie", "referer", "origin"] {
+        assert!(!plain.fields.contains_key(name), "{name}");
+    }
+    let font =
+        sandboxed.only(&hint(own("/f.woff2"), Destination::Font, Mode::Cors, Source::FontFace)).unwrap();
+    assert_eq!(font.fields["origin"], "null");
+    assert!(!font.fields.contains_key("cookie"));
+    let of_sheet = by(
+        hint(own("/b.png"), Destination::Image, Mode::NoCors, Source::Rule),
+        Initiator::Sheet(own("/a.css")),
+    );
+    assert_eq!(sandboxed.only(&of_sheet).unwrap().fields["referer"], "http://a.localhost/a.css");
+
+    let left = [("set-cookie", "d=1"), ("content-security-policy", "sandbox allow-same-origin")];
+    let mut open = plan_of(&page, CHROMIUM, &request, &left, Budget::default());
+    let plain = open.only(&hint(own("/a.png"), Destination::Image, Mode::NoCors, Source::Image)).unwrap();
+    assert_eq!(
+        (&plain.fields["cookie"], &plain.fields["sec-fetch-site"]),
+        (&HeaderValue::from_static("d=1"), &HeaderValue::from_static("same-origin"))
+    );
+}
+
+#[test]
+fn posters_and_data_modules_are_asked_for_as_each_browser_does() {
+    let poster = |agent| {
+        let html = "<video crossorigin poster=a.png>";
+        only(&mut plan(agent, &[], &[], Budget::default()), html).unwrap().fields.get("origin").cloned()
+    };
+    assert_eq!(poster(CHROMIUM).unwrap(), "http://site.test");
+    assert_eq!(poster(FIREFOX), None);
+    let html = "<script type=module>import a from './a.json' with {type: 'json'}</script>";
+    let module = only(&mut plan(CHROMIUM, &[], &[], Budget::default()), html).unwrap();
+    assert_eq!(module.fields["accept"], "application/json,*/*;q=0.5");
+    assert_eq!(module.fields["origin"], "http://site.test");
+    let policy = [("content-security-policy", "connect-src 'none'; script-src *  'unsafe-inline'")];
+    let forbidden = only(&mut plan(CHROMIUM, &[], &policy, Budget::default()), html);
+    assert_eq!(forbidden, Err(Skip::ContentPolicy));
 }

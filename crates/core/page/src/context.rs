@@ -6,6 +6,7 @@ use crate::collector::Collector;
 use crate::held::Held;
 use crate::hint::{Destination, Hint, Mode, ReferrerPolicy, Source};
 use crate::options::Options;
+use crate::policy::ContentPolicies;
 use crate::script::ImportMap;
 use encoding_rs::{Encoding, UTF_8};
 use std::collections::HashSet;
@@ -19,6 +20,8 @@ pub(crate) struct Context {
     base_is_set: bool,
     /// `<meta name=referrer>`.
     pub(crate) policy: Option<ReferrerPolicy>,
+    /// Of the response and of the mark-up so far.
+    pub(crate) policies: ContentPolicies,
     /// Of the document: queries of its URLs are written in it.
     pub(crate) encoding: &'static Encoding,
     pub(crate) options: Options,
@@ -40,6 +43,7 @@ impl Context {
             base: document.clone(),
             base_is_set: false,
             policy: None,
+            policies: ContentPolicies::default(),
             encoding: UTF_8,
             import_map: ImportMap::default(),
             opaque_frames: HashSet::new(),
@@ -57,7 +61,12 @@ impl Context {
             return;
         }
         match self.base.join(href.trim()) {
-            Ok(url) if !matches!(url.scheme(), "data" | "javascript") => self.base = url,
+            Ok(url)
+                if !matches!(url.scheme(), "data" | "javascript")
+                    && self.policies.allow_base(&url, &self.document) =>
+            {
+                self.base = url;
+            }
             _ => {}
         }
     }

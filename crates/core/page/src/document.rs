@@ -8,6 +8,7 @@ use crate::html::Tokenizer;
 use crate::markup::{SheetLink, link_field};
 use crate::options::{Options, Viewport};
 use crate::page::Page;
+use crate::policy::ContentPolicies;
 use crate::scripts::ScriptReader;
 use encoding_rs::UTF_8;
 use std::collections::{HashMap, HashSet};
@@ -110,6 +111,12 @@ impl Document {
         }
     }
 
+    /// The content security policies of its response hold for it. To be said before its first bytes, and again by a
+    /// response that comes after a 103 response.
+    pub fn obey(&mut self, policies: ContentPolicies) {
+        self.page.context.policies = policies;
+    }
+
     fn context(&self) -> &Context {
         &self.page.context
     }
@@ -201,6 +208,12 @@ impl Document {
             Destination::Script => {
                 let reader = ScriptReader::file(hint, url, info.referrer_policy);
                 (TextDecoder::utf_8(), Kind::Script(Box::new(reader)))
+            }
+            // A sheet that a script imports styles what that script says.
+            Destination::Style
+                if hint.source == Source::StaticImport || hint.source == Source::DynamicImport =>
+            {
+                return None;
             }
             Destination::Style if self.page.sheets.begins(hint, url, info.referrer_policy) => {
                 (TextDecoder::new(info.charset, self.context().encoding), Kind::Style(hint.url.clone()))
@@ -332,6 +345,7 @@ impl Document {
     pub(crate) fn within(mut self, outer: &Context) -> Self {
         let own = &mut self.page.context;
         (own.base, own.policy, own.depth) = (outer.base.clone(), outer.policy, outer.depth + 1);
+        own.policies = outer.policies.clone();
         self.alone()
     }
 

@@ -120,6 +120,8 @@ pub enum Destination {
     Icon,
     /// Web application manifest.
     Manifest,
+    /// A module that is data: `import … with {type: "json"}`.
+    Json,
     /// Preloaded `as=fetch`.
     Fetch,
     /// Preloaded `as=track`.

@@ -20,6 +20,7 @@ mod markup;
 mod media;
 mod options;
 mod page;
+mod policy;
 mod scanner;
 mod screens;
 mod script;
@@ -37,6 +38,7 @@ pub use hint::{
     Confidence, Destination, FetchPriority, Hint, Initiator, Mode, Policy, ReferrerPolicy, Source, Timing,
 };
 pub use options::{Options, Viewport};
+pub use policy::ContentPolicies;
 pub use scanner::{Scanner, link_hints};
 pub use steps::Steps;
 

@@ -7,6 +7,7 @@ use crate::html::{Builder, Fold, Kind, Namespace, Placed, Start, StartTag, Token
 use crate::markup::attributes::Attributes;
 use crate::markup::{Markup, Mention, Opens, ScriptKind, is_lazy, svg};
 use crate::options::Options;
+use crate::policy::{Inline, Judged};
 use crate::scripts::{ScriptReader, Scripts};
 use crate::sheets::Sheets;
 use crate::style::SheetId;
@@ -14,8 +15,8 @@ use crate::tree::Tree;
 use std::borrow::Cow;
 use url::Url;
 
-/// Longest import map, in bytes.
-const MAX_IMPORT_MAP: usize = 256 * 1024;
+/// Longest text that is held until its end, in bytes: of an import map, or of what a policy judges by its digest.
+const MAX_HELD: usize = 256 * 1024;
 /// What the elements of XHTML are named in.
 const XHTML: &str = "http://www.w3.org/1999/xhtml";
 
@@ -27,6 +28,18 @@ enum Inside {
     Script(Box<ScriptReader>),
     ImportMap(String),
     Style(SheetId),
+    /// A policy judges it by its text.
+    Judged(Box<Judging>),
+}
+
+/// Text that is one of the others if a policy allows it.
+#[derive(Debug)]
+struct Judging {
+    kind: Inline,
+    nonce: Option<String>,
+    /// `None` where it is too long.
+    text: Option<String>,
+    inside: Inside,
 }
 
 /// What the tokenizer must know before the next token.
@@ -144,24 +157,54 @@ impl Page {
             Opens::Charset(label) => next.charset = Some(label),
             // Without content it has no end tag either.
             Opens::Script(_) | Opens::Style { .. } if xml && tag.self_closing => {}
-            Opens::Script(ScriptKind::ImportMap) => self.inside = Inside::ImportMap(String::new()),
+            Opens::Script(ScriptKind::ImportMap) => {
+                self.open(Inline::Script, attributes, |_, _| Inside::ImportMap(String::new()));
+            }
             Opens::Script(kind) => {
                 let module = kind == ScriptKind::Module;
-                let reader =
-                    ScriptReader::inline(module, attributes.value("nonce"), tag.offset, &self.context);
-                self.inside = Inside::Script(Box::new(reader));
+                self.open(Inline::Script, attributes, |page, nonce| {
+                    let reader = ScriptReader::inline(module, nonce, tag.offset, &page.context);
+                    Inside::Script(Box::new(reader))
+                });
             }
             Opens::Sheet(link) => self.sheets.linked(link, &self.tree, &mut self.context),
             Opens::Style { applies: true } => {
-                self.inside = Inside::Style(self.sheets.style(true, &self.tree, &self.context));
+                self.open(Inline::Style, attributes, |page, _| {
+                    Inside::Style(page.sheets.style(true, &page.tree, &page.context))
+                });
             }
             Opens::Framed => framed::read(&mention, &mut self.context),
             Opens::Nothing | Opens::Style { applies: false } => {}
         }
         if let (Some(node), Some(style)) = (placed.node, attributes.value("style")) {
-            self.sheets.styles.inline(node, style, &self.context.base);
+            let policies = &self.context.policies;
+            if policies.allow_inline(Inline::StyleAttribute, None, style) {
+                self.sheets.styles.inline(node, style, &self.context.base);
+            }
         }
         self.restyle();
+    }
+
+    /// An element holds inline text, which counts as far as policies let it.
+    fn open(
+        &mut self,
+        kind: Inline,
+        attributes: &StartTag<'_>,
+        inside: impl FnOnce(&mut Self, Option<&str>) -> Inside,
+    ) {
+        let nonce = attributes.value("nonce");
+        let judged = self.context.policies.judge(kind, nonce);
+        if judged == Judged::Forbidden {
+            return;
+        }
+        let inside = inside(self, nonce);
+        self.inside = match judged {
+            Judged::ByText => {
+                let (nonce, text) = (nonce.map(str::to_owned), Some(String::new()));
+                Inside::Judged(Box::new(Judging { kind, nonce, text, inside }))
+            }
+            _ => inside,
+        };
     }
 
     /// Elements or texts came.
@@ -208,6 +251,25 @@ impl Page {
                 self.sheets.styles.end(sheet, &self.tree);
                 self.sheets.give(&self.tree, &mut self.context);
             }
+            Inside::Judged(judging) => self.end_judged(*judging),
+        }
+    }
+
+    fn end_judged(&mut self, judging: Judging) {
+        let Judging { kind, nonce, text, inside } = judging;
+        let policies = &self.context.policies;
+        match text.filter(|text| policies.allow_inline(kind, nonce.as_deref(), text)) {
+            Some(text) => {
+                self.inside = inside;
+                self.inner_text(&text);
+                self.end_inside();
+            }
+            None => {
+                if let Inside::Style(sheet) = inside {
+                    self.sheets.styles.lost(sheet, &self.tree);
+                    self.sheets.give(&self.tree, &mut self.context);
+                }
+            }
         }
     }
 
@@ -217,17 +279,26 @@ impl Page {
             return self.shown_text(text, references);
         }
         let text = if references { unescape(text) } else { Cow::Borrowed(text) };
+        self.inner_text(&text);
+    }
+
+    /// Text of a script or style.
+    fn inner_text(&mut self, text: &str) {
         match &mut self.inside {
-            Inside::Script(reader) => reader.feed(&text, &mut self.scripts, &mut self.context),
+            Inside::Script(reader) => reader.feed(text, &mut self.scripts, &mut self.context),
             Inside::ImportMap(json) => {
-                if json.len() + text.len() <= MAX_IMPORT_MAP {
-                    json.push_str(&text);
+                if json.len() + text.len() <= MAX_HELD {
+                    json.push_str(text);
                 }
             }
             Inside::Style(sheet) => {
-                self.sheets.styles.feed(*sheet, &text);
+                self.sheets.styles.feed(*sheet, text);
                 self.sheets.give(&self.tree, &mut self.context);
             }
+            Inside::Judged(judging) => match &mut judging.text {
+                Some(held) if held.len() + text.len() <= MAX_HELD => held.push_str(text),
+                held => *held = None,
+            },
             Inside::Text => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::hint::{Confidence, Destination, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
-use crate::script::{Finder, Finding, MentionScanner, Mentions, destination};
+use crate::script::{Finder, Finding, MentionScanner, Mentions, ModuleKind, destination};
 use url::Url;
 
 /// What all scripts of a page share.
@@ -109,12 +109,12 @@ impl ScriptReader {
     fn give(&mut self, scripts: &mut Scripts, context: &mut Context) {
         for finding in std::mem::take(&mut self.findings) {
             let hint = match finding {
-                Finding::Static(specifier) => {
-                    self.module(&specifier, Source::StaticImport, Confidence::Sure, context)
+                Finding::Static { specifier, kind } => {
+                    self.module(&specifier, kind, Source::StaticImport, Confidence::Sure, context)
                 }
-                Finding::Dynamic { specifier, at_once } => {
+                Finding::Dynamic { specifier, kind, at_once } => {
                     let confidence = if at_once { Confidence::Likely } else { Confidence::Guess };
-                    self.module(&specifier, Source::DynamicImport, confidence, context)
+                    self.module(&specifier, kind, Source::DynamicImport, confidence, context)
                 }
                 Finding::Literal { path, of_module } => self.literal(&path, of_module, scripts, context),
             };
@@ -127,11 +127,18 @@ impl ScriptReader {
     fn module(
         &self,
         specifier: &str,
+        kind: ModuleKind,
         source: Source,
         confidence: Confidence,
         context: &Context,
     ) -> Option<Hint> {
         let url = context.fetchable(context.import_map.resolve(specifier, &self.base)?)?;
+        // Fetch destination from module type (HTML, "fetch a single module script").
+        let destination = match kind {
+            ModuleKind::Script => Destination::Script,
+            ModuleKind::Json => Destination::Json,
+            ModuleKind::Css => Destination::Style,
+        };
         let integrity = context.import_map.integrity(&url).map(Into::into);
         Some(Hint {
             mode: self.mode,
@@ -142,7 +149,7 @@ impl ScriptReader {
             nonce: self.nonce.clone(),
             integrity,
             offset: self.offset,
-            ..context.hint(url, Destination::Script, source)
+            ..context.hint(url, destination, source)
         })
     }
 

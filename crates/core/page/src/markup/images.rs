@@ -3,7 +3,7 @@
 use super::attributes::Attributes;
 use super::{Markup, Mention, add_when_near, hint, is_lazy};
 use crate::context::Context;
-use crate::hint::{Destination, Mode, Source, Timing};
+use crate::hint::{Destination, Hint, Mode, Source, Timing};
 use crate::screens::Offer;
 use crate::source_size;
 use crate::types;
@@ -91,12 +91,24 @@ pub(super) fn plain<A: Attributes + ?Sized>(
     context: &mut Context,
 ) {
     let hint = text.and_then(|text| hint(mention, text, Destination::Image, source, context));
-    if let Some(mut hint) = hint {
-        hint.mode = Mode::NoCors;
-        hint.referrer_policy = context.policy;
-        hint.below_fold = mention.below_fold;
-        context.add(hint);
+    if let Some(hint) = hint {
+        add(Hint { mode: Mode::NoCors, ..hint }, mention, context);
     }
+}
+
+/// HTML has it without CORS; what browsers make of `crossorigin` is theirs.
+pub(super) fn poster<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context) {
+    let text = mention.attributes.value("poster");
+    if let Some(hint) = text.and_then(|text| hint(mention, text, Destination::Image, Source::Poster, context))
+    {
+        add(hint, mention, context);
+    }
+}
+
+/// An image of an element that has no referrer policy of its own.
+fn add<A: Attributes + ?Sized>(hint: Hint, mention: &Mention<'_, A>, context: &mut Context) {
+    let referrer_policy = context.policy;
+    context.add(Hint { referrer_policy, below_fold: mention.below_fold, ..hint });
 }
 
 /// `<image>` and `<feImage>` in SVG, and `<use>` of a part of another SVG file.

@@ -108,7 +108,7 @@ impl Markup {
             "source" if place.in_picture => self.picture_source(mention.attributes, context),
             "img" | "image" => self.image(mention, place.in_picture, context),
             "input" => images::input(mention, context),
-            "video" => images::plain(mention, mention.attributes.value("poster"), Source::Poster, context),
+            "video" => images::poster(mention, context),
             // HTML, §15.3.3 and §15.3.10: presentational hints.
             "body" | "table" | "thead" | "tbody" | "tfoot" | "tr" | "td" | "th" => {
                 let background = mention.attributes.value("background").filter(|text| !text.is_empty());
@@ -158,6 +158,7 @@ impl Markup {
             // HTML, "Content security policy state": nothing outside of the head.
             Some("content-security-policy") if place.in_head && self.policy_count < MAX_POLICIES => {
                 self.policy_count += 1;
+                context.policies.add_meta(content);
                 self.policies.push(Policy { text: content.to_owned(), from: context.next_order() });
             }
             _ => {}

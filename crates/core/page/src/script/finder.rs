@@ -8,11 +8,19 @@ use super::literal;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// `import … from "x"`, `import "x"`, `export … from "x"`.
-    Static(String),
+    Static { specifier: String, kind: ModuleKind },
     /// `import("x")`; whether it stands where the script itself runs, and not in braces or behind `=>`.
-    Dynamic { specifier: String, at_once: bool },
+    Dynamic { specifier: String, kind: ModuleKind, at_once: bool },
     /// A string that looks like a resource's path; whether `import.meta.url` is its base.
     Literal { path: String, of_module: bool },
+}
+
+/// What an import says that it imports (HTML, "module type from module request").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ModuleKind {
+    Script,
+    Json,
+    Css,
 }
 
 /// Where the finder is in a statement that it follows.
@@ -58,8 +66,19 @@ enum Attribute {
     With,
     Open,
     Type,
-    /// It is no script: JSON, CSS.
+    /// It is no script.
+    Kind(ModuleKind),
+    /// It is nothing that browsers know.
     Foreign,
+}
+
+impl Attribute {
+    fn kind(self) -> ModuleKind {
+        match self {
+            Attribute::Kind(kind) => kind,
+            _ => ModuleKind::Script,
+        }
+    }
 }
 
 /// The token before.
@@ -171,14 +190,17 @@ fn step(state: &mut State, token: Token<'_>, module: bool, nested: bool, found: 
             *state = State::Attributes { specifier: text.into_owned(), step: Attribute::None };
         }
         (State::Clause { from }, Token::Text(_) | Token::Mark(b',' | b'{' | b'}' | b'*')) => *from = false,
-        (State::Attributes { step: Attribute::None, .. }, Token::Word("with" | "assert")) => {
-            set(state, Attribute::With);
+        (State::Attributes { step: Attribute::None, .. }, Token::Word("with")) => set(state, Attribute::With),
+        // What attributes were called before; nobody reads it any more.
+        (State::Attributes { step: Attribute::None, .. }, Token::Word("assert")) => {
+            set(state, Attribute::Foreign);
         }
         (State::Attributes { step: Attribute::With, .. }, Token::Mark(b'{')) => set(state, Attribute::Open),
         (State::Attributes { step: Attribute::Foreign, .. }, Token::Mark(b'}')) => *state = State::Idle,
-        (State::Attributes { step: Attribute::Open | Attribute::Type, .. }, Token::Mark(b'}')) => {
-            settle(state, found);
-        }
+        (
+            State::Attributes { step: Attribute::Open | Attribute::Type | Attribute::Kind(_), .. },
+            Token::Mark(b'}'),
+        ) => settle(state, found),
         (State::Call { at_once }, Token::Text(text)) => {
             *state = State::Called { specifier: text.into_owned(), at_once: *at_once, step: Attribute::None };
         }
@@ -194,7 +216,13 @@ fn step(state: &mut State, token: Token<'_>, module: bool, nested: bool, found: 
         ) => match (token, *step) {
             (Token::Word("type"), _) => *step = Attribute::Type,
             (Token::Text(text), Attribute::Open) if text == "type" => *step = Attribute::Type,
-            (Token::Text(_), Attribute::Type) => *step = Attribute::Foreign,
+            (Token::Text(kind), Attribute::Type) => {
+                *step = match &*kind {
+                    "json" => Attribute::Kind(ModuleKind::Json),
+                    "css" => Attribute::Kind(ModuleKind::Css),
+                    _ => Attribute::Foreign,
+                }
+            }
             (Token::Mark(b';'), _) => settle(state, found),
             _ => {}
         },
@@ -255,9 +283,13 @@ fn set(state: &mut State, to: Attribute) {
 fn settle(state: &mut State, found: &mut Vec<Finding>) {
     match std::mem::replace(state, State::Idle) {
         State::Attributes { step: Attribute::Foreign, .. } => {}
-        State::Attributes { specifier, .. } => found.push(Finding::Static(specifier)),
+        State::Attributes { specifier, step } => {
+            found.push(Finding::Static { specifier, kind: step.kind() });
+        }
         State::Called { step: Attribute::Foreign, .. } => {}
-        State::Called { specifier, at_once, .. } => found.push(Finding::Dynamic { specifier, at_once }),
+        State::Called { specifier, at_once, step } => {
+            found.push(Finding::Dynamic { specifier, kind: step.kind(), at_once });
+        }
         State::Literal { path, .. } => found.push(Finding::Literal { path, of_module: false }),
         _ => {}
     }

@@ -1,6 +1,6 @@
 //! What is found in scripts, told in JavaScript.
 
-use super::{Finder, Finding};
+use super::{Finder, Finding, ModuleKind};
 use proptest::prelude::*;
 
 fn found_in_pieces(text: &str, module: bool, size: usize) -> Vec<Finding> {
@@ -16,14 +16,24 @@ fn found_in_pieces(text: &str, module: bool, size: usize) -> Vec<Finding> {
     found
 }
 
+fn as_what(kind: ModuleKind) -> &'static str {
+    match kind {
+        ModuleKind::Script => "",
+        ModuleKind::Json => " as json",
+        ModuleKind::Css => " as css",
+    }
+}
+
 fn told(text: &str, module: bool) -> Vec<String> {
     let found = found_in_pieces(text, module, usize::MAX);
     found
         .into_iter()
         .map(|finding| match finding {
-            Finding::Static(specifier) => specifier,
-            Finding::Dynamic { specifier, at_once: true } => format!("now {specifier}"),
-            Finding::Dynamic { specifier, .. } => format!("later {specifier}"),
+            Finding::Static { specifier, kind } => specifier + as_what(kind),
+            Finding::Dynamic { specifier, kind, at_once: true } => {
+                format!("now {specifier}{}", as_what(kind))
+            }
+            Finding::Dynamic { specifier, kind, .. } => format!("later {specifier}{}", as_what(kind)),
             Finding::Literal { path, of_module: false } => format!("path {path}"),
             Finding::Literal { path, .. } => format!("own {path}"),
         })
@@ -32,7 +42,7 @@ fn told(text: &str, module: bool) -> Vec<String> {
 
 #[test]
 fn modules_tell_what_they_load() {
-    let cases: [(&str, &[&str]); 49] = [
+    let cases: [(&str, &[&str]); 51] = [
         ("import 'a'", &["a"]),
         ("import\"a\";import\"b\"", &["a", "b"]),
         ("import 'a'\nimport 'b'\nexport {x} from 'c'", &["a", "b", "c"]),
@@ -51,8 +61,10 @@ fn modules_tell_what_they_load() {
         ("export {x}\nfrom('a')", &[]),
         ("export default 'a'", &[]),
         ("export const x = 'a'", &[]),
-        ("import data from './d.json' with {type: 'json'}", &[]),
-        ("import sheet from './s.css' with {'type': \"css\"}; import 'b'", &["b"]),
+        ("import data from './d.json' with {type: 'json'}", &["./d.json as json"]),
+        ("import sheet from './s.css' with {'type': \"css\"}; import 'b'", &["./s.css as css", "b"]),
+        ("import x from 'a' with {type: 'json',}; import 'b'", &["a as json", "b"]),
+        ("import x from 'a' with {type: 'wasm'}; import 'b'", &["b"]),
         ("import x from 'a' with {}", &["a"]),
         ("import x from 'a' assert {type: 'json'}", &[]),
         ("import('a')", &["now a"]),
@@ -61,7 +73,7 @@ fn modules_tell_what_they_load() {
         ("import(`a${b}`)", &[]),
         ("import('a' + b)", &[]),
         ("import(x)", &[]),
-        ("import('a', {with: {type: 'json'}})", &[]),
+        ("import('a', {with: {type: 'json'}})", &["now a as json"]),
         ("import('a', {})", &["now a"]),
         ("() => import('a')", &["later a"]),
         ("() => (import('a'))", &["later a"]),

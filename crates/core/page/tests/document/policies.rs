@@ -1,7 +1,7 @@
 //! Content policies in the mark-up.
 
-use crate::loading::{options, page};
-use farhop_page::{Document, Options, Policy};
+use crate::loading::{names, options, page};
+use farhop_page::{ContentPolicies, Document, Options, Policy};
 
 #[test]
 fn policies_of_the_mark_up_come_out_once() {
@@ -43,4 +43,62 @@ fn policies_count_in_the_head_alone() {
         from(html, Options { xml: true, ..options() })
     };
     assert_eq!((xml(false), xml(true)), (vec![0], vec![]));
+}
+
+/// What `html` names where the response says `policy`, in pieces of `size`.
+fn named(policy: &str, html: &str, size: usize) -> Vec<String> {
+    let mut document = Document::new(&page(), None, options());
+    document.obey(ContentPolicies::of([policy].into_iter()));
+    let mut hints = Vec::new();
+    for piece in html.as_bytes().chunks(size) {
+        hints.extend(document.html(piece));
+    }
+    hints.extend(document.html_end());
+    names(&hints)
+}
+
+#[test]
+fn a_base_that_a_policy_forbids_is_none() {
+    let html = "<base href=http://other.test/x/><img src=a.png>";
+    assert_eq!(named("base-uri 'self'", html, 100), ["dir/a.png"]);
+    assert_eq!(named("base-uri 'none'", "<base href=/x/><img src=a.png>", 100), ["dir/a.png"]);
+    assert_eq!(named("base-uri other.test", html, 100), ["http://other.test/x/a.png"]);
+    let meta = format!("<meta http-equiv=content-security-policy content=\"base-uri 'none'\">{html}");
+    assert_eq!(named("", &meta, 100), ["dir/a.png"]);
+}
+
+#[test]
+fn inline_text_that_a_policy_forbids_names_nothing() {
+    let html = "<style nonce=n>p{background:url(style.png)}</style><p style='background:url(attribute.png)'>x</p>\
+        <script type=importmap nonce=n>{\"imports\":{\"x\":\"/mapped.js\"}}</script>\
+        <script type=module nonce=n>import 'x'; import './module.js'</script>\
+        <script nonce=n>import('./classic.js')</script><link rel=stylesheet href=a.css>";
+    let all = ["style.png", "attribute.png", "mapped.js", "module.js", "classic.js", "a.css"];
+    // sha256 of the style and of the classic script.
+    let digests = "style-src 'sha256-4fn4ikRrFvlIXDVKJadaWjhAwj0X6Y/ewfFZH/DG7e0=' 'self'; script-src 'sha256-KGc/BGpftjgHrvF1dH86upPnLiL/F4Mt2Wb3xeZn5lk='";
+    for (policy, expected) in [
+        ("img-src *", &all[..]),
+        ("default-src 'self'", &["a.css"]),
+        ("default-src 'self' 'unsafe-inline'", &all),
+        ("style-src-attr 'none'", &["style.png", "mapped.js", "module.js", "classic.js", "a.css"]),
+        ("default-src 'nonce-n'", &["style.png", "mapped.js", "module.js", "classic.js", "a.css"]),
+        ("script-src 'none'", &["style.png", "attribute.png", "a.css"]),
+        (digests, &["style.png", "classic.js", "a.css"]),
+    ] {
+        for size in [1, 7, html.len()] {
+            let mut found: Vec<String> = named(policy, html, size);
+            for name in &mut found {
+                *name = name.rsplit('/').next().unwrap().to_owned();
+            }
+            found.sort_by_key(|name| all.iter().position(|one| one == name));
+            assert_eq!(found, expected, "{policy} in pieces of {size}");
+        }
+    }
+}
+
+#[test]
+fn a_style_that_turns_out_to_be_forbidden_holds_nothing_up() {
+    let html =
+        "<style>p{background:url(a.png)}</style><style nonce=n>p{background:url(b.png)}</style><p>x</p>";
+    assert_eq!(named("style-src 'nonce-n' 'sha256-AAAA'", html, 9), ["dir/b.png"]);
 }

@@ -1,8 +1,11 @@
-//! Content Security Policy, Level 3, as far as it says what a document may fetch. Reports, sandboxes and what runs inline
-//! are not its business; policies that only report are not read.
+//! Content Security Policy, Level 3, as far as it decides what a document fetches: which addresses it may ask, which
+//! base its own have, what of its inline text counts (`inline`), and whether it keeps its origin. Reports are not its
+//! business; policies that only report are not read.
 
-use farhop_page::{Destination, Hint};
-use http::header::{self, HeaderMap};
+mod inline;
+
+use crate::hint::{Destination, Hint, Source as Named};
+pub(crate) use inline::{Inline, Judged};
 use std::collections::HashMap;
 use url::{Host, Url};
 
@@ -11,9 +14,8 @@ const MAX_POLICIES: usize = 16;
 const MAX_SOURCES: usize = 1000;
 
 /// All policies of a document: each must allow what is fetched.
-#[derive(Debug, Clone)]
-pub(crate) struct Policies {
-    document: Url,
+#[derive(Debug, Clone, Default)]
+pub struct ContentPolicies {
     list: Vec<Policy>,
 }
 
@@ -21,6 +23,8 @@ pub(crate) struct Policies {
 struct Policy {
     directives: HashMap<String, Vec<Source>>,
     upgrades: bool,
+    /// Sandboxed, and its origin not left to it.
+    is_opaque: bool,
 }
 
 /// CSP §2.3.1, a source expression.
@@ -29,8 +33,10 @@ enum Source {
     Own,
     Any,
     StrictDynamic,
+    UnsafeInline,
+    UnsafeHashes,
     Nonce(String),
-    /// Of a script's content: the algorithm in lower case, and the digest.
+    /// Of a script's or style's content: the algorithm in lower case, and the digest.
     Hash(String, String),
     Scheme(String),
     Host {
@@ -41,37 +47,47 @@ enum Source {
     },
 }
 
-impl Policies {
-    /// Those in the fields of the response that brought `document`.
-    pub(crate) fn of(document: &Url, response: &HeaderMap) -> Self {
-        let mut policies = Policies { document: document.clone(), list: Vec::new() };
-        let fields = response.get_all(header::CONTENT_SECURITY_POLICY).iter();
-        for text in fields.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')) {
-            policies.add(text);
-        }
+impl ContentPolicies {
+    /// Those in the `Content-Security-Policy` fields of a document's response.
+    pub fn of<'a>(fields: impl Iterator<Item = &'a str>) -> Self {
+        let mut policies = ContentPolicies::default();
+        fields.flat_map(|value| value.split(',')).for_each(|text| policies.add(Policy::parse(text)));
         policies
     }
 
     /// One from `<meta http-equiv>`; it counts for what follows (HTML, "Content security policy state").
-    pub(crate) fn add_meta(&mut self, content: &str) {
-        self.add(content);
+    pub fn add_meta(&mut self, content: &str) {
+        // CSP §4.2: there `sandbox` says nothing.
+        self.add(Policy { is_opaque: false, ..Policy::parse(content) });
     }
 
-    fn add(&mut self, text: &str) {
-        let policy = Policy::parse(text);
-        if self.list.len() < MAX_POLICIES && (policy.upgrades || !policy.directives.is_empty()) {
+    fn add(&mut self, policy: Policy) {
+        let says = policy.upgrades || policy.is_opaque || !policy.directives.is_empty();
+        if self.list.len() < MAX_POLICIES && says {
             self.list.push(policy);
         }
     }
 
     /// Upgrade Insecure Requests, §3.1.
-    pub(crate) fn upgrade_insecure_requests(&self) -> bool {
+    pub fn upgrade_insecure_requests(&self) -> bool {
         self.list.iter().any(|policy| policy.upgrades)
     }
 
-    /// Whether `hint` may be fetched from `target`. Where a hint says too little to know, it may not.
-    pub(crate) fn allow(&self, hint: &Hint, target: &Url) -> bool {
-        self.list.iter().all(|policy| policy.allows(hint, target, &self.document))
+    /// Whether the document is sandboxed into an origin of its own (CSP §6.3.2).
+    pub fn is_opaque(&self) -> bool {
+        self.list.iter().any(|policy| policy.is_opaque)
+    }
+
+    /// Whether `document` may fetch what `hint` names from `target`, to which redirects led if `redirected`. Where a hint
+    /// says too little to know, it may not.
+    pub fn allow(&self, hint: &Hint, target: &Url, redirected: bool, document: &Url) -> bool {
+        self.list.iter().all(|policy| policy.allows(hint, target, redirected, document))
+    }
+
+    /// Whether `base` may be what `document` resolves its URLs against (CSP §6.3.1.1).
+    pub(crate) fn allow_base(&self, base: &Url, document: &Url) -> bool {
+        let lists = self.list.iter().filter_map(|policy| policy.directives.get("base-uri"));
+        lists.into_iter().all(|sources| sources.iter().any(|source| source.matches(base, false, document)))
     }
 }
 
@@ -83,26 +99,31 @@ impl Policy {
         for directive in text.split(';') {
             let mut words = directive.split_ascii_whitespace();
             let Some(name) = words.next().map(str::to_ascii_lowercase) else { continue };
-            policy.upgrades |= name == "upgrade-insecure-requests";
             // Others are not about what is fetched. Of several of one name the first counts.
-            if name.ends_with("-src") || name.ends_with("-src-elem") {
-                let sources: Vec<Source> = words.take(left).filter_map(Source::parse).collect();
-                left -= sources.len();
-                policy.directives.entry(name).or_insert(sources);
+            match name.as_str() {
+                "upgrade-insecure-requests" => policy.upgrades = true,
+                "sandbox" => {
+                    policy.is_opaque |= !words.any(|word| word.eq_ignore_ascii_case("allow-same-origin"));
+                }
+                name if name == "base-uri"
+                    || ["-src", "-src-elem", "-src-attr"].iter().any(|end| name.ends_with(end)) =>
+                {
+                    let sources: Vec<Source> = words.take(left).filter_map(Source::parse).collect();
+                    left -= sources.len();
+                    policy.directives.entry(name.to_owned()).or_insert(sources);
+                }
+                _ => {}
             }
         }
         policy
     }
 
-    fn allows(&self, hint: &Hint, target: &Url, document: &Url) -> bool {
-        let Some(sources) = chain(hint).iter().find_map(|name| self.directives.get(*name)) else {
-            return true;
-        };
-        let nonce = hint.nonce.as_deref().filter(|nonce| !nonce.is_empty());
-        let has_nonce = nonce.is_some_and(|nonce| sources.contains(&Source::Nonce(nonce.to_owned())));
+    fn allows(&self, hint: &Hint, target: &Url, redirected: bool, document: &Url) -> bool {
+        let Some(sources) = self.first(chain(hint)) else { return true };
+        let has_nonce = has_nonce(sources, hint.nonce.as_deref());
         let is_vouched_for =
             || hint.integrity.as_deref().is_some_and(|metadata| all_are_listed(metadata, sources));
-        let matches = || sources.iter().any(|source| source.matches(target, document));
+        let matches = || sources.iter().any(|source| source.matches(target, redirected, document));
         match hint.destination {
             // CSP §6.7.1.1. What the mark-up names was inserted by the parser; trust in its makers does not reach it.
             Destination::Script => {
@@ -112,11 +133,21 @@ impl Policy {
             _ => matches(),
         }
     }
+
+    /// What the first of these directives that is there lists.
+    fn first(&self, names: &[&str]) -> Option<&[Source]> {
+        names.iter().find_map(|name| self.directives.get(*name)).map(Vec::as_slice)
+    }
+}
+
+fn has_nonce(sources: &[Source], nonce: Option<&str>) -> bool {
+    let nonce = nonce.filter(|nonce| !nonce.is_empty());
+    nonce.is_some_and(|nonce| sources.contains(&Source::Nonce(nonce.to_owned())))
 }
 
 /// CSP §6.8.3, the directives that stand in for each other; the first that is there counts.
 fn chain(hint: &Hint) -> &'static [&'static str] {
-    if matches!(hint.source, farhop_page::Source::Object | farhop_page::Source::Embed) {
+    if matches!(hint.source, Named::Object | Named::Embed) {
         return &["object-src", "default-src"];
     }
     match hint.destination {
@@ -125,7 +156,7 @@ fn chain(hint: &Hint) -> &'static [&'static str] {
         Destination::Image | Destination::Icon => &["img-src", "default-src"],
         Destination::Font => &["font-src", "default-src"],
         Destination::Manifest => &["manifest-src", "default-src"],
-        Destination::Fetch => &["connect-src", "default-src"],
+        Destination::Fetch | Destination::Json => &["connect-src", "default-src"],
         Destination::Track => &["media-src", "default-src"],
         Destination::Frame => &["frame-src", "child-src", "default-src"],
         Destination::Object | Destination::Embed => &["object-src", "default-src"],
@@ -142,6 +173,8 @@ impl Source {
             return match lower.as_str() {
                 "self" => Some(Source::Own),
                 "strict-dynamic" => Some(Source::StrictDynamic),
+                "unsafe-inline" => Some(Source::UnsafeInline),
+                "unsafe-hashes" => Some(Source::UnsafeHashes),
                 _ if lower.starts_with("nonce-") => Some(Source::Nonce(keyword["nonce-".len()..].to_owned())),
                 _ => hash(keyword).map(|(algorithm, digest)| Source::Hash(algorithm, digest)),
             };
@@ -172,8 +205,8 @@ impl Source {
         })
     }
 
-    /// CSP §6.7.2.8, for a URL that was not redirected to.
-    fn matches(&self, url: &Url, document: &Url) -> bool {
+    /// CSP §6.7.2.8: where a redirect led must not show by the path that it has.
+    fn matches(&self, url: &Url, redirected: bool, document: &Url) -> bool {
         match self {
             Source::Any => true, // what is fetched here is `http` or `https`
             Source::Own => {
@@ -188,9 +221,13 @@ impl Source {
                 scheme_matches(scheme.as_deref().unwrap_or(document.scheme()), url.scheme())
                     && host_matches(host, url)
                     && port_matches(port.as_deref(), scheme.as_deref(), url)
-                    && path_matches(path, url.path())
+                    && (redirected || path_matches(path, url.path()))
             }
-            Source::StrictDynamic | Source::Nonce(_) | Source::Hash(..) => false,
+            Source::StrictDynamic
+            | Source::UnsafeInline
+            | Source::UnsafeHashes
+            | Source::Nonce(_)
+            | Source::Hash(..) => false,
         }
     }
 }
