@@ -14,15 +14,22 @@ use crate::support::{PATIENCE, raw, until};
 
 const SIZE: usize = 3 << 20;
 
-/// Both ends of a connection that goes through Farhop.
+/// Both ends of a connection that goes through Farhop, which the server sees come from ground.
 async fn through(routed: &Routed, address: &str, port: u16) -> (TcpStream, TcpStream) {
+    let (near, far) = joined(routed, address, port).await;
+    let from = far.peer_addr().unwrap().ip().to_string();
+    assert!(["10.79.3.1", "fd79:3::1"].contains(&&*from), "{from}");
+    (near, far)
+}
+
+/// Both ends of a connection that goes through Farhop.
+async fn joined(routed: &Routed, address: &str, port: u16) -> (TcpStream, TcpStream) {
     let server = routed.listen(address, port).await;
     let mut near = routed.connect(address, port).unwrap();
     let (mut far, _) = timeout(PATIENCE, server.accept()).await.unwrap().unwrap();
     // Both ends know of it by now.
     far.write_all(b"welcome").await.unwrap();
     heard(&mut near, b"welcome").await;
-    assert!(far.peer_addr().unwrap().ip() == far.local_addr().unwrap().ip(), "it is ground that connects");
     (near, far)
 }
 
@@ -120,6 +127,42 @@ async fn resets_and_refusals_reach_the_other_side_and_urgent_bytes_stay_in_their
         from.write_all(b"after").await.unwrap();
         heard(to, b"before!after").await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_see_addresses_of_clients_where_both_ends_agree() {
+    let Some(routed) = Routed::new() else { return };
+    routed.let_clients_keep_addresses();
+    let mut ground = routed.ground();
+    let remote = routed.remote(&["--role", "transport"]).await;
+    routed.joined().await;
+    // The remote does not tell.
+    through(&routed, SERVER[0], 2030).await;
+    drop(remote);
+    let telling = ["--role", "transport", "--set", "transparent.client_addresses=true"];
+    let remote = routed.remote(&telling).await;
+    routed.joined().await;
+    for address in SERVER {
+        let (mut near, mut far) = joined(&routed, address, 2031).await;
+        let seen = far.peer_addr().unwrap().ip();
+        assert_eq!(seen, near.local_addr().unwrap().ip(), "whose address it is");
+        near.write_all(&bytes_at(1, 0, SIZE)).await.unwrap();
+        near.shutdown().await.unwrap();
+        let mut got = Vec::new();
+        timeout(PATIENCE, far.read_to_end(&mut got)).await.unwrap().unwrap();
+        assert!(got == bytes_at(1, 0, SIZE), "{address}");
+    }
+    // Nobody listens there, which its client learns all the same.
+    reset(routed.connect(SERVER[0], 2032).unwrap()).await;
+    let rules = routed.ground_rules();
+    assert!(rules.contains("farhop") && rules.contains("local default"), "{rules}");
+    drop(remote);
+    ground.kill();
+    until("ground's rules are gone", async || {
+        let rules = routed.ground_rules();
+        (!rules.contains("farhop") && !rules.contains("local default")).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,12 +1,18 @@
 //! `farhop ground`: the end near the internet.
 
+use std::io;
+use std::net::TcpStream;
+use std::sync::Arc;
+
 use anyhow::Context;
 use farhop_events::Bus;
+use farhop_ground::Speaker;
+use farhop_netdev::Divert;
 use farhop_settings::{GroundSettings, SettingsError};
 use farhop_squeeze::Policy;
 
 use crate::source::Source;
-use crate::{limits, log, plan};
+use crate::{limits, log, plan, transparent};
 
 /// Runs the end near the internet: fetches what remotes ask for and what their pages will need.
 #[derive(Debug, clap::Args)]
@@ -27,6 +33,7 @@ impl Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let settings = arguments.settings()?;
     let log = log::start(settings.log.level);
+    let speaker = speaker(&settings)?;
     limits::raise();
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
     let reload = || {
@@ -34,5 +41,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         log.set(settings.log.level);
         Ok(settings)
     };
-    Ok(runtime.block_on(farhop_ground::run(settings, plan::epoch(), Bus::new(), reload))?)
+    Ok(runtime.block_on(farhop_ground::run(settings, plan::epoch(), Bus::new(), speaker, reload))?)
+}
+
+/// Starts the helper that gives sockets with clients' addresses, if some remote's clients may keep theirs.
+fn speaker(settings: &GroundSettings) -> anyhow::Result<Option<Speaker>> {
+    if settings.remote.iter().all(|remote| remote.client_addresses.is_empty()) {
+        return Ok(None);
+    }
+    let helper = transparent::privileged("keeping clients' addresses (client_addresses)")?;
+    helper.divert(&Divert { mark: settings.mark, catch: None }).context("client_addresses")?;
+    Ok(Some(Arc::new(move |address| helper.speak(address).map(TcpStream::from).map_err(io::Error::other))))
 }

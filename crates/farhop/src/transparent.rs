@@ -24,10 +24,18 @@ pub(crate) fn helper(settings: &RemoteSettings) -> anyhow::Result<Option<Privile
     if !settings.transparent.enabled {
         return Ok(None);
     }
+    privileged("catching connections (--transparent)").map(Some)
+}
+
+/// Starts the helper for `what`; before there are other threads.
+///
+/// # Errors
+/// As [`helper`].
+pub(crate) fn privileged(what: &str) -> anyhow::Result<Privileged> {
     // The file may have been replaced meanwhile, by an update; this is what runs.
     let mut program = Command::new("/proc/self/exe");
     program.arg("privileged");
-    Ok(Some(Privileged::start(program, "catching connections (--transparent)")?))
+    Ok(Privileged::start(program, what)?)
 }
 
 impl Catching {

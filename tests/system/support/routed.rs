@@ -16,11 +16,15 @@ pub(crate) const SERVER: [&str; 2] = ["198.51.100.7", "2001:db8:100::7"];
 /// Where the remote listens for browsers.
 pub(crate) const PROXY: &str = "10.79.1.1:3128";
 
-/// The client, its router, and the internet.
+/// Addresses of clients.
+const CLIENTS: &str = "client_addresses = ['10.79.1.0/24', 'fd79:1::/64']\n";
+
+/// The client, its router, ground at the internet's edge, and the servers behind it.
 pub(crate) struct Routed {
     pub(crate) client: Namespace,
     pub(crate) router: Namespace,
     pub(crate) internet: Namespace,
+    servers: Namespace,
     folder: tempfile::TempDir,
     // Ends first, then what they live in.
     _janitor: Arc<Janitor>,
@@ -41,11 +45,17 @@ impl Routed {
             }
             namespace
         };
-        let (client, router, mut internet) = (of("user"), of("router"), of("internet"));
-        for (end, device, net) in [(&client, "lan0", 1), (&internet, "sat0", 2)] {
-            end.ip(&[format!("link add {device} type veth peer name {device} netns {}", router.name())])
+        let (client, router, mut internet, servers) =
+            (of("user"), of("router"), of("internet"), of("servers"));
+        let wires = [
+            (&client, "lan0", 1, &router),
+            (&internet, "sat0", 2, &router),
+            (&servers, "wan0", 3, &internet),
+        ];
+        for (end, device, net, near) in wires {
+            end.ip(&[format!("link add {device} type veth peer name {device} netns {}", near.name())])
                 .unwrap();
-            for (namespace, host) in [(end, 2), (&router, 1)] {
+            for (namespace, host) in [(end, 2), (near, 1)] {
                 namespace
                     .ip(&[
                         format!("addr add 10.79.{net}.{host}/24 dev {device}"),
@@ -61,9 +71,15 @@ impl Routed {
             .unwrap();
         }
         router.ip(&["route add default via 10.79.2.2", "route add ::/0 via fd79:2::2"]).unwrap();
-        router.sysctl("net/ipv4/ip_forward", "1").unwrap();
-        router.sysctl("net/ipv6/conf/all/forwarding", "1").unwrap();
-        internet.ip(&SERVER.map(|address| format!("addr add {address} dev lo"))).unwrap();
+        for between in [&router, &internet] {
+            between.sysctl("net/ipv4/ip_forward", "1").unwrap();
+            between.sysctl("net/ipv6/conf/all/forwarding", "1").unwrap();
+        }
+        servers.ip(&SERVER.map(|address| format!("addr add {address} dev lo"))).unwrap();
+        let ways = ["10.79.3.2", "fd79:3::2"];
+        internet
+            .ip(&[0, 1].map(|family| format!("route add {} via {}", SERVER[family], ways[family])))
+            .unwrap();
         // It has no name server, which is told at once.
         internet.resolver(SERVER[0].parse().unwrap()).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -79,12 +95,20 @@ impl Routed {
         );
         std::fs::write(folder.path().join("ground.toml"), ground).unwrap();
         std::fs::write(folder.path().join("remote.toml"), remote).unwrap();
-        Some(Routed { client, router, internet, folder, _janitor: janitor })
+        Some(Routed { client, router, internet, servers, folder, _janitor: janitor })
     }
 
     /// Starts ground on the internet.
     pub(crate) fn ground(&self) -> Program {
         self.end(&self.internet, "ground", &[])
+    }
+
+    /// Lets ground connect in the names of clients from its next start on.
+    pub(crate) fn let_clients_keep_addresses(&self) {
+        let file = self.folder.path().join("ground.toml");
+        // The table of the remote is its last.
+        let settings = std::fs::read_to_string(&file).unwrap() + CLIENTS;
+        std::fs::write(file, settings).unwrap();
     }
 
     /// Starts the remote on the router and waits until it catches connections.
@@ -115,18 +139,19 @@ impl Routed {
 
     /// All rules of the router that catch and deliver.
     pub(crate) fn rules(&self) -> String {
-        let mut command = Command::new("sh");
-        let text = "nft list ruleset; for f in -4 -6; do ip $f rule; ip $f route show table 51900; done";
-        command.args(["-c", text]);
-        self.router.prepare(&mut command);
-        String::from_utf8(command.output().unwrap().stdout).unwrap()
+        rules(&self.router, 51900)
+    }
+
+    /// All rules of ground that deliver.
+    pub(crate) fn ground_rules(&self) -> String {
+        rules(&self.internet, 51901)
     }
 
     /// A server at one of the [`SERVER`] addresses, also where one has just ended: a program that is being started
     /// beside holds the older listener for a moment, from its fork to its exec.
     pub(crate) async fn listen(&self, address: &str, port: u16) -> TcpListener {
         let address = SocketAddr::new(address.parse::<IpAddr>().unwrap(), port);
-        let bind = async || match self.internet.run(|| std::net::TcpListener::bind(address)).unwrap() {
+        let bind = async || match self.servers.run(|| std::net::TcpListener::bind(address)).unwrap() {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => None,
             bound => Some(bound.unwrap()),
         };
@@ -143,4 +168,13 @@ impl Routed {
         stream.set_nonblocking(true)?;
         TcpStream::from_std(stream)
     }
+}
+
+fn rules(place: &Namespace, table: u32) -> String {
+    let mut command = Command::new("sh");
+    let text =
+        format!("nft list ruleset; for f in -4 -6; do ip $f rule; ip $f route show table {table}; done");
+    command.args(["-c", &text]);
+    place.prepare(&mut command);
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
 }

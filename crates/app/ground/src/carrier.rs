@@ -126,9 +126,17 @@ impl Carrier {
                     exchange.serve(sender, receiver).await;
                 });
             }
-            Incoming::Tunnel { tunnel, user, host, port, sender, receiver, .. } => {
-                let (id, owner) = (ExchangeId(tunnel), self.owner(user));
-                let tunnel = Tunnel { carrier: Arc::clone(self), id, owner, host, port };
+            Incoming::Tunnel { asked, sender, receiver } => {
+                let (id, owner) = (ExchangeId(asked.tunnel), self.owner(asked.user));
+                let client = self.ground.names.granted(&self.ground.settings(), &self.remote, asked.client);
+                let tunnel = Tunnel {
+                    carrier: Arc::clone(self),
+                    id,
+                    owner,
+                    host: asked.host,
+                    port: asked.port,
+                    client,
+                };
                 let counts = self.counted(|carrier| &carrier.tunnels);
                 tokio::spawn(async move {
                     let _counts = counts;

@@ -29,6 +29,7 @@ use crate::carrier::Carrier;
 use crate::error::GroundError;
 use crate::explain::{Explained, explain};
 use crate::imaging::{Means, Squeezing};
+use crate::names::{Names, Speaker};
 use crate::origins::Origins;
 use crate::owner::Owners;
 use crate::plan::path_plan;
@@ -49,6 +50,7 @@ pub(crate) struct Shared {
     pub(crate) origins: Origins,
     pub(crate) owners: Owners,
     pub(crate) ahead: Ahead,
+    pub(crate) names: Names,
     pub(crate) recent: Recent,
     pub(crate) spool: Spool,
     pub(crate) encoders: Semaphore,
@@ -87,6 +89,7 @@ impl Ground {
             bus,
             owners: Owners::default(),
             ahead: Ahead::default(),
+            names: Names::default(),
             recent: Recent::default(),
             encoders: Semaphore::new(ENCODERS),
             plan,
@@ -103,6 +106,11 @@ impl Ground {
     /// Lets `status` tell what this socket repairs. The first word counts.
     pub fn show_repairs(&self, repairs: Repairs) {
         let _ = self.0.repairs.set(repairs);
+    }
+
+    /// Lets connections be in the names of clients. The first word counts.
+    pub fn speak_through(&self, speaker: Speaker) {
+        self.0.names.speak_through(speaker);
     }
 
     /// Keeps what carriers measure where the socket on which they come looks for it. The first word counts.

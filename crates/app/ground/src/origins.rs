@@ -1,6 +1,7 @@
 //! Ground's way to origins: `farhop-origin`'s client under the settings in force, its errors told and turned into what
 //! crosses the hop. No other file of this crate touches that client.
 
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -23,6 +24,7 @@ use url::{Host, Url};
 use crate::error::GroundError;
 use crate::failure;
 use crate::head::towards_origin;
+use crate::names::Names;
 use crate::owner::Owner;
 
 /// See the module.
@@ -210,6 +212,25 @@ impl Origins {
         port: u16,
     ) -> Result<TcpStream, Failure> {
         let connected = self.client().connect(&Destination::new(host, port)).await;
+        connected.map_err(|error| self.told(exchange, &error))
+    }
+
+    /// A TCP connection for a tunnel, in the name of a client.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) async fn connect_as(
+        &self,
+        exchange: ExchangeId,
+        names: &Names,
+        client: IpAddr,
+        host: &str,
+        port: u16,
+    ) -> Result<TcpStream, Failure> {
+        let socket = names.socket(client).await;
+        let socket = socket
+            .map_err(|error| failure::internal(&format!("no connection in the name of {client}: {error}")))?;
+        let connected = self.client().connect_from(socket, client, &Destination::new(host, port)).await;
         connected.map_err(|error| self.told(exchange, &error))
     }
 

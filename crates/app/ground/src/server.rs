@@ -22,12 +22,14 @@ use url::Url;
 
 use crate::error::GroundError;
 use crate::ground::Ground;
+use crate::names::Speaker;
 
 /// HTOTP's close code for an end that goes down in order.
 const GOING_DOWN: u32 = 0;
 
 /// Runs ground until SIGTERM or SIGINT, then drains it. On SIGHUP `reload` is asked for settings anew; it may put
-/// the log level into force itself, since the log is the caller's. `epoch` is as for [`Ground::new`].
+/// the log level into force itself, since the log is the caller's. `epoch` is as for [`Ground::new`]. With `speaker`,
+/// connections may be in the names of clients.
 ///
 /// # Errors
 /// Ground cannot start. Once it runs, nothing ends it but a signal.
@@ -35,11 +37,15 @@ pub async fn run(
     settings: GroundSettings,
     epoch: u64,
     bus: Bus,
+    speaker: Option<Speaker>,
     reload: impl Fn() -> Result<GroundSettings, String> + Send,
 ) -> Result<(), GroundError> {
     let identity = Identity::load(&settings.identity)?;
     let peers = peers(&settings.remote)?;
     let ground = Ground::new(settings, epoch, bus.clone())?;
+    if let Some(speaker) = speaker {
+        ground.speak_through(speaker);
+    }
     let settings = ground.settings();
     let plan = ground.plan();
     let socket = UdpSocket::bind(settings.listen, plan.socket_buffer())?;

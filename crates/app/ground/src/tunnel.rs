@@ -2,6 +2,7 @@
 //! and reset carried to the other. It never looks into the bytes and never holds any back.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub(crate) struct Tunnel {
     pub(crate) owner: Owner,
     pub(crate) host: String,
     pub(crate) port: u16,
+    /// In whose name to connect; in ground's own without.
+    pub(crate) client: Option<IpAddr>,
 }
 
 /// Why a direction ended before its end.
@@ -81,6 +84,9 @@ impl Tunnel {
     /// A connection that was made ahead, if there is one, or a new one.
     async fn connect(&self) -> Result<TcpStream, Failure> {
         let ground = &self.carrier.ground;
+        if let Some(client) = self.client {
+            return ground.origins.connect_as(self.id, &ground.names, client, &self.host, self.port).await;
+        }
         let place = Place { host: self.host.to_ascii_lowercase(), port: self.port };
         let visitor = self.carrier.visitor(self.owner.user);
         match Ahead::tunnel(ground, &self.carrier.remote, visitor, &place).await {

@@ -65,7 +65,7 @@ async fn ground_runs_reloads_and_drains() {
     let later = settings(folder.path(), listen, &key, "'127.0.0.0/8'");
     let reloaded = Arc::new(AtomicBool::new(false));
     let (seen, bus) = (Arc::clone(&reloaded), Bus::new());
-    let running = tokio::spawn(farhop_ground::run(start, 1, bus.clone(), move || {
+    let running = tokio::spawn(farhop_ground::run(start, 1, bus.clone(), None, move || {
         seen.store(true, Relaxed);
         Ok(later.clone())
     }));

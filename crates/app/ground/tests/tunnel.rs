@@ -6,7 +6,7 @@ mod support;
 
 use std::net::SocketAddr;
 
-use farhop_htotp::frame::Class;
+use farhop_htotp::frame::{Class, Tunnel};
 use farhop_transport::hop::{Arrival, Receiver, Sender};
 use support::{Pair, noise};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,7 +23,7 @@ async fn open(pair: &Pair) -> (Sender, Receiver, TcpStream) {
 }
 
 fn ask(pair: &Pair, addr: SocketAddr) -> (Sender, Receiver) {
-    pair.hop.open_tunnel(1, 7, Class::Web, &addr.ip().to_string(), addr.port())
+    pair.hop.open_tunnel(Tunnel::to(1, 7, Class::Web, &addr.ip().to_string(), addr.port()))
 }
 
 async fn read_to_end(receiver: &mut Receiver) -> (Vec<u8>, Arrival) {
@@ -130,7 +130,7 @@ async fn a_tunnel_that_cannot_be_says_why() {
 
 fn tunnel(pair: &Pair, number: u64, user: u64, listener: &TcpListener) -> (Sender, Receiver) {
     let port = listener.local_addr().unwrap().port();
-    pair.hop.open_tunnel(number, user, Class::Web, "127.0.0.1", port)
+    pair.hop.open_tunnel(Tunnel::to(number, user, Class::Web, "127.0.0.1", port))
 }
 
 /// Two hosts of which two users have shown that the second usually follows the first.

@@ -152,8 +152,9 @@ async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place) {
     let _busy = remote.busy();
     if let Wanted::Tunnel { host, port } = wanted {
         drop(body);
-        let (at, class) = (None, Class::default());
-        let wish = Wish { id: taken.id, user: client.user, host, port, at, class, started: taken.started };
+        let (at, name, class) = (None, None, Class::default());
+        let wish =
+            Wish { id: taken.id, user: client.user, host, port, at, name, class, started: taken.started };
         if portal::is_host(&wish.host) {
             return wish.show_portal(remote, place, responder).await;
         }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use farhop_events::{AnsweredFrom, Crossing, Event, ExchangeId, Side};
 use farhop_front::{Departure, Head, Responder, Tunnel};
-use farhop_htotp::frame::{Class, Failure};
+use farhop_htotp::frame::{self, Class, Failure};
 use http::{HeaderMap, StatusCode};
 use tokio::time::Instant;
 
@@ -24,6 +24,8 @@ pub(crate) struct Wish {
     pub(crate) port: u16,
     /// The address that the client connected to, if its connection was caught. What is carried as it is goes there.
     pub(crate) at: Option<IpAddr>,
+    /// The address of the client, if servers are to see it.
+    pub(crate) name: Option<IpAddr>,
     pub(crate) class: Class,
     pub(crate) started: Instant,
 }
@@ -71,8 +73,15 @@ impl Wish {
             field: None,
         });
         let destination = self.at.map_or_else(|| self.bare_host().to_owned(), |at| at.to_string());
-        let (sender, receiver) =
-            carrier.hop.open_tunnel(self.id.0, self.user.id, self.class, &destination, self.port);
+        let asked = frame::Tunnel {
+            tunnel: self.id.0,
+            user: self.user.id,
+            class: self.class,
+            host: destination,
+            port: self.port,
+            client: self.name,
+        };
+        let (sender, receiver) = carrier.hop.open_tunnel(asked);
         let hear = |word: Word<'_>| match word {
             Word::Opened => {
                 let (host, port) = (self.host.clone(), self.port);

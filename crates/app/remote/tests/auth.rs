@@ -108,8 +108,8 @@ async fn a_tunnel_is_asked_for_too() {
     client.write_all(connect(ANNA).as_bytes()).await.unwrap();
     let tunnel = async {
         loop {
-            if let Incoming::Tunnel { host, .. } = world.hop.accept().await.unwrap() {
-                return host;
+            if let Incoming::Tunnel { asked, .. } = world.hop.accept().await.unwrap() {
+                return asked.host;
             }
         }
     };

@@ -48,8 +48,8 @@ async fn goes(world: &World, who: &str, to: &str) -> Went {
     let client = world.connect_as(to, who).await;
     let heard = async {
         loop {
-            if let Incoming::Tunnel { host, port, mut receiver, .. } = world.hop.accept().await.unwrap() {
-                assert_eq!(format!("{host}:{port}"), to);
+            if let Incoming::Tunnel { asked, mut receiver, .. } = world.hop.accept().await.unwrap() {
+                assert_eq!(format!("{}:{}", asked.host, asked.port), to);
                 let Arrival::Body(first) = receiver.next().await else { panic!("nothing comes along") };
                 assert!(first.starts_with(&[0x16, 3]), "it begins as TLS does");
                 return Went::Through;

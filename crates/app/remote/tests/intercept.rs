@@ -66,11 +66,11 @@ async fn answer(mut asked: Asked, body: &'static str) {
 async fn tunnelled(world: &World) -> (String, Bytes) {
     loop {
         let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("a tunnel is wanted").unwrap();
-        if let Incoming::Tunnel { host, mut receiver, .. } = incoming {
+        if let Incoming::Tunnel { asked, mut receiver, .. } = incoming {
             let Arrival::Body(first) = timeout(PATIENCE, receiver.next()).await.unwrap() else {
                 panic!("nothing in it")
             };
-            return (host, first);
+            return (asked.host, first);
         }
     }
 }

@@ -19,8 +19,8 @@ async fn world() -> World {
 async fn tunnel(world: &World) -> (String, Sender, Receiver) {
     loop {
         let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("a tunnel is wanted").unwrap();
-        if let Incoming::Tunnel { host, sender, receiver, .. } = incoming {
-            return (host, sender, receiver);
+        if let Incoming::Tunnel { asked, sender, receiver } = incoming {
+            return (asked.host, sender, receiver);
         }
     }
 }

@@ -7,7 +7,7 @@ mod support;
 
 use std::io::ErrorKind;
 
-use farhop_htotp::frame::{Failure, Side};
+use farhop_htotp::frame::{Failure, Side, Tunnel};
 use farhop_htotp::session::code;
 use farhop_transport::hop::{Arrival, Incoming, Receiver, Sender};
 use support::{PATIENCE, World, read_until, world};
@@ -36,7 +36,7 @@ async fn established(client: &mut TcpStream) {
 async fn wanted(world: &World) -> (String, u16, Sender, Receiver) {
     loop {
         let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("a tunnel is wanted").unwrap();
-        if let Incoming::Tunnel { host, port, sender, receiver, .. } = incoming {
+        if let Incoming::Tunnel { asked: Tunnel { host, port, .. }, sender, receiver } = incoming {
             return (host, port, sender, receiver);
         }
     }

@@ -36,6 +36,9 @@ settings! {
             /// Destinations that are fetched from although their addresses are private, loopback, link-local or
             /// otherwise not of the public internet. Everything of that kind that is not listed is refused.
             allow: Vec<Cidr>, default "", live true;
+            /// The mark of packets to clients in whose names ground connects, and the routing table that delivers those here: no other
+            /// program's.
+            mark: u32, default "51901", range "1" to "4294967295";
             /// How long SIGTERM waits for exchanges under way before it ends them.
             drain: Duration, default "10 s", range "0 s" to "1 h", live true;
         }
@@ -153,6 +156,10 @@ settings! {
             name: PeerName;
             /// Its public keys, as `farhop keygen` printed them. Several are accepted, so that keys can be changed without a break.
             keys: Vec<String>;
+            /// Addresses of its clients in whose names ground connects to servers, if the remote says whose a caught connection is
+            /// (`transparent.client_addresses`). The network has to route answers to them back through this machine. Needs
+            /// CAP_NET_ADMIN, which a process of its own keeps.
+            client_addresses: Vec<Cidr>, default "";
         }
     }
 }

@@ -38,6 +38,9 @@ settings! {
             connections: u32, default "16384", range "1" to "28000";
             /// Most of them from one client address; a further one is reset.
             connections_per_client: u32, default "4096", range "1" to "1000000", live true;
+            /// Whether ground is told a client's address with each connection that is carried as it is, and connects in its name
+            /// where its own settings let it (`client_addresses` of a `[[remote]]`).
+            client_addresses: bool, default "false", live true;
             /// How long a connection may carry nothing in either direction (RFC 5382 REQ-5: no less than 2 h 4 min).
             idle: Duration, default "124 min", range "10 s" to "168 h", live true;
             /// The mark of their packets, and the routing table that delivers those here: no other program's.

@@ -6,7 +6,7 @@ mod pair;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_htotp::frame::{Class, Coding, Priority};
+use farhop_htotp::frame::{Class, Coding, Priority, Tunnel};
 use farhop_htotp::scheduler::{Pace, StreamId};
 use farhop_htotp::session::{Ask, Config, Event, code};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -113,7 +113,7 @@ fn each_side_of_a_websocket_ends_by_itself() {
 fn what_broke_behind_a_websocket_or_a_tunnel_is_told_as_a_reset() {
     let mut pair = geo();
     let (near, far) = socket(&mut pair);
-    let tunnel = pair.remote().open_tunnel(9, 1, Class::Web, "ssh.test", 22);
+    let tunnel = pair.remote().open_tunnel(&Tunnel::to(9, 1, Class::Web, "ssh.test", 22));
     pair.run(HALF * 6);
     let far_tunnel = begun(&mut pair);
     pair.ground().abort(far);
@@ -180,10 +180,10 @@ fn events_and_trickling_bodies_cross_piece_by_piece_both_ways() {
 #[test]
 fn a_download_in_one_tunnel_leaves_the_others_of_its_user_alive() {
     let mut pair = geo();
-    pair.remote().open_tunnel(1, 1, Class::Web, "big.test", 443);
+    pair.remote().open_tunnel(&Tunnel::to(1, 1, Class::Web, "big.test", 443));
     pair.run(HALF + SLACK);
     let bulk = begun(&mut pair);
-    let quiet = pair.remote().open_tunnel(2, 1, Class::Web, "chat.test", 443);
+    let quiet = pair.remote().open_tunnel(&Tunnel::to(2, 1, Class::Web, "chat.test", 443));
     pair.run(HALF * 3);
     let far = begun(&mut pair);
     for stream in [bulk, far] {

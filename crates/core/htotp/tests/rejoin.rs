@@ -6,7 +6,7 @@ mod pair;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_htotp::frame::{Class, Coding, FrameError, Verdict};
+use farhop_htotp::frame::{Class, Coding, FrameError, Tunnel, Verdict};
 use farhop_htotp::journal::{Hearing, Journal, Said};
 use farhop_htotp::scheduler::{Pace, StreamId};
 use farhop_htotp::session::{Ask, Config, Event, Nature};
@@ -162,7 +162,7 @@ proptest! {
 #[test]
 fn a_tunnel_goes_on_both_ways() {
     let mut first = carrier();
-    let stream = first.remote().open_tunnel(9, 1, Class::Web, "site.test", 443);
+    let stream = first.remote().open_tunnel(&Tunnel::to(9, 1, Class::Web, "site.test", 443));
     let (mut remote, mut ground) = begun(&mut first, stream);
     ground.say(&mut first, Said::Opened);
     remote.say(&mut first, Said::Bytes("ping".into()));

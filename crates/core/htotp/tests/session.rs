@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_htotp::frame::{Class, Coding, Failure, Priority, Resume, Side};
+use farhop_htotp::frame::{Class, Coding, Failure, Priority, Resume, Side, Tunnel};
 use farhop_htotp::scheduler::{Pace, StreamId};
 use farhop_htotp::session::{Ask, Config, Direction, Event, Probe, Role, Session, Transmit, code};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -386,14 +386,16 @@ fn trailers_informational_heads_and_failures_arrive() {
 #[test]
 fn a_tunnel_carries_bytes_before_and_after_it_stands() {
     let mut pair = geo();
-    let near = pair.remote().open_tunnel(1, 1, Class::Web, "site.test", 443);
+    let near = pair.remote().open_tunnel(&Tunnel::to(1, 1, Class::Web, "site.test", 443));
     pair.remote().write(near, Bytes::from_static(b"early"));
     pair.run(Duration::from_secs(1));
     let events = pair.events(GROUND);
     let far = events
         .iter()
         .find_map(|(_, e)| match e {
-            Event::TunnelAsked { stream, host, port: 443, .. } if host == "site.test" => Some(*stream),
+            Event::TunnelAsked { stream, asked } if asked.host == "site.test" && asked.port == 443 => {
+                Some(*stream)
+            }
             _ => None,
         })
         .unwrap();

@@ -21,15 +21,8 @@ const RECEIVE_BUFFER: usize = 256 * 1024;
 /// A listener for diverted connections. What is set here its connections inherit: urgent bytes stay in their place in the
 /// stream (RFC 6093 §6), whoever is gone for good is noticed, small pieces leave at once.
 pub(crate) fn listen(address: IpAddr) -> Result<TcpListener, Error> {
-    let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let prepare = || -> nix::Result<OwnedFd> {
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let socket = socket(family, SockType::Stream, flags, None)?;
-        let (level, option) = match address {
-            IpAddr::V4(_) => (libc::SOL_IP, libc::IP_TRANSPARENT),
-            IpAddr::V6(_) => (libc::SOL_IPV6, libc::IPV6_TRANSPARENT),
-        };
-        switch_on(&socket, level, option)?;
+        let socket = transparent(address)?;
         switch_on(&socket, libc::SOL_SOCKET, libc::SO_OOBINLINE)?;
         switch_on(&socket, libc::IPPROTO_TCP, libc::TCP_NODELAY)?;
         setsockopt(&socket, KeepAlive, &true)?;
@@ -40,6 +33,30 @@ pub(crate) fn listen(address: IpAddr) -> Result<TcpListener, Error> {
         Ok(socket)
     };
     prepare().map(TcpListener::from).map_err(Error::system(format!("listen transparently at {address}")))
+}
+
+/// A socket to connect from, as `address`. Its port is chosen when it connects, so that as many connections as there are ports
+/// go to each destination.
+pub(crate) fn speak(address: IpAddr) -> Result<OwnedFd, Error> {
+    let prepare = || -> nix::Result<OwnedFd> {
+        let socket = transparent(address)?;
+        switch_on(&socket, libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT)?;
+        bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(address, 0)))?;
+        Ok(socket)
+    };
+    prepare().map_err(Error::system(format!("speak as {address}")))
+}
+
+/// A socket of the family of `address` that may have foreign addresses.
+fn transparent(address: IpAddr) -> nix::Result<OwnedFd> {
+    let (family, level, option) = match address {
+        IpAddr::V4(_) => (AddressFamily::Inet, libc::SOL_IP, libc::IP_TRANSPARENT),
+        IpAddr::V6(_) => (AddressFamily::Inet6, libc::SOL_IPV6, libc::IPV6_TRANSPARENT),
+    };
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(family, SockType::Stream, flags, None)?;
+    switch_on(&socket, level, option)?;
+    Ok(socket)
 }
 
 /// Sets an option that is a number to one.

@@ -13,8 +13,9 @@ use crate::settings::Settings;
 use crate::tls::Trust;
 use crate::websocket::{self, Upgraded};
 use http::{HeaderMap, StatusCode};
+use std::net::IpAddr;
 use std::sync::Arc;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 /// How often a request is tried. An HTTP/2 connection may be told to go away by the requests of others before this one
 /// is sent; with many under way that can happen to one of them several times.
@@ -45,6 +46,19 @@ impl Client {
     /// The name, the addresses or the connection; never anything about a request.
     pub async fn connect(&self, destination: &Destination) -> Result<TcpStream, Error> {
         self.connector.connect(destination).await
+    }
+
+    /// The same to the address that `destination` is, from a socket that is bound to the address `from`.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), or the two addresses are not of one family.
+    pub async fn connect_from(
+        &self,
+        socket: TcpSocket,
+        from: IpAddr,
+        destination: &Destination,
+    ) -> Result<TcpStream, Error> {
+        self.connector.connect_from(socket, from, destination).await
     }
 
     /// Opens a connection ahead of any request and leaves it to this user's next one: the name is resolved, the

@@ -9,7 +9,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -89,7 +89,30 @@ impl Connector {
     /// Connects to the first address that answers.
     pub(crate) async fn connect(&self, destination: &Destination) -> Result<TcpStream, Error> {
         let addresses = self.addresses(destination).await?;
-        let connecting = self.race(&addresses, destination.port);
+        self.in_time(destination, self.race(&addresses, destination.port)).await
+    }
+
+    /// Connects from a socket that is bound to the address `from`, to the first address of its family.
+    pub(crate) async fn connect_from(
+        &self,
+        socket: TcpSocket,
+        from: IpAddr,
+        destination: &Destination,
+    ) -> Result<TcpStream, Error> {
+        let addresses = self.addresses(destination).await?;
+        let fitting = addresses.into_iter().find(|address| address.is_ipv4() == from.is_ipv4());
+        let none =
+            || Error::InvalidRequest(format!("{} has no address to reach from {from}", destination.host));
+        let to = SocketAddr::new(fitting.ok_or_else(none)?, destination.port);
+        let connecting = async { socket.connect(to).await.map_err(|error| failure(to, &error)) };
+        self.in_time(destination, connecting).await
+    }
+
+    async fn in_time(
+        &self,
+        destination: &Destination,
+        connecting: impl Future<Output = Result<TcpStream, Error>>,
+    ) -> Result<TcpStream, Error> {
         let connected = timeout(self.settings.connect_timeout, connecting).await;
         let stream =
             connected.unwrap_or_else(|_| Err(Error::ConnectTimedOut { host: destination.host.clone() }))?;

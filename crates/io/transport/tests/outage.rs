@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_htotp::frame::{Class, Coding};
+use farhop_htotp::frame::{Class, Coding, Tunnel};
 use farhop_htotp::scheduler::Pace;
 use farhop_htotp::session::{Ask, Config, Probe, Role};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -134,7 +134,7 @@ async fn serve(far: Hop, size: usize) -> Vec<(u64, Vec<u8>)> {
                     (exchange, asked.bytes)
                 });
             }
-            Incoming::Tunnel { tunnel, mut sender, mut receiver, .. } => {
+            Incoming::Tunnel { asked: Tunnel { tunnel, .. }, mut sender, mut receiver } => {
                 sender.accept_tunnel();
                 tasks.spawn(async move {
                     let mut said = Vec::new();
@@ -244,7 +244,7 @@ async fn an_upload_is_sent_once_and_answered_when_the_link_is_cut_under_it() {
 async fn a_tunnel_and_what_is_said_in_it_outlive_a_cut() {
     let Ends { link, near, far, plan, .. } = &ends(1).await;
     let echo = tokio::spawn(serve(far.clone(), 0));
-    let (mut sender, mut receiver) = near.open_tunnel(4, 1, Class::Web, "ssh.test", 22);
+    let (mut sender, mut receiver) = near.open_tunnel(Tunnel::to(4, 1, Class::Web, "ssh.test", 22));
     assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), Arrival::TunnelOpened);
     link.cut();
     sender.write(Bytes::from_static(b"said during the cut")).await.unwrap();

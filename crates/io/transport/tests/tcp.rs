@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_htotp::frame::{Class, Coding};
+use farhop_htotp::frame::{Class, Coding, Tunnel};
 use farhop_htotp::session::{Ask, Config, Role};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_transport::hop::{Arrival, Closed, Hop, Incoming};
@@ -194,7 +194,7 @@ async fn exchanges_of_all_sizes_cross_on_one_lane_and_on_several() {
 async fn a_tunnel_carries_both_ways_and_half_closes() {
     let Pair { near, far, .. } = pair(2).await;
     tokio::spawn(serve(far));
-    let (mut sender, mut receiver) = near.open_tunnel(1, 1, Class::Web, "host.test", 7);
+    let (mut sender, mut receiver) = near.open_tunnel(Tunnel::to(1, 1, Class::Web, "host.test", 7));
     let said = pattern(3_000_000, 1);
     let saying = async {
         for piece in said.chunks(50_000) {
@@ -237,12 +237,15 @@ async fn five_thousand_tunnels_stand_at_once_and_another_still_answers() {
     tokio::spawn(serve(far));
     let mut open = Vec::new();
     for id in 1..=5_000 {
-        open.push(near.open_tunnel(id, 1, Class::Web, "host.test", 7));
+        open.push(near.open_tunnel(Tunnel::to(id, 1, Class::Web, "host.test", 7)));
     }
     for (sender, receiver) in &mut open {
         assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), Arrival::TunnelOpened);
         sender.write(Bytes::from_static(b"x")).await.unwrap();
-        assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), Arrival::Body(Bytes::from_static(b"x")));
+        assert_eq!(
+            timeout(PATIENCE, receiver.next()).await.unwrap(),
+            Arrival::Body(Bytes::from_static(b"x"))
+        );
     }
     assert_eq!(get(&near, 5_001, 100).await.len(), 100);
 }

@@ -43,7 +43,7 @@ impl Ground {
         while let Some(incoming) = hop.accept().await {
             let (number, sender, receiver) = match incoming {
                 Incoming::Exchange { exchange, sender, receiver, .. } => (exchange, sender, receiver),
-                Incoming::Tunnel { tunnel, sender, receiver, .. } => (tunnel, sender, receiver),
+                Incoming::Tunnel { asked, sender, receiver } => (asked.tunnel, sender, receiver),
                 _ => continue,
             };
             let Some(errand) = self.begin(number) else {

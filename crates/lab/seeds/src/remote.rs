@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use farhop_htotp::frame::Class;
+use farhop_htotp::frame::{Class, Tunnel};
 use farhop_htotp::session::Ask;
 use farhop_transport::hop::{Arrival, Hop, Incoming, Receiver, Sender};
 use http::Method;
@@ -87,7 +87,7 @@ impl Remote {
     }
 
     async fn tunnel(&self, number: u64, errand: &Errand) -> Result<(), String> {
-        let (sender, receiver) = self.hop.open_tunnel(number, 1, Class::Web, "ssh.test", 22);
+        let (sender, receiver) = self.hop.open_tunnel(Tunnel::to(number, 1, Class::Web, "ssh.test", 22));
         let body = self.body(number, Part::Request, errand.up);
         let hearing = async {
             let (mut receiver, mut listener) = (receiver, body.listener());

@@ -147,10 +147,12 @@ impl Caught {
 
     /// A tunnel for it, to `host` by name or address.
     fn wish(&self, remote: &Remote, host: String) -> Wish {
-        let class = class::of(self.to.port(), &remote.settings().transparent);
+        let settings = remote.settings();
+        let class = class::of(self.to.port(), &settings.transparent);
+        let name = settings.transparent.client_addresses.then_some(self.client.address);
         let (id, at) = (remote.next_exchange(), Some(self.to.ip()));
         let user = self.client.user.clone();
-        let wish = Wish { id, user, host, port: self.to.port(), at, class, started: Instant::now() };
+        let wish = Wish { id, user, host, port: self.to.port(), at, name, class, started: Instant::now() };
         remote.bus().emit(Event::RequestAccepted {
             exchange: id,
             user: wish.user.name.to_string(),

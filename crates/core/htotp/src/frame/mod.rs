@@ -5,6 +5,8 @@
 mod reader;
 mod value;
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 
 use crate::fields::SectionError;
@@ -202,6 +204,30 @@ pub struct Hello {
     pub agent: String,
 }
 
+/// A tunnel as the remote asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tunnel {
+    /// Its number.
+    pub tunnel: u64,
+    /// Whose it is.
+    pub user: u64,
+    /// Its class.
+    pub class: Class,
+    /// Where it leads: a name or an address, …
+    pub host: String,
+    /// … and a port.
+    pub port: u16,
+    /// The address of the client, if ground is to connect in its name.
+    pub client: Option<IpAddr>,
+}
+
+impl Tunnel {
+    /// One for which ground connects as itself.
+    pub fn to(tunnel: u64, user: u64, class: Class, host: &str, port: u16) -> Tunnel {
+        Tunnel { tunnel, user, class, host: host.into(), port, client: None }
+    }
+}
+
 /// What an end tells the other of its side of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathReport {
@@ -276,13 +302,7 @@ pub enum Frame {
         position: u64,
     },
     Rejoined(Verdict),
-    Tunnel {
-        tunnel: u64,
-        user: u64,
-        class: Class,
-        host: String,
-        port: u16,
-    },
+    Tunnel(Tunnel),
     TunnelOpened,
     Mirror(Word),
     Path(PathReport),

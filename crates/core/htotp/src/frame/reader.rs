@@ -150,10 +150,11 @@ fn read_in_pieces(data: &[u8], piece: usize) -> (Vec<Frame>, Option<FrameError>)
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Class, Coding, Failure, Hello, PathReport, Priority, Resume, Side, Verdict};
+    use super::super::{Class, Coding, Failure, Hello, PathReport, Priority, Resume, Side, Tunnel, Verdict};
     use super::*;
     use crate::mirror::{Bound, Entry, Word};
     use proptest::prelude::*;
+    use std::net::IpAddr;
 
     fn frames() -> impl Strategy<Value = Frame> {
         let bytes = proptest::collection::vec(any::<u8>(), 0..80).prop_map(Bytes::from);
@@ -239,9 +240,10 @@ mod tests {
             }),
             (0..varint::MAX, "https?", "[a-z.]{1,30}", any::<u16>())
                 .prop_map(|(user, scheme, host, port)| Frame::Prepare { user, scheme, host, port }),
-            (0..varint::MAX, 0..99u64, class, "[a-z.]{1,30}", any::<u16>()).prop_map(
-                |(tunnel, user, class, host, port)| Frame::Tunnel { tunnel, user, class, host, port }
-            ),
+            (0..varint::MAX, 0..99u64, class, "[a-z.]{1,30}", any::<u16>(), any::<Option<IpAddr>>())
+                .prop_map(|(tunnel, user, class, host, port, client)| {
+                    Frame::Tunnel(Tunnel { tunnel, user, class, host, port, client })
+                }),
         ]
     }
 

@@ -1,10 +1,13 @@
 //! What stands in each frame's value, written and read side by side (docs/htotp.md, "Frames"). Nothing here
 //! knows which frame may follow which.
 
+use std::net::IpAddr;
+
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::{
-    Class, Coding, Failure, Frame, FrameError, Hello, PathReport, Priority, Resume, Side, Verdict, kind,
+    Class, Coding, Failure, Frame, FrameError, Hello, PathReport, Priority, Resume, Side, Tunnel, Verdict,
+    kind,
 };
 use crate::fields::codec;
 use crate::mirror::{Bound, Entry, Word};
@@ -36,7 +39,7 @@ impl Frame {
             Frame::Taken(_) => kind::TAKEN,
             Frame::Rejoin { .. } => kind::REJOIN,
             Frame::Rejoined(_) => kind::REJOINED,
-            Frame::Tunnel { .. } => kind::TUNNEL,
+            Frame::Tunnel(_) => kind::TUNNEL,
             Frame::TunnelOpened => kind::TUNNEL_OPENED,
             Frame::Mirror(Word::Reset) => kind::MIRROR,
             Frame::Mirror(Word::Stored(_)) => kind::STORED,
@@ -143,12 +146,17 @@ impl Frame {
                 codec::put_string(failure.token.as_bytes(), out);
                 codec::put_string(failure.detail.as_bytes(), out);
             }
-            Frame::Tunnel { tunnel, user, class, host, port } => {
+            Frame::Tunnel(Tunnel { tunnel, user, class, host, port, client }) => {
                 varint::put(out, *tunnel);
                 varint::put(out, *user);
-                out.push(flags(*class, Priority::default(), false));
+                out.push(flags(*class, Priority::default(), client.is_some()));
                 codec::put_string(host.as_bytes(), out);
                 out.put_u16(*port);
+                match client {
+                    Some(IpAddr::V4(address)) => out.extend_from_slice(&address.octets()),
+                    Some(IpAddr::V6(address)) => out.extend_from_slice(&address.octets()),
+                    None => {}
+                }
             }
         }
     }
@@ -267,9 +275,10 @@ impl Frame {
             }
             kind::TUNNEL => {
                 let (tunnel, user) = (varint::take(value)?, varint::take(value)?);
-                let (class, _, _) = read_flags(value)?;
-                let host = text(value)?;
-                Frame::Tunnel { tunnel, user, class, host, port: port(value)? }
+                let (class, _, names_client) = read_flags(value)?;
+                let (host, port) = (text(value)?, port(value)?);
+                let client = if names_client { Some(read_address(value)?) } else { None };
+                Frame::Tunnel(Tunnel { tunnel, user, class, host, port, client })
             }
             _ => return None,
         })
@@ -321,6 +330,13 @@ fn byte(value: &mut Bytes) -> Option<u8> {
 
 fn port(value: &mut Bytes) -> Option<u16> {
     (value.remaining() >= 2).then(|| value.get_u16())
+}
+
+/// The rest of the value: an address of either family.
+fn read_address(value: &mut Bytes) -> Option<IpAddr> {
+    let address = rest(value);
+    let four = <[u8; 4]>::try_from(&address[..]).map(IpAddr::from);
+    four.or_else(|_| <[u8; 16]>::try_from(&address[..]).map(IpAddr::from)).ok()
 }
 
 fn text(value: &mut Bytes) -> Option<String> {

@@ -6,7 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use crate::frame::{Class, Coding, Failure, FrameError, Hello, PathReport, Priority, Resume, Verdict};
+use crate::frame::{
+    Class, Coding, Failure, FrameError, Hello, PathReport, Priority, Resume, Tunnel, Verdict,
+};
 use crate::head::{RequestHead, ResponseHead};
 use crate::mirror::Word;
 use crate::scheduler::StreamId;
@@ -148,11 +150,7 @@ pub enum Event {
     /// Ground: a tunnel is wanted.
     TunnelAsked {
         stream: StreamId,
-        tunnel: u64,
-        user: u64,
-        class: Class,
-        host: String,
-        port: u16,
+        asked: Tunnel,
     },
     /// Remote: it stands.
     TunnelOpened {

@@ -11,7 +11,7 @@ use super::{
     Ask, Config, Direction, Event, Kind, MOST_CONTROL, MOST_HEADS, MOST_UNFINISHED, Role, Session, Transmit,
     code,
 };
-use crate::frame::{Class, Coding, Frame, Hello, Priority, Verdict};
+use crate::frame::{Class, Coding, Frame, Hello, Priority, Tunnel, Verdict};
 use crate::head::{RequestHead, ResponseHead};
 use crate::journal::Hearing;
 use crate::scheduler::StreamId;
@@ -51,7 +51,7 @@ impl Driver {
             if let Some(nature) = driver.session.nature(asked) {
                 driver.session.rejoin(&nature, 1, 1, Hearing::Body);
             }
-            driver.session.open_tunnel(1, 1, Class::Web, "site.test", 443);
+            driver.session.open_tunnel(&Tunnel::to(1, 1, Class::Web, "site.test", 443));
             let mut socket = request();
             socket.fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
             driver.session.ask(driver.now, Ask::default(), &socket);

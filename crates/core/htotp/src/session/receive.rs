@@ -10,7 +10,7 @@ use super::event::{Direction, Event, code};
 use super::{Kind, MOST_HEADS, MOST_UNFINISHED, Phase, Role, Session, VERSION, tunnel_priority};
 use crate::fields::Lines;
 use crate::fields::shelf::Base;
-use crate::frame::{Failure, Frame, FrameError, Side, kind};
+use crate::frame::{Failure, Frame, FrameError, Side, Tunnel, kind};
 use crate::head::{self, RequestHead, ResponseHead};
 use crate::mirror::Word;
 use crate::scheduler::{Place, StreamId};
@@ -145,13 +145,14 @@ impl Session {
                 self.tell_stopped(id);
                 Ok(())
             }
-            (Role::Ground, Direction::Both, Frame::Tunnel { tunnel, user, class, host, port }) => {
+            (Role::Ground, Direction::Both, Frame::Tunnel(asked)) => {
+                let Tunnel { tunnel, class, user, .. } = asked;
                 let place = Place { class, user, priority: tunnel_priority(), asked: true };
                 self.place(id, Kind::Tunnel, place, Phase::Raw);
                 if let Some(stream) = self.streams.get_mut(&id) {
                     stream.exchange = Some(tunnel);
                 }
-                self.events.push_back(Event::TunnelAsked { stream: id, tunnel, user, class, host, port });
+                self.events.push_back(Event::TunnelAsked { stream: id, asked });
                 self.tell_stopped(id);
                 Ok(())
             }

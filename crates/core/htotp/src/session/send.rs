@@ -10,7 +10,7 @@ use super::event::{Direction, Event, Transmit, code};
 use super::{Kind, Phase, ROOM, Session, Stream, tunnel_priority};
 use crate::fields::Lines;
 use crate::fields::shelf::{Base, Kind as SectionKind};
-use crate::frame::{Class, Coding, Failure, Frame, PathReport, Priority, Resume, Side, data_header};
+use crate::frame::{Class, Coding, Failure, Frame, PathReport, Priority, Resume, Side, Tunnel, data_header};
 use crate::head::{self, RequestHead, ResponseHead};
 use crate::mirror::Word;
 use crate::scheduler::{Pace, Place, StreamId};
@@ -89,28 +89,20 @@ impl Session {
     }
 
     /// Remote: asks for a tunnel. Bytes may be written at once.
-    pub fn open_tunnel(&mut self, tunnel: u64, user: u64, class: Class, host: &str, port: u16) -> StreamId {
+    pub fn open_tunnel(&mut self, asked: &Tunnel) -> StreamId {
+        let Tunnel { class, user, .. } = *asked;
         let place = Place { class, user, priority: tunnel_priority(), asked: true };
         let id = self.open(Kind::Tunnel, Direction::Both, place);
-        self.open_tunnel_again(id, tunnel, user, class, host, port);
+        self.open_tunnel_again(id, asked);
         id
     }
 
     /// Remote: asks for it on a stream on which ground has said that nothing of the tunnel ever came.
-    pub fn open_tunnel_again(
-        &mut self,
-        id: StreamId,
-        tunnel: u64,
-        user: u64,
-        class: Class,
-        host: &str,
-        port: u16,
-    ) {
+    pub fn open_tunnel_again(&mut self, id: StreamId, asked: &Tunnel) {
         if self.streams.get(&id).is_some_and(Stream::may_write) {
-            let frame = Frame::Tunnel { tunnel, user, class, host: host.into(), port };
-            self.scheduler.enqueue(id, frame.encode());
+            self.scheduler.enqueue(id, Frame::Tunnel(asked.clone()).encode());
             if let Some(stream) = self.streams.get_mut(&id) {
-                stream.exchange = Some(tunnel);
+                stream.exchange = Some(asked.tunnel);
             }
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_htotp::frame::{
-    Class, Coding, Failure, Frame, FrameReader, Hello, Priority, Resume, Side, Verdict, kind,
+    Class, Coding, Failure, Frame, FrameReader, Hello, Priority, Resume, Side, Tunnel, Verdict, kind,
 };
 use farhop_htotp::journal::{Hearing, Said};
 use farhop_htotp::mirror::{Bound, Entry, Word};
@@ -230,7 +230,7 @@ pub(crate) fn record() -> String {
     tape.settle();
     tape.ends[REMOTE].cancel(given_up, code::CANCELLED);
 
-    let tunnel = tape.ends[REMOTE].open_tunnel(6, 1, Class::Interactive, "site.test", 443);
+    let tunnel = tape.ends[REMOTE].open_tunnel(&Tunnel::to(6, 1, Class::Interactive, "site.test", 443));
     tape.ends[REMOTE].write(tunnel, Bytes::from_static(b"early"));
     tape.settle();
     let far = tape.ground(tunnel);
@@ -359,8 +359,8 @@ pub(crate) fn replay(wire: &str) -> String {
             Event::Asked { head, .. } => {
                 opened.insert(number, remote.ask(Duration::ZERO, Ask::default(), &head));
             }
-            Event::TunnelAsked { tunnel, user, class, host, port, .. } => {
-                opened.insert(number, remote.open_tunnel(tunnel, user, class, &host, port));
+            Event::TunnelAsked { asked, .. } => {
+                opened.insert(number, remote.open_tunnel(&asked));
             }
             Event::Rejoin { carrier, position, .. } => {
                 let nature = opened.values().find_map(|id| remote.nature(*id)).expect("asked before");
@@ -418,7 +418,7 @@ fn words(event: &Event) -> String {
         Event::Failed { failure, .. } => format!("failed at side {}: {failure}", failure.side as u8),
         Event::Reset { code, .. } => format!("reset {code}"),
         Event::Stopped { code, .. } => format!("stopped {code}"),
-        Event::TunnelAsked { tunnel, user, class, host, port, .. } => {
+        Event::TunnelAsked { asked: Tunnel { tunnel, user, class, host, port, .. }, .. } => {
             format!("tunnel {tunnel} of user {user}, class {}, to {host}:{port}", *class as u8)
         }
         Event::TunnelOpened { .. } => "tunnel opened".into(),
@@ -458,7 +458,7 @@ pub(crate) fn kinds(recording: &str) -> BTreeSet<u64> {
             let Some(mut bytes) = unhex(what).filter(|_| !raw.contains(&number)) else { continue };
             while let Ok(Some(frame)) = readers.entry(number).or_default().next(&mut bytes) {
                 kinds.insert(frame.kind());
-                if matches!(frame, Frame::Tunnel { .. } | Frame::TunnelOpened) {
+                if matches!(frame, Frame::Tunnel(_) | Frame::TunnelOpened) {
                     raw.insert(number);
                     break;
                 }

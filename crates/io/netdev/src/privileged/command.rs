@@ -12,6 +12,8 @@ use crate::divert::{Catch, Divert, Network};
 pub(super) enum Command {
     /// A transparent listener at this loopback address, on a port that the system chooses.
     Listen(IpAddr),
+    /// A TCP socket bound to this address, which need not be this machine's.
+    Speak(IpAddr),
     /// This diversion, in place of the one before.
     Divert(Divert),
 }
@@ -20,6 +22,7 @@ impl Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Command::Listen(address) => write!(f, "listen {address}"),
+            Command::Speak(address) => write!(f, "speak {address}"),
             Command::Divert(Divert { mark, catch: None }) => write!(f, "divert {mark}"),
             Command::Divert(Divert { mark, catch: Some(catch) }) => {
                 let ports: Vec<_> =
@@ -55,6 +58,7 @@ impl FromStr for Command {
         let words: Vec<&str> = text.split(' ').collect();
         let command = match words[..] {
             ["listen", address] => loopback(address).map(Command::Listen),
+            ["speak", address] => somebodys(address).map(Command::Speak),
             ["divert", mark] => mark.parse().ok().map(|mark| Command::Divert(Divert { mark, catch: None })),
             ["divert", mark, to, interfaces, clients, except, ports] => {
                 read_catch(to, interfaces, clients, except, ports).and_then(|catch| {
@@ -83,6 +87,12 @@ fn read_catch(to: &str, interfaces: &str, clients: &str, except: &str, ports: &s
 
 fn loopback(text: &str) -> Option<IpAddr> {
     text.parse::<IpAddr>().ok().filter(IpAddr::is_loopback)
+}
+
+/// An address of one host.
+fn somebodys(text: &str) -> Option<IpAddr> {
+    let address: IpAddr = text.parse().ok()?;
+    (!address.is_unspecified() && !address.is_loopback() && !address.is_multicast()).then_some(address)
 }
 
 /// A device's name (the kernel's `dev_valid_name`), without what a rule or a list would read as its own.
@@ -124,6 +134,7 @@ mod tests {
         };
         for command in [
             Command::Listen("127.0.0.1".parse().unwrap()),
+            Command::Speak("2001:db8::1".parse().unwrap()),
             Command::Divert(Divert { mark: 7, catch: None }),
             Command::Divert(Divert { mark: u32::MAX, catch: Some(catch) }),
         ] {
@@ -138,6 +149,10 @@ mod tests {
             "listen",
             "listen 0.0.0.0",
             "listen 127.0.0.1 more",
+            "speak",
+            "speak 0.0.0.0",
+            "speak ::1",
+            "speak 224.0.0.1",
             "divert x",
             "divert 7 10.0.0.1:5000 - - - -",
             "divert 7 127.0.0.1:5000 lan0\"; - - -",

@@ -57,6 +57,7 @@ fn perform(text: &str, diversion: &mut Option<Diversion>) -> Result<Option<Owned
     let command = text.parse().map_err(|()| format!("'{text}' is no command of this helper"))?;
     let done = match command {
         Command::Listen(address) => transparent::listen(address).map(TcpListener::into).map(Some),
+        Command::Speak(address) => transparent::speak(address).map(Some),
         Command::Divert(divert) => put(diversion, &divert).map(|()| None),
     };
     done.map_err(|error| error.to_string())

@@ -58,6 +58,16 @@ impl Privileged {
         listener.map(TcpListener::from).ok_or_else(|| Error::Helper("the helper gave no listener".into()))
     }
 
+    /// A TCP socket that is bound to `address`, which need not be this machine's, and has not connected yet. What is sent there
+    /// in answer comes back to it while a diversion is in force.
+    ///
+    /// # Errors
+    /// It is no host's address, or the system refuses.
+    pub fn speak(&self, address: IpAddr) -> Result<OwnedFd, Error> {
+        let socket = self.ask(&command::Command::Speak(address))?;
+        socket.ok_or_else(|| Error::Helper("the helper gave no socket".into()))
+    }
+
     /// Puts a diversion into force, in place of the one before, which has the same mark.
     ///
     /// # Errors

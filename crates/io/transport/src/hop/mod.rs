@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use farhop_htotp::RequestHead;
-use farhop_htotp::frame::{Class, Hello, Priority, Resume};
+use farhop_htotp::frame::{Class, Hello, Priority, Resume, Tunnel};
 use farhop_htotp::mirror::Word;
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Role, Session};
@@ -81,15 +81,7 @@ pub enum Incoming {
         receiver: Receiver,
     },
     /// Ground: a tunnel is wanted.
-    Tunnel {
-        tunnel: u64,
-        user: u64,
-        class: Class,
-        host: String,
-        port: u16,
-        sender: Sender,
-        receiver: Receiver,
-    },
+    Tunnel { asked: Tunnel, sender: Sender, receiver: Receiver },
     /// Remote: a promised response begins.
     Push { promise: u64, receiver: Receiver },
     /// Ground: the remote does not want these, of which some may never have been promised.
@@ -291,17 +283,10 @@ impl Hop {
     }
 
     /// Remote: asks for a tunnel; bytes may be written at once.
-    pub fn open_tunnel(
-        &self,
-        tunnel: u64,
-        user: u64,
-        class: Class,
-        host: &str,
-        port: u16,
-    ) -> (Sender, Receiver) {
+    pub fn open_tunnel(&self, asked: Tunnel) -> (Sender, Receiver) {
         let mut state = self.0.lock();
-        let id = state.session.open_tunnel(tunnel, user, class, host, port);
-        self.handles(&mut state, id, Asked::Tunnel { tunnel, user, class, host: host.into(), port })
+        let id = state.session.open_tunnel(&asked);
+        self.handles(&mut state, id, Asked::Tunnel(asked))
     }
 
     /// Ground: opens the stream of a promised response; `None` when it is not wanted any more.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use farhop_htotp::RequestHead;
-use farhop_htotp::frame::{Class, Priority, Verdict};
+use farhop_htotp::frame::{Priority, Tunnel, Verdict};
 use farhop_htotp::journal::{Hearing, Journal, Said};
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Nature, Role, Session, code};
@@ -36,7 +36,7 @@ pub(super) struct Kept {
 /// How the remote asked.
 pub(super) enum Asked {
     Exchange(Ask, Box<RequestHead>),
-    Tunnel { tunnel: u64, user: u64, class: Class, host: String, port: u16 },
+    Tunnel(Tunnel),
 }
 
 impl Kept {
@@ -224,9 +224,7 @@ impl State {
                     let rest = kept.journal.since(0)?;
                     match kept.asked.as_ref()? {
                         Asked::Exchange(ask, head) => session.ask_again(now, id, *ask, head),
-                        Asked::Tunnel { tunnel, user, class, host, port } => {
-                            session.open_tunnel_again(id, *tunnel, *user, *class, host, *port);
-                        }
+                        Asked::Tunnel(asked) => session.open_tunnel_again(id, asked),
                     }
                     rest
                 }
@@ -317,9 +315,7 @@ impl Hop {
                 let rest = kept.journal.since(0)?;
                 let id = match kept.asked.as_ref()? {
                     Asked::Exchange(ask, head) => state.session.ask(now, *ask, head),
-                    Asked::Tunnel { tunnel, user, class, host, port } => {
-                        state.session.open_tunnel(*tunnel, *user, *class, host, *port)
-                    }
+                    Asked::Tunnel(asked) => state.session.open_tunnel(asked),
                 };
                 *full = !say_again(&mut state.session, now, id, &kept.journal, &rest);
                 return Some(id);

@@ -99,17 +99,9 @@ impl State {
                         receiver,
                     });
                 }
-                Event::TunnelAsked { stream, tunnel, user, class, host, port } => {
-                    let (sender, receiver) = self.begin(shared, stream, tunnel);
-                    self.incoming.push_back(Incoming::Tunnel {
-                        tunnel,
-                        user,
-                        class,
-                        host,
-                        port,
-                        sender,
-                        receiver,
-                    });
+                Event::TunnelAsked { stream, asked } => {
+                    let (sender, receiver) = self.begin(shared, stream, asked.tunnel);
+                    self.incoming.push_back(Incoming::Tunnel { asked, sender, receiver });
                 }
                 Event::Pushed { stream, promise } => {
                     let line = self.add(shared, stream);
