@@ -49,7 +49,7 @@ enum End {
     Reset,
 }
 
-/// Carries until both sides have ended, one is broken, or nothing moves for `idle`. `hear` is told ground's word before the
+/// Carries until both sides have ended, one is broken, nothing moves for `idle`, or it is `over`. `hear` is told ground's word before the
 /// client can notice anything of it. A side that is broken leaves the client's connection reset: an orderly end would
 /// say that all had arrived.
 pub(crate) async fn carry(
@@ -57,6 +57,7 @@ pub(crate) async fn carry(
     sender: Sender,
     receiver: Receiver,
     idle: Duration,
+    over: impl Future<Output = ()>,
     hear: impl Fn(Word<'_>),
 ) -> Carried {
     let active = Activity { moved: Notify::new(), client_spoke: AtomicBool::new(!tunnel.early().is_empty()) };
@@ -68,7 +69,7 @@ pub(crate) async fn carry(
             Downwards { writer: &mut writer, received: &mut carried.down, failed: &mut carried.failed };
         let down = downwards.run(receiver, &active, hear);
         let quiet = async { while timeout(idle, active.moved.notified()).await.is_ok() {} };
-        tokio::pin!(up, down, quiet);
+        tokio::pin!(up, down, quiet, over);
         let (mut up_open, mut down_open) = (true, true);
         loop {
             if !up_open && !down_open {
@@ -78,6 +79,7 @@ pub(crate) async fn carry(
                 end = &mut up, if up_open => { up_open = false; end }
                 end = &mut down, if down_open => { down_open = false; end }
                 () = &mut quiet => End::Reset,
+                () = &mut over => End::Reset,
             };
             if matches!(end, End::Reset) {
                 break true;

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::Remote;
 use crate::answers::{Trouble, via};
-use crate::auth::identify;
+use crate::auth::{Pass, identify};
 use crate::exchange::Exchange;
 use crate::portal::{self, Place};
 use crate::request::{Wanted, Way, sort};
@@ -28,6 +28,8 @@ pub(crate) struct Client {
     /// An IPv4 address is written as such, however it came.
     pub(crate) address: IpAddr,
     pub(crate) user: User,
+    /// By what it came in.
+    pub(crate) pass: Pass,
 }
 
 /// How many connections each client address has open.
@@ -133,8 +135,8 @@ async fn attend(remote: Arc<Remote>, mut connection: Connection, place: Place) {
 }
 
 async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place) {
-    let user = match identify(remote, place.client.ip(), &incoming.head).await {
-        Ok(user) => user,
+    let (user, pass) = match identify(remote, place.client.ip(), &incoming.head).await {
+        Ok(known) => known,
         Err((head, page)) => {
             // The client will ask again, or is gone: neither is ours to know.
             let _ = incoming.responder.respond(head, page).await;
@@ -144,7 +146,7 @@ async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place) {
     if portal::is_asked(&incoming.head) {
         return portal::serve(remote, incoming, &user, place).await;
     }
-    let client = Client { address: place.client.ip().to_canonical(), user };
+    let client = Client { address: place.client.ip().to_canonical(), user, pass };
     let Incoming { head, body, responder } = incoming;
     let method = head.method.clone();
     let wanted = sort(head, Way::Explicit);
@@ -152,13 +154,14 @@ async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place) {
     let _busy = remote.busy();
     if let Wanted::Tunnel { host, port } = wanted {
         drop(body);
+        let Client { address, user, pass } = client;
+        let Taken { id, started } = taken;
         let (at, name, class) = (None, None, Class::default());
-        let wish =
-            Wish { id: taken.id, user: client.user, host, port, at, name, class, started: taken.started };
+        let wish = Wish { id, user, pass, host, port, at, name, class, started };
         if portal::is_host(&wish.host) {
             return wish.show_portal(remote, place, responder).await;
         }
-        return wish.connect(Arc::clone(remote), client.address, responder).await;
+        return wish.connect(Arc::clone(remote), address, responder).await;
     }
     answer(remote, &client, taken, wanted, body, responder).await;
 }
@@ -203,10 +206,10 @@ async fn answer(
 ) {
     match wanted {
         Wanted::Fetch(fetch) => {
-            let Client { address, user } = client.clone();
+            let Client { address, user, pass } = client.clone();
             let fetch = (*fetch).into();
             let (uploaded, course) = <_>::default();
-            let exchange = Exchange { id, user, client: address, fetch, started, uploaded, course };
+            let exchange = Exchange { id, user, pass, client: address, fetch, started, uploaded, course };
             exchange.serve(Arc::clone(remote), body, responder).await;
         }
         // Granted before, or not at all.

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use crate::Remote;
 use crate::answers::{Trouble, from_repository};
 use crate::ask::{Asked, Asking, NotAnswered, Progress};
+use crate::auth::Pass;
 use crate::course::Course;
 use crate::lookup::{Found, look_up};
 use crate::portal::Given;
@@ -31,6 +32,8 @@ use crate::websocket::Switched;
 pub(crate) struct Exchange {
     pub(crate) id: ExchangeId,
     pub(crate) user: User,
+    /// By what the client came in: what it holds open ends when that is good no more.
+    pub(crate) pass: Pass,
     /// Where the user is.
     pub(crate) client: IpAddr,
     pub(crate) fetch: Arc<Fetch>,
@@ -321,7 +324,7 @@ impl Exchange {
     async fn converse(self, remote: &Arc<Remote>, responder: Responder, switched: Switched) {
         let mut delivery = Delivery::new(AnsweredFrom::Asked, StatusCode::SWITCHING_PROTOCOLS);
         delivery.first_byte_ms = self.elapsed_ms();
-        match switched.carry(remote, responder).await {
+        match switched.carry(remote, &self.pass, responder).await {
             Some(carried) => {
                 delivery.bytes = carried.down;
                 delivery.given.crossed = carried.down;

@@ -159,7 +159,9 @@ impl Wish {
     /// Serves what the client asks inside, several requests at a time where the protocol has them, until the last of them
     /// has ended: a WebSocket outlives the HTTP before it.
     async fn converse(&self, remote: &Arc<Remote>, mut connection: Connection, address: IpAddr) {
-        let client = Client { address, user: self.user.clone() };
+        let client = Client { address, user: self.user.clone(), pass: self.pass.clone() };
+        let withdrawn = remote.gate().withdrawn(&self.pass);
+        tokio::pin!(withdrawn);
         let (begun, mut has_asked) = (Instant::now(), false);
         let mut exchanges = JoinSet::new();
         let has_left = loop {
@@ -171,6 +173,8 @@ impl Wish {
                     exchanges.detach_all();
                     break false;
                 }
+                // The answers under way are for who could ask for them still.
+                () = &mut withdrawn => break false,
             };
             match incoming {
                 Ok(Some(mut incoming)) => {
@@ -214,6 +218,9 @@ impl Exchange {
         if self.fetch.head.scheme != "https" {
             return;
         }
+        if trouble.token == "tls_certificate_error" {
+            trouble.detail += "; whoever wants it all the same can switch this site off at http://farhop.internal/, and the browser judges by itself";
+        }
         let Some(lesson) = lesson(&trouble.token) else { return };
         let url = &self.fetch.url;
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return };
@@ -234,10 +241,10 @@ fn lesson(token: &str) -> Option<Lesson> {
     }
 }
 
-/// Whether a handshake that names `sni` is for `host`. One to an address may name anything, or nothing.
+/// Whether a handshake that names `sni` is for `host`. One that names a host on a connection to an address expects the host's
+/// certificate, which says nothing of the address: ground could not verify it.
 fn is_for(sni: Option<&str>, host: &str) -> bool {
-    let is_address = host.parse::<IpAddr>().is_ok();
-    sni.is_none_or(|sni| is_address || same(sni, host))
+    sni.is_none_or(|sni| same(sni, host))
 }
 
 fn same(one: &str, other: &str) -> bool {
@@ -256,8 +263,10 @@ mod tests {
             (Some("a.example."), "a.example", true),
             (Some("b.example"), "a.example", false),
             (Some("www.a.example"), "a.example", false),
-            (Some("a.example"), "192.0.2.1", true),
-            (Some("a.example"), "2001:db8::1", true),
+            (Some("a.example"), "192.0.2.1", false),
+            (Some("a.example"), "2001:db8::1", false),
+            (Some("192.0.2.1"), "192.0.2.1", true),
+            (None, "192.0.2.1", true),
             (None, "a.example", true),
         ] {
             assert_eq!(is_for(sni, host), fits, "{sni:?} {host}");

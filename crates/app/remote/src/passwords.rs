@@ -85,7 +85,15 @@ pub enum PasswordsError {
 /// Names and the hashes of their passwords.
 #[derive(Debug, Default)]
 pub struct Passwords {
-    hashes: BTreeMap<Arc<str>, PasswordHash>,
+    hashes: BTreeMap<Arc<str>, Arc<PasswordHash>>,
+}
+
+/// A name, and the hash that its password had when it was shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Whose it is.
+    pub name: Arc<str>,
+    hash: Arc<PasswordHash>,
 }
 
 impl Passwords {
@@ -115,7 +123,7 @@ impl Passwords {
                     "the hash of {name} {why}; set the password with 'farhop user add --replace'"
                 ))
             })?;
-            if hashes.insert(name.into(), hash).is_some() {
+            if hashes.insert(name.into(), Arc::new(hash)).is_some() {
                 return Err(damaged(format!("{name} is there twice; remove one of the lines")));
             }
         }
@@ -132,14 +140,20 @@ impl Passwords {
         self.hashes.contains_key(name)
     }
 
+    /// Whether this account is among them, with its password unchanged.
+    pub fn has(&self, account: &Account) -> bool {
+        self.hashes.get(&account.name).is_some_and(|hash| *hash == account.hash)
+    }
+
     /// Whose name and password these are. Takes as long for a name that is not there, so that the time does not tell
     /// which ones are: tens of milliseconds.
-    pub fn verify(&self, name: &str, password: &[u8]) -> Option<Arc<str>> {
+    pub fn verify(&self, name: &str, password: &[u8]) -> Option<Account> {
         let known = self.hashes.get_key_value(name);
         let (_, hash) = known.or_else(|| self.hashes.first_key_value())?;
-        let is_right =
-            password.len() <= LONGEST_PASSWORD && Argon2::default().verify_password(password, hash).is_ok();
-        known.filter(|_| is_right).map(|(name, _)| Arc::clone(name))
+        let is_right = password.len() <= LONGEST_PASSWORD
+            && Argon2::default().verify_password(password, &**hash).is_ok();
+        let (name, hash) = known.filter(|_| is_right)?;
+        Some(Account { name: Arc::clone(name), hash: Arc::clone(hash) })
     }
 }
 
@@ -277,6 +291,18 @@ fn write(file: &Path, text: &str) -> Result<(), PasswordsError> {
 }
 
 #[cfg(test)]
+impl Account {
+    /// An account of this name, with a password that nobody knows.
+    pub(crate) fn of(name: &str) -> Account {
+        let quick = Params::new(8, 1, 1, None).expect("the least that there is");
+        Account {
+            name: name.into(),
+            hash: Arc::new(hash(name.as_bytes(), quick).expect("there is randomness")),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -298,8 +324,8 @@ mod tests {
         let text = format!("# crew\n\n{}{}", line("anna", "one"), line("bjørn", "zwei ü"));
         let users = parse(&text).unwrap();
         assert_eq!(users.names().collect::<Vec<_>>(), ["anna", "bjørn"]);
-        assert_eq!(users.verify("anna", b"one").as_deref(), Some("anna"));
-        assert_eq!(users.verify("bjørn", "zwei ü".as_bytes()).as_deref(), Some("bjørn"));
+        assert_eq!(&*users.verify("anna", b"one").unwrap().name, "anna");
+        assert_eq!(&*users.verify("bjørn", "zwei ü".as_bytes()).unwrap().name, "bjørn");
         for (name, password) in
             [("anna", "zwei ü"), ("bjørn", "one"), ("Anna", "one"), ("carl", "one"), ("", "")]
         {

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::Remote;
 use crate::answers::Trouble;
+use crate::auth::Pass;
 use crate::carry::{Carried, Word, carry};
 use crate::uplink::Carrier;
 use crate::users::User;
@@ -20,6 +21,8 @@ use crate::users::User;
 pub(crate) struct Wish {
     pub(crate) id: ExchangeId,
     pub(crate) user: User,
+    /// By what the client came in: when it is good no more, this ends.
+    pub(crate) pass: Pass,
     pub(crate) host: String,
     pub(crate) port: u16,
     /// The address that the client connected to, if its connection was caught. What is carried as it is goes there.
@@ -94,7 +97,8 @@ impl Wish {
             (Some(_), settings) => settings.transparent.idle,
             (None, settings) => settings.timeouts.tunnel_idle,
         };
-        let carried = carry(tunnel, sender, receiver, idle, hear).await;
+        let over = remote.gate().withdrawn(&self.pass);
+        let carried = carry(tunnel, sender, receiver, idle, over, hear).await;
         if !carried.failed {
             self.ended(remote, AnsweredFrom::Asked, &carried);
         }

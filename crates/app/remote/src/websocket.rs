@@ -9,6 +9,7 @@ use http::HeaderValue;
 use http::header::UPGRADE;
 
 use crate::Remote;
+use crate::auth::Pass;
 use crate::carry::{Carried, carry};
 
 /// A word of a conversation waits for no page, and one conversation not for another.
@@ -22,13 +23,14 @@ pub(crate) struct Switched {
 }
 
 impl Switched {
-    /// Tells the client and carries until both sides have ended. `None` when the client is gone.
-    pub(crate) async fn carry(self, remote: &Remote, responder: Responder) -> Option<Carried> {
+    /// Tells the client and carries until both sides have ended, or `pass` is good no more. `None` when the client is gone.
+    pub(crate) async fn carry(self, remote: &Remote, pass: &Pass, responder: Responder) -> Option<Carried> {
         let ResponseHead { status, mut fields } = self.head;
         // RFC 9110 §7.8: said on each connection anew.
         fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
         let tunnel = responder.tunnel(Head { status, fields }).await.ok()?;
         let idle = remote.settings().timeouts.tunnel_idle;
-        Some(carry(tunnel, self.sender, self.receiver, idle, |_| {}).await)
+        let over = remote.gate().withdrawn(pass);
+        Some(carry(tunnel, self.sender, self.receiver, idle, over, |_| {}).await)
     }
 }

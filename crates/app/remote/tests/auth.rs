@@ -7,22 +7,30 @@ use std::process::Command;
 
 use bytes::Bytes;
 use farhop_events::Event;
+use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Coding;
 use farhop_remote::passwords;
 use farhop_settings::RemoteSettings;
-use farhop_transport::hop::Incoming;
+use farhop_transport::hop::{Arrival, Incoming, Receiver, Sender};
+use h2::client::SendRequest;
+use http::StatusCode;
+use rustls::pki_types::ServerName;
 use std::net::Ipv4Addr;
 use support::{
     Asked, BROWSER, PATIENCE, REFERER, UNCACHEABLE, World, answer, answer_with, failure, head, page_of,
-    read_until, send, world_with,
+    read_until, send, tls_client, world_with,
 };
 use tempfile::TempDir;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
 
-/// "anna:one" and "ben:two" (RFC 7617 §2).
+/// "anna:one", "ben:two" and "carl:three" (RFC 7617 §2).
 const ANNA: &str = "proxy-authorization: Basic YW5uYTpvbmU=\r\n";
 const BEN: &str = "proxy-authorization: Basic YmVuOnR3bw==\r\n";
+const CARL: &str = "proxy-authorization: Basic Y2FybDp0aHJlZQ==\r\n";
 const WRONG: &str = "proxy-authorization: Basic YW5uYTp0d28=\r\n";
 
 fn users() -> (TempDir, String) {
@@ -172,18 +180,109 @@ async fn a_file_read_anew_shuts_out_who_is_gone_from_it() {
     assert!(answer(client).await.contains("welcome"));
     let file = folder.path().join("users");
     passwords::remove(&file, "anna").unwrap();
+    reload(&world, &folder);
+    assert!(answer(world.get("/", ANNA).await).await.starts_with("HTTP/1.1 407 "));
+    let client = world.get("/other", BEN).await;
+    answer_with(&world, "welcome").await;
+    assert!(answer(client).await.contains("welcome"));
+}
+
+#[tokio::test]
+async fn who_is_gone_from_the_file_is_served_no_longer_on_a_connection_that_is_open() {
+    let (folder, file) = users();
+    let world = world_with(&["auth.required=true", &file, "interception.enabled=true"]).await;
+    let (mut anna, left) = http2(&world, ANNA).await;
+    let (mut ben, _) = http2(&world, BEN).await;
+    let (under_way, _) = anna.send_request(secure("/"), true).unwrap();
+    let asked = world.asked().await;
+    passwords::remove(&folder.path().join("users"), "anna").unwrap();
+    reload(&world, &folder);
+    // What was asked before is answered still, and the connection ends.
+    answered(asked).await;
+    assert_eq!(timeout(PATIENCE, under_way).await.unwrap().unwrap().status(), 200);
+    timeout(PATIENCE, left).await.expect("it is ended").unwrap().unwrap();
+    assert!(anna.send_request(secure("/more"), true).is_err());
+    let (answer, _) = ben.send_request(secure("/ben"), true).unwrap();
+    let asked = world.asked().await;
+    assert_eq!(asked.head.path, "/ben");
+    answered(asked).await;
+    assert_eq!(timeout(PATIENCE, answer).await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn tunnels_and_websockets_end_of_who_is_gone_or_has_another_password() {
+    let (world, folder) = closed_world().await;
+    passwords::add(&folder.path().join("users"), "carl", "three", false).unwrap();
+    reload(&world, &folder);
+    let (mut anna, mut ben, mut carl) =
+        (tunnel(&world, ANNA).await, tunnel(&world, BEN).await, tunnel(&world, CARL).await);
+    let mut client = world.client().await;
+    let socket = format!(
+        "GET http://site.test/ HTTP/1.1\r\nhost: site.test\r\nupgrade: websocket\r\nconnection: upgrade\r\n\
+         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{ANNA}\r\n"
+    );
+    client.write_all(socket.as_bytes()).await.unwrap();
+    let Asked { sender, receiver: _talking, .. } = world.asked().await;
+    sender.answer(
+        &ResponseHead { status: StatusCode::SWITCHING_PROTOCOLS, ..head(&[]) },
+        Coding::Identity,
+        None,
+    );
+    read_until(&mut client, &mut String::new(), "\r\n\r\n").await;
+    passwords::remove(&folder.path().join("users"), "anna").unwrap();
+    passwords::add(&folder.path().join("users"), "ben", "new", true).unwrap();
+    reload(&world, &folder);
+    for gone in [&mut anna.0, &mut ben.0, &mut client] {
+        let read = timeout(PATIENCE, gone.read(&mut [0; 1])).await.expect("it is ended");
+        assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
+    }
+    carl.0.write_all(b"hello").await.unwrap();
+    assert_eq!(timeout(PATIENCE, carl.2.next()).await.unwrap(), Arrival::Body("hello".into()));
+}
+
+/// A tunnel, granted, and ground's ends of it.
+async fn tunnel(world: &World, who: &str) -> (TcpStream, Sender, Receiver) {
+    let client = world.connect_as("a.test:443", who).await;
+    let ends = async {
+        loop {
+            if let Incoming::Tunnel { sender, receiver, .. } = world.hop.accept().await.unwrap() {
+                return (sender, receiver);
+            }
+        }
+    };
+    let (sender, receiver) = timeout(PATIENCE, ends).await.unwrap();
+    (client, sender, receiver)
+}
+
+/// Lets the remote read its settings and the users in this folder anew, as SIGHUP does.
+fn reload(world: &World, folder: &TempDir) {
     let sets = [
         "ground.0.name=\"test\"".to_owned(),
         "ground.0.address=\"127.0.0.1:1\"".into(),
         "ground.0.keys=[\"x\"]".into(),
         "auth.required=true".into(),
-        format!("auth.file={}", file.display()),
+        format!("auth.file={}", folder.path().join("users").display()),
     ];
     world.running.reload(farhop_settings::load::<RemoteSettings>(None, &sets).unwrap());
-    assert!(answer(world.get("/", ANNA).await).await.starts_with("HTTP/1.1 407 "));
-    let client = world.get("/other", BEN).await;
-    answer_with(&world, "welcome").await;
-    assert!(answer(client).await.contains("welcome"));
+}
+
+/// A connection to `site.test` that is looked into, over HTTP/2, and its end.
+async fn http2(world: &World, who: &str) -> (SendRequest<Bytes>, JoinHandle<Result<(), h2::Error>>) {
+    let client = world.connect_as("site.test:443", who).await;
+    let name = ServerName::try_from("site.test").unwrap();
+    let tls = TlsConnector::from(tls_client(world, true, &["h2"])).connect(name, client).await.unwrap();
+    let (requests, connection) = h2::client::handshake(tls).await.unwrap();
+    (requests, tokio::spawn(connection))
+}
+
+async fn answered(mut asked: Asked) {
+    asked.sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    asked.sender.write(Bytes::from_static(b"welcome")).await.unwrap();
+    asked.sender.finish(None);
+}
+
+fn secure(path: &str) -> http::Request<()> {
+    http::Request::get(format!("https://site.test{path}")).body(()).unwrap()
 }
 
 #[tokio::test]

@@ -2,10 +2,10 @@
 //! that a look neither tells by its time how near a guess is nor leaves anything to steal that is worth a hash. No I/O.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::credentials::Credentials;
+use crate::passwords::Account;
 
 /// A page with 250 resources costs one hash; a user who was removed is out after this at the latest.
 const LASTS: Duration = Duration::from_secs(600);
@@ -22,7 +22,7 @@ pub(super) struct Known {
 }
 
 struct Checked {
-    name: Arc<str>,
+    account: Account,
     until: Duration,
 }
 
@@ -41,12 +41,12 @@ impl Known {
     }
 
     /// Whose they are, where they were checked; `now` since the process began.
-    pub(super) fn find(&self, digest: &Digest, now: Duration) -> Option<Arc<str>> {
-        self.checked.get(digest).filter(|it| it.until > now).map(|it| Arc::clone(&it.name))
+    pub(super) fn find(&self, digest: &Digest, now: Duration) -> Option<Account> {
+        self.checked.get(digest).filter(|it| it.until > now).map(|it| it.account.clone())
     }
 
     /// Notes that they were checked.
-    pub(super) fn keep(&mut self, digest: Digest, name: Arc<str>, now: Duration) {
+    pub(super) fn keep(&mut self, digest: Digest, account: Account, now: Duration) {
         if self.checked.len() >= MOST {
             self.checked.retain(|_, it| it.until > now);
         }
@@ -56,7 +56,7 @@ impl Known {
         {
             self.checked.remove(&oldest);
         }
-        self.checked.insert(digest, Checked { name, until: now + LASTS });
+        self.checked.insert(digest, Checked { account, until: now + LASTS });
     }
 
     /// Forgets everything.
@@ -75,10 +75,10 @@ mod tests {
 
     #[test]
     fn what_was_checked_is_known_for_a_while_and_nothing_else_is() {
-        let mut known = Known::new([7; 32]);
+        let (mut known, anna) = (Known::new([7; 32]), Account::of("anna"));
         let right = known.digest(&credentials("anna", "secret"));
-        known.keep(right, "anna".into(), Duration::ZERO);
-        assert_eq!(known.find(&right, LASTS - Duration::from_nanos(1)).as_deref(), Some("anna"));
+        known.keep(right, anna.clone(), Duration::ZERO);
+        assert_eq!(known.find(&right, LASTS - Duration::from_nanos(1)), Some(anna.clone()));
         assert_eq!(known.find(&right, LASTS), None);
         for (name, password) in
             [("anna", "Secret"), ("anna", "secret "), ("Anna", "secret"), ("ann", "asecret")]
@@ -98,11 +98,11 @@ mod tests {
 
     #[test]
     fn no_more_than_so_many_are_held_and_the_oldest_go_first() {
-        let mut known = Known::new([7; 32]);
+        let (mut known, anna) = (Known::new([7; 32]), Account::of("anna"));
         let digests: Vec<_> =
             (0..=MOST).map(|number| known.digest(&credentials("anna", &number.to_string()))).collect();
         for (second, digest) in (0..).zip(&digests) {
-            known.keep(*digest, "anna".into(), Duration::from_millis(second));
+            known.keep(*digest, anna.clone(), Duration::from_millis(second));
         }
         assert_eq!(known.checked.len(), MOST);
         let now = Duration::from_secs(2);

@@ -11,27 +11,29 @@ mod credentials;
 mod identify;
 mod known;
 mod pace;
+mod pass;
 #[cfg(test)]
 mod tests;
 
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhop_events::{Bus, Event};
 use farhop_settings::remote::AuthSettings;
 use http::HeaderMap;
 use ring::rand::{SecureRandom, SystemRandom};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
-use crate::passwords::{Passwords, PasswordsError};
+use crate::passwords::{Account, Passwords, PasswordsError};
 use credentials::Credentials;
 use known::{Digest, Known};
 use pace::Pace;
 
 use credentials::challenge;
 pub(crate) use identify::identify;
+pub(crate) use pass::Pass;
 
 /// Hashes that are computed at a time: the rest of the machine is for those who are in already.
 const AT_ONCE: usize = 2;
@@ -39,7 +41,7 @@ const AT_ONCE: usize = 2;
 /// The door.
 pub(crate) struct Gate {
     /// `None` where nobody has to prove who they are.
-    users: RwLock<Option<Arc<Passwords>>>,
+    users: watch::Sender<Option<Arc<Passwords>>>,
     known: Mutex<Known>,
     pace: Mutex<Pace>,
     hashing: Semaphore,
@@ -53,7 +55,7 @@ pub(crate) enum Admission {
     /// Nobody has to prove who they are here.
     Open,
     /// This user's.
-    As(Arc<str>),
+    As(Account),
     /// Nobody's: name and password are missing, unreadable or wrong.
     Refused(Refused),
 }
@@ -91,7 +93,7 @@ impl Gate {
         let mut key = [0; 32];
         SystemRandom::new().fill(&mut key).map_err(|_| PasswordsError::Random)?;
         Ok(Gate {
-            users: RwLock::new(read(settings)?),
+            users: watch::Sender::new(read(settings)?),
             known: Mutex::new(Known::new(key)),
             pace: Mutex::default(),
             hashing: Semaphore::new(AT_ONCE),
@@ -100,13 +102,14 @@ impl Gate {
         })
     }
 
-    /// Takes new settings, and reads the file anew. Everyone has to prove again who they are.
+    /// Takes new settings, and reads the file anew. Everyone has to prove again who they are, and who could not any more is
+    /// told by [`withdrawn`](Self::withdrawn).
     ///
     /// # Errors
     /// As [`Gate::open`]; everything stays as it was then.
     pub(crate) fn reload(&self, settings: &AuthSettings) -> Result<(), PasswordsError> {
         let users = read(settings)?;
-        *self.users.write().unwrap_or_else(PoisonError::into_inner) = users;
+        self.users.send_replace(users);
         self.known().clear();
         self.pace().forget_what_was_wrong();
         Ok(())
@@ -115,7 +118,7 @@ impl Gate {
     /// Whose a request with these fields from `address` is. Takes as long as a hash where that is not known yet, and
     /// longer after failures.
     pub(crate) async fn admit(&self, address: IpAddr, fields: &HeaderMap) -> Admission {
-        let Some(users) = self.users.read().unwrap_or_else(PoisonError::into_inner).clone() else {
+        let Some(users) = self.users.borrow().clone() else {
             return Admission::Open;
         };
         let credentials = match Credentials::read(fields) {
@@ -124,10 +127,17 @@ impl Gate {
             Err(credentials::Unreadable) => return Admission::Refused(Refused::Unreadable),
         };
         let digest = self.known().digest(&credentials);
-        if let Some(name) = self.known().find(&digest, self.started.elapsed()) {
-            return Admission::As(name);
+        if let Some(account) = self.known().find(&digest, self.started.elapsed()) {
+            return Admission::As(account);
         }
         self.check(address.to_canonical(), &users, credentials, digest).await
+    }
+
+    /// Resolves when who came in by `pass` could not do so any more: the users were read anew without them, or with another
+    /// password of theirs.
+    pub(crate) async fn withdrawn(&self, pass: &Pass) {
+        // The sender lives as long as this.
+        let _ = self.users.subscribe().wait_for(|users| !pass.is_good(users.as_deref())).await;
     }
 
     /// One check at a time for each address: guesses wait for each other, and for nobody else.
@@ -141,8 +151,8 @@ impl Gate {
         let turn = self.pace().turn(address);
         let _turn = turn.lock().await;
         // Another request of the same page may have been checked meanwhile.
-        if let Some(name) = self.known().find(&digest, self.started.elapsed()) {
-            return Admission::As(name);
+        if let Some(account) = self.known().find(&digest, self.started.elapsed()) {
+            return Admission::As(account);
         }
         // The same mistake again tells nobody anything new.
         if self.pace().is_refused(address, &digest) {
@@ -153,18 +163,18 @@ impl Gate {
         let Ok(_permit) = self.hashing.acquire().await else { return Admission::Refused(Refused::Wrong) };
         let checking = Arc::clone(users);
         let checked = tokio::task::spawn_blocking(move || {
-            let name = checking.verify(&credentials.name, credentials.password.as_bytes());
-            (name, credentials)
+            let account = checking.verify(&credentials.name, credentials.password.as_bytes());
+            (account, credentials)
         });
-        let Ok((name, credentials)) = checked.await else { return Admission::Refused(Refused::Wrong) };
+        let Ok((account, credentials)) = checked.await else { return Admission::Refused(Refused::Wrong) };
         let now = self.started.elapsed();
-        if let Some(name) = name {
+        if let Some(account) = account {
             self.pace().succeeded(address, &turn);
             let mut known = self.known();
             if self.are_current(users) {
-                known.keep(digest, Arc::clone(&name), now);
+                known.keep(digest, account.clone(), now);
             }
-            return Admission::As(name);
+            return Admission::As(account);
         }
         let failures = {
             let mut pace = self.pace();
@@ -182,7 +192,7 @@ impl Gate {
     /// Whether these users were not read anew meanwhile: what was right or wrong by others is not worth remembering. To be
     /// asked while what is remembered is locked, so that a reload clears it later.
     fn are_current(&self, users: &Arc<Passwords>) -> bool {
-        let current = self.users.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.users.borrow();
         current.as_ref().is_some_and(|current| Arc::ptr_eq(current, users))
     }
 

@@ -50,11 +50,14 @@ impl Wish {
 
     async fn show(&self, remote: &Arc<Remote>, mut connection: Connection, place: Place) {
         let mut answers = JoinSet::new();
+        let withdrawn = remote.gate().withdrawn(&self.pass);
+        tokio::pin!(withdrawn);
         loop {
             let incoming = tokio::select! {
                 incoming = connection.next_request() => incoming,
                 Some(_) = answers.join_next() => continue,
                 () = remote.draining() => break,
+                () = &mut withdrawn => break,
             };
             let Ok(Some(incoming)) = incoming else { break };
             let (remote, user) = (Arc::clone(remote), self.user.clone());

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use crate::Remote;
 use crate::answers::Trouble;
+use crate::auth::Pass;
 use crate::clients::{self, Client};
 use crate::request::Way;
 use crate::tunnel::Wish;
@@ -71,7 +72,8 @@ async fn attend(remote: &Arc<Remote>, stream: TcpStream, peer: SocketAddr, own: 
         remote.bus().emit(Event::ClientRefused { address: address.to_string() });
         return tunnel.reset();
     }
-    let caught = Caught { client: Client { address, user: remote.users().at(address) }, to };
+    let client = Client { address, user: remote.users().at(address), pass: Pass::Caught };
+    let caught = Caught { client, to };
     let server = caught.server(remote, &settings);
     drop(settings);
     match server {
@@ -151,8 +153,8 @@ impl Caught {
         let class = class::of(self.to.port(), &settings.transparent);
         let name = settings.transparent.client_addresses.then_some(self.client.address);
         let (id, at) = (remote.next_exchange(), Some(self.to.ip()));
-        let user = self.client.user.clone();
-        let wish = Wish { id, user, host, port: self.to.port(), at, name, class, started: Instant::now() };
+        let (Client { user, pass, .. }, port) = (self.client.clone(), self.to.port());
+        let wish = Wish { id, user, pass, host, port, at, name, class, started: Instant::now() };
         remote.bus().emit(Event::RequestAccepted {
             exchange: id,
             user: wish.user.name.to_string(),
