@@ -211,7 +211,7 @@ impl<'a> Asking<'a> {
         let fits = length.is_none_or(|length| length <= remote.settings().repository.entry.0);
         let partition =
             (fits && fetch.head.method == Method::GET && fetch.may_be_answered_here() && resumed.is_none())
-                .then(|| partition_for(user, &fetch.head.fields, head.status, &head.fields))
+                .then(|| partition_for(user, &fetch.url, &fetch.head.fields, head.status, &head.fields))
                 .flatten();
         let limit = if partition.is_some() { remote.settings().repository.entry.0 } else { 0 };
         let (intake, body) = arriving::body(remote.budget(), limit);

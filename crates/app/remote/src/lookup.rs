@@ -12,6 +12,7 @@ use farhop_htotp::ResponseHead;
 use farhop_store::{Body, Held, Partition};
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, StatusCode};
+use url::Url;
 
 use crate::Remote;
 use crate::desk::{Answering, Promised};
@@ -62,7 +63,7 @@ pub(crate) async fn look_up(remote: &Remote, exchange: &Exchange) -> Found {
             let state = promised.borrow().clone();
             if let Promised::Coming { head, body } = &state
                 && !body.is_broken()
-                && let Some(head) = unchanged(remote, user, promise, fields, head)
+                && let Some(head) = unchanged(remote, user, promise, fetch, head)
             {
                 return Found::Unchanged { head, early };
             }
@@ -120,14 +121,15 @@ fn unchanged(
     remote: &Remote,
     user: &User,
     promise: PromiseId,
-    asked: &HeaderMap,
+    fetch: &Fetch,
     head: &ResponseHead,
 ) -> Option<ResponseHead> {
+    let asked = &fetch.head.fields;
     let now = SystemTime::now();
     let fields = not_modified(asked, head.status, &head.fields, now)?;
     // What is kept nowhere answers no second request; what is to be validated at each use is the browser's to hold, and its
     // body, sent again at every visit, would hold up the heads that come after it.
-    let partition = partition_for(user.id, asked, head.status, &head.fields);
+    let partition = partition_for(user.id, &fetch.url, asked, head.status, &head.fields);
     let answers_again = partition.is_some_and(|partition| {
         let stored = Stored::new(asked, head.status, &head.fields, now, now);
         stored.verdict(&Method::GET, &HeaderMap::new(), partition.scope(), now) == Verdict::Fresh
@@ -213,14 +215,15 @@ fn is_conditional(fields: &HeaderMap) -> bool {
     .any(|name| fields.contains_key(name))
 }
 
-/// Where a response may be kept: in the shared store if RFC 9111 allows, else in the user's own, else nowhere.
+/// Where a response to `url` may be kept: in the shared store if RFC 9111 allows, else in the user's own, else nowhere.
 pub(crate) fn partition_for(
     user: u64,
+    url: &Url,
     request: &HeaderMap,
     status: StatusCode,
     response: &HeaderMap,
 ) -> Option<Partition> {
-    if shareable(request, status, response) {
+    if shareable(url.scheme() == "https", request, status, response) {
         return Some(Partition::Shared);
     }
     let own = storable(&Method::GET, request, status, response, Scope::Private);
@@ -240,6 +243,9 @@ pub(crate) fn bound_to(partition: Partition) -> &'static [HeaderName] {
 /// Request fields that a held answer depends on; `None` when nothing can be asked in the same words.
 pub(crate) fn depends_on(partition: Partition, head: &Stored) -> Option<Vec<HeaderName>> {
     let mut names = bound_to(partition).to_vec();
+    if head.is_bound_to_cookies() && !names.contains(&header::COOKIE) {
+        names.push(header::COOKIE);
+    }
     for value in head.fields.get_all(header::VARY) {
         for name in value.to_str().ok()?.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             // `*` is no name: such a response answers nothing.

@@ -181,7 +181,9 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
         return;
     }
     let mut stored = None;
-    if let Some(partition) = partition_for(known.user.id, &known.request, head.status, &head.fields) {
+    if let Some(partition) =
+        partition_for(known.user.id, &known.url, &known.request, head.status, &head.fields)
+    {
         let entry = to_store(partition, &known.request, &head, requested_at);
         stored = Some(remote.repository().store(partition, known.url.as_str(), entry, body.clone()).await);
     }

@@ -183,7 +183,8 @@ impl Promises {
     ) -> bool {
         let Some(promise) = self.open.get_mut(&id) else { return false };
         // Who passes caches by will not be answered by the repository either.
-        if passes_caches_by(&promise.request) || !shareable(&promise.request, status, response) {
+        let secure = promise.url.scheme() == "https";
+        if passes_caches_by(&promise.request) || !shareable(secure, &promise.request, status, response) {
             return false;
         }
         let stored = Stored::new(&promise.request, status, response, wall, wall);

@@ -22,6 +22,12 @@ pub(crate) fn is_explicit(response: &HeaderMap, directives: &ResponseDirectives,
         || response.contains_key(header::EXPIRES)
 }
 
+/// Whether nothing says how long the response is fresh, nor that it may be shared: if it is used, that is a guess.
+pub(crate) fn is_guess(response: &HeaderMap) -> bool {
+    let directives = ResponseDirectives::of(response);
+    !is_explicit(response, &directives, Scope::Shared) && !directives.public
+}
+
 /// Freshness lifetime from the response's `Date` on; `received_at` stands in for a missing `Date`.
 pub(crate) fn lifetime(
     status: StatusCode,

@@ -88,12 +88,17 @@ pub fn storable(
     if lasting { Ok(()) } else { Err(NotStorable::NoFreshness) }
 }
 
-/// Whether what came for `request` may answer other users and other cookies, while it is still coming as much as later:
-/// [`storable`] in [`Scope::Shared`], and not likely to be personal.
-pub fn shareable(request: &HeaderMap, status: StatusCode, response: &HeaderMap) -> bool {
-    // Stricter than RFC 9111 §3: without a word on caching, what came for cookies may be that user's page.
+/// Whether what came for `request`, within TLS if that is `secure`, may answer other users and other cookies, while it is still
+/// coming as much as later: [`storable`] in [`Scope::Shared`], and not likely to be personal.
+pub fn shareable(secure: bool, request: &HeaderMap, status: StatusCode, response: &HeaderMap) -> bool {
+    // Stricter than RFC 9111 §3: without a word on caching, what came for cookies may be that user's page. Sites within TLS meet no
+    // shared cache but their own, so that many leave out `private`: there the word has to be that it may be shared.
     let personal = request.contains_key(header::COOKIE)
-        && !response.contains_key(header::CACHE_CONTROL)
-        && !response.contains_key(header::EXPIRES);
+        && if secure {
+            let directives = ResponseDirectives::of(response);
+            !directives.public && directives.s_maxage.is_none()
+        } else {
+            !response.contains_key(header::CACHE_CONTROL) && !response.contains_key(header::EXPIRES)
+        };
     !personal && storable(&Method::GET, request, status, response, Scope::Shared).is_ok()
 }

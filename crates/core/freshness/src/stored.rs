@@ -2,7 +2,7 @@
 
 use crate::age::current_age;
 use crate::fields::{date, is_hop_by_hop, members, strip_hop_by_hop};
-use crate::lifetime::lifetime;
+use crate::lifetime::{is_guess, lifetime};
 use crate::{Scope, conditional};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
@@ -15,7 +15,7 @@ pub struct Stored {
     pub status: StatusCode,
     /// Fields of the response, without those of the connection (RFC 9111 §3.1).
     pub fields: HeaderMap,
-    /// Those fields of the request that `Vary` names.
+    /// Those fields of the request that decide: what `Vary` names, and `Cookie` where only a guess says that this is fresh.
     pub nominated: HeaderMap,
     /// When the request was sent.
     pub requested_at: SystemTime,
@@ -36,13 +36,26 @@ impl Stored {
         // RFC 9111 §3.1: fields of the connection MUST NOT be stored.
         strip_hop_by_hop(&mut fields);
         date_if_undated(&mut fields, received_at);
-        let nominated = nominated(&fields, request);
+        let mut nominated = nominated(&fields, request);
+        if is_guess(&fields) {
+            copy(&mut nominated, &header::COOKIE, request);
+        }
         Stored { status, fields, nominated, requested_at, received_at }
     }
 
-    /// Whether the request's fields equal those that `Vary` named when this was stored (RFC 9111 §4.1).
+    /// Whether the request's fields equal those that `Vary` named when this was stored (RFC 9111 §4.1), and those of
+    /// [`is_bound_to_cookies`](Self::is_bound_to_cookies).
     pub fn answers(&self, request: &HeaderMap) -> bool {
+        let cookie = header::COOKIE;
         vary_matches(&self.fields, &self.nominated, request)
+            && (!self.is_bound_to_cookies()
+                || normalized(&self.nominated, &cookie) == normalized(request, &cookie))
+    }
+
+    /// Whether it answers only requests with the same cookies, or with none where it came for none. Stricter than
+    /// RFC 9111 §4.2.2: that a guess makes it fresh says nothing of whom it is for.
+    pub fn is_bound_to_cookies(&self) -> bool {
+        is_guess(&self.fields)
     }
 
     /// RFC 9111 §4.2.3.
@@ -150,12 +163,17 @@ fn nominated(response: &HeaderMap, request: &HeaderMap) -> HeaderMap {
     for name in
         members(response, &header::VARY).filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
     {
-        nominated.remove(&name);
-        for value in request.get_all(&name) {
-            nominated.append(name.clone(), value.clone());
-        }
+        copy(&mut nominated, &name, request);
     }
     nominated
+}
+
+/// Lets `to` have the values of this field that `from` has.
+fn copy(to: &mut HeaderMap, name: &HeaderName, from: &HeaderMap) {
+    to.remove(name);
+    for value in from.get_all(name) {
+        to.append(name.clone(), value.clone());
+    }
 }
 
 /// Whether `request` has the same values as `nominated` in every field that the `Vary` of `response` names

@@ -131,6 +131,47 @@ fn a_response_that_sets_a_cookie_is_never_shared() {
 }
 
 #[test]
+fn what_came_for_a_cookie_within_tls_is_shared_only_where_that_is_said() {
+    let share = |secure, request: &[(&str, &str)], response: &[(&str, &str)]| {
+        shareable(secure, &fields(request), StatusCode::OK, &fields(response))
+    };
+    let (anna, nobody): (&[_], &[_]) = (&[("cookie", "u=A")], &[]);
+    for said in ["max-age=600", "max-age=600, must-revalidate", ""] {
+        assert!(!share(true, anna, &[("cache-control", said)]), "{said}");
+        assert!(share(true, nobody, &[("cache-control", said)]), "{said}");
+        assert!(share(false, anna, &[("cache-control", said)]), "{said}");
+    }
+    assert!(!share(true, anna, &[("expires", &date(600))]));
+    for said in ["public, max-age=600", "s-maxage=600", "public"] {
+        assert!(share(true, anna, &[("cache-control", said)]), "{said}");
+    }
+    let old = date(-86_400);
+    for secure in [true, false] {
+        assert!(!share(secure, anna, &[("last-modified", &old)]), "a guess");
+        assert!(share(secure, nobody, &[("last-modified", &old)]));
+        assert!(!share(secure, nobody, &[("cache-control", "private, max-age=600")]));
+    }
+}
+
+#[test]
+fn what_is_fresh_by_a_guess_crosses_no_cookies() {
+    let old = date(-86_400);
+    let came_for = |request: &[(&str, &str)], response: &[(&str, &str)]| {
+        Stored::new(&fields(request), StatusCode::OK, &fields(response), at(0), at(0))
+    };
+    let guessed = came_for(&[], &[("last-modified", &old)]);
+    assert!(guessed.answers(&fields(&[])) && guessed.is_bound_to_cookies());
+    assert!(!guessed.answers(&fields(&[("cookie", "u=B")])));
+    let anna = came_for(&[("cookie", "u=A")], &[("last-modified", &old)]);
+    assert!(anna.answers(&fields(&[("cookie", "u=A")])));
+    assert!(!anna.answers(&fields(&[])) && !anna.answers(&fields(&[("cookie", "u=B")])));
+    for said in ["max-age=600", "public"] {
+        let said = came_for(&[], &[("last-modified", &old), ("cache-control", said)]);
+        assert!(said.answers(&fields(&[("cookie", "u=B")])) && !said.is_bound_to_cookies());
+    }
+}
+
+#[test]
 fn vary_star_is_not_stored() {
     let response = [("cache-control", "max-age=9"), ("vary", "accept, *")];
     assert_eq!(may_store(&[], 200, &response, Scope::Shared), Err(NotStorable::VaryEverything));
