@@ -12,9 +12,12 @@ use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Priority, Side};
 use farhop_transport::hop::{Arrival, Incoming};
 use http::{HeaderValue, StatusCode};
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
-use support::{Asked, PATIENCE, World, failure, head, read_until, tls_client as config, until, world_with};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme};
+use support::{
+    Asked, CACHEABLE, PATIENCE, World, failure, head, read_until, tls_client as config, until, world_with,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -265,8 +268,13 @@ async fn what_is_for_another_name_or_protocol_goes_through_with_every_byte() {
 }
 
 #[tokio::test]
-async fn a_connection_to_an_address_may_name_a_host() {
+async fn a_connection_to_an_address_that_names_a_host_goes_through() {
     let world = world().await;
+    let client = world.connect("192.0.2.7:443").await;
+    let going = tokio::spawn(handshake(client, config(&world, true, &["h2"]), "named.test"));
+    assert_eq!(tunnelled(&world).await.0, "192.0.2.7");
+    assert_eq!(bypassed(&world, Bypass::NameDiffers), 1);
+    going.abort();
     let client = world.connect("192.0.2.7:443").await;
     let trusting = config(&world, true, &["http/1.1"]);
     let name = ServerName::from(std::net::IpAddr::from([192, 0, 2, 7]));
@@ -295,6 +303,94 @@ async fn a_client_that_distrusts_the_ca_is_let_through_from_then_on() {
     say(&mut client, "/", "").await;
     world.asked().await;
     assert_eq!(world.bus.counters().intercepted(), 1);
+}
+
+#[tokio::test]
+async fn what_came_for_the_cookie_of_one_user_is_not_anothers() {
+    let world = world().await;
+    let ask = async |last: u8, cookie: &str| {
+        let mut client = world.client_at([127, 0, 0, last].into()).await;
+        client.write_all(b"CONNECT site.test:443 HTTP/1.1\r\nhost: site.test:443\r\n\r\n").await.unwrap();
+        read_until(&mut client, &mut String::new(), "\r\n\r\n").await;
+        let mut client = handshake(client, config(&world, true, &["http/1.1"]), "site.test").await.unwrap();
+        say(&mut client, "/", &format!("cookie: {cookie}\r\n")).await;
+        client
+    };
+    for (last, cookie, body) in [(1, "u=A", "for A"), (2, "u=B", "for B")] {
+        let mut first = ask(last, cookie).await;
+        let mut asked = world.asked().await;
+        assert_eq!(asked.head.fields["cookie"], cookie);
+        asked.sender.answer(&head(CACHEABLE), Coding::Identity, None);
+        asked.sender.write(body.into()).await.unwrap();
+        asked.sender.finish(None);
+        hear(&mut first, body).await;
+        // One's own is kept for oneself.
+        hear(&mut ask(last, cookie).await, body).await;
+    }
+    assert_eq!(world.crossed(), 2);
+}
+
+/// Knows its host by something else than who vouches for it, and refuses in these words.
+#[derive(Debug)]
+struct Pinned(rustls::Error);
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Err(self.0.clone())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(self.0.clone())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(self.0.clone())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ECDSA_NISTP256_SHA256]
+    }
+}
+
+#[tokio::test]
+async fn an_app_that_refuses_in_other_words_is_let_through_at_once_or_when_it_is_its_way() {
+    let world = world().await;
+    let mut events = world.bus.subscribe();
+    let denied: rustls::Error = CertificateError::ApplicationVerificationFailure.into();
+    // It is said as access_denied, and as internal_error.
+    let words = [(denied, "denied.test", 1), (rustls::Error::General("no".into()), "broken.test", 3)];
+    for (word, host, times) in words {
+        let mut config = Arc::unwrap_or_clone(config(&world, true, &["h2"]));
+        config.dangerous().set_certificate_verifier(Arc::new(Pinned(word)));
+        let config = Arc::new(config);
+        for _ in 0..times {
+            let client = world.connect(&format!("{host}:443")).await;
+            assert!(handshake(client, config.clone(), host).await.is_err());
+        }
+        until(&mut events, |event| matches!(event, Event::BypassLearned { host: of, .. } if of == host))
+            .await;
+        let client = world.connect(&format!("{host}:443")).await;
+        let going = tokio::spawn(handshake(client, config, host));
+        assert_eq!(tunnelled(&world).await.0, host);
+        going.abort();
+    }
 }
 
 #[tokio::test]
@@ -370,6 +466,7 @@ async fn other_failures_are_told_and_teach_nothing() {
         let got = hear(&mut client, "</p>\n").await;
         assert!(got.starts_with("HTTP/1.1 502 ") && !got.contains("reload"), "{got}");
         assert!(got.contains(&format!("error={token}")), "{got}");
+        assert_eq!(got.contains("http://farhop.internal/"), token == "tls_certificate_error", "{got}");
     }
     assert_eq!(world.bus.counters().bypasses_learned(), 0);
 }

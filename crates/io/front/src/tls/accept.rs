@@ -20,8 +20,8 @@ pub enum HandshakeError {
     /// certificate only. Unintercepted it may well go on.
     #[error("the client does not accept the certificate: {0}")]
     Distrusted(io::Error),
-    /// The client saw the certificate and left without a word. Apps that trust their own certificate only often do, and
-    /// so do browsers when another connection to the host was quicker.
+    /// The client saw the certificate and left, without a word or with one that is not about certificates. Apps that trust their
+    /// own certificate only often do, and so do browsers when another connection to the host was quicker.
     #[error("the client left when it had seen the certificate: {0}")]
     Left(io::Error),
     /// The client and this end have no cipher, signature or the like in common. Its origin may be less particular.
@@ -78,15 +78,20 @@ fn classify(error: io::Error, presented: bool) -> HandshakeError {
         return HandshakeError::Left(error);
     }
     match error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
-        // RFC 8446 §6.2: what a client says of a certificate.
+        // RFC 8446 §6.2: what a client says of a certificate, or of the status that it misses with it.
         Some(rustls::Error::AlertReceived(
             AlertDescription::BadCertificate
             | AlertDescription::UnsupportedCertificate
             | AlertDescription::CertificateRevoked
             | AlertDescription::CertificateExpired
             | AlertDescription::CertificateUnknown
-            | AlertDescription::UnknownCA,
+            | AlertDescription::UnknownCA
+            | AlertDescription::AccessDenied
+            | AlertDescription::BadCertificateStatusResponse,
         )) => HandshakeError::Distrusted(error),
+        // It may be the certificate all the same: who leaves the choice of the word to a library, or makes it itself, says
+        // handshake_failure, internal_error or user_canceled.
+        Some(rustls::Error::AlertReceived(_)) if presented => HandshakeError::Left(error),
         Some(rustls::Error::PeerIncompatible(_)) => HandshakeError::Incompatible(error),
         _ => HandshakeError::Failed(error),
     }
@@ -109,9 +114,14 @@ mod tests {
         };
         let distrusted =
             |error, presented| matches!(classify(error, presented), HandshakeError::Distrusted(_));
-        assert!(distrusted(alert(AlertDescription::UnknownCA), true));
-        assert!(distrusted(alert(AlertDescription::CertificateUnknown), true));
-        assert!(!distrusted(alert(AlertDescription::HandshakeFailure), true));
+        for word in [42, 43, 44, 45, 46, 48, 49, 113] {
+            assert!(distrusted(alert(AlertDescription::from(word)), true), "{word}");
+        }
+        for word in [40, 47, 51, 70, 71, 80, 90, 112, 116, 200] {
+            let classified = |presented| classify(alert(AlertDescription::from(word)), presented);
+            assert!(matches!(classified(true), HandshakeError::Left(_)), "{word}");
+            assert!(matches!(classified(false), HandshakeError::Failed(_)), "{word}: of something else");
+        }
         let incompatible = rustls::Error::PeerIncompatible(rustls::PeerIncompatible::NoCipherSuitesInCommon);
         let classified = classify(io::Error::new(io::ErrorKind::InvalidData, incompatible), true);
         assert!(matches!(classified, HandshakeError::Incompatible(_)));
