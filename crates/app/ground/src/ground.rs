@@ -10,6 +10,7 @@ use farhop_events::{Bus, Event};
 use farhop_htotp::frame::Hello;
 use farhop_htotp::scheduler::Pace;
 use farhop_htotp::session::{Config, Probe, Role};
+use farhop_origin::TrustError;
 use farhop_settings::GroundSettings;
 use farhop_transport::Connection;
 use farhop_transport::hop::Hop;
@@ -146,11 +147,15 @@ impl Ground {
     }
 
     /// Puts new settings into force, as far as they are live (the others are read once, at the start).
-    pub fn set_settings(&self, settings: GroundSettings) {
+    ///
+    /// # Errors
+    /// Whom to trust can't be read: that stays as it was, the rest is in force.
+    pub fn set_settings(&self, settings: GroundSettings) -> Result<(), TrustError> {
         self.0.bus.set_host_only(settings.log.host_only);
-        self.0.origins.set(&settings);
+        let trusted = self.0.origins.set(&settings);
         self.0.squeezing.set(&settings.squeeze);
         *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+        trusted
     }
 
     /// The settings in force.

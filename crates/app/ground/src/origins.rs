@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_events::{Bus, Event, ExchangeId};
@@ -38,13 +39,17 @@ pub(crate) struct Origins {
     bus: Bus,
 }
 
+/// How long an origin may be silent before its answer, or within it, where nobody has asked. Who asks meanwhile asks anew when
+/// this is over, and may wait for as long as settings say.
+const UNASKED: Duration = Duration::from_secs(60);
+
 /// A request for an origin.
 pub(crate) struct Asked<'a> {
     pub(crate) owner: &'a Owner,
     pub(crate) exchange: ExchangeId,
     pub(crate) head: &'a RequestHead,
     pub(crate) upload: Upload,
-    /// Where 1xx responses go; their number is bounded.
+    /// Where 1xx responses go; their number is bounded. `None` where nobody has asked for the response.
     pub(crate) informed: Option<mpsc::UnboundedSender<Informed>>,
 }
 
@@ -134,17 +139,17 @@ impl Origins {
         self.windows.grow(sizes.neighbour_stream, sizes.neighbour_connection);
     }
 
-    /// Puts new settings into force, and reads anew whom to trust; what can't be read stays as it was, and the log says
-    /// so. Connections of before end with what they carry.
-    pub(crate) fn set(&self, settings: &GroundSettings) {
+    /// Puts new settings into force, and reads anew whom to trust. Connections of before end with what they carry.
+    ///
+    /// # Errors
+    /// Whom to trust can't be read: that stays as it was, the rest is in force.
+    pub(crate) fn set(&self, settings: &GroundSettings) -> Result<(), TrustError> {
         let mut trusted = self.trust.write().unwrap_or_else(PoisonError::into_inner);
-        match trust(settings) {
-            Ok(trust) => *trusted = trust,
-            Err(error) => tracing::error!("certificates are judged by what was read before: {error}"),
-        }
+        let read = trust(settings).map(|trust| *trusted = trust);
         let client = client(settings, &self.resolver, trusted.clone(), &self.windows);
         *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
         *self.guard.write().unwrap_or_else(PoisonError::into_inner) = guard(settings);
+        read
     }
 
     /// Sends a request and waits for the head of its response. Dropping the future gives it up.
@@ -152,8 +157,9 @@ impl Origins {
     /// # Errors
     /// There is no response.
     pub(crate) async fn fetch(&self, asked: Asked<'_>) -> Result<Response, Failure> {
-        let request = request(asked.owner, asked.head, asked.upload)?;
+        let mut request = request(asked.owner, asked.head, asked.upload)?;
         let informed = asked.informed;
+        request.patience = informed.is_none().then_some(UNASKED);
         let inform = move |status, fields| {
             if let Some(informed) = &informed {
                 // Fails only when nobody asks any more.
@@ -270,6 +276,7 @@ fn request(owner: &Owner, head: &RequestHead, upload: Upload) -> Result<Request,
         path,
         fields: towards_origin(&head.fields),
         upload,
+        patience: None,
     })
 }
 

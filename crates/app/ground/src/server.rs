@@ -206,13 +206,20 @@ fn apply(ground: &Ground, reloaded: Result<GroundSettings, String>) {
         Ok(settings) => settings,
         Err(error) => return tracing::error!("settings stay as they are: {error}"),
     };
-    for change in changes(&*ground.settings(), &settings) {
+    let changes = changes(&*ground.settings(), &settings);
+    let trusted = ground.set_settings(settings);
+    for change in changes {
         match change.live {
+            true if trusted.is_err() && ["origin.roots", "origin.crls"].contains(&change.key.as_str()) => {
+                tracing::error!(setting = change.key, "is not in force");
+            }
             true => tracing::info!(setting = change.key, "is in force"),
             false => tracing::warn!(setting = change.key, "needs a restart to be in force"),
         }
     }
-    ground.set_settings(settings);
+    if let Err(error) = trusted {
+        tracing::error!("certificates are judged by what was read before: {error}");
+    }
 }
 
 fn signals(kind: SignalKind) -> Result<Signal, GroundError> {

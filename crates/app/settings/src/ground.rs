@@ -76,10 +76,12 @@ settings! {
             /// How long resolving a name may take, and connecting, and the TLS handshake, each. What name servers answer is kept
             /// as long as they say, at most a day; `/etc/resolv.conf` and `/etc/hosts` are read again when they change.
             connect: Duration, default "10 s", range "100 ms" to "5 min", live true;
-            /// How long an origin may take from the end of the request to the first byte of the response.
-            first_byte: Duration, default "60 s", range "1 s" to "1 h", live true;
-            /// How long a body may stand still.
-            stall: Duration, default "60 s", range "1 s" to "1 h", live true;
+            /// How long an origin may take from the end of the request to the first byte of the response. What nobody has asked
+            /// for yet is waited for no longer than 60 s.
+            first_byte: Duration, default "5 min", range "1 s" to "24 h", chosen "any link: what Firefox allows; long polls are answered within it", live true;
+            /// How long a body may stand still; what nobody has asked for yet, no longer than 60 s. Whether the origin is there
+            /// still is asked of its TCP: one that is gone is noticed within 2 min.
+            stall: Duration, default "1 h", range "1 s" to "24 h", chosen "any link: event streams are quiet until something happens", live true;
             /// How long an unused connection is kept.
             keep: Duration, default "60 s", range "0 s" to "1 h", live true;
             /// Most unused connections kept at a time, of all users together; beyond, the one unused the longest is closed.
@@ -141,7 +143,7 @@ settings! {
             /// Bytes of one body that may wait for the long hop; beyond them the origin is made to wait.
             exchange: Bytes, default "1 MB", range "64 KB" to "1 GB", chosen "geo-hylas2: 1 s of the forward link";
             /// Bytes of all bodies together.
-            total: Bytes, default "32 MB", range "1 MB" to "64 GB", chosen "geo-hylas2: the process stays below 100 MB";
+            total: Bytes, default "32 MB", range "1 MB" to "64 GB", chosen "geo-hylas2: the process stays below 100 MB while remotes read what they ask for";
             /// How long what was under way on a lost carrier is kept, within the bytes of 'total', for its remote to go on with it.
             keep: Duration, default "2 min", range "0 s" to "1 h", chosen "any satellite link: the remote calls again every 30 s at least", live true;
         }

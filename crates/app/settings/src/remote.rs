@@ -85,7 +85,7 @@ settings! {
     pub struct RepositorySettings {
         values {
             /// Memory for responses held, promised ones included. The oldest unused go first.
-            size: Bytes, default "32 MB", range "0 B" to "64 GB", chosen "geo-hylas2: 32 s of the forward link, and the process stays below 100 MB";
+            size: Bytes, default "32 MB", range "0 B" to "64 GB", chosen "geo-hylas2: 32 s of the forward link, and the process stays below 100 MB while clients read what they ask for";
             /// Largest response that is held; a larger one only passes through.
             entry: Bytes, default "4 MB", range "0 B" to "16 GB", chosen "geo-hylas2: 4 s of the forward link";
         }

@@ -57,6 +57,7 @@ async fn fetch(client: &Client, url: &Uri) -> Result<String, farhop_origin::Erro
         path: url.path_and_query().cloned().unwrap_or_else(|| http::uri::PathAndQuery::from_static("/")),
         fields: HeaderMap::new(),
         upload: Upload::empty(),
+        patience: None,
     };
     let mut response = client.fetch(request, |status, fields| println!("{status} {fields:?}")).await?;
     let mut size = 0;

@@ -13,8 +13,11 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long a connection may be silent before the system asks whether the other side is still there.
+/// How long a connection may be silent before the system asks whether the other side is still there, and asks again.
 const KEEPALIVE: Duration = Duration::from_secs(60);
+const ASK_AGAIN: Duration = Duration::from_secs(15);
+/// How often it asks in vain.
+const QUESTIONS: u32 = 4;
 
 /// Where to connect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -119,7 +122,8 @@ impl Connector {
         // None of these is worth failing for.
         let _ = stream.set_nodelay(true);
         let socket = SockRef::from(&stream);
-        let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
+        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE);
+        let _ = socket.set_tcp_keepalive(&keepalive.with_interval(ASK_AGAIN).with_retries(QUESTIONS));
         // RFC 6093 §6: urgent bytes stay in their place in the stream.
         let _ = socket.set_out_of_band_inline(true);
         Ok(stream)

@@ -8,6 +8,7 @@ use crate::upload::Upload;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, TE, TRANSFER_ENCODING};
 use http::uri::{PathAndQuery, Scheme as UriScheme};
 use http::{Method, Uri, Version};
+use std::time::Duration;
 
 /// How an origin is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,6 +66,8 @@ pub struct Request {
     pub fields: HeaderMap,
     /// The body.
     pub upload: Upload,
+    /// The longest that the origin may be silent, where that is less than settings say.
+    pub patience: Option<Duration>,
 }
 
 /// A request head that can be written for either protocol, as often as it takes.

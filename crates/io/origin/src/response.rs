@@ -119,7 +119,7 @@ impl Lease {
         if upload_unwanted && progress.is_uploading() {
             return;
         }
-        let (progress, patience) = (progress.clone(), settings.body_timeout);
+        let (progress, patience) = (progress.clone(), settings.first_byte_timeout);
         tokio::spawn(async move {
             tokio::select! {
                 ready = lent.connection().sender.ready() => if ready.is_ok() {

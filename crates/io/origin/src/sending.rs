@@ -62,12 +62,16 @@ impl Sending {
         if request.method == Method::CONNECT {
             return Err(Error::InvalidRequest("CONNECT opens a tunnel".into()));
         }
-        let Request { method, scheme, destination, path, fields, upload, .. } = request;
+        let Request { method, scheme, destination, path, fields, upload, patience, .. } = request;
+        let settings = match patience {
+            Some(patience) => Arc::new(settings.with_patience(patience)),
+            None => settings.clone(),
+        };
         let head = Head::new(method, scheme, &destination, path, fields, upload.length());
         let progress = Progress::new();
         let spare = upload.again();
         let body = Some(upload.into_body(progress.clone()));
-        Ok(Sending { head, body, spare, progress, informational, settings: settings.clone() })
+        Ok(Sending { head, body, spare, progress, informational, settings })
     }
 
     pub(crate) fn head(&self) -> &Head {

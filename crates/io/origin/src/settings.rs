@@ -60,6 +60,15 @@ impl Windows {
 }
 
 impl Settings {
+    /// With no more patience than this for an origin that is silent.
+    pub(crate) fn with_patience(&self, patience: Duration) -> Settings {
+        Settings {
+            first_byte_timeout: self.first_byte_timeout.min(patience),
+            body_timeout: self.body_timeout.min(patience),
+            ..self.clone()
+        }
+    }
+
     /// The windows of a stream and of a connection, as they are now.
     pub(crate) fn windows(&self) -> (Bytes, Bytes) {
         let [stream, connection] = self.grown.0.each_ref().map(|grown| Bytes(grown.load(Relaxed)));
@@ -76,8 +85,11 @@ impl Default for Settings {
             connect_timeout: Duration::from_secs(20),
             attempt_delay: Duration::from_millis(250),
             tls_timeout: Duration::from_secs(20),
-            first_byte_timeout: Duration::from_secs(60),
-            body_timeout: Duration::from_secs(60),
+            // What Firefox allows. Long polls are answered within it.
+            first_byte_timeout: Duration::from_secs(300),
+            // Browsers have no bound at all: an event stream is quiet until something happens. Whether the origin is there still is
+            // asked of its TCP.
+            body_timeout: Duration::from_secs(3600),
             idle_timeout: Duration::from_secs(60),
             kept: 512,
             prepared: 64,

@@ -2,7 +2,7 @@
 
 mod support;
 
-use farhop_origin::{Error, Guard, Refusal, Settings, Stage, Upload};
+use farhop_origin::{Error, Guard, Refusal, Request, Settings, Stage, Upload};
 use http::{Method, StatusCode};
 use std::time::Duration;
 use support::*;
@@ -266,6 +266,55 @@ async fn a_body_that_stops_coming_is_timed_out() {
     assert_eq!(response.body.data().await.unwrap().unwrap(), "hello");
     let_time_fly();
     assert_eq!(response.body.data().await.unwrap_err(), Error::BodyStalled);
+}
+
+#[tokio::test]
+async fn long_polls_and_quiet_event_streams_are_waited_for() {
+    let origin = Origin::start(|mut stream, _| async move {
+        read_head(&mut stream).await;
+        quiet(Duration::from_secs(290)).await;
+        stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await.unwrap();
+        for _ in 0..3 {
+            quiet(Duration::from_secs(50 * 60)).await;
+            stream.write_all(b"5\r\nevent\r\n").await.unwrap();
+        }
+        stream.write_all(b"0\r\n\r\n").await.unwrap();
+    })
+    .await;
+    let mut response = fetch(&client(), origin.get("/")).await.unwrap();
+    assert_eq!(whole(&mut response).await.unwrap(), "eventeventevent");
+}
+
+/// Lets so much time pass, and goes on in real time.
+async fn quiet(long: Duration) {
+    let_time_fly();
+    tokio::time::sleep(long).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn what_nobody_asked_for_is_not_waited_for_as_long() {
+    let origin = Origin::start(|mut stream, number| async move {
+        read_head(&mut stream).await;
+        if number > 0 {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello").await.unwrap();
+            stream.flush().await.unwrap();
+        } else {
+            let_time_fly();
+        }
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let unasked = || Request { patience: Some(Duration::from_secs(30)), ..origin.get("/") };
+    let client = client();
+    let started = tokio::time::Instant::now();
+    assert_eq!(fetch(&client, unasked()).await.unwrap_err(), Error::FirstByteTimedOut);
+    tokio::time::resume();
+    let mut response = fetch(&client, unasked()).await.unwrap();
+    assert_eq!(response.body.data().await.unwrap().unwrap(), "hello");
+    let_time_fly();
+    assert_eq!(response.body.data().await.unwrap_err(), Error::BodyStalled);
+    assert!(started.elapsed() < Duration::from_secs(100));
 }
 
 #[tokio::test]

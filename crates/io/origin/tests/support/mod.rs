@@ -89,6 +89,7 @@ impl Origin {
             path: PathAndQuery::from_static(path),
             fields: HeaderMap::new(),
             upload,
+            patience: None,
         }
     }
 }
