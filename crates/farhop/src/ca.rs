@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{Subcommand, ValueEnum};
 use farhop_authority::{Authority, CaCertificate, Subtree, Terms, day};
 use farhop_settings::RemoteSettings;
@@ -205,12 +205,14 @@ pub(crate) fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     if file.file_name().is_some_and(|name| name == "ca.key") {
         bail!("{}: this is where a CA keeps its key; choose another name", file.display());
     }
-    let mut opened = OpenOptions::new()
+    let written = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o644)
         .open(file)
-        .with_context(|| file.display().to_string())?;
-    opened.write_all(bytes).with_context(|| file.display().to_string())
+        .and_then(|mut opened| opened.write_all(bytes));
+    written.map_err(|error| {
+        anyhow!("{}: {error}; give a file in a folder that exists and is writable", file.display())
+    })
 }

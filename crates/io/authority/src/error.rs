@@ -43,6 +43,14 @@ pub enum AuthorityError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// No folder can be made, or no file in it.
+    #[error("{}: {error}; give a folder that exists and is writable, or can be made", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
     /// The system refused.
     #[error("{}: {error}", file.display())]
     Io {
@@ -57,6 +65,16 @@ pub enum AuthorityError {
     /// Neither a domain nor a range of addresses.
     #[error("'{0}' is neither a domain such as example.org nor an address range such as 10.0.0.0/8")]
     Subtree(String),
+    /// A domain's names without the domain itself.
+    #[error(
+        "'{pattern}' cannot stand for the names below {domain} alone; write {domain}, which stands for itself as well"
+    )]
+    BelowOnly {
+        /// As it was written.
+        pattern: String,
+        /// What is written instead.
+        domain: String,
+    },
     /// The overlap of the last rotation still runs, and one certificate can be carried over at a time.
     #[error(
         "the last rotation is carried over until {0}, and only one can be at a time; wait until then, or end it now with '--overlap 0'"

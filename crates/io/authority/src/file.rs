@@ -57,12 +57,12 @@ pub(crate) fn refuse_existing(folder: &Path) -> Result<(), AuthorityError> {
 
 /// Writes the file of a new CA.
 pub(crate) fn write_new(folder: &Path, text: &str) -> Result<(), AuthorityError> {
-    let failed = |error| AuthorityError::Io { file: folder.into(), error };
+    let failed = |error| AuthorityError::Folder { folder: folder.into(), error };
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     let file = folder.join(NAME);
     write(&file, text).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => AuthorityError::Exists(file.clone()),
-        _ => AuthorityError::Io { file: file.clone(), error },
+        _ => failed(error),
     })
 }
 

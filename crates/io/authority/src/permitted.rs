@@ -28,7 +28,8 @@ pub enum Subtree {
 impl FromStr for Subtree {
     type Err = AuthorityError;
 
-    /// Reads `example.org`, `*.example.org`, `.example.org`, `10.0.0.0/8` or a lone address.
+    /// Reads `example.org`, `10.0.0.0/8` or a lone address. Names below a domain alone cannot be permitted: the form that says so
+    /// is refused.
     fn from_str(text: &str) -> Result<Self, AuthorityError> {
         let wrong = || AuthorityError::Subtree(text.to_owned());
         if let Some((network, prefix)) = text.split_once('/') {
@@ -41,12 +42,13 @@ impl FromStr for Subtree {
                 Err(wrong())
             };
         }
-        let domain = text.strip_prefix("*.").or_else(|| text.strip_prefix('.')).unwrap_or(text);
-        match Subject::parse(domain) {
+        if let Some(domain) = text.strip_prefix("*.").or_else(|| text.strip_prefix('.')) {
+            let (pattern, domain) = (text.to_owned(), domain.to_owned());
+            return Err(AuthorityError::BelowOnly { pattern, domain });
+        }
+        match Subject::parse(text) {
             Some(Subject::Name(name)) => Ok(Subtree::Domain(name)),
-            Some(Subject::Address(network)) if domain.len() == text.len() => {
-                Ok(Subtree::Range { network, prefix: width(network) })
-            }
+            Some(Subject::Address(network)) => Ok(Subtree::Range { network, prefix: width(network) }),
             _ => Err(wrong()),
         }
     }
@@ -183,10 +185,18 @@ mod tests {
 
     #[test]
     fn a_domain_stands_for_itself_and_what_is_below_it() {
-        for entry in ["example.org", "*.example.org", ".example.org", "EXAMPLE.org."] {
+        for entry in ["example.org", "EXAMPLE.org."] {
             assert!(permits(&[entry], "example.org") && permits(&[entry], "a.b.example.org"), "{entry}");
             assert!(!permits(&[entry], "anexample.org") && !permits(&[entry], "org"), "{entry}");
             assert!(!permits(&[entry], "192.0.2.1"), "{entry}");
+        }
+    }
+
+    #[test]
+    fn what_would_be_less_than_a_domain_is_refused() {
+        for entry in ["*.example.org", ".example.org"] {
+            let words = entry.parse::<Subtree>().unwrap_err().to_string();
+            assert!(words.contains("cannot stand for the names below example.org alone"), "{words}");
         }
     }
 

@@ -124,8 +124,18 @@ fn site(text: &str) -> Option<Host> {
     match &host {
         // A word without a dot is more often a slip than a host that TLS is spoken with.
         Host::Name(name) if !name.contains('.') => None,
+        // RFC 952: nor is a label that begins or ends so.
+        Host::Name(name) if name.split('.').any(|label| label.starts_with('-') || label.ends_with('-')) => {
+            None
+        }
         _ => Some(host),
     }
+}
+
+/// A site as people write it.
+fn as_written(host: &str) -> String {
+    // Reads names alone: an IPv6 address has no brackets here.
+    if host.contains("xn--") { url::quirks::domain_to_unicode(host) } else { host.to_owned() }
 }
 
 /// The forms, as the overview shows them.
@@ -145,11 +155,13 @@ pub(super) fn forms(interception: &Interception, token: &str) -> String {
     if !interception.sites_off.is_empty() {
         forms.push_str("<h3>Left alone for you</h3>\n<ul class=\"sites\">\n");
         for host in &interception.sites_off {
-            let host = Text(host);
-            let hidden = format!("<span>{host}</span><input type=\"hidden\" name=\"site\" value=\"{host}\">");
+            let (shown, host) = (as_written(host), Text(host));
+            let shown = Text(&shown);
+            let hidden =
+                format!("<span>{shown}</span><input type=\"hidden\" name=\"site\" value=\"{host}\">");
             forms.push_str(&format!(
                 "<li>{}</li>\n",
-                button("site-on", &format!("Switch on again for {host}"), &hidden, " class=\"quiet\"")
+                button("site-on", &format!("Switch on again for {shown}"), &hidden, " class=\"quiet\"")
             ));
         }
         forms.push_str("</ul>\n");
@@ -180,8 +192,18 @@ mod tests {
         }
         assert_eq!(site("bücher.example"), Some("xn--bcher-kva.example".parse().unwrap()));
         assert_eq!(site("[2001:db8::1]"), Some("2001:db8::1".parse().unwrap()));
-        for text in ["", "bank", "*.example", "a b.example", "javascript:alert(1)", "https://"] {
+        for text in
+            ["", "bank", "-a.com", "a-.com", "*.example", "a b.example", "javascript:alert(1)", "https://"]
+        {
             assert_eq!(site(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_site_is_shown_as_people_write_it() {
+        assert_eq!(as_written("xn--tda.example"), "ü.example");
+        for host in ["www.bank.example", "2001:db8::1", "192.0.2.1", "\"><img src=x>"] {
+            assert_eq!(as_written(host), host);
         }
     }
 
