@@ -67,7 +67,6 @@ pub enum Closed {
 /// What the peer begins.
 #[derive(Debug)]
 #[allow(missing_docs)]
-#[expect(clippy::large_enum_variant, reason = "each is moved once, from the queue to its task")]
 pub enum Incoming {
     /// Ground: a request; its body comes through `receiver`.
     Exchange {
