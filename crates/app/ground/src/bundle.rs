@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn a_promise_names_the_url_as_the_browser_will_ask_for_it() {
         let head = |url: &str| {
-            let unasked = Unasked { url: Url::parse(url).unwrap(), fields: Default::default() };
+            let unasked = Unasked { url: url::Url::parse(url).unwrap(), fields: Default::default() };
             request_head(&unasked).map(|head| (head.authority, head.path)).unwrap()
         };
         assert_eq!(head("http://site.test:80/a/../b?c=%20d#e"), ("site.test".into(), "/b?c=%20d".into()));
