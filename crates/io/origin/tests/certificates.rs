@@ -295,6 +295,156 @@ async fn what_is_no_certificate_for_a_host_is_refused() {
     assert_eq!(problem(&shown, &trust, HOST).await, CertificateProblem::Malformed(why));
 }
 
+/// An authority that stands above others, as these say.
+fn root_of(change: impl FnOnce(&mut CertificateParams)) -> Authority {
+    let (mut params, key) = (authority_of("Root"), KeyPair::generate().unwrap());
+    change(&mut params);
+    let certificate = params.self_signed(&key).unwrap();
+    Authority { certificate, issuer: Issuer::new(params, key) }
+}
+
+#[tokio::test]
+async fn keys_are_used_for_nothing_that_their_certificates_do_not_say() {
+    use KeyUsagePurpose::*;
+    let root = Authority::root("Root");
+    let trust = trusting(&root);
+    for (usages, good) in [
+        (&[DigitalSignature][..], true),
+        (&[DigitalSignature, KeyCertSign], true),
+        (&[KeyCertSign], false),
+        (&[CrlSign], false),
+        (&[DataEncipherment], false),
+        (&[KeyEncipherment], false),
+    ] {
+        let mut leaf = params(&[HOST]);
+        leaf.key_usages = usages.to_vec();
+        let shown = root.issue(&leaf);
+        match good {
+            true => assert_eq!(judged(&shown, &trust, HOST).await, Ok(()), "{usages:?}"),
+            false => {
+                let found = problem(&shown, &trust, HOST).await;
+                assert_eq!(found, CertificateProblem::Misused("its key may not sign handshakes"));
+            }
+        }
+    }
+    for (usages, good) in [(&[KeyCertSign][..], true), (&[DigitalSignature, CrlSign], false)] {
+        let mut between = authority_of("Between");
+        between.key_usages = usages.to_vec();
+        let between = root.below(between);
+        let shown = between.issue(&params(&[HOST])).under(&between);
+        match good {
+            true => assert_eq!(judged(&shown, &trust, HOST).await, Ok(()), "{usages:?}"),
+            false => {
+                let what = "an issuer in its chain has a key that may not sign certificates";
+                assert_eq!(problem(&shown, &trust, HOST).await, CertificateProblem::Misused(what));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn roots_are_held_to_what_they_say_of_themselves() {
+    let judge = async |root: &Authority| problem(&root.issue(&params(&[HOST])), &trusting(root), HOST).await;
+    let misused = CertificateProblem::Misused;
+    let old = root_of(|params| params.not_after = date_time_ymd(2021, 3, 4));
+    let since = "Thu, 04 Mar 2021 00:00:00 GMT".into();
+    assert_eq!(judge(&old).await, CertificateProblem::Expired { since });
+    let early = root_of(|params| params.not_before = date_time_ymd(2126, 3, 4));
+    let from = "Mon, 04 Mar 2126 00:00:00 GMT".into();
+    assert_eq!(judge(&early).await, CertificateProblem::NotYetValid { from });
+    let mute = root_of(|params| params.key_usages = vec![KeyUsagePurpose::DigitalSignature]);
+    assert_eq!(judge(&mute).await, misused("its root has a key that may not sign certificates"));
+    for no_issuer in [rcgen::IsCa::ExplicitNoCa, rcgen::IsCa::NoCa] {
+        let common = root_of(|params| params.is_ca = no_issuer);
+        assert_eq!(judge(&common).await, misused("its root is no issuer of certificates"));
+    }
+    let of_people = root_of(|params| params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth]);
+    assert_eq!(judge(&of_people).await, CertificateProblem::NotForServers);
+
+    let alone = root_of(|params| params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Constrained(0)));
+    assert_eq!(judged(&alone.issue(&params(&[HOST])), &trusting(&alone), HOST).await, Ok(()));
+    let between = alone.below(authority_of("Between"));
+    let shown = between.issue(&params(&[HOST])).under(&between);
+    let found = problem(&shown, &trusting(&alone), HOST).await;
+    assert_eq!(found, misused("more issuers stand below its root than that allows"));
+
+    // A renewal with the same name and key stands in for an old one.
+    let renewed = old.issuer_again();
+    let both = trust(&[old.certificate.pem(), renewed.certificate.pem()], &[]);
+    assert_eq!(judged(&old.issue(&params(&[HOST])), &both, HOST).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_server_whose_own_certificate_is_trusted_needs_nobody_above_it() {
+    for is_issuer in [true, false] {
+        let key = KeyPair::generate().unwrap();
+        let mut itself = if is_issuer { authority_of("Itself") } else { params(&[HOST]) };
+        itself.subject_alt_names = params(&[HOST]).subject_alt_names;
+        let shown = |params: &CertificateParams| {
+            let certificate = params.self_signed(&key).unwrap();
+            let trust = trust(&[certificate.pem()], &[]);
+            (Shown::new(vec![certificate.der().clone()], signer(&key)), trust)
+        };
+        let (good, trust) = shown(&itself);
+        assert_eq!(judged(&good, &trust, HOST).await, Ok(()), "{is_issuer}");
+        let found = problem(&good, &trust, "other.example").await;
+        assert_eq!(found, CertificateProblem::WrongHost { names: vec![HOST.into()] });
+        itself.not_after = date_time_ymd(2021, 3, 4);
+        let (old, trust) = shown(&itself);
+        let since = "Thu, 04 Mar 2021 00:00:00 GMT".into();
+        assert_eq!(problem(&old, &trust, HOST).await, CertificateProblem::Expired { since });
+    }
+}
+
+#[tokio::test]
+async fn no_certificate_is_for_all_names_of_a_registry() {
+    let root = Authority::root("Root");
+    let trust = trusting(&root);
+    for (name, host) in [("*.co.uk", "wildps.co.uk"), ("*.com", "site.com"), ("*.intranet", "host.intranet")]
+    {
+        let found = problem(&root.issue(&params(&[name])), &trust, host).await;
+        assert_eq!(found, CertificateProblem::WrongHost { names: vec![name.into()] });
+        assert_eq!(judged(&root.issue(&params(&[name, host])), &trust, host).await, Ok(()), "{host}");
+    }
+    // Whose owner gives out names below it answers for them all.
+    let shown = root.issue(&params(&["*.github.io"]));
+    assert_eq!(judged(&shown, &trust, "site.github.io").await, Ok(()));
+}
+
+#[tokio::test]
+async fn what_only_a_browser_may_know_how_to_verify_is_left_to_it() {
+    let root = Authority::root("Root");
+    let trust = trusting(&root);
+    let left = async |shown: &Shown| {
+        let error = judged(shown, &trust, HOST).await.unwrap_err();
+        // What the remote learns from: the host's connections go through from then on.
+        assert_eq!(error.proxy_status(), "tls_protocol_error", "{error}");
+        assert!(matches!(error, Error::Certificate { problem: CertificateProblem::Unverifiable(_), .. }));
+    };
+    // Its issuer is not shown, but can be fetched from where the certificate says (RFC 5280 §4.2.2.1).
+    let between = root.below(authority_of("Between"));
+    let mut leaf = params(&[HOST]);
+    let place = tlv(0x86, b"http://issuers.example/between.der");
+    let kind = tlv(6, &[0x2b, 6, 1, 5, 5, 7, 0x30, 2]);
+    let access = tlv(0x30, &tlv(0x30, &[kind, place].concat()));
+    leaf.custom_extensions = vec![CustomExtension::from_oid_content(&[1, 3, 6, 1, 5, 5, 7, 1, 1], access)];
+    left(&between.issue(&leaf)).await;
+    assert_eq!(judged(&between.issue(&leaf).under(&between), &trust, HOST).await, Ok(()));
+
+    // A signature of a kind that there is nothing for here: ecdsa-with-SHA512, as keys on P-521 make.
+    let key = KeyPair::generate().unwrap();
+    let good = root.certify(&params(&[HOST]), &key).to_vec();
+    let sha256 = [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];
+    let mut strange = good.clone();
+    for at in 0..good.len() - sha256.len() {
+        if good[at..].starts_with(&sha256) {
+            strange[at + 7] = 4;
+        }
+    }
+    assert_ne!(strange, good);
+    left(&Shown::new(vec![strange.into()], signer(&key))).await;
+}
+
 #[tokio::test]
 async fn a_configured_list_revokes() {
     let root = Authority::root("Root");

@@ -26,6 +26,7 @@ fn reason(flaw: Flaw) -> Option<&'static str> {
         Flaw::UnknownIssuer => "issuer",
         Flaw::WeakKey => "key",
         Flaw::WeakSignature => "signature",
+        Flaw::WrongUse => "may not sign handshakes",
         Flaw::RevokedByStaple | Flaw::RevokedByList => "revoked",
     })
 }

@@ -28,6 +28,8 @@ pub enum Flaw {
     WeakKey,
     /// Signed over SHA-1.
     WeakSignature,
+    /// Its key is for certificates and not for handshakes (RFC 5280 §4.2.1.3).
+    WrongUse,
     /// Revoked, as the origin's own stapled response says (RFC 6066 §8).
     RevokedByStaple,
     /// Revoked, as its issuer's list says (RFC 5280 §5).
@@ -36,7 +38,7 @@ pub enum Flaw {
 
 impl Flaw {
     /// All of them, the good one first.
-    pub const ALL: [Flaw; 10] = [
+    pub const ALL: [Flaw; 11] = [
         Flaw::None,
         Flaw::Expired,
         Flaw::NotYetValid,
@@ -45,6 +47,7 @@ impl Flaw {
         Flaw::UnknownIssuer,
         Flaw::WeakKey,
         Flaw::WeakSignature,
+        Flaw::WrongUse,
         Flaw::RevokedByStaple,
         Flaw::RevokedByList,
     ];
@@ -60,6 +63,7 @@ impl Flaw {
             Flaw::UnknownIssuer => "unknown-issuer",
             Flaw::WeakKey => "weak-key",
             Flaw::WeakSignature => "weak-signature",
+            Flaw::WrongUse => "wrong-use",
             Flaw::RevokedByStaple => "revoked-by-staple",
             Flaw::RevokedByList => "revoked-by-list",
         }
@@ -181,8 +185,9 @@ impl Flawed {
             _ => "-days 7",
         };
         let hash = if flaw == Flaw::WeakSignature { "sha1" } else { "sha256" };
+        let uses = if flaw == Flaw::WrongUse { "misused" } else { "leaf" };
         self.openssl(&format!(
-            "ca -config openssl.cnf -batch -notext {time} -md {hash} -in {leaf}.csr -out {leaf}.pem"
+            "ca -config openssl.cnf -batch -notext {time} -md {hash} -extensions {uses} -in {leaf}.csr -out {leaf}.pem"
         ))
     }
 
@@ -225,6 +230,10 @@ keyUsage = critical, digitalSignature
 extendedKeyUsage = serverAuth
 subjectKeyIdentifier = hash
 authorityKeyIdentifier = keyid
+[misused]
+basicConstraints = critical, CA:false
+keyUsage = critical, keyCertSign
+extendedKeyUsage = serverAuth
 [ca]
 default_ca = lab
 [lab]

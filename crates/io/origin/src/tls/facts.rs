@@ -4,8 +4,9 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use x509_parser::asn1_rs::{FromDer, SequenceOf};
 use x509_parser::certificate::X509Certificate;
-use x509_parser::extensions::GeneralName;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::public_key::PublicKey;
+use x509_parser::x509::X509Version;
 
 /// RSA keys of fewer bits can be broken (NIST SP 800-57 part 1, CA/Browser Forum baseline requirements §6.1.5).
 const RSA_BITS: usize = 2048;
@@ -14,6 +15,9 @@ const RSA_BITS: usize = 2048;
 const TLS_FEATURE: &str = "1.3.6.1.5.5.7.1.24";
 /// The number of the TLS extension that asks for a stapled response (RFC 6066 §8).
 const STATUS_REQUEST: u32 = 5;
+
+/// id-ad-caIssuers (RFC 5280 §4.2.2.1).
+const CA_ISSUERS: &str = "1.3.6.1.5.5.7.48.2";
 
 const DSA: &str = "1.2.840.10040.4.1";
 
@@ -61,6 +65,65 @@ impl<'a> Facts<'a> {
         names.value.general_names.iter().filter_map(name).collect()
     }
 
+    /// Whether nobody below a public registry could have been meant by it: `host` is named only by a wildcard that stands
+    /// for all names of such a registry, as `*.co.uk` does. Browsers take none like it, nor one for a top-level domain that
+    /// nobody knows (CA/Browser Forum baseline requirements §3.2.2.6).
+    pub(super) fn names_a_registry(&self, host: &str) -> bool {
+        let host = host.trim_end_matches('.');
+        let names = self.names();
+        let is_named = |wanted: &str| names.iter().any(|name| name.eq_ignore_ascii_case(wanted));
+        let Some((_, parent)) = host.split_once('.') else { return false };
+        !is_named(host) && is_named(&format!("*.{parent}")) && is_registry(&parent.to_ascii_lowercase())
+    }
+
+    /// The first and the last second in which it counts, since 1970.
+    pub(super) fn times(&self) -> (i64, i64) {
+        let validity = self.0.validity();
+        (validity.not_before.timestamp(), validity.not_after.timestamp())
+    }
+
+    /// Whether it says that it issues certificates (RFC 5280 §4.2.1.9). Before version 3 there was no word for it.
+    pub(super) fn is_issuer(&self) -> bool {
+        match self.0.basic_constraints() {
+            Ok(Some(constraints)) => constraints.value.ca,
+            Ok(None) => self.0.version() != X509Version::V3,
+            Err(_) => false,
+        }
+    }
+
+    /// How many issuers may stand below it, if it says that (RFC 5280 §4.2.1.9).
+    pub(super) fn issuers_below(&self) -> Option<u32> {
+        self.0.basic_constraints().ok()??.value.path_len_constraint
+    }
+
+    /// Whether what it has signed counts (RFC 5280 §6.1.4 (n)): if it says what its key is for, then for that, too.
+    pub(super) fn may_sign_certificates(&self) -> bool {
+        self.0.key_usage().is_ok_and(|usage| usage.is_none_or(|usage| usage.value.key_cert_sign()))
+    }
+
+    /// The same for handshakes: with ephemeral keys, the only ones spoken here, a server signs (RFC 8446 §4.4.2.2, RFC 8422
+    /// §5.3).
+    pub(super) fn may_sign_handshakes(&self) -> bool {
+        self.0.key_usage().is_ok_and(|usage| usage.is_none_or(|usage| usage.value.digital_signature()))
+    }
+
+    /// Whether it is for servers, or does not say what it is for.
+    pub(super) fn is_for_servers(&self) -> bool {
+        let usage = self.0.extended_key_usage();
+        usage.is_ok_and(|usage| usage.is_none_or(|usage| usage.value.any || usage.value.server_auth))
+    }
+
+    /// Whether it says where its issuer's certificate can be had (RFC 5280 §4.2.2.1).
+    pub(super) fn tells_where_its_issuer_is(&self) -> bool {
+        self.0.extensions().iter().any(|extension| match extension.parsed_extension() {
+            ParsedExtension::AuthorityInfoAccess(access) => access.iter().any(|told| {
+                told.access_method.to_id_string() == CA_ISSUERS
+                    && matches!(told.access_location, GeneralName::URI(_))
+            }),
+            _ => false,
+        })
+    }
+
     /// What its key is, if that is weak.
     pub(super) fn weak_key(&self) -> Option<String> {
         let key = self.0.public_key();
@@ -97,6 +160,13 @@ impl<'a> Facts<'a> {
         let used = self.0.signature_algorithm.algorithm.to_id_string();
         FORGEABLE.iter().find(|(algorithm, _)| *algorithm == used).map(|(_, name)| *name)
     }
+}
+
+/// Whether anybody can register a name below `domain`; what only its owner lets others have names in is none.
+fn is_registry(domain: &str) -> bool {
+    psl::suffix(domain.as_bytes()).is_some_and(|suffix| {
+        suffix.as_bytes() == domain.as_bytes() && suffix.typ() != Some(psl::Type::Private)
+    })
 }
 
 fn name(name: &GeneralName<'_>) -> Option<String> {

@@ -4,6 +4,7 @@ mod crl;
 mod facts;
 mod ocsp;
 mod problem;
+mod roots;
 mod trust;
 mod verifier;
 

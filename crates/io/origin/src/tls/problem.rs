@@ -49,6 +49,12 @@ pub enum CertificateProblem {
     /// It is for mail, code or people.
     #[error("it is not for web servers")]
     NotForServers,
+    /// It, or one above it in its chain, is put to a use that it is not for.
+    #[error("{0}")]
+    Misused(&'static str),
+    /// Whether it is good can't be found out here; a browser may know more.
+    #[error("it can't be verified here: {0}")]
+    Unverifiable(String),
     /// It breaks the rules in some other way.
     #[error("it is malformed: {0}")]
     Malformed(String),

@@ -1,7 +1,7 @@
 //! What certificates are judged by: root certificates of the system and of the operator, and lists of what was revoked.
 
 use super::crl;
-use rustls::RootCertStore;
+use super::roots::Roots;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use webpki::CertRevocationList;
 /// Whom to trust. Clones share what was read.
 #[derive(Debug, Clone)]
 pub struct Trust {
-    pub(super) roots: Arc<RootCertStore>,
+    pub(super) roots: Arc<Roots>,
     pub(super) revoked: Arc<Vec<CertRevocationList<'static>>>,
 }
 
@@ -60,9 +60,13 @@ impl Trust {
         for error in &found.errors {
             tracing::warn!(%error, "some root certificates of the system can't be read");
         }
-        let mut store = RootCertStore::empty();
-        let (used, _) = store.add_parsable_certificates(found.certs);
-        if used == 0 && roots.is_empty() {
+        let mut store = Roots::default();
+        for certificate in found.certs {
+            if let Err(error) = store.add(certificate) {
+                tracing::debug!("a root certificate of the system can't be used: {error}");
+            }
+        }
+        if store.is_empty() && roots.is_empty() {
             tracing::warn!("this system has no root certificates, so no HTTPS origin will be trusted");
         }
         Trust::with(store, roots, crls)
@@ -73,10 +77,10 @@ impl Trust {
     /// # Errors
     /// A file can't be used.
     pub fn only(roots: &[PathBuf], crls: &[PathBuf]) -> Result<Trust, TrustError> {
-        Trust::with(RootCertStore::empty(), roots, crls)
+        Trust::with(Roots::default(), roots, crls)
     }
 
-    fn with(mut store: RootCertStore, roots: &[PathBuf], crls: &[PathBuf]) -> Result<Trust, TrustError> {
+    fn with(mut store: Roots, roots: &[PathBuf], crls: &[PathBuf]) -> Result<Trust, TrustError> {
         const ROOT: &str = "root certificate";
         const CRL: &str = "certificate revocation list";
         for path in roots {

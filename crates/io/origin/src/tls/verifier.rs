@@ -1,7 +1,7 @@
 //! Judges the certificate that an origin shows, before it has seen a byte of any request. Pure but for what it logs.
 //!
-//! webpki finds the chain and checks it; what it lets pass or leaves unsaid is added here: the strength of the origin's
-//! own key, stapled OCSP responses, and words for what is wrong.
+//! webpki finds the chain and checks it; what it lets pass or leaves unsaid is added here: what keys and roots may be used
+//! for, the strength of the origin's own key, stapled OCSP responses, and words for what is wrong.
 
 use super::facts::Facts;
 use super::ocsp::{self, Status};
@@ -13,6 +13,7 @@ use rustls::crypto::{
 };
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, OtherError, SignatureScheme};
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use webpki::{
@@ -42,15 +43,19 @@ impl Verifier {
     ) -> Result<(), CertificateProblem> {
         let explained = |error| explain(error, shown, above);
         let certificate = EndEntityCert::try_from(shown).map_err(explained)?;
-        let path = self.path(&certificate, above, now).map_err(explained)?;
-        // The chain says nothing about the key at its end.
         let facts = Facts::of(shown);
-        if let Some(weak) = facts.as_ref().and_then(Facts::weak_key) {
-            return Err(CertificateProblem::WeakKey(weak));
+        let path = match self.trust.roots.is_trusted_itself(shown, now) {
+            Some(in_time) => in_time.map(|()| None)?,
+            None => Some(self.path(&certificate, shown, above, now)?),
+        };
+        if let Some(facts) = &facts {
+            fit(facts, host)?;
         }
         certificate.verify_is_valid_for_subject_name(host).map_err(explained)?;
-        let word =
-            if stapled.is_empty() { None } else { ocsp::word(stapled, &path, self.algorithms.all, now) };
+        let word = match &path {
+            Some(path) if !stapled.is_empty() => ocsp::word(stapled, path, self.algorithms.all, now),
+            _ => None,
+        };
         match word {
             Some(Status::Revoked) => Err(CertificateProblem::Revoked),
             Some(Status::Good) => Ok(()),
@@ -62,9 +67,10 @@ impl Verifier {
     fn path<'p>(
         &'p self,
         certificate: &'p EndEntityCert<'p>,
+        shown: &CertificateDer<'_>,
         above: &'p [CertificateDer<'p>],
         now: UnixTime,
-    ) -> Result<VerifiedPath<'p>, webpki::Error> {
+    ) -> Result<VerifiedPath<'p>, CertificateProblem> {
         let lists: Vec<_> = self.trust.revoked.iter().collect();
         // Fails only without any list. What no list tells of passes; what an old list revoked stays revoked.
         let revocation = RevocationOptionsBuilder::new(&lists).ok().map(|options| {
@@ -74,10 +80,60 @@ impl Verifier {
                 .with_expiration_policy(ExpirationPolicy::Ignore)
                 .build()
         });
-        let roots = &self.trust.roots.roots;
+        let anchors = self.trust.roots.anchors();
         let usage = KeyUsage::server_auth();
-        certificate.verify_for_usage(self.algorithms.all, roots, above, now, usage, revocation, None)
+        // A chain that is in order but for this says more than why others are none.
+        let almost = RefCell::new(None);
+        let allowed = |path: &VerifiedPath<'_>| {
+            self.allows(path, now).map_err(|problem| {
+                almost.replace(Some(problem));
+                webpki::Error::UnknownIssuer
+            })
+        };
+        let found = certificate.verify_for_usage(
+            self.algorithms.all,
+            anchors,
+            above,
+            now,
+            usage,
+            revocation,
+            Some(&allowed),
+        );
+        found.map_err(|error| almost.take().unwrap_or_else(|| explain(error, shown, above)))
     }
+
+    /// Whether those above the certificate may be there.
+    fn allows(&self, path: &VerifiedPath<'_>, now: UnixTime) -> Result<(), CertificateProblem> {
+        let mut between = 0;
+        for issuer in path.intermediate_certificates() {
+            let der = issuer.der();
+            let Some(facts) = Facts::of(&der) else { continue };
+            if !facts.may_sign_certificates() {
+                let what = "an issuer in its chain has a key that may not sign certificates";
+                return Err(CertificateProblem::Misused(what));
+            }
+            // RFC 5280 §6.1.4 (l): who has issued to itself, to change its key, is not counted.
+            between += usize::from(!facts.is_self_issued());
+        }
+        self.trust.roots.vouch(path.anchor(), between, now)
+    }
+}
+
+/// Whether an origin may prove by this certificate that it is `host`, as far as the certificate itself says.
+fn fit(facts: &Facts<'_>, host: &ServerName<'_>) -> Result<(), CertificateProblem> {
+    if let Some(weak) = facts.weak_key() {
+        return Err(CertificateProblem::WeakKey(weak));
+    }
+    if !facts.may_sign_handshakes() {
+        return Err(CertificateProblem::Misused("its key may not sign handshakes"));
+    }
+    if !facts.is_for_servers() {
+        return Err(CertificateProblem::NotForServers);
+    }
+    if facts.names_a_registry(&host.to_str()) {
+        return Err(CertificateProblem::WrongHost { names: facts.names() });
+    }
+    Ok(())
 }
 
 /// What webpki found, for people.
@@ -103,17 +159,25 @@ fn explain<'a>(
         {
             CertificateProblem::SelfSigned
         }
-        Found::UnknownIssuer => {
-            let issuer = facts
-                .map_or_else(|| "a name that can't be read".into(), |facts| unknown_issuer(facts, above));
-            CertificateProblem::UnknownIssuer { issuer }
-        }
+        Found::UnknownIssuer => match facts.map(|facts| end_of_chain(facts, above)) {
+            // Browsers fetch what an origin has left out of its chain.
+            Some(last) if !last.is_self_issued() && last.tells_where_its_issuer_is() => {
+                let what = format!("the certificate of its issuer is missing: {}", last.issuer());
+                CertificateProblem::Unverifiable(what)
+            }
+            Some(last) => CertificateProblem::UnknownIssuer { issuer: last.issuer() },
+            None => CertificateProblem::UnknownIssuer { issuer: "a name that can't be read".into() },
+        },
         Found::CaUsedAsEndEntity => malformed("it is the certificate of an issuer"),
         Found::RequiredEkuNotFoundContext(_) | Found::EmptyEkuExtension => CertificateProblem::NotForServers,
-        Found::InvalidSignatureForPublicKey
-        | Found::UnsupportedSignatureAlgorithmContext(_)
+        Found::InvalidSignatureForPublicKey => {
+            weakness(facts, above).unwrap_or_else(|| malformed("a signature in its chain is wrong"))
+        }
+        Found::UnsupportedSignatureAlgorithmContext(_)
         | Found::UnsupportedSignatureAlgorithmForPublicKeyContext(_) => weakness(facts, above)
-            .unwrap_or_else(|| malformed("a signature in its chain is wrong or of an unknown kind")),
+            .unwrap_or_else(|| {
+                CertificateProblem::Unverifiable("a signature in its chain is of an unknown kind".into())
+            }),
         Found::InvalidCrlSignatureForPublicKey | Found::IssuerNotCrlSigner => {
             malformed("a revocation list of the settings says to be of its issuer and is not signed by it")
         }
@@ -124,13 +188,13 @@ fn explain<'a>(
     }
 }
 
-/// The issuer at which the chain that was shown comes to an end.
-fn unknown_issuer<'a>(mut last: Facts<'a>, above: &'a [CertificateDer<'a>]) -> String {
+/// The last of the chain that was shown.
+fn end_of_chain<'a>(mut last: Facts<'a>, above: &'a [CertificateDer<'a>]) -> Facts<'a> {
     let mut rest: Vec<_> = above.iter().filter_map(|der| Facts::of(der)).collect();
     while let Some(at) = rest.iter().position(|issuer| last.names_as_issuer(issuer)) {
         last = rest.swap_remove(at);
     }
-    last.issuer()
+    last
 }
 
 /// What is weak in what was shown. The signatures of roots are nobody's proof of anything.

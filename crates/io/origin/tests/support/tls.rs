@@ -13,6 +13,17 @@ use tokio_rustls::server::TlsStream;
 
 /// The host of all origins within TLS.
 pub const HOST: &str = "host.example";
+/// What else they are reached by.
+const HOSTS: [&str; 8] = [
+    HOST,
+    "host.example.",
+    "www.host.example",
+    "other.example",
+    "wildps.co.uk",
+    "site.com",
+    "host.intranet",
+    "site.github.io",
+];
 
 /// An authority.
 pub struct Authority {
@@ -40,6 +51,14 @@ impl Authority {
     /// One that nobody stands above.
     pub fn root(name: &str) -> Authority {
         let (params, key) = (authority_of(name), KeyPair::generate().unwrap());
+        let certificate = params.self_signed(&key).unwrap();
+        Authority { certificate, issuer: Issuer::new(params, key) }
+    }
+
+    /// The same name and key in a certificate that counts now.
+    pub fn issuer_again(&self) -> Authority {
+        let params = authority_of("Root");
+        let key = KeyPair::from_pem(&self.issuer.key().serialize_pem()).unwrap();
         let certificate = params.self_signed(&key).unwrap();
         Authority { certificate, issuer: Issuer::new(params, key) }
     }
@@ -108,7 +127,7 @@ pub fn trust(roots: &[String], crls: &[String]) -> Trust {
 /// A client that finds all origins on this machine and trusts whom it is told to.
 pub fn client_trusting(trust: Trust, settings: Settings) -> Client {
     let here = |name: &str| (name.to_owned(), vec!["127.0.0.1".parse().unwrap()]);
-    let names: HashMap<_, _> = [here(HOST), here("host.example."), here("www.host.example")].into();
+    let names: HashMap<_, _> = HOSTS.into_iter().map(here).collect();
     let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
     Client::new(settings, guard, Arc::new(FixedResolver { names }), trust)
 }
