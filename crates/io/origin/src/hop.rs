@@ -3,12 +3,14 @@
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// Fields that never pass a proxy, named in Connection or not.
-const HOP_BY_HOP: [HeaderName; 9] = [
+const HOP_BY_HOP: [HeaderName; 10] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
     HeaderName::from_static("http2-settings"),
     header::PROXY_AUTHENTICATE,
+    // RFC 9110 §11.7.3: of the next proxy, and none stands between ground and origins.
+    HeaderName::from_static("proxy-authentication-info"),
     header::PROXY_AUTHORIZATION,
     header::TE,
     header::TRANSFER_ENCODING,
@@ -85,6 +87,7 @@ mod tests {
             ("keep-alive", "timeout=5"),
             ("proxy-connection", "keep-alive"),
             ("proxy-authorization", "Basic eA=="),
+            ("proxy-authentication-info", "nextnonce=\"a\""),
             ("transfer-encoding", "chunked"),
             ("upgrade", "h2c"),
             ("http2-settings", "AAMAAABk"),

@@ -108,6 +108,10 @@ impl Head {
         &self.authority
     }
 
+    pub(crate) fn is_secure(&self) -> bool {
+        self.scheme == Scheme::Https
+    }
+
     /// For HTTP/1.1: origin-form, Host first (RFC 9112 §3.2.1, RFC 9110 §7.2).
     pub(crate) fn http1(&self) -> Result<http::Request<()>, Error> {
         let mut fields = HeaderMap::with_capacity(self.fields.len() + 3);

@@ -24,6 +24,9 @@ pub struct Response {
     pub fields: HeaderMap,
     /// Whether there is a body, and its length in bytes where the origin says it.
     pub length: Option<u64>,
+    /// Whether nothing but the end of a connection within TLS ends the body. Servers seldom say that end, so the body
+    /// may have been cut off by anybody, see [`ResponseBody::was_cut`]: it is for whoever asked, and not to be kept.
+    pub unsealed: bool,
     /// The body as it arrives.
     pub body: ResponseBody,
 }
@@ -130,6 +133,13 @@ impl Lease {
         });
     }
 
+    fn was_cut(&mut self) -> bool {
+        match &mut self.on {
+            On::Http1(lent) => lent.connection().vetting.was_cut(),
+            On::Http2(..) => false,
+        }
+    }
+
     /// The body has stood still for too long.
     fn has_stalled(&self) {
         if let On::Http2(share, _) = &self.on {
@@ -146,6 +156,7 @@ pub struct ResponseBody {
     progress: Arc<Progress>,
     settings: Arc<Settings>,
     failed: Option<Error>,
+    cut: bool,
 }
 
 enum Source {
@@ -219,7 +230,15 @@ impl ResponseBody {
     }
 
     fn new(source: Source, lease: Lease, progress: Arc<Progress>, settings: Arc<Settings>) -> Self {
-        ResponseBody { source, lease: Some(lease), trailers: None, progress, settings, failed: None }
+        ResponseBody {
+            source,
+            lease: Some(lease),
+            trailers: None,
+            progress,
+            settings,
+            failed: None,
+            cut: false,
+        }
     }
 
     /// Whether it is known already that nothing (more) comes.
@@ -273,6 +292,12 @@ impl ResponseBody {
         }
     }
 
+    /// Whether the origin has left without the word by which TLS tells an end from a cut line (RFC 9112 §9.8), once
+    /// [`ResponseBody::data`] has given `None`.
+    pub fn was_cut(&self) -> bool {
+        self.cut
+    }
+
     /// The trailers, once [`ResponseBody::data`] has given `None`.
     pub fn trailers(&mut self) -> Option<HeaderMap> {
         let mut trailers = self.trailers.take()?;
@@ -281,7 +306,8 @@ impl ResponseBody {
     }
 
     fn give_back(&mut self) {
-        if let Some(lease) = self.lease.take() {
+        if let Some(mut lease) = self.lease.take() {
+            self.cut = lease.was_cut();
             lease.give_back(&self.progress, &self.settings);
         }
     }

@@ -8,9 +8,9 @@ use crate::http2::{self, Unanswered};
 use crate::pool::{Lent, Share};
 use crate::request::{Head, Request};
 use crate::response::{Lease, Response, ResponseBody, check_head};
-use crate::settings::Settings;
+use crate::settings::{FLOOD, Settings};
 use crate::upload::{Progress, Upload, UploadBody};
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use http::{Method, StatusCode};
 use hyper::body::{Body, Incoming};
 use std::sync::Arc;
@@ -185,6 +185,7 @@ impl Sending {
         response: http::Response<Incoming>,
     ) -> Result<Response, Error> {
         let (head, incoming) = response.into_parts();
+        let chunked = head.headers.contains_key(TRANSFER_ENCODING);
         let closes = head.headers.get_all(CONNECTION).iter().any(|value| {
             let mut items = value.as_bytes().split(|&byte| byte == b',');
             items.any(|item| item.trim_ascii().eq_ignore_ascii_case(b"close"))
@@ -192,9 +193,10 @@ impl Sending {
         let upload_unwanted = closes || head.status.is_client_error() || head.status.is_server_error();
         let (status, fields, _) = self.checked(head)?;
         let length = incoming.size_hint().exact();
+        let unsealed = self.head.is_secure() && length.is_none() && !chunked;
         let lease = Lease::http1(lent, upload_unwanted);
         let body = ResponseBody::http1(incoming, lease, self.progress.clone(), self.settings.clone());
-        Ok(Response { status, fields, length, body })
+        Ok(Response { status, fields, length, unsealed, body })
     }
 
     fn http2_response(
@@ -214,7 +216,7 @@ impl Sending {
         let upload_unwanted = status.is_client_error() || status.is_server_error();
         let lease = Lease::http2(share, upload, upload_unwanted);
         let body = ResponseBody::http2(stream, bodiless, lease, self.progress.clone(), self.settings.clone());
-        Ok(Response { status, fields, length, body })
+        Ok(Response { status, fields, length, unsealed: false, body })
     }
 
     /// The status, the fields that are end-to-end, and whether no body can follow.
@@ -240,7 +242,7 @@ impl Sending {
     }
 }
 
-/// Passes informational heads on, until there are too many of them.
+/// Passes informational heads on, the first few of them.
 struct Informed {
     seen: Arc<AtomicUsize>,
     most: usize,
@@ -254,8 +256,11 @@ impl Informed {
             // RFC 9113 §8.6. In HTTP/1 it is no informational head but the last one.
             return Err(Error::UnaskedUpgrade);
         }
-        if self.seen.fetch_add(1, Ordering::Relaxed) >= self.most {
-            return Err(Error::TooManyInformational);
+        // Those that are not passed on gain no time either.
+        match self.seen.fetch_add(1, Ordering::Relaxed) {
+            FLOOD.. => return Err(Error::TooManyInformational),
+            seen if seen >= self.most => return Ok(()),
+            _ => {}
         }
         self.progress.touch();
         let mut fields = fields.clone();

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+/// Informational responses before the final one that can't be meant in earnest: the exchange ends.
+pub(crate) const FLOOD: usize = 512;
+
 /// What an origin is granted.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -43,7 +46,7 @@ pub struct Settings {
     pub head: Bytes,
     /// Field lines of a response head.
     pub fields: usize,
-    /// Informational responses before the final one.
+    /// Informational responses before the final one that are passed on; of more nothing is heard.
     pub informational: usize,
 }
 

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::settings::Settings;
+use crate::settings::{FLOOD, Settings};
 
 /// What every status line begins with (RFC 9112 §2.3).
 const VERSION: &[u8] = b"HTTP/";
@@ -51,10 +51,15 @@ impl Vetting {
     /// A request of this method is sent next.
     pub(crate) fn expect(&self, method: &Method) {
         let mut vet = self.vet();
-        (vet.method, vet.informed) = (method.clone(), 0);
+        (vet.method, vet.informed, vet.cut) = (method.clone(), 0, false);
         if matches!(vet.phase, Phase::Idle) {
             vet.phase = Phase::head();
         }
+    }
+
+    /// Whether the last body ended with a connection whose TLS did not say so: it may have been cut off by anybody.
+    pub(crate) fn was_cut(&self) -> bool {
+        self.vet().cut
     }
 
     /// The state is valid between any two of its functions, so that a panic elsewhere does not spoil it.
@@ -73,8 +78,7 @@ pub(crate) struct Vetted<T> {
 impl<T> Vetted<T> {
     pub(crate) fn new(io: T, settings: &Settings) -> (Vetted<T>, Vetting) {
         let limits = HeadLimits { head: settings.head, target: Bytes(0), fields: settings.fields };
-        let most = settings.informational;
-        let vet = Vet { limits, most, method: Method::GET, informed: 0, phase: Phase::Idle };
+        let vet = Vet { limits, method: Method::GET, informed: 0, phase: Phase::Idle, cut: false };
         let vetting = Vetting(Arc::new(Mutex::new(vet)));
         (Vetted { io, vetting: vetting.clone() }, vetting)
     }
@@ -83,11 +87,11 @@ impl<T> Vetted<T> {
 #[derive(Debug)]
 struct Vet {
     limits: HeadLimits,
-    /// Informational responses before the final one, at most and so far.
-    most: usize,
+    /// Informational responses before the final one, so far.
     informed: usize,
     method: Method,
     phase: Phase,
+    cut: bool,
 }
 
 #[derive(Debug)]
@@ -105,7 +109,9 @@ enum Phase {
         buffer: BytesMut,
         after: After,
     },
-    /// All that comes: a body that only the connection ends, or a protocol that is not HTTP any more.
+    /// All that comes: a body that only the connection ends …
+    UntilClose,
+    /// … or a protocol that is not HTTP any more.
     Rest,
     /// The last response was complete: the connection has ended, whatever the origin does with it.
     Over,
@@ -151,12 +157,19 @@ impl Phase {
                 buffer: BytesMut::new(),
                 after,
             },
-            Framing::UntilClose => Phase::Rest,
+            Framing::UntilClose => Phase::UntilClose,
         }
     }
 }
 
 impl Vet {
+    /// Nothing more can be read. Many servers leave without a word of TLS where the end of the connection is the end of
+    /// the body; RFC 9112 §9.8 lets that be taken for an end, as browsers do, if it is remembered that it may be none.
+    fn broken_off(&mut self, error: io::Error) -> io::Result<()> {
+        self.cut = error.kind() == io::ErrorKind::UnexpectedEof && matches!(self.phase, Phase::UntilClose);
+        if self.cut { Ok(()) } else { Err(error) }
+    }
+
     /// How many of the bytes that came may pass. When some may not, it has failed.
     fn take(&mut self, fresh: &[u8]) -> usize {
         let mut passed = 0;
@@ -177,7 +190,7 @@ impl Vet {
         match &mut self.phase {
             Phase::Failed(fault) => Err(*fault),
             Phase::Idle | Phase::Over => Err(Fault::Stray),
-            Phase::Rest => Ok(fresh.len()),
+            Phase::UntilClose | Phase::Rest => Ok(fresh.len()),
             Phase::Length(rest, after) => {
                 let count = usize::try_from(*rest).unwrap_or(usize::MAX).min(fresh.len());
                 *rest -= count as u64;
@@ -198,7 +211,7 @@ impl Vet {
                 let count = range.end - before;
                 let head = ResponseHead::parse(&head[range], &self.method, &self.limits)?;
                 self.informed += usize::from(head.status.is_informational());
-                if self.informed > self.most {
+                if self.informed > FLOOD {
                     return Err(Fault::Flood);
                 }
                 self.phase = Phase::behind(&head, &self.limits);
@@ -231,7 +244,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Vetted<T> {
             _ => {}
         }
         let before = out.filled().len();
-        ready!(Pin::new(io).poll_read(cx, out))?;
+        if let Err(error) = ready!(Pin::new(io).poll_read(cx, out)) {
+            return Poll::Ready(vetting.vet().broken_off(error));
+        }
         let fresh = &out.filled()[before..];
         if fresh.is_empty() {
             return Poll::Ready(Ok(()));
@@ -398,7 +413,7 @@ mod tests {
 
     #[tokio::test]
     async fn informational_responses_pass_up_to_their_bound_for_each_request() {
-        let most = Settings::default().informational;
+        let most = FLOOD;
         let (informed, last) = ("HTTP/1.1 103 Early Hints\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n");
         let within = informed.repeat(most) + last;
         for size in SIZES {
@@ -411,7 +426,7 @@ mod tests {
         let (mut io, vetting) = Vetted::new(&mut source, &Settings::default());
         for _ in 0..2 {
             vetting.expect(&Method::GET);
-            assert_eq!(io.read(&mut [0; 4096]).await.unwrap(), within.len());
+            assert_eq!(io.read(&mut vec![0; within.len()]).await.unwrap(), within.len());
         }
     }
 

@@ -195,10 +195,13 @@ async fn a_body_that_only_the_connection_ends_must_be_ended_by_its_sender() {
     let shown = root.issue(&params(&[HOST]));
     for (head, says_goodbye, whole_body) in [
         ("HTTP/1.1 200 OK\r\n\r\n", true, true),
-        // Whoever cuts the line could have cut it here as well.
-        ("HTTP/1.1 200 OK\r\n\r\n", false, false),
+        // Whoever cuts the line could have cut it here as well: it is told.
+        ("HTTP/1.0 200 OK\r\n\r\n", false, true),
+        ("HTTP/1.1 200 OK\r\n\r\n", false, true),
         ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", false, true),
         ("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n", true, false),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n", false, false),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n", false, false),
     ] {
         let origin =
             origin_within(config(&shown, &["http/1.1"], &BOTH_VERSIONS), move |mut stream, _| async move {
@@ -217,6 +220,9 @@ async fn a_body_that_only_the_connection_ends_must_be_ended_by_its_sender() {
         let client = client_trusting(trusting(&root), Settings::default());
         let mut response = fetch(&client, secure_get(&origin, "/")).await.unwrap();
         let body = whole(&mut response).await;
+        let unsealed = head.ends_with(" OK\r\n\r\n");
+        assert_eq!(response.unsealed, unsealed, "{head:?}");
+        assert_eq!(response.body.was_cut(), unsealed && !says_goodbye, "{head:?} {says_goodbye}");
         match whole_body {
             true => assert_eq!(body.unwrap(), "hello", "{head:?} {says_goodbye}"),
             false => assert_eq!(body.unwrap_err(), Error::BodyIncomplete, "{head:?} {says_goodbye}"),
