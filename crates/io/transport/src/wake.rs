@@ -148,7 +148,11 @@ impl Controller for Woken {
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.lock().mtu = new_mtu;
+        {
+            let mut shared = self.lock();
+            shared.mtu = new_mtu;
+            shared.flight.raise();
+        }
         self.controller.on_mtu_update(new_mtu);
     }
 
@@ -268,6 +272,20 @@ mod tests {
         assert!(!flight.is_narrow(at(800), 1443));
         flight.acknowledge(at(1600), at(1000), 50, RTT);
         assert!(flight.is_narrow(at(950), 1443));
+    }
+
+    #[test]
+    fn what_was_sent_before_packets_became_large_says_nothing_of_large_ones() {
+        let (mut controller, start) = controller();
+        let at = |ms| start + Duration::from_millis(ms);
+        // The search for larger packets has found one that passes; it was sent before those that are lost.
+        controller.on_mtu_update(1443);
+        let flight = &mut controller.lock().flight;
+        flight.acknowledge(at(600), at(0), 1443, RTT);
+        flight.acknowledge(at(900), at(500), 1100, RTT);
+        assert!(!flight.is_narrow(at(400), 12_000));
+        flight.acknowledge(at(1400), at(800), 50, RTT);
+        assert!(flight.is_narrow(at(700), 14_430));
     }
 
     #[test]

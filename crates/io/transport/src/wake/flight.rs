@@ -26,6 +26,8 @@ pub(super) struct Flight {
     /// When the newest large packet was sent of which an acknowledgement came, and bytes of later ones that were lost since.
     large: Option<Instant>,
     lost: u64,
+    /// Larger packets have been found to pass, and the acknowledgement that says so has not been told yet.
+    is_raised: bool,
 }
 
 impl Flight {
@@ -57,7 +59,9 @@ impl Flight {
     /// A packet that was sent at `sent` is acknowledged, with the round trip as QUIC has it. An acknowledgement that waited
     /// for the end of an outage makes that many times too long for a while.
     pub(super) fn acknowledge(&mut self, now: Instant, sent: Instant, bytes: u64, rtt: Duration) {
-        if bytes > SMALL {
+        if std::mem::take(&mut self.is_raised) {
+            (self.large, self.lost) = (Some(now), 0);
+        } else if bytes > SMALL {
             (self.large, self.lost) = (self.large.max(Some(sent)), 0);
         }
         self.rtt = rtt.min(now.saturating_duration_since(sent));
@@ -92,6 +96,11 @@ impl Flight {
         }
         self.lost += bytes;
         self.lost > 2 * SMALL
+    }
+
+    /// Packets are larger from now on: of what is in flight nothing is.
+    pub(super) fn raise(&mut self) {
+        self.is_raised = true;
     }
 
     /// Bytes that hold up nothing.

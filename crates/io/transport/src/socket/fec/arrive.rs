@@ -74,7 +74,7 @@ impl FecSocket {
                 let ecn = if loud { meta.ecn.and(Some(EcnCodepoint::Ce)) } else { meta.ecn };
                 self.deliver(Recovered { packet, addr: meta.addr, dst_ip: meta.dst_ip, ecn });
             }
-            state.surcharge.set(state.layer.share());
+            state.surcharge.set(state.layer.share() + self.halving.share(meta.addr));
             self.flush(state, *now);
             Self::arm(peer, state);
         }

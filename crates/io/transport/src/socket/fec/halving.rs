@@ -20,6 +20,8 @@ const ROUND_TRIPS: u32 = 4;
 const SHORTEST: Duration = Duration::from_secs(2);
 /// A large datagram now and then finds out whether the path carries it again.
 const LONGEST: Duration = Duration::from_secs(600);
+/// What another header of UDP over IPv4, and two of halves, add to a packet of QUIC's usual size.
+const SHARE: f64 = 0.025;
 
 /// See the module's text. The time is tokio's.
 #[derive(Debug, Default)]
@@ -66,6 +68,11 @@ impl Halving {
             && terms.get(&canonical(addr)).is_some_and(|term| now < term.until && len <= term.mtu)
     }
 
+    /// Bytes that halves add to each byte that is sent to `addr`.
+    pub(super) fn share(&self, addr: SocketAddr) -> f64 {
+        if self.covers(now(), addr, 0) { SHARE } else { 0.0 }
+    }
+
     /// Sends each large datagram of `transmit` in halves.
     fn send(&self, socket: &dyn AsyncUdpSocket, transmit: &Transmit<'_>) -> io::Result<()> {
         let stride = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
@@ -90,12 +97,15 @@ impl Halving {
     }
 }
 
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
 impl FecSocket {
     /// Puts datagrams on the wire that carry packets of that length, whole or in halves.
     pub(super) fn put(&self, transmit: &Transmit<'_>, packet: usize) -> io::Result<()> {
         let stride = transmit.segment_size.unwrap_or(transmit.contents.len());
-        let now = tokio::time::Instant::now().into_std();
-        if stride > LARGEST_WHOLE && self.halving.covers(now, transmit.destination, packet) {
+        if stride > LARGEST_WHOLE && self.halving.covers(now(), transmit.destination, packet) {
             return self.halving.send(&*self.inner, transmit);
         }
         self.inner.try_send(transmit)
