@@ -14,14 +14,14 @@ use super::origin::wrong;
 use super::pages::{ask, speak};
 
 /// More of an endless body proves nothing new.
-const ENOUGH: u64 = 64 * 1024;
+const ENOUGH: u64 = 4 * 1024;
 /// What is left is left after so long.
 const SOON: Duration = Duration::from_millis(300);
 
 /// An origin that misbehaves in one of many ways: its answer must not come as a whole one.
 pub(super) async fn origin(client: &mut Client<'_>) -> io::Result<u64> {
     let all = &client.map.hostile;
-    let (manners, address) = all[client.number as usize % all.len()];
+    let (manners, address) = all[client.of_kind % all.len()];
     let mut sender = speak(TcpStream::connect(client.map.proxy).await?).await?;
     let asked = ask(&format!("http://{address}/"), Some(&client.credentials()))?;
     let answer = sender.send_request(asked).await;

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use farhop_compare::Interrupt;
 use farhop_orbit::Rng;
+use farhop_testkit::Manners;
 use futures_util::StreamExt as _;
 use tokio::time::{Duration, timeout};
 
@@ -38,7 +39,8 @@ const ROUND: [(&str, u32); 22] = [
     ("WebSocket over HTTP/2", 2),
     ("events", 2),
     ("long poll", 1),
-    ("hostile origin", 13),
+    // Each of the manners once.
+    ("hostile origin", Manners::ALL.len() as u32),
     ("hostile client", 8),
     ("portal", 2),
     ("caught tunnel", 10),
@@ -52,8 +54,9 @@ pub(super) struct Client<'a> {
     pub(super) map: &'a Map,
     /// What this load draws.
     pub(super) dice: Rng,
-    /// Its number within the round.
+    /// Its number within the round, and among those of its kind.
     pub(super) number: u64,
+    pub(super) of_kind: usize,
 }
 
 impl Client<'_> {
@@ -79,12 +82,16 @@ impl Client<'_> {
     }
 }
 
-/// What a round has, in its order: the kinds in turn, those with many more often.
-fn round() -> Vec<&'static str> {
+/// What a round has, in its order, each with its number among those of its kind: the kinds in turn, those with many more often.
+fn round() -> Vec<(&'static str, usize)> {
     let most = ROUND.iter().map(|(_, count)| *count).max().unwrap_or_default();
-    let turn =
-        |turn: u32| ROUND.iter().filter(move |(_, count)| turn * count / most != (turn + 1) * count / most);
-    (0..most).flat_map(turn).map(|(kind, _)| *kind).collect()
+    let turn = |turn: u32| {
+        ROUND.iter().filter_map(move |(kind, count)| {
+            let before = turn * count / most;
+            (before != (turn + 1) * count / most).then_some((*kind, before as usize))
+        })
+    };
+    (0..most).flat_map(turn).collect()
 }
 
 /// Loads round after round, on this thread, until the time is over or the user wants it to end.
@@ -105,9 +112,9 @@ pub(super) fn load(
             tally.round();
             round.into_iter().zip(0..)
         });
-        let loads = loads.take_while(|_| Instant::now() < until).map(|(kind, number)| {
+        let loads = loads.take_while(|_| Instant::now() < until).map(|((kind, of_kind), number)| {
             let dice = Rng::new(seed.wrapping_add(number));
-            one(Client { map, dice, number }, kind, tally)
+            one(Client { map, dice, number, of_kind }, kind, tally)
         });
         let all = futures_util::stream::iter(loads).for_each_concurrent(AT_ONCE, |load| load);
         tokio::select! {
@@ -168,8 +175,9 @@ mod tests {
     fn a_round_has_as_many_of_each_kind_as_it_says_and_mixes_them() {
         let round = round();
         for (kind, count) in ROUND {
-            assert_eq!(round.iter().filter(|one| **one == kind).count(), count as usize, "{kind}");
+            let numbers = round.iter().filter(|(one, _)| *one == kind).map(|(_, of_kind)| *of_kind);
+            assert!(numbers.eq(0..count as usize), "{kind}");
         }
-        assert!(round.windows(6).all(|near| near.iter().any(|kind| *kind != near[0])));
+        assert!(round.windows(6).all(|near| near.iter().any(|(kind, _)| *kind != near[0].0)));
     }
 }
