@@ -14,6 +14,7 @@ mod histories;
 mod hostile;
 mod hostile_page;
 mod keys;
+mod logins;
 mod mirror;
 mod outages;
 mod pac;

@@ -2,14 +2,19 @@
 
 use farhop_events::ExchangeId;
 use farhop_htotp::ResponseHead;
+use farhop_htotp::head::CLIENT_CONNECTION;
 use farhop_origin::strip_hop_by_hop;
 use http::StatusCode;
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+/// Tells a client that it may log in by NTLM or Negotiate through this proxy (RFC 4559 §6).
+const PROXY_SUPPORT: HeaderName = HeaderName::from_static("proxy-support");
 
 /// The fields of a request as the origin gets them. Everything end-to-end stays as the browser sent it.
 pub(crate) fn towards_origin(fields: &HeaderMap) -> HeaderMap {
     let mut fields = fields.clone();
     strip_hop_by_hop(&mut fields);
+    fields.remove(CLIENT_CONNECTION);
     // RFC 9110 §7.6.3: a proxy adds itself; the pseudonym hides who and where it is.
     fields.append(header::VIA, HeaderValue::from_static("1.1 farhop"));
     fields
@@ -26,7 +31,11 @@ pub(crate) fn towards_remote(
     if let Ok(via) = HeaderValue::from_str(&format!("1.1 farhop ({exchange})")) {
         fields.append(header::VIA, via);
     }
-    ResponseHead { status, fields }
+    let mut head = ResponseHead { status, fields };
+    if head.wants_connection_login() {
+        head.fields.insert(PROXY_SUPPORT, HeaderValue::from_static("Session-Based-Authentication"));
+    }
+    head
 }
 
 #[cfg(test)]
@@ -55,5 +64,16 @@ mod tests {
         let head = towards_remote(StatusCode::OK, fields, ExchangeId(0xab));
         assert_eq!(head.fields["via"], "1.1 farhop (00000000000000ab)");
         assert!(!head.fields.contains_key("keep-alive"));
+    }
+
+    #[test]
+    fn who_is_to_log_in_a_connection_hears_that_the_proxy_keeps_connections_apart() {
+        for (status, scheme, told) in
+            [(401, "NTLM", true), (401, "Basic realm=\"a\"", false), (200, "NTLM", false)]
+        {
+            let fields = HeaderMap::from_iter([(header::WWW_AUTHENTICATE, HeaderValue::from_static(scheme))]);
+            let head = towards_remote(StatusCode::from_u16(status).unwrap(), fields, ExchangeId(1));
+            assert_eq!(head.fields.contains_key("proxy-support"), told, "{status} {scheme}");
+        }
     }
 }

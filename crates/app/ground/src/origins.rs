@@ -10,12 +10,14 @@ use bytes::Bytes;
 use farhop_events::{Bus, Event, ExchangeId};
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Failure;
+use farhop_htotp::head::CLIENT_CONNECTION;
 use farhop_origin::{
     Cidr, Client, Destination, Error, Guard, Partition, Request, ResponseBody, Scheme, Settings,
     SystemResolver, Trust, TrustError, UpgradedStream, Upload, Windows,
 };
 use farhop_settings::GroundSettings;
 use farhop_tuning::Parameters;
+use http::header::CACHE_CONTROL;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::net::TcpStream;
@@ -49,7 +51,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) exchange: ExchangeId,
     pub(crate) head: &'a RequestHead,
     pub(crate) upload: Upload,
-    /// Where 1xx responses go; their number is bounded. `None` where nobody has asked for the response.
+    /// Where 1xx responses go, whose number is bounded; without, nobody has asked for it.
     pub(crate) informed: Option<mpsc::UnboundedSender<Informed>>,
 }
 
@@ -68,8 +70,12 @@ pub(crate) struct Response {
 
 impl From<farhop_origin::Response> for Response {
     fn from(response: farhop_origin::Response) -> Self {
-        let fields = detached(response.fields);
-        Response { status: response.status, fields, body: OriginBody(response.body) }
+        let mut fields = detached(response.fields);
+        if response.unsealed {
+            // RFC 9112 §9.8, RFC 9111 §3.3: it may turn out to be cut off, and then nobody may keep it.
+            fields.append(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+        Response { status: response.status, fields, body: OriginBody { body: response.body, strict: false } }
     }
 }
 
@@ -95,7 +101,11 @@ pub(crate) enum Upgraded {
 }
 
 /// A body as the origin sends it.
-pub(crate) struct OriginBody(ResponseBody);
+pub(crate) struct OriginBody {
+    body: ResponseBody,
+    /// Nobody has asked for it, so what may have been cut off is not taken for the whole, as browsers would take it.
+    strict: bool,
+}
 
 /// The next part of it.
 pub(crate) enum OriginPart {
@@ -111,9 +121,10 @@ impl OriginBody {
     /// # Errors
     /// The body is not whole.
     pub(crate) async fn next(&mut self) -> Result<OriginPart, Failure> {
-        match self.0.data().await {
+        match self.body.data().await {
             Ok(Some(bytes)) => Ok(OriginPart::Bytes(bytes)),
-            Ok(None) => Ok(OriginPart::End(self.0.trailers())),
+            Ok(None) if self.strict && self.body.was_cut() => Err(failure::origin(&Error::BodyIncomplete)),
+            Ok(None) => Ok(OriginPart::End(self.body.trailers())),
             Err(error) => Err(failure::origin(&error)),
         }
     }
@@ -157,9 +168,14 @@ impl Origins {
     /// # Errors
     /// There is no response.
     pub(crate) async fn fetch(&self, asked: Asked<'_>) -> Result<Response, Failure> {
-        let mut request = request(asked.owner, asked.head, asked.upload)?;
+        let mut request = request(asked.owner, asked.exchange, asked.head, asked.upload)?;
         let informed = asked.informed;
-        request.patience = informed.is_none().then_some(UNASKED);
+        let unasked = informed.is_none();
+        if unasked {
+            request.patience = Some(UNASKED);
+            // What was logged in is for who asks on that connection.
+            request.partition = partition(asked.owner);
+        }
         let inform = move |status, fields| {
             if let Some(informed) = &informed {
                 // Fails only when nobody asks any more.
@@ -168,7 +184,9 @@ impl Origins {
         };
         let response =
             self.client().fetch(request, inform).await.map_err(|error| self.told(asked.exchange, &error))?;
-        Ok(response.into())
+        let mut response = Response::from(response);
+        response.body.strict = unasked;
+        Ok(response)
     }
 
     /// Asks for a WebSocket, on a connection of its own.
@@ -181,7 +199,7 @@ impl Origins {
         exchange: ExchangeId,
         head: &RequestHead,
     ) -> Result<Upgraded, Failure> {
-        let request = request(owner, head, Upload::empty())?;
+        let request = request(owner, exchange, head, Upload::empty())?;
         match self.client().upgrade(request).await.map_err(|error| self.told(exchange, &error))? {
             farhop_origin::Upgraded::Switched { fields, stream } => Ok(Upgraded::Switched { fields, stream }),
             farhop_origin::Upgraded::Answered(response) => Ok(Upgraded::Answered((*response).into())),
@@ -263,13 +281,28 @@ fn partition(owner: &Owner) -> Partition {
     Partition::new(owner.to_string())
 }
 
-fn request(owner: &Owner, head: &RequestHead, upload: Upload) -> Result<Request, Failure> {
+/// The same for a request. What may log in the connection that it is sent on shares that with nothing but what comes
+/// by the same connection of the user's client.
+fn partition_for(owner: &Owner, exchange: ExchangeId, head: &RequestHead) -> Partition {
+    match head.fields.get(CLIENT_CONNECTION) {
+        Some(connection) => Partition::single(format!("{owner}/{}", connection.as_bytes().escape_ascii())),
+        None if head.logs_in_connection() => Partition::single(format!("{owner}//{exchange}")),
+        None => partition(owner),
+    }
+}
+
+fn request(
+    owner: &Owner,
+    exchange: ExchangeId,
+    head: &RequestHead,
+    upload: Upload,
+) -> Result<Request, Failure> {
     let path = PathAndQuery::from_str(&head.path)
         .map_err(|_| failure::bad_request(400, "the request target has characters that no URL has"))?;
     let scheme = Scheme::from_str(&head.scheme).map_err(|error| failure::origin(&error))?;
     let destination = Destination::of_url(&head.scheme, &head.authority);
     Ok(Request {
-        partition: partition(owner),
+        partition: partition_for(owner, exchange, head),
         scheme,
         method: head.method.clone(),
         destination: destination.map_err(|error| failure::origin(&error))?,

@@ -17,6 +17,7 @@ use crate::Remote;
 use crate::answers::{Trouble, via};
 use crate::auth::{Pass, identify};
 use crate::exchange::Exchange;
+use crate::login::Login;
 use crate::portal::{self, Place};
 use crate::request::{Wanted, Way, sort};
 use crate::tunnel::Wish;
@@ -30,6 +31,8 @@ pub(crate) struct Client {
     pub(crate) user: User,
     /// By what it came in.
     pub(crate) pass: Pass,
+    /// What it may have logged in.
+    pub(crate) login: Login,
 }
 
 /// How many connections each client address has open.
@@ -100,6 +103,7 @@ async fn attend(remote: Arc<Remote>, mut connection: Connection, place: Place) {
     let address = place.client.ip().to_canonical();
     let settings = remote.settings();
     let counted = remote.census().enter(address, settings.limits.connections_per_client);
+    let login = Login::default();
     let admitted = settings.clients.iter().any(|range| range.contains(address));
     loop {
         let incoming = tokio::select! {
@@ -107,7 +111,9 @@ async fn attend(remote: Arc<Remote>, mut connection: Connection, place: Place) {
             () = remote.draining() => return,
         };
         match incoming {
-            Ok(Some(incoming)) if admitted && counted.is_some() => serve(&remote, incoming, place).await,
+            Ok(Some(incoming)) if admitted && counted.is_some() => {
+                serve(&remote, incoming, place, &login).await;
+            }
             Ok(Some(incoming)) => {
                 remote.bus().emit(Event::ClientRefused { address: address.to_string() });
                 let (status, token, detail) = if admitted {
@@ -134,7 +140,7 @@ async fn attend(remote: Arc<Remote>, mut connection: Connection, place: Place) {
     }
 }
 
-async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place) {
+async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place, login: &Login) {
     let (user, pass) = match identify(remote, place.client.ip(), &incoming.head).await {
         Ok(known) => known,
         Err((head, page)) => {
@@ -146,7 +152,8 @@ async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place) {
     if portal::is_asked(&incoming.head) {
         return portal::serve(remote, incoming, &user, place).await;
     }
-    let client = Client { address: place.client.ip().to_canonical(), user, pass };
+    let (address, login) = (place.client.ip().to_canonical(), login.clone());
+    let client = Client { address, user, pass, login };
     let Incoming { head, body, responder } = incoming;
     let method = head.method.clone();
     let wanted = sort(head, Way::Explicit);
@@ -154,7 +161,7 @@ async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place) {
     let _busy = remote.busy();
     if let Wanted::Tunnel { host, port } = wanted {
         drop(body);
-        let Client { address, user, pass } = client;
+        let Client { address, user, pass, .. } = client;
         let Taken { id, started } = taken;
         let (at, name, class) = (None, None, Class::default());
         let wish = Wish { id, user, pass, host, port, at, name, class, started };
@@ -205,8 +212,9 @@ async fn answer(
     mut responder: Responder,
 ) {
     match wanted {
-        Wanted::Fetch(fetch) => {
-            let Client { address, user, pass } = client.clone();
+        Wanted::Fetch(mut fetch) => {
+            let Client { address, user, pass, login } = client.clone();
+            login.mark(id, &mut fetch.head);
             let fetch = (*fetch).into();
             let (uploaded, course) = <_>::default();
             let exchange = Exchange { id, user, pass, client: address, fetch, started, uploaded, course };

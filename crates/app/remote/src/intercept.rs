@@ -21,6 +21,7 @@ use crate::carry::Carried;
 use crate::clients::{self, Client};
 use crate::consent::told;
 use crate::exchange::Exchange;
+use crate::login::Login;
 use crate::request::Way;
 use crate::tunnel::Wish;
 use crate::uplink::Carrier;
@@ -159,7 +160,8 @@ impl Wish {
     /// Serves what the client asks inside, several requests at a time where the protocol has them, until the last of them
     /// has ended: a WebSocket outlives the HTTP before it.
     async fn converse(&self, remote: &Arc<Remote>, mut connection: Connection, address: IpAddr) {
-        let client = Client { address, user: self.user.clone(), pass: self.pass.clone() };
+        let (user, pass, login) = (self.user.clone(), self.pass.clone(), Login::default());
+        let client = Client { address, user, pass, login };
         let withdrawn = remote.gate().withdrawn(&self.pass);
         tokio::pin!(withdrawn);
         let (begun, mut has_asked) = (Instant::now(), false);

@@ -20,6 +20,7 @@ mod desk;
 mod exchange;
 mod files;
 mod intercept;
+mod login;
 mod lookup;
 mod mirror;
 pub mod passwords;

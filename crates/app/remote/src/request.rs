@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use farhop_front::{RequestHead as Asked, Scheme, Target};
 use farhop_htotp::RequestHead;
+use farhop_htotp::head::CLIENT_CONNECTION;
 use http::header::{CONTENT_LENGTH, HOST, MAX_FORWARDS, TE, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use url::Url;
@@ -34,9 +35,13 @@ pub(crate) struct Fetch {
 
 impl Fetch {
     /// Whether an answer that is held or promised may stand for asking. Two targets that normalise to one URL are two
-    /// resources to an origin that tells them apart, and content may change what is answered.
+    /// resources to an origin that tells them apart, and content may change what is answered, as may a login of the
+    /// connection by which it came.
     pub(crate) fn may_be_answered_here(&self) -> bool {
-        !self.has_body && !self.head.upgrades() && self.url.as_str() == self.head.url()
+        !self.has_body
+            && !self.head.upgrades()
+            && !self.head.fields.contains_key(CLIENT_CONNECTION)
+            && self.url.as_str() == self.head.url()
     }
 
     /// Whether it may be sent again when nobody knows what became of it (RFC 9110 §9.2.2), its body being gone.

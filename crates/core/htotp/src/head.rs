@@ -2,10 +2,17 @@
 //! the ends' business: they are removed before a head comes here, all but `upgrade`.
 
 use bytes::Bytes;
-use http::header::UPGRADE;
+use http::header::{AUTHORIZATION, UPGRADE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::fields::{Line, Lines};
+
+/// Which of the client's connections a request came in by, where a login may count for that connection
+/// (docs/htotp.md, "Logins of connections"). Crosses the hop and nothing else.
+pub const CLIENT_CONNECTION: HeaderName = HeaderName::from_static("farhop-client-connection");
+
+/// Schemes whose logins count for a connection and not for a request (RFC 4559 §6).
+const OF_CONNECTIONS: [&[u8]; 2] = [b"ntlm", b"negotiate"];
 
 /// A request as it crosses the hop.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +59,12 @@ impl RequestHead {
         self.fields.contains_key(UPGRADE)
     }
 
+    /// Whether it may log in the connection that it is sent on (RFC 4559 §6): to an origin, all that follows on that
+    /// connection is then of the same person.
+    pub fn logs_in_connection(&self) -> bool {
+        self.fields.get_all(AUTHORIZATION).iter().any(|value| is_of_connections(value.as_bytes()))
+    }
+
     pub(crate) fn to_lines(&self) -> Lines {
         let mut lines = Vec::with_capacity(self.fields.len() + 4);
         lines.push(Line::new(":method", self.method.as_str()));
@@ -86,6 +99,13 @@ impl RequestHead {
 }
 
 impl ResponseHead {
+    /// Whether it asks for a login that counts for a connection (RFC 4559 §6).
+    pub fn wants_connection_login(&self) -> bool {
+        let wanted = self.fields.get_all(WWW_AUTHENTICATE);
+        let mut challenges = wanted.iter().flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
+        self.status == StatusCode::UNAUTHORIZED && challenges.any(is_of_connections)
+    }
+
     pub(crate) fn to_lines(&self) -> Lines {
         let mut lines = Vec::with_capacity(self.fields.len() + 1);
         lines.push(Line::new(":status", self.status.as_str()));
@@ -102,6 +122,12 @@ impl ResponseHead {
         let status = StatusCode::from_bytes(&status.value).map_err(|_| NOT)?;
         Ok(ResponseHead { status, fields: read_fields(fields).ok_or(NOT)? })
     }
+}
+
+/// Whether credentials or a challenge (RFC 9110 §11.3) are of a scheme whose logins count for a connection.
+fn is_of_connections(value: &[u8]) -> bool {
+    let scheme = value.trim_ascii().split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
+    OF_CONNECTIONS.iter().any(|of_connections| scheme.eq_ignore_ascii_case(of_connections))
 }
 
 /// Trailers have no pseudo-fields.
@@ -154,6 +180,32 @@ mod tests {
             fields,
         };
         assert_eq!(RequestHead::from_lines(&head.to_lines()), Ok(head));
+    }
+
+    #[test]
+    fn logins_that_count_for_a_connection_are_told_from_those_of_a_request() {
+        for (said, counts) in [
+            ("NTLM TlRMTVNTUAABAAAA", true),
+            ("negotiate YIIF", true),
+            ("Basic eDp5", false),
+            ("Bearer ntlm", false),
+            ("NTLMv2 x", false),
+        ] {
+            let fields = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static(said))]);
+            let (scheme, authority, path) = ("http".into(), "site.test".into(), "/".into());
+            let head = RequestHead { method: Method::GET, scheme, authority, path, fields };
+            assert_eq!(head.logs_in_connection(), counts, "{said}");
+        }
+        for (status, said, wants) in [
+            (401, "NTLM", true),
+            (401, "Basic realm=\"a\", Negotiate", true),
+            (401, "Basic realm=\"a\"", false),
+            (200, "Negotiate oRQw", false),
+        ] {
+            let fields = HeaderMap::from_iter([(WWW_AUTHENTICATE, HeaderValue::from_static(said))]);
+            let head = ResponseHead { status: StatusCode::from_u16(status).unwrap(), fields };
+            assert_eq!(head.wants_connection_login(), wants, "{status} {said}");
+        }
     }
 
     #[test]

@@ -88,6 +88,46 @@ async fn connections_are_kept_for_their_user_and_shared_with_no_other() {
 }
 
 #[tokio::test]
+async fn a_single_connection_serves_its_partition_in_turn_and_nobody_else() {
+    let origin = mirror().await;
+    let client = client();
+    let get = |partition| {
+        let mut request = origin.get("/");
+        request.partition = partition;
+        fetch(&client, request)
+    };
+    for (partition, connections) in [
+        (Partition::new("ann"), 1),
+        (Partition::single("ann"), 2),
+        (Partition::single("ann's other"), 3),
+        (Partition::new("ann"), 3),
+        (Partition::single("ann"), 3),
+    ] {
+        whole(&mut get(partition.clone()).await.unwrap()).await.unwrap();
+        assert_eq!(origin.connections(), connections, "{partition:?}");
+    }
+    // While one answer is read the next request waits.
+    let mut first = get(Partition::single("ann")).await.unwrap();
+    let (second, ()) = tokio::join!(get(Partition::single("ann")), async {
+        whole(&mut first).await.unwrap();
+    });
+    whole(&mut second.unwrap()).await.unwrap();
+    assert_eq!(origin.connections(), 3);
+}
+
+#[tokio::test]
+async fn of_many_informational_responses_the_first_are_passed_on_and_the_answer_comes() {
+    let hint = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n".repeat(60);
+    let origin = Origin::answering(format!("{hint}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")).await;
+    let heard = Arc::new(Mutex::new(0));
+    let hearing = heard.clone();
+    let mut response =
+        client().fetch(origin.get("/"), move |_, _| *hearing.lock().unwrap() += 1).await.unwrap();
+    assert_eq!(whole(&mut response).await.unwrap(), "ok");
+    assert_eq!(*heard.lock().unwrap(), Settings::default().informational);
+}
+
+#[tokio::test]
 async fn responses_without_a_body_keep_the_connection_read_or_not() {
     let answers = ["204 No Content\r\n\r\n", "304 Not Modified\r\nContent-Length: 99\r\n\r\n"];
     let origin = Origin::start(move |mut stream, _| async move {

@@ -24,6 +24,7 @@ use crate::Remote;
 use crate::answers::Trouble;
 use crate::auth::Pass;
 use crate::clients::{self, Client};
+use crate::login::Login;
 use crate::request::Way;
 use crate::tunnel::Wish;
 
@@ -72,7 +73,8 @@ async fn attend(remote: &Arc<Remote>, stream: TcpStream, peer: SocketAddr, own: 
         remote.bus().emit(Event::ClientRefused { address: address.to_string() });
         return tunnel.reset();
     }
-    let client = Client { address, user: remote.users().at(address), pass: Pass::Caught };
+    let (user, pass, login) = (remote.users().at(address), Pass::Caught, Login::default());
+    let client = Client { address, user, pass, login };
     let caught = Caught { client, to };
     let server = caught.server(remote, &settings);
     drop(settings);

@@ -23,12 +23,21 @@ use tokio::time::sleep;
 /// Whose connections: exchanges of different partitions never share one, so that nothing that an origin ties to a
 /// connection passes from one user to another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Partition(Arc<str>);
+pub struct Partition {
+    name: Arc<str>,
+    single: bool,
+}
 
 impl Partition {
     /// The partition of this name.
     pub fn new(name: impl Into<Arc<str>>) -> Partition {
-        Partition(name.into())
+        Partition { name: name.into(), single: false }
+    }
+
+    /// One that has a single connection to each origin, and speaks HTTP/1.1 on it as browsers do: what a person has
+    /// logged in by NTLM or Negotiate is the connection (RFC 4559 §6). Equal to no partition of [`Partition::new`].
+    pub fn single(name: impl Into<Arc<str>>) -> Partition {
+        Partition { name: name.into(), single: true }
     }
 }
 
@@ -69,8 +78,8 @@ impl Pool {
         destination: &Destination,
     ) -> Arc<Place> {
         let key = Key { partition: partition.clone(), scheme, destination: destination.clone() };
-        let new =
-            || Arc::new(Place::new(scheme, destination.host(), self.settings.clone(), self.kept.clone()));
+        let (settings, kept) = (self.settings.clone(), self.kept.clone());
+        let new = || Arc::new(Place::new(scheme, destination.host(), partition.single, settings, kept));
         let place = lock(&self.places).entry(key).or_insert_with(new).clone();
         self.watch();
         place

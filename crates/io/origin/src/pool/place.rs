@@ -20,6 +20,8 @@ use tokio::time::{Instant, timeout};
 /// See the module.
 pub(crate) struct Place {
     host: String,
+    /// Connections at once.
+    most: usize,
     settings: Arc<Settings>,
     kept: Arc<Kept>,
     pub(super) state: Mutex<State>,
@@ -104,10 +106,17 @@ enum Wait {
 }
 
 impl Place {
-    pub(super) fn new(scheme: Scheme, host: &str, settings: Arc<Settings>, kept: Arc<Kept>) -> Place {
-        let speaks = (scheme == Scheme::Http).then_some(Protocol::Http1);
-        let state = Mutex::new(State { speaks, ..State::default() });
-        Place { host: host.into(), settings, kept, state, changed: Notify::new() }
+    pub(super) fn new(
+        scheme: Scheme,
+        host: &str,
+        single: bool,
+        settings: Arc<Settings>,
+        kept: Arc<Kept>,
+    ) -> Place {
+        let speaks = (single || scheme == Scheme::Http).then_some(Protocol::Http1);
+        let state = Mutex::new(State { speaks, only_http1: single, ..State::default() });
+        let most = if single { 1 } else { settings.connections.max(1) };
+        Place { host: host.into(), most, settings, kept, state, changed: Notify::new() }
     }
 
     /// Waits for a connection, or for the right to open one. With `fresh` none that was used before: they may all have
@@ -159,7 +168,7 @@ impl Place {
         if state.awaited {
             return Err(Wait::For(Some(state.opening)));
         }
-        if state.busy + state.shared.len() >= self.settings.connections.max(1) {
+        if state.busy + state.shared.len() >= self.most {
             return Err(Wait::For(None));
         }
         let awaited = state.speaks != Some(Protocol::Http1);

@@ -1,0 +1,71 @@
+//! Logins that count for a connection and not for a request (NTLM, Negotiate; RFC 4559 §6): from the first request of a
+//! client's connection that may begin one, ground is told of each that it came by this connection, and keeps the origin's
+//! connections apart by that. What is asked so is for whoever sits at the other end of the connection, whatever it says:
+//! nothing that is held answers it, and nothing of it is kept.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use farhop_events::ExchangeId;
+use farhop_htotp::RequestHead;
+use farhop_htotp::head::CLIENT_CONNECTION;
+use http::HeaderValue;
+
+/// What is to be known of one connection of a client. Clones are of the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Login(Arc<OnceLock<HeaderValue>>);
+
+impl Login {
+    /// A request came by this connection.
+    pub(crate) fn mark(&self, id: ExchangeId, head: &mut RequestHead) {
+        // What a client says of that is nothing that ground may believe.
+        head.fields.remove(CLIENT_CONNECTION);
+        let name = match head.logs_in_connection() {
+            true => Some(self.0.get_or_init(|| new_name(id))),
+            false => self.0.get(),
+        };
+        if let Some(name) = name {
+            head.fields.insert(CLIENT_CONNECTION, name.clone());
+        }
+    }
+}
+
+/// A name that no other connection has had: of one run the number of the exchange tells them apart, of several the time.
+fn new_name(id: ExchangeId) -> HeaderValue {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    HeaderValue::try_from(format!("{:x}-{id}", since.as_nanos()))
+        .expect("digits and a dash are visible ASCII")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::AUTHORIZATION;
+    use http::{HeaderMap, Method};
+
+    fn marked(login: &Login, id: u64, authorization: &'static str) -> Option<String> {
+        let (scheme, authority, path) = ("http".into(), "site.test".into(), "/".into());
+        let mut fields = HeaderMap::from_iter([(CLIENT_CONNECTION, HeaderValue::from_static("a-lie"))]);
+        if !authorization.is_empty() {
+            fields.insert(AUTHORIZATION, HeaderValue::from_static(authorization));
+        }
+        let mut head = RequestHead { method: Method::GET, scheme, authority, path, fields };
+        login.mark(ExchangeId(id), &mut head);
+        head.fields.get(CLIENT_CONNECTION).map(|name| name.to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn a_connection_has_a_name_from_its_first_login_on_and_shares_it_with_none() {
+        let (one, other) = (Login::default(), Login::default());
+        assert_eq!(marked(&one, 1, ""), None);
+        assert_eq!(marked(&one, 2, "Basic eDp5"), None);
+        let name = marked(&one, 3, "NTLM TlRMTVNTUAABAAAA");
+        assert!(name.is_some());
+        assert_eq!(
+            [marked(&one, 4, "NTLM TlRMTVNTUAADAAAA"), marked(&one, 5, "")],
+            [name.clone(), name.clone()]
+        );
+        assert_eq!(marked(&other, 6, ""), None);
+        assert_ne!(marked(&other, 7, "Negotiate YIIF"), name);
+    }
+}
