@@ -41,3 +41,25 @@ impl Names {
         Ok(TcpSocket::from_std_stream(made))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_has_its_name_only_where_it_is_granted_to_its_remote() {
+        let text = "[[remote]]\nname = 'ship'\nkeys = ['a']\nclient_addresses = ['10.1.0.0/16', '2001:db8:1::/48']\n\
+                    [[remote]]\nname = 'hut'\nkeys = ['b']\n";
+        let settings: GroundSettings = farhop_settings::parse(text, "ground.toml".as_ref(), &[]).unwrap();
+        let names = Names::default();
+        let granted = |remote, client: &str| names.granted(&settings, remote, client.parse().ok()).is_some();
+        assert!(!granted("ship", "10.1.2.3"), "nobody makes sockets");
+        names.speak_through(Arc::new(|_| Err(io::ErrorKind::Unsupported.into())));
+        assert!(granted("ship", "10.1.2.3") && granted("ship", "2001:db8:1::7"));
+        for (remote, client) in
+            [("ship", "10.2.0.1"), ("hut", "10.1.2.3"), ("plane", "10.1.2.3"), ("ship", "")]
+        {
+            assert!(!granted(remote, client), "{remote} {client}");
+        }
+    }
+}
