@@ -120,7 +120,9 @@ fn loaded(
         );
         match comparison.map_err(MeasureError::from) {
             Ok(comparison) => {
-                rows.extend(comparison.results.iter().flat_map(|result| judge(&name, &seen, result)));
+                let of_page = comparison.results.iter().flat_map(|result| judge(&name, &seen, result));
+                // Said at once: the other pages take an hour, and who stops meanwhile keeps these.
+                rows.extend(of_page.inspect(|row| eprintln!("{row}")));
             }
             Err(error) if error.is_interruption() => return Err(error),
             Err(error) => rows.push(Row::unmeasured(&name, &error)),
