@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use farhop_bundle::{
-    Budget, Decision, Load, Noted, Plan, Unasked, Way, content_policies, referrer_policy,
-};
+use farhop_bundle::{Budget, Decision, Load, Noted, Plan, Unasked, Way, content_policies, referrer_policy};
 use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_page::is_script_type;
 use farhop_page::{
-    Destination, Document, Hint, Options, Policy, ResourceId, ResourceInfo, Steps,
+    Destination, Document, Hint, Mode, Options, Policy, PolicyKind, ResourceId, ResourceInfo, Steps,
 };
 use farhop_settings::ground::BundleSettings;
 use http::{HeaderMap, StatusCode, header};
@@ -202,13 +201,18 @@ impl Reading {
         };
         let decided = led.map(|(way, target)| (self.decide(hint, &target, &way), way));
         match decided {
-            Some((decision @ Decision::Fetch(..), way)) => vec![Decided { hint: hint.clone(), decision, way }],
+            Some((decision @ Decision::Fetch(..), way)) => {
+                vec![Decided { hint: hint.clone(), decision, way }]
+            }
             _ => self.lost(hint),
         }
     }
 
     /// What `hint` named answers at `url`. `None` if there is nothing to read in it.
     pub(crate) fn begin(&self, hint: &Hint, url: &Url, response: &ResponseHead) -> Option<ResourceId> {
+        if is_refused(hint, &response.fields) {
+            return None;
+        }
         let charset = charset(&response.fields);
         lock(&self.document).resource_begins(hint, url, &info(response, charset.as_deref()))
     }
@@ -240,20 +244,33 @@ impl Reading {
     }
 
     fn obey(&self, policy: &Policy) {
+        let say = |load: &mut Load| match policy.kind {
+            PolicyKind::Content => load.add_content_policy(&policy.text),
+            // Only a page in a window may ask for them.
+            PolicyKind::ClientHints if self.frame.is_none() => load.ask_client_hints(&policy.text),
+            PolicyKind::ClientHints => {}
+        };
         match &self.frame {
-            None => lock(&self.visit.plan).load_mut().add_content_policy(&policy.text),
-            Some(load) => lock(load).add_content_policy(&policy.text),
+            None => say(lock(&self.visit.plan).load_mut()),
+            Some(load) => say(&mut lock(load)),
         }
     }
 
     fn decide(&self, hint: &Hint, target: &Url, way: &Way) -> Decision {
-        let (mut plan, never, cookies) =
+        let (mut plan, never, mut cookies) =
             (lock(&self.visit.plan), self.visit.known.never(), self.visit.known.cookies());
         let now = SystemTime::now();
-        match &self.frame {
+        let decision = match &self.frame {
             None => plan.decide_after(None, hint, target, way, &never, &cookies, now),
             Some(load) => plan.decide_after(Some(&lock(load)), hint, target, way, &never, &cookies, now),
+        };
+        if hint.destination == Destination::Frame {
+            match &self.frame {
+                None => plan.load().names_frame(target, &mut cookies, now),
+                Some(load) => lock(load).names_frame(target, &mut cookies, now),
+            }
         }
+        decision
     }
 }
 
@@ -268,6 +285,21 @@ fn is_confined(fields: &HeaderMap) -> bool {
                 ["frame-ancestors", "sandbox"].iter().any(|own| name.eq_ignore_ascii_case(own))
             },
         )
+}
+
+/// Whether browsers make nothing of what `hint` named, since it is said to be something else.
+fn is_refused(hint: &Hint, fields: &HeaderMap) -> bool {
+    let kind = media_type(fields);
+    let sniffed = fields.get(header::X_CONTENT_TYPE_OPTIONS).and_then(|value| value.to_str().ok());
+    let nosniff = sniffed.is_some_and(|value| {
+        value.split(',').next().is_some_and(|word| word.trim().eq_ignore_ascii_case("nosniff"))
+    });
+    match hint.destination {
+        // HTML, "fetch a single module script"; Fetch, "should response to request be blocked due to nosniff".
+        Destination::Script if hint.mode != Mode::NoCors || nosniff => !is_script_type(&kind),
+        Destination::Style => nosniff && kind != "text/css",
+        _ => false,
+    }
 }
 
 fn info<'a>(response: &ResponseHead, charset: Option<&'a str>) -> ResourceInfo<'a> {
@@ -356,6 +388,23 @@ mod tests {
         let read = |name, value| page.frame(&frame, &request("/f"), &answer(&[(name, value)])).is_some();
         assert!(!read("content-security-policy", "default-src 'self'; Sandbox allow-scripts"));
         assert!(read("content-security-policy", "default-src 'self'"));
+    }
+
+    #[test]
+    fn what_browsers_refuse_for_its_type_is_not_read() {
+        let page = page();
+        let html = "<link rel=stylesheet href=a.css><script type=module src=m.js></script><script src=c.js></script>";
+        let hints: Vec<Hint> =
+            page.read(|document| document.html(html.as_bytes())).into_iter().map(|one| one.hint).collect();
+        let read = |at: usize, fields: &[(&'static str, &'static str)]| {
+            page.begin(&hints[at], &hints[at].url, &answer(fields)).is_some()
+        };
+        let (plain, nosniff) = (("content-type", "text/plain"), ("x-content-type-options", "NoSniff"));
+        assert!(!read(1, &[plain]), "a module's type counts without a word of sniffing");
+        for (at, kind) in [(0, "text/css"), (1, "text/javascript"), (2, "application/javascript")] {
+            assert!(!read(at, &[plain, nosniff]), "{kind}");
+            assert!(read(at, &[("content-type", kind), nosniff]), "{kind}");
+        }
     }
 
     #[test]

@@ -79,6 +79,8 @@ pub enum Skip {
     MixedContent,
     /// This browser does not fetch such a hint.
     NotThisBrowser,
+    /// The page has just asked for client hints, and what the browser says in them was not seen.
+    UnknownHints,
     /// A guess at what might do something, or with cookies: only plain files are guessed.
     RiskyGuess,
 }

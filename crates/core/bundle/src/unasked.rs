@@ -19,6 +19,29 @@ const COPIED: [&str; 6] =
 /// Client hints that browsers send unasked, to every trustworthy origin.
 pub(crate) const LOW_ENTROPY_HINTS: [&str; 3] = ["sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform"];
 
+/// Those that Chromium sends to an origin that asks for them in `Accept-CH` (Client Hints Infrastructure, §4.2), as far as
+/// they are the same for all that a page asks for.
+pub(crate) const CLIENT_HINTS: [&str; 15] = [
+    "device-memory",
+    "dpr",
+    "sec-ch-device-memory",
+    "sec-ch-dpr",
+    "sec-ch-prefers-color-scheme",
+    "sec-ch-prefers-reduced-motion",
+    "sec-ch-prefers-reduced-transparency",
+    "sec-ch-ua-arch",
+    "sec-ch-ua-bitness",
+    "sec-ch-ua-form-factors",
+    "sec-ch-ua-full-version",
+    "sec-ch-ua-full-version-list",
+    "sec-ch-ua-model",
+    "sec-ch-ua-platform-version",
+    "sec-ch-ua-wow64",
+];
+/// And those that change with the window or the network.
+const PASSING_HINTS: [&str; 6] =
+    ["downlink", "ect", "rtt", "sec-ch-viewport-height", "sec-ch-viewport-width", "viewport-width"];
+
 /// One load of a document: what its unasked requests are derived from.
 #[derive(Debug, Clone)]
 pub struct Load {
@@ -34,6 +57,8 @@ pub struct Load {
     pub(crate) is_secure: bool,
     /// It has an origin of its own, to which everything is another site's.
     is_opaque: bool,
+    /// Client hints that the page asks for, in lower case.
+    asked_hints: Vec<String>,
     first_party: FirstParty,
     jar: JarId,
     family: Family,
@@ -44,6 +69,13 @@ impl Load {
     /// `response`.
     pub fn new(url: Url, request: HeaderMap, response: &HeaderMap, noted: &Noted) -> Self {
         let mut load = Self::answered(url, request, response, noted.jar);
+        if let Some(page) = &noted.first_party {
+            // In a frame that was asked for as a window is, `page` is around it.
+            load.first_party = page.framed(&load.url);
+        }
+        for value in response.get_all("accept-ch").into_iter().filter_map(|value| value.to_str().ok()) {
+            load.ask_client_hints(value);
+        }
         if load.is_opaque {
             load.first_party = load.first_party.opaque();
         }
@@ -66,6 +98,7 @@ impl Load {
         Load {
             is_secure: url.scheme() == "https",
             is_opaque: policies.is_opaque(),
+            asked_hints: Vec::new(),
             policies,
             family: Family::of(&request),
             first_party: FirstParty::of(&url),
@@ -79,6 +112,21 @@ impl Load {
     /// The document has a `<meta http-equiv=content-security-policy>` with this content.
     pub fn add_content_policy(&mut self, content: &str) {
         self.policies.add_meta(content);
+    }
+
+    /// The document asks for client hints, by `Accept-CH` or by a `<meta http-equiv=accept-ch>` with this content.
+    pub fn ask_client_hints(&mut self, content: &str) {
+        let names = content.split(',').map(|name| name.trim().to_ascii_lowercase());
+        let known =
+            |name: &String| CLIENT_HINTS.contains(&name.as_str()) || PASSING_HINTS.contains(&name.as_str());
+        let names: Vec<String> =
+            names.filter(|name| known(name) && !self.asked_hints.contains(name)).collect();
+        self.asked_hints.extend(names);
+    }
+
+    /// The browser will ask for the document at `url` for a frame of this one.
+    pub fn names_frame(&self, url: &Url, cookies: &mut Cookies, now: SystemTime) {
+        cookies.note_frame(self.jar, url, &self.first_party, now);
     }
 
     /// Whether it has an origin of its own.
@@ -200,7 +248,7 @@ pub(crate) fn unasked_after(
         copy(&mut fields, &load.request, header::PRAGMA);
     }
     if trustworthy {
-        client_hints(&mut fields, load, relation, cookies);
+        client_hints(&mut fields, load, relation, cookies)?;
         let access = match () {
             () if returns_home => Some(HeaderValue::from_static("inactive")),
             () if credentials && load.first_party.is_cross_site(&target) => cookies.storage_access(load.jar),
@@ -310,7 +358,12 @@ fn names_origin(load: &Load, hint: &Hint, mode: Mode, relation: Relation) -> boo
         && (relation != Relation::SameOrigin || load.family.names_origin_to_itself(hint.destination))
 }
 
-fn client_hints(fields: &mut HeaderMap, load: &Load, relation: Relation, cookies: &Cookies) {
+fn client_hints(
+    fields: &mut HeaderMap,
+    load: &Load,
+    relation: Relation,
+    cookies: &Cookies,
+) -> Result<(), Skip> {
     for name in LOW_ENTROPY_HINTS {
         copy(fields, &load.request, HeaderName::from_static(name));
     }
@@ -323,13 +376,29 @@ fn client_hints(fields: &mut HeaderMap, load: &Load, relation: Relation, cookies
         let more: Vec<HeaderName> = load
             .request
             .keys()
-            .filter(|name| name.as_str().starts_with("sec-ch-") && !fields.contains_key(*name))
+            .filter(|name| is_client_hint(name.as_str()) && !fields.contains_key(*name))
             .cloned()
             .collect();
         for name in more {
             copy(fields, &load.request, name);
         }
+        // Recorded: what the page has just asked for goes with its own resources at once.
+        if load.family == Family::Chromium {
+            for name in load.asked_hints.iter().filter(|name| !load.request.contains_key(name.as_str())) {
+                let value = cookies.asked_hint(load.jar, name).ok_or(Skip::UnknownHints)?;
+                insert(
+                    fields,
+                    HeaderName::from_bytes(name.as_bytes()).map_err(|_| Skip::UnknownHints)?,
+                    value.to_str().unwrap_or_default(),
+                );
+            }
+        }
     }
+    Ok(())
+}
+
+fn is_client_hint(name: &str) -> bool {
+    name.starts_with("sec-ch-") || CLIENT_HINTS.contains(&name) || PASSING_HINTS.contains(&name)
 }
 
 /// Fetch Metadata, for browsers that sent it with the document.

@@ -563,3 +563,31 @@ fn posters_and_data_modules_are_asked_for_as_each_browser_does() {
     let forbidden = only(&mut plan(CHROMIUM, &[], &policy, Budget::default()), html);
     assert_eq!(forbidden, Err(Skip::ContentPolicy));
 }
+
+#[test]
+fn client_hints_that_the_page_asks_for_go_with_its_own_resources_at_once() {
+    let page = url("https://site.test/");
+    let request = [("sec-fetch-dest", "document"), ("sec-ch-ua", "x"), ("device-memory", "8")];
+    let asks = [("accept-ch", "Sec-CH-DPR, Device-Memory, X-Unknown")];
+    let ask = |planned: &mut Planned, target: &str| planned.only(&image(target)).map(|asked| asked.fields);
+    let mut first = plan_of(&page, CHROMIUM, &request, &asks, Budget::default());
+    assert_eq!(ask(&mut first, "https://site.test/a.png"), Err(Skip::UnknownHints));
+    let other = ask(&mut first, "https://other.test/a.png").unwrap();
+    assert!(other.contains_key("sec-ch-ua") && !other.contains_key("device-memory"));
+
+    let seen = fields(&[("user-agent", CHROMIUM), ("sec-fetch-dest", "document"), ("sec-ch-dpr", "2")]);
+    let mut second = plan_of(&page, CHROMIUM, &request, &asks, Budget::default());
+    second.cookies.note_request(&url("https://third.test/"), &seen, at(0));
+    let own = ask(&mut second, "https://site.test/a.png").unwrap();
+    assert_eq!(
+        (&own["sec-ch-dpr"], &own["device-memory"]),
+        (&HeaderValue::from_static("2"), &HeaderValue::from_static("8"))
+    );
+
+    let mut meta = plan_of(&page, CHROMIUM, &request, &[], Budget::default());
+    assert!(!ask(&mut meta, "https://site.test/a.png").unwrap().contains_key("sec-ch-dpr"));
+    meta.plan.load_mut().ask_client_hints("sec-ch-dpr");
+    assert_eq!(ask(&mut meta, "https://site.test/b.png"), Err(Skip::UnknownHints));
+    let mut firefox = plan_of(&page, FIREFOX, &request[..1], &asks, Budget::default());
+    assert!(ask(&mut firefox, "https://site.test/a.png").is_ok(), "it knows none");
+}

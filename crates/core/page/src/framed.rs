@@ -3,7 +3,7 @@
 
 use crate::context::Context;
 use crate::document::Document;
-use crate::hint::Hint;
+use crate::hint::{Hint, PolicyKind};
 use crate::markup::Mention;
 use crate::markup::attributes::Attributes;
 use crate::options::Options;
@@ -21,7 +21,7 @@ pub(crate) fn read<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &m
     let mut hints = document.html(text.as_bytes());
     hints.extend(document.html_end());
     // What a policy of its own forbids is not the page's to know.
-    if !document.policies().is_empty() {
+    if document.policies().iter().any(|policy| policy.kind == PolicyKind::Content) {
         return;
     }
     context.opaque_frames.extend(document.take_opaque_frames());

@@ -71,14 +71,25 @@ impl Hint {
     }
 }
 
-/// A content security policy in the document's mark-up.
+/// What the document's mark-up says for a field of its response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// As the `Content-Security-Policy` field would say it.
+    /// Which field it is.
+    pub kind: PolicyKind,
+    /// As the field would say it.
     pub text: String,
     /// The [`order`](Hint::order) of the first hint for which it holds: it does not concern what stands before it (Content
     /// Security Policy 3, §3.3).
     pub from: u32,
+}
+
+/// Fields of which [`Policy`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyKind {
+    /// `Content-Security-Policy`.
+    Content,
+    /// `Accept-CH`.
+    ClientHints,
 }
 
 /// What names a resource.

@@ -35,12 +35,14 @@ mod types;
 pub use address::{escape_in_path, fetchable};
 pub use document::{Document, ResourceId, ResourceInfo};
 pub use hint::{
-    Confidence, Destination, FetchPriority, Hint, Initiator, Mode, Policy, ReferrerPolicy, Source, Timing,
+    Confidence, Destination, FetchPriority, Hint, Initiator, Mode, Policy, PolicyKind, ReferrerPolicy,
+    Source, Timing,
 };
 pub use options::{Options, Viewport};
 pub use policy::ContentPolicies;
 pub use scanner::{Scanner, link_hints};
 pub use steps::Steps;
+pub use types::is_script_type;
 
 /// Entry point of the fuzz target: reads `data` as a page, its parts before and after a NUL as the document and as
 /// each file that it names, in two chunkings that must agree; and as a `Link` field.

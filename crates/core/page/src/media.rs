@@ -103,7 +103,7 @@ fn feature<'i>(input: &mut Parser<'i, '_>, viewport: &Viewport) -> Parsed<'i> {
     if let Ok(name) = input.try_parse(|input| input.expect_ident_cloned()) {
         let name = name.to_ascii_lowercase();
         if input.is_exhausted() {
-            return Ok(boolean(&name));
+            return Ok(boolean(&name, viewport));
         }
         if input.try_parse(|input| input.expect_colon()).is_ok() {
             return plain(&name, input, viewport);
@@ -215,15 +215,14 @@ fn measured(name: &str, viewport: &Viewport) -> Option<f64> {
 }
 
 /// A feature without value: does it have any other value than none or zero?
-fn boolean(name: &str) -> Verdict {
+fn boolean(name: &str, viewport: &Viewport) -> Verdict {
     match name {
+        "hover" | "any-hover" => Some(!viewport.touch),
         "width"
         | "height"
         | "aspect-ratio"
         | "resolution"
         | "color"
-        | "hover"
-        | "any-hover"
         | "pointer"
         | "any-pointer"
         | "orientation"
@@ -245,13 +244,13 @@ fn boolean(name: &str) -> Verdict {
     }
 }
 
-/// A feature with a keyword, as a desktop browser with default settings answers.
+/// A feature with a keyword, as a browser with default settings answers. A dark scheme is never assumed, nor learnt.
 fn discrete(name: &str, word: &str, viewport: &Viewport) -> Verdict {
     let landscape = viewport.width > viewport.height;
     let holds = match name {
         "orientation" => word == if landscape { "landscape" } else { "portrait" },
-        "hover" | "any-hover" => word == "hover",
-        "pointer" | "any-pointer" => word == "fine",
+        "hover" | "any-hover" => word == if viewport.touch { "none" } else { "hover" },
+        "pointer" | "any-pointer" => word == if viewport.touch { "coarse" } else { "fine" },
         "prefers-color-scheme" => word == "light",
         "prefers-reduced-motion"
         | "prefers-contrast"
@@ -330,6 +329,22 @@ mod tests {
         for query in fail {
             assert!(!matches(query, &viewport), "{query:?} should not hold");
         }
+    }
+
+    #[test]
+    fn fingers_do_not_hover() {
+        let telephone =
+            Viewport::assumed("Mozilla/5.0 (Linux; Android 10; K) Chrome/156.0.0.0 Mobile Safari/537.36");
+        for (query, holds) in [
+            ("(hover: hover)", false),
+            ("(hover)", false),
+            ("(hover: none) and (pointer: coarse)", true),
+            ("(any-pointer: fine)", false),
+            ("(pointer)", true),
+        ] {
+            assert_eq!(matches(query, &telephone), holds, "{query}");
+        }
+        assert!(!Viewport::assumed("Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0.0.0").touch);
     }
 
     #[test]

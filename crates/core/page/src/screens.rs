@@ -58,9 +58,12 @@ impl Viewport {
         let (width, height, density) = match () {
             () if user_agent.contains("iPhone") => (390.0, 844.0, 3.0),
             () if user_agent.contains("Mobile") && user_agent.contains("Android") => (412.0, 915.0, 2.625),
-            () => return Viewport::default(),
+            () => {
+                let touch = user_agent.contains("Android") || user_agent.contains("iPad");
+                return Viewport { touch, ..Viewport::default() };
+            }
         };
-        Viewport { width, height, density }
+        Viewport { width, height, density, touch: true }
     }
 }
 
@@ -148,8 +151,9 @@ impl Screens {
         let named =
             |offer: &Offer| [&offer.set, &offer.src].into_iter().flatten().any(|text| text.contains(last));
         let shows = |choice: &Choice| {
-            let picks =
-                |screen: &(f64, f64, f64)| choice.pick(&viewport(screen), context).as_ref() == Some(url);
+            let picks = |screen: &(f64, f64, f64)| {
+                choice.pick(&viewport(screen, context), context).as_ref() == Some(url)
+            };
             choice.hint.url != *url && choice.offers.iter().any(named) && COMMON.iter().any(picks)
         };
         let Some(found) = self.choices.iter().position(shows) else { return };
@@ -167,7 +171,7 @@ impl Screens {
             return;
         }
         let mut best = (right(&context.options.viewport), None);
-        for screen in COMMON.iter().map(viewport) {
+        for screen in COMMON.iter().map(|screen| viewport(screen, context)) {
             let count = right(&screen);
             if count > best.0 {
                 best = (count, Some(screen));
@@ -200,9 +204,10 @@ impl Screens {
     }
 }
 
-fn viewport(screen: &(f64, f64, f64)) -> Viewport {
+/// The same kind of device with this screen.
+fn viewport(screen: &(f64, f64, f64), context: &Context) -> Viewport {
     let (width, height, density) = *screen;
-    Viewport { width, height, density }
+    Viewport { width, height, density, ..context.options.viewport }
 }
 
 #[cfg(test)]

@@ -56,6 +56,11 @@ const FONT_TYPES: [&str; 13] = [
     "application/vnd.ms-opentype",
 ];
 
+/// Whether a response of media type `kind`, in lower case and without parameters, is JavaScript (MIME Sniffing, §4.6).
+pub fn is_script_type(kind: &str) -> bool {
+    !kind.is_empty() && is_classic_script(kind)
+}
+
 /// Whether `type`, lower-case and trimmed, makes a `<script>` a classic script.
 pub(crate) fn is_classic_script(kind: &str) -> bool {
     SCRIPT_TYPES.contains(&kind)

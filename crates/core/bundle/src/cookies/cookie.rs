@@ -138,6 +138,14 @@ impl Cookie {
         self.expires.is_none_or(|at| at > now)
     }
 
+    /// Whether it is of the registrable domain of `url`.
+    pub(super) fn is_of_site(&self, url: &Url) -> bool {
+        match url.host() {
+            Some(Host::Domain(host)) => is_below(&self.domain, psl::domain_str(host).unwrap_or(host)),
+            _ => url.host_str() == Some(&self.domain),
+        }
+    }
+
     /// Domain, path and `Secure` (RFC 6265bis §5.8.3).
     pub(super) fn is_for(&self, url: &Url) -> bool {
         let domain = if self.host_only {

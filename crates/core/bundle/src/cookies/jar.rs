@@ -52,6 +52,10 @@ impl Jar {
         else {
             return;
         };
+        // Recorded: a tab, which RFC 6265bis §5.6 lets pass, is a control character to Chromium.
+        if self.family == Family::Chromium && [&new.name, &new.value].iter().any(|text| text.contains('\t')) {
+            return;
+        }
         // RFC 6265bis §5.7, step 15: what came over plain HTTP leaves secure cookies alone.
         let overlays = |old: &Cookie| {
             old.secure && old.seen_at.is_none() && old.name == new.name && old.domain == new.domain
@@ -77,6 +81,14 @@ impl Jar {
             return;
         }
         self.insert(new, now);
+    }
+
+    /// A response of `url` had all cookies of its site cleared (Clear Site Data, §4.2.3).
+    pub(super) fn clear(&mut self, url: &Url, now: SystemTime) {
+        for cookie in self.cookies.iter_mut().filter(|cookie| cookie.is_of_site(url)) {
+            (cookie.expires, cookie.changed, cookie.told, cookie.before) = (Some(now), now, Some(now), None);
+        }
+        self.bytes = self.cookies.iter().map(Cookie::size).sum();
     }
 
     /// The browser asked for `url` in `page` and sent `pairs` with credentials. `is_navigation` where another site's

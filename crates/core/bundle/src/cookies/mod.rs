@@ -13,18 +13,20 @@ mod set_cookie;
 use crate::family::Family;
 use crate::first_party::FirstParty;
 use crate::matching::is_navigation;
-use crate::site::Relation;
-use crate::unasked::LOW_ENTROPY_HINTS;
+use crate::site::{Relation, is_potentially_trustworthy};
+use crate::unasked::{CLIENT_HINTS, LOW_ENTROPY_HINTS};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use jar::Jar;
 use std::collections::VecDeque;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use url::Url;
 
 /// Browsers of one user that are told apart; of more, the one not seen for the longest is forgotten.
 const MAX_JARS: usize = 8;
-/// Documents of a browser that its requests may belong to.
+/// Documents of a browser that its requests may belong to, and frames that they name.
 const MAX_PAGES: usize = 64;
+/// How long a page may take to ask for a frame that it names; who asks for that URL later may mean a window.
+const FRAME: Duration = Duration::from_secs(30);
 
 /// One browser of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,10 +64,14 @@ struct Browser {
     agent: Option<HeaderValue>,
     jar: Jar,
     pages: VecDeque<(Url, FirstParty)>,
+    /// Frames that its pages name, which over plain HTTP it will ask for as for windows: in which page, and when named.
+    frames: VecDeque<(Url, FirstParty, SystemTime)>,
     /// As last seen on a request that cookies see as another site's; `None` where none was seen.
     storage_access: Option<Option<HeaderValue>>,
     /// Client hints that it sends unasked to all trustworthy targets, as last seen.
     hints: Vec<(HeaderName, HeaderValue)>,
+    /// Those that it sends to who asks for them, as last seen.
+    asked_hints: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Cookies {
@@ -75,13 +81,14 @@ impl Cookies {
         let pairs: Vec<&str> = field.split(';').map(str::trim).filter(|pair| !pair.is_empty()).collect();
         let at = self.choose(url, request, &pairs, now);
         let mut browser = self.browsers.remove(at);
-        let first_party = browser.first_party(url, request);
+        let first_party = browser.first_party(url, request, now);
         if let Some(page) = &first_party {
+            let is_framed = browser.enter_frame(url, request, now);
             if shows_credentials(request, &pairs) {
-                let strangers = is_navigation(request);
+                let strangers = is_navigation(request) && !is_framed;
                 browser.jar.saw(url, page, &pairs, strangers, now);
             }
-            browser.note(url, page, request);
+            browser.note(url, page, request, is_framed);
         }
         let noted = Noted { jar: browser.id, first_party };
         self.browsers.push(browser);
@@ -95,6 +102,26 @@ impl Cookies {
             for field in response.get_all(header::SET_COOKIE) {
                 browser.jar.set(url, page, field.as_bytes(), now);
             }
+        }
+        if let Some(browser) = self.browsers.iter_mut().find(|browser| browser.id == noted.jar)
+            && clears_cookies(url, response)
+        {
+            // Recorded: those that the same response sets go, too.
+            browser.jar.clear(url, now);
+        }
+    }
+
+    /// This browser will load `url` into a frame in a document of `page`, as that names it.
+    pub(crate) fn note_frame(&mut self, jar: JarId, url: &Url, page: &FirstParty, now: SystemTime) {
+        // Within a site a frame holds what a window does, and `Sec-Fetch-Dest` tells them apart.
+        if is_potentially_trustworthy(url) || !page.is_cross_site(url) {
+            return;
+        }
+        if let Some(browser) = self.browsers.iter_mut().find(|browser| browser.id == jar) {
+            if browser.frames.len() >= MAX_PAGES {
+                browser.frames.pop_front();
+            }
+            browser.frames.push_back((url.clone(), page.clone(), now));
         }
     }
 
@@ -144,6 +171,12 @@ impl Cookies {
         self.browser(jar).map_or(&[], |browser| &browser.hints)
     }
 
+    /// What this browser says of `hint` to who asks for it, where it was seen.
+    pub(crate) fn asked_hint(&self, jar: JarId, hint: &str) -> Option<&HeaderValue> {
+        let all = self.browser(jar).map_or(&[][..], |browser| &browser.asked_hints);
+        all.iter().find(|(name, _)| name == hint).map(|(_, value)| value)
+    }
+
     /// `Sec-Fetch-Storage-Access` as this browser sends it with requests that cookies see as another site's.
     pub fn storage_access(&self, jar: JarId) -> Option<HeaderValue> {
         let browser = self.browser(jar)?;
@@ -168,7 +201,7 @@ impl Cookies {
     fn choose(&mut self, url: &Url, request: &HeaderMap, pairs: &[&str], now: SystemTime) -> usize {
         let agent = request.get(header::USER_AGENT);
         let credentials = shows_credentials(request, pairs);
-        let agreement = |browser: &Browser| match browser.first_party(url, request) {
+        let agreement = |browser: &Browser| match browser.first_party(url, request, now) {
             Some(page) if credentials => browser.jar.agreement(url, &page, pairs, now),
             _ => Some(0),
         };
@@ -186,8 +219,10 @@ impl Cookies {
                 agent: agent.and_then(|agent| HeaderValue::from_bytes(agent.as_bytes()).ok()),
                 jar: Jar::new(Family::of(request)),
                 pages: VecDeque::new(),
+                frames: VecDeque::new(),
                 storage_access: None,
                 hints: Vec::new(),
+                asked_hints: Vec::new(),
             });
             self.browsers.len() - 1
         })
@@ -198,13 +233,22 @@ impl Browser {
     fn size(&self) -> usize {
         let agent = self.agent.as_ref().map_or(0, HeaderValue::len);
         // The URL and what page it is count for about as much again.
-        let pages = self.pages.iter().map(|(url, _)| 2 * url.as_str().len() + size_of::<(Url, FirstParty)>());
-        let hints = self.hints.iter().map(|(_, value)| value.len() + size_of::<(HeaderName, HeaderValue)>());
+        let of_page = |url: &Url| 2 * url.as_str().len() + size_of::<(Url, FirstParty)>();
+        let pages = self.pages.iter().map(|(url, _)| of_page(url));
+        let pages = pages.chain(self.frames.iter().map(|(url, ..)| of_page(url)));
+        let hints = self
+            .hints
+            .iter()
+            .chain(&self.asked_hints)
+            .map(|(_, value)| value.len() + size_of::<(HeaderName, HeaderValue)>());
         size_of::<Self>() + agent + pages.sum::<usize>() + hints.sum::<usize>() + self.jar.size()
     }
 
     /// In whose page a request is made: its own if it is a document, else that of the document which `Referer` names.
-    fn first_party(&self, url: &Url, request: &HeaderMap) -> Option<FirstParty> {
+    fn first_party(&self, url: &Url, request: &HeaderMap, now: SystemTime) -> Option<FirstParty> {
+        if let Some(at) = self.frame(url, request, now) {
+            return Some(self.frames[at].1.clone());
+        }
         if is_navigation(request) {
             return Some(FirstParty::of(url));
         }
@@ -223,16 +267,37 @@ impl Browser {
         agrees.then(|| first_party.clone())
     }
 
+    /// Which of the frames that were named a moment ago this asks for.
+    fn frame(&self, url: &Url, request: &HeaderMap, now: SystemTime) -> Option<usize> {
+        if request.contains_key("sec-fetch-dest") || !is_navigation(request) {
+            return None;
+        }
+        let is_fresh = |named: SystemTime| now.duration_since(named).map_or(true, |since| since < FRAME);
+        self.frames.iter().position(|(frame, _, named)| frame == url && is_fresh(*named))
+    }
+
+    /// Whether it does; a frame is asked for once.
+    fn enter_frame(&mut self, url: &Url, request: &HeaderMap, now: SystemTime) -> bool {
+        self.frame(url, request, now).and_then(|at| self.frames.remove(at)).is_some()
+    }
+
     /// Remembers a document and what else the fields tell of the browser.
-    fn note(&mut self, url: &Url, page: &FirstParty, request: &HeaderMap) {
+    fn note(&mut self, url: &Url, page: &FirstParty, request: &HeaderMap, is_framed: bool) {
         if LOW_ENTROPY_HINTS.iter().any(|name| request.contains_key(*name)) {
             let shown =
                 |name: &'static str| Some((HeaderName::from_static(name), request.get(name)?.clone()));
             self.hints = LOW_ENTROPY_HINTS.into_iter().filter_map(shown).collect();
         }
+        for name in CLIENT_HINTS {
+            if let Some(value) = request.get(name) {
+                self.asked_hints.retain(|(own, _)| own != name);
+                self.asked_hints.push((HeaderName::from_static(name), value.clone()));
+            }
+        }
         let dest = request.get("sec-fetch-dest").map(HeaderValue::as_bytes);
         let document = match dest {
             Some(b"iframe" | b"frame") => Some(page.framed(url)),
+            None if is_framed => Some(page.framed(url)),
             _ => is_navigation(request).then(|| page.clone()),
         };
         if let Some(document) = document {
@@ -262,6 +327,13 @@ fn joined(request: &HeaderMap) -> String {
         .map(|field| String::from_utf8_lossy(field.as_bytes()).into_owned())
         .collect();
     fields.join("; ")
+}
+
+/// Clear Site Data, §3.1: only who is trusted may.
+fn clears_cookies(url: &Url, response: &HeaderMap) -> bool {
+    let values = response.get_all("clear-site-data").into_iter().filter_map(|value| value.to_str().ok());
+    let mut words = values.flat_map(|value| value.split(',')).map(str::trim);
+    is_potentially_trustworthy(url) && words.any(|word| matches!(word, "\"cookies\"" | "\"*\""))
 }
 
 /// Whether the request was made with credentials, so that cookies which it lacks are not there: a request for CORS

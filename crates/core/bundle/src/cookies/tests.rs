@@ -388,3 +388,71 @@ fn storage_access_is_as_the_browser_was_seen_to_send_it() {
     mirror.loads(FAR, "", 1);
     assert_eq!(mirror.cookies.storage_access(mirror.jar), None, "an older one does not know the field");
 }
+
+#[test]
+fn a_cookie_with_a_tab_is_taken_by_others_than_chromium() {
+    for (agent, expected) in [(CHROMIUM, "b=1"), (FIREFOX, "a=x\ty; b=1")] {
+        let mut mirror = Mirror::new(agent);
+        mirror.is_set(OWN, "a=x\ty", 0);
+        mirror.is_set(OWN, "b=1", 0);
+        assert_eq!(mirror.sends(OWN, 1), expected);
+    }
+}
+
+#[test]
+fn a_site_that_clears_its_cookies_has_none() {
+    for (told, cleared) in
+        [("\"cookies\"", true), ("\"cache\", \"*\"", true), ("\"storage\"", false), ("cookies", false)]
+    {
+        let mut mirror = Mirror::new(CHROMIUM);
+        let far = mirror.navigates("https://far.test/", "", 0);
+        mirror.response(&far, "https://far.test/", "f=1", 0);
+        mirror.is_set(OWN, "a=1; Domain=site.test", 0);
+        mirror.is_set(OWN, "h=1; HttpOnly", 0);
+        let noted = mirror.navigates("https://www.site.test/logout", "a=1; h=1", 60);
+        let mut response = HeaderMap::new();
+        response.insert("clear-site-data", HeaderValue::from_static(told));
+        response.insert(header::SET_COOKIE, HeaderValue::from_static("new=1"));
+        mirror.cookies.note_response(&noted, &url("https://www.site.test/logout"), &response, at(60));
+        assert_eq!(mirror.sends(OWN, 61), if cleared { "" } else { "a=1; h=1; new=1" }, "{told}");
+        mirror.page = FirstParty::of(&url("https://far.test/"));
+        assert_eq!(mirror.sends("https://far.test/", 61), "f=1");
+        mirror.page = FirstParty::of(&url(OWN));
+        // It was on its way; then something new is there.
+        mirror.loads(OWN, if cleared { "a=1; h=1" } else { "a=1; h=1; new=1" }, 62);
+        assert_eq!(mirror.sends(OWN, 63), if cleared { "" } else { "a=1; h=1; new=1" }, "{told}");
+    }
+    let mut plain = Mirror::new(CHROMIUM);
+    let here = "http://www.site.test/";
+    let noted = plain.navigates(here, "a=1", 0);
+    let mut response = HeaderMap::new();
+    response.insert("clear-site-data", HeaderValue::from_static("\"cookies\""));
+    plain.cookies.note_response(&noted, &url(here), &response, at(0));
+    plain.page = FirstParty::of(&url(here));
+    assert_eq!(plain.sends(here, 1), "a=1", "over plain HTTP nobody may");
+}
+
+#[test]
+fn over_plain_http_a_frame_that_a_page_names_is_no_window() {
+    let (page, frame) = ("http://page.test/", "http://far.test/frame");
+    let after = |named: bool, seconds: u64| {
+        let mut mirror = Mirror::new(CHROMIUM);
+        let top = mirror.navigates(page, "", 0);
+        if named {
+            mirror.cookies.note_frame(top.jar, &url(frame), &FirstParty::of(&url(page)), at(0));
+        }
+        let lines = [("accept", "text/html,*/*;q=0.8"), ("referer", page)];
+        let asked = mirror.request(&lines);
+        let noted = mirror.cookies.note_request(&url(frame), &asked, at(seconds));
+        mirror.response(&noted, frame, "sid=1", seconds);
+        mirror.page = noted.first_party.unwrap().framed(&url(frame));
+        let sent = mirror.sends("http://far.test/a.png", seconds + 1);
+        // Asked for once more it is a window, as far as is known.
+        let again = mirror.cookies.note_request(&url(frame), &asked, at(seconds + 20));
+        (sent, again.first_party)
+    };
+    let window = Some(FirstParty::of(&url(frame)));
+    assert_eq!(after(true, 1), (String::new(), window.clone()));
+    assert_eq!(after(false, 1), ("sid=1".to_owned(), window.clone()));
+    assert_eq!(after(true, 60), ("sid=1".to_owned(), window), "too late to be the frame");
+}

@@ -111,13 +111,23 @@ fn add<A: Attributes + ?Sized>(hint: Hint, mention: &Mention<'_, A>, context: &m
     context.add(Hint { referrer_policy, below_fold: mention.below_fold, ..hint });
 }
 
-/// `<image>` and `<feImage>` in SVG, and `<use>` of a part of another SVG file.
+/// `<image>`, `<feImage>` and `<script>` in SVG, and `<use>` of a part of another SVG file.
 pub(crate) fn svg<A: Attributes + ?Sized>(name: &str, mention: &Mention<'_, A>, context: &mut Context) {
     let address = || mention.attributes.value("href").or_else(|| mention.attributes.value("xlink:href"));
     match name {
         "image" | "feimage" => plain(mention, address(), Source::Image, context),
         "use" => part(mention, address(), context),
+        "script" => script(mention, address(), context),
         _ => {}
+    }
+}
+
+/// SVG 2, §15.7.
+fn script<A: Attributes + ?Sized>(mention: &Mention<'_, A>, text: Option<&str>, context: &mut Context) {
+    let kind = mention.attributes.keyword("type").unwrap_or_default();
+    let hint = text.and_then(|text| hint(mention, text, Destination::Script, Source::Script, context));
+    if let Some(hint) = hint.filter(|_| types::is_classic_script(&kind)) {
+        context.add(Hint { timing: Timing::Blocking, ..hint });
     }
 }
 

@@ -24,10 +24,9 @@ impl Markup {
         let named = |word: &str| rel.split_ascii_whitespace().any(|token| token == word);
         let source = |source: Source| field.unwrap_or(source);
         let mut sheet = None;
-        // HTML, "link type stylesheet": an alternative without a title is nothing to choose.
+        // HTML has an alternative without a title ignored; Chromium fetches it all the same (recorded).
         let alternate = named("alternate");
-        let chosen = !alternate || attributes.value("title").is_some_and(|title| !title.is_empty());
-        if named("stylesheet") && chosen && !attributes.has("disabled") {
+        if named("stylesheet") && !attributes.has("disabled") {
             sheet = stylesheet(mention, alternate, source(Source::Stylesheet), context);
         }
         if named("preload") {

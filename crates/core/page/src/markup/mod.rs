@@ -14,7 +14,7 @@ pub(crate) mod srcset;
 
 use crate::context::Context;
 use crate::decode::charset_of;
-use crate::hint::{Destination, Hint, Mode, Policy, ReferrerPolicy, Source, Timing};
+use crate::hint::{Destination, Hint, Mode, Policy, PolicyKind, ReferrerPolicy, Source, Timing};
 use crate::html::Placed;
 use crate::media;
 use crate::screens::{Offer, Screens};
@@ -134,6 +134,11 @@ impl Markup {
         std::mem::take(&mut self.policies)
     }
 
+    fn say(&mut self, kind: PolicyKind, content: &str, context: &Context) {
+        self.policy_count += 1;
+        self.policies.push(Policy { kind, text: content.to_owned(), from: context.next_order() });
+    }
+
     fn meta<A: Attributes + ?Sized>(
         &mut self,
         attributes: &A,
@@ -157,9 +162,11 @@ impl Markup {
             }
             // HTML, "Content security policy state": nothing outside of the head.
             Some("content-security-policy") if place.in_head && self.policy_count < MAX_POLICIES => {
-                self.policy_count += 1;
                 context.policies.add_meta(content);
-                self.policies.push(Policy { text: content.to_owned(), from: context.next_order() });
+                self.say(PolicyKind::Content, content, context);
+            }
+            Some("accept-ch") if place.in_head && self.policy_count < MAX_POLICIES => {
+                self.say(PolicyKind::ClientHints, content, context);
             }
             _ => {}
         }

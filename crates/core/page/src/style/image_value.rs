@@ -60,7 +60,8 @@ pub(super) fn function<'i>(
     }
     let name = name.to_ascii_lowercase();
     match name.strip_prefix("-webkit-").unwrap_or(&name) {
-        "url" | "src" if !name.starts_with('-') => input.parse_nested_block(|input| {
+        // Chromium has neither `src()` nor `cross-fade()` without its prefix (recorded).
+        "url" if !name.starts_with('-') => input.parse_nested_block(|input| {
             let url = Box::from(&**input.expect_string()?);
             // Modifiers such as `crossorigin()` may follow.
             while input.next().is_ok() {}
@@ -70,7 +71,7 @@ pub(super) fn function<'i>(
             let choices = input.parse_comma_separated(|input| choice(input, set, depth))?;
             Ok(best(choices, set.density))
         }),
-        "cross-fade" => input.parse_nested_block(|input| nested(input, set, depth)),
+        "cross-fade" if name.starts_with('-') => input.parse_nested_block(|input| nested(input, set, depth)),
         "linear-gradient"
         | "radial-gradient"
         | "conic-gradient"

@@ -17,12 +17,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Properties whose value is images only.
-const IMAGES: [Property; 6] = [
+const IMAGES: [Property; 8] = [
     Property::BackgroundImage,
     Property::BorderImage,
     Property::ListStyleImage,
     Property::MaskImage,
     Property::ShapeOutside,
+    Property::BoxReflect,
+    Property::MaskBoxImage,
     Property::Cursor,
 ];
 
@@ -55,7 +57,7 @@ pub(super) struct Need {
     /// As written.
     pub(super) url: Box<str>,
     pub(super) origin: Arc<Origin>,
-    /// CSS Masking 1 and CSS Shapes 1 fetch with CORS.
+    /// CSS Masking 1 and CSS Shapes 1 fetch with CORS; not what is older than they are.
     pub(super) cors: bool,
     pub(super) below_fold: bool,
 }

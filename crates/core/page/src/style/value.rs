@@ -17,6 +17,8 @@ pub(super) enum Property {
     ListStyleImage,
     MaskImage,
     ShapeOutside,
+    BoxReflect,
+    MaskBoxImage,
     Cursor,
     Content,
     Display,
@@ -73,8 +75,8 @@ pub(super) fn longhands(name: &str) -> Longhands {
 
 fn of_lower(name: &[u8]) -> Longhands {
     use Property::{
-        AnimationName, BackgroundImage, BorderImage, Content, Cursor, Display, FontFamily, FontStyle,
-        FontWeight, ListStyleImage, MaskImage, ShapeOutside,
+        AnimationName, BackgroundImage, BorderImage, BoxReflect, Content, Cursor, Display, FontFamily,
+        FontStyle, FontWeight, ListStyleImage, MaskBoxImage, MaskImage, ShapeOutside,
     };
     match name {
         b"background" | b"background-image" => &[BackgroundImage],
@@ -82,6 +84,8 @@ fn of_lower(name: &[u8]) -> Longhands {
         b"list-style" | b"list-style-image" => &[ListStyleImage],
         b"mask" | b"mask-image" | b"-webkit-mask" | b"-webkit-mask-image" => &[MaskImage],
         b"shape-outside" => &[ShapeOutside],
+        b"-webkit-box-reflect" => &[BoxReflect],
+        b"-webkit-mask-box-image" => &[MaskBoxImage],
         b"cursor" => &[Cursor],
         b"content" => &[Content],
         b"display" => &[Display],
@@ -179,7 +183,7 @@ fn takes_images_alone(name: &str) -> bool {
         let start = name.len().checked_sub(end.len());
         start.is_some_and(|start| name.as_bytes()[start..].eq_ignore_ascii_case(end.as_bytes()))
     };
-    (ends("-image") && !ends("border-image")) || ends("-source")
+    (ends("-image") && !ends("border-image") && !ends("box-image")) || ends("-source")
 }
 
 /// CSS-wide keywords (CSS Cascade 5, §7.3).
@@ -332,6 +336,11 @@ mod tests {
             ("border-image:url(a.png) 30 fill / 1px stretch", Some(&["a.png"])),
             ("cursor:url(a.cur) 4 12,auto", Some(&["a.cur"])),
             ("shape-outside:circle(50%)", Some(&[])),
+            ("-webkit-box-reflect:below 1px url(a.png)", Some(&["a.png"])),
+            ("-webkit-mask-box-image:url(a.png) 2 stretch", Some(&["a.png"])),
+            ("background:src(\"a.png\")", None),
+            ("background:cross-fade(url(a.png),url(b.png),50%)", None),
+            ("background:image-set(src(\"a.png\") 1x)", None),
             ("background:url(\\61.png)", Some(&["a.png"])),
         ];
         for (declaration, expected) in cases {

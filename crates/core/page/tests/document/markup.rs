@@ -65,6 +65,9 @@ fn media_and_plugins_are_not_hinted_and_svg_is() {
         names(&load("<svg><style>circle{fill:red}</style><image href=i.png /></svg><img src=j.png>", &[])),
         ["dir/i.png", "dir/j.png"]
     );
+    let script = load("<svg><script href=s.js></script><script type=x href=t.js></script></svg>", &[]);
+    assert_eq!(names(&script), ["dir/s.js"]);
+    assert_eq!((script[0].destination, script[0].mode), (Destination::Script, Mode::NoCors));
 }
 
 #[test]

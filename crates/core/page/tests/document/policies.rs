@@ -1,13 +1,16 @@
 //! Content policies in the mark-up.
 
 use crate::loading::{names, options, page};
-use farhop_page::{ContentPolicies, Document, Options, Policy};
+use farhop_page::{ContentPolicies, Document, Options, Policy, PolicyKind};
 
 #[test]
 fn policies_of_the_mark_up_come_out_once() {
     let mut document = Document::new(&page(), None, options());
     document.html(b"<meta http-equiv=Content-Security-Policy content=\"img-src 'self'\"><p>");
-    assert_eq!(document.policies(), [Policy { text: "img-src 'self'".into(), from: 0 }]);
+    assert_eq!(
+        document.policies(),
+        [Policy { kind: PolicyKind::Content, text: "img-src 'self'".into(), from: 0 }]
+    );
     assert!(document.policies().is_empty());
 }
 
@@ -69,7 +72,7 @@ fn a_base_that_a_policy_forbids_is_none() {
 
 #[test]
 fn inline_text_that_a_policy_forbids_names_nothing() {
-    let html = "<style nonce=n>p{background:url(style.png)}</style><p style='background:url(attribute.png)'>x</p>\
+    let html = "<style nonce=n>p{background:url(style.png)}</style><p>x</p><b style='background:url(attribute.png)'>x</b>\
         <script type=importmap nonce=n>{\"imports\":{\"x\":\"/mapped.js\"}}</script>\
         <script type=module nonce=n>import 'x'; import './module.js'</script>\
         <script nonce=n>import('./classic.js')</script><link rel=stylesheet href=a.css>";

@@ -213,9 +213,12 @@ fn variables_carry_images_to_where_they_are_used() {
 #[test]
 fn masks_and_shapes_are_fetched_with_cors() {
     let mut page = Page::new();
-    page.html("<p>x</p>").css("p{mask-image:url(m);background:url(b);shape-outside:url(s)}");
+    page.html("<p>x</p>").css(
+        "p{mask-image:url(m);background:url(b);shape-outside:url(s);-webkit-box-reflect:below 0 url(r)}",
+    );
     let mode = |name: &str| page.found.iter().find(|found| found.url.path().ends_with(name)).unwrap().mode;
     assert_eq!((mode("/m"), mode("/b"), mode("/s")), (Mode::Cors, Mode::NoCors, Mode::Cors));
+    assert_eq!(mode("/r"), Mode::NoCors);
 }
 
 #[test]
