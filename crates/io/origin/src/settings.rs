@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Informational responses before the final one that can't be meant in earnest: the exchange ends.
-pub(crate) const FLOOD: usize = 512;
+pub(crate) const FLOOD: usize = 256;
 
 /// What an origin is granted.
 #[derive(Debug, Clone)]
