@@ -4,6 +4,7 @@
 //! Pure: times are passed in, nothing is fetched or stored here. The rule that all of it serves is DESIGN.md's
 //! "never a wrong byte"; `docs/matching.md` has the table of fields that may differ.
 
+mod client_hints;
 mod companions;
 mod cookies;
 mod family;

@@ -1,12 +1,13 @@
 //! How a browser goes on where the answer to a navigation is a redirect: its next request, made from the one before
 //! (Fetch, "HTTP-redirect fetch").
 
+use crate::client_hints::LOW_ENTROPY_HINTS;
 use crate::cookies::{CookieVerdict, Cookies, JarId};
 use crate::family::Family;
 use crate::matching::CONDITIONAL;
 use crate::referrer::{policy_of, referrer};
 use crate::site::{Relation, is_potentially_trustworthy};
-use crate::unasked::{LOW_ENTROPY_HINTS, Unasked, codings};
+use crate::unasked::{Unasked, codings};
 use farhop_page::{ReferrerPolicy, fetchable};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};

@@ -1,5 +1,6 @@
 //! The request that this user's browser would send for a hint: field by field, from the document's own request.
 
+use crate::client_hints::client_hints;
 use crate::cookies::{CookieVerdict, Cookies, JarId, Noted};
 use crate::family::Family;
 use crate::first_party::FirstParty;
@@ -15,32 +16,6 @@ use url::Url;
 /// Sent with every request of the browser as with the document's.
 const COPIED: [&str; 6] =
     ["user-agent", "accept-language", "dnt", "sec-gpc", "save-data", "x-requested-with"];
-
-/// Client hints that browsers send unasked, to every trustworthy origin.
-pub(crate) const LOW_ENTROPY_HINTS: [&str; 3] = ["sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform"];
-
-/// Those that Chromium sends to an origin that asks for them in `Accept-CH` (Client Hints Infrastructure, §4.2), as far as
-/// they are the same for all that a page asks for.
-pub(crate) const CLIENT_HINTS: [&str; 15] = [
-    "device-memory",
-    "dpr",
-    "sec-ch-device-memory",
-    "sec-ch-dpr",
-    "sec-ch-prefers-color-scheme",
-    "sec-ch-prefers-reduced-motion",
-    "sec-ch-prefers-reduced-transparency",
-    "sec-ch-ua-arch",
-    "sec-ch-ua-bitness",
-    "sec-ch-ua-form-factors",
-    "sec-ch-ua-full-version",
-    "sec-ch-ua-full-version-list",
-    "sec-ch-ua-model",
-    "sec-ch-ua-platform-version",
-    "sec-ch-ua-wow64",
-];
-/// And those that change with the window or the network.
-const PASSING_HINTS: [&str; 6] =
-    ["downlink", "ect", "rtt", "sec-ch-viewport-height", "sec-ch-viewport-width", "viewport-width"];
 
 /// One load of a document: what its unasked requests are derived from.
 #[derive(Debug, Clone)]
@@ -58,10 +33,10 @@ pub struct Load {
     /// It has an origin of its own, to which everything is another site's.
     is_opaque: bool,
     /// Client hints that the page asks for, in lower case.
-    asked_hints: Vec<String>,
+    pub(crate) asked_hints: Vec<String>,
     first_party: FirstParty,
-    jar: JarId,
-    family: Family,
+    pub(crate) jar: JarId,
+    pub(crate) family: Family,
 }
 
 impl Load {
@@ -112,16 +87,6 @@ impl Load {
     /// The document has a `<meta http-equiv=content-security-policy>` with this content.
     pub fn add_content_policy(&mut self, content: &str) {
         self.policies.add_meta(content);
-    }
-
-    /// The document asks for client hints, by `Accept-CH` or by a `<meta http-equiv=accept-ch>` with this content.
-    pub fn ask_client_hints(&mut self, content: &str) {
-        let names = content.split(',').map(|name| name.trim().to_ascii_lowercase());
-        let known =
-            |name: &String| CLIENT_HINTS.contains(&name.as_str()) || PASSING_HINTS.contains(&name.as_str());
-        let names: Vec<String> =
-            names.filter(|name| known(name) && !self.asked_hints.contains(name)).collect();
-        self.asked_hints.extend(names);
     }
 
     /// The browser will ask for the document at `url` for a frame of this one.
@@ -310,7 +275,7 @@ fn upgrade(url: &mut Url) {
     }
 }
 
-fn copy(to: &mut HeaderMap, from: &HeaderMap, name: HeaderName) {
+pub(crate) fn copy(to: &mut HeaderMap, from: &HeaderMap, name: HeaderName) {
     for value in from.get_all(&name) {
         to.append(name.clone(), value.clone());
     }
@@ -356,49 +321,6 @@ pub(crate) fn codings(family: Family, trustworthy: bool) -> &'static str {
 fn names_origin(load: &Load, hint: &Hint, mode: Mode, relation: Relation) -> bool {
     !matches!(mode, Mode::NoCors | Mode::SameOrigin)
         && (relation != Relation::SameOrigin || load.family.names_origin_to_itself(hint.destination))
-}
-
-fn client_hints(
-    fields: &mut HeaderMap,
-    load: &Load,
-    relation: Relation,
-    cookies: &Cookies,
-) -> Result<(), Skip> {
-    for name in LOW_ENTROPY_HINTS {
-        copy(fields, &load.request, HeaderName::from_static(name));
-    }
-    // A page over plain HTTP does not show them.
-    if !is_potentially_trustworthy(&load.url) {
-        fields.extend(cookies.client_hints(load.jar).iter().cloned());
-    }
-    // The others are sent to the origin that asked for them with Accept-CH, which the document's request shows.
-    if relation == Relation::SameOrigin {
-        let more: Vec<HeaderName> = load
-            .request
-            .keys()
-            .filter(|name| is_client_hint(name.as_str()) && !fields.contains_key(*name))
-            .cloned()
-            .collect();
-        for name in more {
-            copy(fields, &load.request, name);
-        }
-        // Recorded: what the page has just asked for goes with its own resources at once.
-        if load.family == Family::Chromium {
-            for name in load.asked_hints.iter().filter(|name| !load.request.contains_key(name.as_str())) {
-                let value = cookies.asked_hint(load.jar, name).ok_or(Skip::UnknownHints)?;
-                insert(
-                    fields,
-                    HeaderName::from_bytes(name.as_bytes()).map_err(|_| Skip::UnknownHints)?,
-                    value.to_str().unwrap_or_default(),
-                );
-            }
-        }
-    }
-    Ok(())
-}
-
-fn is_client_hint(name: &str) -> bool {
-    name.starts_with("sec-ch-") || CLIENT_HINTS.contains(&name) || PASSING_HINTS.contains(&name)
 }
 
 /// Fetch Metadata, for browsers that sent it with the document.

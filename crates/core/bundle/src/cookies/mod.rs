@@ -10,11 +10,11 @@ mod cookie;
 mod jar;
 mod set_cookie;
 
+use crate::client_hints::{CLIENT_HINTS, LOW_ENTROPY_HINTS};
 use crate::family::Family;
 use crate::first_party::FirstParty;
 use crate::matching::is_navigation;
 use crate::site::{Relation, is_potentially_trustworthy};
-use crate::unasked::{CLIENT_HINTS, LOW_ENTROPY_HINTS};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use jar::Jar;
 use std::collections::VecDeque;

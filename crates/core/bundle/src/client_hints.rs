@@ -1,0 +1,90 @@
+//! Client hints (RFC 8942; Client Hints Infrastructure): which of them go with an unasked request, and what they say.
+
+use crate::cookies::Cookies;
+use crate::family::Family;
+use crate::plan::Skip;
+use crate::site::{Relation, is_potentially_trustworthy};
+use crate::unasked::{Load, copy};
+use http::header::{HeaderMap, HeaderName};
+
+/// Client hints that browsers send unasked, to every trustworthy origin.
+pub(crate) const LOW_ENTROPY_HINTS: [&str; 3] = ["sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform"];
+
+/// Those that Chromium sends to an origin that asks for them in `Accept-CH` (Client Hints Infrastructure, §4.2), as far as
+/// they are the same for all that a page asks for.
+pub(crate) const CLIENT_HINTS: [&str; 15] = [
+    "device-memory",
+    "dpr",
+    "sec-ch-device-memory",
+    "sec-ch-dpr",
+    "sec-ch-prefers-color-scheme",
+    "sec-ch-prefers-reduced-motion",
+    "sec-ch-prefers-reduced-transparency",
+    "sec-ch-ua-arch",
+    "sec-ch-ua-bitness",
+    "sec-ch-ua-form-factors",
+    "sec-ch-ua-full-version",
+    "sec-ch-ua-full-version-list",
+    "sec-ch-ua-model",
+    "sec-ch-ua-platform-version",
+    "sec-ch-ua-wow64",
+];
+/// And those that change with the window or the network.
+const PASSING_HINTS: [&str; 6] =
+    ["downlink", "ect", "rtt", "sec-ch-viewport-height", "sec-ch-viewport-width", "viewport-width"];
+
+impl Load {
+    /// The document asks for client hints, by `Accept-CH` or by a `<meta http-equiv=accept-ch>` with this content.
+    pub fn ask_client_hints(&mut self, content: &str) {
+        let names = content.split(',').map(|name| name.trim().to_ascii_lowercase());
+        let known =
+            |name: &String| CLIENT_HINTS.contains(&name.as_str()) || PASSING_HINTS.contains(&name.as_str());
+        let names: Vec<String> =
+            names.filter(|name| known(name) && !self.asked_hints.contains(name)).collect();
+        self.asked_hints.extend(names);
+    }
+}
+
+/// Adds them to the fields of a request for a trustworthy target.
+///
+/// # Errors
+/// Where the browser would say what was not seen.
+pub(crate) fn client_hints(
+    fields: &mut HeaderMap,
+    load: &Load,
+    relation: Relation,
+    cookies: &Cookies,
+) -> Result<(), Skip> {
+    for name in LOW_ENTROPY_HINTS {
+        copy(fields, &load.request, HeaderName::from_static(name));
+    }
+    // A page over plain HTTP does not show them.
+    if !is_potentially_trustworthy(&load.url) {
+        fields.extend(cookies.client_hints(load.jar).iter().cloned());
+    }
+    // The others are sent to the origin that asked for them with Accept-CH, which the document's request shows.
+    if relation == Relation::SameOrigin {
+        let more: Vec<HeaderName> = load
+            .request
+            .keys()
+            .filter(|name| is_client_hint(name.as_str()) && !fields.contains_key(*name))
+            .cloned()
+            .collect();
+        for name in more {
+            copy(fields, &load.request, name);
+        }
+        // Recorded: what the page has just asked for goes with its own resources at once.
+        if load.family == Family::Chromium {
+            for name in load.asked_hints.iter().filter(|name| !load.request.contains_key(name.as_str())) {
+                let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Skip::UnknownHints)?;
+                let value = cookies.asked_hint(load.jar, name.as_str()).ok_or(Skip::UnknownHints)?;
+                fields.insert(name, value.clone());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_client_hint(name: &str) -> bool {
+    name.starts_with("sec-ch-") || CLIENT_HINTS.contains(&name) || PASSING_HINTS.contains(&name)
+}
