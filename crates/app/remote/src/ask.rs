@@ -61,6 +61,8 @@ struct Crossed {
     sender: Option<Sender>,
     receiver: Receiver,
     page: Page,
+    /// Promises on its stream since the last informational head: what ground asks for because of the answer.
+    promised: Vec<u64>,
     requested_at: SystemTime,
 }
 
@@ -112,10 +114,14 @@ impl<'a> Asking<'a> {
             };
             match early {
                 Early::Informed(head) => {
+                    crossed.promised.clear();
                     self.crossing = Some(crossed);
                     return Ok(Progress::Informed(head));
                 }
-                Early::Promised(offer) => crossed.page.promised(offer).await,
+                Early::Promised(offer) => {
+                    crossed.promised.push(offer.promise);
+                    crossed.page.promised(offer).await;
+                }
                 Early::Failed(failure) => return Err(NotAnswered::Trouble(Trouble::from_ground(&failure))),
                 Early::Lost if crossed.carrier.hop.closed().is_none() => {
                     let detail = "the far end gave this exchange up";
@@ -172,7 +178,7 @@ impl<'a> Asking<'a> {
         let (sender, receiver) = carrier.hop.ask(ask, &self.head);
         let sender = if upgrades { Some(sender) } else { self.send_body(sender) };
         let page = Page::new(self.remote, self.exchange, &carrier);
-        self.crossing = Some(Crossed { carrier, sender, receiver, page, requested_at });
+        self.crossing = Some(Crossed { carrier, sender, receiver, page, promised: Vec::new(), requested_at });
         Ok(())
     }
 
@@ -196,13 +202,13 @@ impl<'a> Asking<'a> {
         resumed: Option<u64>,
         coding: Coding,
     ) -> Body {
-        let Crossed { carrier, receiver, page, requested_at, .. } = crossed;
+        let Crossed { carrier, receiver, page, promised, requested_at, .. } = crossed;
         let remote = self.remote;
         let fetch = &self.exchange.fetch;
         remote.desk().answered(self.exchange.id, &fetch.url, head);
         for url in farhop_freshness::invalidated(&self.head.method, &fetch.url, head.status, &head.fields) {
             remote.repository().invalidate(url.as_str()).await;
-            remote.desk().invalidate(&url, remote.now());
+            remote.desk().invalidate(&url, (carrier.generation, &promised), remote.now());
         }
         let user = self.exchange.user.id;
         // What is known to be too long to be held only passes, and ends with its client.

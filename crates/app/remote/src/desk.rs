@@ -315,9 +315,12 @@ impl Desk {
         self.end(id, PromiseEnd::Withdrawn, now);
     }
 
-    /// What was promised under `url`, to whomever, may be outdated: it answers nobody any more (RFC 9111 §4.4).
-    pub(crate) fn invalidate(&mut self, url: &Url, now: Duration) {
-        let outdated = self.entries.iter().filter(|(_, entry)| entry.url == *url);
+    /// What was promised under `url`, to whomever, may be outdated by an answer: it answers nobody any more (RFC 9111
+    /// §4.4). But for what was asked for after that answer: `since`, promises of this carrier.
+    pub(crate) fn invalidate(&mut self, url: &Url, since: (u64, &[u64]), now: Duration) {
+        let (generation, promises) = since;
+        let is_newer = |(of, promise): Wire| of == generation && promises.contains(&promise);
+        let outdated = self.entries.iter().filter(|(_, entry)| entry.url == *url && !is_newer(entry.wire));
         for id in outdated.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.book.withdraw(id);
             self.end(id, PromiseEnd::Cancelled, now);
@@ -490,7 +493,7 @@ mod tests {
         let (mut desk, now) = (Desk::new(Bus::new()), Duration::from_secs(100));
         let user = User { id: 1, name: "10.0.0.1".into() };
         let url = |path: &str| Url::parse("http://site.test/").unwrap().join(path).unwrap();
-        for (number, path) in [(0, "a"), (1, "b")] {
+        for (number, path) in [(0, "a"), (1, "b"), (2, "c")] {
             let made = Made {
                 wire: (0, number),
                 client: IpAddr::from([10, 0, 0, 1]),
@@ -501,9 +504,12 @@ mod tests {
             };
             desk.promise(&user, made).unwrap();
         }
-        desk.invalidate(&url("a"), now);
+        for path in ["a", "c"] {
+            desk.invalidate(&url(path), (0, &[2]), now);
+        }
         let mut answers = |path| desk.ask(&user, &Method::GET, &url(path), &HeaderMap::new(), now).is_ok();
-        assert_eq!((answers("a"), answers("b")), (false, true));
+        let answered = ["a", "b", "c"].map(&mut answers);
+        assert_eq!(answered, [false, true, true], "the last was asked for since");
         assert_eq!(desk.take_untold(), [(0, 0..=0)], "ground is told");
     }
 

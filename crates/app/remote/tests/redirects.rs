@@ -8,8 +8,8 @@ use farhop_events::Event;
 use farhop_htotp::frame::{Coding, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_transport::hop::Gone;
-use http::{HeaderValue, StatusCode};
-use support::{Asked, BROWSER, PATIENCE, UNCACHEABLE, World, answer, head, world};
+use http::{HeaderValue, Method, StatusCode};
+use support::{Asked, BROWSER, PATIENCE, UNCACHEABLE, World, answer, head, send, world};
 use tokio::time::timeout;
 
 const DOCUMENT: &str = "accept: text/html,*/*\r\nuser-agent: Mozilla/5.0 Chrome/156.0.0.0\r\n";
@@ -104,4 +104,56 @@ async fn a_promise_within_tls_that_passes_through_untouched_is_refused() {
     }
     let counters = world.bus.counters().snapshot();
     assert_eq!([&counters["promised"], &counters["promise_ends"]["cancelled"]], [1, 1]);
+}
+
+/// Posts a form to `/save`, which a redirect answers that leads to `to`; `hinted` promises that already before the answer.
+/// Gives the promise that was made.
+async fn posted(world: &World, to: &'static str, hinted: bool) -> u64 {
+    let mut client = world.client().await;
+    let form = format!(
+        "{DOCUMENT}upgrade-insecure-requests: 1\r\norigin: http://site.test\r\ncontent-length: 0\r\n"
+    );
+    send(&mut client, "POST", "/save", &form).await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    let mut next = RequestHead { method: Method::GET, path: to.into(), ..asked };
+    for name in ["origin", "content-length"] {
+        next.fields.remove(name);
+    }
+    let promise = sender.promise(&next, Priority::default()).unwrap();
+    if hinted {
+        sender.inform(&ResponseHead { status: StatusCode::EARLY_HINTS, ..head(&[("link", "</x>")]) });
+    }
+    sender.answer(&ResponseHead { status: StatusCode::SEE_OTHER, ..leads_to(to) }, Coding::Identity, None);
+    sender.finish(None);
+    assert!(answer(client).await.contains("HTTP/1.1 303 "));
+    promise
+}
+
+#[tokio::test]
+async fn what_a_form_leads_to_is_asked_for_once() {
+    for to in ["/list", "/save"] {
+        let world = world().await;
+        let promise = posted(&world, to, false).await;
+        let mut push = world.hop.push(promise).unwrap();
+        push.answer(&head(UNCACHEABLE), Coding::Identity, None);
+        push.write(Bytes::from_static(b"Saved!")).await.unwrap();
+        push.finish(None);
+        let fields = format!("{DOCUMENT}upgrade-insecure-requests: 1\r\n");
+        let page = timeout(PATIENCE, answer(world.get(to, &fields).await)).await.unwrap();
+        assert!(page.contains("Saved!"), "{page}");
+        assert_eq!(world.crossed(), 1, "the form");
+    }
+}
+
+#[tokio::test]
+async fn what_was_promised_before_the_answer_to_a_form_may_be_outdated_by_it() {
+    let world = world().await;
+    let promise = posted(&world, "/list", true).await;
+    // Ground may have heard that it is not wanted, and gives no stream for it then.
+    if let Some(push) = world.hop.push(promise) {
+        push.answer(&head(UNCACHEABLE), Coding::Identity, None);
+        assert_eq!(timeout(PATIENCE, push.gone()).await, Ok(Gone::Stopped));
+    }
+    let counters = world.bus.counters().snapshot();
+    assert_eq!(counters["promise_ends"]["cancelled"], 1);
 }
