@@ -22,7 +22,8 @@ async fn a_hostile_page_loads_within_bounds_of_memory_and_fetches_and_reaches_no
     // Only what a browser asks for is read ahead for.
     let asked = request(Method::GET, &page.url("/"))
         .header("user-agent", "Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0")
-        .header("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+        .header("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
+        .header("upgrade-insecure-requests", "1");
     let document = send(local.proxy, asked.body(Empty::new().boxed()).unwrap()).await;
     assert!(document.whole && document.bytes == page.document(), "the document is not whole");
     for path in ORDINARY {

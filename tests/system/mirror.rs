@@ -35,6 +35,7 @@ async fn site() -> SiteOrigin {
 async fn load(pair: &Pair, url: &str, held: u64) {
     let asked = request(Method::GET, url)
         .header("accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+        .header("upgrade-insecure-requests", "1")
         .header("user-agent", "Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0.0.0 Safari/537.36")
         .body(Empty::new().boxed())
         .unwrap();

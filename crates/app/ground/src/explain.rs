@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{Decision, Navigation, Noted, Unasked, leads_to};
+use farhop_bundle::{Decision, Navigation, Noted, Unasked, is_attachment, leads_to};
 use farhop_events::ExchangeId;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_origin::Upload;
@@ -23,7 +23,7 @@ use crate::page::{XHTML, is_document};
 use crate::reading::{Decided, Reading};
 use crate::redirected::MOST;
 use crate::tally::{NOT_PUBLIC, skip_words, source_word};
-use crate::treatment::{codings, is_attachment, media_type};
+use crate::treatment::{codings, media_type};
 
 /// Stylesheets, modules and frames that one plan reads.
 const MOST_READ: usize = 200;

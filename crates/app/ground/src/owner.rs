@@ -247,7 +247,8 @@ mod tests {
             let url = Url::parse("http://site.test/").unwrap();
             let cookie = format!("a={}", "x".repeat(30_000)).parse().unwrap();
             let accept = "text/html,*/*;q=0.8".parse().unwrap();
-            let fields = HeaderMap::from_iter([(header::COOKIE, cookie), (header::ACCEPT, accept)]);
+            let upgrade = (header::UPGRADE_INSECURE_REQUESTS, "1".parse().unwrap());
+            let fields = HeaderMap::from_iter([(header::COOKIE, cookie), (header::ACCEPT, accept), upgrade]);
             known.cookies().note_request(&url, &fields, SystemTime::UNIX_EPOCH);
             // What a request has taught is weighed with the next.
             owners.known(&owner("ship", user))

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use farhop_bundle::opens_page;
+use farhop_bundle::{is_attachment, opens_page};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_page::ResourceId;
 use farhop_squeeze::Decoder;
@@ -14,7 +14,7 @@ use tokio::task::yield_now;
 
 use crate::bundle::Bundle;
 use crate::reading::{Decided, Reading};
-use crate::treatment::{codings, is_attachment, media_type};
+use crate::treatment::{codings, media_type};
 
 /// A body that decodes to more is not read further.
 const LONGEST: u64 = 16 << 20;

@@ -1,6 +1,7 @@
 //! How a response body may be coded to cross the hop, and what that changes in its head. Pure: fields in,
 //! verdict out; the coding itself is `farhop-squeeze`'s.
 
+use farhop_bundle::is_attachment;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_squeeze::{Coding, ImageOffer, Recipe, UnknownCoding, image_plan, parse_codings};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -176,14 +177,6 @@ pub(crate) fn charset(fields: &HeaderMap) -> Option<String> {
         let (name, value) = parameter.split_once('=')?;
         name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches('"').to_owned())
     })
-}
-
-/// Whether the body is to be saved, not shown.
-pub(crate) fn is_attachment(fields: &HeaderMap) -> bool {
-    let whole = text(fields, &header::CONTENT_DISPOSITION);
-    let kind = whole.split(';').next().unwrap_or_default().trim();
-    // RFC 6266 §4.2: an unknown type is treated as attachment.
-    !kind.is_empty() && !kind.eq_ignore_ascii_case("inline")
 }
 
 /// Pages, and what they are made of.

@@ -88,6 +88,24 @@ async fn a_page_that_answers_a_form_brings_what_it_needs_without_the_fields_of_t
 }
 
 #[tokio::test]
+async fn nothing_is_fetched_for_what_nobody_looks_at_as_a_page() {
+    let origin = site("content-type: text/html", PAGE, echo_path).await;
+    let pair = Pair::new(&[]).await;
+    let mut part = navigate(&origin, "/");
+    part.fields.remove("upgrade-insecure-requests");
+    part.fields.insert("x-requested-with", "XMLHttpRequest".parse().unwrap());
+    assert!(pair.get(&part).await.promises.is_empty(), "a script asks for it");
+    for (name, value) in
+        [("sec-purpose", "prefetch"), ("sec-purpose", "prefetch;prerender"), ("purpose", "prefetch")]
+    {
+        let mut prefetch = navigate(&origin, "/");
+        prefetch.fields.insert(name, value.parse().unwrap());
+        assert!(pair.get(&prefetch).await.promises.is_empty(), "{name}: {value}");
+    }
+    assert!(!pair.get(&navigate(&origin, "/")).await.promises.is_empty());
+}
+
+#[tokio::test]
 async fn others_get_their_turn_while_a_page_is_read_that_is_megabytes_coded_as_a_few_bytes() {
     const IMAGES: usize = 40;
     let page: String =

@@ -205,7 +205,7 @@ impl<'a> Asking<'a> {
         let Crossed { carrier, receiver, page, promised, requested_at, .. } = crossed;
         let remote = self.remote;
         let fetch = &self.exchange.fetch;
-        remote.desk().answered(self.exchange.id, &fetch.url, head);
+        remote.desk().answered(self.exchange.id, &fetch.url, head.status, &head.fields, remote.now());
         for url in farhop_freshness::invalidated(&self.head.method, &fetch.url, head.status, &head.fields) {
             remote.repository().invalidate(url.as_str()).await;
             remote.desk().invalidate(&url, (carrier.generation, &promised), remote.now());

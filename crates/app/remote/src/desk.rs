@@ -7,13 +7,13 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farhop_bundle::{Answer, LoadId, PromiseId, Promises, WhyAsk, leads_to};
+use farhop_bundle::{Answer, LoadId, PromiseId, Promises, WhyAsk, is_attachment, leads_to};
 use farhop_events::{Bus, ExchangeId, PromiseEnd};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Priority;
 use farhop_store::Body;
 use farhop_transport::hop::Receiver;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, StatusCode};
 use tokio::sync::watch;
 use url::Url;
 
@@ -149,7 +149,7 @@ impl Desk {
         }
     }
 
-    /// A document is asked for: what was promised to pages that this user leaves with it ends.
+    /// A document is asked for: what was promised to an earlier load of it ends.
     pub(crate) fn begin_load(
         &mut self,
         user: &User,
@@ -169,6 +169,23 @@ impl Desk {
         }
     }
 
+    /// `exchange` begins, a request of `user`.
+    pub(crate) fn asks(
+        &mut self,
+        exchange: ExchangeId,
+        user: &User,
+        url: &Url,
+        request: &HeaderMap,
+        now: Duration,
+    ) {
+        self.book.asks(exchange.0, &user.name, url, request, now);
+    }
+
+    /// `exchange` has ended.
+    pub(crate) fn settled(&mut self, exchange: ExchangeId, now: Duration) {
+        self.book.settled(exchange.0, now);
+    }
+
     /// Whether the page of this load was open and is not any more.
     fn is_left(&self, load: LoadId) -> bool {
         self.begun.contains(&load) && !self.book.is_open(load)
@@ -185,11 +202,23 @@ impl Desk {
         ExchangeId(self.book.load_of(LoadId(exchange.0), &user.name, url, request).0)
     }
 
-    /// The document of `page` was asked for at `url` and answered so: a redirect leads on, and the page is there.
-    pub(crate) fn answered(&mut self, page: ExchangeId, url: &Url, head: &ResponseHead) {
-        if let Some(to) = leads_to(url, head.status, &head.fields) {
+    /// The document of `page` was asked for at `url` and answered so: a redirect leads on, and the page is there; a document
+    /// is shown, and the page before it may have been left.
+    pub(crate) fn answered(
+        &mut self,
+        page: ExchangeId,
+        url: &Url,
+        status: StatusCode,
+        fields: &HeaderMap,
+        now: Duration,
+    ) {
+        if let Some(to) = leads_to(url, status, fields) {
             self.book.moved(LoadId(page.0), url, &to);
             self.books.moved(page, url, &to);
+        } else if !matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT)
+            && !is_attachment(fields)
+        {
+            self.book.shown(LoadId(page.0), url, now);
         }
     }
 
@@ -280,7 +309,7 @@ impl Desk {
         self.book.head(id, head.status, &head.fields, now, wall);
         let (page, url) = (entry.page, entry.url.clone());
         entry.state.send_replace(Promised::Coming { head: Arc::clone(head), body });
-        self.answered(page, &url, head);
+        self.answered(page, &url, head.status, &head.fields, now);
         true
     }
 
@@ -378,8 +407,12 @@ impl Desk {
         handed.find(|(_, handed)| handed.user == *user && handed.url == *url).map(|(stored, _)| *stored)
     }
 
-    /// Ends what nobody has asked for in time, and tells of the pages that are done.
+    /// Ends what nobody has asked for in time and what was promised to pages that are left, and tells of the pages that
+    /// are done.
     pub(crate) fn lapse(&mut self, now: Duration) {
+        for id in self.book.leave(now) {
+            self.end(id, PromiseEnd::PageLeft, now);
+        }
         for id in self.book.lapse(now) {
             self.end(id, PromiseEnd::Lapsed, now);
         }
@@ -486,7 +519,7 @@ impl Entry {
 mod tests {
     use super::*;
     use farhop_store::Budget;
-    use http::{HeaderValue, StatusCode, header};
+    use http::{HeaderName, HeaderValue, header};
 
     #[test]
     fn what_was_promised_before_an_invalidation_answers_nothing_after_it() {
@@ -511,6 +544,34 @@ mod tests {
         let answered = ["a", "b", "c"].map(&mut answers);
         assert_eq!(answered, [false, true, true], "the last was asked for since");
         assert_eq!(desk.take_untold(), [(0, 0..=0)], "ground is told");
+    }
+
+    #[test]
+    fn a_link_to_a_file_that_is_saved_leaves_no_page() {
+        let navigation = |referer: Option<&'static str>| -> HeaderMap {
+            let fields = [("accept", "text/html"), ("upgrade-insecure-requests", "1")];
+            let fields = fields.into_iter().chain(referer.map(|referer| ("referer", referer)));
+            fields.map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
+        };
+        let left_by = |status, kind: &[(HeaderName, HeaderValue)]| {
+            let (mut desk, second) = (Desk::new(Bus::new()), Duration::from_secs);
+            let user = User { id: 1, name: "10.0.0.1".into() };
+            let [page, next] =
+                ["http://site.test/", "http://site.test/next"].map(|url| Url::parse(url).unwrap());
+            desk.begin_load(&user, ExchangeId(1), &page, &navigation(None), second(1));
+            let request = navigation(Some("http://site.test/"));
+            desk.begin_load(&user, ExchangeId(2), &next, &request, second(2));
+            let fields = kind.iter().cloned().collect();
+            desk.answered(ExchangeId(2), &next, status, &fields, second(3));
+            desk.settled(ExchangeId(2), second(3));
+            desk.lapse(second(60));
+            desk.is_left(LoadId(1))
+        };
+        let saved = |kind| [(header::CONTENT_DISPOSITION, HeaderValue::from_static(kind))];
+        assert!(left_by(StatusCode::OK, &[]));
+        assert!(left_by(StatusCode::OK, &saved("inline; filename=a.pdf")));
+        assert!(!left_by(StatusCode::OK, &saved("attachment; filename=a.zip")));
+        assert!(!left_by(StatusCode::NO_CONTENT, &[]));
     }
 
     #[test]

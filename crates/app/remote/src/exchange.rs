@@ -25,6 +25,7 @@ use crate::course::Course;
 use crate::lookup::{Found, look_up};
 use crate::portal::Given;
 use crate::request::Fetch;
+use crate::under_way::UnderWay;
 use crate::users::User;
 use crate::websocket::Switched;
 
@@ -57,7 +58,11 @@ struct Delivery {
 impl Exchange {
     /// Answers the request.
     pub(crate) async fn answer(self, remote: Arc<Remote>, body: RequestBody, mut responder: Responder) {
-        let found = look_up(&remote, &self).await;
+        let _under_way = UnderWay::begin(&remote, &self);
+        let found = tokio::select! {
+            found = look_up(&remote, &self) => found,
+            () = reset(&responder) => return Answer::ClientGone.finish(self, &remote, responder).await,
+        };
         match found {
             Found::Held { held, not_modified } => {
                 let reader = if not_modified { None } else { held.body.reader() };

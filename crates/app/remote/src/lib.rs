@@ -34,6 +34,7 @@ mod status;
 mod stock;
 mod transparent;
 mod tunnel;
+mod under_way;
 mod unreachable;
 mod uplink;
 mod upload;

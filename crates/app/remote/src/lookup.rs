@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{PromiseId, WhyAsk, not_modified, opens_page};
+use farhop_bundle::{PromiseId, WhyAsk, not_modified};
 use farhop_events::Crossing;
 use farhop_freshness::{
     Precondition, RequestDirectives, Scope, Stored, Verdict, Why, evaluate, shareable, storable,
@@ -40,10 +40,6 @@ pub(crate) async fn look_up(remote: &Remote, exchange: &Exchange) -> Found {
     let Exchange { user, fetch, course, .. } = exchange;
     let exchange = exchange.id;
     let fields = &fetch.head.fields;
-    if opens_page(&fetch.head.method, fields) {
-        remote.desk().begin_load(user, exchange, &fetch.url, fields, remote.now());
-    }
-    promising::tell_unwanted(remote);
     if !fetch.may_be_answered_here() {
         let why = match (fetch.head.upgrades(), fetch.has_body) {
             (true, _) => Crossing::Upgrade,
@@ -91,7 +87,11 @@ pub(crate) async fn look_up(remote: &Remote, exchange: &Exchange) -> Found {
     let mut stale = None;
     if matches!(fetch.head.method, Method::GET | Method::HEAD) {
         match in_repository(remote, user.id, &fetch.head.method, fetch.url.as_str(), fields).await {
-            Stocked::Answer { held, not_modified } => return Found::Held { held, not_modified },
+            Stocked::Answer { held, not_modified } => {
+                let (status, fields) = (held.head.status, &held.head.fields);
+                remote.desk().answered(exchange, &fetch.url, status, fields, remote.now());
+                return Found::Held { held, not_modified };
+            }
             Stocked::Unsatisfiable => return Found::Unsatisfiable,
             Stocked::Stale { held, reason } => {
                 // But for the field that differs, a promise would have answered.

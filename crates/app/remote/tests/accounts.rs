@@ -14,7 +14,8 @@ use support::{
 };
 use tokio::time::timeout;
 
-const DOCUMENT: &str = "accept: text/html,*/*\r\nuser-agent: Mozilla/5.0 Chrome/156.0.0.0\r\n";
+const DOCUMENT: &str =
+    "accept: text/html,*/*\r\nupgrade-insecure-requests: 1\r\nuser-agent: Mozilla/5.0 Chrome/156.0.0.0\r\n";
 /// What the page asks with for what it needs.
 const FROM_PAGE: &str =
     "accept: */*\r\nuser-agent: Mozilla/5.0 Chrome/156.0.0.0\r\nreferer: http://site.test/\r\n";

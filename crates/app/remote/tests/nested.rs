@@ -11,7 +11,8 @@ use http::HeaderValue;
 use support::{Asked, BROWSER, PATIENCE, REFERER, UNCACHEABLE, World, answer, head, predicted, world};
 use tokio::time::timeout;
 
-const DOCUMENT: &str = "accept: text/html,*/*\r\nuser-agent: Mozilla/5.0 Chrome/156.0.0.0\r\n";
+const DOCUMENT: &str =
+    "accept: text/html,*/*\r\nupgrade-insecure-requests: 1\r\nuser-agent: Mozilla/5.0 Chrome/156.0.0.0\r\n";
 const LATE: Priority = Priority { urgency: 4, incremental: true };
 
 /// What the browser will ask for within the page.

@@ -12,7 +12,8 @@ use http::{HeaderValue, Method, StatusCode};
 use support::{Asked, BROWSER, PATIENCE, UNCACHEABLE, World, answer, head, send, world};
 use tokio::time::timeout;
 
-const DOCUMENT: &str = "accept: text/html,*/*\r\nuser-agent: Mozilla/5.0 Chrome/156.0.0.0\r\n";
+const DOCUMENT: &str =
+    "accept: text/html,*/*\r\nupgrade-insecure-requests: 1\r\nuser-agent: Mozilla/5.0 Chrome/156.0.0.0\r\n";
 
 fn leads_to(place: &'static str) -> ResponseHead {
     ResponseHead { status: StatusCode::FOUND, ..head(&[("location", place)]) }
@@ -38,6 +39,7 @@ async fn the_step_that_was_promised_answers_and_its_page_is_where_it_led() {
     let mut push = world.hop.push(promise).unwrap();
     let mut style = RequestHead { path: "/a.css".into(), ..asked };
     style.fields.insert("accept", HeaderValue::from_static("*/*"));
+    style.fields.remove("upgrade-insecure-requests");
     style.fields.insert("referer", HeaderValue::from_static("http://site.test/en/"));
     let nested = push.promise(&style, Priority::default()).unwrap();
     push.answer(&head(UNCACHEABLE), Coding::Identity, None);
@@ -110,9 +112,7 @@ async fn a_promise_within_tls_that_passes_through_untouched_is_refused() {
 /// Gives the promise that was made.
 async fn posted(world: &World, to: &'static str, hinted: bool) -> u64 {
     let mut client = world.client().await;
-    let form = format!(
-        "{DOCUMENT}upgrade-insecure-requests: 1\r\norigin: http://site.test\r\ncontent-length: 0\r\n"
-    );
+    let form = format!("{DOCUMENT}origin: http://site.test\r\ncontent-length: 0\r\n");
     send(&mut client, "POST", "/save", &form).await;
     let Asked { head: asked, mut sender, .. } = world.asked().await;
     let mut next = RequestHead { method: Method::GET, path: to.into(), ..asked };
@@ -138,8 +138,7 @@ async fn what_a_form_leads_to_is_asked_for_once() {
         push.answer(&head(UNCACHEABLE), Coding::Identity, None);
         push.write(Bytes::from_static(b"Saved!")).await.unwrap();
         push.finish(None);
-        let fields = format!("{DOCUMENT}upgrade-insecure-requests: 1\r\n");
-        let page = timeout(PATIENCE, answer(world.get(to, &fields).await)).await.unwrap();
+        let page = timeout(PATIENCE, answer(world.get(to, DOCUMENT).await)).await.unwrap();
         assert!(page.contains("Saved!"), "{page}");
         assert_eq!(world.crossed(), 1, "the form");
     }

@@ -25,7 +25,7 @@ pub use companions::{Companions, Place};
 pub use cookies::{CookieVerdict, Cookies, JarId, Noted};
 pub use family::Family;
 pub use first_party::FirstParty;
-pub use loads::{LoadId, opens_page};
+pub use loads::{LoadId, is_attachment, opens_page};
 pub use matching::{Mismatch, compare, is_navigation};
 pub use plan::{Budget, Decision, NeverUnasked, Plan, Skip};
 pub use promises::{Answer, Lost, PromiseId, Promises, WhyAsk};

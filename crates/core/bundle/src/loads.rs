@@ -1,44 +1,87 @@
 //! Pages that users have open at the remote end, as far as requests tell: which one is left, and whose a request is.
+//!
+//! A navigation that names a page does not always leave it: it may be a frame's, or another tab's, and over plain HTTP
+//! nothing tells. So the page is only taken to be **leaving** then. A browser that truly leaves it gives up what it still asks
+//! for in its name as soon as it shows the next document, and asks for nothing more:
+//!
+//! ```text
+//!   open ──a navigation names it──► leaving ──answered──► shown ──nothing of it under way, none for 2 s──► left
+//!     ▲                                │
+//!     └──no answer, or none to show────┘
+//! ```
 
-use crate::matching::is_navigation;
+use crate::matching::{is_navigation, is_speculative};
 use http::Method;
-use http::header::{self, HeaderMap};
+use http::header::{self, HeaderMap, HeaderValue};
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use url::Url;
 
 /// Pages of one user that are remembered as open; the oldest counts as left when there are more.
 const MAX_PER_USER: usize = 64;
 /// Pages of all users: most of them went away without a word.
 const MAX: usize = 4096;
+/// Frames of one page that are remembered.
+const MAX_FRAMES: usize = 64;
+/// Once the next document is shown: a page that has been silent for so long is left. Scripts that are being run make a page
+/// silent, too; to end it then costs round trips, to end it late costs some bytes.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// One load of one document; the exchange that fetched the document serves as its number, so later ones have larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LoadId(pub u64);
 
 /// Whether a request asks for a document in a window, as far as its fields tell: a link's, or a form's (search, preview,
-/// login), which may be sent by POST.
+/// login), which may be sent by POST. Over plain HTTP, a frame's, too; not what is fetched in case somebody looks at it.
 pub fn opens_page(method: &Method, request: &HeaderMap) -> bool {
-    let by_browser = || {
-        // A script may ask for `text/html` too, over plain HTTP like a window; it does not ask for upgrades.
-        request.contains_key("sec-fetch-dest") || request.contains_key(header::UPGRADE_INSECURE_REQUESTS)
-    };
-    is_navigation(request) && (*method == Method::GET || *method == Method::POST && by_browser())
+    matches!(*method, Method::GET | Method::POST) && is_navigation(request) && !is_speculative(request)
+}
+
+/// Whether browsers save an answer as a file where they would show another (RFC 6266 §4.2: unknown types count as
+/// attachments).
+pub fn is_attachment(response: &HeaderMap) -> bool {
+    let whole = response.get(header::CONTENT_DISPOSITION).and_then(|value| value.to_str().ok());
+    let kind = whole.and_then(|whole| whole.split(';').next()).unwrap_or_default().trim();
+    !kind.is_empty() && !kind.eq_ignore_ascii_case("inline")
 }
 
 /// Pages taken to be open, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Loads(Vec<Open>);
+pub(crate) struct Loads {
+    open: Vec<Open>,
+    /// Exchanges that are being answered, each with the page that asks.
+    under_way: HashMap<u64, LoadId>,
+}
 
 #[derive(Debug)]
 struct Open {
     load: LoadId,
     user: Arc<str>,
     page: Url,
+    /// Documents of frames that were promised to it, with the `Referer` of their requests.
+    frames: Vec<(Url, Option<HeaderValue>)>,
+    /// Its exchanges in [`Loads::under_way`].
+    under_way: usize,
+    /// When it was last seen to live.
+    active: Duration,
+    leaving: Option<Leaving>,
+}
+
+/// A page that may have been left.
+#[derive(Debug)]
+struct Leaving {
+    /// The load for which it may have been.
+    to: LoadId,
+    /// Whether what any cache may reuse of it is of use there.
+    keeps_reusable: bool,
+    /// Whether the browser has the answer to `to`.
+    shown: bool,
 }
 
 impl Loads {
-    /// A navigation of `user` begins `load` of `url`, without fragment. Gives the loads that end with it, and of each
-    /// whether what any cache may reuse of it is of use still.
+    /// A navigation of `user` begins `load` of `url`, without fragment. Gives the loads that end with it at once, and of
+    /// each whether what any cache may reuse of it is of use still.
     pub(crate) fn begin(
         &mut self,
         user: &Arc<str>,
@@ -46,44 +89,132 @@ impl Loads {
         url: Url,
         request: &HeaderMap,
     ) -> Vec<(LoadId, bool)> {
-        let mut ended = self.left_by(user, &url, request);
+        // Loads of one document do not go on side by side.
+        let again = self.open.iter().filter(|open| open.user == *user && open.page == url);
+        let mut ended: Vec<_> = again.map(|open| (open.load, true)).collect();
         let open = |open: &&Open| open.user == *user && !ended.iter().any(|(load, _)| *load == open.load);
-        if self.0.iter().filter(open).count() >= MAX_PER_USER
-            && let Some(oldest) = self.0.iter().find(open).map(|open| open.load)
+        if self.open.iter().filter(open).count() >= MAX_PER_USER
+            && let Some(oldest) = self.open.iter().find(open).map(|open| open.load)
         {
             ended.push((oldest, true));
         }
-        if self.0.len() - ended.len() >= MAX
+        if self.open.len() - ended.len() >= MAX
             && let Some(oldest) =
-                self.0.iter().map(|open| open.load).find(|load| !ended.iter().any(|(own, _)| own == load))
+                self.open.iter().map(|open| open.load).find(|load| !ended.iter().any(|(own, _)| own == load))
         {
             ended.push((oldest, true));
         }
-        self.0.retain(|open| !ended.iter().any(|(load, _)| *load == open.load));
-        self.0.push(Open { load, user: Arc::clone(user), page: url });
+        self.open.retain(|open| !ended.iter().any(|(load, _)| *load == open.load));
+        if let Some(at) = self.named_by(user, &url, request)
+            && let Some(open) = self.open.get_mut(at)
+        {
+            let keeps_reusable = open.page.origin() == url.origin();
+            open.leaving = Some(Leaving { to: load, keeps_reusable, shown: false });
+        }
+        self.open.push(Open {
+            load,
+            user: Arc::clone(user),
+            page: url,
+            frames: Vec::new(),
+            under_way: 0,
+            active: Duration::ZERO,
+            leaving: None,
+        });
         ended
     }
 
-    fn left_by(&self, user: &Arc<str>, url: &Url, request: &HeaderMap) -> Vec<(LoadId, bool)> {
-        let referer = referer(request).and_then(|text| Url::parse(text).ok());
-        let own = || self.0.iter().filter(|open| open.user == *user);
-        let entry = |open: &Open| (open.load, open.page.origin() == url.origin());
-        let left: Vec<_> = own()
-            .filter(|open| open.page == *url || referer.as_ref() == Some(&open.page))
-            .map(entry)
-            .collect();
-        if !left.is_empty() {
-            return left;
+    /// The page that a navigation to `url` names as its referrer, if it is certain which.
+    fn named_by(&self, user: &Arc<str>, url: &Url, request: &HeaderMap) -> Option<usize> {
+        let referer = Url::parse(referer(request)?).ok()?;
+        let own = || self.open.iter().enumerate().filter(|(_, open)| open.user == *user);
+        if let Some((at, _)) = own().find(|(_, open)| open.page == referer) {
+            return Some(at);
         }
-        // Leaving for another origin, the browser names its own origin only: enough if one page there is open.
-        let Some(referer) = referer.filter(|referer| referer.origin() != url.origin()) else { return left };
-        let there: Vec<_> = own().filter(|open| open.page.origin() == referer.origin()).map(entry).collect();
-        if there.len() == 1 { there } else { Vec::new() }
+        // Towards another origin, the browser names its own origin only: enough if one page there is open.
+        let mut there = own().filter(|(_, open)| open.page.origin() == referer.origin());
+        let (at, _) = there.next().filter(|_| referer.origin() != url.origin())?;
+        there.next().is_none().then_some(at)
+    }
+
+    /// The document of a frame at `url` was promised to `load`, for such a request.
+    pub(crate) fn note_frame(&mut self, load: LoadId, url: &Url, request: &HeaderMap) {
+        if let Some(open) = self.find(load)
+            && open.frames.len() < MAX_FRAMES
+        {
+            open.frames.push((url.clone(), request.get(header::REFERER).cloned()));
+        }
+    }
+
+    /// Whether a navigation is for the document of a frame that was promised to a page, whatever became of the promise.
+    /// Each promise is of one frame.
+    pub(crate) fn is_frame(&mut self, user: &Arc<str>, url: &Url, request: &HeaderMap) -> bool {
+        let own = || self.open.iter().filter(|open| open.user == *user);
+        if own().any(|open| open.page == *url) {
+            return false;
+        }
+        let referer = request.get(header::REFERER);
+        let is_this = |(frame, from): &(Url, Option<HeaderValue>)| frame == url && from.as_ref() == referer;
+        self.open.iter_mut().filter(|open| open.user == *user).any(|open| {
+            let place = open.frames.iter().position(is_this);
+            place.map(|place| open.frames.swap_remove(place)).is_some()
+        })
+    }
+
+    /// `exchange` begins at `now`, a request of `user`: its page lives.
+    pub(crate) fn asks(&mut self, exchange: u64, user: &str, url: &Url, request: &HeaderMap, now: Duration) {
+        let own = LoadId(exchange);
+        let load = if self.contains(own) { Some(own) } else { self.asking(user, url, request) };
+        if let Some(load) = load
+            && let Some(open) = self.find(load)
+        {
+            open.under_way += 1;
+            open.active = now;
+            self.under_way.insert(exchange, load);
+        }
+    }
+
+    /// The answer to `load`, at `url`, goes to the browser at `now`, which shows it.
+    pub(crate) fn shown(&mut self, load: LoadId, url: &Url, now: Duration) {
+        if !self.open.iter().any(|open| open.load == load && open.page == *url) {
+            return;
+        }
+        for open in &mut self.open {
+            if let Some(leaving) =
+                open.leaving.as_mut().filter(|leaving| leaving.to == load && !leaving.shown)
+            {
+                leaving.shown = true;
+                open.active = now;
+            }
+        }
+    }
+
+    /// `exchange` has ended at `now`, answered or not.
+    pub(crate) fn settled(&mut self, exchange: u64, now: Duration) {
+        if let Some(load) = self.under_way.remove(&exchange)
+            && let Some(open) = self.find(load)
+        {
+            open.under_way -= 1;
+            open.active = now;
+        }
+        for open in &mut self.open {
+            open.leaving.take_if(|leaving| leaving.to == LoadId(exchange) && !leaving.shown);
+        }
+    }
+
+    /// The pages that are left by `now`, each with whether what any cache may reuse of it is of use still.
+    pub(crate) fn left(&self, now: Duration) -> Vec<(LoadId, bool)> {
+        let left = self.open.iter().filter_map(|open| {
+            let leaving = open.leaving.as_ref().filter(|leaving| leaving.shown)?;
+            let is_silent = open.under_way == 0 && open.active.saturating_add(SILENCE) <= now;
+            is_silent.then_some((open.load, leaving.keeps_reusable))
+        });
+        left.collect()
     }
 
     /// The document of `load` is at `to` and not at `from`.
     pub(crate) fn moved(&mut self, load: LoadId, from: &Url, to: Url) {
-        if let Some(open) = self.0.iter_mut().find(|open| open.load == load && open.page == *from) {
+        if let Some(open) = self.find(load).filter(|open| open.page == *from) {
+            open.frames.retain(|(url, _)| *url != to);
             open.page = to;
         }
     }
@@ -92,35 +223,42 @@ impl Loads {
     /// `Referer` says: it names the page, or, of what a stylesheet or module asks for, a file of the same origin; the
     /// page opened last, then.
     pub(crate) fn asking(&self, user: &str, url: &Url, request: &HeaderMap) -> Option<LoadId> {
-        let led = self.0.iter().rev().find(|open| *open.user == *user && open.is_asked_for(url, request));
+        let led = self.open.iter().rev().find(|open| *open.user == *user && open.is_asked_for(url, request));
         if let Some(led) = led {
             return Some(led.load);
         }
         let referer = Url::parse(referer(request)?).ok()?;
-        let own = || self.0.iter().rev().filter(|open| *open.user == *user);
+        let own = || self.open.iter().rev().filter(|open| *open.user == *user);
         let named = own().find(|open| open.page == referer);
         named.or_else(|| own().find(|open| open.page.origin() == referer.origin())).map(|open| open.load)
     }
 
+    fn find(&mut self, load: LoadId) -> Option<&mut Open> {
+        self.open.iter_mut().find(|open| open.load == load)
+    }
+
     pub(crate) fn contains(&self, load: LoadId) -> bool {
-        self.0.iter().any(|open| open.load == load)
+        self.open.iter().any(|open| open.load == load)
     }
 
     pub(crate) fn end(&mut self, load: LoadId) {
-        self.0.retain(|open| open.load != load);
+        self.open.retain(|open| open.load != load);
     }
 
     /// Whether a request of `user` comes from `load`: it is for its document, to which a redirect led, its `Referer` names
     /// the page, or no page was opened since that could ask alike.
     pub(crate) fn is_of(&self, load: LoadId, user: &Arc<str>, url: &Url, request: &HeaderMap) -> bool {
-        if !self.0.iter().any(|open| open.user == *user && open.load > load) {
+        if !self.open.iter().any(|open| open.user == *user && open.load > load) {
             return true;
         }
-        // Loads of one document do not go on side by side, so its URL says which, if it is more than the origin.
-        let page = self.0.iter().find(|open| open.load == load);
+        // Loads of one document do not go on side by side, so its URL says which; where that is the bare origin, only what
+        // goes to that origin: towards others, all its pages are named so.
+        let page = self.open.iter().find(|open| open.load == load);
         page.is_some_and(|open| {
+            let is_named = || referer(request) == Some(open.page.as_str());
+            let is_origin = open.page.path() == "/" && open.page.query().is_none();
             open.is_asked_for(url, request)
-                || open.page.path() != "/" && referer(request) == Some(open.page.as_str())
+                || is_named() && (!is_origin || open.page.origin() == url.origin())
         })
     }
 }

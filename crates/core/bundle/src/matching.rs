@@ -101,14 +101,31 @@ pub(crate) fn passes_caches_by(request: &HeaderMap) -> bool {
     request.contains_key(header::CACHE_CONTROL) || request.contains_key(header::PRAGMA)
 }
 
-/// Whether a GET with these fields loads a document into a window, as far as fields tell.
+/// Whether a request with these fields loads a document into a window, or, over plain HTTP, into a frame, as far as fields
+/// tell.
 pub fn is_navigation(request: &HeaderMap) -> bool {
-    let text = |name: &str| request.get(name).and_then(|value| value.to_str().ok());
-    match text("sec-fetch-dest") {
+    match text(request, "sec-fetch-dest") {
         Some(dest) => dest == "document",
-        // Browsers name text/html first for documents and for frames only.
-        None => text("accept").is_some_and(|accept| accept.starts_with("text/html")),
+        // Browsers name text/html first for documents and for frames, and ask for upgrades there only (Upgrade Insecure
+        // Requests, §3.2.1); scripts may ask for text/html, too.
+        None => {
+            request.contains_key(header::UPGRADE_INSECURE_REQUESTS)
+                && text(request, "accept").is_some_and(|accept| accept.starts_with("text/html"))
+        }
     }
+}
+
+/// Whether a document is asked for that nobody may ever look at: `Sec-Purpose`, or `Purpose` before that, says so for what
+/// pages have prefetched or prerendered.
+pub(crate) fn is_speculative(request: &HeaderMap) -> bool {
+    ["sec-purpose", "purpose"].iter().any(|name| {
+        text(request, name)
+            .is_some_and(|purpose| purpose.split([';', ',']).any(|word| word.trim() == "prefetch"))
+    })
+}
+
+fn text<'a>(request: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    request.get(name).and_then(|value| value.to_str().ok())
 }
 
 #[cfg(test)]
@@ -126,6 +143,30 @@ mod tests {
         let mut names: Vec<String> = names.map(str::to_ascii_lowercase).collect();
         names.sort();
         names
+    }
+
+    fn request(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        let field = |&(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+        fields.iter().map(field).collect()
+    }
+
+    #[test]
+    fn what_a_script_asks_for_is_no_navigation_though_it_wants_html() {
+        let html = ("accept", "text/html, */*; q=0.01");
+        assert!(!is_navigation(&request(&[html, ("x-requested-with", "XMLHttpRequest")])));
+        assert!(!is_navigation(&request(&[html, ("sec-fetch-dest", "empty")])));
+        assert!(is_navigation(&request(&[html, ("upgrade-insecure-requests", "1")])));
+        assert!(is_navigation(&request(&[("sec-fetch-dest", "document")])));
+    }
+
+    #[test]
+    fn what_is_fetched_in_case_somebody_looks_at_it_says_so() {
+        for (name, value) in
+            [("sec-purpose", "prefetch"), ("sec-purpose", "prefetch;prerender"), ("purpose", "prefetch")]
+        {
+            assert!(is_speculative(&request(&[(name, value)])), "{name}: {value}");
+        }
+        assert!(!is_speculative(&request(&[("purpose", "form")])));
     }
 
     #[test]

@@ -86,9 +86,10 @@ impl Promises {
         Promises { max_per_user, max, ..Promises::default() }
     }
 
-    /// A request for a document by `user` starts load `load`. Returns the promises that end with it: those of earlier
-    /// loads of the same document, and of the page that the user leaves, as `Referer` says. What any shared cache
-    /// could reuse is kept for another page of the same origin. Requests that are no navigation change nothing.
+    /// A request for a document by `user` starts load `load`. Returns the promises that end with it at once: those of earlier
+    /// loads of the same document, but for what any shared cache could reuse. The page that `Referer` names may be left
+    /// with it, which [`Promises::leave`] finds out. Requests that are no navigation change nothing, nor does what was
+    /// promised as a frame's document.
     pub fn begin_load(
         &mut self,
         user: &Arc<str>,
@@ -98,14 +99,38 @@ impl Promises {
     ) -> Vec<PromiseId> {
         let url = without_fragment(url);
         // Over plain HTTP a frame's document is asked for like a page; but pages are not promised.
-        if !is_navigation(request) || self.is_promised(user, &url, request) {
+        if !is_navigation(request)
+            || self.loads.is_frame(user, &url, request)
+            || self.is_promised(user, &url, request)
+        {
             return Vec::new();
         }
-        let mut ended = Vec::new();
-        for (left, keep_reusable) in self.loads.begin(user, load, url, request) {
-            ended.extend(self.end(left, keep_reusable));
-        }
-        ended
+        let ended = self.loads.begin(user, load, url, request);
+        self.end_all(ended)
+    }
+
+    /// `exchange` begins at `now`, a request of `user` for `url`, after its [`Promises::begin_load`] if it is a navigation.
+    pub fn asks(&mut self, exchange: u64, user: &str, url: &Url, request: &HeaderMap, now: Duration) {
+        self.loads.asks(exchange, user, &without_fragment(url), request, now);
+    }
+
+    /// What answers the document of `load`, at `url`, goes to the browser at `now`, and will be shown: no redirect, no
+    /// download.
+    pub fn shown(&mut self, load: LoadId, url: &Url, now: Duration) {
+        self.loads.shown(load, &without_fragment(url), now);
+    }
+
+    /// `exchange` has ended at `now`, answered or not. To be called for each of which [`Promises::asks`] was told.
+    pub fn settled(&mut self, exchange: u64, now: Duration) {
+        self.loads.settled(exchange, now);
+    }
+
+    /// The promises that end with the pages which users have left, as is clear by `now`: the next document is shown, and
+    /// the page has nothing under way and has asked for nothing for a while. What any shared cache could reuse is kept
+    /// for another page of the same origin.
+    pub fn leave(&mut self, now: Duration) -> Vec<PromiseId> {
+        let left = self.loads.left(now);
+        self.end_all(left)
     }
 
     /// The document of `load` is at `to`, to which a redirect leads from `from`: what is asked for from there, and the
@@ -125,6 +150,10 @@ impl Promises {
     /// The page of `load` is gone: its exchange failed, or its user is. Returns the promises that end with it.
     pub fn end_load(&mut self, load: LoadId) -> Vec<PromiseId> {
         self.end(load, false)
+    }
+
+    fn end_all(&mut self, loads: Vec<(LoadId, bool)>) -> Vec<PromiseId> {
+        loads.into_iter().flat_map(|(load, keep_reusable)| self.end(load, keep_reusable)).collect()
     }
 
     fn end(&mut self, load: LoadId, keep_reusable: bool) -> Vec<PromiseId> {
@@ -166,6 +195,9 @@ impl Promises {
         }
         self.by_url.entry((Arc::clone(user), url.clone())).or_default().push(id);
         let (user, request) = (Arc::clone(user), request.into());
+        if is_navigation(&request) {
+            self.loads.note_frame(load, &url, &request);
+        }
         let promise = Promise { user, load, url, request, reusable: None, answered: false, whole_at: None };
         self.open.insert(id, promise);
         true

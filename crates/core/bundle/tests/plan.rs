@@ -48,6 +48,7 @@ fn plan_of(
     let mut request = fields(request);
     request.insert(header::USER_AGENT, HeaderValue::from_str(agent).unwrap());
     request.entry(header::ACCEPT).or_insert(HeaderValue::from_static("text/html,*/*;q=0.8"));
+    request.insert(header::UPGRADE_INSECURE_REQUESTS, HeaderValue::from_static("1"));
     let response = fields(response);
     let mut cookies = Cookies::default();
     let noted = cookies.note_request(url, &request, at(0));
@@ -463,7 +464,8 @@ fn firefox_wants_fonts_uncoded_that_are_compressed_by_their_format() {
 #[test]
 fn where_a_strangers_cookies_are_not_known_nothing_is_fetched() {
     let mut cookies = Cookies::default();
-    let agent = fields(&[("user-agent", FIREFOX), ("accept", "text/html")]);
+    let agent =
+        fields(&[("user-agent", FIREFOX), ("accept", "text/html"), ("upgrade-insecure-requests", "1")]);
     let far = url("http://far.test/");
     let noted = cookies.note_request(&far, &agent, at(0));
     cookies.note_response(&noted, &far, &fields(&[("set-cookie", "a=1")]), at(0));

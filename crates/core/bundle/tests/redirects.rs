@@ -173,8 +173,10 @@ fn strict_cookies_go_along_where_they_did_before_and_leave_to_the_browser_what_i
     assert_eq!(led("cross-site"), None, "the first that this browser was given");
     let cross = |from: &str, cookie: &str, place: &str| {
         let mut cookies = Cookies::default();
-        let (home, metadata) =
-            (url("https://site.test/"), fields(&[("accept", "text/html"), ("user-agent", CHROMIUM)]));
+        let home = url("https://site.test/");
+        let metadata =
+            [("accept", "text/html"), ("upgrade-insecure-requests", "1"), ("user-agent", CHROMIUM)];
+        let metadata = fields(&metadata);
         let noted = cookies.note_request(&home, &metadata, at(0));
         cookies.note_response(&noted, &home, &fields(&[("set-cookie", "s=1; SameSite=Strict")]), at(0));
         let mut request = metadata.clone();

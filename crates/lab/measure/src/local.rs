@@ -103,7 +103,8 @@ impl Local {
     /// GET as a browser asks for a document, the whole of it.
     pub(crate) fn get_page(&self, url: &str) -> Result<Answer, MeasureError> {
         let fields = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0\r\n\
-                      Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n";
+                      Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n\
+                      Upgrade-Insecure-Requests: 1\r\n";
         self.ask(url, fields, usize::MAX)
     }
 

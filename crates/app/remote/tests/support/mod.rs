@@ -248,6 +248,7 @@ pub const UNCACHEABLE: &[(&str, &str)] = &[("content-type", "text/css"), ("cache
 pub fn predicted(document: &RequestHead, path: &str) -> RequestHead {
     let mut head = RequestHead { path: path.into(), ..document.clone() };
     head.fields.insert("referer", HeaderValue::from_static("http://site.test/"));
+    head.fields.remove("upgrade-insecure-requests");
     head
 }
 

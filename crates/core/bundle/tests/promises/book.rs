@@ -32,7 +32,7 @@ pub(crate) fn request(changes: &[(&str, &str)]) -> HeaderMap {
 }
 
 pub(crate) fn navigation(referer: Option<&str>) -> HeaderMap {
-    let mut map = fields(&[("accept", "text/html,*/*;q=0.8")]);
+    let mut map = fields(&[("accept", "text/html,*/*;q=0.8"), ("upgrade-insecure-requests", "1")]);
     if let Some(referer) = referer {
         map.insert("referer", HeaderValue::from_str(referer).unwrap());
     }

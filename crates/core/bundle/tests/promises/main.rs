@@ -8,6 +8,7 @@ mod book;
 mod bounds;
 mod conditions;
 mod histories;
+mod leaving;
 mod matching;
 mod once;
 mod pages;

@@ -25,21 +25,6 @@ fn what_may_be_reused_outlives_a_reload() {
 }
 
 #[test]
-fn a_navigation_away_by_referer_ends_the_pages_promises() {
-    let next = Url::parse("http://site.test/next").unwrap();
-    assert_eq!(book().begin_load(&user("u"), LoadId(2), &next, &navigation(Some(PAGE))), [ONE]);
-    let other = Url::parse("http://other.test/").unwrap();
-    let mut leaving = book();
-    assert!(head(&mut leaving, &SHARED));
-    let origin_only = navigation(Some("http://site.test/"));
-    assert_eq!(
-        leaving.begin_load(&user("u"), LoadId(2), &other, &origin_only),
-        [ONE],
-        "and nothing of it is wanted elsewhere"
-    );
-}
-
-#[test]
 fn other_pages_other_users_and_subresources_end_nothing() {
     let url = |text: &str| Url::parse(text).unwrap();
     let mut book = book();
@@ -60,6 +45,9 @@ fn other_pages_other_users_and_subresources_end_nothing() {
         book.begin_load(&user("u"), LoadId(5), &url(PAGE), &fields(&[("accept", "*/*"), ("referer", PAGE)]))
             .is_empty()
     );
+    let script = fields(&[("accept", "text/html, */*; q=0.01"), ("referer", PAGE)]);
+    assert!(book.begin_load(&user("u"), LoadId(6), &url("http://site.test/part"), &script).is_empty());
+    assert!(!book.is_open(LoadId(6)), "what a script asks for is no page");
     assert_eq!(book.len(), 1);
 }
 
@@ -118,19 +106,28 @@ fn an_uncacheable_promise_answers_only_for_the_page_load_it_was_made_for() {
 }
 
 #[test]
-fn a_later_page_of_another_user_does_not_matter() {
-    let mut book = book();
-    assert!(book.begin_load(&user("v"), LoadId(2), &Url::parse(PAGE).unwrap(), &navigation(None)).is_empty());
-    assert_eq!(ask(&mut book, &[]), Answer::Promise(ONE));
+fn pages_at_the_root_of_their_site_load_side_by_side_with_others() {
+    let url = |text: &str| Url::parse(text).unwrap();
+    let (home, far) = ("http://site.test/", "http://cdn.test/a.png");
+    let ask = |page: &str, image: &str| {
+        let mut book = Promises::new(100, 100);
+        let like = request(&[("referer", page)]);
+        assert!(book.begin_load(&user("u"), LOAD, &url(page), &navigation(None)).is_empty());
+        assert!(book.promise(ONE, &user("u"), LOAD, url(image), like.clone()));
+        let other = url("http://site.test/?p=2");
+        assert!(book.begin_load(&user("u"), LoadId(2), &other, &navigation(None)).is_empty());
+        book.ask(&user("u"), &Method::GET, &url(image), &like, seconds(2))
+    };
+    assert_eq!(ask("http://site.test/?p=1", IMAGE), Answer::Promise(ONE));
+    assert_eq!(ask("http://site.test/?p=1", far), Answer::Promise(ONE));
+    assert_eq!(ask(home, IMAGE), Answer::Promise(ONE), "towards their own site, pages are named in full");
+    assert_eq!(ask(home, far), Answer::Ask(WhyAsk::OtherLoad), "all pages of the site are named so there");
 }
 
 #[test]
-fn a_promised_frame_is_no_page_that_the_user_goes_to() {
+fn a_later_page_of_another_user_does_not_matter() {
     let mut book = book();
-    let (frame, like) = (Url::parse("http://site.test/frame").unwrap(), navigation(Some(PAGE)));
-    assert!(book.promise(PromiseId(2), &user("u"), LOAD, frame.clone(), like.clone()));
-    assert!(book.begin_load(&user("u"), LoadId(2), &frame, &like).is_empty(), "the page goes on");
-    assert_eq!(book.ask(&user("u"), &Method::GET, &frame, &like, seconds(2)), Answer::Promise(PromiseId(2)));
+    assert!(book.begin_load(&user("v"), LoadId(2), &Url::parse(PAGE).unwrap(), &navigation(None)).is_empty());
     assert_eq!(ask(&mut book, &[]), Answer::Promise(ONE));
 }
 

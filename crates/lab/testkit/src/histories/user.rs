@@ -202,6 +202,9 @@ impl User {
             .header(header::ACCEPT_LANGUAGE, &fields.language)
             .header(header::ACCEPT_ENCODING, "gzip, deflate")
             .header(header::COOKIE, &fields.cookie);
+        if kind == Kind::Page {
+            request = request.header(header::UPGRADE_INSECURE_REQUESTS, "1");
+        }
         if let Some(parent) = referer {
             request = request.header(header::REFERER, format!("{}/{parent}", self.base));
         }
