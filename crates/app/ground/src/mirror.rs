@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, SystemTime};
 
+use farhop_bundle::{PRIVATE_TO, unfamiliar};
 use farhop_freshness::{ResponseDirectives, Scope, Stored, storable};
 use farhop_htotp::mirror::{Bound, Entry, Word, fingerprint};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -144,7 +145,7 @@ fn kept_as(request: &HeaderMap, response: &ResponseHead) -> Option<(Bound, Durat
     }
     let now = SystemTime::now();
     let stored = Stored::new(request, response.status, &response.fields, now, now);
-    let mut names = vec![header::ORIGIN, header::AUTHORIZATION, header::COOKIE, header::USER_AGENT];
+    let mut names: Vec<HeaderName> = PRIVATE_TO.iter().chain(unfamiliar(request)).cloned().collect();
     for value in response.fields.get_all(header::VARY) {
         for name in value.to_str().ok()?.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             names.push(HeaderName::try_from(name).ok().filter(|_| name != "*")?);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{PromiseId, WhyAsk, not_modified};
+use farhop_bundle::{PRIVATE_TO, PromiseId, WhyAsk, not_modified, unfamiliar};
 use farhop_events::Crossing;
 use farhop_freshness::{
     Precondition, RequestDirectives, Scope, Stored, Verdict, Why, evaluate, shareable, storable,
@@ -170,8 +170,7 @@ pub(crate) async fn in_repository(
     let mut best = Stocked::Nothing;
     for partition in [Partition::User(user), Partition::Shared] {
         for held in remote.repository().find(partition, url, fields).await {
-            let same = |name: &HeaderName| held.head.nominated.get(name) == fields.get(name);
-            if !bound_to(partition).iter().all(same) {
+            if !is_bound_alike(&held, fields) {
                 continue;
             }
             match held.head.verdict(method, fields, partition.scope(), now) {
@@ -230,19 +229,25 @@ pub(crate) fn partition_for(
     own.is_ok().then_some(Partition::User(user))
 }
 
-/// Request fields that a held answer stays bound to, whatever its `Vary` names. A page that asks with another
-/// `Origin` may be given other permissions (CORS). Behind one address may be several people: what is private also
-/// stays with the browser, the cookies and the credentials that it was given to.
-pub(crate) fn bound_to(partition: Partition) -> &'static [HeaderName] {
+/// Request fields that a held answer stays bound to, whatever its `Vary` names, of those in which it was asked for or is
+/// asked for now. A page that asks with another `Origin` may be given other permissions (CORS).
+fn bound_to(partition: Partition, fields: &HeaderMap) -> Vec<HeaderName> {
     match partition {
-        Partition::Shared => &[header::ORIGIN],
-        Partition::User(_) => &[header::ORIGIN, header::AUTHORIZATION, header::COOKIE, header::USER_AGENT],
+        Partition::Shared => vec![header::ORIGIN],
+        Partition::User(_) => PRIVATE_TO.iter().chain(unfamiliar(fields)).cloned().collect(),
     }
+}
+
+/// Whether what is held came for a request with the same values in the fields that it is bound to.
+fn is_bound_alike(held: &Held, asked: &HeaderMap) -> bool {
+    let came_for = &held.head.nominated;
+    let mut names = [came_for, asked].into_iter().flat_map(|fields| bound_to(held.partition, fields));
+    names.all(|name| came_for.get_all(&name).iter().eq(asked.get_all(&name).iter()))
 }
 
 /// Request fields that a held answer depends on; `None` when nothing can be asked in the same words.
 pub(crate) fn depends_on(partition: Partition, head: &Stored) -> Option<Vec<HeaderName>> {
-    let mut names = bound_to(partition).to_vec();
+    let mut names = bound_to(partition, &head.nominated);
     if head.is_bound_to_cookies() && !names.contains(&header::COOKIE) {
         names.push(header::COOKIE);
     }
@@ -263,9 +268,10 @@ pub(crate) fn to_store(
     requested_at: SystemTime,
 ) -> Stored {
     let mut stored = Stored::new(request, head.status, &head.fields, requested_at, SystemTime::now());
-    for name in bound_to(partition) {
-        if let Some(value) = request.get(name) {
-            stored.nominated.insert(name.clone(), value.clone());
+    for name in bound_to(partition, request) {
+        stored.nominated.remove(&name);
+        for value in request.get_all(&name) {
+            stored.nominated.append(name.clone(), value.clone());
         }
     }
     stored

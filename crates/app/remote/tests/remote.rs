@@ -107,6 +107,28 @@ async fn a_request_that_differs_in_a_field_is_asked() {
 }
 
 #[tokio::test]
+async fn what_is_private_stays_with_who_asked_for_it_behind_one_address() {
+    const ALICE: &str = "accept-language: en\r\nx-token: alice\r\n";
+    let world = world().await;
+    let private = [("cache-control", "private, max-age=300")];
+    for (who, body) in [
+        (ALICE, "of alice"),
+        ("accept-language: en\r\nx-token: bob\r\n", "of bob"),
+        ("accept-language: en\r\n", "of nobody"),
+        ("accept-language: de\r\n", "in german"),
+    ] {
+        let client = world.get("/me", &format!("{BROWSER}{who}")).await;
+        let Asked { mut sender, .. } = world.asked().await;
+        sender.answer(&head(&private), Coding::Identity, None);
+        sender.write(Bytes::from_static(body.as_bytes())).await.unwrap();
+        sender.finish(None);
+        assert!(answer(client).await.contains(body), "{who}");
+    }
+    assert!(answer(world.get("/me", &format!("{BROWSER}{ALICE}")).await).await.contains("of alice"));
+    assert_eq!(world.crossed(), 4);
+}
+
+#[tokio::test]
 async fn another_users_promise_answers_nobody_else() {
     let world = world().await;
     let (_, promise) = page(&world).await;

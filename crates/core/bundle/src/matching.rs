@@ -49,6 +49,53 @@ pub(crate) const CONDITIONAL: [HeaderName; 6] = [
 /// Those that a full answer tells itself, as a cache does (RFC 9111 §4.3.2): [`crate::not_modified`].
 const EVALUATED: [HeaderName; 2] = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
 
+/// Fields to which a private response stays bound, whatever its `Vary` names: behind one address may be several people, so
+/// it stays with the browser, the language, the cookies and the credentials that it was given to. `Origin` since a page
+/// that asks with another may be given other permissions (CORS).
+pub const PRIVATE_TO: [HeaderName; 5] =
+    [header::ORIGIN, header::AUTHORIZATION, header::COOKIE, header::USER_AGENT, header::ACCEPT_LANGUAGE];
+
+/// Fields that browsers write by themselves, whoever asks, besides [`NOT_COMPARED`], [`CONDITIONAL`] and those that scripts
+/// may not write (Fetch, "forbidden request-header").
+const FAMILIAR: [&str; 24] = [
+    "accept",
+    "accept-charset",
+    "accept-encoding",
+    "accept-language",
+    "authorization",
+    "cache-control",
+    "content-length",
+    "content-type",
+    "cookie",
+    "date",
+    "device-memory",
+    "dnt",
+    "downlink",
+    "dpr",
+    "ect",
+    "origin",
+    "pragma",
+    "purpose",
+    "referer",
+    "rtt",
+    "save-data",
+    "upgrade-insecure-requests",
+    "user-agent",
+    "x-requested-with",
+];
+
+/// The fields of a request that a script or a program has added: each may say who asks, and a private response stays bound
+/// to it as well.
+pub fn unfamiliar(request: &HeaderMap) -> impl Iterator<Item = &HeaderName> {
+    request.keys().filter(|name| {
+        let text = name.as_str();
+        !FAMILIAR.contains(&text)
+            && !NOT_COMPARED.contains(&text)
+            && !CONDITIONAL.contains(name)
+            && !text.starts_with("sec-")
+    })
+}
+
 /// The field that keeps a promise from answering.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch(pub HeaderName);
@@ -167,6 +214,35 @@ mod tests {
             assert!(is_speculative(&request(&[(name, value)])), "{name}: {value}");
         }
         assert!(!is_speculative(&request(&[("purpose", "form")])));
+    }
+
+    #[test]
+    fn what_is_added_to_a_browsers_own_fields_may_say_who_asks() {
+        let own = [
+            ("accept", "*/*"),
+            ("cookie", "a=1"),
+            ("if-none-match", "\"1\""),
+            ("priority", "u=1"),
+            ("sec-fetch-dest", "empty"),
+            ("x-requested-with", "XMLHttpRequest"),
+        ];
+        assert_eq!(unfamiliar(&request(&own)).count(), 0);
+        let more = request(&[("accept", "*/*"), ("x-token", "alice"), ("api-key", "1")]);
+        let mut names: Vec<&str> = unfamiliar(&more).map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["api-key", "x-token"]);
+    }
+
+    #[test]
+    fn the_document_names_what_a_private_response_is_bound_to() {
+        let document = include_str!("../../../../docs/matching.md");
+        let paragraph =
+            document.split("**Private responses.**").nth(1).and_then(|rest| rest.split("\n\n").next());
+        let named: Vec<String> =
+            paragraph.unwrap().split('`').skip(1).step_by(2).map(str::to_ascii_lowercase).collect();
+        for name in &PRIVATE_TO {
+            assert!(named.iter().any(|named| named == name.as_str()), "{name}");
+        }
     }
 
     #[test]
