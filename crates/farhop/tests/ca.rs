@@ -135,11 +135,23 @@ fn what_is_missing_or_cannot_be_is_told_in_one_line() {
     );
     let subtree = shell.refused("ca init ca --permit 10.1.2.3/8", 2);
     assert!(subtree.contains("'10.1.2.3/8' is neither a domain"), "{subtree}");
+    let below = shell.refused("ca init ca --permit *.example.org", 2);
+    assert!(below.contains("write example.org, which stands for itself as well"), "{below}");
+    let nowhere = shell.refused("ca init /proc/ca", 1);
+    assert!(nowhere.contains("/proc/ca: ") && nowhere.contains("give a folder that exists"), "{nowhere}");
     let years = shell.refused("ca init ca --years 99", 2);
     assert!(years.contains("99 is not in 1..=30"), "{years}");
     let loose = shell.refused("local --ca-out ca.pem", 2);
     assert!(loose.contains("--intercept"), "{loose}");
     assert!(!shell.path("ca").exists(), "nothing was made");
+}
+
+#[test]
+fn a_certificate_that_cannot_be_written_says_where_it_can() {
+    let shell = Shell::new();
+    shell.said("ca init ca");
+    let nowhere = shell.refused("ca export ca --out none/ca.pem", 1);
+    assert!(nowhere.contains("none/ca.pem: ") && nowhere.contains("give a file in a folder"), "{nowhere}");
 }
 
 #[test]

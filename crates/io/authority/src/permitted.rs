@@ -42,13 +42,13 @@ impl FromStr for Subtree {
                 Err(wrong())
             };
         }
-        if let Some(domain) = text.strip_prefix("*.").or_else(|| text.strip_prefix('.')) {
-            let (pattern, domain) = (text.to_owned(), domain.to_owned());
-            return Err(AuthorityError::BelowOnly { pattern, domain });
-        }
-        match Subject::parse(text) {
-            Some(Subject::Name(name)) => Ok(Subtree::Domain(name)),
-            Some(Subject::Address(network)) => Ok(Subtree::Range { network, prefix: width(network) }),
+        let below = text.strip_prefix("*.").or_else(|| text.strip_prefix('.'));
+        match (below, Subject::parse(below.unwrap_or(text))) {
+            (None, Some(Subject::Name(name))) => Ok(Subtree::Domain(name)),
+            (Some(_), Some(Subject::Name(domain))) => {
+                Err(AuthorityError::BelowOnly { pattern: text.to_owned(), domain })
+            }
+            (None, Some(Subject::Address(network))) => Ok(Subtree::Range { network, prefix: width(network) }),
             _ => Err(wrong()),
         }
     }
