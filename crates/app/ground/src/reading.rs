@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use farhop_bundle::{Budget, Decision, Load, Noted, Plan, Unasked, Way, content_policies, referrer_policy};
+use farhop_bundle::{
+    Budget, Decision, Load, Noted, Plan, Skip, Unasked, Way, content_policies, referrer_policy,
+};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_page::is_script_type;
 use farhop_page::{
@@ -264,6 +266,9 @@ impl Reading {
             None => plan.decide_after(None, hint, target, way, &never, &cookies, now),
             Some(load) => plan.decide_after(Some(&lock(load)), hint, target, way, &never, &cookies, now),
         };
+        if decision == Decision::Skip(Skip::UnknownHints) {
+            plan.load().awaits_hints(&mut cookies, now);
+        }
         if hint.destination == Destination::Frame {
             match &self.frame {
                 None => plan.load().names_frame(target, &mut cookies, now),
@@ -331,7 +336,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farhop_bundle::Skip;
     use farhop_settings::GroundSettings;
     use http::Method;
 

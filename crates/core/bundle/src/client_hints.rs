@@ -6,6 +6,7 @@ use crate::plan::Skip;
 use crate::site::{Relation, is_potentially_trustworthy};
 use crate::unasked::{Load, copy};
 use http::header::{HeaderMap, HeaderName};
+use std::time::SystemTime;
 
 /// Client hints that browsers send unasked, to every trustworthy origin.
 pub(crate) const LOW_ENTROPY_HINTS: [&str; 3] = ["sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform"];
@@ -43,6 +44,12 @@ impl Load {
             names.filter(|name| known(name) && !self.asked_hints.contains(name)).collect();
         self.asked_hints.extend(names);
     }
+
+    /// What a page asks for was left to the browser for its client hints ([`Skip::UnknownHints`]): it shows them now, or it has
+    /// none.
+    pub fn awaits_hints(&self, cookies: &mut Cookies, now: SystemTime) {
+        cookies.await_hints(self.jar, now);
+    }
 }
 
 /// Adds them to the fields of a request for a trustworthy target.
@@ -54,6 +61,7 @@ pub(crate) fn client_hints(
     load: &Load,
     relation: Relation,
     cookies: &Cookies,
+    now: SystemTime,
 ) -> Result<(), Skip> {
     for name in LOW_ENTROPY_HINTS {
         copy(fields, &load.request, HeaderName::from_static(name));
@@ -77,8 +85,11 @@ pub(crate) fn client_hints(
         if load.family == Family::Chromium {
             for name in load.asked_hints.iter().filter(|name| !load.request.contains_key(name.as_str())) {
                 let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Skip::UnknownHints)?;
-                let value = cookies.asked_hint(load.jar, name.as_str()).ok_or(Skip::UnknownHints)?;
-                fields.insert(name, value.clone());
+                match cookies.asked_hint(load.jar, name.as_str()) {
+                    Some(value) => _ = fields.insert(name, value.clone()),
+                    None if cookies.has_shown_hints(load.jar, now) => {}
+                    None => return Err(Skip::UnknownHints),
+                }
             }
         }
     }

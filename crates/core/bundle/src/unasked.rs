@@ -213,7 +213,7 @@ pub(crate) fn unasked_after(
         copy(&mut fields, &load.request, header::PRAGMA);
     }
     if trustworthy {
-        client_hints(&mut fields, load, relation, cookies)?;
+        client_hints(&mut fields, load, relation, cookies, now)?;
         let access = match () {
             () if returns_home => Some(HeaderValue::from_static("inactive")),
             () if credentials && load.first_party.is_cross_site(&target) => cookies.storage_access(load.jar),

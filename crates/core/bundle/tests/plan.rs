@@ -586,6 +586,12 @@ fn client_hints_that_the_page_asks_for_go_with_its_own_resources_at_once() {
         (&HeaderValue::from_static("2"), &HeaderValue::from_static("8"))
     );
 
+    first.plan.load().awaits_hints(&mut first.cookies, at(1));
+    assert_eq!(ask(&mut first, "https://site.test/b.png"), Err(Skip::UnknownHints), "it may still show them");
+    let later = image("https://site.test/c.png");
+    let decided = first.plan.decide(&later, &NeverUnasked::new(1), &first.cookies, at(60));
+    assert!(matches!(decided, Decision::Fetch(..)), "it has none");
+
     let mut meta = plan_of(&page, CHROMIUM, &request, &[], Budget::default());
     assert!(!ask(&mut meta, "https://site.test/a.png").unwrap().contains_key("sec-ch-dpr"));
     meta.plan.load_mut().ask_client_hints("sec-ch-dpr");

@@ -25,6 +25,8 @@ use url::Url;
 const MAX_JARS: usize = 8;
 /// Documents of a browser that its requests may belong to, and frames that they name.
 const MAX_PAGES: usize = 64;
+/// How long a browser has to show its client hints.
+const HINTS: Duration = Duration::from_secs(30);
 /// How long a page may take to ask for a frame that it names; who asks for that URL later may mean a window.
 const FRAME: Duration = Duration::from_secs(30);
 
@@ -72,6 +74,8 @@ struct Browser {
     hints: Vec<(HeaderName, HeaderValue)>,
     /// Those that it sends to who asks for them, as last seen.
     asked_hints: Vec<(HeaderName, HeaderValue)>,
+    /// When it was first left to it to show them.
+    hints_awaited: Option<SystemTime>,
 }
 
 impl Cookies {
@@ -177,6 +181,19 @@ impl Cookies {
         all.iter().find(|(name, _)| name == hint).map(|(_, value)| value)
     }
 
+    /// A page asked for client hints that were not seen: its resources are left to the browser.
+    pub(crate) fn await_hints(&mut self, jar: JarId, now: SystemTime) {
+        if let Some(browser) = self.browsers.iter_mut().find(|browser| browser.id == jar) {
+            browser.hints_awaited.get_or_insert(now);
+        }
+    }
+
+    /// Whether it was asked for them long ago, so that what was not seen since it does not send.
+    pub(crate) fn has_shown_hints(&self, jar: JarId, now: SystemTime) -> bool {
+        let awaited = self.browser(jar).and_then(|browser| browser.hints_awaited);
+        awaited.is_some_and(|since| now.duration_since(since).is_ok_and(|passed| passed >= HINTS))
+    }
+
     /// `Sec-Fetch-Storage-Access` as this browser sends it with requests that cookies see as another site's.
     pub fn storage_access(&self, jar: JarId) -> Option<HeaderValue> {
         let browser = self.browser(jar)?;
@@ -223,6 +240,7 @@ impl Cookies {
                 storage_access: None,
                 hints: Vec::new(),
                 asked_hints: Vec::new(),
+                hints_awaited: None,
             });
             self.browsers.len() - 1
         })
