@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let settings = arguments.settings()?;
     let log = log::start(settings.log.level);
     let speaker = speaker(&settings)?;
-    limits::raise();
+    limits::set();
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
     let reload = || {
         let settings = arguments.settings().map_err(|error| error.to_string())?;

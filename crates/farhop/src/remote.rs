@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let settings = arguments.settings()?;
     let log = log::start(settings.log.level);
     let helper = transparent::helper(&settings)?;
-    limits::raise();
+    limits::set();
     let listeners = inherited::listeners()?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
     runtime.block_on(serve(arguments, settings, listeners, helper, &log))

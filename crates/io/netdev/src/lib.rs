@@ -26,7 +26,7 @@ pub use janitor::Janitor;
 pub use namespace::Namespace;
 pub use nat::Nat;
 pub use privileged::{Privileged, serve_privileged};
-pub use process::{Running, raise_descriptor_limit};
+pub use process::{Running, give_back_large_memory, raise_descriptor_limit};
 pub use signals::{IgnoredInterrupt, ignore_interrupt};
 pub use socket::{
     congestion_control, fast_open_connect, fast_open_listen, receive_buffer, receive_timestamps,
