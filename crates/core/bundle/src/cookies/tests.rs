@@ -441,7 +441,8 @@ fn over_plain_http_a_frame_that_a_page_names_is_no_window() {
         if named {
             mirror.cookies.note_frame(top.jar, &url(frame), &FirstParty::of(&url(page)), at(0));
         }
-        let lines = [("accept", "text/html,*/*;q=0.8"), ("referer", page)];
+        let lines =
+            [("accept", "text/html,*/*;q=0.8"), ("upgrade-insecure-requests", "1"), ("referer", page)];
         let asked = mirror.request(&lines);
         let noted = mirror.cookies.note_request(&url(frame), &asked, at(seconds));
         mirror.response(&noted, frame, "sid=1", seconds);
