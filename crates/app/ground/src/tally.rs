@@ -115,7 +115,9 @@ pub(crate) fn skip_words(skip: Skip) -> &'static str {
         Skip::ContentPolicy => "the document's content security policy forbids it",
         Skip::MixedContent => "a secure page may not load it over plain HTTP",
         Skip::NotThisBrowser => "this browser does not fetch it",
-        Skip::UnknownHints => "it is not known what the browser would say in the client hints that the page asks for",
+        Skip::UnknownHints => {
+            "it is not known what the browser would say in the client hints that the page asks for"
+        }
         Skip::RiskyGuess => "a guess, and not at a plain file that is asked for without cookies",
     }
 }

@@ -224,6 +224,7 @@ async fn a_request_that_may_change_something_is_never_sent_twice() {
     assert_eq!(receiver.next().await, Arrival::Body(Bytes::from_static(b"one")));
     drop((receiver, sender));
     world.lose_carrier().await;
+    world.forget().await;
     let got = answer(client).await;
     assert!(got.starts_with("HTTP/1.1 502 ") && got.contains("Proxy-Status: farhop-"), "{got}");
     assert_eq!(world.crossed(), 1);

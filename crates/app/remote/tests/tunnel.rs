@@ -97,6 +97,7 @@ async fn a_link_that_is_lost_under_a_tunnel_is_no_word_about_its_host() {
     established(&mut client).await;
     let (_, _, sender, receiver) = wanted(&world).await;
     world.lose_carrier().await;
+    world.forget().await;
     drop((sender, receiver));
     assert!(timeout(PATIENCE, client.read(&mut [0])).await.unwrap().is_err());
     let mut again = connect(&world, "site.test:443", "").await;

@@ -93,6 +93,7 @@ async fn what_breaks_behind_it_breaks_the_client() {
         read_until(&mut client, &mut got, "\r\n\r\n").await;
         if loses_carrier {
             world.lose_carrier().await;
+            world.forget().await;
         }
         drop((sender, receiver));
         assert!(timeout(PATIENCE, client.read(&mut [0])).await.unwrap().is_err(), "an end would be a lie");

@@ -172,6 +172,14 @@ impl World {
         self.hop = self.listener.carrier().await;
     }
 
+    /// Says of what was under way on the lost carrier that nothing is known of it.
+    pub async fn forget(&self) {
+        let mut incoming = None;
+        while !matches!(incoming, Some(Incoming::Rejoin { .. })) {
+            incoming = timeout(PATIENCE, self.hop.accept()).await.expect("the remote wants to go on");
+        }
+    }
+
     pub async fn client(&self) -> TcpStream {
         self.client_at(Ipv4Addr::LOCALHOST).await
     }
