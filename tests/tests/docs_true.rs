@@ -40,3 +40,18 @@ fn every_file_that_the_readme_links_to_exists() {
     let gone: Vec<_> = links.filter(|link| !link.contains("://") && !root().join(link).exists()).collect();
     assert!(gone.is_empty(), "README.md links to {gone:?}");
 }
+
+#[test]
+fn each_record_has_a_number_of_its_own_and_says_it() {
+    let mut numbers = std::collections::BTreeSet::new();
+    for entry in std::fs::read_dir(root().join("docs/decisions")).expect("the records are there") {
+        let path = entry.expect("a record").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name == "0000-template.md" {
+            continue;
+        }
+        let number = name.split('-').next().unwrap_or_default().to_owned();
+        assert!(read(&path).starts_with(&format!("# {number}")), "{name} has another number in its title");
+        assert!(numbers.insert(number), "{name} has another record's number");
+    }
+}
