@@ -1,6 +1,7 @@
 //! `farhop remote`: the end beside the users.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
 
 use anyhow::Context;
 use farhop_events::Bus;
@@ -8,7 +9,7 @@ use farhop_netdev::Privileged;
 use farhop_remote::{Reach, Running};
 use farhop_settings::{RemoteSettings, Role, SettingsError, changes};
 use farhop_transport::identity::Identity;
-use farhop_transport::path::End;
+use farhop_transport::path::{End, PathPlan};
 use farhop_transport::socket::udp::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -66,7 +67,7 @@ async fn serve(
     let identity = Identity::load(&settings.identity).context("identity")?;
     let authority = ca::authority(&settings)?.inspect(|authority| ca::warn_of_its_end(authority));
     let plan = path_plan(&settings.link, End::Remote)?;
-    let reach = Reach { socket: socket(plan.socket_buffer())?, identity, plan, in_process: None, authority };
+    let reach = Reach { socket: socket(&plan)?, identity, plan, in_process: None, authority };
     let catching = helper.map(|helper| Catching::listen(helper, &settings)).transpose()?;
     let mut running = if !settings.role.serves_http() {
         farhop_remote::start_on(Vec::new(), settings.clone(), reach, Bus::new(), true).await?
@@ -98,14 +99,10 @@ async fn serve(
 }
 
 /// A socket that reaches grounds of both families where the system has both.
-pub(crate) fn socket(buffer: farhop_units::Bytes) -> anyhow::Result<std::sync::Arc<UdpSocket>> {
+pub(crate) fn socket(plan: &PathPlan) -> anyhow::Result<Arc<UdpSocket>> {
     let both = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
     let old = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-    let socket = UdpSocket::bind(both, buffer).or_else(|_| UdpSocket::bind(old, buffer))?;
-    if let Some(shortfall) = socket.buffers().shortfall() {
-        tracing::warn!("{shortfall}");
-    }
-    Ok(socket)
+    Ok(plan.socket(both).or_else(|_| plan.socket(old))?)
 }
 
 /// SIGTERM and SIGINT end it, SIGHUP reads the settings anew.

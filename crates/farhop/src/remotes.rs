@@ -42,7 +42,7 @@ async fn serve(arguments: &Arguments, settings: &RemoteSettings) -> anyhow::Resu
         listen.set_port(arguments.first.port().saturating_add(number));
         let settings = RemoteSettings { listen: vec![listen], ..settings.clone() };
         let reach = Reach {
-            socket: socket(plan.socket_buffer())?,
+            socket: socket(&plan)?,
             identity: identity.clone(),
             plan,
             in_process: None,

@@ -13,7 +13,6 @@ use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::memory::Memory;
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::{CarrierError, Listener, Peers, Refused};
-use farhop_transport::socket::udp::UdpSocket;
 use farhop_transport::tcp;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -48,7 +47,7 @@ pub async fn run(
     }
     let settings = ground.settings();
     let plan = ground.plan();
-    let socket = UdpSocket::bind(settings.listen, plan.socket_buffer())?;
+    let socket = plan.socket(settings.listen)?;
     let choice: Choice = plan.default_choice(End::Ground);
     let over_tcp = settings.tcp.then(|| listen_tcp(&settings, &plan, identity.clone(), peers.clone()));
     let mut over_tcp = over_tcp.transpose()?;

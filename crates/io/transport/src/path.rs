@@ -1,6 +1,8 @@
 //! What the operator knows of the long hop, and the QUIC parameters that follow from that and from what was measured. The
 //! sizes are decided by `core/tuning`; here they are put into quinn's words. It must not open sockets.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use farhop_congestion::{Choice, Contract};
@@ -14,6 +16,7 @@ use quinn::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig
 
 use crate::connection::Connection;
 use crate::memory::Recall;
+use crate::socket::udp::{BindError, UdpSocket};
 use crate::{congestion, wake};
 
 /// What an operator calls the rate of what `end` sends.
@@ -158,6 +161,21 @@ impl PathPlan {
     /// Socket buffers that take what may arrive while the process is busy elsewhere.
     pub fn socket_buffer(&self) -> Bytes {
         self.first(End::Ground).socket_buffer
+    }
+
+    /// A UDP socket at `addr` with such buffers. The log says so where the kernel grants less than a link needs whose rate is
+    /// known; what an unmeasured one needs is a guess.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::bind`].
+    pub fn socket(&self, addr: SocketAddr) -> Result<Arc<UdpSocket>, BindError> {
+        let socket = UdpSocket::bind(addr, self.socket_buffer())?;
+        if (self.forward.is_some() || self.return_.is_some())
+            && let Some(shortfall) = socket.buffers().shortfall()
+        {
+            tracing::warn!(%addr, "{shortfall}");
+        }
+        Ok(socket)
     }
 
     /// Silence after which a carrier is given up.

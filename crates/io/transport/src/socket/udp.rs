@@ -60,10 +60,10 @@ impl Buffers {
                 .collect();
         (!raise.is_empty()).then(|| {
             format!(
-                "the kernel grants socket buffers of {} and {} where this path wants {}, raise {}",
-                self.receive,
-                self.send,
-                self.wanted,
+                "the kernel grants socket buffers of {} and {} bytes where this path wants {}, raise {}",
+                self.receive.0,
+                self.send.0,
+                self.wanted.0,
                 raise.join(" and ")
             )
         })
@@ -100,9 +100,6 @@ impl UdpSocket {
         socket.bind(&addr.into()).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let inner = TokioRuntime.wrap_udp_socket(socket.into()).map_err(failed)?;
-        if let Some(shortfall) = buffers.shortfall() {
-            tracing::warn!(%addr, "{shortfall}");
-        }
         Ok(Arc::new(UdpSocket { inner, meter: Meter::default(), buffers }))
     }
 
