@@ -95,7 +95,8 @@ pub(crate) async fn accept(remote: Arc<Remote>, listener: Listener) {
     loop {
         let (connection, peer) = listener.accept().await;
         let place = Place { client: peer, listener: at };
-        tokio::spawn(attend(Arc::clone(&remote), connection, place));
+        // Boxed: the runtime moves a task that has begun or ended, and this one is large.
+        tokio::spawn(Box::pin(attend(Arc::clone(&remote), connection, place)));
     }
 }
 
