@@ -11,8 +11,9 @@ use super::{Ways, socket};
 use crate::Row;
 use crate::visitor::Visitor;
 
-/// After so long without a byte nothing more is coming: several round trips, and all cases together on the narrow way up.
-const SILENCE: Duration = Duration::from_secs(8);
+/// After so long without a byte nothing more is coming: all cases together on the narrow way up, and what TCP alone waits for
+/// that was lost there.
+const SILENCE: Duration = Duration::from_secs(20);
 
 const CONTINUATION: u8 = 0x0;
 const TEXT: u8 = 0x1;
