@@ -105,9 +105,9 @@ mod tests {
         tally.note("page", before, Err(io::Error::new(io::ErrorKind::InvalidData, "byte 3")));
         tally.ground_is_back();
         tally.note("page", before, cut());
-        std::thread::sleep(std::time::Duration::from_millis(1));
-        tally.note("page", Instant::now(), cut());
-        tally.note("page", Instant::now(), Ok(7));
+        let later = Instant::now() + std::time::Duration::from_millis(1);
+        tally.note("page", later, cut());
+        tally.note("page", later, Ok(7));
         let counts = tally.counts();
         assert_eq!((counts.lost, counts.faults, counts.loads(), counts.bytes), (2, 3, 1, 7));
         assert_eq!(counts.told[1], "page: byte 3");

@@ -1,7 +1,9 @@
 //! Promises at the remote: what ground said would come, what of it has come, and who waits for it. Which promise
 //! answers which request is `farhop_bundle`'s rule; here are the bodies and the waiting.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+mod handed_over;
+
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Priority;
 use farhop_store::Body;
 use farhop_transport::hop::Receiver;
+use handed_over::{Handed, HandedOver};
 use http::{HeaderMap, Method, StatusCode};
 use tokio::sync::watch;
 use url::Url;
@@ -28,9 +31,6 @@ const MOST: usize = 16 * 1024;
 const MOST_ORPHANS: usize = 1024;
 /// Unwanted promises that are remembered; each is forgotten when its push comes.
 const MOST_UNWANTED: usize = 8192;
-
-/// Responses handed over to the repository whose first use is still looked for; the oldest count as unused beyond.
-const MOST_HANDED_OVER: usize = 8192;
 
 /// What is known of a promised response.
 #[derive(Debug, Clone)]
@@ -105,7 +105,7 @@ pub(crate) struct Desk {
     /// Pushes that are ahead of their promises, and since when.
     orphans: HashMap<Wire, (Receiver, Duration)>,
     /// Cacheable promises that are whole: the repository answers for them, used or not.
-    handed_over: BTreeMap<u64, HandedOver>,
+    handed_over: HandedOver,
     /// Promises that ended or were refused before their push came, oldest first: that push is not wanted.
     unwanted: VecDeque<Wire>,
     /// Those of them of which ground has not been told.
@@ -115,23 +115,11 @@ pub(crate) struct Desk {
     next: u64,
 }
 
-struct HandedOver {
-    promise: PromiseId,
-    user: User,
-    page: ExchangeId,
-    url: Url,
-    bytes: u64,
-    lapses: Duration,
-}
-
 /// A promise that is lost on the way is there again after some round trips.
 const LONGEST_ORPHAN: Duration = Duration::from_secs(30);
 
 /// Loads that are remembered after their page was left: promises of what it named may be on the way.
 const MOST_BEGUN: usize = 256;
-
-/// Cacheable promises count as used when they are asked for within this time; later uses are the repository's.
-const ACCOUNTED: Duration = Duration::from_secs(10);
 
 impl Desk {
     pub(crate) fn new(bus: Bus) -> Self {
@@ -141,7 +129,7 @@ impl Desk {
             entries: HashMap::new(),
             wire: HashMap::new(),
             orphans: HashMap::new(),
-            handed_over: BTreeMap::new(),
+            handed_over: HandedOver::default(),
             unwanted: VecDeque::new(),
             begun: VecDeque::new(),
             untold: Vec::new(),
@@ -328,11 +316,8 @@ impl Desk {
         }
         if let Some(stored) = stored {
             let Entry { user, page, url, .. } = entry;
-            let handed = HandedOver { promise: id, user, page, url, bytes, lapses: now + ACCOUNTED };
-            self.handed_over.insert(stored, handed);
-            if self.handed_over.len() > MOST_HANDED_OVER
-                && let Some((_, oldest)) = self.handed_over.pop_first()
-            {
+            let handed = Handed { promise: id, user, page, url, bytes };
+            if let Some(oldest) = self.handed_over.insert(stored, handed, now) {
                 self.books.unused(&oldest.entry(), PromiseEnd::Lapsed);
             }
         }
@@ -395,7 +380,7 @@ impl Desk {
 
     /// The repository has answered from `stored`, which may have been promised.
     pub(crate) fn used_from_repository(&mut self, stored: u64, now: Duration) {
-        if let Some(handed) = self.handed_over.remove(&stored) {
+        if let Some(handed) = self.handed_over.take(stored) {
             self.books.used(&handed.entry());
             self.books.used_up(&handed.entry(), None, now);
         }
@@ -403,8 +388,7 @@ impl Desk {
 
     /// What the repository holds for a promise to `user` that nobody has asked for in the very same words.
     pub(crate) fn handed_over(&self, user: &User, url: &Url) -> Option<u64> {
-        let mut handed = self.handed_over.iter();
-        handed.find(|(_, handed)| handed.user == *user && handed.url == *url).map(|(stored, _)| *stored)
+        self.handed_over.find(user, url)
     }
 
     /// Ends what nobody has asked for in time and what was promised to pages that are left, and tells of the pages that
@@ -418,7 +402,7 @@ impl Desk {
         }
         // Its promise was lost with a stream that nobody read to its end: dropping the push stops it.
         self.orphans.retain(|_, (_, since)| *since + LONGEST_ORPHAN > now);
-        for (_, handed) in self.handed_over.extract_if(.., |_, handed| handed.lapses <= now) {
+        for handed in self.handed_over.lapse(now) {
             self.books.unused(&handed.entry(), PromiseEnd::Lapsed);
         }
         self.books.close(now, |page| self.book.is_open(LoadId(page.0)));
@@ -500,12 +484,6 @@ impl Desk {
     }
 }
 
-impl HandedOver {
-    fn entry(&self) -> books::Entry<'_> {
-        books::Entry { promise: self.promise, page: self.page, url: &self.url, bytes: self.bytes }
-    }
-}
-
 impl Entry {
     fn bytes(&self) -> u64 {
         match &*self.state.borrow() {
@@ -516,95 +494,4 @@ impl Entry {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use farhop_store::Budget;
-    use http::{HeaderName, HeaderValue, header};
-
-    #[test]
-    fn what_was_promised_before_an_invalidation_answers_nothing_after_it() {
-        let (mut desk, now) = (Desk::new(Bus::new()), Duration::from_secs(100));
-        let user = User { id: 1, name: "10.0.0.1".into() };
-        let url = |path: &str| Url::parse("http://site.test/").unwrap().join(path).unwrap();
-        for (number, path) in [(0, "a"), (1, "b"), (2, "c")] {
-            let made = Made {
-                wire: (0, number),
-                client: IpAddr::from([10, 0, 0, 1]),
-                page: ExchangeId(1),
-                url: url(path),
-                request: Arc::default(),
-                priority: Priority::default(),
-            };
-            desk.promise(&user, made).unwrap();
-        }
-        for path in ["a", "c"] {
-            desk.invalidate(&url(path), (0, &[2]), now);
-        }
-        let mut answers = |path| desk.ask(&user, &Method::GET, &url(path), &HeaderMap::new(), now).is_ok();
-        let answered = ["a", "b", "c"].map(&mut answers);
-        assert_eq!(answered, [false, true, true], "the last was asked for since");
-        assert_eq!(desk.take_untold(), [(0, 0..=0)], "ground is told");
-    }
-
-    #[test]
-    fn a_link_to_a_file_that_is_saved_leaves_no_page() {
-        let navigation = |referer: Option<&'static str>| -> HeaderMap {
-            let fields = [("accept", "text/html"), ("upgrade-insecure-requests", "1")];
-            let fields = fields.into_iter().chain(referer.map(|referer| ("referer", referer)));
-            fields.map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
-        };
-        let left_by = |status, kind: &[(HeaderName, HeaderValue)]| {
-            let (mut desk, second) = (Desk::new(Bus::new()), Duration::from_secs);
-            let user = User { id: 1, name: "10.0.0.1".into() };
-            let [page, next] =
-                ["http://site.test/", "http://site.test/next"].map(|url| Url::parse(url).unwrap());
-            desk.begin_load(&user, ExchangeId(1), &page, &navigation(None), second(1));
-            let request = navigation(Some("http://site.test/"));
-            desk.begin_load(&user, ExchangeId(2), &next, &request, second(2));
-            let fields = kind.iter().cloned().collect();
-            desk.answered(ExchangeId(2), &next, status, &fields, second(3));
-            desk.settled(ExchangeId(2), second(3));
-            desk.lapse(second(60));
-            desk.is_left(LoadId(1))
-        };
-        let saved = |kind| [(header::CONTENT_DISPOSITION, HeaderValue::from_static(kind))];
-        assert!(left_by(StatusCode::OK, &[]));
-        assert!(left_by(StatusCode::OK, &saved("inline; filename=a.pdf")));
-        assert!(!left_by(StatusCode::OK, &saved("attachment; filename=a.zip")));
-        assert!(!left_by(StatusCode::NO_CONTENT, &[]));
-    }
-
-    #[test]
-    fn of_too_many_that_were_handed_over_the_oldest_count_as_unused() {
-        let (bus, now) = (Bus::new(), Duration::from_secs(100));
-        let mut desk = Desk::new(bus.clone());
-        let user = User { id: 1, name: "10.0.0.1".into() };
-        let lasting = (header::CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
-        let head = Arc::new(ResponseHead { status: StatusCode::OK, fields: HeaderMap::from_iter([lasting]) });
-        let body = Body::whole(&Budget::new(100), "body".into());
-        let mut hand_over = |number: u64| {
-            let made = Made {
-                wire: (0, number),
-                client: IpAddr::from([10, 0, 0, 1]),
-                page: ExchangeId(1),
-                url: Url::parse(&format!("http://site.test/{number}")).unwrap(),
-                request: Arc::default(),
-                priority: Priority::default(),
-            };
-            let (id, _) = desk.promise(&user, made).unwrap();
-            assert!(desk.head(id, &head, body.clone(), now));
-            desk.complete(id, Some(number), now);
-            desk.handed_over.len()
-        };
-        let most = MOST_HANDED_OVER as u64;
-        (0..most).for_each(|number| assert_eq!(hand_over(number) as u64, number + 1));
-        let unused = || bus.counters().snapshot()["promise_ends"]["lapsed"].clone();
-        assert_eq!(unused(), 0);
-        assert_eq!(hand_over(most) as u64, most);
-        assert_eq!(unused(), 1);
-        desk.used_from_repository(0, now);
-        assert_eq!(bus.counters().used(), 0, "the first was given up");
-        desk.used_from_repository(most, now);
-        assert_eq!(bus.counters().used(), 1);
-    }
-}
+mod tests;

@@ -1,0 +1,91 @@
+//! What the desk answers, ends and counts.
+
+use super::*;
+use farhop_store::Budget;
+use http::{HeaderName, HeaderValue, header};
+
+#[test]
+fn what_was_promised_before_an_invalidation_answers_nothing_after_it() {
+    let (mut desk, now) = (Desk::new(Bus::new()), Duration::from_secs(100));
+    let user = User { id: 1, name: "10.0.0.1".into() };
+    let url = |path: &str| Url::parse("http://site.test/").unwrap().join(path).unwrap();
+    for (number, path) in [(0, "a"), (1, "b"), (2, "c")] {
+        let made = Made {
+            wire: (0, number),
+            client: IpAddr::from([10, 0, 0, 1]),
+            page: ExchangeId(1),
+            url: url(path),
+            request: Arc::default(),
+            priority: Priority::default(),
+        };
+        desk.promise(&user, made).unwrap();
+    }
+    for path in ["a", "c"] {
+        desk.invalidate(&url(path), (0, &[2]), now);
+    }
+    let mut answers = |path| desk.ask(&user, &Method::GET, &url(path), &HeaderMap::new(), now).is_ok();
+    let answered = ["a", "b", "c"].map(&mut answers);
+    assert_eq!(answered, [false, true, true], "the last was asked for since");
+    assert_eq!(desk.take_untold(), [(0, 0..=0)], "ground is told");
+}
+
+#[test]
+fn a_link_to_a_file_that_is_saved_leaves_no_page() {
+    let navigation = |referer: Option<&'static str>| -> HeaderMap {
+        let fields = [("accept", "text/html"), ("upgrade-insecure-requests", "1")];
+        let fields = fields.into_iter().chain(referer.map(|referer| ("referer", referer)));
+        fields.map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
+    };
+    let left_by = |status, kind: &[(HeaderName, HeaderValue)]| {
+        let (mut desk, second) = (Desk::new(Bus::new()), Duration::from_secs);
+        let user = User { id: 1, name: "10.0.0.1".into() };
+        let [page, next] = ["http://site.test/", "http://site.test/next"].map(|url| Url::parse(url).unwrap());
+        desk.begin_load(&user, ExchangeId(1), &page, &navigation(None), second(1));
+        let request = navigation(Some("http://site.test/"));
+        desk.begin_load(&user, ExchangeId(2), &next, &request, second(2));
+        let fields = kind.iter().cloned().collect();
+        desk.answered(ExchangeId(2), &next, status, &fields, second(3));
+        desk.settled(ExchangeId(2), second(3));
+        desk.lapse(second(60));
+        desk.is_left(LoadId(1))
+    };
+    let saved = |kind| [(header::CONTENT_DISPOSITION, HeaderValue::from_static(kind))];
+    assert!(left_by(StatusCode::OK, &[]));
+    assert!(left_by(StatusCode::OK, &saved("inline; filename=a.pdf")));
+    assert!(!left_by(StatusCode::OK, &saved("attachment; filename=a.zip")));
+    assert!(!left_by(StatusCode::NO_CONTENT, &[]));
+}
+
+#[test]
+fn of_too_many_that_were_handed_over_the_oldest_count_as_unused() {
+    let (bus, now) = (Bus::new(), Duration::from_secs(100));
+    let mut desk = Desk::new(bus.clone());
+    let user = User { id: 1, name: "10.0.0.1".into() };
+    let lasting = (header::CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
+    let head = Arc::new(ResponseHead { status: StatusCode::OK, fields: HeaderMap::from_iter([lasting]) });
+    let body = Body::whole(&Budget::new(100), "body".into());
+    let mut hand_over = |number: u64| {
+        let made = Made {
+            wire: (0, number),
+            client: IpAddr::from([10, 0, 0, 1]),
+            page: ExchangeId(1),
+            url: Url::parse(&format!("http://site.test/{number}")).unwrap(),
+            request: Arc::default(),
+            priority: Priority::default(),
+        };
+        let (id, _) = desk.promise(&user, made).unwrap();
+        assert!(desk.head(id, &head, body.clone(), now));
+        desk.complete(id, Some(number), now);
+        desk.handed_over.len()
+    };
+    let most = handed_over::MOST as u64;
+    (0..most).for_each(|number| assert_eq!(hand_over(number) as u64, number + 1));
+    let unused = || bus.counters().snapshot()["promise_ends"]["lapsed"].clone();
+    assert_eq!(unused(), 0);
+    assert_eq!(hand_over(most) as u64, most);
+    assert_eq!(unused(), 1);
+    desk.used_from_repository(0, now);
+    assert_eq!(bus.counters().used(), 0, "the first was given up");
+    desk.used_from_repository(most, now);
+    assert_eq!(bus.counters().used(), 1);
+}
