@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Empty};
 use crate::support::{Local, get, request, send};
 
 /// Unasked requests that one page may cause (`ground.bundle.hints`).
-const HINTS: usize = 500;
+const HINTS: usize = 2_000;
 /// What both ends together may grow by.
 const MEMORY: u64 = 50_000_000;
 

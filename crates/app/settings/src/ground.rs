@@ -110,7 +110,7 @@ settings! {
             /// Whether anything is fetched before it is asked for.
             enabled: bool, default "true", live true;
             /// Most resources fetched unasked for one page.
-            hints: u32, default "500", range "0" to "10000", chosen "geo-hylas2: twice the busiest twentieth of real pages; heads of 500 promises take 30 ms of the link", live true;
+            hints: u32, default "2000", range "0" to "10000", chosen "geo-hylas2: galleries of many hundred images, too; heads of 2,000 promises take 120 ms of the link", live true;
             /// Most bytes sent unasked for one page.
             bytes: Bytes, default "16 MB", range "0 B" to "1 GB", chosen "geo-hylas2: 16 s of the forward link", live true;
             /// Most unasked fetches under way at a time for one page.

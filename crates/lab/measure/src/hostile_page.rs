@@ -8,7 +8,7 @@ use crate::local::Local;
 use crate::{MeasureError, Row};
 
 /// Unasked requests that one page may cause (`ground.bundle.hints`).
-const BUDGET: usize = 500;
+const BUDGET: usize = 2_000;
 /// What both ends together may grow by, in bytes.
 const MEMORY: u64 = 50_000_000;
 /// What both ends together may compute, in seconds.
