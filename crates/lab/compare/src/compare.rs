@@ -27,6 +27,8 @@ pub struct Loaded<'a> {
     pub page: &'a str,
     /// The way it was loaded.
     pub variant: Variant,
+    /// Over the link; else over link `none`.
+    pub is_far: bool,
     /// What the browser saw.
     pub load: &'a PageLoad,
     /// For each URL, request by request, whether its answer was there or on its way before it was asked for. Empty for
@@ -141,6 +143,9 @@ fn run_with(
             let said = format!("{} {round}/{}", page.name, plan.runs);
             let mut over_none = loader.load_over_none(page)?;
             progress(&format!("{said} over link none: {}", in_words(&over_none)));
+            if over_none.plt_s.is_some() {
+                show(&loader, page, Variant::DirectH2, false, watch);
+            }
             browser = browser.or_else(|| over_none.browser.take());
             reference.push(over_none);
             for (variant, gathered) in plan.variants.iter().zip(&mut gathered) {
@@ -205,8 +210,8 @@ fn fit_load(
         }
         let wrong = bad.len() as u64;
         let loaded = measured.plt_s.is_some();
-        if let Some(Last { load, unasked, picture }) = loader.last.as_ref().filter(|_| loaded) {
-            watch(Loaded { page: &page.name, variant, load, unasked, picture: picture.as_deref() });
+        if loaded {
+            show(loader, page, variant, true, watch);
         }
         let why = match (&measured.fitness, loaded) {
             (Fitness::Fit, true) => {
@@ -231,6 +236,13 @@ fn fit_load(
         }
     }
     Ok(())
+}
+
+/// Shows the last load.
+fn show(loader: &Loader<'_>, page: &Page, variant: Variant, is_far: bool, watch: &mut Watch<'_>) {
+    if let Some(Last { load, unasked, picture }) = &loader.last {
+        watch(Loaded { page: &page.name, variant, is_far, load, unasked, picture: picture.as_deref() });
+    }
 }
 
 fn in_words(measured: &Measured) -> String {

@@ -38,7 +38,7 @@ struct Seen {
     /// What direct loads asked for because HTML or CSS names it.
     names: Names,
     discovery: Discovery,
-    /// Pictures of direct loads, then of one load of each of Farhop's variants.
+    /// Pictures of direct loads, over the link and without, then of one load of each of Farhop's variants.
     direct: Vec<RgbImage>,
     farhop: HashMap<&'static str, RgbImage>,
 }
@@ -147,8 +147,11 @@ impl Seen {
                 self.farhop.extend(picture().map(|picture| (loaded.variant.name(), picture)));
             }
         } else {
-            self.names.add(loaded.load, |url| text(&self.folder, url));
+            // Those without a link as well: a page that comes sooner may come out in another way, whoever brings it.
             self.direct.extend(picture());
+            if loaded.is_far {
+                self.names.add(loaded.load, |url| text(&self.folder, url));
+            }
         }
     }
 
