@@ -1,6 +1,6 @@
 //! From an attribute's text to the URL that a browser would fetch, or to nothing.
 
-use encoding_rs::{Encoding, UTF_8};
+use encoding_rs::{EncoderResult, Encoding, UTF_8};
 use std::borrow::Cow;
 use url::Url;
 
@@ -31,11 +31,28 @@ pub(crate) fn resolve_in(encoding: &'static Encoding, text: &str, base: &Url, ma
     let url = if encoding == UTF_8 || trimmed.is_ascii() {
         base.join(trimmed).ok()?
     } else {
-        let encode: &dyn Fn(&str) -> Cow<'_, [u8]> =
-            &|text| Cow::Owned(encoding.output_encoding().encode(text).0.into_owned());
+        let encode: &dyn Fn(&str) -> Cow<'_, [u8]> = &|text| Cow::Owned(encode(encoding, text));
         Url::options().base_url(Some(base)).encoding_override(Some(encode)).parse(trimmed).ok()?
     };
     fetchable(url, max_url)
+}
+
+/// A query in `encoding`, percent signs apart; what that cannot say is a number (URL, "percent-encode after encoding").
+fn encode(encoding: &'static Encoding, query: &str) -> Vec<u8> {
+    let (mut encoder, mut bytes, mut rest) = (encoding.new_encoder(), Vec::new(), query);
+    loop {
+        let longest = encoder.max_buffer_length_from_utf8_without_replacement(rest.len());
+        bytes.reserve(longest.unwrap_or(8 * rest.len()).max(16));
+        let (result, read) = encoder.encode_from_utf8_to_vec_without_replacement(rest, &mut bytes, true);
+        rest = &rest[read..];
+        match result {
+            EncoderResult::InputEmpty => return bytes,
+            EncoderResult::OutputFull => {}
+            EncoderResult::Unmappable(character) => {
+                bytes.extend(format!("%26%23{}%3B", u32::from(character)).bytes());
+            }
+        }
+    }
 }
 
 /// `url` without its fragment; `None` for what is not fetched over HTTP or what a browser would refuse, and where it is
@@ -93,6 +110,26 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(resolved(text).as_deref(), Some(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn queries_are_written_in_the_encoding_of_their_text() {
+        let page = Url::parse("http://site.test/").unwrap();
+        let in_encoding = |label: &str, text| {
+            let encoding = Encoding::for_label(label.as_bytes()).unwrap();
+            resolve_in(encoding, text, &page, 8192).map(String::from)
+        };
+        let cases = [
+            ("latin1", "/ä?ä", "/%C3%A4?%E4"),
+            ("koi8-r", "?я&a=%20", "/?%D1&a=%20"),
+            ("shift_jis", "?日", "/?%93%FA"),
+            ("latin1", "?a€;b", "/?a%80;b"),
+            ("latin1", "?я&日", "/?%26%231103%3B&%26%2326085%3B"),
+            ("utf-16le", "?ä", "/?%C3%A4"),
+        ];
+        for (label, text, expected) in cases {
+            assert_eq!(in_encoding(label, text), Some(format!("http://site.test{expected}")), "{text}");
         }
     }
 

@@ -72,7 +72,8 @@ impl Resource {
                 Kind::Script(reader) => reader.feed(text, &mut page.scripts, &mut page.context),
                 Kind::Style(url) => {
                     self.decoder.sniff_css(text);
-                    page.sheets.feed(url, text, &page.tree, &mut page.context);
+                    let encoding = self.decoder.encoding();
+                    page.sheets.feed(url, text, encoding, &page.tree, &mut page.context);
                 }
             }
             if last {
@@ -215,8 +216,10 @@ impl Document {
             {
                 return None;
             }
-            Destination::Style if self.page.sheets.begins(hint, url, info.referrer_policy) => {
-                (TextDecoder::new(info.charset, self.context().encoding), Kind::Style(hint.url.clone()))
+            Destination::Style => {
+                let Page { sheets, context, .. } = &mut self.page;
+                let encoding = sheets.begins(hint, url, info.referrer_policy, context.encoding)?;
+                (TextDecoder::new(info.charset, encoding), Kind::Style(hint.url.clone()))
             }
             _ => return None,
         };

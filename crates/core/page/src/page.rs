@@ -177,9 +177,9 @@ impl Page {
             Opens::Nothing | Opens::Style { applies: false } => {}
         }
         if let (Some(node), Some(style)) = (placed.node, attributes.value("style")) {
-            let policies = &self.context.policies;
+            let Context { policies, base, encoding, .. } = &self.context;
             if policies.allow_inline(Inline::StyleAttribute, None, style) {
-                self.sheets.styles.inline(node, style, &self.context.base);
+                self.sheets.styles.inline(node, style, base, encoding);
             }
         }
         self.restyle();

@@ -6,6 +6,7 @@ use crate::markup::SheetLink;
 use crate::options::Options;
 use crate::style::{Found, Owner, SheetId, Styles};
 use crate::tree::Tree;
+use encoding_rs::Encoding;
 use std::collections::HashMap;
 use url::Url;
 
@@ -23,6 +24,8 @@ struct File {
     early: String,
     /// Where it came from, after redirects.
     location: Option<Url>,
+    /// Of its text so far.
+    encoding: Option<&'static Encoding>,
     state: State,
 }
 
@@ -65,7 +68,8 @@ impl Sheets {
         if !link.applies || self.alone || self.files.len() >= context.options.max_hints {
             return;
         }
-        let id = self.styles.sheet(Owner::File { url: link.url.clone() }, link.blocking, tree);
+        let owner = Owner::File { url: link.url.clone() };
+        let id = self.styles.sheet(owner, context.encoding, link.blocking, tree);
         self.belongs(id, link.url, tree);
         self.give(tree, context);
     }
@@ -77,6 +81,9 @@ impl Sheets {
         file.sheets.push(id);
         if let Some(location) = &file.location {
             self.styles.redirected(id, location);
+        }
+        if let Some(encoding) = file.encoding {
+            self.styles.encoded(id, encoding);
         }
         match file.state {
             State::Awaited => {}
@@ -93,24 +100,32 @@ impl Sheets {
 
     /// A `<style>` element begins.
     pub(crate) fn style(&mut self, blocking: bool, tree: &Tree, context: &Context) -> SheetId {
-        self.styles.sheet(Owner::Document { base: context.base.clone() }, blocking, tree)
+        let owner = Owner::Document { base: context.base.clone() };
+        self.styles.sheet(owner, context.encoding, blocking, tree)
     }
 
-    /// The file that `hint` named answers from `url`; whether it is worth reading.
-    pub(crate) fn begins(&mut self, hint: &Hint, url: &Url, policy: Option<ReferrerPolicy>) -> bool {
+    /// The file that `hint` named answers from `url`, named by a document in the encoding `document`. If it is worth reading:
+    /// the encoding that it has unless it says another, that of what names it (CSS Syntax 3, "environment encoding").
+    pub(crate) fn begins(
+        &mut self,
+        hint: &Hint,
+        url: &Url,
+        policy: Option<ReferrerPolicy>,
+        document: &'static Encoding,
+    ) -> Option<&'static Encoding> {
         if hint.destination != Destination::Style {
-            return false;
+            return None;
         }
         if !self.files.contains_key(&hint.url) {
             let for_paper = !hint.applies && matches!(hint.source, Source::Stylesheet | Source::Import);
             if for_paper || self.early >= MAX_EARLY_SHEETS {
-                return false;
+                return None;
             }
             self.early += 1;
         }
         let file = self.files.entry(hint.url.clone()).or_default();
         if file.state != State::Awaited {
-            return false;
+            return None;
         }
         file.state = State::Reading;
         file.location = Some(url.clone());
@@ -120,12 +135,21 @@ impl Sheets {
         if let Some(policy) = policy {
             self.policies.insert(url.clone(), policy);
         }
-        true
+        let importing = file.sheets.first().filter(|_| matches!(hint.initiator, Initiator::Sheet(_)));
+        Some(importing.map_or(document, |id| self.styles.encoding(*id)))
     }
 
-    /// The next text of the file hinted as `url`.
-    pub(crate) fn feed(&mut self, url: &Url, text: &str, tree: &Tree, context: &mut Context) {
+    /// The next text of the file hinted as `url`, which is in this encoding.
+    pub(crate) fn feed(
+        &mut self,
+        url: &Url,
+        text: &str,
+        encoding: &'static Encoding,
+        tree: &Tree,
+        context: &mut Context,
+    ) {
         let Some(file) = self.files.get_mut(url) else { return };
+        file.encoding = Some(encoding);
         if file.sheets.is_empty() && file.state == State::Reading {
             if file.early.len() + text.len() > MAX_EARLY {
                 file.early = String::new();
@@ -136,6 +160,7 @@ impl Sheets {
         }
         // Several elements may name one file; all but the first read nothing.
         if let Some(id) = file.sheets.first() {
+            self.styles.encoded(*id, encoding);
             self.styles.feed(*id, text);
         }
         self.give(tree, context);

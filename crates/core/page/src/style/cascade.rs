@@ -9,6 +9,7 @@ use super::value::{Property, Value};
 use super::variables::references;
 use crate::hint::{Initiator, Source};
 use crate::tree::{Element, NodeId};
+use encoding_rs::Encoding;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use url::Url;
@@ -19,10 +20,12 @@ const MAX_REFERENCES: usize = 16;
 const MAX_RULES: usize = 100_000;
 
 /// Where a declaration was written.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Origin {
     /// Against which its URLs are resolved.
     pub(super) base: Url,
+    /// In which their queries are written.
+    pub(super) encoding: &'static Encoding,
     pub(super) initiator: Initiator,
     pub(super) source: Source,
 }

@@ -34,12 +34,13 @@ mod variables;
 #[cfg(test)]
 mod tests;
 
-use crate::address::resolve;
+use crate::address::resolve_in;
 use crate::hint::{Confidence, Destination, Initiator, Mode, Source};
 use crate::options::Options;
 use crate::tree::{NodeId, Tree};
 use cascade::{Cascade, Origin};
 use cut::{Cutter, Item, items};
+use encoding_rs::Encoding;
 use sheet::{Block, Import, Reader};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -137,16 +138,29 @@ impl Styles {
         }
     }
 
-    /// Announces a sheet whose media match, in document order; elements before it must be in the tree. `blocking`: the
-    /// browser shows nothing more before it is there. The sheet must then be ended or lost.
-    pub(crate) fn sheet(&mut self, owner: Owner, blocking: bool, tree: &Tree) -> SheetId {
+    /// Announces a sheet whose media match, in document order; elements before it must be in the tree. `encoding` is the
+    /// document's. `blocking`: the browser shows nothing more before it is there. The sheet must then be ended or lost.
+    pub(crate) fn sheet(
+        &mut self,
+        owner: Owner,
+        encoding: &'static Encoding,
+        blocking: bool,
+        tree: &Tree,
+    ) -> SheetId {
         // What stands before it is shown without waiting for it.
         self.nodes(tree);
         self.roots += 1;
-        self.announce(vec![self.roots], owner, blocking, None)
+        self.announce(vec![self.roots], owner, encoding, blocking, None)
     }
 
-    fn announce(&mut self, key: Vec<u32>, owner: Owner, blocking: bool, layer: Option<Arc<str>>) -> SheetId {
+    fn announce(
+        &mut self,
+        key: Vec<u32>,
+        owner: Owner,
+        encoding: &'static Encoding,
+        blocking: bool,
+        layer: Option<Arc<str>>,
+    ) -> SheetId {
         let id = SheetId(self.sheets.len() as u32);
         let (base, initiator) = match owner {
             Owner::Document { base } => (base, Initiator::Document),
@@ -159,7 +173,7 @@ impl Styles {
         self.awaited += usize::from(blocking && readable);
         self.sheets.push(Open {
             key,
-            origin: Arc::new(Origin { base, initiator, source: Source::Rule }),
+            origin: Arc::new(Origin { base, encoding, initiator, source: Source::Rule }),
             blocking,
             imports: 0,
             layers: Vec::new(),
@@ -176,9 +190,22 @@ impl Styles {
             sheet.origin = Arc::new(Origin {
                 base: url.clone(),
                 initiator: Initiator::Sheet(url.clone()),
-                source: Source::Rule,
+                ..Origin::clone(&sheet.origin)
             });
         }
+    }
+
+    /// The text of sheet `id` is in this encoding, as far as it is known. Before each [`feed`](Styles::feed).
+    pub(crate) fn encoded(&mut self, id: SheetId, encoding: &'static Encoding) {
+        let sheet = &mut self.sheets[id.0 as usize];
+        if sheet.origin.encoding != encoding {
+            sheet.origin = Arc::new(Origin { encoding, ..Origin::clone(&sheet.origin) });
+        }
+    }
+
+    /// The encoding of sheet `id`; before its text came, that of the sheet or document around it.
+    pub(crate) fn encoding(&self, id: SheetId) -> &'static Encoding {
+        self.sheets[id.0 as usize].origin.encoding
     }
 
     /// Takes the next piece of a sheet's text. Imports that it completes are found at once.
@@ -204,7 +231,8 @@ impl Styles {
 
     fn import(&mut self, parent: SheetId, import: Import) {
         let sheet = &mut self.sheets[parent.0 as usize];
-        let Some(url) = resolve(&import.url, &sheet.origin.base, self.options.max_url) else {
+        let encoding = sheet.origin.encoding;
+        let Some(url) = resolve_in(encoding, &import.url, &sheet.origin.base, self.options.max_url) else {
             return;
         };
         sheet.imports += 1;
@@ -215,7 +243,7 @@ impl Styles {
             return;
         }
         let owner = Owner::File { url: url.clone() };
-        let child = import.applies.then(|| self.announce(key, owner, blocking, import.layer));
+        let child = import.applies.then(|| self.announce(key, owner, encoding, blocking, import.layer));
         self.found.push(Found {
             url,
             destination: Destination::Style,
@@ -264,8 +292,9 @@ impl Styles {
         }
     }
 
-    /// Element `node` has a `style` attribute. Before the element is styled: at once after it was pushed.
-    pub(crate) fn inline(&mut self, node: NodeId, text: &str, base: &Url) {
+    /// Element `node` has a `style` attribute, whose document has this base and encoding. Before the element is styled: at
+    /// once after it was pushed.
+    pub(crate) fn inline(&mut self, node: NodeId, text: &str, base: &Url, encoding: &'static Encoding) {
         if text.len() > MAX_INLINE {
             return;
         }
@@ -278,14 +307,16 @@ impl Styles {
         if block.is_empty() {
             return;
         }
-        let origin =
-            self.attribute_origin.take().filter(|origin| origin.base == *base).unwrap_or_else(|| {
-                Arc::new(Origin {
-                    base: base.clone(),
-                    initiator: Initiator::Document,
-                    source: Source::StyleAttribute,
-                })
-            });
+        let known = self.attribute_origin.take();
+        let known = known.filter(|origin| origin.base == *base && origin.encoding == encoding);
+        let origin = known.unwrap_or_else(|| {
+            Arc::new(Origin {
+                base: base.clone(),
+                encoding,
+                initiator: Initiator::Document,
+                source: Source::StyleAttribute,
+            })
+        });
         self.cascade.attach(node, block, Arc::clone(&origin));
         self.attribute_origin = Some(origin);
     }
@@ -376,7 +407,8 @@ impl Styles {
         }
         // A fragment alone names a part of the page itself.
         let fetched = !text.trim_start().starts_with('#');
-        let url = resolve(text, &origin.base, self.options.max_url).filter(|_| fetched)?;
+        let url =
+            resolve_in(origin.encoding, text, &origin.base, self.options.max_url).filter(|_| fetched)?;
         self.found.push(Found {
             url,
             destination,

@@ -4,6 +4,7 @@
 use super::*;
 use crate::steps::Steps;
 use crate::tree::Position;
+use encoding_rs::UTF_8;
 
 mod bounds;
 mod matching;
@@ -50,7 +51,7 @@ impl Page {
             let position = Position { hidden_itself, below_fold: false };
             let node = self.tree.push(name, pairs.iter().copied(), Some(parent), previous, position).unwrap();
             if let Some((_, style)) = pairs.iter().find(|(name, _)| *name == "style") {
-                self.styles.inline(node, style, &base);
+                self.styles.inline(node, style, &base, UTF_8);
             }
             open.last_mut().unwrap().1 = Some(node);
             if !matches!(name, "img" | "br" | "input") {
@@ -68,7 +69,7 @@ impl Page {
 
     fn announce(&mut self, url: &str) -> SheetId {
         let url = Url::parse(url).unwrap();
-        let id = self.styles.sheet(Owner::File { url }, true, &self.tree);
+        let id = self.styles.sheet(Owner::File { url }, UTF_8, true, &self.tree);
         self.take();
         id
     }
