@@ -1,5 +1,6 @@
 //! Lazy images and frames that stand too far down to be asked for with the page. They are held back, in the order of the
-//! page, until the browser asks for one of them: those that follow it are what comes into view next.
+//! page, until the browser asks for one of them: those that follow it are what comes into view next. Lazy images that are
+//! not displayed are known, too, and told of nobody.
 
 use crate::hint::Hint;
 use std::collections::HashMap;
@@ -14,6 +15,8 @@ const AHEAD: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Held,
+    /// It is not displayed.
+    Hidden,
     /// The browser has asked for it, and what follows it is not told yet.
     Asked,
     Done,
@@ -30,24 +33,41 @@ pub(crate) struct Held {
 
 impl Held {
     pub(crate) fn hold(&mut self, hint: Hint) {
+        self.put(hint, State::Held);
+    }
+
+    /// What this names is lazy and not displayed.
+    pub(crate) fn hide(&mut self, hint: Hint) {
+        self.put(hint, State::Hidden);
+    }
+
+    fn put(&mut self, hint: Hint, state: State) {
+        if let Some((_, before)) = self.places.get(&hint.url).and_then(|&at| self.hints.get_mut(at)) {
+            // Another element shows it.
+            if (*before, state) == (State::Hidden, State::Held) {
+                *before = state;
+            }
+            return;
+        }
         let length = self.bytes + hint.url.as_str().len();
-        if self.hints.len() >= MAX_HELD || length > MAX_BYTES || self.places.contains_key(&hint.url) {
+        if self.hints.len() >= MAX_HELD || length > MAX_BYTES {
             return;
         }
         self.bytes = length;
         self.places.insert(hint.url.clone(), self.hints.len());
-        self.hints.push((hint, State::Held));
+        self.hints.push((hint, state));
     }
 
     /// Everything held, by the document around.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Hint> + use<> {
-        std::mem::take(self).hints.into_iter().map(|(hint, _)| hint)
+        let all = std::mem::take(self).hints.into_iter();
+        all.filter(|(_, state)| *state != State::Hidden).map(|(hint, _)| hint)
     }
 
     /// What was held for `old` is shown as `new` on the screen as it is known now. False if it is held no longer.
     pub(crate) fn replace(&mut self, old: &Url, new: &Url) -> bool {
         let Some(&at) = self.places.get(old) else { return false };
-        let Some((hint, State::Held)) = self.hints.get_mut(at) else { return false };
+        let Some((hint, State::Held | State::Hidden)) = self.hints.get_mut(at) else { return false };
         let (before, after) = (old.as_str().len(), new.as_str().len());
         if self.places.contains_key(new) || self.bytes - before + after > MAX_BYTES {
             return true;
@@ -128,6 +148,20 @@ mod tests {
         held.asked(&url(0));
         assert_eq!(following(&mut held, 0), ["100.jpg", "2.jpg"]);
         assert!(!held.replace(&url(2), &url(102)), "it was told");
+    }
+
+    #[test]
+    fn what_is_not_displayed_is_told_only_where_another_element_shows_it() {
+        let mut held = held(1);
+        for number in 1..4 {
+            held.hide(Hint::new(url(number), Destination::Image, Mode::NoCors, Source::Image));
+        }
+        held.hold(Hint::new(url(2), Destination::Image, Mode::NoCors, Source::Image));
+        held.asked(&url(0));
+        held.asked(&url(1));
+        assert_eq!(following(&mut held, 0), ["2.jpg"]);
+        assert_eq!(following(&mut held, 1), [""; 0], "what follows one that was hidden is not known");
+        assert!(held.replace(&url(3), &url(100)), "on another screen it is not displayed either");
     }
 
     #[test]

@@ -174,6 +174,7 @@ impl Page {
                 });
             }
             Opens::Framed => framed::read(&mention, &mut self.context),
+            Opens::Lazy(hint) => self.sheets.lazy(placed.node, *hint, mention.far, &self.context),
             Opens::Nothing | Opens::Style { applies: false } => {}
         }
         if let (Some(node), Some(style)) = (placed.node, attributes.value("style")) {

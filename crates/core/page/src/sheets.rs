@@ -1,13 +1,14 @@
-//! The stylesheets of a page: which bytes belong to which sheet, and what [`Styles`] finds in them as hints.
+//! The stylesheets of a page: which bytes belong to which sheet, and what [`Styles`] finds in them as hints. Lazy images
+//! wait for what they say of their elements.
 
 use crate::context::Context;
 use crate::hint::{Destination, Hint, Initiator, ReferrerPolicy, Source, Timing};
 use crate::markup::SheetLink;
 use crate::options::Options;
 use crate::style::{Found, Owner, SheetId, Styles};
-use crate::tree::Tree;
+use crate::tree::{NodeId, Tree};
 use encoding_rs::Encoding;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use url::Url;
 
 /// Longest text of a sheet kept that no element has named yet.
@@ -39,6 +40,15 @@ enum State {
     Lost,
 }
 
+/// A lazy image.
+#[derive(Debug)]
+struct Lazy {
+    /// `None` beyond the tree's bounds.
+    node: Option<NodeId>,
+    hint: Hint,
+    far: bool,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Sheets {
@@ -48,6 +58,8 @@ pub(crate) struct Sheets {
     early: usize,
     /// Policies of sheets by their URL after redirects, where their responses say one.
     policies: HashMap<Url, ReferrerPolicy>,
+    /// In the order of the document, while sheets are awaited.
+    lazy: VecDeque<Lazy>,
     /// No file will be read, so none is waited for.
     pub(crate) alone: bool,
 }
@@ -59,6 +71,7 @@ impl Sheets {
             files: HashMap::new(),
             early: 0,
             policies: HashMap::new(),
+            lazy: VecDeque::new(),
             alone: false,
         }
     }
@@ -195,16 +208,38 @@ impl Sheets {
         self.give(tree, context);
     }
 
+    /// Element `node` is a lazy image, `far` down the page.
+    pub(crate) fn lazy(&mut self, node: Option<NodeId>, hint: Hint, far: bool, context: &Context) {
+        if self.lazy.len() < context.options.max_hints {
+            self.lazy.push_back(Lazy { node, hint, far });
+        }
+    }
+
     /// Turns what was found into hints.
     pub(crate) fn give(&mut self, tree: &Tree, context: &mut Context) {
         // A sheet that was read before may name more.
         loop {
             let found = self.styles.take();
             if found.is_empty() {
-                return;
+                break;
             }
             for found in found {
                 self.give_one(found, tree, context);
+            }
+        }
+        self.give_lazy(tree, context);
+    }
+
+    /// Of lazy images, those are asked for that are displayed (HTML, "start intersection-observing a lazy loading element":
+    /// what has no box meets no viewport).
+    fn give_lazy(&mut self, tree: &Tree, context: &mut Context) {
+        let styles = &self.styles;
+        let shown = |lazy: &Lazy| lazy.node.map_or(Some(true), |node| styles.displays(node, tree));
+        while let Some(shown) = self.lazy.front().and_then(shown) {
+            let Some(Lazy { hint, far, .. }) = self.lazy.pop_front() else { return };
+            match shown {
+                true => context.add_when_near(hint, far),
+                false => context.held.hide(hint),
             }
         }
     }

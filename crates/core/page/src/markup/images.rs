@@ -1,7 +1,7 @@
 //! Images of the mark-up: `<img>`, `<picture>`, `<input type=image>`, posters, SVG.
 
 use super::attributes::Attributes;
-use super::{Markup, Mention, add_when_near, hint, is_lazy};
+use super::{Markup, Mention, Opens, hint, is_lazy};
 use crate::context::Context;
 use crate::hint::{Destination, Hint, Mode, Source, Timing};
 use crate::screens::Offer;
@@ -35,7 +35,7 @@ impl Markup {
         mention: &Mention<'_, A>,
         in_picture: bool,
         context: &mut Context,
-    ) {
+    ) -> Opens {
         let attributes = mention.attributes;
         let mut offers = std::mem::take(&mut self.picture);
         if !in_picture {
@@ -51,7 +51,7 @@ impl Markup {
             let screen = &context.options.viewport;
             let picked = offers.iter().enumerate().find_map(|(at, offer)| Some((at, offer.pick(screen)?)));
             if allows_auto(attributes) && picked.is_some_and(|(at, _)| offers[at].is_laid_out()) {
-                return;
+                return Opens::Nothing;
             }
             picked.map_or((false, None), |(at, text)| (at < sources, Some(text)))
         } else {
@@ -59,16 +59,20 @@ impl Markup {
         };
         let source = if from_picture { Source::Picture } else { Source::Image };
         let hint = text.and_then(|text| hint(mention, text, Destination::Image, source, context));
-        let Some(mut hint) = hint else { return };
+        let Some(mut hint) = hint else { return Opens::Nothing };
+        hint.image_set = image_set;
+        hint.below_fold = mention.below_fold;
         if is_lazy(attributes) {
             hint.timing = Timing::Lazy;
         }
-        hint.image_set = image_set;
-        hint.below_fold = mention.below_fold;
         if image_set {
             self.screens.offered(offers, &hint);
         }
-        add_when_near(hint, mention.far, context);
+        if is_lazy(attributes) {
+            return Opens::Lazy(Box::new(hint));
+        }
+        context.add(hint);
+        Opens::Nothing
     }
 }
 

@@ -66,6 +66,8 @@ pub(crate) enum Opens {
     Charset(String),
     /// A document of its own in the `srcdoc` attribute, loaded as part of the page.
     Framed,
+    /// An image that is fetched once it is shown and near.
+    Lazy(Box<Hint>),
 }
 
 /// A stylesheet that the page names.
@@ -106,7 +108,7 @@ impl Markup {
             "link" => return self.link(mention, None, context),
             "picture" => self.picture.clear(),
             "source" if place.in_picture => self.picture_source(mention.attributes, context),
-            "img" | "image" => self.image(mention, place.in_picture, context),
+            "img" | "image" => return self.image(mention, place.in_picture, context),
             "input" => images::input(mention, context),
             "video" => images::poster(mention, context),
             // HTML, §15.3.3 and §15.3.10: presentational hints.
@@ -282,19 +284,10 @@ fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context
     if is_lazy(attributes) {
         hint.timing = Timing::Lazy;
     }
-    add_when_near(hint, mention.far, context);
+    context.add_when_near(hint, mention.far);
 }
 
 /// HTML, "lazy loading attributes".
 pub(crate) fn is_lazy<A: Attributes + ?Sized>(attributes: &A) -> bool {
     attributes.keyword("loading").as_deref() == Some("lazy")
-}
-
-/// Holds back what is lazy and stands far down.
-fn add_when_near(hint: Hint, far: bool, context: &mut Context) {
-    if far && hint.timing == Timing::Lazy {
-        context.held.hold(hint);
-    } else {
-        context.add(hint);
-    }
 }

@@ -344,6 +344,15 @@ impl Styles {
         self.find_fonts();
     }
 
+    /// Whether element `node` is displayed; `None` while a sheet is awaited that may decide it.
+    pub(crate) fn displays(&self, node: NodeId, tree: &Tree) -> Option<bool> {
+        match () {
+            () if self.awaited > 0 => None,
+            () if self.cascade.is_empty() => Some(!tree.get(node).hidden()),
+            () => self.styling.displays(node),
+        }
+    }
+
     /// The document is complete: what selectors say of last and of empty elements is decided.
     pub(crate) fn document_end(&mut self, tree: &Tree) {
         self.styling.shape.complete(tree);

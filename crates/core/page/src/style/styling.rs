@@ -167,6 +167,11 @@ impl Styling {
         self.winners = winners;
     }
 
+    /// Whether `node` is displayed; `None` if it is not styled yet.
+    pub(super) fn displays(&self, node: NodeId) -> Option<bool> {
+        self.inherited.get(node.0 as usize).map(|own| own.font.is_some())
+    }
+
     /// Pays for work beside matching, in steps of that; false once the budget is spent.
     pub(super) fn pay_for(&self, steps: usize) -> bool {
         self.budget.pay(steps)

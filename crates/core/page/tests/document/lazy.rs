@@ -1,7 +1,7 @@
 //! Images that the browser fetches when they come near: where they stand, and which wait.
 
 use crate::loading::{load, names, options, page};
-use farhop_page::Document;
+use farhop_page::{Document, ResourceInfo};
 
 #[test]
 fn images_far_down_are_ranked_below_the_fold() {
@@ -77,4 +77,50 @@ fn lazy_images_of_another_screen_wait_as_well() {
     );
     let next: Vec<String> = (6..14).map(|at| format!("{at}-s.png")).collect();
     assert_eq!(neighbours(&mut document, "/5-s.png"), next);
+}
+
+#[test]
+fn lazy_images_that_are_not_displayed_are_left_to_the_browser() {
+    let image = |at: u32| format!("<img loading=lazy src=/{at}.png>");
+    let html = |hidden: &str| format!("<style>.no{{display:none}} #back{{display:block}}</style>{hidden}");
+    for hidden in
+        ["<div hidden>", "<div style='display:none'>", "<div class=no><p>", "<dialog>", "<details><i></i>"]
+    {
+        let page = html(&format!("{hidden}{}<img src=/eager.png></div></dialog></details>", image(1)));
+        assert_eq!(read(&page).1, ["eager.png"], "{hidden}");
+    }
+    for shown in
+        ["<div>", "<div hidden id=back>", "<div class=no id=back>", "<div class=no style='display:block'>"]
+    {
+        assert_eq!(read(&html(&format!("{shown}{}</div>", image(1)))).1, ["1.png"], "{shown}");
+    }
+    assert_eq!(
+        read(&format!("<div hidden>{}</div>{}", image(1), image(2))).1,
+        ["2.png"],
+        "without any style"
+    );
+}
+
+#[test]
+fn lazy_images_wait_for_the_sheets_that_may_hide_them() {
+    let html = "<img loading=lazy src=0.png><link rel=stylesheet href=a.css><img src=eager.png>\
+                <p class=no><img loading=lazy src=1.png></p><img loading=lazy src=2.png>";
+    for (sheet, expected) in
+        [(Some(".no{display:none}"), ["dir/2.png"].as_slice()), (None, &["dir/1.png", "dir/2.png"])]
+    {
+        let mut document = Document::new(&page(), None, options());
+        let mut hints = document.html(html.as_bytes());
+        hints.extend(document.html_end());
+        assert_eq!(names(&hints), ["dir/0.png", "dir/a.css", "dir/eager.png"]);
+        let hinted = match sheet {
+            Some(sheet) => {
+                let id =
+                    document.resource_begins(&hints[1], &hints[1].url, &ResourceInfo::default()).unwrap();
+                document.resource(id, sheet.as_bytes());
+                document.resource_end(id)
+            }
+            None => document.resource_lost(&hints[1]),
+        };
+        assert_eq!(names(&hinted), expected);
+    }
 }
