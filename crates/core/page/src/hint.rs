@@ -195,7 +195,7 @@ pub enum Source {
     Object,
     /// `<embed src>`.
     Embed,
-    /// `<use href>` in SVG.
+    /// A part of another SVG file: `<use href>`, or an attribute such as `fill`.
     Use,
     /// `style` attribute.
     StyleAttribute,

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::framed;
 use crate::html::{Builder, Fold, Kind, Namespace, Placed, Start, StartTag, Token, pixels, raw_text};
 use crate::markup::attributes::Attributes;
-use crate::markup::{Markup, Mention, Opens, ScriptKind, is_lazy, svg};
+use crate::markup::{Markup, Mention, Opens, ScriptKind, is_lazy, svg, svg_references};
 use crate::options::Options;
 use crate::policy::{Inline, Judged};
 use crate::scripts::{ScriptReader, Scripts};
@@ -146,6 +146,9 @@ impl Page {
             Namespace::Svg if tag.name == "style" => Opens::Style { applies: true },
             Namespace::Svg => {
                 svg(tag.name, &mention, &mut self.context);
+                if placed.node.is_some_and(|node| !self.tree.get(node).hidden()) {
+                    svg_references(tag.attributes(), &mention, &mut self.context);
+                }
                 Opens::Nothing
             }
             Namespace::MathMl => Opens::Nothing,

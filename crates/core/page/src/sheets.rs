@@ -2,7 +2,7 @@
 //! wait for what they say of their elements.
 
 use crate::context::Context;
-use crate::hint::{Destination, Hint, Initiator, ReferrerPolicy, Source, Timing};
+use crate::hint::{Destination, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
 use crate::markup::SheetLink;
 use crate::options::Options;
 use crate::style::{Found, Owner, SheetId, Styles};
@@ -251,6 +251,10 @@ impl Sheets {
             } else {
                 self.belongs(sheet, found.url.clone(), tree);
             }
+        }
+        // As files of another origin are not fetched for filters.
+        if found.mode == Mode::SameOrigin && found.url.origin() != context.document.origin() {
+            return;
         }
         let referrer_policy = match &found.initiator {
             // Referrer Policy, §"integration with CSS": the sheet's own policy, which may be none.

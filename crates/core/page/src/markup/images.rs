@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::hint::{Destination, Hint, Mode, Source, Timing};
 use crate::screens::Offer;
 use crate::source_size;
+use crate::style::presented;
 use crate::types;
 
 /// Sources of one `<picture>` that are read.
@@ -138,12 +139,29 @@ fn script<A: Attributes + ?Sized>(mention: &Mention<'_, A>, text: Option<&str>, 
 /// A part of another file, of the document's own origin (SVG 2, §16.1.3).
 fn part<A: Attributes + ?Sized>(mention: &Mention<'_, A>, text: Option<&str>, context: &mut Context) {
     let Some(text) = text.filter(|text| text.contains('#')) else { return };
-    let Some(mut hint) = hint(mention, text, Destination::Image, Source::Use, context) else { return };
-    let is_svg = hint.url.path().to_ascii_lowercase().ends_with(".svg");
-    if is_svg && hint.url.origin() == context.document.origin() {
-        hint.mode = Mode::SameOrigin;
-        hint.referrer_policy = context.policy;
-        hint.below_fold = mention.below_fold;
-        context.add(hint);
+    let Some(hint) = hint(mention, text, Destination::Image, Source::Use, context) else { return };
+    if hint.url.path().to_ascii_lowercase().ends_with(".svg") {
+        add_part(Hint { mode: Mode::SameOrigin, ..hint }, mention, context);
+    }
+}
+
+fn add_part<A: Attributes + ?Sized>(hint: Hint, mention: &Mention<'_, A>, context: &mut Context) {
+    if hint.mode != Mode::SameOrigin || hint.url.origin() == context.document.origin() {
+        add(hint, mention, context);
+    }
+}
+
+/// Parts of other files in an SVG element's presentation attributes (`fill="url(colors.svg#red)"`).
+pub(crate) fn svg_references<'a, A: Attributes + ?Sized>(
+    attributes: impl Iterator<Item = (&'a str, &'a str)>,
+    mention: &Mention<'_, A>,
+    context: &mut Context,
+) {
+    for (name, value) in attributes.filter(|(_, value)| value.starts_with("url(")) {
+        for (text, mode) in presented(name, value, &context.options) {
+            if let Some(hint) = hint(mention, &text, Destination::Image, Source::Use, context) {
+                add_part(Hint { mode, ..hint }, mention, context);
+            }
+        }
     }
 }

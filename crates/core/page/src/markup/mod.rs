@@ -21,7 +21,7 @@ use crate::screens::{Offer, Screens};
 use crate::types;
 use attributes::Attributes;
 use icons::IconLink;
-pub(crate) use images::svg;
+pub(crate) use images::{svg, svg_references};
 use url::Url;
 
 /// Content security policies kept of one document.

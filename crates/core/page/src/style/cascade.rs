@@ -314,6 +314,11 @@ impl Winners {
         self.declared.is_empty()
     }
 
+    /// Of which properties of one target anything is declared.
+    pub(super) fn properties(&self, target: Target) -> impl Iterator<Item = Property> {
+        self.declared.iter().filter(move |winner| winner.target == target).map(|winner| winner.property)
+    }
+
     /// Targets of which anything is said.
     pub(super) fn speaks_of(&self, target: Target) -> bool {
         self.declared.iter().any(|winner| winner.target == target)

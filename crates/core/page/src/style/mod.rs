@@ -46,6 +46,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use styling::{Need, Styling};
 use url::Url;
+use value::Value;
 
 /// Sheets of one page that are read.
 const MAX_SHEETS: usize = 512;
@@ -53,6 +54,17 @@ const MAX_SHEETS: usize = 512;
 const MAX_IMPORT_DEPTH: usize = 8;
 /// Longest `style` attribute that is read, in bytes.
 const MAX_INLINE: usize = 16 * 1024;
+
+/// What presentation attribute `name` of an SVG element names with this value, and how that is fetched (SVG 2, §6.6).
+pub(crate) fn presented(name: &str, value: &str, options: &Options) -> Vec<(Box<str>, Mode)> {
+    let mut files = Vec::new();
+    value::parse(name, value::longhands(name), value, options, |property, value| {
+        if let (Value::Images(urls), Some(mode)) = (value, property.mode()) {
+            files.extend(urls.into_iter().map(|url| (url, mode)));
+        }
+    });
+    files
+}
 
 /// A sheet of this page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -115,7 +127,7 @@ pub(crate) struct Styles {
     changed: bool,
     attribute_origin: Option<Arc<Origin>>,
     /// What was given before, as written.
-    given: HashSet<(Box<str>, bool, usize)>,
+    given: HashSet<(Box<str>, Mode, usize)>,
     found: Vec<Found>,
 }
 
@@ -385,8 +397,8 @@ impl Styles {
     }
 
     fn find_image(&mut self, need: Need) {
-        let mode = if need.cors { Mode::Cors } else { Mode::NoCors };
-        self.find(&need.url, &need.origin, Destination::Image, mode, need.origin.source, need.below_fold);
+        let Need { url, origin, mode, below_fold } = need;
+        self.find(&url, &origin, Destination::Image, mode, origin.source, below_fold);
     }
 
     fn find_fonts(&mut self) {
@@ -411,7 +423,7 @@ impl Styles {
         source: Source,
         below_fold: bool,
     ) -> Option<&mut Found> {
-        if !self.given.insert((text.into(), mode == Mode::Cors, Arc::as_ptr(origin) as usize)) {
+        if !self.given.insert((text.into(), mode, Arc::as_ptr(origin) as usize)) {
             return None;
         }
         // A fragment alone names a part of the page itself.

@@ -5,6 +5,7 @@ use super::face::Face;
 use super::selector::Selector;
 use super::value::{self, Property, Value};
 use super::{layers, selector_text, supports};
+use crate::hint::Mode;
 use crate::media;
 use crate::options::Options;
 use cssparser::{Parser, ParserInput};
@@ -81,7 +82,8 @@ pub(super) struct Custom {
 #[derive(Debug)]
 pub(super) struct Keyframes {
     pub(super) name: Box<str>,
-    pub(super) images: Box<[Box<str>]>,
+    /// As written, and how each is fetched.
+    pub(super) images: Box<[(Box<str>, Mode)]>,
 }
 
 /// `@import`.
@@ -365,8 +367,8 @@ impl Reader {
                 }
             });
             for declaration in block.declarations {
-                if let Value::Images(urls) = declaration.value {
-                    images.extend(urls);
+                if let (Value::Images(urls), Some(mode)) = (declaration.value, declaration.property.mode()) {
+                    images.extend(urls.into_iter().map(|url| (url, mode)));
                 }
             }
         }

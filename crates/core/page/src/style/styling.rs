@@ -9,24 +9,13 @@ use super::sheet::Keyframes;
 use super::texts::Texts;
 use super::value::{self, Property, Value};
 use super::variables::Variables;
+use crate::hint::Mode;
 use crate::options::Options;
 use crate::steps::Steps;
 use crate::tree::{Element, NodeId, Tree};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Properties whose value is images only.
-const IMAGES: [Property; 8] = [
-    Property::BackgroundImage,
-    Property::BorderImage,
-    Property::ListStyleImage,
-    Property::MaskImage,
-    Property::ShapeOutside,
-    Property::BoxReflect,
-    Property::MaskBoxImage,
-    Property::Cursor,
-];
 
 /// Steps of matching that styling an element is worth, matching apart.
 const STYLING: usize = 32;
@@ -57,8 +46,7 @@ pub(super) struct Need {
     /// As written.
     pub(super) url: Box<str>,
     pub(super) origin: Arc<Origin>,
-    /// CSS Masking 1 and CSS Shapes 1 fetch with CORS; not what is older than they are.
-    pub(super) cors: bool,
+    pub(super) mode: Mode,
     pub(super) below_fold: bool,
 }
 
@@ -293,23 +281,19 @@ impl<'a> One<'a> {
         Some((Cow::Owned(found.unwrap_or(unset)), origin))
     }
 
-    fn need(&mut self, urls: &[Box<str>], origin: &Arc<Origin>, cors: bool) {
+    fn need(&mut self, url: &str, origin: &Arc<Origin>, mode: Mode) {
         let below_fold = self.element.below_fold();
-        self.needs.extend(urls.iter().map(|url| Need {
-            url: url.clone(),
-            origin: Arc::clone(origin),
-            cors,
-            below_fold,
-        }));
+        self.needs.push(Need { url: url.into(), origin: Arc::clone(origin), mode, below_fold });
     }
 
     fn images(&mut self, styling: &Styling, target: Target, variables: Option<u32>) {
-        for property in IMAGES {
-            if let Some((value, origin)) = self.value(styling, target, property, variables)
+        let winners = self.winners;
+        for property in winners.properties(target) {
+            if let Some(mode) = property.mode()
+                && let Some((value, origin)) = self.value(styling, target, property, variables)
                 && let Value::Images(urls) = &*value
             {
-                let cors = matches!(property, Property::MaskImage | Property::ShapeOutside);
-                self.need(urls, origin, cors);
+                urls.iter().for_each(|url| self.need(url, origin, mode));
             }
         }
         if let Some((value, _)) = self.value(styling, target, Property::AnimationName, variables)
@@ -317,7 +301,7 @@ impl<'a> One<'a> {
         {
             for name in names {
                 if let Some((keyframes, origin)) = styling.keyframes.get(name) {
-                    self.need(&keyframes.images, origin, false);
+                    keyframes.images.iter().for_each(|(url, mode)| self.need(url, origin, *mode));
                 }
             }
         }
@@ -330,7 +314,7 @@ impl<'a> One<'a> {
         if !content.shown {
             return None;
         }
-        self.need(&content.images, origin, false);
+        content.images.iter().for_each(|url| self.need(url, origin, Mode::NoCors));
         let mut text = content.text.to_string();
         for name in &content.attributes {
             text.push_str(self.element.attribute(name).unwrap_or_default());

@@ -3,6 +3,7 @@
 
 use super::font_value::{self, Weight};
 use super::image_value::{self, ImageSet};
+use crate::hint::Mode;
 use crate::options::Options;
 use cssparser::{ParseError, Parser, ParserInput, Token};
 use std::sync::Arc;
@@ -26,6 +27,52 @@ pub(super) enum Property {
     FontWeight,
     FontStyle,
     AnimationName,
+    ClipPath,
+    Filter,
+    BackdropFilter,
+    Fill,
+    Stroke,
+    MarkerStart,
+    MarkerMid,
+    MarkerEnd,
+}
+
+impl Property {
+    /// How Chromium fetches the files that it names (recorded); `None` if it names none. Masks, shapes and parts of SVG files
+    /// are fetched with CORS, those of filters from the document's own origin alone, not what is older than they are.
+    pub(super) fn mode(self) -> Option<Mode> {
+        use Property as P;
+        match self {
+            P::BackgroundImage
+            | P::BorderImage
+            | P::ListStyleImage
+            | P::BoxReflect
+            | P::MaskBoxImage
+            | P::Cursor => Some(Mode::NoCors),
+            P::MaskImage | P::ShapeOutside => Some(Mode::Cors),
+            P::ClipPath | P::Fill | P::Stroke | P::MarkerStart | P::MarkerMid | P::MarkerEnd => {
+                Some(Mode::Cors)
+            }
+            P::Filter | P::BackdropFilter => Some(Mode::SameOrigin),
+            P::Content | P::Display | P::FontFamily | P::FontWeight | P::FontStyle | P::AnimationName => None,
+        }
+    }
+
+    /// Whether it refers to parts of SVG files, as its values seldom do.
+    fn refers(self) -> bool {
+        use Property as P;
+        matches!(
+            self,
+            P::ClipPath
+                | P::Filter
+                | P::BackdropFilter
+                | P::Fill
+                | P::Stroke
+                | P::MarkerStart
+                | P::MarkerMid
+                | P::MarkerEnd
+        )
+    }
 }
 
 /// A computed-value-to-be.
@@ -75,8 +122,9 @@ pub(super) fn longhands(name: &str) -> Longhands {
 
 fn of_lower(name: &[u8]) -> Longhands {
     use Property::{
-        AnimationName, BackgroundImage, BorderImage, BoxReflect, Content, Cursor, Display, FontFamily,
-        FontStyle, FontWeight, ListStyleImage, MaskBoxImage, MaskImage, ShapeOutside,
+        AnimationName, BackdropFilter, BackgroundImage, BorderImage, BoxReflect, ClipPath, Content, Cursor,
+        Display, Fill, Filter, FontFamily, FontStyle, FontWeight, ListStyleImage, MarkerEnd, MarkerMid,
+        MarkerStart, MaskBoxImage, MaskImage, ShapeOutside, Stroke,
     };
     match name {
         b"background" | b"background-image" => &[BackgroundImage],
@@ -96,6 +144,15 @@ fn of_lower(name: &[u8]) -> Longhands {
         b"animation" | b"animation-name" | b"-webkit-animation" | b"-webkit-animation-name" => {
             &[AnimationName]
         }
+        b"clip-path" | b"-webkit-clip-path" => &[ClipPath],
+        b"filter" | b"-webkit-filter" => &[Filter],
+        b"backdrop-filter" => &[BackdropFilter],
+        b"fill" => &[Fill],
+        b"stroke" => &[Stroke],
+        b"marker" => &[MarkerStart, MarkerMid, MarkerEnd],
+        b"marker-start" => &[MarkerStart],
+        b"marker-mid" => &[MarkerMid],
+        b"marker-end" => &[MarkerEnd],
         _ => &[],
     }
 }
@@ -133,7 +190,17 @@ pub(super) fn has_variables(text: &str) -> bool {
     memchr::memchr_iter(b'(', bytes).any(|at| at >= 3 && bytes[at - 3..at].eq_ignore_ascii_case(b"var"))
 }
 
-/// Gives what `name: text` says to each of its `longhands`; nothing if a browser would refuse the value.
+/// Whether `text` names a file and not only a part of the document (`url(#…)`).
+fn names_file(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    memchr::memchr_iter(b'(', bytes).any(|at| {
+        let argument = text[at + 1..].trim_start_matches([' ', '\t', '\n', '\r', '\x0c', '"', '\'']);
+        at >= 3 && bytes[at - 3..at].eq_ignore_ascii_case(b"url") && !argument.starts_with('#')
+    })
+}
+
+/// Gives what `name: text` says to each of its `longhands`; nothing if a browser would refuse the value, nor if it refers
+/// to parts of SVG files and names none: what of these is overruled by such a value is not known.
 pub(super) fn parse(
     name: &str,
     longhands: Longhands,
@@ -141,6 +208,10 @@ pub(super) fn parse(
     options: &Options,
     mut give: impl FnMut(Property, Value),
 ) {
+    let refers = longhands.first().is_some_and(|property| property.refers());
+    if refers && !names_file(text) {
+        return;
+    }
     if has_variables(text) {
         for &property in longhands {
             give(property, Value::Pending(Box::new((name.into(), text.into()))));
@@ -153,6 +224,12 @@ pub(super) fn parse(
     }
     let mut input = ParserInput::new(text);
     let mut input = Parser::new(&mut input);
+    if refers {
+        if let Ok(urls) = input.parse_entirely(|input| references(input, longhands[0])) {
+            longhands.iter().for_each(|&property| give(property, Value::Images(urls.clone())));
+        }
+        return;
+    }
     if let [_, _, _] = longhands {
         if let Ok(font) = input.parse_entirely(font_value::shorthand) {
             give(Property::FontFamily, Value::Families(font.families));
@@ -174,6 +251,22 @@ pub(super) fn parse(
     });
     if let Ok(value) = parsed {
         give(property, value);
+    }
+}
+
+/// The files that a value names among other things (CSS Masking 1, §5.1; Filter Effects 1, §5; SVG 2, §13.2).
+fn references<'i>(input: &mut Parser<'i, '_>, property: Property) -> Fallible<'i, Box<[Box<str>]>> {
+    // No box may stand beside it.
+    if property == Property::ClipPath {
+        return Ok([Box::from(&*input.expect_url()?)].into());
+    }
+    let mut urls = Vec::new();
+    loop {
+        match input.try_parse(|input| input.expect_url()) {
+            Ok(url) => urls.push(Box::from(&*url)),
+            Err(_) if input.next().is_err() => return Ok(urls.into()),
+            Err(_) => {}
+        }
     }
 }
 
@@ -338,6 +431,15 @@ mod tests {
             ("shape-outside:circle(50%)", Some(&[])),
             ("-webkit-box-reflect:below 1px url(a.png)", Some(&["a.png"])),
             ("-webkit-mask-box-image:url(a.png) 2 stretch", Some(&["a.png"])),
+            ("clip-path:url(a.svg#b)", Some(&["a.svg#b"])),
+            ("-webkit-clip-path:url('a.svg#b')", Some(&["a.svg#b"])),
+            ("clip-path:url(a.svg#b) border-box", None),
+            ("clip-path:circle(50%)", None),
+            ("filter:blur(1px) url(a.svg#b) drop-shadow(0 0 1px red)", Some(&["a.svg#b"])),
+            ("filter:url( '#b' )", None),
+            ("marker:url(a.svg#b)", Some(&["a.svg#b"])),
+            ("fill:URL(a.svg#b) red", Some(&["a.svg#b"])),
+            ("fill:#fff", None),
             ("background:src(\"a.png\")", None),
             ("background:cross-fade(url(a.png),url(b.png),50%)", None),
             ("background:image-set(src(\"a.png\") 1x)", None),

@@ -82,6 +82,19 @@ fn parts_of_other_svg_files_are_images_of_the_same_origin_alone() {
 }
 
 #[test]
+fn parts_of_svg_files_in_attributes_are_fetched_as_their_styles_would_be() {
+    let hints = load(
+        "<svg><path fill='url(#own)' stroke='url(s.svg#a)' marker-start='url(\"m.svg#a\")' filter='url(f.svg#a)'/>\
+         <g clip-path='url(c.svg#a)' title='url(no.svg#a)'></g><g filter='url(//cdn.test/no.svg#a)'></g></svg>\
+         <p fill='url(no.svg#a)'><style>u{filter:url(//cdn.test/no.svg#a);clip-path:url(//cdn.test/x.svg#a)}</style><u>x</u>",
+        &[],
+    );
+    assert_eq!(names(&hints), ["dir/s.svg", "dir/m.svg", "dir/f.svg", "dir/c.svg", "http://cdn.test/x.svg"]);
+    let modes: Vec<Mode> = hints.iter().map(|hint| hint.mode).collect();
+    assert_eq!(modes, [Mode::Cors, Mode::Cors, Mode::SameOrigin, Mode::Cors, Mode::Cors]);
+}
+
+#[test]
 fn objects_are_images_or_documents_by_their_type_or_else_by_their_name() {
     let kind = |html: &str| {
         let hints = load(html, &[]);

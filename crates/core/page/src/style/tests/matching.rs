@@ -222,6 +222,23 @@ fn masks_and_shapes_are_fetched_with_cors() {
 }
 
 #[test]
+fn parts_of_svg_files_are_fetched_for_what_is_displayed() {
+    let css = "p{clip-path:url(c.svg#a);filter:blur(1px) url(f.svg#a);backdrop-filter:url(b.svg#a)}\
+               b{fill:url(l.svg#a) red;stroke:url(#own);marker:url(m.svg#a);mask:url(k.svg#a)}\
+               i{display:none;filter:url(no.svg#a)} u{filter:url(no.svg#a)}";
+    let mut page = Page::new();
+    page.html("<p>x</p><b>x</b><i>x</i>").css(css);
+    assert_eq!(page.names(), "b.svg c.svg f.svg k.svg l.svg m.svg");
+    for found in &page.found {
+        let filter = ["/css/f.svg", "/css/b.svg"].contains(&found.url.path());
+        assert_eq!(found.mode, if filter { Mode::SameOrigin } else { Mode::Cors }, "{}", found.url);
+    }
+    let mut page = Page::new();
+    page.html("<p>x</p>").css("p{clip-path:url(one.svg#a);filter:url(one.svg#b)}");
+    assert_eq!(page.names(), "one.svg one.svg", "fetched in two ways");
+}
+
+#[test]
 fn animations_bring_the_images_of_their_frames() {
     let css = "@keyframes k{from{background:url(a)}to{background:url(b)}}@keyframes unused{to{background:url(c)}}\
                p{animation:k 1s infinite}";
