@@ -4,7 +4,7 @@
 use crate::address;
 use crate::collector::Collector;
 use crate::held::Held;
-use crate::hint::{Destination, Hint, Mode, ReferrerPolicy, Source, Timing};
+use crate::hint::{Destination, Hint, Mode, ReferrerPolicy, Source};
 use crate::options::Options;
 use crate::policy::ContentPolicies;
 use crate::script::ImportMap;
@@ -93,15 +93,6 @@ impl Context {
 
     pub(crate) fn add(&mut self, hint: Hint) {
         self.collector.add(hint);
-    }
-
-    /// Holds back what is lazy and stands `far` down.
-    pub(crate) fn add_when_near(&mut self, hint: Hint, far: bool) {
-        if far && hint.timing == Timing::Lazy {
-            self.held.hold(hint);
-        } else {
-            self.add(hint);
-        }
     }
 
     /// The order of the next hint.

@@ -1,6 +1,6 @@
 //! Lazy images and frames that stand too far down to be asked for with the page. They are held back, in the order of the
-//! page, until the browser asks for one of them: those that follow it are what comes into view next. Lazy images that are
-//! not displayed are known, too, and told of nobody.
+//! page, until the browser asks for one of them: those that follow it are what comes into view next. What is lazy and
+//! not displayed is known, too, and never told.
 
 use crate::hint::Hint;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
 //! The stylesheets of a page: which bytes belong to which sheet, and what [`Styles`] finds in them as hints. Lazy images
-//! wait for what they say of their elements.
+//! and frames wait for what they say of their elements.
 
 use crate::context::Context;
 use crate::hint::{Destination, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
@@ -40,7 +40,7 @@ enum State {
     Lost,
 }
 
-/// A lazy image.
+/// A lazy image or frame.
 #[derive(Debug)]
 struct Lazy {
     /// `None` beyond the tree's bounds.
@@ -208,7 +208,7 @@ impl Sheets {
         self.give(tree, context);
     }
 
-    /// Element `node` is a lazy image, `far` down the page.
+    /// Element `node` is a lazy image or frame, `far` down the page.
     pub(crate) fn lazy(&mut self, node: Option<NodeId>, hint: Hint, far: bool, context: &Context) {
         if self.lazy.len() < context.options.max_hints {
             self.lazy.push_back(Lazy { node, hint, far });
@@ -230,7 +230,7 @@ impl Sheets {
         self.give_lazy(tree, context);
     }
 
-    /// Of lazy images, those are asked for that are displayed (HTML, "start intersection-observing a lazy loading element":
+    /// Of what is lazy, browsers ask for what is displayed (HTML, "start intersection-observing a lazy loading element":
     /// what has no box meets no viewport).
     fn give_lazy(&mut self, tree: &Tree, context: &mut Context) {
         let styles = &self.styles;
@@ -238,7 +238,8 @@ impl Sheets {
         while let Some(shown) = self.lazy.front().and_then(shown) {
             let Some(Lazy { hint, far, .. }) = self.lazy.pop_front() else { return };
             match shown {
-                true => context.add_when_near(hint, far),
+                true if far => context.held.hold(hint),
+                true => context.add(hint),
                 false => context.held.hide(hint),
             }
         }

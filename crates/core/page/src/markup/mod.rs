@@ -66,7 +66,7 @@ pub(crate) enum Opens {
     Charset(String),
     /// A document of its own in the `srcdoc` attribute, loaded as part of the page.
     Framed,
-    /// An image that is fetched once it is shown and near.
+    /// An image or a frame that is fetched once it is displayed and near.
     Lazy(Box<Hint>),
 }
 
@@ -119,7 +119,7 @@ impl Markup {
             "object" => plugins::object(mention, context),
             "embed" => plugins::embed(mention, context),
             "iframe" if mention.attributes.has("srcdoc") => return framed(mention.attributes),
-            "iframe" | "frame" => frame(mention, context),
+            "iframe" | "frame" => return frame(mention, context),
             _ => {}
         }
         Opens::Nothing
@@ -267,13 +267,14 @@ fn framed<A: Attributes + ?Sized>(attributes: &A) -> Opens {
     if asks_alike && !is_lazy(attributes) { Opens::Framed } else { Opens::Nothing }
 }
 
-fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context) {
+fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context) -> Opens {
     let attributes = mention.attributes;
-    let Some(src) = attributes.value("src") else { return };
-    let Some(mut hint) = hint(mention, src, Destination::Frame, Source::Frame, context) else { return };
+    let src = attributes.value("src");
+    let hint = src.and_then(|src| hint(mention, src, Destination::Frame, Source::Frame, context));
+    let Some(mut hint) = hint else { return Opens::Nothing };
     // Browsers do not load a document into itself.
     if hint.url.as_str() == context.document.as_str().split('#').next().unwrap_or_default() {
-        return;
+        return Opens::Nothing;
     }
     hint.mode = Mode::NoCors;
     hint.below_fold = mention.below_fold;
@@ -283,8 +284,10 @@ fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context
     }
     if is_lazy(attributes) {
         hint.timing = Timing::Lazy;
+        return Opens::Lazy(Box::new(hint));
     }
-    context.add_when_near(hint, mention.far);
+    context.add(hint);
+    Opens::Nothing
 }
 
 /// HTML, "lazy loading attributes".

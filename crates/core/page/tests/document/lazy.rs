@@ -86,7 +86,10 @@ fn lazy_images_that_are_not_displayed_are_left_to_the_browser() {
     for hidden in
         ["<div hidden>", "<div style='display:none'>", "<div class=no><p>", "<dialog>", "<details><i></i>"]
     {
-        let page = html(&format!("{hidden}{}<img src=/eager.png></div></dialog></details>", image(1)));
+        let page = html(&format!(
+            "{hidden}{}<iframe loading=lazy src=/f></iframe><img src=/eager.png></div></dialog></details>",
+            image(1)
+        ));
         assert_eq!(read(&page).1, ["eager.png"], "{hidden}");
     }
     for shown in
