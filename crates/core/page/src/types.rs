@@ -71,7 +71,8 @@ pub(crate) fn fits(destination: Destination, kind: &str, jpeg_xl: bool) -> bool 
     let essence = kind.split(';').next().unwrap_or_default().trim();
     essence.is_empty()
         || match destination {
-            Destination::Script => is_classic_script(essence),
+            // Chromium preloads scripts of any type, `module` and data blocks among them (recorded).
+            Destination::Script => true,
             Destination::Style => essence == "text/css",
             Destination::Image => IMAGE_TYPES.contains(&essence) || (jpeg_xl && essence == "image/jxl"),
             Destination::Font => FONT_TYPES.contains(&essence),

@@ -153,9 +153,8 @@ fn preload<A: Attributes + ?Sized>(
 }
 
 fn module_preload<A: Attributes + ?Sized>(mention: &Mention<'_, A>, source: Source, context: &mut Context) {
-    let script_like =
-        mention.attributes.keyword("as").is_none_or(|kind| matches!(kind.as_str(), "" | "script"));
-    if !script_like || !media_holds(mention.attributes, context) {
+    // HTML has `as` say what the module is for; Chromium fetches a script whatever it says (recorded).
+    if !media_holds(mention.attributes, context) {
         return;
     }
     let Some(href) = mention.attributes.value("href") else { return };
