@@ -212,11 +212,12 @@ impl Reading {
 
     /// What `hint` named answers at `url`. `None` if there is nothing to read in it.
     pub(crate) fn begin(&self, hint: &Hint, url: &Url, response: &ResponseHead) -> Option<ResourceId> {
-        if is_refused(hint, &response.fields) {
+        let mut document = lock(&self.document);
+        if is_refused(hint, &response.fields, document.takes_any_sheet(url)) {
             return None;
         }
         let charset = charset(&response.fields);
-        lock(&self.document).resource_begins(hint, url, &info(response, charset.as_deref()))
+        document.resource_begins(hint, url, &info(response, charset.as_deref()))
     }
 
     /// The browser asked for `url`, which nobody foresaw and which answers so. `None` if there is nothing to read in it.
@@ -292,8 +293,9 @@ fn is_confined(fields: &HeaderMap) -> bool {
         )
 }
 
-/// Whether browsers make nothing of what `hint` named, since it is said to be something else.
-fn is_refused(hint: &Hint, fields: &HeaderMap) -> bool {
+/// Whether browsers make nothing of what `hint` named, since it is said to be something else; `any_sheet` where the type of a
+/// style sheet does not matter to the document.
+fn is_refused(hint: &Hint, fields: &HeaderMap, any_sheet: bool) -> bool {
     let kind = media_type(fields);
     let sniffed = fields.get(header::X_CONTENT_TYPE_OPTIONS).and_then(|value| value.to_str().ok());
     let nosniff = sniffed.is_some_and(|value| {
@@ -302,7 +304,8 @@ fn is_refused(hint: &Hint, fields: &HeaderMap) -> bool {
     match hint.destination {
         // HTML, "fetch a single module script"; Fetch, "should response to request be blocked due to nosniff".
         Destination::Script if hint.mode != Mode::NoCors || nosniff => !is_script_type(&kind),
-        Destination::Style => nosniff && kind != "text/css",
+        // Chromium takes a sheet without any type for one (recorded).
+        Destination::Style => kind != "text/css" && (nosniff || !(any_sheet || kind.is_empty())),
         _ => false,
     }
 }
@@ -397,7 +400,7 @@ mod tests {
     #[test]
     fn what_browsers_refuse_for_its_type_is_not_read() {
         let page = page();
-        let html = "<link rel=stylesheet href=a.css><script type=module src=m.js></script><script src=c.js></script>";
+        let html = "<!doctype html><link rel=stylesheet href=a.css><script type=module src=m.js></script><script src=c.js></script>";
         let hints: Vec<Hint> =
             page.read(|document| document.html(html.as_bytes())).into_iter().map(|one| one.hint).collect();
         let read = |at: usize, fields: &[(&'static str, &'static str)]| {
@@ -405,10 +408,26 @@ mod tests {
         };
         let (plain, nosniff) = (("content-type", "text/plain"), ("x-content-type-options", "NoSniff"));
         assert!(!read(1, &[plain]), "a module's type counts without a word of sniffing");
+        assert!(!read(0, &[plain]) && read(2, &[plain]), "and a sheet's, not a classic script's");
         for (at, kind) in [(0, "text/css"), (1, "text/javascript"), (2, "application/javascript")] {
             assert!(!read(at, &[plain, nosniff]), "{kind}");
             assert!(read(at, &[("content-type", kind), nosniff]), "{kind}");
         }
+    }
+
+    #[test]
+    fn a_style_sheet_of_another_type_counts_in_quirks_mode_alone() {
+        let read = |doctype: &str, sheet: &str, fields: &[(&'static str, &'static str)]| {
+            let page = page();
+            let hint = named(&page, &format!("{doctype}<link rel=stylesheet href='{sheet}'>"));
+            page.begin(&hint, &hint.url, &answer(fields)).is_some()
+        };
+        let (plain, nosniff) = (("content-type", "text/plain"), ("x-content-type-options", "nosniff"));
+        assert!(read("", "a.css", &[plain]));
+        assert!(!read("", "a.css", &[plain, nosniff]));
+        assert!(!read("", "//cdn.test/a.css", &[plain]), "of the same origin alone");
+        assert!(!read("<!doctype html>", "a.css", &[plain]));
+        assert!(read("<!doctype html>", "a.css", &[]), "without any type");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::context::Context;
 use crate::decode::TextDecoder;
 use crate::hint::{Destination, Hint, Mode, Policy, ReferrerPolicy, Source};
-use crate::html::Tokenizer;
+use crate::html::{Doctype, Tokenizer};
 use crate::markup::{SheetLink, link_field};
 use crate::options::{Options, Viewport};
 use crate::page::Page;
@@ -41,6 +41,7 @@ pub struct Document {
     page: Page,
     tokenizer: Tokenizer,
     decoder: TextDecoder,
+    doctype: Doctype,
     /// Reused between pieces.
     text: String,
     scanned: u64,
@@ -104,6 +105,7 @@ impl Document {
             tokenizer,
             page: Page::new(url, options),
             decoder: TextDecoder::new(charset, UTF_8),
+            doctype: Doctype::default(),
             text: String::new(),
             scanned: 0,
             ended: false,
@@ -179,6 +181,7 @@ impl Document {
             self.text.clear();
             self.decoder.decode(run, false, &mut self.text);
             self.page.context.encoding = self.decoder.encoding();
+            self.doctype.feed(&self.text);
             self.tokenizer.feed(&self.text);
             self.take_tokens();
             bytes = rest;
@@ -248,6 +251,13 @@ impl Document {
             sheets.linked(SheetLink { url: url.clone(), applies: true, blocking: false }, tree, context);
         }
         self.resource_begins(&Hint::new(url.clone(), destination, mode, source), url, info)
+    }
+
+    /// Whether a stylesheet at `url` counts even if its response says that it is something else (HTML, "link type
+    /// stylesheet": in quirks mode, from the document's own origin). What is not known yet counts as such.
+    pub fn takes_any_sheet(&self, url: &Url) -> bool {
+        let Context { options, document, .. } = self.context();
+        !options.xml && self.doctype.is_quirky() && url.origin() == document.origin()
     }
 
     /// The next bytes of a resource, before they are sent on.

@@ -1,6 +1,7 @@
 //! HTML as a stream: text in, tags and text out, and where each element hangs.
 
 mod builder;
+mod doctype;
 mod fold;
 mod names;
 mod tag;
@@ -10,6 +11,7 @@ mod tokenizer;
 mod tests;
 
 pub(crate) use builder::{Builder, Namespace, Placed, Start};
+pub(crate) use doctype::Doctype;
 pub(crate) use fold::{Fold, pixels};
 pub(crate) use names::Kind;
 pub(crate) use tokenizer::{StartTag, Token, Tokenizer};
