@@ -1,8 +1,9 @@
 //! How many bytes a page may still be sent unasked. Bodies of known length reserve theirs before they begin, so that
-//! none is cut that could have been left to the browser whole. Pure.
+//! none is cut that could have been left to the browser whole. A guess of unknown length has a bound besides, until the
+//! browser asks for it. Pure.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// What is left for a page. Clones are the same.
 #[derive(Debug, Clone)]
@@ -13,12 +14,24 @@ pub(crate) struct Allowance(Arc<AtomicU64>);
 pub(crate) struct Share {
     allowance: Allowance,
     reserved: u64,
+    bound: Option<Bound>,
+}
+
+/// What one body may take, while it is not `lifted`.
+#[derive(Debug)]
+struct Bound {
+    left: u64,
+    lifted: Arc<AtomicBool>,
 }
 
 /// Nothing is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the page's budget of unasked bytes is used up")]
-pub(crate) struct UsedUp;
+pub(crate) enum UsedUp {
+    #[error("the page's budget of unasked bytes is used up")]
+    Page,
+    #[error("a guess may not be so long")]
+    Guess,
+}
 
 impl Allowance {
     /// For a page that may be sent so many bytes.
@@ -38,22 +51,30 @@ impl Allowance {
     pub(crate) fn share(&self, length: Option<u64>) -> Result<Share, UsedUp> {
         let reserved = length.unwrap_or(0);
         self.take(reserved)?;
-        Ok(Share { allowance: self.clone(), reserved })
+        Ok(Share { allowance: self.clone(), reserved, bound: None })
     }
 
     fn take(&self, bytes: u64) -> Result<(), UsedUp> {
         let taken = self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes));
-        taken.map(drop).map_err(|_| UsedUp)
+        taken.map(drop).map_err(|_| UsedUp::Page)
     }
 }
 
 impl Share {
+    /// It takes `most` bytes and no more, until that is `lifted`.
+    pub(crate) fn bind(&mut self, most: u64, lifted: Arc<AtomicBool>) {
+        self.bound = Some(Bound { left: most, lifted });
+    }
+
     /// So many bytes are sent.
     ///
     /// # Errors
-    /// They are more than were reserved and more than is left.
+    /// They are more than were reserved and more than is left, or beyond the bound.
     pub(crate) fn spend(&mut self, bytes: usize) -> Result<(), UsedUp> {
         let bytes = bytes as u64;
+        if let Some(bound) = self.bound.as_mut().filter(|bound| !bound.lifted.load(Relaxed)) {
+            bound.left = bound.left.checked_sub(bytes).ok_or(UsedUp::Guess)?;
+        }
         let beyond = bytes.saturating_sub(self.reserved);
         self.allowance.take(beyond)?;
         self.reserved -= bytes - beyond;
@@ -76,7 +97,7 @@ mod tests {
     fn what_a_page_is_sent_unasked_ends_with_its_budget() {
         let allowance = Allowance::new(10);
         let mut share = allowance.share(None).unwrap();
-        assert_eq!((share.spend(8), share.spend(3), share.spend(2)), (Ok(()), Err(UsedUp), Ok(())));
+        assert_eq!((share.spend(8), share.spend(3), share.spend(2)), (Ok(()), Err(UsedUp::Page), Ok(())));
         assert!(allowance.is_used_up());
     }
 
@@ -91,9 +112,19 @@ mod tests {
     }
 
     #[test]
+    fn a_bound_holds_until_it_is_lifted() {
+        let (allowance, lifted) = (Allowance::new(100), Arc::new(AtomicBool::new(false)));
+        let mut share = allowance.share(None).unwrap();
+        share.bind(10, Arc::clone(&lifted));
+        assert_eq!((share.spend(8), share.spend(3), share.spend(2)), (Ok(()), Err(UsedUp::Guess), Ok(())));
+        lifted.store(true, Relaxed);
+        assert_eq!((share.spend(80), share.spend(11)), (Ok(()), Err(UsedUp::Page)));
+    }
+
+    #[test]
     fn a_body_that_decodes_to_more_than_its_length_takes_the_rest_as_it_goes() {
         let allowance = Allowance::new(10);
         let mut share = allowance.share(Some(4)).unwrap();
-        assert_eq!((share.spend(6), share.spend(4), share.spend(1)), (Ok(()), Ok(()), Err(UsedUp)));
+        assert_eq!((share.spend(6), share.spend(4), share.spend(1)), (Ok(()), Ok(()), Err(UsedUp::Page)));
     }
 }

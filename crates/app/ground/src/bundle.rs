@@ -1,6 +1,7 @@
 //! What a page will need, fetched before anyone asks: promises on the stream whose bytes mention it, fetches in the
 //! order of render priority, pushes, which may name more. What is worth it is decided by then (`reading`).
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhop_bundle::{Decision, Unasked, Urgency, Way};
@@ -58,6 +59,15 @@ struct Wish {
     head: RequestHead,
     /// Redirects that led there.
     way: Way,
+    /// The browser has asked for it: it is no guess any more.
+    wanted: Arc<AtomicBool>,
+}
+
+impl Wish {
+    /// Whether its use is doubtful, so that it may take little.
+    fn is_guess(&self) -> bool {
+        self.hint.confidence == Confidence::Guess && !self.wanted.load(Relaxed)
+    }
 }
 
 impl Bundle {
@@ -149,13 +159,16 @@ impl Bundle {
         bus.emit(Event::Promised { promise, page: self.page, url: bus.url(unasked.url.as_str()) });
         let unwanted = self.carrier.promised(promise);
         let bundle = Arc::downgrade(self);
+        let wanted = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&wanted);
         self.carrier.on_wanted(promise, move |priority| {
+            asked.store(true, Relaxed);
             if let Some(bundle) = bundle.upgrade() {
                 lock(&bundle.order).hurry(priority.urgency, |job| job.wish.promise == promise);
             }
         });
         let origin = head.origin();
-        let wish = Wish { promise, reading, hint, unasked, head, way };
+        let wish = Wish { promise, reading, hint, unasked, head, way, wanted };
         // Of names in scripts the first show whether there are more: they need not wait for each other.
         let guess = wish.hint.confidence == Confidence::Guess && wish.hint.source != Source::Mention;
         let job = Job { wish, unwanted };
@@ -198,7 +211,8 @@ impl Bundle {
         if wish.hint.confidence == Confidence::Guess
             && let Some(kept) = &kept
         {
-            wish.reading.spent_on_guess(&wish.hint, *kept.as_ref().unwrap_or(&0));
+            let spent = kept.as_ref().ok().filter(|_| wish.is_guess());
+            wish.reading.spent_on_guess(&wish.hint, *spent.unwrap_or(&0));
         }
         let failure = match kept {
             Some(Ok(_)) => return,
@@ -220,7 +234,7 @@ impl Bundle {
         let ground = &self.carrier.ground;
         let started = Instant::now();
         if self.allowance.is_used_up() {
-            return Err(failure::withdrawn(&UsedUp));
+            return Err(failure::withdrawn(&UsedUp::Page));
         }
         let asked = Asked {
             owner: &self.owner,
@@ -236,11 +250,9 @@ impl Bundle {
         wish.reading.answered(&wish.unasked, response.status, &response.fields);
         let status = response.status;
         let head = head::towards_remote(status, response.fields, self.page);
-        // Its use is doubtful, so it may take little, and how much it takes must be known.
-        if wish.hint.confidence == Confidence::Guess
-            && content_length(&head.fields).is_none_or(|length| length > wish.reading.guess_allowance())
-        {
-            return Err(failure::withdrawn(&"a guess may not be so long"));
+        let (length, most) = (content_length(&head.fields), wish.reading.guess_allowance());
+        if wish.is_guess() && length.is_some_and(|length| length > most) {
+            return Err(failure::withdrawn(&UsedUp::Guess));
         }
         let is_mention = wish.hint.source == Source::Mention;
         let mut more = Vec::new();
@@ -250,8 +262,10 @@ impl Bundle {
         if is_mention && status != StatusCode::OK {
             return Err(failure::withdrawn(&"a name in a script leads nowhere"));
         }
-        let share =
-            self.allowance.share(content_length(&head.fields)).map_err(|error| failure::withdrawn(&error))?;
+        let mut share = self.allowance.share(length).map_err(|error| failure::withdrawn(&error))?;
+        if wish.is_guess() && length.is_none() {
+            share.bind(most, Arc::clone(&wish.wanted));
+        }
         let Some(sender) = self.carrier.hop.push(wish.promise) else { return Ok(0) };
         self.add(&wish.reading, more, &sender);
         let purpose = Purpose {
