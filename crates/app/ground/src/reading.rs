@@ -22,8 +22,8 @@ use crate::owner::Known;
 use crate::page::XHTML;
 use crate::treatment::{charset, media_type};
 
-/// Frames within frames that are read; deeper ones are left to the browser.
-const DEEPEST: u8 = 2;
+/// Frames within frames that are read; deeper ones are left to the browser. The page's budget bounds them before that.
+const DEEPEST: usize = 8;
 
 /// Bytes that a page takes of which nothing is read yet, and that each resource decided on adds, about.
 const PAGE: usize = 32 * 1024;
@@ -54,8 +54,8 @@ pub(crate) struct Reading {
     document: Mutex<Document>,
     /// `None` for the page's own document, which is the plan's.
     frame: Option<Mutex<Load>>,
-    /// Frames around it.
-    depth: u8,
+    /// The documents around it, the page's own first.
+    around: Vec<Url>,
 }
 
 impl Reading {
@@ -75,7 +75,7 @@ impl Reading {
         let budget = Budget { max_requests: settings.hints as usize, ..Budget::default() };
         let plan = Mutex::new(Plan::new(load, budget));
         let visit = Visit { plan, known: Arc::clone(known), matching, size: AtomicUsize::new(PAGE) };
-        Some(Reading { visit: Arc::new(visit), document, frame: None, depth: 0 })
+        Some(Reading { visit: Arc::new(visit), document, frame: None, around: Vec::new() })
     }
 
     /// The page's response is here, after a 103 response of which this was made: what that named stays planned, and the
@@ -99,7 +99,10 @@ impl Reading {
         request: &RequestHead,
         response: &ResponseHead,
     ) -> Option<Reading> {
-        if self.depth >= DEEPEST || is_confined(&response.fields) || lock(&self.document).is_opaque(hint) {
+        if self.around.len() >= DEEPEST
+            || is_confined(&response.fields)
+            || lock(&self.document).is_opaque(hint)
+        {
             return None;
         }
         let framed = |parent: &Load| {
@@ -116,7 +119,11 @@ impl Reading {
             Options { default_icon: false, matching, ..options(request, response, &self.visit.known) };
         let document = document(&load.url, response, options);
         let visit = Arc::clone(&self.visit);
-        Some(Reading { visit, document, frame: Some(Mutex::new(load)), depth: self.depth + 1 })
+        let mut around = self.around.clone();
+        let mut own = self.url();
+        own.set_fragment(None);
+        around.push(own);
+        Some(Reading { visit, document, frame: Some(Mutex::new(load)), around })
     }
 
     /// Reads on, and decides about what that finds.
@@ -260,6 +267,10 @@ impl Reading {
     }
 
     fn decide(&self, hint: &Hint, target: &Url, way: &Way) -> Decision {
+        // HTML, "process the iframe attributes": no document is loaded within itself (in Chromium once, which is left to it).
+        if hint.destination == Destination::Frame && self.around.contains(target) {
+            return Decision::Skip(Skip::NotThisBrowser);
+        }
         let (mut plan, never, mut cookies) =
             (lock(&self.visit.plan), self.visit.known.never(), self.visit.known.cookies());
         let now = SystemTime::now();
@@ -469,6 +480,22 @@ mod tests {
         let read = |name, value| page.frame(&frame, &request("/f"), &answer(&[(name, value)])).is_some();
         assert!(!read("x-frame-options", "DENY"));
         assert!(!read("content-security-policy", "frame-ancestors 'none'"));
+    }
+
+    #[test]
+    fn frames_are_read_however_deep_honest_pages_nest_them_but_in_no_circle() {
+        let mut around = page();
+        for depth in 1..=DEEPEST {
+            let (path, inner) =
+                (format!("/{depth}"), format!("<iframe src=/{depth}></iframe><iframe src=/></iframe>"));
+            let decided = around.read(|document| document.html(inner.as_bytes()));
+            let fetched: Vec<_> =
+                decided.iter().filter(|one| matches!(one.decision, Decision::Fetch(..))).collect();
+            assert_eq!(fetched.iter().map(|one| one.hint.url.path()).collect::<Vec<_>>(), [&*path]);
+            around = around.frame(&fetched[0].hint, &request(&path), &answer(&[])).unwrap();
+        }
+        let deepest = named(&around, "<iframe src=/deeper></iframe>");
+        assert!(around.frame(&deepest, &request("/deeper"), &answer(&[])).is_none());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::markup::attributes::Attributes;
 use crate::options::Options;
 
 /// Documents within each other that are read.
-const DEEPEST: u8 = 2;
+const DEEPEST: u8 = 4;
 
 /// Reads the document in the `srcdoc` of this element. Its URL is `about:srcdoc`, so that what it asks for is asked in the
 /// page's name (HTML, "iframe srcdoc document"; Referrer Policy, "determine request's referrer").

@@ -51,7 +51,7 @@ use value::Value;
 /// Sheets of one page that are read.
 const MAX_SHEETS: usize = 512;
 /// Imports within imports that are followed.
-const MAX_IMPORT_DEPTH: usize = 8;
+const MAX_IMPORT_DEPTH: usize = 32;
 /// Longest `style` attribute that is read, in bytes.
 const MAX_INLINE: usize = 16 * 1024;
 

@@ -91,6 +91,28 @@ fn imports_in_circles_and_without_end_are_bounded() {
 }
 
 #[test]
+fn chains_of_imports_are_followed_as_far_as_honest_pages_go() {
+    let mut page = Page::new();
+    let mut sheet = page.announce("http://site.test/0.css");
+    for number in 1..=12 {
+        page.answer(sheet, &format!("@import '{number}.css';"));
+        sheet = page.found.last().unwrap().sheet.unwrap();
+    }
+    page.html("<p>x</p>").answer(sheet, "p{background:url(end)}");
+    assert!(page.names().ends_with("end"), "{}", page.names());
+    let mut endless = Page::new();
+    let mut next = Some(endless.announce("http://site.test/0.css"));
+    let mut number = 0;
+    while let Some(sheet) = next {
+        number += 1;
+        let known = endless.found.len();
+        endless.answer(sheet, &format!("@import '{number}.css';"));
+        next = endless.found.get(known).and_then(|found| found.sheet);
+    }
+    assert_eq!(number, MAX_IMPORT_DEPTH);
+}
+
+#[test]
 fn layers_of_imports_take_their_place() {
     let mut page = Page::new();
     let main = page.announce("http://site.test/main.css");
