@@ -115,8 +115,13 @@ impl Reading {
             Some(parent) => framed(&lock(parent)),
         }?;
         let matching = self.visit.matching.clone();
-        let options =
-            Options { default_icon: false, matching, ..options(request, response, &self.visit.known) };
+        let scripting = lock(&self.document).runs_scripts(hint);
+        let options = Options {
+            default_icon: false,
+            matching,
+            scripting,
+            ..options(request, response, &self.visit.known)
+        };
         let document = document(&load.url, response, options);
         let visit = Arc::clone(&self.visit);
         let mut around = self.around.clone();
@@ -480,6 +485,19 @@ mod tests {
         let read = |name, value| page.frame(&frame, &request("/f"), &answer(&[(name, value)])).is_some();
         assert!(!read("x-frame-options", "DENY"));
         assert!(!read("content-security-policy", "frame-ancestors 'none'"));
+    }
+
+    #[test]
+    fn a_frame_that_runs_no_scripts_shows_what_stands_in_noscript() {
+        let read = |sandbox: &str| {
+            let page = page();
+            let frame = named(&page, &format!("<iframe sandbox='{sandbox}' src=/f></iframe>"));
+            let frame = page.frame(&frame, &request("/f"), &answer(&[])).unwrap();
+            let html = b"<noscript><img src=a.png></noscript><script type=module>import './m.js'</script>";
+            names(&frame.read(|document| document.html(html))).join(" ")
+        };
+        assert_eq!(read("allow-same-origin"), "/a.png");
+        assert_eq!(read("allow-same-origin allow-scripts"), "/m.js");
     }
 
     #[test]

@@ -7,9 +7,9 @@ use crate::held::Held;
 use crate::hint::{Destination, Hint, Mode, ReferrerPolicy, Source};
 use crate::options::Options;
 use crate::policy::ContentPolicies;
+use crate::sandbox::Sandboxes;
 use crate::script::ImportMap;
 use encoding_rs::{Encoding, UTF_8};
-use std::collections::HashSet;
 use url::Url;
 
 /// See the module.
@@ -27,8 +27,7 @@ pub(crate) struct Context {
     pub(crate) options: Options,
     /// All import maps so far.
     pub(crate) import_map: ImportMap,
-    /// Frames whose documents have an origin of their own: see [`crate::Document::is_opaque`].
-    pub(crate) opaque_frames: HashSet<Url>,
+    pub(crate) sandboxes: Sandboxes,
     /// `srcdoc` documents around this one.
     pub(crate) depth: u8,
     /// Lazy and far down.
@@ -46,7 +45,7 @@ impl Context {
             policies: ContentPolicies::default(),
             encoding: UTF_8,
             import_map: ImportMap::default(),
-            opaque_frames: HashSet::new(),
+            sandboxes: Sandboxes::default(),
             depth: 0,
             held: Held::default(),
             collector: Collector::new(options.max_hints),

@@ -9,9 +9,10 @@ use crate::markup::{SheetLink, link_field};
 use crate::options::{Options, Viewport};
 use crate::page::Page;
 use crate::policy::ContentPolicies;
+use crate::sandbox::Sandboxes;
 use crate::scripts::ScriptReader;
 use encoding_rs::UTF_8;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use url::Url;
 
 /// Bytes read at one go: what is held of a longer piece stays small.
@@ -209,6 +210,8 @@ impl Document {
             return None;
         }
         let (decoder, kind) = match hint.destination {
+            // Such files are fetched all the same, since that begins before anyone knows whether they are run (recorded).
+            Destination::Script if !self.context().options.scripting => return None,
             Destination::Script => {
                 let reader = ScriptReader::file(hint, url, info.referrer_policy);
                 (TextDecoder::utf_8(), Kind::Script(Box::new(reader)))
@@ -336,12 +339,17 @@ impl Document {
     /// Whether the document in the frame that `hint` names is sandboxed into an origin of its own, so that nothing that
     /// it names is asked for with the fields that this page's origin would give.
     pub fn is_opaque(&self, hint: &Hint) -> bool {
-        self.context().opaque_frames.contains(&hint.url)
+        self.context().sandboxes.of(&hint.url).is_opaque
     }
 
-    /// Frames of which [`is_opaque`](Document::is_opaque) holds.
-    pub(crate) fn take_opaque_frames(&mut self) -> HashSet<Url> {
-        std::mem::take(&mut self.page.context.opaque_frames)
+    /// Whether the document in the frame that `hint` names runs its scripts: [`Options::scripting`] of that.
+    pub fn runs_scripts(&self, hint: &Hint) -> bool {
+        self.context().options.scripting && !self.context().sandboxes.of(&hint.url).is_scriptless
+    }
+
+    /// What is known of its frames.
+    pub(crate) fn sandboxes(&mut self) -> &mut Sandboxes {
+        &mut self.page.context.sandboxes
     }
 
     /// What is lazy and far down.

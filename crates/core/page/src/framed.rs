@@ -4,8 +4,8 @@
 use crate::context::Context;
 use crate::document::Document;
 use crate::hint::{Hint, PolicyKind};
-use crate::markup::Mention;
 use crate::markup::attributes::Attributes;
+use crate::markup::{Mention, allows};
 use crate::options::Options;
 
 /// Documents within each other that are read.
@@ -16,7 +16,8 @@ const DEEPEST: u8 = 4;
 pub(crate) fn read<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context) {
     let text = mention.attributes.value("srcdoc").filter(|_| context.depth < DEEPEST);
     let Some(text) = text else { return };
-    let options = Options { default_icon: false, xml: false, ..context.options.clone() };
+    let scripting = context.options.scripting && allows(mention.attributes, "allow-scripts");
+    let options = Options { default_icon: false, xml: false, scripting, ..context.options.clone() };
     let mut document = Document::new(&context.document, Some("utf-8"), options).within(context);
     let mut hints = document.html(text.as_bytes());
     hints.extend(document.html_end());
@@ -24,7 +25,7 @@ pub(crate) fn read<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &m
     if document.policies().iter().any(|policy| policy.kind == PolicyKind::Content) {
         return;
     }
-    context.opaque_frames.extend(document.take_opaque_frames());
+    context.sandboxes.take(document.sandboxes());
     for hint in document.take_held() {
         context.held.hold(Hint { offset: mention.offset, below_fold: true, ..hint });
     }

@@ -21,6 +21,7 @@ mod media;
 mod options;
 mod page;
 mod policy;
+mod sandbox;
 mod scanner;
 mod screens;
 mod script;

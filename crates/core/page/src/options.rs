@@ -32,6 +32,8 @@ pub struct Options {
     pub jpeg_xl: bool,
     /// The document is XHTML served as XML (`application/xhtml+xml`).
     pub xml: bool,
+    /// The document may run scripts; in a frame that is sandboxed it may not, and shows what stands in `<noscript>`.
+    pub scripting: bool,
     /// Whether this document has an icon of its own: true for pages, false for documents in frames.
     pub default_icon: bool,
     /// Hints given at most, for one document.
@@ -64,6 +66,7 @@ impl Default for Options {
             viewport: Viewport::default(),
             jpeg_xl: false,
             xml: false,
+            scripting: true,
             default_icon: true,
             max_hints: 2_000,
             max_attribute: 64 * 1024,

@@ -118,6 +118,9 @@ impl Page {
             self.foreign = true;
             return;
         }
+        if tag.name == "noscript" && self.shows_noscript() {
+            return;
+        }
         let below_fold = self.fold.is_below();
         let start = Start {
             name: tag.name,
@@ -160,6 +163,7 @@ impl Page {
             Opens::Charset(label) => next.charset = Some(label),
             // Without content it has no end tag either.
             Opens::Script(_) | Opens::Style { .. } if xml && tag.self_closing => {}
+            Opens::Script(_) if !self.context.options.scripting => {}
             Opens::Script(ScriptKind::ImportMap) => {
                 self.open(Inline::Script, attributes, |_, _| Inside::ImportMap(String::new()));
             }
@@ -234,7 +238,15 @@ impl Page {
         }
     }
 
+    /// Whether what stands in `<noscript>` is shown: as if it stood in its place without.
+    fn shows_noscript(&self) -> bool {
+        !self.context.options.scripting && !self.builder.is_foreign()
+    }
+
     fn end_tag(&mut self, name: &str, offset: u64) {
+        if name == "noscript" && self.shows_noscript() {
+            return;
+        }
         self.end_inside();
         let shown = self.builder.current().is_some_and(|node| !self.tree.get(node).hidden());
         let kind = Kind::of(name);

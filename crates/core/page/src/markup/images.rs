@@ -1,7 +1,7 @@
 //! Images of the mark-up: `<img>`, `<picture>`, `<input type=image>`, posters, SVG.
 
 use super::attributes::Attributes;
-use super::{Markup, Mention, Opens, hint, is_lazy};
+use super::{Markup, Mention, Opens, hint, is_lazy, waits};
 use crate::context::Context;
 use crate::hint::{Destination, Hint, Mode, Source, Timing};
 use crate::screens::Offer;
@@ -63,13 +63,14 @@ impl Markup {
         let Some(mut hint) = hint else { return Opens::Nothing };
         hint.image_set = image_set;
         hint.below_fold = mention.below_fold;
-        if is_lazy(attributes) {
+        let waits = waits(attributes, context);
+        if waits {
             hint.timing = Timing::Lazy;
         }
         if image_set {
             self.screens.offered(offers, &hint);
         }
-        if is_lazy(attributes) {
+        if waits {
             return Opens::Lazy(Box::new(hint));
         }
         context.add(hint);

@@ -17,6 +17,7 @@ use crate::decode::charset_of;
 use crate::hint::{Destination, Hint, Mode, Policy, PolicyKind, ReferrerPolicy, Source, Timing};
 use crate::html::Placed;
 use crate::media;
+use crate::sandbox::Sandbox;
 use crate::screens::{Offer, Screens};
 use crate::types;
 use attributes::Attributes;
@@ -118,7 +119,7 @@ impl Markup {
             }
             "object" => plugins::object(mention, context),
             "embed" => plugins::embed(mention, context),
-            "iframe" if mention.attributes.has("srcdoc") => return framed(mention.attributes),
+            "iframe" if mention.attributes.has("srcdoc") => return framed(mention.attributes, context),
             "iframe" | "frame" => return frame(mention, context),
             _ => {}
         }
@@ -254,17 +255,15 @@ fn style<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> Opens {
 }
 
 /// Whether `sandbox` leaves a frame this.
-fn allows<A: Attributes + ?Sized>(attributes: &A, what: &str) -> bool {
+pub(crate) fn allows<A: Attributes + ?Sized>(attributes: &A, what: &str) -> bool {
     let sandbox = attributes.value("sandbox");
     sandbox.is_none_or(|left| left.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case(what)))
 }
 
-/// A `srcdoc` document asks like the page where it has its origin and may run its scripts; any other is left to the
-/// browser.
-fn framed<A: Attributes + ?Sized>(attributes: &A) -> Opens {
-    let is_free = allows(attributes, "allow-same-origin") && allows(attributes, "allow-scripts");
-    let asks_alike = is_free && !attributes.has("credentialless");
-    if asks_alike && !is_lazy(attributes) { Opens::Framed } else { Opens::Nothing }
+/// A `srcdoc` document asks like the page where it has its origin; any other is left to the browser.
+fn framed<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> Opens {
+    let asks_alike = allows(attributes, "allow-same-origin") && !attributes.has("credentialless");
+    if asks_alike && !waits(attributes, context) { Opens::Framed } else { Opens::Nothing }
 }
 
 fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context) -> Opens {
@@ -278,16 +277,22 @@ fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context
     }
     hint.mode = Mode::NoCors;
     hint.below_fold = mention.below_fold;
-    // HTML, "sandboxed origin browsing context flag".
-    if !allows(attributes, "allow-same-origin") && context.opaque_frames.len() < context.options.max_hints {
-        context.opaque_frames.insert(hint.url.clone());
-    }
-    if is_lazy(attributes) {
+    let sandbox = Sandbox {
+        is_opaque: !allows(attributes, "allow-same-origin"),
+        is_scriptless: !allows(attributes, "allow-scripts") || !context.options.scripting,
+    };
+    context.sandboxes.note(&hint.url, sandbox);
+    if waits(attributes, context) {
         hint.timing = Timing::Lazy;
         return Opens::Lazy(Box::new(hint));
     }
     context.add(hint);
     Opens::Nothing
+}
+
+/// Whether it is fetched once it is near (HTML, "will lazy load element steps").
+fn waits<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> bool {
+    context.options.scripting && is_lazy(attributes)
 }
 
 /// HTML, "lazy loading attributes".

@@ -1,7 +1,7 @@
 //! Documents within the page: in frames, and in attributes.
 
 use crate::loading::{load, names, options, page};
-use farhop_page::{Destination, Document, Initiator, ReferrerPolicy, Source, Timing};
+use farhop_page::{Destination, Document, Initiator, Options, ReferrerPolicy, ResourceInfo, Source, Timing};
 
 #[test]
 fn frames_are_hinted_as_documents() {
@@ -48,6 +48,62 @@ fn what_a_document_in_an_attribute_names_is_the_pages() {
     let hints = document.html(html.as_bytes());
     let frame = hints.iter().find(|hint| hint.destination == Destination::Frame).unwrap();
     assert!(document.is_opaque(frame));
+}
+
+#[test]
+fn a_document_that_may_run_no_scripts_shows_what_stands_in_noscript() {
+    let html = "<noscript><link rel=stylesheet href=a.css></noscript><p class=a>x</p><noscript><img src=1.png></noscript>\
+                <script type=module>import './no.js'</script><script src=s.js></script><script type=module src=m.js></script>\
+                <script>import('./no.js'); img.src = 'no.png'</script><link rel=modulepreload href=p.js><b>x</b>";
+    let free = format!("<iframe srcdoc=\"{html}\"></iframe>");
+    assert_eq!(names(&load(&free, &[])), ["dir/no.js", "dir/s.js", "dir/m.js", "dir/no.png", "dir/p.js"]);
+    let scriptless = format!("<iframe sandbox=allow-same-origin srcdoc=\"{html}\"></iframe>");
+    let expected = ["dir/a.css", "dir/1.png", "dir/s.js", "dir/m.js", "dir/p.js"];
+    assert_eq!(names(&load(&scriptless, &[])), expected);
+
+    let mut document = Document::new(&page(), None, Options { scripting: false, ..options() });
+    let mut hints = document.html(html.as_bytes());
+    hints.extend(document.html_end());
+    assert_eq!(names(&hints), expected);
+    let info = ResourceInfo::default();
+    assert!(
+        hints[2..]
+            .iter()
+            .filter(|hint| hint.destination == Destination::Script)
+            .all(|hint| { document.resource_begins(hint, &hint.url, &info).is_none() })
+    );
+    let sheet = document.resource_begins(&hints[0], &hints[0].url, &info).unwrap();
+    document.resource(sheet, b".a{background:url(2.png)}");
+    assert_eq!(names(&document.resource_end(sheet)), ["dir/2.png"]);
+}
+
+#[test]
+fn nothing_is_lazy_where_no_script_runs() {
+    let far = "<p>text</p>".repeat(1_000);
+    let html =
+        format!("{far}<img loading=lazy src=a.png><div hidden><iframe loading=lazy src=f></iframe></div>");
+    let read = |scripting| {
+        let mut document = Document::new(&page(), None, Options { scripting, ..options() });
+        names(&document.html(html.as_bytes()))
+    };
+    assert_eq!((read(true), read(false)), (vec![], vec!["dir/a.png".to_owned(), "dir/f".to_owned()]));
+}
+
+#[test]
+fn frames_that_run_no_scripts_are_told() {
+    let html = b"<iframe src=a></iframe><iframe sandbox=allow-same-origin src=b></iframe>\
+                 <iframe sandbox='allow-same-origin Allow-Scripts' src=c></iframe>\
+                 <iframe sandbox=allow-same-origin srcdoc='<iframe src=d></iframe>'></iframe>";
+    let mut document = Document::new(&page(), None, options());
+    let hints = document.html(html);
+    let told: Vec<bool> = hints.iter().map(|hint| document.runs_scripts(hint)).collect();
+    assert_eq!(
+        (names(&hints).join(" ").as_str(), told),
+        ("dir/a dir/b dir/c dir/d", vec![true, false, true, false])
+    );
+    let mut within = Document::new(&page(), None, Options { scripting: false, ..options() });
+    let frame = &within.html(b"<iframe src=e></iframe>")[0];
+    assert!(!within.runs_scripts(frame), "nor does what stands in one of these");
 }
 
 #[test]
