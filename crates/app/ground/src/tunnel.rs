@@ -21,9 +21,10 @@ use crate::carrier::Carrier;
 use crate::failure;
 use crate::owner::Owner;
 
-/// RFC 5382 REQ-5: what carries TCP connections keeps an idle one for at least 2 hours and 4 minutes.
-const IDLE: Duration = Duration::from_secs(124 * 60);
-/// The same for one that one side has closed: 4 minutes.
+/// How long an idle tunnel is kept is for the remote to say (RFC 5382 REQ-5: at least 2 hours and 4 minutes); none may say
+/// more than a week.
+const IDLE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The same for one that one side has closed: the 4 minutes of RFC 5382 REQ-5.
 const IDLE_HALF_CLOSED: Duration = Duration::from_secs(4 * 60);
 /// Read at once; nothing is held for a tunnel that is idle.
 const CHUNK: usize = 32 * 1024;

@@ -38,7 +38,7 @@ settings! {
             allow: Vec<Cidr>, default "", live true;
             /// The mark of packets to clients in whose names ground connects, and the routing table that delivers those here: no other
             /// program's.
-            mark: u32, default "51901", range "1" to "4294967295";
+            mark: u32, default "51901", range "256" to "4294967295";
             /// How long SIGTERM waits for exchanges under way before it ends them.
             drain: Duration, default "10 s", range "0 s" to "1 h", live true;
         }

@@ -44,7 +44,7 @@ settings! {
             /// How long a connection may carry nothing in either direction (RFC 5382 REQ-5: no less than 2 h 4 min).
             idle: Duration, default "124 min", range "10 s" to "168 h", live true;
             /// The mark of their packets, and the routing table that delivers those here: no other program's.
-            mark: u32, default "51900", range "1" to "4294967295";
+            mark: u32, default "51900", range "256" to "4294967295";
         }
     }
 }
