@@ -41,6 +41,11 @@ const QUANTUM: i64 = 16 * 1024;
 const LARGEST_GRANT: usize = 16 * 1024;
 const SMALLEST_GRANT: usize = 1_400;
 
+/// Link time for which a stream that is not incremental keeps its turn; without a rate, so many bytes. RFC 9218 §10 has it
+/// served to its end; but a download of minutes, of which nobody says what it is, must not starve what is asked after it.
+const STRETCH: Duration = Duration::from_millis(500);
+const STRETCH_WITHOUT_RATE: u64 = 256 * 1024;
+
 /// What a segment that waits takes besides its bytes.
 const SEGMENT: usize = 128;
 
@@ -73,8 +78,10 @@ type Key = (u8, bool, u64, StreamId);
 
 struct Queue {
     place: Place,
-    /// Creation order; for incremental streams the last turn.
+    /// Creation order; once a stretch is over, or of an incremental stream each grant, the order of that.
     turn: u64,
+    /// Bytes granted since then.
+    granted: u64,
     segments: VecDeque<Bytes>,
     queued: usize,
     end: bool,
@@ -163,8 +170,15 @@ impl Scheduler {
     /// A stream will write.
     pub fn open(&mut self, id: StreamId, place: Place) {
         self.turns += 1;
-        let queue =
-            Queue { place, turn: self.turns, segments: VecDeque::new(), queued: 0, end: false, busy: false };
+        let queue = Queue {
+            place,
+            turn: self.turns,
+            granted: 0,
+            segments: VecDeque::new(),
+            queued: 0,
+            end: false,
+            busy: false,
+        };
         self.streams.insert(id, queue);
     }
 
@@ -281,6 +295,7 @@ impl Scheduler {
             Some(_) => (self.allowance() as usize).clamp(SMALLEST_GRANT, LARGEST_GRANT),
             None => LARGEST_GRANT,
         };
+        let stretch = self.pace.rate.map_or(STRETCH_WITHOUT_RATE, |rate| rate.bytes_in(STRETCH).0);
         let mut grant = Grant { stream: id, segments: Vec::new(), end: false };
         let size = self.streams.get(&id).map_or(0, |queue| queue.queued.min(most));
         self.charge(id, size);
@@ -301,9 +316,10 @@ impl Scheduler {
                 queue.end = false;
                 grant.end = true;
             }
-            if queue.place.priority.incremental {
+            queue.granted += size as u64;
+            if queue.place.priority.incremental || queue.granted >= stretch {
                 self.turns += 1;
-                queue.turn = self.turns;
+                (queue.turn, queue.granted) = (self.turns, 0);
             }
         }
         self.tokens -= size as f64;
@@ -402,6 +418,25 @@ mod tests {
         fill(&mut s, 2, place(Class::Web, 1, 5, true), 64 * 1024);
         let turns: Vec<u64> = order(&mut s, START, usize::MAX).into_iter().map(|(id, _)| id).collect();
         assert_eq!(turns, [1, 2].repeat(64 * 1024 / LARGEST_GRANT));
+    }
+
+    #[test]
+    fn what_is_asked_later_waits_for_half_a_second_of_a_long_download_and_not_for_its_end() {
+        let rate = BitRate::kbit(64);
+        let mut s = Scheduler::new(START, Pace { rate: Some(rate), ..Pace::default() });
+        fill(&mut s, 1, place(Class::Web, 1, 3, false), 300_000);
+        let (mut now, mut before) = (START, 0);
+        while before < 50_000 {
+            now = s.next_wakeup(now).unwrap().max(now + Duration::from_micros(100));
+            before += order(&mut s, now, usize::MAX).iter().map(|(_, size)| size).sum::<usize>();
+        }
+        fill(&mut s, 2, place(Class::Web, 1, 3, false), 500);
+        let asked = now;
+        while s.queued(StreamId(2)) > 0 {
+            now = s.next_wakeup(now).unwrap().max(now + Duration::from_micros(100));
+            order(&mut s, now, usize::MAX);
+        }
+        assert!(now - asked <= STRETCH + Duration::from_millis(250), "{:?}", now - asked);
     }
 
     #[test]
