@@ -1,0 +1,221 @@
+//! What ground makes of a page: its documents as they are read, and what is decided about everything they name. It
+//! fetches and promises nothing, so that a plan can also be made without a carrier (`explain`).
+
+mod opening;
+mod refusal;
+mod standing;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use farhop_bundle::{Decision, Load, Noted, Unasked, Way, content_policies};
+use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_page::{Destination, Document, Hint, Options, ResourceId};
+use farhop_settings::ground::BundleSettings;
+use http::{HeaderMap, StatusCode, header};
+use url::Url;
+
+use crate::owner::Known;
+use crate::page::XHTML;
+use crate::treatment::{charset, media_type};
+use opening::{agent, document, info, options};
+use refusal::{is_confined, is_refused};
+use standing::Standing;
+
+/// Bytes that each resource decided on adds to a page, about.
+const HINT: usize = 4 * 1024;
+
+/// What was decided about a hint.
+#[derive(Debug)]
+pub(crate) struct Decided {
+    pub(crate) hint: Hint,
+    pub(crate) decision: Decision,
+    /// Redirects that led from what the hint names to what was decided about.
+    pub(crate) way: Way,
+}
+
+/// One document of the page. The streams of everything that is read for it share it.
+pub(crate) struct Reading {
+    standing: Standing,
+    document: Mutex<Document>,
+}
+
+impl Reading {
+    /// Of the page that answers `request`, which was `noted`, with `response`.
+    pub(crate) fn page(
+        request: &RequestHead,
+        response: &ResponseHead,
+        noted: &Noted,
+        known: &Arc<Known>,
+        settings: &BundleSettings,
+    ) -> Option<Reading> {
+        let url = Url::parse(&request.url()).ok()?;
+        let options = options(request, response, known);
+        let matching = options.matching.clone();
+        let document = Mutex::new(document(&url, response, options));
+        let load = Load::new(url, request.fields.clone(), &response.fields, noted);
+        Some(Reading { standing: Standing::page(load, known, matching, settings), document })
+    }
+
+    /// The page's response is here, after a 103 response of which this was made: what that named stays planned, and the
+    /// fields that hold from now on are the response's.
+    pub(crate) fn answer(&self, request: &RequestHead, response: &ResponseHead, noted: &Noted) {
+        self.standing.answered(request, response, noted);
+        let xml = media_type(&response.fields) == XHTML;
+        let mut document = lock(&self.document);
+        document.answered(charset(&response.fields).as_deref(), xml);
+        document.obey(content_policies(&response.fields));
+    }
+
+    /// Of the document in the frame that `hint` named. `None` where frames are too deep, where the browser may not show
+    /// it, and where it has an origin of its own: all that such a document names is asked for with other fields.
+    pub(crate) fn frame(
+        &self,
+        hint: &Hint,
+        request: &RequestHead,
+        response: &ResponseHead,
+    ) -> Option<Reading> {
+        let scripting = {
+            let document = lock(&self.document);
+            if is_confined(&response.fields) || document.is_opaque(hint) {
+                return None;
+            }
+            document.runs_scripts(hint)
+        };
+        let standing = self.standing.frame(request, response)?;
+        let own = options(request, response, standing.known());
+        let matching = standing.matching();
+        let options = Options { default_icon: false, matching, scripting, ..own };
+        let document = Mutex::new(document(&standing.url(), response, options));
+        Some(Reading { standing, document })
+    }
+
+    /// Reads on, and decides about what that finds.
+    pub(crate) fn read(&self, on: impl FnOnce(&mut Document) -> Vec<Hint>) -> Vec<Decided> {
+        let mut document = lock(&self.document);
+        let mut hints = VecDeque::from(on(&mut document));
+        let mut policies = VecDeque::from(document.policies());
+        let mut all = Vec::new();
+        while let Some(hint) = hints.pop_front() {
+            while let Some(policy) = policies.pop_front_if(|policy| policy.from <= hint.order) {
+                self.standing.obey(&policy);
+            }
+            let way = Way::default();
+            let decision = self.standing.decide(&hint, &hint.url, &way);
+            match decision {
+                Decision::Skip(_) => hints.extend(document.resource_lost(&hint)),
+                Decision::Fetch(..) => self.weigh(HINT),
+            }
+            all.push(Decided { hint, decision, way });
+        }
+        policies.iter().for_each(|policy| self.standing.obey(policy));
+        all
+    }
+
+    /// So many bytes more were read for the page.
+    pub(crate) fn weigh(&self, bytes: usize) {
+        self.standing.weigh(bytes);
+    }
+
+    /// Bytes that the page takes, about: what is made of its text is as long.
+    pub(crate) fn size(&self) -> usize {
+        self.standing.size()
+    }
+
+    /// Follows the `Link` fields of a response, of a 103 response if `early`.
+    pub(crate) fn links(&self, fields: &HeaderMap, early: bool) -> Vec<Decided> {
+        self.read(|document| {
+            let values = fields.get_all(header::LINK).into_iter().filter_map(|value| value.to_str().ok());
+            values.flat_map(|value| document.link_field(value, early)).collect()
+        })
+    }
+
+    /// The user's browser asked for `url`, which nobody foresaw, with these fields.
+    pub(crate) fn asked(&self, url: &Url, request: &HeaderMap) {
+        let mut document = lock(&self.document);
+        let assumed = document.viewport().clone();
+        document.asked(url);
+        if *document.viewport() != assumed {
+            self.standing.known().learn_screen(agent(request), document.viewport());
+        }
+    }
+
+    /// Where the document is.
+    pub(crate) fn url(&self) -> Url {
+        self.standing.url()
+    }
+
+    /// How many resources a document may name, once this one has named more.
+    pub(crate) fn exceeded(&self) -> Option<usize> {
+        lock(&self.document).exceeded()
+    }
+
+    /// What the hint names will not be read: decides about what had waited for it.
+    pub(crate) fn lost(&self, hint: &Hint) -> Vec<Decided> {
+        self.read(|document| document.resource_lost(hint))
+    }
+
+    /// What was asked for with `request`, which `hint` named or to which this way led from that, answers with `response`
+    /// and is not read: decides about where it leads in turn, or about what had waited for it.
+    pub(crate) fn redirected(
+        &self,
+        hint: &Hint,
+        way: &Way,
+        request: &Unasked,
+        response: &ResponseHead,
+    ) -> Vec<Decided> {
+        let led = self.standing.led(hint, way, request, response);
+        let decided = led.map(|(way, target)| (self.standing.decide(hint, &target, &way), way));
+        match decided {
+            Some((decision @ Decision::Fetch(..), way)) => {
+                vec![Decided { hint: hint.clone(), decision, way }]
+            }
+            _ => self.lost(hint),
+        }
+    }
+
+    /// What `hint` named answers at `url`. `None` if there is nothing to read in it.
+    pub(crate) fn begin(&self, hint: &Hint, url: &Url, response: &ResponseHead) -> Option<ResourceId> {
+        let mut document = lock(&self.document);
+        if is_refused(hint, &response.fields, document.takes_any_sheet(url)) {
+            return None;
+        }
+        let charset = charset(&response.fields);
+        document.resource_begins(hint, url, &info(response, charset.as_deref()))
+    }
+
+    /// The browser asked for `url`, which nobody foresaw and which answers so. `None` if there is nothing to read in it.
+    pub(crate) fn unforeseen(&self, url: &Url, response: &ResponseHead) -> Option<ResourceId> {
+        let destination = match &*media_type(&response.fields) {
+            "text/css" => Destination::Style,
+            "text/javascript" | "application/javascript" | "application/x-javascript" => Destination::Script,
+            _ => return None,
+        };
+        let charset = charset(&response.fields);
+        lock(&self.document).unforeseen(url, destination, &info(response, charset.as_deref()))
+    }
+
+    /// What a response that was fetched for `hint` tells of others.
+    pub(crate) fn answered(&self, request: &Unasked, status: StatusCode, response: &HeaderMap) {
+        self.standing.plan().answered(request, status, response, SystemTime::now());
+    }
+
+    /// Most bytes that a guess may take.
+    pub(crate) fn guess_allowance(&self) -> u64 {
+        self.standing.plan().guess_allowance()
+    }
+
+    /// A guess took this many bytes.
+    pub(crate) fn spent_on_guess(&self, hint: &Hint, bytes: u64) {
+        self.standing.plan().spent_on_guess(hint, bytes);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is planned is advice: no invariant spans a panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,36 @@
+//! How the reader of a document or of a file begins: from what the request tells of the browser and the response of itself.
+
+use farhop_bundle::{content_policies, referrer_policy};
+use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_page::{Document, Options, ResourceInfo};
+use http::{HeaderMap, header};
+use url::Url;
+
+use crate::owner::Known;
+use crate::page::XHTML;
+use crate::treatment::{charset, media_type};
+
+/// What the response of a file says about reading it.
+pub(super) fn info<'a>(response: &ResponseHead, charset: Option<&'a str>) -> ResourceInfo<'a> {
+    ResourceInfo { charset, referrer_policy: referrer_policy(&response.fields) }
+}
+
+/// What the browser is called.
+pub(super) fn agent(request: &HeaderMap) -> &str {
+    request.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default()
+}
+
+/// What is assumed of the browser that sent `request`.
+pub(super) fn options(request: &RequestHead, response: &ResponseHead, known: &Known) -> Options {
+    let accept = request.fields.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let jpeg_xl = accept.is_some_and(|accept| accept.contains("image/jxl"));
+    let xml = media_type(&response.fields) == XHTML;
+    Options { viewport: known.screen(agent(&request.fields)), jpeg_xl, xml, ..Options::default() }
+}
+
+/// The reader of the document at `url`.
+pub(super) fn document(url: &Url, response: &ResponseHead, options: Options) -> Document {
+    let mut document = Document::new(url, charset(&response.fields).as_deref(), options);
+    document.obey(content_policies(&response.fields));
+    document
+}

@@ -1,0 +1,179 @@
+//! What of a page's documents is read and decided.
+
+use super::standing::DEEPEST;
+use super::*;
+use farhop_bundle::Skip;
+use farhop_settings::GroundSettings;
+use http::Method;
+
+fn request(path: &str) -> RequestHead {
+    let agent = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+    let fields = HeaderMap::from_iter([
+        (header::ACCEPT, "text/html".parse().unwrap()),
+        (header::USER_AGENT, agent.parse().unwrap()),
+    ]);
+    RequestHead {
+        method: Method::GET,
+        scheme: "http".into(),
+        authority: "site.test".into(),
+        path: path.into(),
+        fields,
+    }
+}
+
+fn answer(fields: &[(&'static str, &'static str)]) -> ResponseHead {
+    let mut head = ResponseHead { status: StatusCode::OK, fields: HeaderMap::new() };
+    for (name, value) in fields {
+        head.fields.append(*name, value.parse().unwrap());
+    }
+    head
+}
+
+fn page() -> Reading {
+    page_of(&answer(&[]))
+}
+
+fn page_of(response: &ResponseHead) -> Reading {
+    let (request, known) = (request("/"), Arc::new(Known::default()));
+    let url = Url::parse(&request.url()).unwrap();
+    let noted = known.cookies().note_request(&url, &request.fields, SystemTime::now());
+    let text = "allow = ['127.0.0.0/8']\n[[remote]]\nname = 'ship'\nkeys = ['made in the test']";
+    let settings: GroundSettings = farhop_settings::parse(text, "".as_ref(), &[]).unwrap();
+    Reading::page(&request, response, &noted, &known, &settings.bundle).unwrap()
+}
+
+fn names(decided: &[Decided]) -> Vec<&str> {
+    decided.iter().map(|one| one.hint.url.path()).collect()
+}
+
+fn named(page: &Reading, html: &str) -> Hint {
+    page.read(|document| document.html(html.as_bytes())).remove(0).hint
+}
+
+#[test]
+fn documents_with_an_origin_of_their_own_are_not_read() {
+    let page = page();
+    let frame = named(&page, "<iframe src=/f></iframe>");
+    let sandboxed = named(&page, "<iframe sandbox src=/s></iframe>");
+    assert!(page.frame(&sandboxed, &request("/s"), &answer(&[])).is_none());
+    let read = |name, value| page.frame(&frame, &request("/f"), &answer(&[(name, value)])).is_some();
+    assert!(!read("content-security-policy", "default-src 'self'; Sandbox allow-scripts"));
+    assert!(read("content-security-policy", "default-src 'self'"));
+}
+
+#[test]
+fn what_browsers_refuse_for_its_type_is_not_read() {
+    let page = page();
+    let html = "<!doctype html><link rel=stylesheet href=a.css><script type=module src=m.js></script><script src=c.js></script>";
+    let hints: Vec<Hint> =
+        page.read(|document| document.html(html.as_bytes())).into_iter().map(|one| one.hint).collect();
+    let read = |at: usize, fields: &[(&'static str, &'static str)]| {
+        page.begin(&hints[at], &hints[at].url, &answer(fields)).is_some()
+    };
+    let (plain, nosniff) = (("content-type", "text/plain"), ("x-content-type-options", "NoSniff"));
+    assert!(!read(1, &[plain]), "a module's type counts without a word of sniffing");
+    assert!(!read(0, &[plain]) && read(2, &[plain]), "and a sheet's, not a classic script's");
+    for (at, kind) in [(0, "text/css"), (1, "text/javascript"), (2, "application/javascript")] {
+        assert!(!read(at, &[plain, nosniff]), "{kind}");
+        assert!(read(at, &[("content-type", kind), nosniff]), "{kind}");
+    }
+}
+
+#[test]
+fn a_style_sheet_of_another_type_counts_in_quirks_mode_alone() {
+    let read = |doctype: &str, sheet: &str, fields: &[(&'static str, &'static str)]| {
+        let page = page();
+        let hint = named(&page, &format!("{doctype}<link rel=stylesheet href='{sheet}'>"));
+        page.begin(&hint, &hint.url, &answer(fields)).is_some()
+    };
+    let (plain, nosniff) = (("content-type", "text/plain"), ("x-content-type-options", "nosniff"));
+    assert!(read("", "a.css", &[plain]));
+    assert!(!read("", "a.css", &[plain, nosniff]));
+    assert!(!read("", "//cdn.test/a.css", &[plain]), "of the same origin alone");
+    assert!(!read("<!doctype html>", "a.css", &[plain]));
+    assert!(read("<!doctype html>", "a.css", &[]), "without any type");
+}
+
+#[test]
+fn a_policy_in_the_head_holds_for_what_comes_after_it() {
+    let policy = "<meta http-equiv=content-security-policy content=\"img-src 'none'\">";
+    let html = format!("<link rel=preload as=image href=/a.png>{policy}<body><img src=/b.png>");
+    for size in [1, html.len()] {
+        let page = page();
+        let pieces = html.as_bytes().chunks(size);
+        let decided: Vec<_> = pieces.flat_map(|piece| page.read(|document| document.html(piece))).collect();
+        let forbidden = |one: &Decided| matches!(one.decision, Decision::Skip(Skip::ContentPolicy));
+        let told: Vec<_> = decided.iter().map(|one| (one.hint.url.path(), forbidden(one))).collect();
+        assert_eq!(
+            told,
+            [("/a.png", false), ("/favicon.ico", true), ("/b.png", true)],
+            "in pieces of {size}"
+        );
+    }
+}
+
+#[test]
+fn xhtml_is_read_as_xml() {
+    let script = "<html xmlns='http://www.w3.org/1999/xhtml'><script src='a.js'/><img src='a.png'/></html>";
+    let read = |kind| {
+        let page = page_of(&answer(&[("content-type", kind)]));
+        let decided = page.read(|document| document.html(script.as_bytes()));
+        names(&decided).join(" ")
+    };
+    assert_eq!(read("application/xhtml+xml"), "/a.js /a.png");
+    assert_eq!(read("text/html"), "/a.js", "the rest is the script's");
+}
+
+#[test]
+fn frames_that_say_where_they_may_be_shown_are_not_read() {
+    let page = page();
+    let frame = named(&page, "<iframe src=/f></iframe>");
+    let read = |name, value| page.frame(&frame, &request("/f"), &answer(&[(name, value)])).is_some();
+    assert!(!read("x-frame-options", "DENY"));
+    assert!(!read("content-security-policy", "frame-ancestors 'none'"));
+}
+
+#[test]
+fn a_frame_that_runs_no_scripts_shows_what_stands_in_noscript() {
+    let read = |sandbox: &str| {
+        let page = page();
+        let frame = named(&page, &format!("<iframe sandbox='{sandbox}' src=/f></iframe>"));
+        let frame = page.frame(&frame, &request("/f"), &answer(&[])).unwrap();
+        let html = b"<noscript><img src=a.png></noscript><script type=module>import './m.js'</script>";
+        names(&frame.read(|document| document.html(html))).join(" ")
+    };
+    assert_eq!(read("allow-same-origin"), "/a.png");
+    assert_eq!(read("allow-same-origin allow-scripts"), "/m.js");
+}
+
+#[test]
+fn frames_are_read_however_deep_honest_pages_nest_them_but_in_no_circle() {
+    let mut around = page();
+    for depth in 1..=DEEPEST {
+        let (path, inner) =
+            (format!("/{depth}"), format!("<iframe src=/{depth}></iframe><iframe src=/></iframe>"));
+        let decided = around.read(|document| document.html(inner.as_bytes()));
+        let fetched: Vec<_> =
+            decided.iter().filter(|one| matches!(one.decision, Decision::Fetch(..))).collect();
+        assert_eq!(fetched.iter().map(|one| one.hint.url.path()).collect::<Vec<_>>(), [&*path]);
+        around = around.frame(&fetched[0].hint, &request(&path), &answer(&[])).unwrap();
+    }
+    let deepest = named(&around, "<iframe src=/deeper></iframe>");
+    assert!(around.frame(&deepest, &request("/deeper"), &answer(&[])).is_none());
+}
+
+#[test]
+fn frames_spend_the_budget_of_their_page() {
+    let page = page();
+    let framed = named(&page, "<iframe src=/f></iframe>");
+    let styled = b"<p style='background:url(a.png)'>x</p>";
+    let frame = page.frame(&framed, &request("/f"), &answer(&[])).unwrap();
+    assert_eq!(names(&frame.read(|document| document.html(styled))), ["/a.png"]);
+    let slow = ":not(:has(.a)) ~ * ~ *{background:url(b.png)}".repeat(2_000);
+    let html = format!("<style>{slow}</style>{}", "<p></p>".repeat(20_000));
+    page.read(|document| document.html(html.as_bytes()));
+    page.read(Document::html_end);
+    assert_eq!(page.standing.matching().left(), 0);
+    let frame = page.frame(&framed, &request("/f"), &answer(&[])).unwrap();
+    assert!(frame.read(|document| document.html(styled)).is_empty());
+}
