@@ -11,6 +11,7 @@ use crate::page::Page;
 use crate::policy::ContentPolicies;
 use crate::sandbox::Sandboxes;
 use crate::scripts::ScriptReader;
+use crate::tree::Scope;
 use encoding_rs::UTF_8;
 use std::collections::HashMap;
 use url::Url;
@@ -251,7 +252,8 @@ impl Document {
         };
         if destination == Destination::Style {
             let Page { sheets, context, tree, .. } = &mut self.page;
-            sheets.linked(SheetLink { url: url.clone(), applies: true, blocking: false }, tree, context);
+            let link = SheetLink { url: url.clone(), applies: true, blocking: false };
+            sheets.linked(link, Scope::DOCUMENT, tree, context);
         }
         self.resource_begins(&Hint::new(url.clone(), destination, mode, source), url, info)
     }

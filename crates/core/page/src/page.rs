@@ -126,7 +126,7 @@ impl Page {
             name: tag.name,
             kind,
             self_closing: tag.self_closing,
-            shadow_root: tag.name == "template" && attributes.has("shadowrootmode"),
+            shadow_root: tag.name == "template" && is_shadow_root(attributes),
             hidden: is_hidden(tag.name, attributes),
             below_fold,
             attributes: tag.attributes(),
@@ -174,10 +174,12 @@ impl Page {
                     Inside::Script(Box::new(reader))
                 });
             }
-            Opens::Sheet(link) => self.sheets.linked(link, &self.tree, &mut self.context),
+            Opens::Sheet(link) => {
+                self.sheets.linked(link, placed.scope, &self.tree, &mut self.context);
+            }
             Opens::Style { applies: true } => {
                 self.open(Inline::Style, attributes, |page, _| {
-                    Inside::Style(page.sheets.style(true, &page.tree, &page.context))
+                    Inside::Style(page.sheets.style(true, placed.scope, &page.tree, &page.context))
                 });
             }
             Opens::Framed => framed::read(&mention, &mut self.context),
@@ -350,6 +352,11 @@ fn unescape(text: &str) -> Cow<'_, str> {
 fn no_blanks(text: &str) -> usize {
     let pieces = text.as_bytes().chunks(255);
     pieces.map(|piece| usize::from(piece.iter().map(|byte| u8::from(*byte > b' ')).sum::<u8>())).sum()
+}
+
+/// HTML, "shadowrootmode": of a `<template>`, any other value leaves it one.
+fn is_shadow_root(attributes: &StartTag<'_>) -> bool {
+    matches!(attributes.keyword("shadowrootmode").as_deref(), Some("open" | "closed"))
 }
 
 /// Whether its attributes keep an element from being displayed (HTML, §15.3.1).

@@ -5,8 +5,8 @@ use crate::context::Context;
 use crate::hint::{Destination, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
 use crate::markup::SheetLink;
 use crate::options::Options;
-use crate::style::{Found, Owner, SheetId, Styles};
-use crate::tree::{NodeId, Tree};
+use crate::style::{Around, Found, Owner, SheetId, Styles};
+use crate::tree::{NodeId, Scope, Tree};
 use encoding_rs::Encoding;
 use std::collections::{HashMap, VecDeque};
 use url::Url;
@@ -76,13 +76,13 @@ impl Sheets {
         }
     }
 
-    /// An element names a stylesheet.
-    pub(crate) fn linked(&mut self, link: SheetLink, tree: &Tree, context: &mut Context) {
+    /// An element of this scope names a stylesheet.
+    pub(crate) fn linked(&mut self, link: SheetLink, scope: Scope, tree: &Tree, context: &mut Context) {
         if !link.applies || self.alone || self.files.len() >= context.options.max_hints {
             return;
         }
         let owner = Owner::File { url: link.url.clone() };
-        let id = self.styles.sheet(owner, context.encoding, link.blocking, tree);
+        let id = self.styles.sheet(owner, Around { encoding: context.encoding, scope }, link.blocking, tree);
         self.belongs(id, link.url, tree);
         self.give(tree, context);
     }
@@ -99,22 +99,27 @@ impl Sheets {
             self.styles.encoded(id, encoding);
         }
         match file.state {
-            State::Awaited => {}
+            State::Awaited => self.styles.share(file.sheets[0], id),
             State::Reading | State::Ended if first => {
                 self.styles.feed(id, &std::mem::take(&mut file.early));
                 if file.state == State::Ended {
                     self.styles.end(id, tree);
                 }
             }
-            // Read already: what it names was found for the first sheet that it is.
-            State::Reading | State::Ended | State::Lost => self.styles.lost(id, tree),
+            // Read already: what it names is found for the first sheet that it is.
+            State::Reading | State::Ended => {
+                let first = file.sheets[0];
+                self.styles.share(first, id);
+                self.styles.lost(id, tree);
+            }
+            State::Lost => self.styles.lost(id, tree),
         }
     }
 
-    /// A `<style>` element begins.
-    pub(crate) fn style(&mut self, blocking: bool, tree: &Tree, context: &Context) -> SheetId {
+    /// A `<style>` element of this scope begins.
+    pub(crate) fn style(&mut self, blocking: bool, scope: Scope, tree: &Tree, context: &Context) -> SheetId {
         let owner = Owner::Document { base: context.base.clone() };
-        self.styles.sheet(owner, context.encoding, blocking, tree)
+        self.styles.sheet(owner, Around { encoding: context.encoding, scope }, blocking, tree)
     }
 
     /// The file that `hint` named answers from `url`, named by a document in the encoding `document`. If it is worth reading:

@@ -53,6 +53,15 @@ struct Node {
     hidden: bool,
 }
 
+/// A tree of elements with styles of its own: the document, or a shadow root (DOM, §4.8).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Scope(u32);
+
+impl Scope {
+    /// What stands in no shadow root.
+    pub(crate) const DOCUMENT: Scope = Scope(0);
+}
+
 /// What the builder of the tree knows of an element besides its tag.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Position {
@@ -61,6 +70,8 @@ pub(crate) struct Position {
     pub(crate) hidden_itself: bool,
     /// Stands below the first screenful, by estimate.
     pub(crate) below_fold: bool,
+    /// What it is part of.
+    pub(crate) scope: Scope,
 }
 
 /// See the module.
@@ -70,6 +81,8 @@ pub(crate) struct Tree {
     nodes: Vec<Node>,
     classes: Vec<Span>,
     attributes: Vec<(Span, Span)>,
+    /// The elements that shadow roots hang on.
+    hosts: Vec<Link>,
     max_nodes: usize,
     max_bytes: usize,
 }
@@ -82,6 +95,7 @@ impl Tree {
             nodes: Vec::new(),
             classes: Vec::new(),
             attributes: Vec::new(),
+            hosts: Vec::new(),
             max_nodes: max_nodes.min(u32::MAX as usize - 1),
             max_bytes: max_bytes.min(u32::MAX as usize),
         }
@@ -150,6 +164,19 @@ impl Tree {
             let at = start + (word.as_ptr() as usize - value.as_ptr() as usize) as u32;
             Span { start: at, end: at + word.len() as u32 }
         }));
+    }
+
+    /// A shadow root begins, of `host`, whose children its elements count as. Beyond as many as there may be elements, all are one.
+    pub(crate) fn shadow(&mut self, host: Option<NodeId>) -> Scope {
+        if self.hosts.len() < self.max_nodes {
+            self.hosts.push(host.into());
+        }
+        Scope(self.hosts.len() as u32)
+    }
+
+    /// What the shadow root hangs on; `None` for the document.
+    pub(crate) fn host(&self, scope: Scope) -> Option<NodeId> {
+        self.hosts.get((scope.0 as usize).checked_sub(1)?)?.node()
     }
 
     /// Elements so far; ids run from 0 to here.
@@ -222,6 +249,11 @@ impl<'t> Element<'t> {
     /// It or an ancestor is [`hidden_itself`](Element::hidden_itself).
     pub(crate) fn hidden(self) -> bool {
         self.node.hidden
+    }
+
+    /// What it is part of.
+    pub(crate) fn scope(self) -> Scope {
+        self.node.position.scope
     }
 
     /// Stands below the first screenful, by estimate.

@@ -246,11 +246,6 @@ fn what_a_browser_does_not_fetch_gives_no_hint() {
 }
 
 #[test]
-fn a_declarative_shadow_root_is_part_of_the_page() {
-    assert_eq!(found("<div><template shadowrootmode=open><img src=a.png></template></div>"), ["dir/a.png"]);
-}
-
-#[test]
 fn the_page_goes_on_after_a_template() {
     assert_eq!(found("<template><img src=a.png></template><img src=b.png>"), ["dir/b.png"]);
 }

@@ -3,12 +3,12 @@
 
 use super::layers::{self, UNLAYERED};
 use super::matching::Matcher;
-use super::selector::{Key, Selector, Target};
+use super::selector::{Key, Reach, Selector, Target};
 use super::sheet::{Block, Custom, Declaration, Sheet};
 use super::value::{Property, Value};
 use super::variables::references;
 use crate::hint::{Initiator, Source};
-use crate::tree::{Element, NodeId};
+use crate::tree::{Element, NodeId, Scope};
 use encoding_rs::Encoding;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,6 +16,8 @@ use url::Url;
 
 /// Custom properties that refer to others that refer to others: no deeper than they are replaced.
 const MAX_REFERENCES: usize = 16;
+/// Scopes that one sheet styles.
+const MAX_SCOPES: usize = 256;
 /// Rules kept of one page.
 const MAX_RULES: usize = 100_000;
 
@@ -44,6 +46,9 @@ struct Placed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Priority {
     important: bool,
+    /// From the tree that the element is part of, not from a shadow root of its own or of its parent; the other way round
+    /// where important (CSS Cascade 5, §6.1 "context").
+    outer: bool,
     /// From a `style` attribute.
     attached: bool,
     layer: u32,
@@ -92,6 +97,8 @@ pub(super) struct Cascade {
     attached: HashMap<NodeId, u32>,
     /// Place of each sheet in the cascade, by its number.
     sheet_ranks: Vec<u32>,
+    /// What each sheet styles, by its number.
+    scopes: Vec<Vec<Scope>>,
     has_containers: bool,
     /// Some selector waits for the end of the document.
     pub(super) has_late: bool,
@@ -128,6 +135,42 @@ impl Cascade {
             });
         }
         self.blocks.extend(sheet.blocks.drain(..).map(|block| (block, Arc::clone(origin))));
+    }
+
+    /// The sheet of this number styles `scope`; whether that is new.
+    pub(super) fn put(&mut self, number: u32, scope: Scope) -> bool {
+        let number = number as usize;
+        if self.scopes.len() <= number {
+            self.scopes.resize(number + 1, Vec::new());
+        }
+        let scopes = &mut self.scopes[number];
+        let new = !scopes.contains(&scope) && scopes.len() < MAX_SCOPES;
+        if new {
+            scopes.push(scope);
+        }
+        new
+    }
+
+    /// The scope in which the rule may match `element`, and whether the element is part of the one that it was written for.
+    fn scope(
+        &self,
+        rule: &Placed,
+        matcher: &Matcher<'_>,
+        element: Element<'_>,
+        node: NodeId,
+    ) -> Option<(Scope, bool)> {
+        let scopes = &self.scopes[rule.sheet as usize];
+        let own = element.scope();
+        let host = |scope: &&Scope| matcher.tree.host(**scope);
+        match rule.selector.reach {
+            Reach::Inside => scopes.contains(&own).then_some((own, true)),
+            Reach::Host => scopes.iter().find(|scope| host(scope) == Some(node)).map(|scope| (*scope, false)),
+            Reach::Slotted => {
+                let parent = element.parent()?;
+                let is_light = matcher.tree.get(parent).scope() == own;
+                scopes.iter().find(|scope| is_light && host(scope) == Some(parent)).map(|_| (own, false))
+            }
+        }
     }
 
     /// Takes a `style` attribute.
@@ -183,11 +226,16 @@ impl Cascade {
         matcher.pay_for(candidates.len() / 4);
         for &at in &candidates {
             let rule = &self.rules[at as usize];
-            if (rule.contained && !self.has_containers) || !matcher.matches(&rule.selector, node) {
+            if rule.contained && !self.has_containers {
+                continue;
+            }
+            let Some((scope, outer)) = self.scope(rule, matcher, element, node) else { continue };
+            if !matcher.matches(&rule.selector, node, scope) {
                 continue;
             }
             let priority = Priority {
                 important: false,
+                outer,
                 attached: false,
                 layer: rule.layer_rank,
                 specificity: rule.selector.specificity,
@@ -202,6 +250,7 @@ impl Cascade {
         if let Some(&block) = self.attached.get(&node) {
             let priority = Priority {
                 important: false,
+                outer: true,
                 attached: true,
                 layer: UNLAYERED,
                 specificity: 0,
@@ -245,6 +294,7 @@ impl Cascade {
         // Important declarations turn the order of layers round (CSS Cascade 5, §6.4.2).
         let priority = |important: bool, declaration: usize| Priority {
             important,
+            outer: rule.outer != important,
             layer: if important { UNLAYERED - rule.layer } else { rule.layer },
             declaration: declaration as u32,
             ..rule

@@ -2,7 +2,7 @@
 
 use super::selector::{Combinator, Compound, Part, Selector};
 use crate::steps::Steps;
-use crate::tree::{Element, NodeId, Tree};
+use crate::tree::{Element, NodeId, Scope, Tree};
 
 /// What the tree does not say of its elements by itself: places among siblings, and, once the document has ended, what
 /// follows.
@@ -68,8 +68,10 @@ enum Outcome {
 }
 
 impl Matcher<'_> {
-    pub(super) fn matches(&self, selector: &Selector, node: NodeId) -> bool {
-        (!selector.late || self.shape.complete) && self.chain(&selector.compounds, node) == Outcome::Matches
+    /// Whether `node` matches, of the elements of `scope`, and its host where `:host` stands for it.
+    pub(super) fn matches(&self, selector: &Selector, node: NodeId, scope: Scope) -> bool {
+        (!selector.late || self.shape.complete)
+            && self.chain(&selector.compounds, node, scope) == Outcome::Matches
     }
 
     /// Pays for one step; false once the budget is spent.
@@ -82,13 +84,16 @@ impl Matcher<'_> {
         self.budget.pay(steps)
     }
 
-    fn chain(&self, compounds: &[Compound], node: NodeId) -> Outcome {
+    fn chain(&self, compounds: &[Compound], node: NodeId, scope: Scope) -> Outcome {
         if !self.pay() {
             return Outcome::FailsForAll;
         }
         let Some((compound, rest)) = compounds.split_first() else { return Outcome::Matches };
         let element = self.tree.get(node);
-        if !compound.parts.iter().all(|part| self.pay() && self.part(part, element, node)) {
+        if element.scope() != scope && !compound.is_host() {
+            return Outcome::FailsForAll;
+        }
+        if !compound.parts.iter().all(|part| self.pay() && self.part(part, element, node, scope)) {
             return Outcome::Fails;
         }
         let Some(combinator) = compound.combinator else { return Outcome::Matches };
@@ -98,7 +103,7 @@ impl Matcher<'_> {
         };
         let mut next = step(node);
         while let Some(node) = next {
-            match (self.chain(rest, node), combinator) {
+            match (self.chain(rest, node, scope), combinator) {
                 (Outcome::Fails, Combinator::Descendant | Combinator::LaterSibling) => next = step(node),
                 (outcome, _) => return outcome,
             }
@@ -109,7 +114,7 @@ impl Matcher<'_> {
         }
     }
 
-    fn part(&self, part: &Part, element: Element<'_>, node: NodeId) -> bool {
+    fn part(&self, part: &Part, element: Element<'_>, node: NodeId, scope: Scope) -> bool {
         match part {
             Part::Name(name) => element.name() == &**name,
             Part::Id(id) => element.id() == Some(id),
@@ -139,9 +144,18 @@ impl Matcher<'_> {
                     && element.attribute("disabled").is_none()
             }
             Part::Lang(tags) => self.speaks(node, tags),
-            Part::Any(selectors) => selectors.iter().any(|own| self.pay() && self.matches(own, node)),
-            Part::Not(selectors) => !selectors.iter().any(|own| !self.pay() || self.matches(own, node)),
-            Part::Has(relatives) => relatives.iter().any(|(relation, own)| self.has(node, *relation, own)),
+            Part::Any(selectors) => selectors.iter().any(|own| self.pay() && self.matches(own, node, scope)),
+            Part::Not(selectors) => {
+                !selectors.iter().any(|own| !self.pay() || self.matches(own, node, scope))
+            }
+            Part::Has(relatives) => {
+                relatives.iter().any(|(relation, own)| self.has(node, *relation, own, scope))
+            }
+            Part::Host(selectors) => {
+                let fits = |own| self.pay() && self.matches(own, node, element.scope());
+                self.tree.host(scope) == Some(node)
+                    && selectors.as_ref().is_none_or(|own| own.iter().any(fits))
+            }
             Part::Never => false,
         }
     }
@@ -186,7 +200,7 @@ impl Matcher<'_> {
 
     /// `:has()`. What stands to the left within `selector` may lie outside `node`: seldom written, and only one hint
     /// too many.
-    fn has(&self, node: NodeId, relation: Combinator, selector: &Selector) -> bool {
+    fn has(&self, node: NodeId, relation: Combinator, selector: &Selector, scope: Scope) -> bool {
         let next = |node: NodeId| self.shape.next.get(node.0 as usize).copied().flatten();
         match relation {
             Combinator::Descendant | Combinator::Child => {
@@ -195,18 +209,20 @@ impl Matcher<'_> {
                     let parent = self.tree.get(NodeId(at)).parent().filter(|parent| parent.0 >= node.0);
                     let Some(parent) = parent.filter(|_| self.pay()) else { break };
                     if (relation == Combinator::Descendant || parent == node)
-                        && self.matches(selector, NodeId(at))
+                        && self.matches(selector, NodeId(at), scope)
                     {
                         return true;
                     }
                 }
                 false
             }
-            Combinator::NextSibling => next(node).is_some_and(|sibling| self.matches(selector, sibling)),
+            Combinator::NextSibling => {
+                next(node).is_some_and(|sibling| self.matches(selector, sibling, scope))
+            }
             Combinator::LaterSibling => {
                 let mut sibling = next(node);
                 while let Some(node) = sibling.filter(|_| self.pay()) {
-                    if self.matches(selector, node) {
+                    if self.matches(selector, node, scope) {
                         return true;
                     }
                     sibling = next(node);

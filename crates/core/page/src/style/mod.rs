@@ -37,7 +37,7 @@ mod tests;
 use crate::address::resolve_in;
 use crate::hint::{Confidence, Destination, Initiator, Mode, Source};
 use crate::options::Options;
-use crate::tree::{NodeId, Tree};
+use crate::tree::{NodeId, Scope, Tree};
 use cascade::{Cascade, Origin};
 use cut::{Cutter, Item, items};
 use encoding_rs::Encoding;
@@ -79,6 +79,15 @@ pub(crate) enum Owner {
     File { url: Url },
 }
 
+/// What stands around a sheet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Around {
+    /// Of the document or sheet that names it.
+    pub(crate) encoding: &'static Encoding,
+    /// Whose elements it styles.
+    pub(crate) scope: Scope,
+}
+
 /// A fetch that a sheet or a `style` attribute causes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
@@ -102,6 +111,7 @@ struct Open {
     /// Orders sheets as if imports stood in the place of their `@import`.
     key: Vec<u32>,
     origin: Arc<Origin>,
+    scope: Scope,
     blocking: bool,
     imports: u32,
     layers: Vec<Box<str>>,
@@ -150,26 +160,20 @@ impl Styles {
         }
     }
 
-    /// Announces a sheet whose media match, in document order; elements before it must be in the tree. `encoding` is the
-    /// document's. `blocking`: the browser shows nothing more before it is there. The sheet must then be ended or lost.
-    pub(crate) fn sheet(
-        &mut self,
-        owner: Owner,
-        encoding: &'static Encoding,
-        blocking: bool,
-        tree: &Tree,
-    ) -> SheetId {
+    /// Announces a sheet whose media match, in document order; elements before it must be in the tree. `blocking`: the
+    /// browser shows nothing more before it is there. The sheet must then be ended or lost.
+    pub(crate) fn sheet(&mut self, owner: Owner, around: Around, blocking: bool, tree: &Tree) -> SheetId {
         // What stands before it is shown without waiting for it.
         self.nodes(tree);
         self.roots += 1;
-        self.announce(vec![self.roots], owner, encoding, blocking, None)
+        self.announce(vec![self.roots], owner, around, blocking, None)
     }
 
     fn announce(
         &mut self,
         key: Vec<u32>,
         owner: Owner,
-        encoding: &'static Encoding,
+        Around { encoding, scope }: Around,
         blocking: bool,
         layer: Option<Arc<str>>,
     ) -> SheetId {
@@ -182,10 +186,12 @@ impl Styles {
             }
         };
         let readable = self.sheets.len() < MAX_SHEETS;
+        self.cascade.put(id.0, scope);
         self.awaited += usize::from(blocking && readable);
         self.sheets.push(Open {
             key,
             origin: Arc::new(Origin { base, encoding, initiator, source: Source::Rule }),
+            scope,
             blocking,
             imports: 0,
             layers: Vec::new(),
@@ -205,6 +211,12 @@ impl Styles {
                 ..Origin::clone(&sheet.origin)
             });
         }
+    }
+
+    /// Sheet `again` is the file of sheet `first`, which styles the scope of both.
+    pub(crate) fn share(&mut self, first: SheetId, again: SheetId) {
+        let scope = self.sheets[again.0 as usize].scope;
+        self.changed |= self.cascade.put(first.0, scope);
     }
 
     /// The text of sheet `id` is in this encoding, as far as it is known. Before each [`feed`](Styles::feed).
@@ -243,8 +255,9 @@ impl Styles {
 
     fn import(&mut self, parent: SheetId, import: Import) {
         let sheet = &mut self.sheets[parent.0 as usize];
-        let encoding = sheet.origin.encoding;
-        let Some(url) = resolve_in(encoding, &import.url, &sheet.origin.base, self.options.max_url) else {
+        let around = Around { encoding: sheet.origin.encoding, scope: sheet.scope };
+        let Some(url) = resolve_in(around.encoding, &import.url, &sheet.origin.base, self.options.max_url)
+        else {
             return;
         };
         sheet.imports += 1;
@@ -255,7 +268,7 @@ impl Styles {
             return;
         }
         let owner = Owner::File { url: url.clone() };
-        let child = import.applies.then(|| self.announce(key, owner, encoding, blocking, import.layer));
+        let child = import.applies.then(|| self.announce(key, owner, around, blocking, import.layer));
         self.found.push(Found {
             url,
             destination: Destination::Style,
@@ -277,6 +290,10 @@ impl Styles {
         let Some((_, reader)) = sheet.reading.take() else { return };
         self.awaited -= usize::from(sheet.blocking);
         let mut told = reader.sheet;
+        if sheet.scope != Scope::DOCUMENT {
+            // Chromium takes no fonts from shadow roots (recorded).
+            told.faces.clear();
+        }
         self.changed |= !told.rules.is_empty()
             || !told.faces.is_empty()
             || !told.keyframes.is_empty()

@@ -12,8 +12,19 @@ pub(super) struct Selector {
     /// Packed: ids, classes, names, ten bits each.
     pub(super) specificity: u32,
     pub(super) target: Target,
+    pub(super) reach: Reach,
     /// Holds something that only the end of the document decides (`:last-child`, `:has()`, …).
     pub(super) late: bool,
+}
+
+/// Which elements it is of, seen from the tree that its sheet is part of (CSS Scoping 1, §3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    Inside,
+    /// `:host`: what that tree hangs on.
+    Host,
+    /// `::slotted()`: the host's other children.
+    Slotted,
 }
 
 /// What of the element is styled.
@@ -71,7 +82,20 @@ pub(super) enum Part {
     Not(Arc<[Selector]>),
     /// `:has()`: how the other element relates to this one, and what it is.
     Has(Box<[(Combinator, Selector)]>),
+    /// `:host`, and what its argument asks of it.
+    Host(Option<Arc<[Selector]>>),
     Never,
+}
+
+impl Compound {
+    /// Whether it stands for the host of a shadow root.
+    pub(super) fn is_host(&self) -> bool {
+        self.parts.iter().any(|part| match part {
+            Part::Host(_) => true,
+            Part::Any(selectors) => selectors.iter().any(|own| own.compounds[0].is_host()),
+            _ => false,
+        })
+    }
 }
 
 /// `[name operator value]`.
@@ -199,6 +223,7 @@ pub(super) fn specificity(part: &Part) -> u32 {
         Part::Name(_) => 1,
         Part::Any(selectors) | Part::Not(selectors) => most(selectors),
         Part::Has(selectors) => selectors.iter().map(|(_, own)| own.specificity).max().unwrap_or(0),
+        Part::Host(Some(selectors)) => add(CLASS, most(selectors)),
         _ => CLASS,
     }
 }

@@ -2,7 +2,8 @@
 
 use super::plain_selector;
 use super::selector::{
-    Attribute, Combinator, Compound, Operator, Part, Selector, Target, add, pseudo_element, specificity,
+    Attribute, Combinator, Compound, Operator, Part, Reach, Selector, Target, add, pseudo_element,
+    specificity,
 };
 use super::value::Fallible;
 use cssparser::{CowRcStr, Parser, ParserInput, Token, parse_nth};
@@ -51,6 +52,8 @@ struct Building {
     parts: Vec<Part>,
     combinator: Option<Combinator>,
     nested: bool,
+    /// What `::slotted()` asks.
+    slotted: Option<Selector>,
 }
 
 impl Building {
@@ -114,7 +117,17 @@ impl Reader<'_> {
             let parent = Compound { parts: [Part::Any(Arc::clone(parents))].into(), combinator: None };
             building.compounds.insert(0, parent);
         }
-        Ok(finish(building.compounds, target.unwrap_or(Target::Element)))
+        let selector = finish(building.compounds, target.unwrap_or(Target::Element));
+        // Which slot it is is not looked at.
+        Ok(match building.slotted {
+            Some(slotted) => Selector {
+                reach: Reach::Slotted,
+                target: selector.target,
+                specificity: add(add(selector.specificity, slotted.specificity), 1),
+                ..slotted
+            },
+            None => selector,
+        })
     }
 
     fn part<'i>(
@@ -145,7 +158,10 @@ impl Reader<'_> {
                 parts.push(Part::Attribute(Box::new(attribute)));
             }
             Token::Colon => match input.next_including_whitespace()?.clone() {
-                Token::Colon => *target = Some(element(input)?),
+                Token::Colon => match input.try_parse(|input| self.slotted(input)) {
+                    Ok(slotted) => building.slotted = Some(slotted),
+                    Err(_) => *target = Some(element(input)?),
+                },
                 Token::Ident(name) => match legacy_element(&name) {
                     Some(legacy) => *target = Some(legacy),
                     None if target.is_some() => parts.push(Part::Never),
@@ -161,6 +177,16 @@ impl Reader<'_> {
             _ => return Err(input.new_custom_error(())),
         }
         Ok(())
+    }
+
+    /// The argument of `slotted()`.
+    fn slotted<'i>(self, input: &mut Parser<'i, '_>) -> Fallible<'i, Selector> {
+        let inner = Reader { depth: self.depth + 1, ..self };
+        if inner.depth > MAX_DEPTH {
+            return Err(input.new_custom_error(()));
+        }
+        input.expect_function_matching("slotted")?;
+        input.parse_nested_block(|input| inner.complex(input, None, false))
     }
 
     fn functional<'i>(self, name: &str, input: &mut Parser<'i, '_>, nested: &mut bool) -> Fallible<'i, Part> {
@@ -211,7 +237,11 @@ impl Reader<'_> {
                 Part::Not([finish(vec![compound(rtl())], Target::Element)].into())
             }
             "dir" => rtl(),
-            "host" | "host-context" | "state" | "active-view-transition-type" => Part::Never,
+            "host" => {
+                let list = input.parse_comma_separated(|input| inner.complex(input, None, false))?;
+                Part::Host(Some(list.into()))
+            }
+            "host-context" | "state" | "active-view-transition-type" => Part::Never,
             _ => return Err(input.new_custom_error(())),
         };
         while input.next().is_ok() {}
@@ -241,13 +271,16 @@ pub(super) fn finish(mut compounds: Vec<Compound>, target: Target) -> Selector {
     let pseudo = u32::from(target != Target::Element);
     let specificity = parts().fold(pseudo, |sum, part| add(sum, specificity(part)));
     let late = parts().any(is_late);
-    Selector { compounds: compounds.into(), specificity, target, late }
+    let reach = if compounds[0].is_host() { Reach::Host } else { Reach::Inside };
+    Selector { compounds: compounds.into(), specificity, target, reach, late }
 }
 
 fn is_late(part: &Part) -> bool {
     match part {
         Part::Empty | Part::Has(_) | Part::Nth { from_end: true, .. } => true,
-        Part::Any(selectors) | Part::Not(selectors) => selectors.iter().any(|selector| selector.late),
+        Part::Any(selectors) | Part::Not(selectors) | Part::Host(Some(selectors)) => {
+            selectors.iter().any(|selector| selector.late)
+        }
         _ => false,
     }
 }
@@ -324,6 +357,7 @@ fn simple(name: &CowRcStr<'_>) -> Option<Vec<Part>> {
         "last-of-type" => vec![nth(1, true, true)],
         "only-of-type" => vec![nth(1, true, false), nth(1, true, true)],
         "empty" => vec![Part::Empty],
+        "host" => vec![Part::Host(None)],
         "link" | "any-link" | "-webkit-any-link" => vec![Part::Link],
         "checked" => vec![Part::Any(
             [
@@ -363,7 +397,6 @@ fn simple(name: &CowRcStr<'_>) -> Option<Vec<Part>> {
         | "popover-open"
         | "picture-in-picture"
         | "autofill"
-        | "host"
         | "playing"
         | "paused"
         | "muted"

@@ -11,4 +11,5 @@ mod markup;
 mod pieces;
 mod policies;
 mod scripts;
+mod shadow;
 mod sheets;

@@ -6,7 +6,7 @@
 mod implied;
 
 use super::names::{Kind, Name, name};
-use crate::tree::{NodeId, Position, Tree};
+use crate::tree::{NodeId, Position, Scope, Tree};
 
 /// Elements open within each other; deeper ones become siblings (as in Blink).
 const MAX_DEPTH: usize = 512;
@@ -27,7 +27,15 @@ struct Open {
     namespace: Namespace,
     node: Option<NodeId>,
     last_child: Option<NodeId>,
+    /// Of its children.
+    scope: Scope,
     summary_seen: bool,
+}
+
+impl Open {
+    fn new(kind: Kind, namespace: Namespace) -> Self {
+        Open { kind, namespace, node: None, last_child: None, scope: Scope::DOCUMENT, summary_seen: false }
+    }
 }
 
 /// What became of a start tag.
@@ -38,6 +46,8 @@ pub(crate) struct Placed {
     pub(crate) namespace: Namespace,
     /// Within a `<template>`: not part of the page.
     pub(crate) inert: bool,
+    /// What it is part of.
+    pub(crate) scope: Scope,
     /// It is a child of `<picture>`.
     pub(crate) in_picture: bool,
     /// It is a child of `<head>`.
@@ -124,13 +134,17 @@ impl Builder {
             && parent
                 .and_then(|parent| parent.node)
                 .is_some_and(|node| tree.get(node).attribute("open").is_none());
+        let scope = parent.map_or(Scope::DOCUMENT, |parent| parent.scope);
         let position = Position {
             hidden_itself: start.hidden
                 || held_back
                 || (namespace == Namespace::Html && kind.groups.is_undisplayed()),
             below_fold: start.below_fold,
+            scope,
         };
-        let node = (!inert)
+        // A shadow root is no element: what is in it counts as its host's.
+        let shadow = template && start.shadow_root && !inert;
+        let node = (!inert && !shadow)
             .then(|| {
                 let (above, before) = parent.map_or((None, None), |open| (open.node, open.last_child));
                 tree.push(start.name, start.attributes, above, before, position)
@@ -146,13 +160,17 @@ impl Builder {
         let in_head = after_head || parent.is_some_and(|parent| parent.kind.name == name("head"));
         let html = namespace == Namespace::Html && !self.xml;
         let empty = if html { kind.groups.is_void() } else { start.self_closing };
-        if !empty {
-            self.push(kind, namespace, node, template && !start.shadow_root);
+        if shadow {
+            let host = parent.and_then(|parent| parent.node);
+            let scope = tree.shadow(host);
+            self.push(Open { node: host, scope, ..Open::new(kind, namespace) }, false);
+        } else if !empty {
+            self.push(Open { node, scope, ..Open::new(kind, namespace) }, template && !start.shadow_root);
         }
-        Some(Placed { node, namespace, inert, in_picture, in_head })
+        Some(Placed { node, namespace, inert, scope, in_picture, in_head })
     }
 
-    fn push(&mut self, kind: Kind, namespace: Namespace, node: Option<NodeId>, template: bool) {
+    fn push(&mut self, open: Open, template: bool) {
         if self.stack.len() >= MAX_DEPTH {
             if !template {
                 return;
@@ -164,8 +182,8 @@ impl Builder {
         }
         self.templates += usize::from(template);
         // A shadow root's template is open like any other element, but what is in it counts.
-        let kind = if template { TEMPLATE } else { kind };
-        self.stack.push(Open { kind, namespace, node, last_child: None, summary_seen: false });
+        let kind = if template { TEMPLATE } else { open.kind };
+        self.stack.push(Open { kind, ..open });
     }
 
     fn pop(&mut self) {
@@ -250,12 +268,12 @@ impl Builder {
     fn open_implied(&mut self, tree: &mut Tree, element: &str) {
         let parent = self.stack.last().and_then(|open| open.node);
         let before = self.stack.last().and_then(|open| open.last_child);
-        let position = Position { hidden_itself: element == "head", below_fold: false };
+        let position = Position { hidden_itself: element == "head", ..Position::default() };
         let node = tree.push(element, std::iter::empty(), parent, before, position);
         if let Some(open) = self.stack.last_mut() {
             open.last_child = node;
         }
-        self.push(Kind::of(element), Namespace::Html, node, false);
+        self.push(Open { node, ..Open::new(Kind::of(element), Namespace::Html) }, false);
     }
 
     /// Takes an end tag in. True if it ended the head.

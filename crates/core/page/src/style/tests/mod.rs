@@ -10,6 +10,8 @@ mod bounds;
 mod matching;
 mod sheets;
 
+const AROUND: Around = Around { encoding: UTF_8, scope: Scope::DOCUMENT };
+
 /// One page while it loads.
 struct Page {
     tree: Tree,
@@ -48,7 +50,7 @@ impl Page {
             let pairs: Vec<(&str, &str)> = attributes(rest);
             let (parent, previous) = *open.last().unwrap();
             let hidden_itself = pairs.iter().any(|(name, _)| *name == "hidden");
-            let position = Position { hidden_itself, below_fold: false };
+            let position = Position { hidden_itself, ..Position::default() };
             let node = self.tree.push(name, pairs.iter().copied(), Some(parent), previous, position).unwrap();
             if let Some((_, style)) = pairs.iter().find(|(name, _)| *name == "style") {
                 self.styles.inline(node, style, &base, UTF_8);
@@ -69,7 +71,7 @@ impl Page {
 
     fn announce(&mut self, url: &str) -> SheetId {
         let url = Url::parse(url).unwrap();
-        let id = self.styles.sheet(Owner::File { url }, UTF_8, true, &self.tree);
+        let id = self.styles.sheet(Owner::File { url }, AROUND, true, &self.tree);
         self.take();
         id
     }
