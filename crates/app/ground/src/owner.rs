@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn the_screens_of_a_users_browsers_are_learnt_one_by_one_and_bounded() {
         let known = Known::default();
-        let wide = Viewport { width: 1920.0, height: 950.0, density: 1.0, touch: false };
+        let wide = Viewport { width: 1920.0, height: 950.0, density: 1.0, touch: false, dark: true };
         known.learn_screen("desktop", &wide);
         assert_eq!(known.screen("desktop"), wide);
         assert_eq!(known.screen("other"), Viewport::default());

@@ -244,14 +244,14 @@ fn boolean(name: &str, viewport: &Viewport) -> Verdict {
     }
 }
 
-/// A feature with a keyword, as a browser with default settings answers. A dark scheme is never assumed, nor learnt.
+/// A feature with a keyword, as a browser with default settings answers. A dark scheme is learnt, not assumed.
 fn discrete(name: &str, word: &str, viewport: &Viewport) -> Verdict {
     let landscape = viewport.width > viewport.height;
     let holds = match name {
         "orientation" => word == if landscape { "landscape" } else { "portrait" },
         "hover" | "any-hover" => word == if viewport.touch { "none" } else { "hover" },
         "pointer" | "any-pointer" => word == if viewport.touch { "coarse" } else { "fine" },
-        "prefers-color-scheme" => word == "light",
+        "prefers-color-scheme" => word == if viewport.dark { "dark" } else { "light" },
         "prefers-reduced-motion"
         | "prefers-contrast"
         | "prefers-reduced-data"

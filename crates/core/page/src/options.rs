@@ -13,13 +13,15 @@ pub struct Viewport {
     pub density: f64,
     /// Touched with fingers, which do not hover.
     pub touch: bool,
+    /// Its user prefers a dark colour scheme.
+    pub dark: bool,
 }
 
 impl Default for Viewport {
     /// A desktop window at one device pixel per CSS pixel: what most plain-HTTP clients of a satellite link show,
     /// and the usual size of a headless browser.
     fn default() -> Self {
-        Viewport { width: 1280.0, height: 720.0, density: 1.0, touch: false }
+        Viewport { width: 1280.0, height: 720.0, density: 1.0, touch: false, dark: false }
     }
 }
 

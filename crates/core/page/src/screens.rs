@@ -1,6 +1,6 @@
 //! Elements that let the browser choose among images by its screen, and what its choices tell of that screen. What is
 //! assumed of a screen is an assumption: the first image that the browser asks for instead of the assumed one corrects
-//! it for the rest of the page, and for the user's next ones.
+//! it for the rest of the page, and for the user's next ones. Of the colour scheme, one image of the other is enough.
 
 use crate::context::Context;
 use crate::hint::Hint;
@@ -63,7 +63,7 @@ impl Viewport {
                 return Viewport { touch, ..Viewport::default() };
             }
         };
-        Viewport { width, height, density, touch: true }
+        Viewport { width, height, density, touch: true, dark: false }
     }
 }
 
@@ -150,6 +150,19 @@ impl Screens {
         let Some(last) = last.filter(|_| self.seen.len() < MAX_SEEN) else { return };
         let named =
             |offer: &Offer| [&offer.set, &offer.src].into_iter().flatten().any(|text| text.contains(last));
+        let scheme = Viewport { dark: !context.options.viewport.dark, ..context.options.viewport };
+        let of_scheme = |choice: &&Choice| choice.offers.iter().any(named) && choice.hint.url != *url;
+        if self
+            .choices
+            .iter()
+            .filter(of_scheme)
+            .any(|choice| choice.pick(&scheme, context).as_ref() == Some(url))
+        {
+            context.options.viewport = scheme;
+            self.corrected = true;
+            self.asked.insert(url.clone());
+            return;
+        }
         let shows = |choice: &Choice| {
             let picks = |screen: &(f64, f64, f64)| {
                 choice.pick(&viewport(screen, context), context).as_ref() == Some(url)
@@ -274,6 +287,28 @@ mod tests {
         document.asked(&url("c-narrow.jpg"));
         let Viewport { width, density, .. } = document.viewport();
         assert!(*width <= 800.0 && density * width > 800.0, "{width} at {density}");
+    }
+
+    #[test]
+    fn an_image_of_the_other_colour_scheme_tells_of_it() {
+        let element = |at| {
+            format!(
+                "<picture><source media='(prefers-color-scheme: dark)' srcset={at}-dark.png><img src={at}.png></picture>"
+            )
+        };
+        let mut document = Document::new(&url("/"), None, Options::default());
+        let hints = document.html((0..9).map(element).collect::<String>().as_bytes());
+        assert!(paths(hints).iter().all(|path| !path.contains("dark")));
+        document.asked(&url("0.png?other"));
+        assert!(!document.viewport().dark);
+        document.asked(&url("3-dark.png"));
+        assert!(document.viewport().dark);
+        let rest = ["0-dark.png", "1-dark.png", "2-dark.png", "4-dark.png", "5-dark.png", "6-dark.png"];
+        assert_eq!(paths(document.neighbours(&url("3-dark.png")))[..6], rest);
+        let learnt = Options { viewport: document.viewport().clone(), ..Options::default() };
+        let css = "<style>p{background:url(l.png)}@media(prefers-color-scheme:dark){p{background:url(d.png)}}</style><p>x";
+        let mut next = Document::new(&url("/next"), None, learnt);
+        assert_eq!(paths(next.html([css, &element(0)].concat().as_bytes())), ["d.png", "0-dark.png"]);
     }
 
     #[test]

@@ -336,7 +336,7 @@ fn responsive_images_give_what_a_desktop_browser_takes() {
         assert_eq!(found(html), [expected], "{html}");
     }
     let options = Options {
-        viewport: Viewport { width: 390.0, height: 844.0, density: 3.0, touch: true },
+        viewport: Viewport { width: 390.0, height: 844.0, density: 3.0, touch: true, dark: false },
         jpeg_xl: true,
         default_icon: false,
         ..Options::default()

@@ -55,6 +55,10 @@ impl Reading {
     ) -> Option<Reading> {
         let url = Url::parse(&request.url()).ok()?;
         let options = options(request, response, known);
+        let agent = agent(&request.fields);
+        if options.viewport != known.screen(agent) {
+            known.learn_screen(agent, &options.viewport);
+        }
         let matching = options.matching.clone();
         let document = Mutex::new(document(&url, response, options));
         let load = Load::new(url, request.fields.clone(), &response.fields, noted);

@@ -25,7 +25,13 @@ pub(super) fn options(request: &RequestHead, response: &ResponseHead, known: &Kn
     let accept = request.fields.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let jpeg_xl = accept.is_some_and(|accept| accept.contains("image/jxl"));
     let xml = media_type(&response.fields) == XHTML;
-    Options { viewport: known.screen(agent(&request.fields)), jpeg_xl, xml, ..Options::default() }
+    let mut viewport = known.screen(agent(&request.fields));
+    // User Preference Media Features Client Hints, §3.1: a quoted word.
+    let scheme = request.fields.get("sec-ch-prefers-color-scheme").and_then(|scheme| scheme.to_str().ok());
+    if let Some(scheme) = scheme {
+        viewport.dark = scheme.trim_matches('"') == "dark";
+    }
+    Options { viewport, jpeg_xl, xml, ..Options::default() }
 }
 
 /// The reader of the document at `url`.

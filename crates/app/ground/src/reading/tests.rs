@@ -34,12 +34,15 @@ fn page() -> Reading {
 }
 
 fn page_of(response: &ResponseHead) -> Reading {
-    let (request, known) = (request("/"), Arc::new(Known::default()));
+    page_for(&request("/"), response, &Arc::default())
+}
+
+fn page_for(request: &RequestHead, response: &ResponseHead, known: &Arc<Known>) -> Reading {
     let url = Url::parse(&request.url()).unwrap();
     let noted = known.cookies().note_request(&url, &request.fields, SystemTime::now());
     let text = "allow = ['127.0.0.0/8']\n[[remote]]\nname = 'ship'\nkeys = ['made in the test']";
     let settings: GroundSettings = farhop_settings::parse(text, "".as_ref(), &[]).unwrap();
-    Reading::page(&request, response, &noted, &known, &settings.bundle).unwrap()
+    Reading::page(request, response, &noted, known, &settings.bundle).unwrap()
 }
 
 fn names(decided: &[Decided]) -> Vec<&str> {
@@ -110,6 +113,25 @@ fn a_policy_in_the_head_holds_for_what_comes_after_it() {
             "in pieces of {size}"
         );
     }
+}
+
+#[test]
+fn a_browser_that_says_its_colour_scheme_is_believed_from_then_on() {
+    let known = Arc::new(Known::default());
+    let load = |fields: &[(&'static str, &'static str)]| {
+        let mut request = request("/");
+        for (name, value) in fields {
+            request.fields.insert(*name, value.parse().unwrap());
+        }
+        let page = page_for(&request, &answer(&[]), &known);
+        let html =
+            b"<picture><source media='(prefers-color-scheme: dark)' srcset=d.png><img src=l.png></picture>";
+        names(&page.read(|document| document.html(html))).join(" ")
+    };
+    assert_eq!(load(&[]), "/l.png");
+    assert_eq!(load(&[("sec-ch-prefers-color-scheme", "\"dark\"")]), "/d.png");
+    assert_eq!(load(&[]), "/d.png");
+    assert_eq!(load(&[("sec-ch-prefers-color-scheme", "\"light\"")]), "/l.png");
 }
 
 #[test]
