@@ -90,6 +90,7 @@ fn one(end: &str, carrier: &Carrier) -> String {
         vec![format!("{end}: carrier with {peer} ({address}) over {over}, up {up}"), String::new()];
     lines.push(format!("{:<14}  {:<12}  measured", "", "set"));
     lines.extend(figures(&path.set, &path.measured));
+    lines.extend(origins(&path.measured));
     lines.push(format!(
         "\n{:<26}  {:<14}  {:<14}  {:<9}  changes from",
         "parameter", "fits", "in use", "follows"
@@ -108,7 +109,6 @@ fn figures(set: &Figures, measured: &Figures) -> [String; 3] {
         let or_not = |text: Option<String>| text.unwrap_or_else(|| "not yet".into());
         format!("{name:<14}  {:<12}  {}", set.unwrap_or_else(|| "no".into()), or_not(measured))
     };
-    let time = |ms: f64| time_in_words(Duration::from_micros((ms * 1e3) as u64));
     let rate = |bps: u64| rate_in_words(BitRate(bps));
     let seen = measured.round_trip_ms.map(|ms| match measured.variation_ms {
         Some(more) if more >= 1.0 => format!("{}, up to {} more", time(ms), time(more)),
@@ -131,6 +131,16 @@ fn figures(set: &Figures, measured: &Figures) -> [String; 3] {
         ),
         row("return link", set.return_bps.map(rate), direction(measured.return_bps, measured.return_lost)),
     ]
+}
+
+/// What ground has measured of the ways to origins.
+fn origins(measured: &Figures) -> Option<String> {
+    let (trip, variation) = (measured.origin_round_trip_ms?, measured.origin_variation_ms?);
+    Some(format!("{:<14}  {:<12}  {}, {} more or less", "to origins", "", time(trip), time(variation)))
+}
+
+fn time(ms: f64) -> String {
+    time_in_words(Duration::from_micros((ms * 1e3) as u64))
 }
 
 #[cfg(test)]

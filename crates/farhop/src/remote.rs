@@ -67,7 +67,8 @@ async fn serve(
     let identity = Identity::load(&settings.identity).context("identity")?;
     let authority = ca::authority(&settings)?.inspect(|authority| ca::warn_of_its_end(authority));
     let plan = path_plan(&settings.link, End::Remote)?;
-    let reach = Reach { socket: socket(&plan)?, identity, plan, in_process: None, authority };
+    let socket = socket(&plan)?;
+    let reach = Reach { socket: Arc::clone(&socket) as _, identity, plan, in_process: None, authority };
     let catching = helper.map(|helper| Catching::listen(helper, &settings)).transpose()?;
     let mut running = if !settings.role.serves_http() {
         farhop_remote::start_on(Vec::new(), settings.clone(), reach, Bus::new(), true).await?
@@ -78,6 +79,7 @@ async fn serve(
             listeners.into_iter().map(tokio::net::TcpListener::from_std).collect::<Result<_, _>>()?;
         farhop_remote::start_on(listeners, settings.clone(), reach, Bus::new(), true).await?
     };
+    running.grow_buffers_of(&socket);
     for address in running.addresses() {
         tracing::info!("remote is up, proxy on {address}");
     }

@@ -15,8 +15,6 @@ use tokio::time::{Instant, sleep};
 
 use crate::ground::Shared;
 
-/// How long one is kept. Servers that wait for a client's first word give up after ten seconds and more.
-const KEEP: Duration = Duration::from_secs(8);
 /// Kept for one remote, in visits' worth.
 const VISITS: usize = 4;
 /// Remotes of which something is learned.
@@ -49,23 +47,31 @@ impl Drop for Connection {
 }
 
 impl Ahead {
-    /// A tunnel goes to `place`: gives a connection that was made ahead for it, and has those made that usually follow.
+    /// A tunnel goes to `place`: gives a connection that was made ahead for it, and has those made that usually follow, each for
+    /// as long as `keep`.
     pub(crate) async fn tunnel(
         ground: &Arc<Shared>,
         remote: &Arc<str>,
         visitor: Option<Visitor>,
         place: &Place,
+        keep: Duration,
     ) -> Option<TcpStream> {
         let found = ground.ahead.take(remote, place);
-        Self::visited(ground, remote, place, visitor, Companions::follow);
+        Self::visited(ground, remote, place, visitor, keep, Companions::follow);
         let stream = (&mut found?.connecting).await.ok().flatten().filter(is_open);
         ground.tell(place, stream.is_some());
         stream
     }
 
     /// A client goes to `place` otherwise; what usually follows may be tunnels.
-    pub(crate) fn lead(ground: &Arc<Shared>, remote: &Arc<str>, visitor: Option<Visitor>, place: &Place) {
-        Self::visited(ground, remote, place, visitor, Companions::lead);
+    pub(crate) fn lead(
+        ground: &Arc<Shared>,
+        remote: &Arc<str>,
+        visitor: Option<Visitor>,
+        place: &Place,
+        keep: Duration,
+    ) {
+        Self::visited(ground, remote, place, visitor, keep, Companions::lead);
     }
 
     fn visited(
@@ -73,6 +79,7 @@ impl Ahead {
         remote: &Arc<str>,
         place: &Place,
         visitor: Option<Visitor>,
+        keep: Duration,
         learn: fn(&mut Companions<Visitor>, Visitor, &Place, Duration) -> Vec<Place>,
     ) {
         // Before its remote has introduced itself nobody knows whose it is.
@@ -90,12 +97,12 @@ impl Ahead {
             return;
         }
         for place in usual {
-            kept.connections.push(Connection::make(ground, place));
+            kept.connections.push(Connection::make(ground, place, keep));
         }
         drop(remotes);
         let ground = Arc::clone(ground);
         tokio::spawn(async move {
-            sleep(KEEP).await;
+            sleep(keep).await;
             ground.ahead.lapse(&ground, Instant::now());
         });
     }
@@ -125,11 +132,11 @@ impl Ahead {
 }
 
 impl Connection {
-    fn make(ground: &Arc<Shared>, place: Place) -> Self {
+    fn make(ground: &Arc<Shared>, place: Place, keep: Duration) -> Self {
         let (to, at) = (place.clone(), Arc::clone(ground));
         ground.bus.emit(Event::ConnectedAhead { host: place.host.clone(), port: place.port });
         let connecting = tokio::spawn(async move { at.origins.connect_ahead(&to.host, to.port).await });
-        Connection { place, until: Instant::now() + KEEP, connecting }
+        Connection { place, until: Instant::now() + keep, connecting }
     }
 }
 
@@ -155,6 +162,8 @@ mod tests {
     use super::*;
     use crate::Ground;
 
+    const KEEP: Duration = Duration::from_secs(8);
+
     #[tokio::test]
     async fn a_connection_that_no_tunnel_takes_is_closed_and_counted() {
         let text = "allow = ['127.0.0.0/8']\nlink.profile = 'none'\n[[remote]]\nname = 'ship'\nkeys = ['made in the test']";
@@ -166,10 +175,10 @@ mod tests {
         let (leader, follower) = (place(1), place(listener.local_addr().unwrap().port()));
         let ship: Arc<str> = "ship".into();
         for user in 1..=3 {
-            Ahead::lead(&ground, &ship, Some((0, user)), &leader);
+            Ahead::lead(&ground, &ship, Some((0, user)), &leader, KEEP);
             // Taken where there is one; the last is left.
             if user < 3 {
-                assert!(Ahead::tunnel(&ground, &ship, Some((0, user)), &follower).await.is_none());
+                assert!(Ahead::tunnel(&ground, &ship, Some((0, user)), &follower, KEEP).await.is_none());
             }
         }
         let (mut connected, _) = listener.accept().await.unwrap();

@@ -12,9 +12,9 @@ use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::Verdict;
 use farhop_htotp::frame::{Hello, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_transport::Connection;
 use farhop_transport::hop::{Claim, Hop, Incoming};
 use farhop_transport::path::End;
+use farhop_transport::Connection;
 use farhop_tuning::ASSUMED_RATE;
 use farhop_units::BitRate;
 use http::HeaderMap;
@@ -101,8 +101,17 @@ impl Carrier {
 
     /// Serves until the carrier ends. What nobody has asked for ends with it; the rest may go on on another.
     pub(crate) async fn serve(self: &Arc<Self>) {
-        while let Some(incoming) = self.hop.accept().await {
-            self.begin(incoming);
+        let mut sizes = self.hop.sizes();
+        loop {
+            self.ground.fit(&sizes.borrow_and_update());
+            tokio::select! {
+                // Fails only once the hop is gone, which is held here.
+                Ok(()) = sizes.changed() => {}
+                incoming = self.hop.accept() => match incoming {
+                    Some(incoming) => self.begin(incoming),
+                    None => break,
+                },
+            }
         }
         let exchanges = self.exchanges.load(Relaxed) + self.tunnels.load(Relaxed);
         let tasks = std::mem::take(&mut self.lock().tasks);
@@ -117,7 +126,6 @@ impl Carrier {
     fn begin(self: &Arc<Self>, incoming: Incoming) {
         match incoming {
             Incoming::Exchange { exchange, user, resume, head, sender, receiver, .. } => {
-                self.ground.origins.fit(&self.hop.sizes());
                 let (id, owner) = (ExchangeId(exchange), self.owner(user));
                 let exchange = Exchange { carrier: Arc::clone(self), id, owner, resume, request: head };
                 let counts = self.counted(|carrier| &carrier.exchanges);
@@ -148,7 +156,7 @@ impl Carrier {
             Incoming::Prepare { user, scheme, host, port } => {
                 let (ground, owner) = (Arc::clone(&self.ground), self.owner(user));
                 let place = Place { host: host.to_ascii_lowercase(), port };
-                Ahead::lead(&ground, &self.remote, self.visitor(user), &place);
+                Ahead::lead(&ground, &self.remote, self.visitor(user), &place, self.ahead());
                 self.spawn(async move { ground.origins.prepare(&owner, &scheme, &place.host, port).await });
             }
             Incoming::Mirror(word) => self.mirror().hear(word, self.since.elapsed()),
@@ -307,15 +315,22 @@ impl Carrier {
         }
     }
 
+    /// How long what is made ahead for its users waits for them.
+    pub(crate) fn ahead(&self) -> Duration {
+        self.hop.sizes().borrow().ahead
+    }
+
     /// For `path`.
     pub(crate) fn path(&self) -> Value {
         let kind = self.connection.kind();
+        let mut told = self.hop.path(kind);
+        self.ground.origins.tell(&self.ground.settings(), &mut told);
         json!({
             "peer": &*self.remote,
             "address": self.connection.remote_address().to_string(),
             "over": kind.to_string(),
             "up_s": self.since.elapsed().as_secs(),
-            "path": self.hop.path(kind),
+            "path": told,
         })
     }
 

@@ -17,6 +17,8 @@ use farhop_transport::hop::Hop;
 use farhop_transport::learned::Learned;
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::Repairs;
+use farhop_transport::socket::udp::UdpSocket;
+use farhop_tuning::Parameters;
 use farhop_units::BitRate;
 use http::HeaderMap;
 use serde_json::{Value, json};
@@ -59,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) plan: PathPlan,
     /// Of the socket on which carriers over QUIC come.
     pub(crate) repairs: OnceLock<Repairs>,
+    /// On which carriers over QUIC come, where it is one of the system.
+    socket: OnceLock<Arc<UdpSocket>>,
     /// Of the ways to remotes.
     learned: OnceLock<Learned>,
     epoch: u64,
@@ -95,6 +99,7 @@ impl Ground {
             encoders: Semaphore::new(ENCODERS),
             plan,
             repairs: OnceLock::new(),
+            socket: OnceLock::new(),
             learned: OnceLock::new(),
             epoch,
             started: Instant::now(),
@@ -112,6 +117,11 @@ impl Ground {
     /// Lets connections be in the names of clients. The first word counts.
     pub fn speak_through(&self, speaker: Speaker) {
         self.0.names.speak_through(speaker);
+    }
+
+    /// Lets the buffers of the socket on which carriers come grow with the quickest of them. The first word counts.
+    pub fn grow_buffers_of(&self, socket: &Arc<UdpSocket>) {
+        let _ = self.0.socket.set(Arc::clone(socket));
     }
 
     /// Keeps what carriers measure where the socket on which they come looks for it. The first word counts.
@@ -210,6 +220,14 @@ impl Shared {
     /// The settings in force.
     pub(crate) fn settings(&self) -> Arc<GroundSettings> {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A carrier's path wants these sizes.
+    pub(crate) fn fit(&self, sizes: &Parameters) {
+        self.origins.fit(sizes);
+        if let Some(socket) = self.socket.get() {
+            socket.grow(sizes.socket_buffer);
+        }
     }
 
     /// Since the start.

@@ -13,10 +13,10 @@ use farhop_htotp::frame::Failure;
 use farhop_htotp::head::CLIENT_CONNECTION;
 use farhop_origin::{
     Cidr, Client, Destination, Error, Guard, Partition, Request, ResponseBody, Scheme, Settings,
-    SystemResolver, Trust, TrustError, UpgradedStream, Upload, Windows,
+    SystemResolver, Trust, TrustError, UpgradedStream, Upload, Ways,
 };
 use farhop_settings::GroundSettings;
-use farhop_tuning::Parameters;
+use farhop_tuning::{Parameters, Told};
 use http::header::CACHE_CONTROL;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -37,7 +37,8 @@ pub(crate) struct Origins {
     resolver: Arc<SystemResolver>,
     /// The last that could be read.
     trust: RwLock<Trust>,
-    windows: Windows,
+    /// What is known of the ways that answers take.
+    ways: Ways,
     bus: Bus,
 }
 
@@ -139,15 +140,22 @@ impl Origins {
         let resolver = SystemResolver::new().map_err(|error| GroundError::Resolver(error.to_string()))?;
         let resolver = Arc::new(resolver);
         let trust = trust(settings)?;
-        let windows = Windows::default();
-        let client = RwLock::new(client(settings, &resolver, trust.clone(), &windows));
+        let ways = Ways::default();
+        let client = RwLock::new(client(settings, &resolver, trust.clone(), &ways));
         let guard = RwLock::new(guard(settings));
-        Ok(Origins { client, guard, resolver, trust: RwLock::new(trust), windows, bus })
+        Ok(Origins { client, guard, resolver, trust: RwLock::new(trust), ways, bus })
     }
 
-    /// Lets origins send as far ahead as the quickest carrier so far makes it worth while.
+    /// Lets origins send as far ahead as a carrier of these sizes makes it worth while. The quickest so far counts.
     pub(crate) fn fit(&self, sizes: &Parameters) {
-        self.windows.grow(sizes.neighbour_stream, sizes.neighbour_connection);
+        self.ways.carry(sizes.sending);
+    }
+
+    /// Adds what is measured of the ways to origins, and what follows.
+    pub(crate) fn tell(&self, settings: &GroundSettings, told: &mut Told) {
+        let trips = self.ways.trips();
+        told.measured = told.measured.with_origins(&trips);
+        told.decided.extend(trips.decisions(settings.origin.connect));
     }
 
     /// Puts new settings into force, and reads anew whom to trust. Connections of before end with what they carry.
@@ -157,7 +165,7 @@ impl Origins {
     pub(crate) fn set(&self, settings: &GroundSettings) -> Result<(), TrustError> {
         let mut trusted = self.trust.write().unwrap_or_else(PoisonError::into_inner);
         let read = trust(settings).map(|trust| *trusted = trust);
-        let client = client(settings, &self.resolver, trusted.clone(), &self.windows);
+        let client = client(settings, &self.resolver, trusted.clone(), &self.ways);
         *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
         *self.guard.write().unwrap_or_else(PoisonError::into_inner) = guard(settings);
         read
@@ -318,26 +326,19 @@ fn trust(settings: &GroundSettings) -> Result<Trust, TrustError> {
     Trust::system(&settings.origin.roots, &settings.origin.crls)
 }
 
-fn client(
-    settings: &GroundSettings,
-    resolver: &Arc<SystemResolver>,
-    trust: Trust,
-    windows: &Windows,
-) -> Client {
+fn client(settings: &GroundSettings, resolver: &Arc<SystemResolver>, trust: Trust, ways: &Ways) -> Client {
     let origin = &settings.origin;
     let limits = Settings {
         connections: origin.connections as usize,
         queue_timeout: origin.queue,
-        resolve_timeout: origin.connect,
         connect_timeout: origin.connect,
-        tls_timeout: origin.connect,
         first_byte_timeout: origin.first_byte,
         body_timeout: origin.stall,
         idle_timeout: origin.keep,
         kept: origin.keep_most as usize,
         head: origin.head,
         fields: origin.fields as usize,
-        grown: windows.clone(),
+        ways: ways.clone(),
         ..Settings::default()
     };
     Client::new(limits, guard(settings), Arc::clone(resolver) as _, trust)

@@ -51,6 +51,7 @@ pub async fn run(
     let choice: Choice = plan.default_choice(End::Ground);
     let over_tcp = settings.tcp.then(|| listen_tcp(&settings, &plan, identity.clone(), peers.clone()));
     let mut over_tcp = over_tcp.transpose()?;
+    ground.grow_buffers_of(&socket);
     let mut listener = Listener::new(socket, identity, peers, plan, choice).map_err(system("listen"))?;
     ground.show_repairs(listener.repairs());
     ground.learn(listener.learned());

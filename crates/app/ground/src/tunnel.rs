@@ -90,7 +90,7 @@ impl Tunnel {
         }
         let place = Place { host: self.host.to_ascii_lowercase(), port: self.port };
         let visitor = self.carrier.visitor(self.owner.user);
-        match Ahead::tunnel(ground, &self.carrier.remote, visitor, &place).await {
+        match Ahead::tunnel(ground, &self.carrier.remote, visitor, &place, self.carrier.ahead()).await {
             Some(stream) => Ok(stream),
             None => ground.origins.connect(self.id, &self.host, self.port).await,
         }

@@ -104,6 +104,11 @@ async fn ground_runs_reloads_and_drains() {
         }
     };
     assert!(reloaded.load(Relaxed));
+    let path = &control.call("path", Value::Null).await.unwrap()["carriers"][0]["path"];
+    assert!(path["measured"]["origin_round_trip_ms"].is_number(), "an origin was connected to: {path}");
+    let rows = path["decided"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["parameter"] == "origin connect timeout").unwrap();
+    assert_eq!((&row["value"], &row["from"]), (&10_000.0.into(), &"measured".into()), "loopback is short");
 
     signal("-TERM");
     while !matches!(hop.accept().await, Some(Incoming::Drain)) {}

@@ -154,7 +154,7 @@ impl<'a> Asking<'a> {
     /// Sends the request as soon as there is a carrier.
     async fn send(&mut self, resume: Option<Resume>) -> Result<(), NotAnswered> {
         let since = self.waiting.take().unwrap_or_else(Instant::now);
-        let deadline = since + self.remote.settings().timeouts.outage;
+        let deadline = since + self.remote.outage();
         let upgrades = self.head.upgrades();
         let (uplink, is_repeatable) =
             (self.remote.uplink(), self.exchange.fetch.is_repeatable() && !upgrades);

@@ -13,8 +13,24 @@ pub(crate) async fn attend(remote: Arc<Remote>, carrier: Carrier) {
     tokio::select! {
         () = take(&remote, &carrier) => {}
         never = mirror::keep(&remote, &carrier.hop) => match never {},
+        () = fit(&remote, &carrier) => {}
     }
     remote.desk().carrier_lost(carrier.generation, remote.now());
+}
+
+/// Keeps to what fits the path, for as long as what is new goes by this carrier.
+async fn fit(remote: &Remote, carrier: &Carrier) {
+    let mut sizes = carrier.hop.sizes();
+    loop {
+        let fits = *sizes.borrow_and_update();
+        if remote.uplink().is_by(carrier) {
+            remote.fit(&fits);
+        }
+        if sizes.changed().await.is_err() {
+            // Only once the hop is gone, which the carrier holds.
+            return;
+        }
+    }
 }
 
 async fn take(remote: &Arc<Remote>, carrier: &Carrier) {

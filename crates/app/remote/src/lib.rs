@@ -42,7 +42,7 @@ mod users;
 mod websocket;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use announced::Announced;
@@ -54,8 +54,10 @@ use farhop_authority::Leaves;
 use farhop_events::{Bus, ExchangeId};
 use farhop_settings::RemoteSettings;
 use farhop_store::{Budget, Repository};
-use farhop_transport::path::{End, PathPlan};
+use farhop_transport::path::PathPlan;
 use farhop_transport::quic::Repairs;
+use farhop_transport::socket::udp::UdpSocket;
+use farhop_tuning::Parameters;
 pub use running::Running;
 pub use start::{Reach, StartError, start, start_on};
 use tokio::sync::watch;
@@ -77,6 +79,10 @@ pub struct Remote {
     consent: Arc<Consent>,
     leaves: Option<Leaves>,
     within: Arc<farhop_front::Settings>,
+    /// What fits the path by the last carrier.
+    sizes: watch::Sender<Parameters>,
+    /// The carrier's socket, where it is one of the system.
+    socket: OnceLock<Arc<UdpSocket>>,
     secret: portal::Secret,
     ledger: portal::Ledger,
     plan: PathPlan,
@@ -143,17 +149,22 @@ impl Remote {
     }
 
     /// What connections are told whose TLS is looked into; they share its sessions.
-    /// Uploads may go as far ahead as the carrier makes it worth while.
     fn within(&self) -> Arc<farhop_front::Settings> {
-        let sizes = match self.uplink.now() {
-            Some(carrier) => carrier.hop.sizes(),
-            None => self.plan.parameters(End::Remote, &Default::default()),
-        };
-        Arc::new(farhop_front::Settings {
-            stream_window: sizes.neighbour_stream,
-            connection_window: sizes.neighbour_connection,
-            ..(*self.within).clone()
-        })
+        Arc::clone(&self.within)
+    }
+
+    /// This fits the path from now on. Uploads may go as far ahead as that makes it worth while.
+    fn fit(&self, sizes: &Parameters) {
+        self.within.windows.fit(sizes.neighbours);
+        self.sizes.send_replace(*sizes);
+        if let Some(socket) = self.socket.get() {
+            socket.grow(sizes.socket_buffer);
+        }
+    }
+
+    /// How long a request waits for a lost carrier to come back.
+    fn outage(&self) -> Duration {
+        self.settings().timeouts.outage.unwrap_or_else(|| self.sizes.borrow().outage)
     }
 
     fn secret(&self) -> &portal::Secret {

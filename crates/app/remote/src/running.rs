@@ -10,6 +10,7 @@ use farhop_front::Listener;
 use farhop_settings::RemoteSettings;
 use farhop_settings::remote::InterceptionSettings;
 use farhop_settings::transparent::TransparentSettings;
+use farhop_transport::socket::udp::UdpSocket;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -27,6 +28,12 @@ impl Running {
     /// Addresses on which clients are served.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Lets the buffers of the carrier's socket grow with the path. The first word counts.
+    pub fn grow_buffers_of(&self, socket: &Arc<UdpSocket>) {
+        socket.grow(self.remote.sizes.borrow().socket_buffer);
+        let _ = self.remote.socket.set(Arc::clone(socket));
     }
 
     /// Serves connections that were caught on their way, as these listeners accept them: their local address is where

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Duration;
 
 use farhop_authority::{Authority, AuthorityError, Leaves};
@@ -16,6 +16,7 @@ use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::Dialer;
 use farhop_transport::race::{Choice as Over, Dialers};
 use farhop_transport::{Kind, tcp};
+use farhop_tuning::Measured;
 use quinn::AsyncUdpSocket;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -165,10 +166,12 @@ fn start_with(
     let quic_again = settings.quic_again;
 
     let budget = Budget::new(settings.repository.size.0);
-    let late: Arc<std::sync::OnceLock<Arc<Remote>>> = Arc::default();
+    let late: Arc<OnceLock<Arc<Remote>>> = Arc::default();
     let (attended, asked) = (Arc::clone(&late), Arc::clone(&late));
-    let outage = settings.timeouts.outage;
-    let patience = move || asked.get().map_or(outage, |remote| remote.settings().timeouts.outage);
+    let sizes = plan.parameters(End::Remote, &Measured::default());
+    within.windows.fit(sizes.neighbours);
+    let outage = settings.timeouts.outage.unwrap_or(sizes.outage);
+    let patience = move || asked.get().map_or(outage, |remote| remote.outage());
     let adrift = Arc::new(Adrift::new(patience));
     let caller =
         Caller { dialers, plan, quic_again, targets, config, longest_pause, adrift, bus: bus.clone() };
@@ -192,6 +195,8 @@ fn start_with(
         consent,
         leaves,
         within,
+        sizes: watch::Sender::new(sizes),
+        socket: OnceLock::new(),
         secret: portal::Secret::random().map_err(|_| StartError::Random)?,
         ledger: portal::Ledger::default(),
         plan,

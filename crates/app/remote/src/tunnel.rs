@@ -48,7 +48,7 @@ impl Wish {
             return None;
         }
         let carrier = tokio::select! {
-            carrier = remote.uplink().carrier(Instant::now() + settings.timeouts.outage) => carrier,
+            carrier = remote.uplink().carrier(Instant::now() + remote.outage()) => carrier,
             // Nothing can be read by a client that is gone, and nothing was sent for it.
             Departure::Reset = responder.departure() => return None,
         };

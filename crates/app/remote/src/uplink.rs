@@ -54,6 +54,11 @@ impl Uplink {
         }
     }
 
+    /// Whether what is new goes by this carrier.
+    pub(crate) fn is_by(&self, carrier: &Carrier) -> bool {
+        self.0.borrow().as_ref().is_some_and(|current| current.generation == carrier.generation)
+    }
+
     /// The carrier if it is up now.
     pub(crate) fn now(&self) -> Option<Carrier> {
         let is_up = |carrier: &Carrier| carrier.hop.closed().is_none() && *carrier.answered.borrow();

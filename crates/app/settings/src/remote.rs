@@ -96,8 +96,9 @@ settings! {
     /// How long the remote waits, and for what.
     pub struct RemoteTimeouts {
         values {
-            /// How long a request waits for a lost carrier to come back before it is answered 504.
-            outage: Duration, default "150 s", range "0 s" to "1 h", chosen "any satellite link: rides out a cut of 2 min and the reconnection", live true;
+            /// How long a request waits for a lost carrier to come back before it is answered 504; auto takes a cut of 2 min and
+            /// five calls over the path as measured, 150 s at the least.
+            outage: Option<Duration>, default "auto", range "0 s" to "1 h", chosen "any satellite link: rides out a cut of 2 min and the reconnection", live true;
             /// How long a client may take to send a request head once it has begun.
             head: Duration, default "30 s", range "1 s" to "10 min", live true;
             /// How long a client connection may stay open without a request.

@@ -53,7 +53,7 @@ fn a_file_is_read_with_its_units_and_defaults_fill_the_rest() {
     assert_eq!(settings.link.round_trip, Some(Duration::from_millis(600)));
     assert_eq!(settings.link.forward_rate, None);
     assert_eq!(settings.repository.size, Bytes(32_000_000));
-    assert_eq!(settings.timeouts.outage, Duration::from_secs(150));
+    assert_eq!(settings.timeouts.outage, None);
     assert_eq!(settings.ground[1].address.host, "2001:db8::1");
     assert_eq!(settings.ground[1].keys.len(), 2);
 }
@@ -302,7 +302,7 @@ fn a_reload_knows_what_it_can_change_without_a_restart() {
 fn the_reference_names_every_setting_with_its_default_and_link() {
     let text = reference();
     for expected in
-        ["`listen`", "`outage` | duration | `\"150 s\"`", "chosen for geo-hylas2", "### `[[ground]]`", "live"]
+        ["`listen`", "`stall` | duration | `\"2 min\"`", "chosen for geo-hylas2", "### `[[ground]]`", "live"]
     {
         assert!(text.contains(expected), "{expected}");
     }

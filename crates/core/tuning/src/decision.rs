@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::Share;
 use crate::reasons::{short, time_in_words};
-use crate::{End, Measured, Set, Source};
+use crate::{End, Measured, Set, Source, Trips};
 
 /// A number with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -48,10 +48,6 @@ pub enum Applies {
     Now,
     /// From the next carrier on: QUIC fixes it when a connection begins.
     NextCarrier,
-    /// From the next HTTP/2 connection on.
-    NextConnection,
-    /// From the next start on.
-    NextStart,
 }
 
 impl fmt::Display for Applies {
@@ -59,8 +55,6 @@ impl fmt::Display for Applies {
         f.pad(match self {
             Applies::Now => "at once",
             Applies::NextCarrier => "next carrier",
-            Applies::NextConnection => "next connection",
-            Applies::NextStart => "next start",
         })
     }
 }
@@ -83,14 +77,6 @@ pub struct Decision {
     pub because: String,
 }
 
-impl Decision {
-    /// Whether it says nothing of a carrier over TCP, whose streams have the windows of a path that nobody has measured, and
-    /// whose connections are the kernel's affair.
-    pub fn is_of_quic(&self) -> bool {
-        !matches!(self.applies, Applies::NextConnection)
-    }
-}
-
 /// What is known of the path, as far as it is; shares are of packets, between 0 and 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[allow(missing_docs)]
@@ -101,6 +87,9 @@ pub struct Figures {
     pub return_bps: Option<u64>,
     pub forward_lost: Option<f64>,
     pub return_lost: Option<f64>,
+    /// Ground: of the ways to origins, smoothed.
+    pub origin_round_trip_ms: Option<f64>,
+    pub origin_variation_ms: Option<f64>,
 }
 
 impl Figures {
@@ -126,7 +115,15 @@ impl Figures {
             return_bps: return_.0,
             forward_lost: forward.1,
             return_lost: return_.1,
+            ..Figures::default()
         }
+    }
+
+    /// With what ground has measured of the ways to origins.
+    #[must_use]
+    pub fn with_origins(self, trips: &Trips) -> Figures {
+        let (trip, variation) = trips.measured().unzip();
+        Figures { origin_round_trip_ms: trip.map(ms), origin_variation_ms: variation.map(ms), ..self }
     }
 }
 

@@ -91,6 +91,11 @@ impl Path {
             receiving: ready_for(set.receiving(), measured.receiving),
         }
     }
+
+    /// The larger rate.
+    pub(crate) fn quicker(&self) -> Fact<BitRate> {
+        if self.sending.value > self.receiving.value { self.sending } else { self.receiving }
+    }
 }
 
 /// A rate seen below the assumed one may be all that was asked for.

@@ -9,6 +9,7 @@
 mod decision;
 mod known;
 mod measure;
+mod neighbours;
 mod parameters;
 mod reasons;
 mod tuner;
@@ -16,6 +17,7 @@ mod tuner;
 pub use decision::{Applies, Decision, Figures, Told, Value};
 pub use known::{ASSUMED_RATE, ASSUMED_ROUND_TRIP, Fact, Path, Set, Source};
 pub use measure::{Measured, Meter, RoundTrip, Share, Totals};
+pub use neighbours::{Room, Trips};
 pub use parameters::{MOST, MOST_STREAMS, Parameters, WRITE_AHEAD};
 pub use reasons::{rate_in_words, time_in_words};
 pub use tuner::{Report, Tuner};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use farhop_units::{BitRate, Bytes};
 
-use crate::{End, Path, Set, Source};
+use crate::{ASSUMED_ROUND_TRIP, End, Path, Room, Set, Source};
 
 /// No window of a carrier is larger, whatever is set or measured: 1 Gbit/s over 2.6 s, to the moon and back, are 325 MB.
 pub const MOST: Bytes = Bytes(512 << 20);
@@ -56,17 +56,15 @@ const IDLE: Duration = Duration::from_secs(180);
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(15));
 /// How long a call is waited for at the least, and on a path of which nothing is known: three round trips to the moon.
 const HANDSHAKE: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(8));
-/// Socket buffers take what may arrive while the process is busy elsewhere.
-const SOCKET: (Bytes, Bytes) = (Bytes(1 << 20), Bytes(8 << 20));
-/// A round trip beyond the hop, to a browser over a bad wireless network or to an origin on another continent.
-pub(crate) const BEYOND: Duration = Duration::from_millis(100);
-/// What a browser may send ahead on one stream, and what an origin may.
-const BROWSER: (Bytes, Bytes) = (Bytes(256 << 10), Bytes(16 << 20));
-const ORIGIN: (Bytes, Bytes) = (Bytes(1 << 20), Bytes(16 << 20));
-/// Streams of a connection that may each fill their window: uploads of a browser are few, answers of an origin are many.
-const BROWSER_STREAMS: u64 = 4;
-const ORIGIN_STREAMS: u64 = 32;
-
+/// A cut that every request outlasts, with the calls that may be lost after it; and what each outlasts at the least.
+const OUTAGE: (Duration, Duration) = (Duration::from_secs(150), Duration::from_secs(120));
+const CALLS: u32 = 5;
+/// What a browser takes from a page's bytes to a tunnel to the hosts that they name, besides the hop's round trip. Servers that
+/// wait for a client's first word give up after ten seconds and more.
+const AHEAD: Duration = Duration::from_secs(6);
+/// Socket buffers take what may arrive while the process is busy elsewhere: two round trips' worth of a path whose rate is known,
+/// within these bounds, of which the second is a quarter of a second at 1 Gbit/s; else those of the path that is assumed.
+const SOCKET: (Bytes, Bytes) = (Bytes(1 << 20), Bytes(32 << 20));
 /// What is decided for one end of a carrier.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameters {
@@ -98,10 +96,14 @@ pub struct Parameters {
     pub handshake: Duration,
     /// Buffers of the UDP socket.
     pub socket_buffer: Bytes,
-    /// What a browser (at the remote) or an origin (at ground) may send ahead on one HTTP/2 stream, …
-    pub neighbour_stream: Bytes,
-    /// … and on a connection.
-    pub neighbour_connection: Bytes,
+    /// The rate to be ready for of what this end sends.
+    pub sending: BitRate,
+    /// What a browser (at the remote) may send ahead over HTTP/2, or (at ground) an origin to which the round trip is not known.
+    pub neighbours: Room,
+    /// Remote: how long a request waits for a lost carrier to come back.
+    pub outage: Duration,
+    /// Ground: how long a connection that was made ahead to an origin waits for its tunnel.
+    pub ahead: Duration,
 }
 
 impl Parameters {
@@ -114,10 +116,15 @@ impl Parameters {
         let carrier_most = if is_assumed { UNKNOWN_CARRIER } else { CARRIER.1 };
         let carrier = Bytes(UNREAD_STREAMS * stream_window.0).clamp(CARRIER.0, carrier_most);
         let send_most = Bytes(2 * sent.0).max(UNKNOWN_SEND).min(MOST);
-        let (neighbour_stream, neighbour_connection) = neighbour(set.end, path);
         // Of a path whose length nobody knows nothing can be said in packets but what the RFC says.
         let known_rtt = if path.round_trip.source == Source::Assumed { Duration::ZERO } else { rtt };
         let tolerance = 30_000 / known_rtt.as_millis().max(60) as u64;
+        let handshake = match path.round_trip.source {
+            Source::Assumed => HANDSHAKE.1,
+            // Short, since a fresh call sends at once while QUIC doubles its pauses: after an outage the carrier is back
+            // sooner.
+            _ => HANDSHAKE.0.max(6 * rtt),
+        };
         Parameters {
             stream_window,
             carrier_window: carrier.max(stream_window),
@@ -135,15 +142,15 @@ impl Parameters {
             },
             keep_alive: (6 * rtt).clamp(KEEP_ALIVE.0, KEEP_ALIVE.1),
             idle: IDLE,
-            handshake: match path.round_trip.source {
-                Source::Assumed => HANDSHAKE.1,
-                // Short, since a fresh call sends at once while QUIC doubles its pauses: after an outage the carrier is
-                // back sooner.
-                _ => HANDSHAKE.0.max(6 * rtt),
+            handshake,
+            socket_buffer: socket_buffer(path),
+            sending: path.sending.value,
+            neighbours: match set.end {
+                End::Remote => Room::for_browser(path.sending.value, rtt),
+                End::Ground => Room::for_origin(path.sending.value, None),
             },
-            socket_buffer: Bytes(2 * sent.max(received).0).clamp(SOCKET.0, SOCKET.1),
-            neighbour_stream,
-            neighbour_connection,
+            outage: OUTAGE.0.max(OUTAGE.1 + CALLS * handshake),
+            ahead: AHEAD + 2 * rtt,
         }
     }
 
@@ -186,6 +193,14 @@ fn send_window(path: &Path) -> Bytes {
     wanted.max(SMALLEST_SEND)
 }
 
+/// It is the larger direction's; what is seen of a rate that may be more says nothing.
+fn socket_buffer(path: &Path) -> Bytes {
+    let quicker = path.quicker();
+    let round_trip =
+        if quicker.source == Source::Assumed { ASSUMED_ROUND_TRIP } else { path.round_trip.value };
+    Bytes(2 * quicker.value.bytes_in(round_trip).0).clamp(SOCKET.0, SOCKET.1)
+}
+
 /// A sixty-fourth of a round trip's packets; more where acknowledgements would take more than their share of a direction
 /// whose rate is known, up to a sixteenth.
 fn ack_packets(path: &Path, rtt: Duration) -> u64 {
@@ -202,20 +217,4 @@ fn ack_packets(path: &Path, rtt: Duration) -> u64 {
 fn packet_threshold(rate: BitRate, rtt: Duration, repairs: bool) -> u64 {
     let (wait, most) = if repairs { (rtt / 8, 128) } else { (rtt / 32, 64) };
     (rate.bytes_in(wait).0 / PAYLOAD.0).clamp(PACKET_THRESHOLD, most)
-}
-
-/// HTTP/2 windows beyond the hop. Browsers: as much as the return link carries in a round trip, of the hop or theirs. Origins:
-/// twice what the forward link carries in a round trip of theirs.
-fn neighbour(end: End, path: &Path) -> (Bytes, Bytes) {
-    let rate = path.sending.value;
-    match end {
-        End::Remote => {
-            let stream = rate.bytes_in(path.round_trip.value.max(BEYOND)).clamp(BROWSER.0, BROWSER.1);
-            (stream, Bytes(BROWSER_STREAMS * stream.0))
-        }
-        End::Ground => {
-            let stream = Bytes(2 * rate.bytes_in(BEYOND).0).clamp(ORIGIN.0, ORIGIN.1);
-            (stream, Bytes(ORIGIN_STREAMS * stream.0).min(CARRIER.1))
-        }
-    }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use farhop_units::{BitRate, Bytes, format_duration};
 
 use crate::decision::{Applies, Decision, Value, ms};
-use crate::parameters::{BEYOND, MOST};
+use crate::neighbours::BEYOND;
+use crate::parameters::MOST;
 use crate::{End, Fact, Parameters, Path, Set, Source, WRITE_AHEAD};
 
 /// Every parameter with its reason. `first` is what the carrier began with; `send_window` the one in force.
@@ -22,36 +23,13 @@ pub(crate) fn decisions(
         let bdp = short(rate.value.bytes_in(rtt.value));
         format!("{} × {} = {bdp} fill the path", speed(rate), length(rtt))
     };
-    let (inward, outward) = (filled(path.receiving), filled(path.sending));
-    let neighbours = match set.end {
-        End::Remote => (
-            "browser",
-            format!(
-                "what {} on the return link carry in {}",
-                speed(path.sending),
-                time_in_words(rtt.value.max(BEYOND))
-            ),
-        ),
-        End::Ground => (
-            "origin",
-            format!(
-                "twice what {} on the forward link take in {}, an origin's round trip",
-                speed(path.sending),
-                time_in_words(BEYOND)
-            ),
-        ),
-    };
+    let inward = filled(path.receiving);
     let (spare, most) = match receiving {
         Source::Assumed => ("a quarter more keeps it full", 256),
         _ => ("as much again lets a stream go on while a loss is repaired", 128),
     };
-    let larger = if path.sending.value > path.receiving.value { sending } else { receiving };
-    let row =
-        |parameter: &str, value: Value, in_use: Value, from: Source, applies: Applies, because: String| {
-            Decision { parameter: parameter.into(), value, in_use, from, applies, because }
-        };
-    let sizes = |size: Bytes| Value::Bytes(size.0);
-    let times = |time: Duration| Value::Ms(ms(time));
+    let quicker = path.quicker();
+    let larger = quicker.source;
     let mut rows = vec![
         row(
             "stream window",
@@ -173,32 +151,17 @@ pub(crate) fn decisions(
         row(
             "socket buffers",
             sizes(now.socket_buffer),
-            sizes(first.socket_buffer),
-            worst(rtt.source, larger),
-            Applies::NextStart,
-            format!(
-                "{}; twice that comes while this process is busy, between 1 and 8 MiB",
-                if larger == sending { outward } else { inward }
-            ),
-        ),
-        row(
-            &format!("{} stream window", neighbours.0),
-            sizes(now.neighbour_stream),
-            sizes(now.neighbour_stream),
-            sending,
-            Applies::NextConnection,
-            neighbours.1,
-        ),
-        row(
-            &format!("{} connection window", neighbours.0),
-            sizes(now.neighbour_connection),
-            sizes(now.neighbour_connection),
-            sending,
-            Applies::NextConnection,
-            format!(
-                "{} of these, so that one that is slow stops no others",
-                now.neighbour_connection.0 / now.neighbour_stream.0.max(1)
-            ),
+            sizes(now.socket_buffer),
+            if larger == Source::Assumed { larger } else { worst(rtt.source, larger) },
+            Applies::Now,
+            match larger {
+                Source::Assumed => "what an unknown path may bring while this process is busy".into(),
+                _ => format!(
+                    "twice what fills {} × {}, which comes while this process is busy, between 1 and 32 MiB; they only grow",
+                    speed(quicker),
+                    length(rtt)
+                ),
+            },
         ),
     ];
     if set.end == End::Remote {
@@ -218,6 +181,76 @@ pub(crate) fn decisions(
         rows[0].because.push_str(&format!("; no window is larger than {}", short(MOST)));
     }
     rows
+}
+
+/// What concerns browsers or origins. All of it is in force at once.
+pub(crate) fn beyond(set: &Set, path: &Path, now: &Parameters) -> Vec<Decision> {
+    let (rtt, sending) = (path.round_trip, path.sending);
+    let (name, because) = match set.end {
+        End::Remote => (
+            "browser",
+            format!(
+                "what {} on the return link carry in {}; open connections only grow",
+                speed(sending),
+                time_in_words(rtt.value.max(BEYOND))
+            ),
+        ),
+        End::Ground => (
+            "origin",
+            format!(
+                "twice what {} on the forward link take in {}, or in an origin's own round trip; open connections only grow",
+                speed(sending),
+                time_in_words(BEYOND)
+            ),
+        ),
+    };
+    let at_once = |parameter: &str, value: Value, from: Source, because: String| {
+        row(parameter, value, value, from, Applies::Now, because)
+    };
+    let timer = match set.end {
+        End::Remote => at_once(
+            "outage outlasted",
+            times(now.outage),
+            rtt.source,
+            "two minutes and five calls, 150 s at the least, unless [timeouts] outage says otherwise".into(),
+        ),
+        End::Ground => at_once(
+            "made ahead waits for",
+            times(now.ahead),
+            rtt.source,
+            format!("twice {}, and 6 s that a browser may take", length(rtt)),
+        ),
+    };
+    let room = now.neighbours;
+    vec![
+        at_once(&format!("{name} stream window"), sizes(room.stream), sending.source, because),
+        at_once(
+            &format!("{name} connection window"),
+            sizes(room.connection),
+            sending.source,
+            format!("{} of these, so that one that is slow stops no others", room.streams()),
+        ),
+        timer,
+    ]
+}
+
+fn row(
+    parameter: &str,
+    value: Value,
+    in_use: Value,
+    from: Source,
+    applies: Applies,
+    because: String,
+) -> Decision {
+    Decision { parameter: parameter.into(), value, in_use, from, applies, because }
+}
+
+fn sizes(size: Bytes) -> Value {
+    Value::Bytes(size.0)
+}
+
+fn times(time: Duration) -> Value {
+    Value::Ms(ms(time))
 }
 
 /// Of two sources the one that is less sure.

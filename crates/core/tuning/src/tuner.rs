@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use farhop_units::{BitRate, Bytes};
 
-use crate::decision::{Figures, Told};
+use crate::decision::{Decision, Figures, Told};
 use crate::measure::{Measured, Meter, Share, Totals};
-use crate::reasons::decisions;
-use crate::{Parameters, Path, Set};
+use crate::reasons::{beyond, decisions};
+use crate::{Parameters, Path, Room, Set};
 
 /// A size grows when more than a quarter is missing, which leaves every window above what fills the path, …
 const GROW: (u64, u64) = (5, 4);
@@ -131,14 +131,27 @@ impl Tuner {
         self.now.stream_window.0 * OUTGROWN.1 > self.first.stream_window.0 * OUTGROWN.0
     }
 
-    /// All of it for people and programs. `send_window` is the one in force, which follows the controller.
+    /// All of it for people and programs, of a carrier over QUIC. `send_window` is the one in force, which follows the controller.
     pub fn told(&self, send_window: Option<Bytes>) -> Told {
+        self.tell(|path| {
+            let mut rows = decisions(&self.set, path, &self.now, &self.first, send_window);
+            rows.extend(beyond(&self.set, path, &self.now));
+            rows
+        })
+    }
+
+    /// The same of a carrier over TCP, whose streams have the windows of a path that nobody has measured, and whose connections
+    /// are the kernel's affair: only what concerns browsers and origins.
+    pub fn told_beyond(&self) -> Told {
+        self.tell(|path| beyond(&self.set, path, &self.now))
+    }
+
+    fn tell(&self, decided: impl FnOnce(&Path) -> Vec<Decision>) -> Told {
         let measured = self.measured();
-        let path = Path::new(&self.set, &measured);
         Told {
             set: Figures::set(&self.set),
             measured: Figures::measured(self.set.end, &measured),
-            decided: decisions(&self.set, &path, &self.now, &self.first, send_window),
+            decided: decided(&Path::new(&self.set, &measured)),
         }
     }
 }
@@ -171,8 +184,13 @@ impl Parameters {
             idle: wanted.idle,
             handshake: time(self.handshake, wanted.handshake),
             socket_buffer: size(self.socket_buffer, wanted.socket_buffer),
-            neighbour_stream: size(self.neighbour_stream, wanted.neighbour_stream),
-            neighbour_connection: size(self.neighbour_connection, wanted.neighbour_connection),
+            sending: BitRate(settle(self.sending.0, wanted.sending.0)),
+            outage: time(self.outage, wanted.outage),
+            ahead: time(self.ahead, wanted.ahead),
+            neighbours: Room {
+                stream: size(self.neighbours.stream, wanted.neighbours.stream),
+                connection: size(self.neighbours.connection, wanted.neighbours.connection),
+            },
         }
     }
 }

@@ -59,6 +59,12 @@ fn is_sound(parameters: &Parameters, rtt: Duration, rate: BitRate) {
     assert!(parameters.ack_delay <= Duration::from_millis(25));
     assert!(parameters.keep_alive < Duration::from_secs(30), "a router may have forgotten");
     assert!(parameters.handshake > 2 * rtt, "nobody can answer in time");
+    let cut = Duration::from_secs(120);
+    assert!(parameters.outage >= cut + 5 * parameters.handshake, "a cut of two minutes ends requests");
+    assert!(parameters.outage <= Duration::from_secs(200));
+    assert!(parameters.ahead >= 2 * rtt + Duration::from_secs(6), "a tunnel comes too late");
+    assert!((Bytes(1 << 20)..=Bytes(32 << 20)).contains(&parameters.socket_buffer));
+    assert!(parameters.socket_buffer.0 >= (2 * bdp.0).min(32 << 20) || rate <= ASSUMED_RATE);
     assert!(parameters.initial_round_trip > rtt.min(Duration::from_millis(330)));
     assert!(parameters.idle > Duration::from_secs(170), "a session holds on for longer");
     assert!((3..=128).contains(&parameters.packet_threshold));
@@ -95,7 +101,7 @@ proptest! {
         prop_assert!(least.packet_threshold <= most.packet_threshold);
         prop_assert!(least.keep_alive <= most.keep_alive);
         prop_assert!(least.handshake <= most.handshake);
-        prop_assert!(least.neighbour_stream <= most.neighbour_stream);
+        prop_assert!(least.neighbours.stream <= most.neighbours.stream);
     }
 
     /// A path that changes all the time: each of these in turn, as an end would see it.
@@ -233,4 +239,15 @@ fn every_decision_has_its_reason_in_a_sentence_that_names_what_it_follows_from()
         told.decided.iter().all(|decision| decision.because.len() > 20 && !decision.because.ends_with('.'))
     );
     assert_eq!(told.measured.forward_bps, Some(7_912_000));
+}
+
+#[test]
+fn socket_buffers_follow_what_is_seen_beyond_the_assumed_rate_and_nothing_below_it() {
+    let moon = Duration::from_millis(2600);
+    let buffer = |measured: &Measured| fit(&UNSET, measured).socket_buffer;
+    let unknown = buffer(&Measured::default());
+    assert_eq!(unknown, Bytes(7_500_000));
+    assert_eq!(buffer(&seen(moon, BitRate::mbit(2))), unknown);
+    assert_eq!(buffer(&seen(Duration::from_millis(600), BitRate::mbit(100))), Bytes(15_000_000));
+    assert_eq!(buffer(&seen(moon, BitRate::mbit(1000))), Bytes(32 << 20));
 }

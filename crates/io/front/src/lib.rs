@@ -32,6 +32,7 @@ mod serial;
 pub mod settings;
 pub mod socket;
 pub mod tls;
+pub mod windows;
 
 pub use connection::{
     BodyError, Connection, Departure, Exchange, Head, Priorities, Protocol, RequestBody, RequestError,
@@ -44,3 +45,4 @@ pub use listener::{ListenError, Listener, Place};
 pub use scope::Scope;
 pub use settings::Settings;
 pub use socket::Socket;
+pub use windows::Windows;

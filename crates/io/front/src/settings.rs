@@ -2,6 +2,8 @@
 
 use crate::h1::HeadLimits;
 use crate::tls::Sessions;
+use crate::windows::Windows;
+use farhop_tuning::Room;
 use farhop_units::Bytes;
 use std::time::Duration;
 
@@ -26,11 +28,9 @@ pub struct Settings {
     pub half_close_grace: Duration,
     /// Connections served at once; further ones wait in the listen queue.
     pub connections: usize,
-    /// How much of one request body an HTTP/2 client may send before it is read; to be no less than bandwidth × delay
-    /// of what the bodies go on to.
-    pub stream_window: Bytes,
-    /// The same for all bodies of an HTTP/2 connection together.
-    pub connection_window: Bytes,
+    /// How much of request bodies an HTTP/2 client may send before they are read; to be no less than bandwidth × delay of what
+    /// the bodies go on to.
+    pub windows: Windows,
     /// Requests of an HTTP/2 connection under way at once.
     pub streams: u32,
     /// What TLS connections have in common.
@@ -51,8 +51,7 @@ impl Default for Settings {
             linger: Duration::from_secs(2),
             half_close_grace: Duration::from_secs(5),
             connections: 4096,
-            stream_window: Bytes(4 << 20),
-            connection_window: Bytes(16 << 20),
+            windows: Windows::new(Room { stream: Bytes(4 << 20), connection: Bytes(16 << 20) }),
             streams: 256,
             sessions: Sessions::default(),
             name: "farhop".into(),

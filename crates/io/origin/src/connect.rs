@@ -116,9 +116,10 @@ impl Connector {
         destination: &Destination,
         connecting: impl Future<Output = Result<TcpStream, Error>>,
     ) -> Result<TcpStream, Error> {
-        let connected = timeout(self.settings.connect_timeout, connecting).await;
+        let connected = timeout(self.settings.connect_timeout(), connecting).await;
         let stream =
             connected.unwrap_or_else(|_| Err(Error::ConnectTimedOut { host: destination.host.clone() }))?;
+        self.settings.ways.measure(&stream);
         // None of these is worth failing for.
         let _ = stream.set_nodelay(true);
         let socket = SockRef::from(&stream);
@@ -155,7 +156,7 @@ impl Connector {
 
     async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, Error> {
         let started = Instant::now();
-        let answer = timeout(self.settings.resolve_timeout, self.resolver.resolve(host)).await;
+        let answer = timeout(self.settings.connect_timeout(), self.resolver.resolve(host)).await;
         let host = host.to_owned();
         match answer {
             Ok(Ok(addresses)) => Ok(addresses),
@@ -174,6 +175,7 @@ impl Connector {
         let mut attempts = JoinSet::new();
         let mut first_failure = None;
         let mut start_next = true;
+        let delay = self.settings.attempt_delay();
         loop {
             if std::mem::take(&mut start_next)
                 && let Some(&address) = waiting.next()
@@ -197,7 +199,7 @@ impl Connector {
                         return Err(first_failure.unwrap_or(none));
                     }
                 },
-                () = sleep(self.settings.attempt_delay), if waiting.len() > 0 => start_next = true,
+                () = sleep(delay), if waiting.len() > 0 => start_next = true,
             }
         }
     }
@@ -256,7 +258,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silent_name_servers_are_named_with_the_time_that_they_were_given() {
-        let settings = Settings { resolve_timeout: Duration::from_secs(7), ..Settings::default() };
+        let settings = Settings { connect_timeout: Some(Duration::from_secs(7)), ..Settings::default() };
         let connector = Connector::new(Guard::new(vec![]), Arc::new(Deaf), Arc::new(settings));
         let error = connector.connect(&Destination::new("a.test", 80)).await.unwrap_err();
         assert_eq!(

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::settings::Settings;
 use crate::upload::{Progress, UploadBody};
 use bytes::Bytes;
+use farhop_front::windows::{Given, window};
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
 use http_body_util::BodyExt;
@@ -28,27 +29,39 @@ pub(crate) struct Http2 {
     sender: SendRequest<Bytes>,
     /// How long the origin may take nothing of a request body.
     patience: Duration,
+    settings: Arc<Settings>,
+    /// The round trip to the origin, if it is known.
+    trip: Option<Duration>,
 }
 
 impl Http2 {
-    /// Speaks HTTP/2 on `io`.
-    pub(crate) async fn start<T>(io: T, settings: &Settings) -> Result<Http2, Error>
+    /// Speaks HTTP/2 on `io`, whose round trip is `trip`.
+    pub(crate) async fn start<T>(
+        io: T,
+        settings: &Arc<Settings>,
+        trip: Option<Duration>,
+    ) -> Result<Http2, Error>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let bounded = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX).min((1 << 31) - 1);
-        let (stream, all) = settings.windows();
+        let mut given = Given::new(settings.room(trip));
         let handshake = h2::client::Builder::new()
             .enable_push(false)
-            .initial_window_size(bounded(stream.0))
-            .initial_connection_window_size(bounded(all.0))
-            .max_header_list_size(bounded(settings.head.0))
+            .initial_window_size(window(given.room().stream))
+            .initial_connection_window_size(window(given.room().connection))
+            .max_header_list_size(u32::try_from(settings.head.0).unwrap_or(u32::MAX))
             .handshake(io);
-        let (sender, connection) = handshake.await.map_err(|error| Error::Malformed(error.to_string()))?;
+        let (sender, mut connection) =
+            handshake.await.map_err(|error| Error::Malformed(error.to_string()))?;
+        let fits = Arc::clone(settings);
+        let driven = poll_fn(move |cx| {
+            given.grow(fits.room(trip), &mut connection);
+            Pin::new(&mut connection).poll(cx)
+        });
         // Its errors reach the exchanges as well.
-        tokio::spawn(async move { drop(connection.await) });
+        tokio::spawn(async move { drop(driven.await) });
         let patience = settings.first_byte_timeout.max(settings.body_timeout);
-        Ok(Http2 { sender, patience })
+        Ok(Http2 { sender, patience, settings: Arc::clone(settings), trip })
     }
 
     /// Whether further requests can be sent: it has neither ended nor been told to (RFC 9113 §6.8).
@@ -57,9 +70,9 @@ impl Http2 {
         !matches!(ready, Poll::Ready(Err(_)))
     }
 
-    /// How many exchanges the origin lets be under way (RFC 9113 §5.1.2).
+    /// How many exchanges may be under way: as many as the origin lets (RFC 9113 §5.1.2), and none of which another holds back.
     pub(crate) fn exchanges(&self) -> usize {
-        self.sender.current_max_send_streams()
+        self.sender.current_max_send_streams().min(self.settings.room(self.trip).streams())
     }
 
     /// Sends a request head, and starts sending the body if there is one.

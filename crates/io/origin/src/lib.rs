@@ -24,6 +24,7 @@ mod settings;
 mod tls;
 mod upload;
 mod vet;
+mod ways;
 mod websocket;
 
 pub use cidr::{Cidr, CidrError};
@@ -36,7 +37,8 @@ pub use pool::Partition;
 pub use request::{Request, Scheme};
 pub use resolve::{FixedResolver, Resolve, ResolveError, Resolving, SystemResolver};
 pub use response::{Response, ResponseBody};
-pub use settings::{Settings, Windows};
+pub use settings::Settings;
 pub use tls::{CertificateProblem, HandshakeFailure, Trust, TrustError};
 pub use upload::{Upload, UploadClosed, UploadSender};
+pub use ways::Ways;
 pub use websocket::{Upgraded, UpgradedStream};

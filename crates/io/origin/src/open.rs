@@ -8,6 +8,7 @@ use crate::pool::Opened;
 use crate::request::Scheme;
 use crate::settings::Settings;
 use crate::tls::{Protocol, Tls, Trust};
+use crate::ways::round_trip;
 use std::sync::Arc;
 
 /// See the module.
@@ -20,7 +21,7 @@ pub(crate) struct Opener {
 
 impl Opener {
     pub(crate) fn new(connector: Connector, trust: Trust, settings: Arc<Settings>) -> Opener {
-        let tls = Tls::new(trust, settings.tls_timeout);
+        let tls = Tls::new(trust);
         Opener { connector, tls, settings }
     }
 
@@ -35,10 +36,12 @@ impl Opener {
         if scheme == Scheme::Http {
             return Http1::start(stream, &self.settings).await.map(Opened::Http1);
         }
-        let (stream, protocol) = self.tls.connect(stream, destination, offered).await?;
+        let trip = round_trip(&stream);
+        let patience = self.settings.connect_timeout();
+        let (stream, protocol) = self.tls.connect(stream, destination, offered, patience).await?;
         match protocol {
             Protocol::Http1 => Http1::start(stream, &self.settings).await.map(Opened::Http1),
-            Protocol::Http2 => Http2::start(stream, &self.settings).await.map(Opened::Http2),
+            Protocol::Http2 => Http2::start(stream, &self.settings, trip).await.map(Opened::Http2),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Limits and patience towards origins. Values only; the settings crate reads them from files.
 
+use crate::ways::Ways;
+use farhop_tuning::Room;
 use farhop_units::Bytes;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Informational responses before the final one that can't be meant in earnest: the exchange ends.
@@ -15,14 +15,11 @@ pub struct Settings {
     pub connections: usize,
     /// How long a request waits for one of them.
     pub queue_timeout: Duration,
-    /// How long looking up a name may take.
-    pub resolve_timeout: Duration,
-    /// How long all attempts to connect may take together.
-    pub connect_timeout: Duration,
-    /// How long an address is tried before the next one is tried beside it (RFC 8305 §5).
-    pub attempt_delay: Duration,
-    /// How long a TLS handshake may take.
-    pub tls_timeout: Duration,
+    /// How long looking up a name may take, all attempts to connect together, and a TLS handshake, each; none: as the round
+    /// trips to origins have it.
+    pub connect_timeout: Option<Duration>,
+    /// How long an address is tried before the next one is tried beside it (RFC 8305 §5); none: as they have it.
+    pub attempt_delay: Option<Duration>,
     /// How long an origin may take to begin its answer, counted from the last byte of the request that it took.
     pub first_byte_timeout: Duration,
     /// How long an origin may pause within a body.
@@ -40,26 +37,14 @@ pub struct Settings {
     /// The same for all streams of a connection. Streams beyond those that can each fill their window get another
     /// connection, so that readers who wait never hold back those who don't.
     pub connection_window: Bytes,
-    /// What both have grown to since.
-    pub grown: Windows,
+    /// What is known of the ways that answers take, by which both may be more.
+    pub ways: Ways,
     /// Bytes of a response head, and of trailers.
     pub head: Bytes,
     /// Field lines of a response head.
     pub fields: usize,
     /// Informational responses before the final one that are passed on; of more nothing is heard.
     pub informational: usize,
-}
-
-/// HTTP/2 windows that grow while a client runs; connections from then on have them. Clones are the same.
-#[derive(Debug, Clone, Default)]
-pub struct Windows(Arc<[AtomicU64; 2]>);
-
-impl Windows {
-    /// Lets a stream and a connection have at least so much.
-    pub fn grow(&self, stream: Bytes, connection: Bytes) {
-        self.0[0].fetch_max(stream.0, Relaxed);
-        self.0[1].fetch_max(connection.0, Relaxed);
-    }
 }
 
 impl Settings {
@@ -72,10 +57,23 @@ impl Settings {
         }
     }
 
-    /// The windows of a stream and of a connection, as they are now.
-    pub(crate) fn windows(&self) -> (Bytes, Bytes) {
-        let [stream, connection] = self.grown.0.each_ref().map(|grown| Bytes(grown.load(Relaxed)));
-        (self.stream_window.max(stream), self.connection_window.max(connection))
+    /// The HTTP/2 windows for an origin to which the round trip is `trip`, as they fit now.
+    pub(crate) fn room(&self, trip: Option<Duration>) -> Room {
+        let least = Room { stream: self.stream_window, connection: self.connection_window };
+        self.ways.room(trip).map_or(least, |room| Room {
+            stream: room.stream.max(least.stream),
+            connection: room.connection.max(least.connection),
+        })
+    }
+
+    /// How long a name, a connection and a TLS handshake are each waited for.
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        self.connect_timeout.unwrap_or_else(|| self.ways.trips().connect_timeout())
+    }
+
+    /// How long an address is tried before the next one is tried beside it.
+    pub(crate) fn attempt_delay(&self) -> Duration {
+        self.attempt_delay.unwrap_or_else(|| self.ways.trips().attempt_delay())
     }
 }
 
@@ -84,10 +82,8 @@ impl Default for Settings {
         Settings {
             connections: 6,
             queue_timeout: Duration::from_secs(60),
-            resolve_timeout: Duration::from_secs(10),
-            connect_timeout: Duration::from_secs(20),
-            attempt_delay: Duration::from_millis(250),
-            tls_timeout: Duration::from_secs(20),
+            connect_timeout: None,
+            attempt_delay: None,
             // What Firefox allows. Long polls are answered within it.
             first_byte_timeout: Duration::from_secs(300),
             // Browsers have no bound at all: an event stream is quiet until something happens. Whether the origin is there still is
@@ -97,10 +93,9 @@ impl Default for Settings {
             kept: 512,
             prepared: 64,
             prepared_timeout: Duration::from_secs(15),
-            // 80 Mbit/s from an origin 100 ms away.
             stream_window: Bytes(1024 * 1024),
             connection_window: Bytes(32 * 1024 * 1024),
-            grown: Windows::default(),
+            ways: Ways::default(),
             head: Bytes(64 * 1024),
             fields: 256,
             informational: 16,

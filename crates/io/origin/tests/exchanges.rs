@@ -447,7 +447,7 @@ async fn a_dead_address_does_not_keep_a_live_one_from_being_used() {
     let addresses = vec!["127.0.0.2".parse().unwrap(), "127.0.0.1".parse().unwrap()];
     let resolver = FixedResolver { names: [("two.example".to_owned(), addresses)].into() };
     let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
-    let settings = Settings { attempt_delay: Duration::from_secs(3600), ..Settings::default() };
+    let settings = Settings { attempt_delay: Some(Duration::from_secs(3600)), ..Settings::default() };
     let client = Client::new(settings, guard, Arc::new(resolver), nobody());
     assert!(client.connect(&Destination::new("two.example", origin.port)).await.is_ok());
 }
@@ -471,7 +471,7 @@ async fn an_address_that_hangs_is_overtaken_by_the_next_one() {
     let addresses = vec![hung.ip(), live.local_addr().unwrap().ip()];
     let resolver = FixedResolver { names: [("two.example".to_owned(), addresses)].into() };
     let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
-    let settings = Settings { attempt_delay: Duration::from_millis(20), ..Settings::default() };
+    let settings = Settings { attempt_delay: Some(Duration::from_millis(20)), ..Settings::default() };
     let client = Client::new(settings, guard, Arc::new(resolver), nobody());
     let stream = client.connect(&Destination::new("two.example", hung.port())).await.unwrap();
     assert_eq!(stream.peer_addr().unwrap().ip(), live.local_addr().unwrap().ip());

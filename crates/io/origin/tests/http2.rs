@@ -7,6 +7,7 @@ mod support;
 
 use bytes::Bytes;
 use farhop_origin::{Error, Settings, Stage, Upload};
+use farhop_units::BitRate;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -339,13 +340,13 @@ async fn heads_without_end_are_cut_off() {
     assert_eq!(error, Error::HeadTooLarge);
 }
 
-#[tokio::test]
-async fn a_slow_reader_holds_the_origin_back_and_nobody_else() {
+/// An origin that writes 64 MB as far as it is let, and answers `/quick` with nothing; what it has written of them, and what
+/// tells each time that it is let no further.
+async fn lavish(root: &Authority) -> (Origin, Arc<Mutex<usize>>, mpsc::UnboundedReceiver<()>) {
     let written = Arc::new(Mutex::new(0_usize));
     let count = written.clone();
-    let root = Authority::root("Root");
     let config = config(&root.issue(&params(&[HOST])), &["h2"], &BOTH_VERSIONS);
-    let (full, mut filled) = mpsc::unbounded_channel();
+    let (full, filled) = mpsc::unbounded_channel();
     let origin = origin_within(config, move |stream, _| {
         let (written, full) = (count.clone(), full.clone());
         async move {
@@ -384,6 +385,13 @@ async fn a_slow_reader_holds_the_origin_back_and_nobody_else() {
         }
     })
     .await;
+    (origin, written, filled)
+}
+
+#[tokio::test]
+async fn a_slow_reader_holds_the_origin_back_and_nobody_else() {
+    let root = Authority::root("Root");
+    let (origin, written, mut filled) = lavish(&root).await;
     let settings = Settings::default();
     let window = settings.stream_window.0 as usize;
     let client = client_trusting(trusting(&root), settings);
@@ -402,6 +410,30 @@ async fn a_slow_reader_holds_the_origin_back_and_nobody_else() {
     }
     assert_eq!(read, 64 << 20);
     assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn an_origin_is_given_the_room_that_fits_later_on_a_connection_that_is_open() {
+    let root = Authority::root("Root");
+    let (origin, written, mut filled) = lavish(&root).await;
+    let settings = Settings::default();
+    let ways = settings.ways.clone();
+    let few = settings.stream_window.0 as usize;
+    let client = client_trusting(trusting(&root), settings);
+    let _unread = fetch(&client, secure_get(&origin, "/slow")).await.unwrap();
+    while *written.lock().unwrap() + 16 * 1024 <= few {
+        filled.recv().await.unwrap();
+    }
+    // Loopback is so short that only a rate like this takes more.
+    ways.carry(BitRate(1 << 50));
+    assert_eq!(fetch(&client, secure_get(&origin, "/quick")).await.unwrap().status, 200);
+    let most = 16 << 20;
+    while *written.lock().unwrap() + 16 * 1024 <= most {
+        filled.recv().await.unwrap();
+    }
+    assert!(*written.lock().unwrap() <= most, "{} of {most}", written.lock().unwrap());
+    assert_eq!(origin.connections(), 1);
+    assert!(ways.trips().measured().is_some());
 }
 
 #[tokio::test]

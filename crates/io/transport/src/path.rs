@@ -170,10 +170,8 @@ impl PathPlan {
     /// As [`UdpSocket::bind`].
     pub fn socket(&self, addr: SocketAddr) -> Result<Arc<UdpSocket>, BindError> {
         let socket = UdpSocket::bind(addr, self.socket_buffer())?;
-        if (self.forward.is_some() || self.return_.is_some())
-            && let Some(shortfall) = socket.buffers().shortfall()
-        {
-            tracing::warn!(%addr, "{shortfall}");
+        if self.forward.is_some() || self.return_.is_some() {
+            socket.tell_shortfall();
         }
         Ok(socket)
     }

@@ -99,7 +99,7 @@ impl Caught {
     async fn carry(&self, remote: &Remote, tunnel: Tunnel) {
         let wish = self.wish(remote, self.to.ip().to_string());
         let _busy = remote.busy();
-        match remote.uplink().carrier(Instant::now() + remote.settings().timeouts.outage).await {
+        match remote.uplink().carrier(Instant::now() + remote.outage()).await {
             Some(carrier) => wish.pass(remote, &carrier, tunnel, || {}).await,
             None => wish.lost(remote, tunnel),
         }
@@ -118,7 +118,7 @@ impl Caught {
         let wish = self.wish(remote, host);
         let _busy = remote.busy();
         let decision = wish.decide(remote, self.client.address);
-        match remote.uplink().carrier(Instant::now() + remote.settings().timeouts.outage).await {
+        match remote.uplink().carrier(Instant::now() + remote.outage()).await {
             Some(carrier) => wish.go_on(remote, self.client.address, decision, carrier, tunnel).await,
             None => wish.lost(remote, tunnel),
         }

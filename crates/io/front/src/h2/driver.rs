@@ -17,10 +17,11 @@ use crate::h1::Refusal;
 use crate::scope::Scope;
 use crate::settings::Settings;
 use crate::socket::Socket;
+use crate::windows::{Given, window};
 use ::h2::server::{self, SendResponse};
 use ::h2::{Reason, RecvStream};
 use bytes::Bytes;
-use farhop_units::Bytes as Size;
+use farhop_tuning::Room;
 use http::{Method, Request, Response};
 use std::future::{Future, poll_fn};
 use std::io;
@@ -46,10 +47,11 @@ pub(super) async fn drive(
 ) {
     let course = Arc::new(Course::new(settings.streams as usize));
     let sieve = Sieve::new(head(&settings) as usize, settings.streams as usize);
-    let handshake = builder(&settings).handshake(Sieved::new(socket, sieve, course.clone()));
+    let given = Given::new(settings.windows.now());
+    let handshake = builder(&settings, given.room()).handshake(Sieved::new(socket, sieve, course.clone()));
     let result = match timeout(settings.head_timeout, handshake).await {
         Ok(Ok(h2)) => {
-            let driver = Driver { h2, scope, settings, course, arrivals: arrivals.clone() };
+            let driver = Driver { h2, given, scope, settings, course, arrivals: arrivals.clone() };
             driver.run().await.map_err(|error| RequestError::Connection(failure(error)))
         }
         Ok(Err(error)) => Err(RequestError::Connection(failure(error))),
@@ -70,11 +72,11 @@ fn is_gone(kind: io::ErrorKind) -> bool {
     matches!(kind, BrokenPipe | ConnectionReset | NotConnected | UnexpectedEof)
 }
 
-fn builder(settings: &Settings) -> server::Builder {
+fn builder(settings: &Settings, room: Room) -> server::Builder {
     let mut builder = server::Builder::new();
     builder
-        .initial_window_size(window(settings.stream_window))
-        .initial_connection_window_size(window(settings.connection_window))
+        .initial_window_size(window(room.stream))
+        .initial_connection_window_size(window(room.connection))
         .max_concurrent_streams(settings.streams)
         // A browser that is told to stop cancels all that it has asked for, at once.
         .max_pending_accept_reset_streams(settings.streams as usize)
@@ -89,13 +91,9 @@ fn head(settings: &Settings) -> u32 {
     u32::try_from(settings.head.head.0).unwrap_or(u32::MAX)
 }
 
-/// RFC 9113 §6.9.1: no window exceeds 2^31 - 1.
-fn window(size: Size) -> u32 {
-    u32::try_from(size.0).unwrap_or(u32::MAX).min(i32::MAX as u32)
-}
-
 struct Driver {
     h2: H2,
+    given: Given,
     scope: Scope,
     settings: Arc<Settings>,
     course: Arc<Course>,
@@ -115,7 +113,10 @@ impl Driver {
             let patience = if leaving { self.settings.linger } else { self.settings.idle_timeout };
             let due = quiet_since.map(|since: Instant| since + patience);
             let leave = tokio::select! {
-                accepted = poll_fn(|cx| poll(&mut self.h2, room, cx)) => match accepted {
+                accepted = poll_fn(|cx| {
+                    self.given.grow(self.settings.windows.now(), &mut self.h2);
+                    poll(&mut self.h2, room, cx)
+                }) => match accepted {
                     Some(accepted) => { self.take(accepted?); false }
                     None => return Ok(()),
                 },

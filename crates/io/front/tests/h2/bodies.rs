@@ -3,7 +3,8 @@
 use crate::client::{ask, pair, pair_with, send, whole};
 use crate::support::{head, next};
 use bytes::Bytes;
-use farhop_front::{BodyError, Exchange, Framing, Refusal, Settings};
+use farhop_front::{BodyError, Exchange, Framing, Refusal, Settings, Windows};
+use farhop_tuning::Room;
 use farhop_units::Bytes as Size;
 use h2::Reason;
 use http::HeaderMap;
@@ -40,7 +41,7 @@ async fn a_response_starts_while_the_upload_runs_and_both_have_trailers() {
 #[tokio::test(start_paused = true)]
 async fn a_client_may_send_a_window_ahead_and_no_more_before_it_is_read() {
     let window = 1 << 20;
-    let settings = Settings { stream_window: Size(window), ..Settings::default() };
+    let settings = Settings { windows: Windows::new(room(window)), ..Settings::default() };
     let (mut client, mut connection) = pair_with(settings).await;
     let (_response, mut upload) = send(&mut client, "PUT", "/", &[], false);
     let mut exchange = next(&mut connection).await;
@@ -60,6 +61,40 @@ async fn a_client_may_send_a_window_ahead_and_no_more_before_it_is_read() {
         read += exchange.body.data().await.unwrap().unwrap().len();
     }
     assert!(poll_fn(|cx| upload.poll_capacity(cx)).await.unwrap().unwrap() > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_under_way_is_given_the_room_that_fits_later() {
+    let (few, many) = (64 << 10, 1 << 20);
+    let windows = Windows::new(room(few));
+    let settings = Settings { windows: windows.clone(), ..Settings::default() };
+    let (mut client, mut connection) = pair_with(settings).await;
+    let (_response, mut upload) = send(&mut client, "PUT", "/", &[], false);
+    let _exchange = next(&mut connection).await;
+    let mut sent = 0;
+    while sent < few as usize {
+        sent += fill(&mut upload, few as usize - sent).await;
+    }
+    windows.fit(room(many));
+    // A sign of life on the connection: its peer asks for something else.
+    let (_other, _) = send(&mut client, "GET", "/", &[], true);
+    let _exchange = next(&mut connection).await;
+    while sent < many as usize {
+        sent += fill(&mut upload, many as usize - sent).await;
+    }
+    assert_eq!(sent, many as usize);
+}
+
+/// Sends at most so many bytes, as soon as there is room for some.
+async fn fill(upload: &mut h2::SendStream<Bytes>, most: usize) -> usize {
+    upload.reserve_capacity(most);
+    let room = poll_fn(|cx| upload.poll_capacity(cx)).await.unwrap().unwrap().min(most);
+    upload.send_data(vec![0; room].into(), false).unwrap();
+    room
+}
+
+fn room(stream: u64) -> Room {
+    Room { stream: Size(stream), connection: Size(16 << 20) }
 }
 
 #[tokio::test(start_paused = true)]

@@ -152,8 +152,7 @@ impl Place {
             return Err(Wait::InVain(error.clone()));
         }
         state.drop_unusable(&self.settings);
-        let most = self.exchanges_per_connection();
-        if let Some(shared) = state.shared.iter_mut().find(|shared| shared.has_room(most)) {
+        if let Some(shared) = state.shared.iter_mut().find(|shared| shared.has_room()) {
             shared.exchanges += 1;
             shared.unused = None;
             let (connection, number) = (shared.connection.clone(), shared.number);
@@ -189,13 +188,6 @@ impl Place {
         state.awaited |= awaited;
         let http1 = state.only_http1;
         Opening::new(self.clone(), state.opening, awaited, http1)
-    }
-
-    /// HTTP/2 exchanges that can share a connection with none of them holding another back.
-    fn exchanges_per_connection(&self) -> usize {
-        let (stream, all) = self.settings.windows();
-        let windows = all.0 / stream.0.max(1);
-        usize::try_from(windows).unwrap_or(usize::MAX).max(1)
     }
 
     /// From now on only HTTP/1 is offered (RFC 9113 §7, HTTP_1_1_REQUIRED).
@@ -248,7 +240,7 @@ impl State {
 }
 
 impl Shared {
-    fn has_room(&self, most: usize) -> bool {
-        self.exchanges < most.min(self.connection.exchanges()).max(1)
+    fn has_room(&self) -> bool {
+        self.exchanges < self.connection.exchanges().max(1)
     }
 }

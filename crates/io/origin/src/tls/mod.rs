@@ -38,11 +38,10 @@ pub(crate) enum Protocol {
 #[derive(Clone)]
 pub(crate) struct Tls {
     config: ClientConfig,
-    patience: Duration,
 }
 
 impl Tls {
-    pub(crate) fn new(trust: Trust, patience: Duration) -> Tls {
+    pub(crate) fn new(trust: Trust) -> Tls {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = Arc::new(Verifier::new(trust, &provider));
         let mut config = ClientConfig::builder_with_provider(provider)
@@ -54,10 +53,10 @@ impl Tls {
         // A ticket would tell an origin that two connections are of one user, or of one ground, and a resumed
         // session is not judged again. Origins are near: there is little to win.
         config.resumption = Resumption::disabled();
-        Tls { config, patience }
+        Tls { config }
     }
 
-    /// Shakes hands and judges the certificate; `offered` is what this side would speak, the best first.
+    /// Shakes hands within `patience` and judges the certificate; `offered` is what this side would speak, the best first.
     ///
     /// # Errors
     /// There is no connection to this very host on which a request may be sent.
@@ -66,6 +65,7 @@ impl Tls {
         stream: TcpStream,
         destination: &Destination,
         offered: &[Protocol],
+        patience: Duration,
     ) -> Result<(TlsStream<TcpStream>, Protocol), Error> {
         let host = destination.host().to_owned();
         // RFC 6066 §3: the name is sent without the dot that makes it absolute.
@@ -76,7 +76,7 @@ impl Tls {
         config.alpn_protocols = offered.iter().map(|protocol| protocol.alpn().to_vec()).collect();
         config.client_auth_cert_resolver = asked.clone();
         let connecting = TlsConnector::from(Arc::new(config)).connect(name, stream);
-        let shaken = timeout(self.patience, connecting).await;
+        let shaken = timeout(patience, connecting).await;
         let failed = |failure| Error::Tls { host: host.clone(), failure };
         let result = shaken.map_err(|_| failed(HandshakeFailure::TimedOut))?;
         let refused = match &result {

@@ -50,7 +50,7 @@ impl Attune {
             return;
         }
         self.next_look = now + LOOK;
-        if state.tuner.observe(now, &totals(connection), open as u64) {
+        if observe(now, &totals(connection), open, state) {
             let sizes = state.tuner.parameters();
             let (both, one) = stream_limits(self.end, sizes.streams);
             connection.set_receive_window(varint(sizes.carrier_window.0));
@@ -67,6 +67,15 @@ impl Attune {
             keep(state);
         }
     }
+}
+
+/// Has the tuner decide by the totals as they are, and whoever asked for it told what is decided differently.
+pub(super) fn observe(now: Duration, totals: &Totals, open: usize, state: &mut State) -> bool {
+    let changed = state.tuner.observe(now, totals, open as u64);
+    if changed {
+        state.sizes.send_replace(*state.tuner.parameters());
+    }
+    changed
 }
 
 /// Tells the peer what it should know.

@@ -268,7 +268,7 @@ impl Driver {
                 round_trip: Some((round_trip, self.least)),
                 ..Totals::default()
             };
-            state.tuner.observe(now, &totals, self.ids.len() as u64);
+            attune::observe(now, &totals, self.ids.len(), state);
             attune::report(now, state);
             attune::keep(state);
         }

@@ -151,6 +151,7 @@ struct State {
     lost: u64,
     rtt: Option<Duration>,
     tuner: Tuner,
+    sizes: watch::Sender<Parameters>,
     /// What may be written ahead now, where that is not the kernel's affair.
     send_window: Option<Bytes>,
     lesson: Option<Lesson>,
@@ -213,6 +214,7 @@ impl Hop {
         };
         let epoch = Instant::now();
         let session = Session::new(role, config, Duration::ZERO);
+        let tuner = Tuner::new(plan.set(end), Measured::default());
         let state = State {
             role,
             session,
@@ -232,7 +234,8 @@ impl Hop {
             ended: None,
             lost: 0,
             rtt: None,
-            tuner: Tuner::new(plan.set(end), Measured::default()),
+            sizes: watch::Sender::new(*tuner.parameters()),
+            tuner,
             send_window: None,
             lesson: None,
         };
@@ -388,17 +391,17 @@ impl Hop {
         let mut state = self.0.lock();
         let first = learned.sizes(state.tuner.set(), peer);
         state.tuner.learn(learned.of(peer), first);
+        state.sizes.send_replace(first);
         state.lesson = Some(Lesson { learned: learned.clone(), peer });
     }
 
     /// What is measured of the path of a carrier of this kind, and what is decided by it, with reasons.
     pub fn path(&self, kind: Kind) -> Told {
         let state = self.0.lock();
-        let mut told = state.tuner.told(state.send_window);
-        if kind == Kind::Tcp {
-            told.decided.retain(|decision| !decision.is_of_quic());
+        match kind {
+            Kind::Quic => state.tuner.told(state.send_window),
+            Kind::Tcp => state.tuner.told_beyond(),
         }
-        told
     }
 
     /// What is measured of the path, here, at the peer, and on earlier carriers.
@@ -412,9 +415,9 @@ impl Hop {
         kind == Kind::Quic && self.0.lock().tuner.has_outgrown()
     }
 
-    /// The sizes that fit the path.
-    pub fn sizes(&self) -> Parameters {
-        *self.0.lock().tuner.parameters()
+    /// The sizes that fit the path, whenever they change.
+    pub fn sizes(&self) -> watch::Receiver<Parameters> {
+        self.0.lock().sizes.subscribe()
     }
 
     /// Exchanges and tunnels that were open when the carrier ended; none before.

@@ -4,7 +4,8 @@
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use farhop_units::Bytes;
@@ -74,8 +75,12 @@ impl Buffers {
 #[derive(Debug)]
 pub struct UdpSocket {
     inner: Arc<dyn AsyncUdpSocket>,
+    /// The same socket, for its options.
+    options: Socket,
     meter: Meter,
-    buffers: Buffers,
+    buffers: Mutex<Buffers>,
+    /// The log has said that the kernel grants less than is wanted.
+    told: AtomicBool,
 }
 
 impl UdpSocket {
@@ -99,8 +104,10 @@ impl UdpSocket {
         let buffers = size_buffers(&socket, buffer).map_err(failed)?;
         socket.bind(&addr.into()).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
+        let options = socket.try_clone().map_err(failed)?;
         let inner = TokioRuntime.wrap_udp_socket(socket.into()).map_err(failed)?;
-        Ok(Arc::new(UdpSocket { inner, meter: Meter::default(), buffers }))
+        let (buffers, told) = (Mutex::new(buffers), AtomicBool::new(false));
+        Ok(Arc::new(UdpSocket { inner, options, meter: Meter::default(), buffers, told }))
     }
 
     /// What has passed so far.
@@ -110,7 +117,35 @@ impl UdpSocket {
 
     /// The buffers that the kernel granted.
     pub fn buffers(&self) -> Buffers {
-        self.buffers
+        *self.lock()
+    }
+
+    /// Lets the buffers grow to `wanted` each way, if the kernel allows; what they have stays. Where it does not, the log says so
+    /// once.
+    pub fn grow(&self, wanted: Bytes) {
+        let mut buffers = self.lock();
+        if wanted <= buffers.wanted {
+            return;
+        }
+        match size_buffers(&self.options, wanted) {
+            Ok(granted) => *buffers = granted,
+            Err(error) => return tracing::debug!("socket buffers stay as they are: {error}"),
+        }
+        drop(buffers);
+        self.tell_shortfall();
+    }
+
+    /// Says in the log what the kernel does not grant of what is wanted, if it does not and has not been told of yet.
+    pub(crate) fn tell_shortfall(&self) {
+        if let Some(shortfall) = self.buffers().shortfall()
+            && !self.told.swap(true, Relaxed)
+        {
+            tracing::warn!("{shortfall}");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Buffers> {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -195,6 +230,19 @@ mod tests {
         assert!(
             matches!(UdpSocket::bind(foreign, Bytes(1 << 16)), Err(BindError::NotLocal(addr)) if addr == foreign)
         );
+    }
+
+    #[tokio::test]
+    async fn buffers_of_a_running_socket_grow_and_never_shrink() {
+        let socket = UdpSocket::bind(loopback(), Bytes(16 << 10)).unwrap();
+        let granted = || (socket.buffers().receive, socket.options.recv_buffer_size().unwrap() as u64 / 2);
+        socket.grow(Bytes(64 << 10));
+        assert_eq!(granted(), (Bytes(64 << 10), 64 << 10));
+        socket.grow(Bytes(32 << 10));
+        assert_eq!(granted(), (Bytes(64 << 10), 64 << 10));
+        socket.grow(Bytes(1 << 40));
+        assert!(granted().0 > Bytes(64 << 10), "as far as the kernel lets them");
+        assert!(socket.told.load(Relaxed) && socket.buffers().shortfall().is_some());
     }
 
     #[tokio::test]
