@@ -128,6 +128,7 @@ async fn serve(
     let ground = Ground::new(ground, epoch(), Bus::new())?;
     ground.show_repairs(listener.repairs());
     ground.learn(listener.learned());
+    ground.know(listener.begun());
     let serving = tokio::spawn(accept(ground.clone(), listener));
 
     let plan = path_plan(&remote.link, End::Remote)?;

@@ -14,7 +14,7 @@ use farhop_htotp::frame::{Hello, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_transport::hop::{Claim, Hop, Incoming};
 use farhop_transport::path::End;
-use farhop_transport::Connection;
+use farhop_transport::{Connection, Name};
 use farhop_tuning::ASSUMED_RATE;
 use farhop_units::BitRate;
 use http::HeaderMap;
@@ -179,6 +179,7 @@ impl Carrier {
                     self.ground.bus.emit(Event::Rejoined { exchange });
                 }
             }
+            None if self.ground.never_came(carrier) => claim.never_came(),
             None => claim.refuse(),
         }
     }
@@ -207,6 +208,11 @@ impl Carrier {
         let measured = || self.hop.measured().sending.unwrap_or(ASSUMED_RATE);
         let said = self.ground.plan.sending_rate(End::Ground);
         said.or_else(|| self.ground.settings().link.is_measured().then(measured))
+    }
+
+    /// What both ends call it; none before the handshake is over here.
+    pub(crate) fn name(&self) -> Option<Name> {
+        self.hop.name().or_else(|| self.connection.name())
     }
 
     fn owner(&self, user: u64) -> Owner {

@@ -13,6 +13,7 @@ use farhop_htotp::session::{Config, Probe, Role};
 use farhop_origin::TrustError;
 use farhop_settings::GroundSettings;
 use farhop_transport::Connection;
+use farhop_transport::begun::Begun;
 use farhop_transport::hop::Hop;
 use farhop_transport::learned::Learned;
 use farhop_transport::path::{End, PathPlan};
@@ -63,6 +64,8 @@ pub(crate) struct Shared {
     pub(crate) repairs: OnceLock<Repairs>,
     /// On which carriers over QUIC come, where it is one of the system.
     socket: OnceLock<Arc<UdpSocket>>,
+    /// Of each listener.
+    begun: RwLock<Vec<Begun>>,
     /// Of the ways to remotes.
     learned: OnceLock<Learned>,
     epoch: u64,
@@ -100,6 +103,7 @@ impl Ground {
             plan,
             repairs: OnceLock::new(),
             socket: OnceLock::new(),
+            begun: RwLock::default(),
             learned: OnceLock::new(),
             epoch,
             started: Instant::now(),
@@ -122,6 +126,11 @@ impl Ground {
     /// Lets the buffers of the socket on which carriers come grow with the quickest of them. The first word counts.
     pub fn grow_buffers_of(&self, socket: &Arc<UdpSocket>) {
         let _ = self.0.socket.set(Arc::clone(socket));
+    }
+
+    /// Lets remotes be told what never came for want of a handshake's last part. Call it for each listener.
+    pub fn know(&self, begun: &Begun) {
+        self.0.begun.write().unwrap_or_else(PoisonError::into_inner).push(begun.clone());
     }
 
     /// Keeps what carriers measure where the socket on which they come looks for it. The first word counts.
@@ -242,8 +251,14 @@ impl Shared {
 
     /// The carrier of this name to this remote, if anything of it is kept.
     pub(crate) fn carrier_named(&self, remote: &str, name: u64) -> Option<Arc<Carrier>> {
-        let bears = |carrier: &Carrier| carrier.hop.name().is_some_and(|own| own.number() == name);
+        let bears = |carrier: &Carrier| carrier.name().is_some_and(|own| own.number() == name);
         self.lock().values().find(|carrier| *carrier.remote == *remote && bears(carrier)).cloned()
+    }
+
+    /// Whether nothing came of what was said on the carrier of this name, since its handshake was not over here, nor ever will be.
+    pub(crate) fn never_came(&self, name: u64) -> bool {
+        let begun = self.begun.read().unwrap_or_else(PoisonError::into_inner);
+        begun.iter().any(|begun| begun.never_came(name))
     }
 
     /// Those that have not ended.

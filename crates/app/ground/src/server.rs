@@ -55,6 +55,10 @@ pub async fn run(
     let mut listener = Listener::new(socket, identity, peers, plan, choice).map_err(system("listen"))?;
     ground.show_repairs(listener.repairs());
     ground.learn(listener.learned());
+    ground.know(listener.begun());
+    if let Some(over_tcp) = &over_tcp {
+        ground.know(over_tcp.begun());
+    }
     if choice.searches() {
         listener.remember(Memory::open(&settings.paths)?);
     }

@@ -1,5 +1,6 @@
 //! Carriers: QUIC and TCP across the long hop, identities, sockets.
 
+pub mod begun;
 pub mod congestion;
 mod connection;
 pub mod hop;

@@ -10,7 +10,8 @@ use farhop_htotp::frame::{Coding, Verdict};
 use farhop_htotp::session::{Ask, Config, Role};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_orbit::Profile;
-use farhop_transport::hop::{Arrival, Hop, Incoming, Receiver, Sender};
+use farhop_transport::begun::Begun;
+use farhop_transport::hop::{Arrival, Closed, Hop, Incoming, Receiver, Sender};
 use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::{Dialer, Listener, Peers};
@@ -33,6 +34,7 @@ struct Remote {
     plan: PathPlan,
     dialer: Dialer,
     ground: (std::net::SocketAddr, PublicKey),
+    begun: Begun,
     books: Arc<Books>,
 }
 
@@ -47,17 +49,19 @@ fn ends() -> Remote {
     let listener = Listener::replayable(at_ground, ground, peers, plan, choice(End::Ground), 1).unwrap();
     let dialer = Dialer::replayable(at_remote, remote, plan, choice(End::Remote), 2).unwrap();
     let books = Arc::new(Books::default());
+    let begun = listener.begun().clone();
     tokio::spawn(serve(listener, plan, Arc::clone(&books)));
-    Remote { link, plan, dialer, ground: known, books }
+    Remote { link, plan, dialer, ground: known, begun, books }
 }
 
 /// Ground: serves carrier after carrier, each order a second after it is whole, and keeps what was under way.
 async fn serve(mut listener: Listener, plan: PathPlan, books: Arc<Books>) {
     let carriers = Arc::new(Mutex::new(Vec::<Hop>::new()));
+    let begun = listener.begun().clone();
     while let Some(Ok(accepted)) = listener.accept().await {
         let hop = Hop::start_lasting(accepted.connection, Role::Ground, Config::default(), &plan);
         carriers.lock().unwrap().push(hop.clone());
-        let (carriers, books) = (Arc::clone(&carriers), Arc::clone(&books));
+        let (carriers, books, begun) = (Arc::clone(&carriers), Arc::clone(&books), begun.clone());
         tokio::spawn(async move {
             while let Some(incoming) = hop.accept().await {
                 match incoming {
@@ -67,7 +71,14 @@ async fn serve(mut listener: Listener, plan: PathPlan, books: Arc<Books>) {
                     Incoming::Rejoin { carrier, claim } => {
                         let bears = |hop: &&Hop| hop.name().is_some_and(|name| name.number() == carrier);
                         let former = carriers.lock().unwrap().iter().find(bears).cloned();
-                        let verdict = claim.grant(&former.expect("ground knows the carrier's name"));
+                        let verdict = match former {
+                            Some(former) => claim.grant(&former),
+                            None => {
+                                assert!(begun.never_came(carrier), "ground knows the carrier's name");
+                                claim.never_came();
+                                Verdict::NeverCame
+                            }
+                        };
                         books.verdicts.lock().unwrap().push(verdict);
                     }
                     _ => {}
@@ -149,6 +160,58 @@ async fn a_post_that_was_lost_with_its_carriers_first_words_is_sent_on_the_next_
     sleep(Duration::from_secs(1)).await;
     remote.link.restore();
     assert!(remote.books.orders.lock().unwrap().is_empty(), "it is not there");
+    assert_eq!(remote.finish(hop, receiver).await, ANSWER);
+    assert_eq!(*remote.books.orders.lock().unwrap(), [ORDER], "once");
+    assert_eq!(*remote.books.verdicts.lock().unwrap(), [Verdict::NeverCame]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_post_that_was_lost_with_the_last_part_of_its_carriers_handshake_is_sent_on_the_next_carrier() {
+    let remote = ends();
+    let hop = remote.call().await;
+    // The handshake is over here; what would end it at ground is lost.
+    remote.link.cut();
+    let receiver = order(&hop).await;
+    sleep(Duration::from_secs(2)).await;
+    hop.replace();
+    sleep(Duration::from_secs(1)).await;
+    remote.link.restore();
+    assert_eq!(remote.finish(hop, receiver).await, ANSWER);
+    assert_eq!(*remote.books.orders.lock().unwrap(), [ORDER], "once");
+    assert_eq!(*remote.books.verdicts.lock().unwrap(), [Verdict::NeverCame]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handshake_of_which_ground_has_said_that_nothing_came_is_not_over_when_its_last_part_is_late() {
+    let remote = ends();
+    let hop = remote.call().await;
+    remote.link.cut();
+    let _receiver = order(&hop).await;
+    sleep(Duration::from_secs(2)).await;
+    assert!(remote.begun.never_came(hop.name().unwrap().number()));
+    // The remote has not given it up, and says it all again.
+    remote.link.restore();
+    assert!(hop.accept().await.is_none());
+    assert!(matches!(hop.closed(), Some(Closed::Lost(_))), "{:?}", hop.closed());
+    assert!(remote.books.orders.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_holds_on_a_carrier_on_which_the_remote_spoke_before_ground_had_answered() {
+    let remote = ends();
+    let first = remote.call().await;
+    // Ground's ticket comes after its handshake.
+    sleep(2 * remote.plan.rtt).await;
+    first.close();
+    let early = remote.dialer.early(remote.ground.0, &[remote.ground.1]).expect("there is a ticket");
+    let hop = Hop::start_lasting(early.connection().clone(), Role::Remote, Config::default(), &remote.plan);
+    assert!(early.answered().await.unwrap(), "ground has resumed the session");
+    remote.link.cut();
+    let receiver = order(&hop).await;
+    sleep(Duration::from_secs(2)).await;
+    hop.replace();
+    sleep(Duration::from_secs(1)).await;
+    remote.link.restore();
     assert_eq!(remote.finish(hop, receiver).await, ANSWER);
     assert_eq!(*remote.books.orders.lock().unwrap(), [ORDER], "once");
     assert_eq!(*remote.books.verdicts.lock().unwrap(), [Verdict::NeverCame]);

@@ -1,7 +1,9 @@
 //! A carrier as the ends use it: exchanges, pushes and tunnels as pairs of an asynchronous sender and
 //! receiver. The rules are `farhop_htotp::session`'s; here is only what joins it to tasks.
 
+mod adopt;
 mod attune;
+mod claim;
 mod driver;
 mod lanes;
 mod line;
@@ -30,8 +32,8 @@ use crate::learned::Learned;
 use crate::path::{End, PathPlan};
 use crate::write_ahead::WriteAhead;
 use attune::Lesson;
+pub use claim::Claim;
 use line::Line;
-pub use rejoin::Claim;
 use rejoin::{Asked, Kept};
 pub use stream::{Arrival, Gone, Receiver, Sender};
 

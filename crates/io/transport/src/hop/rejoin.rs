@@ -1,8 +1,7 @@
 //! Exchanges and tunnels that outlive their carrier. Each end keeps what it said and the other has not confirmed; when the
 //! carrier is lost the handles wait, and the stream goes on on the next carrier where it stopped, if both ends still can.
-//! The remote takes all of them over to its new carrier ([`Hop::adopt`]), ground each that is asked for ([`Claim`]).
+//! The remote takes all of them over to its new carrier (`adopt`), ground each that is asked for (`claim`).
 
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use farhop_htotp::RequestHead;
@@ -13,24 +12,21 @@ use farhop_htotp::session::{Ask, Nature, Role, Session, code};
 
 use crate::connection::Name;
 
-use super::{Arrival, Closed, Hop, Incoming, Shared, Slot, State};
-
-/// Carriers that may end before ground has said whether a stream goes on.
-const MOST_TRIES: u8 = 4;
+use super::{Arrival, Incoming, Slot, State};
 
 /// What lets an exchange or tunnel go on on another carrier.
 pub(super) struct Kept {
-    nature: Nature,
+    pub(super) nature: Nature,
     pub(super) journal: Journal,
     /// Remote: how it was asked for.
-    asked: Option<Asked>,
+    pub(super) asked: Option<Asked>,
     /// Remote: the carrier that it was on before, as far as its name is known.
-    carrier: Option<Name>,
+    pub(super) carrier: Option<Name>,
     /// It is on this carrier at both ends.
-    here: bool,
+    pub(super) here: bool,
     /// Remote: ground has not said yet whether it goes on.
-    joining: bool,
-    tries: u8,
+    pub(super) joining: bool,
+    pub(super) tries: u8,
 }
 
 /// How the remote asked.
@@ -41,7 +37,7 @@ pub(super) enum Asked {
 
 impl Kept {
     /// Whether the other end has all that it needs of this one, and the other way round.
-    fn is_settled(&self, role: Role) -> bool {
+    pub(super) fn is_settled(&self, role: Role) -> bool {
         let heard = self.journal.hearing() == Hearing::Done;
         match (self.nature.goes_both_ways(), role) {
             (true, _) => heard && self.journal.is_confirmed(),
@@ -52,7 +48,13 @@ impl Kept {
 }
 
 /// Says what the peer has not heard; false when the app should wait for room.
-fn say_again(session: &mut Session, now: Duration, id: StreamId, journal: &Journal, rest: &[Said]) -> bool {
+pub(super) fn say_again(
+    session: &mut Session,
+    now: Duration,
+    id: StreamId,
+    journal: &Journal,
+    rest: &[Said],
+) -> bool {
     let room = rest.iter().fold(true, |_, said| session.say(now, id, said));
     if journal.is_silenced() {
         session.abort(id);
@@ -202,7 +204,7 @@ impl State {
         Some(slot)
     }
 
-    fn insert(&mut self, id: StreamId, slot: Slot) {
+    pub(super) fn insert(&mut self, id: StreamId, slot: Slot) {
         if let Some(kept) = &slot.kept {
             self.kept_bytes += kept.journal.size();
             self.exchanges.insert(kept.nature.exchange(), id);
@@ -245,229 +247,5 @@ impl State {
         }
         self.wake(id);
         self.sweep(id);
-    }
-}
-
-/// Moves a stream to another carrier. `begin` gives its id there; where it gives none the stream stays, and is lost.
-fn relocate(
-    from: &Arc<Shared>,
-    id: StreamId,
-    to: &Arc<Shared>,
-    begin: impl FnOnce(&mut State, &mut Slot) -> Option<StreamId>,
-) -> bool {
-    let Some(line) = from.lock().slots.get(&id).map(|slot| slot.line.clone()) else { return false };
-    let line = line.upgrade();
-    // Held until it has arrived: its handles wait meanwhile.
-    let place = line.as_ref().map(|line| line.place());
-    let Some(mut slot) = from.lock().remove(id) else { return false };
-    // What was promised on the lost carrier is lost with it.
-    slot.arrivals.retain(|arrival| !matches!(arrival, Arrival::Promised { .. }));
-    slot.buffered = slot.arrivals.iter().map(Arrival::size).sum();
-    let exchange = slot.kept.as_ref().map(|kept| kept.nature.exchange());
-    let signals = Arc::clone(&slot.signals);
-    let begun = {
-        let mut state = to.lock();
-        let begun = begin(&mut state, &mut slot);
-        match begun {
-            Some(new) => {
-                state.insert(new, slot);
-                state.sweep(new);
-            }
-            None => {
-                drop(state);
-                let mut state = from.lock();
-                state.insert(id, slot);
-                state.unkeep(id);
-                state.sweep(id);
-            }
-        }
-        begun
-    };
-    if let Some(new) = begun {
-        from.lock().moved.extend(exchange.map(|exchange| (exchange, Arc::downgrade(to))));
-        if let Some(mut place) = place {
-            *place = (Arc::clone(to), new);
-        }
-        to.work.notify_one();
-    }
-    signals.readable.notify_one();
-    signals.writable.notify_waiters();
-    begun.is_some()
-}
-
-impl Hop {
-    /// Remote: goes on here with what was under way on `former`, which has ended. Gives how many streams there are;
-    /// what became of each, [`Incoming::Rejoined`] and their handles tell.
-    pub fn adopt(&self, former: &Hop) -> usize {
-        let (kept, carrier, unheard) = {
-            let state = former.0.lock();
-            let kept: Vec<StreamId> = state.exchanges.values().copied().collect();
-            (kept, state.name, state.closed == Some(Closed::Unheard))
-        };
-        let now = self.0.now();
-        let begin = |state: &mut State, slot: &mut Slot| {
-            let Slot { kept, full, .. } = slot;
-            let kept = kept.as_mut()?;
-            if kept.is_settled(Role::Remote) {
-                return None;
-            }
-            if unheard && kept.here {
-                let rest = kept.journal.since(0)?;
-                let id = match kept.asked.as_ref()? {
-                    Asked::Exchange(ask, head) => state.session.ask(now, *ask, head),
-                    Asked::Tunnel(asked) => state.session.open_tunnel(asked),
-                };
-                *full = !say_again(&mut state.session, now, id, &kept.journal, &rest);
-                return Some(id);
-            }
-            if std::mem::take(&mut kept.here) {
-                kept.carrier = carrier.or(kept.carrier);
-            }
-            kept.tries += 1;
-            let known = kept.carrier.filter(|_| kept.tries <= MOST_TRIES)?;
-            (kept.joining, *full) = (true, false);
-            let Kept { nature, journal, .. } = kept;
-            Some(state.session.rejoin(nature, known.number(), journal.heard(), journal.hearing()))
-        };
-        let adopted = kept.into_iter().filter(|id| relocate(&former.0, *id, &self.0, begin)).count();
-        former.give_up();
-        adopted
-    }
-
-    /// Ends the carrier; what is under way may go on on another.
-    pub fn replace(&self) {
-        self.end(Closed::Replaced);
-    }
-
-    /// What was under way when the carrier ended does not go on.
-    pub fn give_up(&self) {
-        self.0.lock().give_up();
-    }
-
-    /// Whether nothing of what was under way can go on on another carrier.
-    pub fn has_given_up(&self) -> bool {
-        self.0.lock().given_up
-    }
-
-    /// Bytes kept of streams that may go on on another carrier; none where there are no such streams.
-    pub fn kept(&self) -> Option<usize> {
-        let state = self.0.lock();
-        (!state.exchanges.is_empty()).then_some(state.kept_bytes)
-    }
-
-    /// Completes once no stream is left that may go on on another carrier.
-    pub async fn all_left(&self) {
-        loop {
-            let left = self.0.lock().left.clone();
-            let notified = left.notified();
-            tokio::pin!(notified);
-            notified.as_mut().enable();
-            if self.kept().is_none() {
-                return;
-            }
-            notified.await;
-        }
-    }
-}
-
-/// Ground: a remote asks for what was under way on a carrier that it has lost. Dropped, it is refused.
-pub struct Claim {
-    shared: Arc<Shared>,
-    stream: StreamId,
-    exchange: u64,
-    position: u64,
-    decided: bool,
-}
-
-impl std::fmt::Debug for Claim {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Claim({})", self.exchange)
-    }
-}
-
-impl Claim {
-    pub(super) fn new(shared: Arc<Shared>, stream: StreamId, exchange: u64, position: u64) -> Self {
-        Claim { shared, stream, exchange, position, decided: false }
-    }
-
-    /// The exchange or tunnel.
-    pub fn exchange(&self) -> u64 {
-        self.exchange
-    }
-
-    /// Takes the stream from `former`, the carrier that the remote names, or from where it went from there. Whatever
-    /// carrier that is, it ends: the remote has given it up, and nothing that is still on its way there may count.
-    pub fn grant(mut self, former: &Hop) -> Verdict {
-        let mut holder = Arc::clone(&former.0);
-        let found = loop {
-            if Arc::ptr_eq(&holder, &self.shared) {
-                break Err(Verdict::NotKept);
-            }
-            let mut state = holder.lock();
-            state.close(&holder, Closed::Replaced);
-            holder.work.notify_one();
-            if let Some(id) = state.exchanges.get(&self.exchange) {
-                let id = *id;
-                drop(state);
-                break Ok((holder, id));
-            }
-            let next = match state.moved.get(&self.exchange).map(Weak::upgrade) {
-                Some(Some(next)) => next,
-                // All that ever came is known, but for what has been forgotten.
-                None if !state.given_up && state.spoiled < Some(self.exchange) => {
-                    break Err(Verdict::NeverCame);
-                }
-                None | Some(None) => break Err(Verdict::NotKept),
-            };
-            drop(state);
-            holder = next;
-        };
-        let verdict = found.map_or_else(|verdict| verdict, |(holder, id)| self.take(&holder, id));
-        if !matches!(verdict, Verdict::GoesOn(_)) {
-            self.decide(verdict);
-        }
-        self.decided = true;
-        verdict
-    }
-
-    fn take(&self, holder: &Arc<Shared>, id: StreamId) -> Verdict {
-        let (now, stream, position) = (self.shared.now(), self.stream, self.position);
-        let mut verdict = Verdict::NotKept;
-        relocate(holder, id, &self.shared, |state, slot| {
-            let Slot { kept, full, receiver_gone, .. } = slot;
-            let Kept { nature, journal, .. } = kept.as_mut()?;
-            let rest = journal.since(position)?;
-            journal.confirm(position);
-            let (heard, hearing) = (journal.heard(), journal.hearing());
-            if !state.session.accept_rejoin(stream, nature, heard, hearing) {
-                return None;
-            }
-            *full = !say_again(&mut state.session, now, stream, journal, &rest);
-            if *receiver_gone {
-                state.session.stop(stream, code::CANCELLED);
-            }
-            verdict = Verdict::GoesOn(heard);
-            Some(stream)
-        });
-        verdict
-    }
-
-    /// Says that it does not go on.
-    pub fn refuse(mut self) {
-        self.decide(Verdict::NotKept);
-    }
-
-    fn decide(&mut self, verdict: Verdict) {
-        self.decided = true;
-        self.shared.lock().session.refuse_rejoin(self.stream, verdict);
-        self.shared.work.notify_one();
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        if !self.decided {
-            self.decide(Verdict::NotKept);
-        }
     }
 }

@@ -9,8 +9,8 @@ use farhop_htotp::session::Event;
 use tokio::time::Instant;
 
 use super::attune;
+use super::claim::Claim;
 use super::line::Line;
-use super::rejoin::Claim;
 use super::{Arrival, Closed, Incoming, Receiver, Sender, Shared, Signals, Slot, State};
 
 /// Pieces of a body shorter than this are joined while they wait.

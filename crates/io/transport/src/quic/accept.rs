@@ -18,6 +18,7 @@ use rustls::server::{ServerSessionMemoryCache, StoresServerSessions};
 use tokio::task::JoinSet;
 
 use super::{CarrierError, Repairs, early, lasting_config, layered, protect, token_key};
+use crate::begun::{Begun, Handshake};
 use crate::identity::{Identity, PublicKey};
 use crate::learned::Learned;
 use crate::memory::{Memory, Recall};
@@ -110,6 +111,7 @@ struct Shared {
     choice: Choice,
     memory: OnceLock<Arc<Memory>>,
     learned: Learned,
+    begun: Begun,
     /// Of remotes that may come back.
     sessions: RwLock<Arc<dyn StoresServerSessions>>,
     fec: Arc<FecSocket>,
@@ -162,12 +164,14 @@ impl Listener {
             choice,
             memory: OnceLock::new(),
             learned: Learned::default(),
+            begun: Begun::default(),
             sessions: RwLock::new(ServerSessionMemoryCache::new(SESSIONS)),
             fec: fec.clone(),
         });
         // Each handshake gets a configuration of its own; this one reads first packets only.
         let sizes = plan.first(End::Ground);
-        let config = shared.server_config(&Seen::default(), Recall::nothing(), &sizes)?;
+        let config =
+            shared.server_config(&Seen::default(), &shared.begun.handshake(), Recall::nothing(), &sizes)?;
         let endpoint = Endpoint::new_with_abstract_socket(
             lasting_config(&shared.identity, seed),
             Some(config),
@@ -224,6 +228,11 @@ impl Listener {
         &self.shared.learned
     }
 
+    /// Handshakes that this end has begun.
+    pub fn begun(&self) -> &Begun {
+        &self.shared.begun
+    }
+
     /// What the repair layers of this end's socket have done.
     pub fn repairs(&self) -> Repairs {
         Repairs(Some(self.shared.fec.clone()))
@@ -251,12 +260,14 @@ impl Shared {
     fn server_config(
         self: &Arc<Self>,
         seen: &Seen,
+        handshake: &Handshake,
         recall: Recall,
         sizes: &Parameters,
     ) -> io::Result<ServerConfig> {
         let peers = self.clone();
         let mut tls = tls::server(&self.identity, move |key| peers.name(key).is_some(), seen)
             .map_err(io::Error::other)?;
+        tls.key_log = handshake.key_log();
         early::resumable(&mut tls, &self.sessions.read().unwrap_or_else(PoisonError::into_inner));
         let crypto = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
         let mut config = ServerConfig::new(Arc::new(crypto), token_key(&self.identity));
@@ -282,18 +293,20 @@ impl Shared {
 
         let recall = self.memory.get().map_or_else(Recall::nothing, Recall::from);
         let sizes = self.learned.sizes(&self.plan.set(End::Ground), addr.ip());
-        let config = self.server_config(&seen, recall.clone(), &sizes).map_err(setup)?;
+        let handshake = self.begun.handshake();
+        let config = self.server_config(&seen, &handshake, recall.clone(), &sizes).map_err(setup)?;
         let connecting = incoming.accept_with(Arc::new(config)).map_err(|error| explained(&error))?;
         // An end that is called can always speak before the handshake is over; this one does if it knows to whom.
         let Ok((connection, established)) = connecting.into_0rtt() else {
             return Err(refused(CarrierError::ClosedHere { addr }));
         };
+        handshake.on(&connection);
         let fec = self.fec.clone();
         let protected = connection.clone();
         let established = async move {
             // Tells whether 0-RTT was taken, and says no as well when the handshake fails.
             established.await;
-            if protected.close_reason().is_none() {
+            if protected.close_reason().is_none() && handshake.over() {
                 protect(&fec, &protected, End::Ground);
             }
         };

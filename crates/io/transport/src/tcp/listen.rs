@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::{TlsAcceptor, TlsStream};
 
 use super::{CarrierId, Connection, Lane, Options, Parts, carrier_id};
+use crate::begun::{Begun, Handshake};
 use crate::identity::{Identity, PublicKey};
 use crate::path::{End, PathPlan};
 use crate::quic::{CarrierError, Peers, Refused};
@@ -56,6 +57,7 @@ struct Shared {
     peers: RwLock<Peers>,
     plan: PathPlan,
     options: Options,
+    begun: Begun,
     carriers: Mutex<HashMap<CarrierId, Carrier>>,
     /// A carrier has been added.
     added: Notify,
@@ -92,6 +94,7 @@ impl Listener {
             peers: RwLock::new(peers),
             plan,
             options,
+            begun: Begun::default(),
             carriers: Mutex::default(),
             added: Notify::new(),
         };
@@ -128,6 +131,11 @@ impl Listener {
     /// Replaces the list of remotes for handshakes from now on; who is in stays in.
     pub fn set_peers(&self, peers: Peers) {
         *self.shared.peers.write().unwrap_or_else(PoisonError::into_inner) = peers;
+    }
+
+    /// Handshakes that this end has begun.
+    pub fn begun(&self) -> &Begun {
+        &self.shared.begun
     }
 
     /// The local address of the socket.
@@ -175,13 +183,18 @@ impl Shared {
         let seen = Seen::default();
         let own = self.identity.public();
         let explained = |error: &io::Error| CarrierError::explain_tcp(error, addr, own, seen.key());
-        let begun = tokio::time::timeout(HANDSHAKE, self.begin(stream, &seen)).await;
+        let handshake = self.begun.handshake();
+        let begun = tokio::time::timeout(HANDSHAKE, self.begin(stream, &seen, &handshake)).await;
         let begun = begun.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         let (lane, id, key, beginning) = begun.map_err(|error| Refused { addr, error: explained(&error) })?;
         let Some(name) = self.name(&key) else {
             // Struck off the list between the check and now.
             return Err(Refused { addr, error: CarrierError::ClosedHere { addr } });
         };
+        if !handshake.over() {
+            // Its remote goes on elsewhere.
+            return Err(Refused { addr, error: CarrierError::ClosedHere { addr } });
+        }
         match beginning {
             Beginning::First => {
                 let connection = self.add(lane, addr, id, key);
@@ -202,12 +215,14 @@ impl Shared {
         &self,
         stream: TcpStream,
         seen: &Seen,
+        handshake: &Handshake,
     ) -> io::Result<(Lane, CarrierId, PublicKey, Beginning)> {
         self.options.apply(&socket2::SockRef::from(&stream))?;
         // A list that changes meanwhile counts as it is when the key is shown.
         let peers = self.peers.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let config = tls::server(&self.identity, move |key| peers.name(key).is_some(), seen)
+        let mut config = tls::server(&self.identity, move |key| peers.name(key).is_some(), seen)
             .map_err(io::Error::other)?;
+        config.key_log = handshake.key_log();
         let tls = TlsAcceptor::from(Arc::new(config)).accept(stream).await?;
         let key = tls.get_ref().1.peer_certificates().and_then(tls::peer_key);
         let key = key.ok_or_else(|| io::Error::other("the peer showed no key"))?;
