@@ -25,12 +25,6 @@ async fn next_carrier(pair: &mut Pair, lost: u64) {
     pair.await_carrier().await;
 }
 
-/// Waits until ground has the whole of the carrier's handshake, before which it knows no name for it.
-async fn ground_is_heard(pair: &Pair) {
-    let site = Site::new().file("/", File::pattern(1, 1)).serve().await;
-    assert_eq!(get(pair.proxy, &site.url("/")).await.status, 200);
-}
-
 async fn counted<const N: usize>(pair: &Pair, names: [&str; N]) -> [u64; N] {
     let counters = pair.counters("remote").await;
     names.map(|name| counters[name].as_u64().unwrap())
@@ -146,12 +140,12 @@ async fn a_post_of_which_ground_never_heard_is_sent_on_the_next_carrier() {
     let (mut pair, relay) = Pair::relayed(OVER_TCP).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/order", listener.local_addr().unwrap());
-    ground_is_heard(&pair).await;
+    // Whether ground has the last part of the handshake by now is no matter.
     relay.set(|way| way.cut = true);
     let asked = request(Method::POST, &url).body(Full::from("one piano").boxed()).unwrap();
     let answer = tokio::spawn(send(pair.proxy, asked));
     until("it has crossed, as far as the remote knows", async || {
-        (counted(&pair, ["requests_crossed"]).await == [2]).then_some(())
+        (counted(&pair, ["requests_crossed"]).await == [1]).then_some(())
     })
     .await;
     relay.sever();

@@ -253,7 +253,7 @@ impl Exchange {
     /// A page that is answered with `head`; `None` where none is to be read.
     fn open(&self, head: &ResponseHead, known: &Arc<Known>, noted: &Noted) -> Option<Opened> {
         let settings = &self.carrier.ground.settings().bundle;
-        if !settings.enabled {
+        if !settings.enabled || self.request.sent_to().is_some() {
             return None;
         }
         let reading = Arc::new(Reading::page(&self.request, head, noted, known, settings)?);
@@ -265,7 +265,10 @@ impl Exchange {
 
     /// The page that this is asked for, if it was read a moment ago.
     fn asking_page(&self) -> Option<(Read, Url)> {
-        if self.request.method != Method::GET || is_navigation(&self.request.fields) {
+        if self.request.method != Method::GET
+            || is_navigation(&self.request.fields)
+            || self.request.sent_to().is_some()
+        {
             return None;
         }
         let read = self.carrier.ground.recent.page_of(&self.owner, &self.request.fields, Instant::now())?;

@@ -2,7 +2,7 @@
 
 use farhop_events::ExchangeId;
 use farhop_htotp::ResponseHead;
-use farhop_htotp::head::CLIENT_CONNECTION;
+use farhop_htotp::head::{CLIENT_CONNECTION, SENT_TO};
 use farhop_origin::strip_hop_by_hop;
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -15,6 +15,7 @@ pub(crate) fn towards_origin(fields: &HeaderMap) -> HeaderMap {
     let mut fields = fields.clone();
     strip_hop_by_hop(&mut fields);
     fields.remove(CLIENT_CONNECTION);
+    fields.remove(SENT_TO);
     // RFC 9110 §7.6.3: a proxy adds itself; the pseudonym hides who and where it is.
     fields.append(header::VIA, HeaderValue::from_static("1.1 farhop"));
     fields

@@ -309,6 +309,11 @@ fn request(
         .map_err(|_| failure::bad_request(400, "the request target has characters that no URL has"))?;
     let scheme = Scheme::from_str(&head.scheme).map_err(|error| failure::origin(&error))?;
     let destination = Destination::of_url(&head.scheme, &head.authority);
+    // What a certificate vouches for needs no such word.
+    let destination = match head.sent_to() {
+        Some(address) if scheme == Scheme::Http => destination.map(|destination| destination.or_at(address)),
+        _ => destination,
+    };
     Ok(Request {
         partition: partition_for(owner, exchange, head),
         scheme,

@@ -9,7 +9,6 @@ use farhop_bundle::{Navigation, Noted, Skip, Unasked, leads_to, opens_page};
 use farhop_events::Event;
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Failure;
-use farhop_htotp::head::CLIENT_CONNECTION;
 use farhop_origin::Upload;
 use farhop_transport::hop::Sender;
 use tokio::time::Instant;
@@ -52,8 +51,8 @@ impl Exchange {
         let Ok(url) = Url::parse(&self.request.url()) else { return };
         let follows = self.carrier.ground.settings().bundle.enabled
             && opens_page(&self.request.method, &self.request.fields)
-            // What comes by a connection that is logged in is answered by that alone.
-            && !self.request.fields.contains_key(CLIENT_CONNECTION);
+            // What its connection decides is answered by that alone.
+            && !self.request.is_of_its_connection();
         let Some(target) = leads_to(&url, head.status, &head.fields).filter(|_| follows) else { return };
         let bus = &self.carrier.ground.bus;
         let mut tally = Tally::new(bus, self.id, url.as_str());

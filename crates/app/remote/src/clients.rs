@@ -171,7 +171,7 @@ async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place, login: &L
         }
         return wish.connect(Arc::clone(remote), address, responder).await;
     }
-    answer(remote, &client, taken, wanted, body, responder).await;
+    answer(remote, &client, Way::Explicit, taken, wanted, body, responder).await;
 }
 
 /// Serves a request of a connection that was begun for a server. Whose it is was settled when the connection began.
@@ -181,7 +181,7 @@ pub(crate) async fn serve_within(remote: &Arc<Remote>, incoming: Incoming, clien
     let wanted = sort(head, way);
     let taken = take(remote, client, &method, &wanted);
     let _busy = remote.busy();
-    answer(remote, client, taken, wanted, body, responder).await;
+    answer(remote, client, way, taken, wanted, body, responder).await;
 }
 
 /// A request that was taken in.
@@ -207,6 +207,7 @@ fn take(remote: &Remote, client: &Client, method: &Method, wanted: &Wanted) -> T
 async fn answer(
     remote: &Arc<Remote>,
     client: &Client,
+    way: Way,
     Taken { id, started }: Taken,
     wanted: Wanted,
     body: RequestBody,
@@ -216,9 +217,13 @@ async fn answer(
         Wanted::Fetch(mut fetch) => {
             let Client { address, user, pass, login } = client.clone();
             login.mark(id, &mut fetch.head);
+            let caught_at = if let Way::Caught(at) = way { Some(at.ip()) } else { None };
             let fetch = (*fetch).into();
             let (uploaded, course) = <_>::default();
-            let exchange = Exchange { id, user, pass, client: address, fetch, started, uploaded, course };
+            let client = address;
+            let mut exchange =
+                Exchange { id, user, pass, client, caught_at, fetch, started, uploaded, course };
+            exchange.heed_strange(remote);
             exchange.serve(Arc::clone(remote), body, responder).await;
         }
         // Granted before, or not at all.

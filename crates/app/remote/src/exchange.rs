@@ -37,6 +37,8 @@ pub(crate) struct Exchange {
     pub(crate) pass: Pass,
     /// Where the user is.
     pub(crate) client: IpAddr,
+    /// Where the client's connection led, if it was caught.
+    pub(crate) caught_at: Option<IpAddr>,
     pub(crate) fetch: Arc<Fetch>,
     pub(crate) started: Instant,
     /// Body bytes taken from the client.
@@ -57,7 +59,7 @@ struct Delivery {
 
 impl Exchange {
     /// Answers the request.
-    pub(crate) async fn answer(self, remote: Arc<Remote>, body: RequestBody, mut responder: Responder) {
+    pub(crate) async fn answer(mut self, remote: Arc<Remote>, body: RequestBody, mut responder: Responder) {
         let _under_way = UnderWay::begin(&remote, &self);
         let found = tokio::select! {
             found = look_up(&remote, &self) => found,
@@ -88,15 +90,43 @@ impl Exchange {
                 self.fail(&remote, responder, trouble).await;
             }
             Found::Ask { why, field, stale } => {
-                let answer = self.ask(&remote, why, field, stale, body, &mut responder).await;
+                let mut answer = self.ask(&remote, why, field, stale, Some(body), &mut responder).await;
+                if let Answer::Trouble(trouble) = &answer
+                    && self.is_strange(&remote, trouble)
+                {
+                    answer =
+                        self.ask(&remote, Crossing::Undiscovered, None, None, None, &mut responder).await;
+                }
                 answer.finish(self, &remote, responder).await;
             }
         }
     }
 
+    /// Where ground did not know the host of late, the address that the client's connection led to may answer.
+    pub(crate) fn heed_strange(&mut self, remote: &Remote) {
+        if let (Some(at), Some(host)) = (self.caught_at, self.fetch.url.host_str())
+            && remote.strange().is(host, Instant::now())
+        {
+            self.fetch = Arc::new(self.fetch.or_at(at));
+        }
+    }
+
+    /// Whether it is worth asking again, at the address that the client's connection led to, since ground does not know the host.
+    /// What may not be said twice is said so the next time.
+    fn is_strange(&mut self, remote: &Remote, trouble: &Trouble) -> bool {
+        let is_new = self.fetch.head.sent_to().is_none() && trouble.token == "dns_error";
+        let Some(host) = self.fetch.url.host_str().filter(|_| is_new && self.caught_at.is_some()) else {
+            return false;
+        };
+        remote.strange().note(host, Instant::now());
+        self.heed_strange(remote);
+        self.fetch.is_repeatable() && !self.fetch.head.upgrades()
+    }
+
     /// What would have answered outgrew the store, or was given up, between the look and the grasp.
     async fn ask_after_all(self, remote: Arc<Remote>, body: RequestBody, mut responder: Responder) {
-        let answer = self.ask(&remote, Crossing::PromiseWithdrawn, None, None, body, &mut responder).await;
+        let answer =
+            self.ask(&remote, Crossing::PromiseWithdrawn, None, None, Some(body), &mut responder).await;
         answer.finish(self, &remote, responder).await;
     }
 
@@ -107,7 +137,7 @@ impl Exchange {
         why: Crossing,
         field: Option<String>,
         stale: Option<Held>,
-        body: RequestBody,
+        body: Option<RequestBody>,
         responder: &mut Responder,
     ) -> Answer {
         self.crosses(remote, why, field);
@@ -118,7 +148,7 @@ impl Exchange {
         let requested_at = SystemTime::now();
         let mut asking = Asking::new(remote, self, head);
         // What a client says after it has asked for another protocol is not a body.
-        if !self.fetch.head.upgrades() {
+        if let Some(body) = body.filter(|_| !self.fetch.head.upgrades()) {
             asking.upload(body);
         }
         loop {

@@ -89,6 +89,7 @@ pub struct Remote {
     repairs: Repairs,
     unreachable: Unreachable,
     announced: Announced,
+    strange: transparent::Strange,
     census: clients::Census,
     caught: clients::Census,
     exchanges: AtomicU64,
@@ -186,6 +187,11 @@ impl Remote {
 
     fn announced(&self) -> &Announced {
         &self.announced
+    }
+
+    /// Names that ground does not know.
+    fn strange(&self) -> &transparent::Strange {
+        &self.strange
     }
 
     fn census(&self) -> &clients::Census {

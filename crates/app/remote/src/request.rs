@@ -1,10 +1,10 @@
 //! A request as it came from a client, judged by what the ends need to know of it. No I/O.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use farhop_front::{RequestHead as Asked, Scheme, Target};
 use farhop_htotp::RequestHead;
-use farhop_htotp::head::CLIENT_CONNECTION;
+use farhop_htotp::head::SENT_TO;
 use http::header::{CONTENT_LENGTH, HOST, MAX_FORWARDS, TE, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use url::Url;
@@ -25,7 +25,7 @@ pub(crate) enum Wanted {
 }
 
 /// A request that may cross.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Fetch {
     pub(crate) head: RequestHead,
     /// The URL as browsers normalise it.
@@ -35,13 +35,22 @@ pub(crate) struct Fetch {
 
 impl Fetch {
     /// Whether an answer that is held or promised may stand for asking. Two targets that normalise to one URL are two
-    /// resources to an origin that tells them apart, and content may change what is answered, as may a login of the
-    /// connection by which it came.
+    /// resources to an origin that tells them apart, and content may change what is answered, as may the connection by which it
+    /// came: a login of it, or where it led.
     pub(crate) fn may_be_answered_here(&self) -> bool {
         !self.has_body
             && !self.head.upgrades()
-            && !self.head.fields.contains_key(CLIENT_CONNECTION)
+            && !self.head.is_of_its_connection()
             && self.url.as_str() == self.head.url()
+    }
+
+    /// The same, at the address that its client's connection led to if ground's name servers do not know its host.
+    pub(crate) fn or_at(&self, address: IpAddr) -> Fetch {
+        let mut fetch = self.clone();
+        if let Ok(address) = HeaderValue::try_from(address.to_string()) {
+            fetch.head.fields.insert(SENT_TO, address);
+        }
+        fetch
     }
 
     /// Whether it may be sent again when nobody knows what became of it (RFC 9110 §9.2.2), its body being gone.
@@ -109,6 +118,8 @@ pub(crate) fn sort(asked: Asked, way: Way) -> Wanted {
         fields.insert(UPGRADE, HeaderValue::from_static(protocol));
     }
     fields.remove(HOST);
+    // What a client says of that is nothing that ground may believe.
+    fields.remove(SENT_TO);
     let has_body = framing != farhop_front::Framing::None;
     // RFC 9110 §8.6: said where a body is usual, so that ground need not wait for one.
     if !has_body && [Method::POST, Method::PUT, Method::PATCH].contains(&method) {

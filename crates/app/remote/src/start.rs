@@ -34,7 +34,7 @@ use crate::passwords::PasswordsError;
 use crate::running::Running;
 use crate::unreachable::Unreachable;
 use crate::users::Users;
-use crate::{Remote, clients, portal, promising, status, stock};
+use crate::{Remote, clients, portal, promising, status, stock, transparent};
 
 /// Why the remote cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -203,6 +203,7 @@ fn start_with(
         repairs,
         unreachable: Unreachable::default(),
         announced: Announced::default(),
+        strange: transparent::Strange::default(),
         census: clients::Census::default(),
         caught: clients::Census::default(),
         exchanges: AtomicU64::new(1),

@@ -1,6 +1,8 @@
 //! Request and response heads, between the `http` crate's maps and field sections. Hop-by-hop fields are
 //! the ends' business: they are removed before a head comes here, all but `upgrade`.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, UPGRADE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -10,6 +12,10 @@ use crate::fields::{Line, Lines};
 /// Which of the client's connections a request came in by, where a login may count for that connection
 /// (docs/htotp.md, "Logins of connections"). Crosses the hop and nothing else.
 pub const CLIENT_CONNECTION: HeaderName = HeaderName::from_static("farhop-client-connection");
+
+/// The address that a client's connection led to, for where ground's name servers do not know the name (docs/htotp.md,
+/// "Names that clients alone know"). Crosses the hop and nothing else.
+pub const SENT_TO: HeaderName = HeaderName::from_static("farhop-sent-to");
 
 /// Schemes whose logins count for a connection and not for a request (RFC 4559 §6).
 const OF_CONNECTIONS: [&[u8]; 2] = [b"ntlm", b"negotiate"];
@@ -63,6 +69,17 @@ impl RequestHead {
     /// connection is then of the same person.
     pub fn logs_in_connection(&self) -> bool {
         self.fields.get_all(AUTHORIZATION).iter().any(|value| is_of_connections(value.as_bytes()))
+    }
+
+    /// The address that the client's connection led to, if that may answer.
+    pub fn sent_to(&self) -> Option<IpAddr> {
+        self.fields.get(SENT_TO)?.to_str().ok()?.parse().ok()
+    }
+
+    /// Whether the client's connection decides who answers: nothing that is held or promised does, and nothing of the answer is
+    /// kept or read along.
+    pub fn is_of_its_connection(&self) -> bool {
+        [CLIENT_CONNECTION, SENT_TO].iter().any(|field| self.fields.contains_key(field))
     }
 
     pub(crate) fn to_lines(&self) -> Lines {

@@ -24,13 +24,15 @@ const QUESTIONS: u32 = 4;
 pub struct Destination {
     host: String,
     port: u16,
+    /// Where it is if nobody knows the name.
+    otherwise: Option<IpAddr>,
 }
 
 impl Destination {
     /// A host (IPv6 addresses with or without brackets) and a port. The host is put into lower case.
     pub fn new(host: &str, port: u16) -> Destination {
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-        Destination { host: bare.to_ascii_lowercase(), port }
+        Destination { host: bare.to_ascii_lowercase(), port, otherwise: None }
     }
 
     /// The destination of a URL's scheme and authority, as `http` and `host` or `host:port`.
@@ -57,6 +59,13 @@ impl Destination {
             return Err(invalid());
         }
         Ok(Destination::new(host, port))
+    }
+
+    /// The same, at this address if name servers know none for the host. Connections to it are kept apart from others: who named
+    /// the address may have meant another host's.
+    #[must_use]
+    pub fn or_at(self, address: IpAddr) -> Destination {
+        Destination { otherwise: Some(address), ..self }
     }
 
     /// The host in lower case, IPv6 addresses without brackets.
@@ -135,7 +144,10 @@ impl Connector {
         let host = &destination.host;
         let found = match host.parse() {
             Ok(address) => vec![address],
-            Err(_) => self.resolve(host).await?,
+            Err(_) => match (self.resolve(host).await, destination.otherwise) {
+                (Err(Error::NotFound { .. } | Error::Lookup { .. }), Some(address)) => vec![address],
+                (found, _) => found?,
+            },
         };
         let mut refused = None;
         let mut passed = Vec::new();

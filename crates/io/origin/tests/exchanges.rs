@@ -452,6 +452,29 @@ async fn a_dead_address_does_not_keep_a_live_one_from_being_used() {
     assert!(client.connect(&Destination::new("two.example", origin.port)).await.is_ok());
 }
 
+#[tokio::test]
+async fn a_name_that_nobody_knows_is_where_its_client_found_it_and_one_that_is_known_is_not() {
+    let (known, found) = (mirror().await, mirror().await);
+    let names = [("known.example".to_owned(), vec!["127.0.0.1".parse().unwrap()])].into();
+    let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
+    let client = Client::new(Settings::default(), guard, Arc::new(FixedResolver { names }), nobody());
+    let at = |host: &str, port, address: &str| Destination::new(host, port).or_at(address.parse().unwrap());
+    assert!(client.connect(&at("known.example", known.port, "127.0.0.2")).await.is_ok());
+    let refused = client.connect(&at("wiki.example", 80, "10.0.0.1")).await.unwrap_err();
+    assert!(matches!(refused, Error::Refused { .. }), "{refused}");
+
+    let asked = |destination| farhop_origin::Request { destination, ..found.get("/") };
+    let mut response = fetch(&client, asked(at("wiki.example", found.port, "127.0.0.1"))).await.unwrap();
+    let head = String::from_utf8(whole(&mut response).await.unwrap().to_vec()).unwrap();
+    assert!(head.contains(&format!("Host: wiki.example:{}", found.port)), "{head}");
+    // Its connection is kept, and is for nobody who has not found the name there.
+    let error = fetch(&client, asked(Destination::new("wiki.example", found.port))).await.err().unwrap();
+    assert!(matches!(error, Error::NotFound { .. }), "{error}");
+    let error = fetch(&client, asked(at("wiki.example", found.port, "127.0.0.9"))).await.err().unwrap();
+    assert!(matches!(error, Error::ConnectRefused { .. }), "{error}");
+    assert_eq!(found.connections(), 1);
+}
+
 /// An address that lets connections hang: a listener whose queue is full. The second value keeps it so.
 async fn hanging(address: &str) -> (std::net::SocketAddr, (socket2::Socket, Vec<tokio::net::TcpStream>)) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();

@@ -6,6 +6,7 @@
 
 mod class;
 mod http;
+mod strange;
 mod stream;
 mod target;
 
@@ -28,6 +29,7 @@ use crate::login::Login;
 use crate::request::Way;
 use crate::tunnel::Wish;
 
+pub(crate) use strange::Strange;
 use stream::Stream;
 pub(crate) use target::settle;
 

@@ -1,0 +1,104 @@
+//! Requests of connections that were caught, for names that ground does not know: their clients have found an address, and that may
+//! answer them, and nobody else.
+
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
+mod support;
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use bytes::Bytes;
+use farhop_htotp::frame::{Coding, Failure, Side};
+use farhop_htotp::head::SENT_TO;
+use http::Method;
+use support::{Asked, CACHEABLE, World, head, read_until, world_with};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+
+/// A remote that catches what is for a port, and that port.
+async fn catching() -> (World, u16) {
+    let mut world = world_with(&["transparent.http_ports=[\"1-65535\"]"]).await;
+    // To the wildcard nobody connects: all are for another address, and were caught.
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    world.running.catch(vec![listener]);
+    (world, port)
+}
+
+/// What a client says that has found `host` at the address.
+async fn ask(client: &mut TcpStream, method: &str, host: &str, more: &str) {
+    let request = format!("{method} /x HTTP/1.1\r\nHost: {host}\r\n{more}\r\n");
+    client.write_all(request.as_bytes()).await.unwrap();
+}
+
+async fn connect(port: u16) -> TcpStream {
+    TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await.unwrap()
+}
+
+fn unknown() -> Failure {
+    Failure { side: Side::Origin, status: 502, token: "dns_error".into(), detail: "no such name".into() }
+}
+
+async fn answer(asked: Asked, body: &'static str) {
+    let Asked { mut sender, .. } = asked;
+    sender.answer(&head(CACHEABLE), Coding::Identity, None);
+    sender.write(Bytes::from_static(body.as_bytes())).await.unwrap();
+    sender.finish(None);
+}
+
+#[tokio::test]
+async fn a_name_that_ground_does_not_know_is_asked_for_again_at_its_clients_address_and_nothing_is_kept() {
+    let (world, port) = catching().await;
+    let host = format!("wiki.firm.example:{port}");
+    let mut client = connect(port).await;
+    // What a client says of the field counts for nothing.
+    ask(&mut client, "GET", &host, "Farhop-Sent-To: 10.0.0.1\r\n").await;
+    let first = world.asked().await;
+    assert_eq!((first.head.authority.as_str(), first.head.sent_to()), (host.as_str(), None));
+    first.sender.fail(unknown());
+    let again = world.asked().await;
+    assert_eq!(again.head.sent_to(), Some(Ipv4Addr::LOCALHOST.into()));
+    answer(again, "the wiki").await;
+    let mut got = String::new();
+    read_until(&mut client, &mut got, "the wiki").await;
+    assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
+
+    // It was cacheable, and is asked for all the same: by this client at the address at once, and by who has chosen the proxy at
+    // the name alone.
+    ask(&mut client, "GET", &host, "").await;
+    let second = world.asked().await;
+    assert_eq!(second.head.sent_to(), Some(Ipv4Addr::LOCALHOST.into()));
+    answer(second, "more of it").await;
+    read_until(&mut client, &mut got, "more of it").await;
+    let mut other = world.client().await;
+    let request = format!("GET http://{host}/x HTTP/1.1\r\nHost: {host}\r\nFarhop-Sent-To: 10.0.0.1\r\n\r\n");
+    other.write_all(request.as_bytes()).await.unwrap();
+    let asked = world.asked().await;
+    assert!(!asked.head.fields.contains_key(SENT_TO));
+    asked.sender.fail(unknown());
+    let mut got = String::new();
+    read_until(&mut other, &mut got, "\r\n\r\n").await;
+    assert!(got.starts_with("HTTP/1.1 502 "), "{got}");
+}
+
+#[tokio::test]
+async fn what_may_not_be_said_twice_is_said_at_the_address_the_next_time() {
+    let (world, port) = catching().await;
+    let host = format!("wiki.firm.example:{port}");
+    for (round, sent_to) in [None, Some(Ipv4Addr::LOCALHOST.into())].into_iter().enumerate() {
+        let mut client = connect(port).await;
+        ask(&mut client, "POST", &host, "Content-Length: 2\r\n\r\nhi").await;
+        let asked = world.asked().await;
+        assert_eq!((&asked.head.method, asked.head.sent_to()), (&Method::POST, sent_to));
+        let mut got = String::new();
+        if round == 0 {
+            asked.sender.fail(unknown());
+            read_until(&mut client, &mut got, "\r\n\r\n").await;
+            assert!(got.starts_with("HTTP/1.1 502 "), "{got}");
+        } else {
+            answer(asked, "done").await;
+            read_until(&mut client, &mut got, "done").await;
+            assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
+        }
+    }
+}
