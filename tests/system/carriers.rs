@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Empty, Full};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::{Pair, ask, get, open, raw, request, send, until};
+use crate::support::{Pair, ask, open, raw, request, send, until};
 
 const SIZE: u64 = 24 << 20;
 /// More than the sockets between client and remote hold, several times.

@@ -22,7 +22,14 @@ const MOST: usize = 2048;
 
 /// See the module. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub struct Begun(Arc<Mutex<VecDeque<(Name, Arc<Mutex<Fate>>)>>>);
+pub struct Begun(Arc<Mutex<VecDeque<Entry>>>);
+
+/// A handshake by what its carrier would be called.
+#[derive(Debug)]
+struct Entry {
+    name: Name,
+    fate: Arc<Mutex<Fate>>,
+}
 
 /// What has become of a handshake.
 #[derive(Debug)]
@@ -39,8 +46,10 @@ impl Begun {
     /// Whether nothing that was said on the carrier of this name came here, nor ever will. A handshake that is under way ends
     /// with that.
     pub fn never_came(&self, name: u64) -> bool {
-        let found =
-            lock(&self.0).iter().find(|(own, _)| own.number() == name).map(|(_, fate)| Arc::clone(fate));
+        let found = lock(&self.0)
+            .iter()
+            .find(|entry| entry.name.number() == name)
+            .map(|entry| Arc::clone(&entry.fate));
         let Some(fate) = found else { return false };
         let mut fate = lock(&fate);
         *fate = match std::mem::replace(&mut *fate, Fate::Never) {
@@ -63,7 +72,7 @@ impl Begun {
 
     fn enter(&self, name: Name, fate: Arc<Mutex<Fate>>) {
         let mut begun = lock(&self.0);
-        begun.push_back((name, fate));
+        begun.push_back(Entry { name, fate });
         if begun.len() > MOST {
             begun.pop_front();
         }
@@ -111,7 +120,7 @@ impl Drop for Handshake {
             *fate = Fate::Never;
         }
         if matches!(*fate, Fate::Over) {
-            lock(&self.begun.0).retain(|(_, other)| !Arc::ptr_eq(other, &self.fate));
+            lock(&self.begun.0).retain(|entry| !Arc::ptr_eq(&entry.fate, &self.fate));
         }
     }
 }

@@ -10,9 +10,9 @@ mod line;
 mod rejoin;
 mod state;
 mod stream;
+mod told;
 
 use std::collections::{HashMap, VecDeque};
-use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
@@ -22,13 +22,12 @@ use farhop_htotp::frame::{Class, Hello, Priority, Resume, Tunnel};
 use farhop_htotp::mirror::Word;
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Role, Session};
-use farhop_tuning::{Measured, Parameters, Told, Tuner};
+use farhop_tuning::{Measured, Parameters, Tuner};
 use farhop_units::Bytes;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::connection::{Connection, Kind, Name};
-use crate::learned::Learned;
+use crate::connection::{Connection, Name};
 use crate::path::{End, PathPlan};
 use crate::write_ahead::WriteAhead;
 use attune::Lesson;
@@ -360,76 +359,6 @@ impl Hop {
     /// Ends the session and leaves the connection to another: the peer has not heard this one.
     pub fn forsake(&self) {
         self.end(Closed::Unheard);
-    }
-
-    /// Why the carrier ended, if it has.
-    pub fn closed(&self) -> Option<Closed> {
-        self.0.lock().closed.clone()
-    }
-
-    /// When the carrier ended, if it has.
-    pub fn ended(&self) -> Option<Instant> {
-        self.0.lock().ended
-    }
-
-    /// Remote: since when the peer gives no sign of life though asked; none while it does. A silent carrier may come back,
-    /// with all that was under way.
-    pub fn silent(&self) -> watch::Receiver<Option<Instant>> {
-        self.0.silent.subscribe()
-    }
-
-    /// What both ends call the connection; none before its handshake is over at this end.
-    pub fn name(&self) -> Option<Name> {
-        self.0.lock().name
-    }
-
-    /// Round-trip time of the last ping.
-    pub fn rtt(&self) -> Option<Duration> {
-        self.0.lock().rtt
-    }
-
-    /// Keeps what this carrier measures of the way to `peer` in `learned`, from which its first sizes came.
-    pub fn learn(&self, learned: &Learned, peer: IpAddr) {
-        let mut state = self.0.lock();
-        let first = learned.sizes(state.tuner.set(), peer);
-        state.tuner.learn(learned.of(peer), first);
-        state.sizes.send_replace(first);
-        state.lesson = Some(Lesson { learned: learned.clone(), peer });
-    }
-
-    /// What is measured of the path of a carrier of this kind, and what is decided by it, with reasons.
-    pub fn path(&self, kind: Kind) -> Told {
-        let state = self.0.lock();
-        match kind {
-            Kind::Quic => state.tuner.told(state.send_window),
-            Kind::Tcp => state.tuner.told_beyond(),
-        }
-    }
-
-    /// What is measured of the path, here, at the peer, and on earlier carriers.
-    pub fn measured(&self) -> Measured {
-        self.0.lock().tuner.measured()
-    }
-
-    /// Another carrier would be quicker, since the windows of this one's streams are too small for the path and QUIC does not change
-    /// them under way. Over TCP they are always the same.
-    pub fn has_outgrown(&self, kind: Kind) -> bool {
-        kind == Kind::Quic && self.0.lock().tuner.has_outgrown()
-    }
-
-    /// The sizes that fit the path, whenever they change.
-    pub fn sizes(&self) -> watch::Receiver<Parameters> {
-        self.0.lock().sizes.subscribe()
-    }
-
-    /// Exchanges and tunnels that were open when the carrier ended; none before.
-    pub fn lost(&self) -> u64 {
-        self.0.lock().lost
-    }
-
-    /// True while exchanges or tunnels are open.
-    pub fn is_active(&self) -> bool {
-        self.0.lock().session.is_active()
     }
 
     fn handles(&self, state: &mut State, id: StreamId, asked: Asked) -> (Sender, Receiver) {
