@@ -30,7 +30,7 @@ pub use process::{Running, give_back_large_memory, raise_descriptor_limit};
 pub use signals::{IgnoredInterrupt, ignore_interrupt};
 pub use socket::{
     congestion_control, fast_open_connect, fast_open_listen, receive_buffer, receive_timestamps,
-    receive_with_timestamp, set_congestion_control, tcp_round_trip,
+    receive_with_timestamp, set_congestion_control, tcp_round_trip, unacknowledged,
 };
 pub use thread::{
     AwakeProcessors, Waker, cpu_time, precise_timers, realtime_priority, run_on_processor, wait_readable,

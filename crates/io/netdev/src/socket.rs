@@ -81,6 +81,17 @@ pub fn tcp_round_trip(socket: &impl AsFd) -> io::Result<Duration> {
     }
 }
 
+/// Bytes that were written to a TCP connection and that its peer has not acknowledged so far (SIOCOUTQ, tcp(7)).
+///
+/// # Errors
+/// This is no connected socket.
+pub fn unacknowledged(socket: &impl AsFd) -> io::Result<usize> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the descriptor is borrowed for the call, and the kernel writes one int into a live one.
+    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    if result == 0 { Ok(usize::try_from(bytes).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Sets the receive buffer in bytes, past the system's limit.
 ///
 /// # Errors
@@ -122,6 +133,7 @@ pub fn receive_with_timestamp(socket: &UdpSocket, buffer: &mut [u8]) -> io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
     use std::time::SystemTime;
 
@@ -148,6 +160,24 @@ mod tests {
         let round_trip = tcp_round_trip(&near).unwrap();
         assert!(round_trip > Duration::ZERO && round_trip < Duration::from_secs(10), "{round_trip:?}");
         assert!(tcp_round_trip(&UdpSocket::bind("127.0.0.1:0").unwrap()).is_err());
+    }
+
+    #[test]
+    fn what_is_written_is_unacknowledged_until_the_peer_has_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut near = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let mut written = 0;
+        // Both ends are full then.
+        while let Ok(count) = near.write(&[7; 64 << 10]) {
+            written += count;
+        }
+        let waiting = unacknowledged(&near).unwrap();
+        assert!(waiting > 0 && waiting < written, "{waiting} of {written}");
+        near.shutdown(std::net::Shutdown::Write).unwrap();
+        far.read_to_end(&mut Vec::new()).unwrap();
+        assert!(unacknowledged(&near).unwrap() < waiting);
     }
 
     #[test]

@@ -6,12 +6,11 @@ mod throttled;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use farhop_units::BitRate;
 use tokio::time::sleep;
 
 use crate::identity::PublicKey;
 use crate::learned::Learned;
-use crate::path::{End, PathPlan};
+use crate::path::PathPlan;
 use crate::quic::{self, CarrierError};
 use crate::{Connection, Kind, tcp};
 
@@ -46,18 +45,15 @@ pub struct Dialers {
     quic: quic::Dialer,
     tcp: tcp::Dialer,
     choice: Choice,
-    /// As settings say; zero where they do not.
-    round_trip: Duration,
-    /// What the path is known to carry hither.
-    known: Option<BitRate>,
+    /// What settings say of the path.
+    plan: PathPlan,
     doubts: throttled::Doubts,
 }
 
 impl Dialers {
     /// Those of a remote on a path like `plan`.
     pub fn new(quic: quic::Dialer, tcp: tcp::Dialer, choice: Choice, plan: &PathPlan) -> Self {
-        let known = plan.sending_rate(End::Ground);
-        Dialers { quic, tcp, choice, round_trip: plan.rtt, known, doubts: throttled::Doubts::default() }
+        Dialers { quic, tcp, choice, plan: *plan, doubts: throttled::Doubts::default() }
     }
 
     /// What carriers have measured of the ways to grounds.
@@ -127,7 +123,7 @@ impl Dialers {
     /// still answers a round trip before it.
     fn head_start(&self, addr: SocketAddr) -> Duration {
         let seen = || self.learned().of(addr.ip()).round_trip.map_or(Duration::ZERO, |seen| seen.least);
-        let known = if self.round_trip.is_zero() { seen() } else { self.round_trip };
+        let known = if self.plan.rtt.is_zero() { seen() } else { self.plan.rtt };
         Duration::from_millis(250).max(known * 5 / 4)
     }
 

@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use farhop_units::Bytes;
 use quinn::Connection;
 use quinn::congestion::{Controller, ControllerFactory};
 
@@ -48,6 +49,11 @@ pub(crate) fn wake(connection: &Connection, now: Instant) -> bool {
     is_woken
 }
 
+/// Bytes that the peer of `connection` has acknowledged.
+pub(crate) fn acknowledged(connection: &Connection) -> Bytes {
+    Bytes(woken(connection).map_or(0, |controller| controller.lock().acknowledged))
+}
+
 /// What is sent on `connection` goes in halves by way of `halving` when it needs to.
 pub(crate) fn halve_through(connection: &Connection, halving: &Arc<Halving>) {
     let addr = connection.remote_address();
@@ -70,7 +76,7 @@ struct Wakeable(Factory);
 impl ControllerFactory for Wakeable {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let controller = Arc::clone(&self.0).build(now, current_mtu);
-        let shared = Shared { flight: Flight::default(), mtu: current_mtu, halving: None };
+        let shared = Shared { flight: Flight::default(), acknowledged: 0, mtu: current_mtu, halving: None };
         Box::new(Woken { controller, shared: Arc::new(Mutex::new(shared)) })
     }
 }
@@ -83,6 +89,8 @@ struct Woken {
 
 struct Shared {
     flight: Flight,
+    /// Bytes, of all packets.
+    acknowledged: u64,
     mtu: u16,
     /// Who sends in halves, and to whom.
     halving: Option<(Arc<Halving>, SocketAddr)>,
@@ -111,7 +119,11 @@ impl Controller for Woken {
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
-        self.lock().flight.acknowledge(now, sent, bytes, rtt.get());
+        {
+            let mut shared = self.lock();
+            shared.flight.acknowledge(now, sent, bytes, rtt.get());
+            shared.acknowledged += bytes;
+        }
         self.controller.on_ack(now, sent, bytes, app_limited, rtt);
     }
 

@@ -258,6 +258,7 @@ impl Driver {
             return;
         }
         self.measured = Some(now);
+        self.connection.set_acknowledged(self.lanes.iter().map(|lane| lane.acknowledged()).sum());
         if let Some(round_trip) = state.rtt.or_else(|| self.lanes[0].round_trip()) {
             self.connection.set_rtt(round_trip);
             self.least = self.least.min(round_trip);

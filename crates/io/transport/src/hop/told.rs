@@ -78,6 +78,11 @@ impl Hop {
         self.0.lock().lost
     }
 
+    /// Whether something that this end says waits for room.
+    pub fn is_held_up(&self) -> bool {
+        self.0.lock().slots.values().any(|slot| slot.full)
+    }
+
     /// True while exchanges or tunnels are open.
     pub fn is_active(&self) -> bool {
         self.0.lock().session.is_active()

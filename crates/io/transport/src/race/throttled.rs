@@ -1,5 +1,5 @@
-//! UDP that passes but is held to a small rate: noticed on a carrier over QUIC, which is then left for one over TCP, and that
-//! one for QUIC again unless it does better. What the signs are is decided in `farhop_congestion`.
+//! UDP that passes but is held to a small rate, on its way hither or thither: noticed on a carrier over QUIC, which is then left for
+//! one over TCP, and that one for QUIC again unless it does better. What the signs are is decided in `farhop_congestion`.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,8 @@ use tokio::time::{Instant, sleep};
 use super::{Choice, Dialers};
 use crate::hop::Hop;
 use crate::identity::PublicKey;
-use crate::{Connection, Kind};
+use crate::path::End;
+use crate::{Connection, Kind, wake};
 
 /// How often counters are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -27,8 +28,8 @@ pub(super) struct Doubts(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    /// TCP is on trial: the rate that datagrams were held to.
-    held: Option<BitRate>,
+    /// TCP is on trial: whose datagrams were held to which rate.
+    held: Option<(End, BitRate)>,
     not_before: Option<Instant>,
     pause: Duration,
 }
@@ -75,13 +76,20 @@ impl Dialers {
         if self.choice != Choice::Either || connection.kind() == Kind::Tcp {
             return std::future::pending().await;
         }
-        let mut watch = Watch::new(self.known);
+        let known = |sender| Watch::new(self.plan.sending_rate(sender));
+        let mut watches = [End::Ground, End::Remote].map(|sender| (sender, known(sender)));
         let start = Instant::now();
         loop {
             sleep(LOOK).await;
-            let held = watch.look(self.arrived(connection, hop, start));
+            // Both look each time.
+            let seen = watches.each_mut().map(|(sender, watch)| {
+                let held = watch.look(self.arrived(*sender, connection, hop, start));
+                held.map(|rate| (*sender, rate))
+            });
+            let held = seen.into_iter().flatten().next();
             let Some(held) = held.filter(|_| self.doubts.may_try()) else { continue };
-            tracing::info!(target: "farhop", "UDP seems held to {held} on its way from {addr}, trying TCP");
+            let (rate, way) = (held.1, if held.0 == End::Ground { "from" } else { "to" });
+            tracing::info!(target: "farhop", "UDP seems held to {rate} on its way {way} {addr}, trying TCP");
             match self.call(Kind::Tcp, addr, keys).await {
                 Ok(other) => {
                     self.doubts.lock().held = Some(held);
@@ -98,13 +106,13 @@ impl Dialers {
     /// Waits until it is clear whether a carrier over TCP does better than the one over QUIC that was left for it; true at
     /// once for one that was not called for that.
     pub async fn prove(&self, connection: &Connection, hop: &Hop) -> bool {
-        let Some(held) = self.doubts.lock().held.filter(|_| connection.kind() == Kind::Tcp) else {
+        let Some((sender, held)) = self.doubts.lock().held.filter(|_| connection.kind() == Kind::Tcp) else {
             return true;
         };
         let mut trial = Trial::new(held);
         let start = Instant::now();
         loop {
-            if let Some(better) = trial.look(self.arrived(connection, hop, start)) {
+            if let Some(better) = trial.look(self.arrived(sender, connection, hop, start)) {
                 let verdict = if better { "does better: UDP is held back" } else { "does no better" };
                 tracing::info!(target: "farhop", "TCP {verdict}");
                 self.doubts.settle(better);
@@ -114,8 +122,24 @@ impl Dialers {
         }
     }
 
-    fn arrived(&self, connection: &Connection, hop: &Hop, start: Instant) -> Arrived {
-        let (now, wanted) = (start.elapsed(), hop.is_active());
+    /// What has come of the datagrams of `sender`, and is wanted of them.
+    fn arrived(&self, sender: End, connection: &Connection, hop: &Hop, start: Instant) -> Arrived {
+        let now = start.elapsed();
+        if sender == End::Remote {
+            let wanted = hop.is_held_up();
+            return match connection {
+                Connection::Quic(connection) => {
+                    let (path, bytes) = (connection.stats().path, wake::acknowledged(connection));
+                    let (packets, lost) =
+                        (path.sent_packets.saturating_sub(path.lost_packets), path.lost_packets);
+                    Arrived { now, bytes, packets, lost, wanted }
+                }
+                Connection::Tcp(connection) => {
+                    Arrived { now, bytes: connection.acknowledged(), wanted, ..Arrived::default() }
+                }
+            };
+        }
+        let wanted = hop.is_active();
         match connection {
             Connection::Quic(connection) => {
                 // Without a repair layer nobody counts what is missing, and nothing is suspected.

@@ -27,6 +27,7 @@ struct Shared {
     peer: PublicKey,
     round_trip: AtomicU64,
     received: AtomicU64,
+    acknowledged: AtomicU64,
     lanes: watch::Sender<usize>,
     ended: watch::Sender<Option<CarrierError>>,
     parts: Mutex<Option<Parts>>,
@@ -57,6 +58,7 @@ impl Connection {
             peer,
             round_trip: AtomicU64::new(round_trip.as_micros() as u64),
             received: AtomicU64::new(0),
+            acknowledged: AtomicU64::new(0),
             lanes: watch::Sender::new(1),
             ended: watch::Sender::new(None),
             parts: Mutex::new(Some(parts)),
@@ -87,6 +89,11 @@ impl Connection {
     /// Bytes received, without what TLS and TCP put around them.
     pub fn received(&self) -> Bytes {
         Bytes(self.0.received.load(Ordering::Relaxed))
+    }
+
+    /// Bytes that its peer's kernel has, without what TLS and TCP put around them; counted once a second.
+    pub fn acknowledged(&self) -> Bytes {
+        Bytes(self.0.acknowledged.load(Ordering::Relaxed))
     }
 
     /// How many lanes it has.
@@ -121,6 +128,10 @@ impl Connection {
 
     pub(crate) fn count(&self, received: usize) {
         self.0.received.fetch_add(received as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_acknowledged(&self, bytes: u64) {
+        self.0.acknowledged.store(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn set_lanes(&self, lanes: usize) {

@@ -37,6 +37,8 @@ pub(crate) struct Lane {
     tls: TlsStream<TcpStream>,
     /// Taken from the mux and not by TLS.
     out: BytesMut,
+    /// Bytes that TLS has taken.
+    written: u64,
     /// Read off TLS before there was a mux.
     early: BytesMut,
 }
@@ -49,7 +51,7 @@ impl Lane {
             TlsStream::Client(tls) => tls.get_mut().1.set_buffer_limit(limit),
             TlsStream::Server(tls) => tls.get_mut().1.set_buffer_limit(limit),
         }
-        Lane { tls, out: BytesMut::new(), early }
+        Lane { tls, out: BytesMut::new(), written: 0, early }
     }
 
     /// What both ends call the carrier whose first lane this is.
@@ -60,6 +62,12 @@ impl Lane {
     /// Round trip as the kernel has measured it.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         farhop_netdev::tcp_round_trip(self.tls.get_ref().0).ok().filter(|rtt| !rtt.is_zero())
+    }
+
+    /// Bytes that the peer's kernel has, and at most one record that TLS holds here.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        let waiting = farhop_netdev::unacknowledged(self.tls.get_ref().0).unwrap_or(0);
+        self.written.saturating_sub(waiting as u64)
     }
 
     /// Sends and receives what it can as lane `number` of `mux`. Ready when either has moved: how many bytes were
@@ -92,7 +100,10 @@ impl Lane {
             }
             match Pin::new(&mut self.tls).poll_write(cx, &self.out)? {
                 Poll::Ready(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(written) => self.out.advance(written),
+                Poll::Ready(written) => {
+                    self.written += written as u64;
+                    self.out.advance(written);
+                }
                 Poll::Pending => return Ok(moved),
             }
         }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use farhop_htotp::frame::Coding;
 use farhop_htotp::session::{Ask, Config, Role};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_transport::hop::{Arrival, Hop, Incoming, Receiver};
+use farhop_transport::hop::{Arrival, Hop, Incoming, Receiver, Sender};
 use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::{self, Peers};
@@ -21,17 +21,22 @@ use farhop_transport::socket::udp::UdpSocket;
 use farhop_transport::{Connection, Kind, tcp};
 use farhop_units::{BitRate, Bytes as Size};
 use http::{HeaderMap, Method, StatusCode};
+use quinn::AsyncUdpSocket;
 use tokio::time::timeout;
 
 use policed::Policed;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The forward link is contracted; UDP gets a fortieth of it.
-const PLAN: PathPlan =
-    PathPlan { rtt: Duration::from_millis(20), forward: Some(BitRate::mbit(8)), ..PathPlan::UNKNOWN };
+/// Both ways are contracted; UDP gets a fortieth of one.
+const PLAN: PathPlan = PathPlan {
+    rtt: Duration::from_millis(20),
+    forward: Some(BitRate::mbit(8)),
+    return_: Some(BitRate::mbit(8)),
+    ..PathPlan::UNKNOWN
+};
 const HELD: BitRate = BitRate::kbit(200);
 
-/// A remote that has called a ground over UDP, and fetches something endless.
+/// A remote that has called a ground over UDP, and fetches something endless or sends it.
 struct World {
     dialers: Dialers,
     addr: SocketAddr,
@@ -39,7 +44,7 @@ struct World {
     over_tcp: tcp::Listener,
     over_quic: Connection,
     hop: Hop,
-    _fetching: Receiver,
+    _moving: Receiver,
     _listening: quic::Listener,
 }
 
@@ -47,7 +52,8 @@ fn udp(port: u16) -> Arc<UdpSocket> {
     UdpSocket::bind(SocketAddr::from(([127, 0, 0, 1], port)), Size(256 << 10)).unwrap()
 }
 
-async fn world() -> World {
+/// Where UDP is held back that `sender` sends, of which there is no end.
+async fn world(sender: End) -> World {
     let (remote, ground) = (Identity::from_seed([1; 32]), Identity::from_seed([2; 32]));
     let keys = [ground.public()];
     let peers = Peers::new([("ship".to_owned(), remote.public())]).unwrap();
@@ -56,10 +62,14 @@ async fn world() -> World {
     let over_tcp =
         tcp::Listener::bind(any, ground.clone(), peers.clone(), PLAN, options(End::Ground)).unwrap();
     let addr = over_tcp.local_addr().unwrap();
-    let policed = Policed::new(udp(addr.port()), HELD);
+    let socket = |end, port| -> Arc<dyn AsyncUdpSocket> {
+        if end == sender { Policed::new(udp(port), HELD) } else { udp(port) }
+    };
     let choice = |end| PLAN.default_choice(end);
-    let mut listening = quic::Listener::new(policed, ground, peers, PLAN, choice(End::Ground)).unwrap();
-    let quic = quic::Dialer::new(udp(0), remote.clone(), PLAN, choice(End::Remote)).unwrap();
+    let mut listening =
+        quic::Listener::new(socket(End::Ground, addr.port()), ground, peers, PLAN, choice(End::Ground))
+            .unwrap();
+    let quic = quic::Dialer::new(socket(End::Remote, 0), remote.clone(), PLAN, choice(End::Remote)).unwrap();
     let tcp = tcp::Dialer::new(remote, PLAN, options(End::Remote), 1);
     let dialers = Dialers::new(quic, tcp, Choice::Either, &PLAN);
     let (near, far) = tokio::join!(dialers.connect(addr, &keys, Kind::Quic), listening.accept());
@@ -67,20 +77,20 @@ async fn world() -> World {
     assert_eq!(over_quic.kind(), Kind::Quic);
     tokio::spawn(serve(hop(far, Role::Ground)));
     let hop = hop(over_quic.clone(), Role::Remote);
-    let _fetching = fetch(&hop);
-    World { dialers, addr, keys, over_tcp, over_quic, hop, _fetching, _listening: listening }
+    let _moving = if sender == End::Ground { fetch(&hop) } else { send(&hop) };
+    World { dialers, addr, keys, over_tcp, over_quic, hop, _moving, _listening: listening }
 }
 
 fn hop(connection: impl Into<Connection>, role: Role) -> Hop {
     Hop::start(connection, role, Config::default(), &PLAN)
 }
 
-/// Answers whatever is asked without end.
+/// Answers whatever is asked without end, and takes all that is sent.
 async fn serve(hop: Hop) {
     while let Some(incoming) = hop.accept().await {
-        let Incoming::Exchange { mut sender, receiver, .. } = incoming else { continue };
+        let Incoming::Exchange { mut sender, mut receiver, .. } = incoming else { continue };
+        tokio::spawn(async move { while matches!(receiver.next().await, Arrival::Body(_)) {} });
         tokio::spawn(async move {
-            let _receiver = receiver;
             let head = ResponseHead { status: StatusCode::OK, fields: HeaderMap::new() };
             sender.answer(&head, Coding::Identity, None);
             while sender.write(Bytes::from_static(&[7; 16 << 10])).await.is_ok() {}
@@ -90,16 +100,27 @@ async fn serve(hop: Hop) {
 
 /// Asks for something, and reads it elsewhere.
 fn fetch(hop: &Hop) -> Receiver {
+    let (mut sender, receiver) = ask(hop, Method::GET);
+    sender.finish(None);
+    receiver
+}
+
+/// Sends something without end.
+fn send(hop: &Hop) -> Receiver {
+    let (mut sender, receiver) = ask(hop, Method::POST);
+    tokio::spawn(async move { while sender.write(Bytes::from_static(&[7; 16 << 10])).await.is_ok() {} });
+    receiver
+}
+
+fn ask(hop: &Hop, method: Method) -> (Sender, Receiver) {
     let head = RequestHead {
-        method: Method::GET,
+        method,
         scheme: "https".into(),
         authority: "site.test".into(),
         path: "/".into(),
         fields: HeaderMap::new(),
     };
-    let (mut sender, receiver) = hop.ask(Ask::default(), &head);
-    sender.finish(None);
-    receiver
+    hop.ask(Ask::default(), &head)
 }
 
 impl World {
@@ -116,7 +137,7 @@ impl World {
 
 #[tokio::test]
 async fn policed_udp_is_left_for_tcp_which_is_kept_as_it_does_better() {
-    let mut world = world().await;
+    let mut world = world(End::Ground).await;
     let (connection, near, far) = world.left_for().await;
     tokio::spawn(serve(far));
     let mut fetching = fetch(&near);
@@ -131,9 +152,18 @@ async fn policed_udp_is_left_for_tcp_which_is_kept_as_it_does_better() {
 
 #[tokio::test]
 async fn tcp_that_brings_no_more_is_left_again() {
-    let mut world = world().await;
+    let mut world = world(End::Ground).await;
     let (connection, near, _silent) = world.left_for().await;
     let _fetching = fetch(&near);
     let better = timeout(PATIENCE, world.dialers.prove(&connection, &near)).await.unwrap();
     assert!(!better);
+}
+
+#[tokio::test]
+async fn udp_that_is_policed_on_its_way_to_ground_is_left_for_tcp_too() {
+    let mut world = world(End::Remote).await;
+    let (connection, near, far) = world.left_for().await;
+    tokio::spawn(serve(far));
+    let _sending = send(&near);
+    assert!(timeout(PATIENCE, world.dialers.prove(&connection, &near)).await.unwrap());
 }
