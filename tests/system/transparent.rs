@@ -177,15 +177,21 @@ async fn plain_http_goes_to_the_application_role_if_it_is_for_that_address() {
     let (said, asked) = ask(&routed, 80, "198.51.100.9").await;
     assert!(said.ends_with(&asked) && !said.contains("farhop"), "{said}");
     assert_eq!(asked, "GET /x HTTP/1.1\r\nHost: 198.51.100.9\r\n\r\n");
-    // A public name is for ground to resolve. Here it can't, and the address that the client has found answers, each time anew.
+    // A public name is for ground to resolve, and here nobody answers it.
+    let mut near = routed.connect(SERVER[0], 80).unwrap();
+    let said =
+        raw(&mut near, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", |said| said.contains("\r\n\r\n")).await;
+    assert!(said.contains("farhop-ground; error=dns_timeout"), "{said}");
+    // One that it does not know (RFC 6761 §6.4: nobody need be asked for these) is answered by the address that the client has found,
+    // each time anew.
     for _ in 0..2 {
-        let (said, asked) = ask(&routed, 80, "wiki.firm.test").await;
+        let (said, asked) = ask(&routed, 80, "wiki.invalid").await;
         assert!(said.starts_with("HTTP/1.1 200 ") && said.contains("farhop"), "{said}");
-        assert!(asked.contains("\r\nHost: wiki.firm.test\r\n") && !asked.contains("sent-to"), "{asked}");
+        assert!(asked.contains("\r\nHost: wiki.invalid\r\n") && !asked.contains("sent-to"), "{asked}");
     }
     // What ground may not connect to it does not, whoever has found it there.
     let mut near = routed.connect("192.0.2.1", 80).unwrap();
-    let request = "GET /x HTTP/1.1\r\nHost: wiki.firm.test\r\n\r\n";
+    let request = "GET /x HTTP/1.1\r\nHost: wiki.invalid\r\n\r\n";
     let said = raw(&mut near, request, |said| said.contains("\r\n\r\n")).await;
     assert!(said.starts_with("HTTP/1.1 403 "), "{said}");
     // What is no HTTP is carried too.
