@@ -61,7 +61,7 @@ pub(super) fn relocate(
 
 impl Hop {
     /// Remote: goes on here with what was under way on `former`, which has ended. Gives how many streams there are;
-    /// what became of each, [`Incoming::Rejoined`] and their handles tell.
+    /// what became of each, [`super::Incoming::Rejoined`] and their handles tell.
     pub fn adopt(&self, former: &Hop) -> usize {
         let (kept, carrier, unheard) = {
             let state = former.0.lock();
