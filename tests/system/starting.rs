@@ -93,7 +93,9 @@ fn without_privileges_each_experiment_of_the_lab_says_that_it_needs_root() {
     std::fs::create_dir(folder.path().join("site")).unwrap();
     // The build folder may be closed to others.
     let program = folder.path().join("farhop");
-    std::fs::copy(farhop().get_program(), &program).unwrap();
+    // By a program of its own: one that we had open for writing could not be run while a child of another test inherits that.
+    let copied = std::process::Command::new("cp").arg(farhop().get_program()).arg(&program).status().unwrap();
+    assert!(copied.success());
     let is_root = std::fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t");
     let site = folder.path().join("site");
     let site = site.to_str().unwrap();

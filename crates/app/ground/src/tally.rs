@@ -75,6 +75,7 @@ pub(crate) fn source_word(source: Source) -> &'static str {
         Source::Object => "object",
         Source::Embed => "embedded file",
         Source::Use => "part of svg",
+        Source::RulePart => "part of svg in a style",
         Source::StyleAttribute => "style attribute",
         Source::Rule => "css rule",
         Source::Import => "css import",

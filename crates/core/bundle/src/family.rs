@@ -41,7 +41,7 @@ impl Family {
     /// The `Accept` field for what `hint` names, given that of the document's request.
     pub(crate) fn accept(self, hint: &Hint, document_accept: &str) -> String {
         // Recorded: Firefox says nothing where it does not know yet what will come; nor for a part of an SVG file.
-        let is_open = matches!(hint.source, Source::Object | Source::Embed | Source::Use);
+        let is_open = matches!(hint.source, Source::Object | Source::Embed | Source::Use | Source::RulePart);
         match (self, hint.destination) {
             (Family::Unknown, _) => "*/*".to_owned(),
             (Family::Firefox, _) if is_open => "*/*".to_owned(),
@@ -93,9 +93,13 @@ impl Family {
     }
 
     /// How it asks for what `hint` names. HTML has posters without CORS; Chromium and WebKit obey `crossorigin` (recorded
-    /// from Chromium).
+    /// from Chromium). Firefox takes parts of SVG files from the page's own origin alone (recorded).
     pub(crate) fn mode(self, hint: &Hint) -> Mode {
-        if self == Family::Firefox && hint.source == Source::Poster { Mode::NoCors } else { hint.mode }
+        match (self, hint.source) {
+            (Family::Firefox, Source::Poster) => Mode::NoCors,
+            (Family::Firefox, Source::RulePart) => Mode::SameOrigin,
+            _ => hint.mode,
+        }
     }
 
     /// Whether it sends `Origin` to the page's own origin too when an element asks for CORS. Fetch would leave it

@@ -254,7 +254,10 @@ impl Load {
 
     /// The policy in force for `hint`, as recorded from the families.
     fn referrer_policy(&self, hint: &Hint) -> ReferrerPolicy {
-        let of_rule = matches!(hint.source, Source::Rule | Source::FontFace | Source::StyleAttribute);
+        let of_rule = matches!(
+            hint.source,
+            Source::Rule | Source::RulePart | Source::FontFace | Source::StyleAttribute
+        );
         let of_document = match (&hint.initiator, self.family) {
             // Chromium asks for the images and fonts of styles by the default policy, whatever the document's is.
             (Initiator::Document, Family::Chromium) if of_rule => return ReferrerPolicy::default(),

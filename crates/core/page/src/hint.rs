@@ -195,8 +195,10 @@ pub enum Source {
     Object,
     /// `<embed src>`.
     Embed,
-    /// A part of another SVG file: `<use href>`, or an attribute such as `fill`.
+    /// A part of another SVG file: `<use href>`.
     Use,
+    /// A part of another SVG file that a style names, or an attribute such as `fill`: a clip, a filter, a marker.
+    RulePart,
     /// `style` attribute.
     StyleAttribute,
     /// `url()` or `image-set()` of a rule that matches, in `<style>` or in a stylesheet.

@@ -105,9 +105,9 @@ fn families() -> impl Iterator<Item = &'static str> {
     ["-4", "-6"].into_iter().take(if both { 2 } else { 1 })
 }
 
-/// Best effort: what is not there need not be removed.
+/// Best effort: what is not there need not be removed. The table goes last: while it stands, nobody else takes the mark ([`in_use`]),
+/// and what is removed here is not a successor's.
 fn remove(table: &str, mark: u32) {
-    let _ = run("nft", &["delete", "table", "inet", table]);
     let (preference, mark) = (PREFERENCE.to_string(), mark.to_string());
     for family in families() {
         let rule = [family, "rule", "del", "pref", &preference, "fwmark", &mark, "lookup", &mark];
@@ -118,6 +118,7 @@ fn remove(table: &str, mark: u32) {
         }
         let _ = run("ip", &[family, "route", "del", "local", "default", "dev", "lo", "table", &mark]);
     }
+    let _ = run("nft", &["delete", "table", "inet", table]);
 }
 
 /// Removes what owners left that were killed outright. One that lives keeps its own, and its mark.

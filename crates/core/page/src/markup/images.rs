@@ -159,9 +159,9 @@ pub(crate) fn svg_references<'a, A: Attributes + ?Sized>(
     context: &mut Context,
 ) {
     for (name, value) in attributes.filter(|(_, value)| value.starts_with("url(")) {
-        for (text, mode) in presented(name, value, &context.options) {
-            if let Some(hint) = hint(mention, &text, Destination::Image, Source::Use, context) {
-                add_part(Hint { mode, ..hint }, mention, context);
+        for (text, fetched) in presented(name, value, &context.options) {
+            if let Some(hint) = hint(mention, &text, Destination::Image, Source::RulePart, context) {
+                add_part(Hint { mode: fetched.mode(), ..hint }, mention, context);
             }
         }
     }

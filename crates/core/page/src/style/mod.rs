@@ -46,7 +46,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use styling::{Need, Styling};
 use url::Url;
-use value::Value;
+use value::{Fetched, Value};
 
 /// Sheets of one page that are read.
 const MAX_SHEETS: usize = 512;
@@ -56,11 +56,11 @@ const MAX_IMPORT_DEPTH: usize = 32;
 const MAX_INLINE: usize = 16 * 1024;
 
 /// What presentation attribute `name` of an SVG element names with this value, and how that is fetched (SVG 2, §6.6).
-pub(crate) fn presented(name: &str, value: &str, options: &Options) -> Vec<(Box<str>, Mode)> {
+pub(crate) fn presented(name: &str, value: &str, options: &Options) -> Vec<(Box<str>, Fetched)> {
     let mut files = Vec::new();
     value::parse(name, value::longhands(name), value, options, |property, value| {
-        if let (Value::Images(urls), Some(mode)) = (value, property.mode()) {
-            files.extend(urls.into_iter().map(|url| (url, mode)));
+        if let (Value::Images(urls), Some(fetched)) = (value, property.fetched()) {
+            files.extend(urls.into_iter().map(|url| (url, fetched)));
         }
     });
     files
@@ -414,8 +414,9 @@ impl Styles {
     }
 
     fn find_image(&mut self, need: Need) {
-        let Need { url, origin, mode, below_fold } = need;
-        self.find(&url, &origin, Destination::Image, mode, origin.source, below_fold);
+        let Need { url, origin, fetched, below_fold } = need;
+        let source = if fetched.is_part() { Source::RulePart } else { origin.source };
+        self.find(&url, &origin, Destination::Image, fetched.mode(), source, below_fold);
     }
 
     fn find_fonts(&mut self) {

@@ -3,9 +3,8 @@
 use super::cut::{Item, items, trim_start};
 use super::face::Face;
 use super::selector::Selector;
-use super::value::{self, Property, Value};
+use super::value::{self, Fetched, Property, Value};
 use super::{layers, selector_text, supports};
-use crate::hint::Mode;
 use crate::media;
 use crate::options::Options;
 use cssparser::{Parser, ParserInput};
@@ -83,7 +82,7 @@ pub(super) struct Custom {
 pub(super) struct Keyframes {
     pub(super) name: Box<str>,
     /// As written, and how each is fetched.
-    pub(super) images: Box<[(Box<str>, Mode)]>,
+    pub(super) images: Box<[(Box<str>, Fetched)]>,
 }
 
 /// `@import`.
@@ -367,8 +366,10 @@ impl Reader {
                 }
             });
             for declaration in block.declarations {
-                if let (Value::Images(urls), Some(mode)) = (declaration.value, declaration.property.mode()) {
-                    images.extend(urls.into_iter().map(|url| (url, mode)));
+                if let (Value::Images(urls), Some(fetched)) =
+                    (declaration.value, declaration.property.fetched())
+                {
+                    images.extend(urls.into_iter().map(|url| (url, fetched)));
                 }
             }
         }

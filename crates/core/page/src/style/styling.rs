@@ -7,9 +7,8 @@ use super::matching::{Matcher, Shape};
 use super::selector::Target;
 use super::sheet::Keyframes;
 use super::texts::Texts;
-use super::value::{self, Property, Value};
+use super::value::{self, Fetched, Property, Value};
 use super::variables::Variables;
-use crate::hint::Mode;
 use crate::options::Options;
 use crate::steps::Steps;
 use crate::tree::{Element, NodeId, Tree};
@@ -46,7 +45,7 @@ pub(super) struct Need {
     /// As written.
     pub(super) url: Box<str>,
     pub(super) origin: Arc<Origin>,
-    pub(super) mode: Mode,
+    pub(super) fetched: Fetched,
     pub(super) below_fold: bool,
 }
 
@@ -281,19 +280,19 @@ impl<'a> One<'a> {
         Some((Cow::Owned(found.unwrap_or(unset)), origin))
     }
 
-    fn need(&mut self, url: &str, origin: &Arc<Origin>, mode: Mode) {
+    fn need(&mut self, url: &str, origin: &Arc<Origin>, fetched: Fetched) {
         let below_fold = self.element.below_fold();
-        self.needs.push(Need { url: url.into(), origin: Arc::clone(origin), mode, below_fold });
+        self.needs.push(Need { url: url.into(), origin: Arc::clone(origin), fetched, below_fold });
     }
 
     fn images(&mut self, styling: &Styling, target: Target, variables: Option<u32>) {
         let winners = self.winners;
         for property in winners.properties(target) {
-            if let Some(mode) = property.mode()
+            if let Some(fetched) = property.fetched()
                 && let Some((value, origin)) = self.value(styling, target, property, variables)
                 && let Value::Images(urls) = &*value
             {
-                urls.iter().for_each(|url| self.need(url, origin, mode));
+                urls.iter().for_each(|url| self.need(url, origin, fetched));
             }
         }
         if let Some((value, _)) = self.value(styling, target, Property::AnimationName, variables)
@@ -301,7 +300,7 @@ impl<'a> One<'a> {
         {
             for name in names {
                 if let Some((keyframes, origin)) = styling.keyframes.get(name) {
-                    keyframes.images.iter().for_each(|(url, mode)| self.need(url, origin, *mode));
+                    keyframes.images.iter().for_each(|(url, fetched)| self.need(url, origin, *fetched));
                 }
             }
         }
@@ -314,7 +313,7 @@ impl<'a> One<'a> {
         if !content.shown {
             return None;
         }
-        content.images.iter().for_each(|url| self.need(url, origin, Mode::NoCors));
+        content.images.iter().for_each(|url| self.need(url, origin, Fetched::Image));
         let mut text = content.text.to_string();
         for name in &content.attributes {
             text.push_str(self.element.attribute(name).unwrap_or_default());

@@ -37,10 +37,36 @@ pub(super) enum Property {
     MarkerEnd,
 }
 
+/// How Chromium fetches a file that a style names (recorded).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fetched {
+    /// An image, as ever.
+    Image,
+    /// A mask or a shape, with CORS.
+    Mask,
+    /// An SVG file of which a part is referred to, with CORS.
+    Part,
+    /// One that only the document's own origin may give.
+    OwnPart,
+}
+
+impl Fetched {
+    pub(crate) fn mode(self) -> Mode {
+        match self {
+            Fetched::Image => Mode::NoCors,
+            Fetched::Mask | Fetched::Part => Mode::Cors,
+            Fetched::OwnPart => Mode::SameOrigin,
+        }
+    }
+
+    pub(crate) fn is_part(self) -> bool {
+        matches!(self, Fetched::Part | Fetched::OwnPart)
+    }
+}
+
 impl Property {
-    /// How Chromium fetches the files that it names (recorded); `None` if it names none. Masks, shapes and parts of SVG files
-    /// are fetched with CORS, those of filters from the document's own origin alone, not what is older than they are.
-    pub(super) fn mode(self) -> Option<Mode> {
+    /// How the files that it names are fetched; `None` if it names none.
+    pub(super) fn fetched(self) -> Option<Fetched> {
         use Property as P;
         match self {
             P::BackgroundImage
@@ -48,30 +74,19 @@ impl Property {
             | P::ListStyleImage
             | P::BoxReflect
             | P::MaskBoxImage
-            | P::Cursor => Some(Mode::NoCors),
-            P::MaskImage | P::ShapeOutside => Some(Mode::Cors),
+            | P::Cursor => Some(Fetched::Image),
+            P::MaskImage | P::ShapeOutside => Some(Fetched::Mask),
             P::ClipPath | P::Fill | P::Stroke | P::MarkerStart | P::MarkerMid | P::MarkerEnd => {
-                Some(Mode::Cors)
+                Some(Fetched::Part)
             }
-            P::Filter | P::BackdropFilter => Some(Mode::SameOrigin),
+            P::Filter | P::BackdropFilter => Some(Fetched::OwnPart),
             P::Content | P::Display | P::FontFamily | P::FontWeight | P::FontStyle | P::AnimationName => None,
         }
     }
 
     /// Whether it refers to parts of SVG files, as its values seldom do.
     fn refers(self) -> bool {
-        use Property as P;
-        matches!(
-            self,
-            P::ClipPath
-                | P::Filter
-                | P::BackdropFilter
-                | P::Fill
-                | P::Stroke
-                | P::MarkerStart
-                | P::MarkerMid
-                | P::MarkerEnd
-        )
+        self.fetched().is_some_and(Fetched::is_part)
     }
 }
 
