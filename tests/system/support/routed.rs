@@ -111,14 +111,18 @@ impl Routed {
         std::fs::write(file, settings).unwrap();
     }
 
-    /// Starts the remote on the router and waits until it catches connections.
+    /// Starts the remote on the router and waits until it catches connections: it, and not one that has just ended.
     pub(crate) async fn remote(&self, options: &[&str]) -> Program {
+        let catches = |said: &str| said.matches("connections that pass are caught").count();
+        let before = std::fs::read_to_string(self.folder.path().join("remote.stderr"));
+        let before = before.map_or(0, |said| catches(&said));
         let mut remote = self.end(&self.router, "remote", &[&["--transparent"], options].concat());
         until("connections are caught", async || {
             remote.assert_runs();
-            self.rules().contains("tproxy").then_some(())
+            (catches(&remote.said()) > before).then_some(())
         })
         .await;
+        assert!(self.rules().contains("tproxy"));
         remote
     }
 
