@@ -19,6 +19,7 @@ use crate::Remote;
 use crate::answers::Trouble;
 use crate::arriving::{self, Early};
 use crate::exchange::Exchange;
+use crate::held;
 use crate::lookup::{partition_for, to_store};
 use crate::priority;
 use crate::promising::Page;
@@ -50,6 +51,7 @@ pub(crate) struct Asking<'a> {
     body: Option<RequestBody>,
     upload: Option<Uploading>,
     crossing: Option<Crossed>,
+    keeps_no_error: bool,
     /// Since when it has waited for a carrier that was silent or has ended.
     waiting: Option<Instant>,
 }
@@ -78,7 +80,21 @@ pub(crate) enum Progress {
 
 impl<'a> Asking<'a> {
     pub(crate) fn new(remote: &'a Arc<Remote>, exchange: &'a Exchange, head: RequestHead) -> Self {
-        Asking { remote, exchange, head, body: None, upload: None, crossing: None, waiting: None }
+        Asking {
+            remote,
+            exchange,
+            head,
+            body: None,
+            upload: None,
+            crossing: None,
+            keeps_no_error: false,
+            waiting: None,
+        }
+    }
+
+    /// What is held answers in place of an error of the origin, and stays held.
+    pub(crate) fn keep_no_error(&mut self) {
+        self.keeps_no_error = true;
     }
 
     /// The request has this body.
@@ -211,14 +227,22 @@ impl<'a> Asking<'a> {
             remote.desk().invalidate(&url, (carrier.generation, &promised), remote.now());
         }
         let user = self.exchange.user.id;
+        if head.status == StatusCode::OK && fetch.head.method == Method::HEAD && fetch.may_be_answered_here()
+        {
+            held::described(remote, user, fetch, head, requested_at).await;
+        }
         // What is known to be too long to be held only passes, and ends with its client.
         let length =
             head.fields.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         let fits = length.is_none_or(|length| length <= remote.settings().repository.entry.0);
-        let partition =
-            (fits && fetch.head.method == Method::GET && fetch.may_be_answered_here() && resumed.is_none())
-                .then(|| partition_for(user, &fetch.url, &fetch.head.fields, head.status, &head.fields))
-                .flatten();
+        let is_kept = fits
+            && fetch.head.method == Method::GET
+            && fetch.may_be_answered_here()
+            && resumed.is_none()
+            && !(self.keeps_no_error && farhop_freshness::is_error(head.status));
+        let partition = is_kept
+            .then(|| partition_for(user, &fetch.url, &fetch.head.fields, head.status, &head.fields))
+            .flatten();
         let limit = if partition.is_some() { remote.settings().repository.entry.0 } else { 0 };
         let (intake, body) = arriving::body(remote.budget(), limit);
         let mut stored = None;

@@ -1,0 +1,195 @@
+//! What the remote holds, as clients get it: RFC 9111 through the whole remote, with ground played by the test.
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
+mod support;
+
+use bytes::Bytes;
+use farhop_htotp::ResponseHead;
+use farhop_htotp::frame::Coding;
+use http::StatusCode;
+use support::{Asked, BROWSER, World, answer, failure, head, send, world_with};
+
+const TAGGED: &[(&str, &str)] = &[("cache-control", "max-age=600"), ("etag", "\"1\"")];
+const STALE: &[(&str, &str)] = &[("cache-control", "max-age=0"), ("etag", "\"1\"")];
+
+/// Asks for `/a` with these fields.
+async fn ask(world: &World, fields: &str) -> tokio::net::TcpStream {
+    world.get("/a", &format!("{BROWSER}{fields}")).await
+}
+
+/// Lets ground answer the next request so; gives the request.
+async fn give(
+    world: &World,
+    status: u16,
+    fields: &[(&'static str, &'static str)],
+    body: &'static str,
+) -> Asked {
+    let mut asked = world.asked().await;
+    let head = ResponseHead { status: StatusCode::from_u16(status).unwrap(), ..head(fields) };
+    asked.sender.answer(&head, Coding::Identity, None);
+    if !body.is_empty() {
+        asked.sender.write(Bytes::from_static(body.as_bytes())).await.unwrap();
+    }
+    asked.sender.finish(None);
+    asked
+}
+
+/// A world that holds `/a` so.
+async fn holding(settings: &[&str], fields: &[(&'static str, &'static str)]) -> World {
+    let world = world_with(settings).await;
+    let client = ask(&world, "").await;
+    give(&world, 200, fields, "0123456789").await;
+    assert!(answer(client).await.contains("0123456789"));
+    world
+}
+
+#[tokio::test]
+async fn a_part_of_what_is_held_is_given_without_crossing() {
+    let world = holding(&[], TAGGED).await;
+    for (asked, status, range, body) in [
+        ("range: bytes=2-4\r\n", "206", "bytes 2-4/10", "234"),
+        ("range: bytes=-3\r\n", "206", "bytes 7-9/10", "789"),
+        ("range: bytes=2-4\r\nif-range: \"1\"\r\n", "206", "bytes 2-4/10", "234"),
+        ("range: bytes=10-\r\n", "416", "bytes */10", ""),
+    ] {
+        let got = answer(ask(&world, asked).await).await;
+        assert!(got.starts_with(&format!("HTTP/1.1 {status} ")), "{asked}: {got}");
+        assert!(got.contains(&format!("Content-Range: {range}\r\n")), "{asked}: {got}");
+        assert!(got.ends_with(&format!("\r\n\r\n{body}")), "{asked}: {got}");
+    }
+    let whole = answer(ask(&world, "range: bytes=2-4\r\nif-range: \"2\"\r\n").await).await;
+    assert!(whole.starts_with("HTTP/1.1 200 ") && whole.contains("0123456789"), "{whole}");
+    assert_eq!(world.crossed(), 1);
+}
+
+#[tokio::test]
+async fn a_part_of_what_is_stale_is_given_once_the_origin_has_confirmed_it() {
+    let world = holding(&[], STALE).await;
+    let client = ask(&world, "range: bytes=2-4\r\n").await;
+    let asked = give(&world, 304, TAGGED, "").await;
+    assert_eq!(asked.head.fields["if-none-match"], "\"1\"");
+    assert_eq!(asked.head.fields["range"], "bytes=2-4");
+    let got = answer(client).await;
+    assert!(got.starts_with("HTTP/1.1 206 ") && got.ends_with("\r\n\r\n234"), "{got}");
+}
+
+#[tokio::test]
+async fn conditions_of_clients_are_answered_from_what_is_held() {
+    let world = holding(&[], TAGGED).await;
+    let got = answer(ask(&world, "if-none-match: \"0\", W/\"1\"\r\n").await).await;
+    assert!(got.starts_with("HTTP/1.1 304 ") && got.contains("Etag: \"1\""), "{got}");
+    let got = answer(ask(&world, "if-none-match: \"0\"\r\n").await).await;
+    assert!(got.starts_with("HTTP/1.1 200 ") && got.contains("0123456789"), "{got}");
+    assert_eq!(world.crossed(), 1);
+    let client = ask(&world, "if-match: \"1\"\r\n").await;
+    assert_eq!(give(&world, 412, &[], "").await.head.fields["if-match"], "\"1\"");
+    assert!(answer(client).await.starts_with("HTTP/1.1 412 "), "it is the origin's to evaluate");
+}
+
+#[tokio::test]
+async fn a_clients_condition_and_the_one_of_what_is_held_are_asked_together() {
+    for (confirmed, status, body) in [("\"1\"", "200", "0123456789"), ("\"c\"", "304", "")] {
+        let world = holding(&[], STALE).await;
+        let client = ask(&world, "if-none-match: \"c\"\r\n").await;
+        let asked = give(&world, 304, &[("etag", confirmed)], "").await;
+        let tags: Vec<_> = asked.head.fields.get_all("if-none-match").iter().collect();
+        assert_eq!(tags, ["\"c\", \"1\""]);
+        let got = answer(client).await;
+        assert!(got.starts_with(&format!("HTTP/1.1 {status} ")) && got.contains(body), "{confirmed}: {got}");
+    }
+}
+
+#[tokio::test]
+async fn a_304_that_is_about_neither_is_followed_by_the_request_as_it_came() {
+    let world = holding(&[], STALE).await;
+    let client = ask(&world, "").await;
+    give(&world, 304, &[("etag", "\"other\"")], "").await;
+    let asked = give(&world, 200, TAGGED, "anew").await;
+    assert!(!asked.head.fields.contains_key("if-none-match"));
+    assert!(answer(client).await.contains("anew"));
+}
+
+#[tokio::test]
+async fn a_304_that_forbids_to_keep_it_answers_once() {
+    let world = holding(&[], STALE).await;
+    let client = ask(&world, "").await;
+    give(&world, 304, &[("etag", "\"1\""), ("cache-control", "no-store")], "").await;
+    assert!(answer(client).await.contains("0123456789"));
+    let client = ask(&world, "").await;
+    assert!(!give(&world, 200, TAGGED, "anew").await.head.fields.contains_key("if-none-match"));
+    assert!(answer(client).await.contains("anew"));
+}
+
+#[tokio::test]
+async fn an_answer_to_head_renews_what_is_held_or_drops_it() {
+    for (tag, crossed) in [("\"1\"", 2), ("\"2\"", 3)] {
+        let world = holding(&[], STALE).await;
+        let mut client = world.client().await;
+        send(&mut client, "HEAD", "/a", BROWSER).await;
+        give(&world, 200, &[("cache-control", "max-age=600"), ("etag", tag)], "").await;
+        assert!(answer(client).await.starts_with("HTTP/1.1 200 "));
+        let client = ask(&world, "").await;
+        if crossed == 3 {
+            assert!(!give(&world, 200, TAGGED, "anew").await.head.fields.contains_key("if-none-match"));
+        }
+        assert!(answer(client).await.starts_with("HTTP/1.1 200 "), "{tag}");
+        assert_eq!(world.crossed(), crossed, "{tag}");
+    }
+}
+
+#[tokio::test]
+async fn only_if_cached_is_answered_from_what_is_held_or_not_at_all() {
+    const ONLY: &str = "cache-control: only-if-cached\r\n";
+    let world = holding(&[], TAGGED).await;
+    assert!(answer(ask(&world, ONLY).await).await.contains("0123456789"));
+    let other = answer(world.get("/b", &format!("{BROWSER}{ONLY}")).await).await;
+    assert!(other.starts_with("HTTP/1.1 504 "), "{other}");
+    let stale = holding(&[], STALE).await;
+    assert!(answer(ask(&stale, ONLY).await).await.starts_with("HTTP/1.1 504 "));
+    assert_eq!((world.crossed(), stale.crossed()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_failing_origin_is_stood_in_for_where_it_has_allowed_that() {
+    let allowed = [("cache-control", "max-age=0, stale-if-error=600"), ("etag", "\"1\"")];
+    let world = holding(&[], &allowed).await;
+    for _ in 0..2 {
+        let client = ask(&world, "").await;
+        give(&world, 503, &[("cache-control", "max-age=60")], "broken").await;
+        let got = answer(client).await;
+        assert!(got.starts_with("HTTP/1.1 200 ") && got.contains("0123456789"), "{got}");
+    }
+    let client = ask(&world, "").await;
+    world.asked().await.sender.fail(failure());
+    assert!(answer(client).await.contains("0123456789"), "nor can it be reached");
+    let client = ask(&world, "").await;
+    give(&world, 404, &[], "gone").await;
+    assert!(answer(client).await.starts_with("HTTP/1.1 404 "), "that is an answer");
+    let unsaid = holding(&[], STALE).await;
+    let client = ask(&unsaid, "").await;
+    give(&unsaid, 503, &[], "broken").await;
+    assert!(answer(client).await.starts_with("HTTP/1.1 503 "));
+}
+
+#[tokio::test]
+async fn while_the_link_is_down_what_is_held_answers_though_it_is_stale() {
+    for (patience, said) in
+        [("timeouts.stale=\"0 s\"", "max-age=0"), ("timeouts.stale=\"1 h\"", "max-age=0, stale-if-error=600")]
+    {
+        let world = holding(&[patience], &[("cache-control", said)]).await;
+        world.hop.close();
+        let got = answer(ask(&world, "").await).await;
+        assert!(got.starts_with("HTTP/1.1 200 ") && got.contains("0123456789"), "{said}: {got}");
+    }
+}
+
+#[tokio::test]
+async fn what_must_not_be_stale_waits_for_the_link() {
+    let said = [("cache-control", "max-age=0, must-revalidate, stale-if-error=600")];
+    let mut world = holding(&["timeouts.stale=\"0 s\""], &said).await;
+    world.hop.close();
+    let client = ask(&world, "").await;
+    world.hop = world.listener.carrier().await;
+    give(&world, 200, TAGGED, "anew").await;
+    assert!(answer(client).await.contains("anew"));
+}
