@@ -3,8 +3,8 @@
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use farhop_events::{ExchangeId, Side};
-use farhop_freshness::{Reply, Stored, Validation};
+use farhop_events::{Crossing, ExchangeId, Side};
+use farhop_freshness::{Forward, Handling, Reply, Stored, Validation};
 use farhop_front::Head;
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{self, Failure};
@@ -149,6 +149,30 @@ impl Trouble {
 pub(crate) fn via(fields: &mut HeaderMap, exchange: ExchangeId) {
     if let Ok(value) = HeaderValue::from_str(&format!("1.1 farhop ({exchange})")) {
         fields.append(VIA, value);
+    }
+}
+
+/// The name of this cache in `Cache-Status` (RFC 9211).
+const CACHE: &str = "farhop-remote";
+
+/// Tells clients what this cache did (RFC 9211).
+pub(crate) fn tell_handling(head: &mut ResponseHead, handling: Handling) {
+    handling.tell(CACHE, &mut head.fields);
+}
+
+/// How a request is handled that a promise answers: one that was made before it is under way already.
+pub(crate) const PROMISED: Handling =
+    Handling::Forwarded { why: Forward::UriMiss, status: None, stored: false, collapsed: true };
+
+/// Why a request went on, in the words of RFC 9211 §2.2.
+pub(crate) fn forward(why: Crossing) -> Forward {
+    match why {
+        Crossing::Method => Forward::Method,
+        Crossing::Stale => Forward::Stale,
+        Crossing::Reload => Forward::Request,
+        Crossing::Mismatch => Forward::VaryMiss,
+        Crossing::Upgrade => Forward::Bypass,
+        _ => Forward::UriMiss,
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Asked {
     pub(crate) head: ResponseHead,
     pub(crate) body: Body,
     pub(crate) resumed: Option<u64>,
+    /// It is held from now on.
+    pub(crate) stored: bool,
 }
 
 /// Why there is none.
@@ -160,8 +162,8 @@ impl<'a> Asking<'a> {
                     if let Some(mut unused) = crossed.sender.take() {
                         unused.finish(None);
                     }
-                    let body = self.receive(crossed, &head, resumed, coding).await;
-                    return Ok(Progress::Asked(Asked { head, body, resumed }));
+                    let (body, stored) = self.receive(crossed, &head, resumed, coding).await;
+                    return Ok(Progress::Asked(Asked { head, body, resumed, stored }));
                 }
             }
         }
@@ -210,14 +212,14 @@ impl<'a> Asking<'a> {
         None
     }
 
-    /// Lets the body fill in the background, into the repository too where it may be kept.
+    /// Lets the body fill in the background, into the repository too where it may be kept: then `true`.
     async fn receive(
         &mut self,
         crossed: Crossed,
         head: &ResponseHead,
         resumed: Option<u64>,
         coding: Coding,
-    ) -> Body {
+    ) -> (Body, bool) {
         let Crossed { carrier, receiver, page, promised, requested_at, .. } = crossed;
         let remote = self.remote;
         let fetch = &self.exchange.fetch;
@@ -264,7 +266,7 @@ impl<'a> Asking<'a> {
                 }
             }
         });
-        body
+        (body, stored.is_some())
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use farhop_events::{AnsweredFrom, Crossing, Event, ExchangeId, Side};
-use farhop_freshness::is_error;
+use farhop_freshness::{Handling, is_error};
 use farhop_front::{Departure, Head, RequestBody, Responder, ResponseBody};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Resume;
@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 
 use crate::Remote;
-use crate::answers::Trouble;
+use crate::answers::{PROMISED, Trouble, forward, tell_handling};
 use crate::ask::{Asked, Asking, NotAnswered, Progress};
 use crate::auth::Pass;
 use crate::course::Course;
@@ -27,6 +27,7 @@ use crate::held::{self, Confirmed, HeldAnswer, Stale};
 use crate::lookup::{Found, look_up};
 use crate::portal::Given;
 use crate::request::Fetch;
+use crate::revalidate;
 use crate::section::Section;
 use crate::under_way::UnderWay;
 use crate::users::User;
@@ -69,16 +70,22 @@ impl Exchange {
             () = reset(&responder) => return Answer::ClientGone.finish(self, &remote, responder).await,
         };
         match found {
-            Found::Held { answer } => {
+            Found::Held { answer, doubtful } => {
+                if doubtful {
+                    revalidate::begin(&remote, &self, answer.held.clone());
+                }
                 if let Err((exchange, responder)) = answer.deliver(self, &remote, responder).await {
                     exchange.ask_after_all(remote, body, responder).await;
                 }
             }
-            Found::Unchanged { head, early } => {
+            Found::Unchanged { mut head, early } => {
+                tell_handling(&mut head, PROMISED);
                 self.deliver_empty(&remote, responder, &head, from_promise(early)).await
             }
             Found::Promised { head, body: promised, early } => {
                 let from = from_promise(early);
+                let mut head = (*head).clone();
+                tell_handling(&mut head, PROMISED);
                 match promised.reader().map(Section::whole) {
                     Some(reader) => self.deliver(&remote, responder, &head, reader, from).await,
                     None => self.ask_after_all(remote, body, responder).await,
@@ -174,14 +181,18 @@ impl Exchange {
                     let _ = responder.informational(Head { status: head.status, fields: head.fields }).await;
                 }
                 Ok(Progress::Asked(asked)) if asked.head.status == StatusCode::NOT_MODIFIED => {
-                    let Some(stale) = validates else { return Answer::Asked(asked) };
+                    let Some(stale) = validates else { return Answer::Asked(asked, why) };
                     let (user, held) = (self.user.id, &stale.held);
                     match held::confirm(remote, user, &self.fetch, held, &asked.head, requested_at).await {
                         Confirmed::Held(held) => {
                             let answer = HeldAnswer::to(&self.fetch, held, AnsweredFrom::Validated);
-                            return answer.map_or(Answer::Asked(asked), Answer::Held);
+                            let status = Some(asked.head.status);
+                            return match answer {
+                                Some(answer) => Answer::Held(answer.after(why, status)),
+                                None => Answer::Asked(asked, why),
+                            };
                         }
-                        Confirmed::Client => return Answer::Asked(asked),
+                        Confirmed::Client => return Answer::Asked(asked, why),
                         // The 304 is about something else: the client's own request is needed after all.
                         Confirmed::Neither => {
                             validates = None;
@@ -190,13 +201,18 @@ impl Exchange {
                     }
                 }
                 Ok(Progress::Asked(asked)) if on_error && is_error(asked.head.status) => {
-                    return instead.map_or(Answer::Asked(asked), Answer::Held);
+                    let status = Some(asked.head.status);
+                    return match instead {
+                        Some(answer) => Answer::Held(answer.after(why, status)),
+                        None => Answer::Asked(asked, why),
+                    };
                 }
-                Ok(Progress::Asked(asked)) => return Answer::Asked(asked),
+                Ok(Progress::Asked(asked)) => return Answer::Asked(asked, why),
                 Ok(Progress::Switched(switched)) => return Answer::Switched(switched),
                 Err(NotAnswered::Trouble(trouble)) => {
                     let stands_in = stale.as_ref().is_some_and(|stale| stale.stands_in_for(&trouble));
-                    let answer = instead.filter(|_| stands_in).map(Answer::Held);
+                    let answer =
+                        instead.filter(|_| stands_in).map(|answer| Answer::Held(answer.after(why, None)));
                     return answer.unwrap_or(Answer::Trouble(trouble));
                 }
                 Err(NotAnswered::Lost) if self.fetch.is_repeatable() => {}
@@ -205,7 +221,7 @@ impl Exchange {
         }
     }
 
-    fn crosses(&self, remote: &Remote, why: Crossing, field: Option<String>) {
+    pub(crate) fn crosses(&self, remote: &Remote, why: Crossing, field: Option<String>) {
         let request = &self.fetch.head.fields;
         remote.desk().books().crossed(self.id, &self.user, request, (why, field), remote.now());
     }
@@ -334,7 +350,7 @@ impl Exchange {
                 () = reset_body(out) => return Err("the client closed the connection".into()),
             };
             match asked {
-                Ok(Asked { head, body, resumed }) => {
+                Ok(Asked { head, body, resumed, .. }) => {
                     if resumed != (resume.offset > 0).then_some(resume.offset) || !is_same(before, &head) {
                         return Err("the origin's answer has changed".into());
                     }
@@ -431,7 +447,7 @@ fn from_promise(early: bool) -> AnsweredFrom {
 
 /// What asking came to.
 enum Answer {
-    Asked(Asked),
+    Asked(Asked, Crossing),
     Held(HeldAnswer),
     Switched(Switched),
     Trouble(Trouble),
@@ -441,9 +457,12 @@ enum Answer {
 impl Answer {
     async fn finish(self, exchange: Exchange, remote: &Arc<Remote>, responder: Responder) {
         match self {
-            Answer::Asked(Asked { head, body, .. }) => match body.reader() {
+            Answer::Asked(Asked { mut head, body, stored, .. }, why) => match body.reader() {
                 Some(reader) => {
                     drop(body);
+                    let why = forward(why);
+                    let handling = Handling::Forwarded { why, status: None, stored, collapsed: false };
+                    tell_handling(&mut head, handling);
                     let reader = Section::whole(reader);
                     exchange.deliver(remote, responder, &head, reader, AnsweredFrom::Asked).await;
                 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use farhop_events::{AnsweredFrom, Side};
-use farhop_freshness::{Fallback, Reply, Stored, Validated, Validation};
+use farhop_events::{AnsweredFrom, Crossing, Side};
+use farhop_freshness::{Fallback, Handling, Reply, Stored, Validated, Validation};
 use farhop_front::Responder;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_store::{Held, Partition};
-use http::Method;
+use http::{Method, StatusCode};
 
 use crate::Remote;
-use crate::answers::{Trouble, from_repository};
+use crate::answers::{Trouble, forward, from_repository, tell_handling};
 use crate::exchange::Exchange;
 use crate::lookup::{is_bound_alike, partition_for, reply};
 use crate::request::Fetch;
@@ -66,13 +66,22 @@ pub(crate) struct HeldAnswer {
     pub(crate) held: Held,
     pub(crate) reply: Reply,
     pub(crate) from: AnsweredFrom,
+    /// What became of asking, where that was tried.
+    pub(crate) asked: Option<Handling>,
 }
 
 impl HeldAnswer {
     /// How what is held answers this request, if it does.
     pub(crate) fn to(fetch: &Fetch, held: Held, from: AnsweredFrom) -> Option<HeldAnswer> {
         let reply = reply(&fetch.head.method, &fetch.head.fields, &held)?;
-        Some(HeldAnswer { held, reply, from })
+        Some(HeldAnswer { held, reply, from, asked: None })
+    }
+
+    /// The same after asking for this reason has come to this status.
+    pub(crate) fn after(mut self, why: Crossing, status: Option<StatusCode>) -> HeldAnswer {
+        let status = status.map(|status| status.as_u16());
+        self.asked = Some(Handling::Forwarded { why: forward(why), status, stored: false, collapsed: false });
+        self
     }
 
     /// The body as far as it is sent, if any is. `None` where it cannot be read any more.
@@ -96,7 +105,9 @@ impl HeldAnswer {
             AnsweredFrom::Validated => Validation::Done,
             _ => Validation::None,
         };
-        let head = from_repository(&self.held.head, &self.reply, validation);
+        let mut head = from_repository(&self.held.head, &self.reply, validation);
+        let hit = || Handling::hit(&self.held.head, self.held.partition.scope(), SystemTime::now());
+        tell_handling(&mut head, self.asked.unwrap_or_else(hit));
         if self.from == AnsweredFrom::Repository {
             remote.desk().used_from_repository(self.held.id, remote.now());
         }

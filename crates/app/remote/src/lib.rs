@@ -29,6 +29,7 @@ mod portal;
 mod priority;
 mod promising;
 mod request;
+mod revalidate;
 mod running;
 mod section;
 mod start;
@@ -92,6 +93,7 @@ pub struct Remote {
     unreachable: Unreachable,
     announced: Announced,
     strange: transparent::Strange,
+    doubts: revalidate::Doubts,
     census: clients::Census,
     caught: clients::Census,
     exchanges: AtomicU64,
@@ -194,6 +196,11 @@ impl Remote {
     /// Names that ground does not know.
     fn strange(&self) -> &transparent::Strange {
         &self.strange
+    }
+
+    /// What is being asked about behind clients' backs.
+    fn doubts(&self) -> &revalidate::Doubts {
+        &self.doubts
     }
 
     fn census(&self) -> &clients::Census {

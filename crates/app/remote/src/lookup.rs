@@ -6,9 +6,7 @@ use std::time::SystemTime;
 
 use farhop_bundle::{PRIVATE_TO, PromiseId, WhyAsk, not_modified, unfamiliar};
 use farhop_events::{AnsweredFrom, Crossing};
-use farhop_freshness::{
-    Fallback, Reply, RequestDirectives, Scope, Stored, Verdict, Why, shareable, storable,
-};
+use farhop_freshness::{Reply, RequestDirectives, Scope, Stored, Verdict, Why, shareable, storable};
 use farhop_htotp::ResponseHead;
 use farhop_store::{Body, Held, Partition};
 use http::header::{self, HeaderMap, HeaderName};
@@ -25,8 +23,8 @@ use crate::users::User;
 
 /// How a request is answered.
 pub(crate) enum Found {
-    /// From the repository.
-    Held { answer: HeldAnswer },
+    /// From the repository; if that is `doubtful`, the origin is to be asked about it besides.
+    Held { answer: HeldAnswer, doubtful: bool },
     /// By what was promised.
     Promised { head: Arc<ResponseHead>, body: Body, early: bool },
     /// With 304: the client holds what was promised already.
@@ -89,10 +87,11 @@ pub(crate) async fn look_up(remote: &Remote, exchange: &Exchange) -> Found {
     let mut stale = None;
     if matches!(fetch.head.method, Method::GET | Method::HEAD) {
         match in_repository(remote, user.id, &fetch.head.method, fetch.url.as_str(), fields).await {
-            Stocked::Answer { held, reply } => {
+            Stocked::Answer { held, reply, doubtful } => {
                 let (status, fields) = (held.head.status, &held.head.fields);
                 remote.desk().answered(exchange, &fetch.url, status, fields, remote.now());
-                return Found::Held { answer: HeldAnswer { held, reply, from: AnsweredFrom::Repository } };
+                let answer = HeldAnswer { held, reply, from: AnsweredFrom::Repository, asked: None };
+                return Found::Held { answer, doubtful };
             }
             Stocked::Unsatisfiable => return Found::Unsatisfiable,
             Stocked::Stale { stale: held, reason } => {
@@ -154,7 +153,7 @@ async fn differs_from_what_came(remote: &Remote, user: &User, fetch: &Fetch) -> 
 
 /// What the repository says to a request.
 pub(crate) enum Stocked {
-    Answer { held: Held, reply: Reply },
+    Answer { held: Held, reply: Reply, doubtful: bool },
     Unsatisfiable,
     Stale { stale: Option<Stale>, reason: Crossing },
     Nothing,
@@ -191,15 +190,19 @@ pub(crate) async fn in_repository(
 
 /// What an entry that fits says to a request.
 fn judge(method: &Method, fields: &HeaderMap, held: Held, now: SystemTime) -> Stocked {
-    let (why, fallback) = match held.head.verdict(method, fields, held.partition.scope(), now) {
-        Verdict::Fresh => {
+    let verdict = held.head.verdict(method, fields, held.partition.scope(), now);
+    let (why, fallback) = match verdict {
+        Verdict::Fresh | Verdict::Revalidate => {
+            let doubtful = verdict == Verdict::Revalidate;
             return match reply(method, fields, &held) {
-                Some(reply) => Stocked::Answer { held, reply },
-                None => Stocked::Stale { stale: None, reason: Crossing::Range },
+                Some(reply) => Stocked::Answer { held, reply, doubtful },
+                None if fields.contains_key(header::RANGE) => {
+                    Stocked::Stale { stale: None, reason: Crossing::Range }
+                }
+                None => Stocked::Stale { stale: None, reason: Crossing::Reload },
             };
         }
         Verdict::Unsatisfiable => return Stocked::Unsatisfiable,
-        Verdict::Revalidate => (Why::Stale, Fallback::Error),
         Verdict::Validate { why, fallback } => (why, fallback),
     };
     let reason = match why {

@@ -110,7 +110,7 @@ impl Page {
 /// Whether the repository would answer the promised request without asking.
 async fn is_held(remote: &Remote, user: &User, url: &Url, request: &HeaderMap) -> bool {
     let stocked = in_repository(remote, user.id, &Method::GET, url.as_str(), request).await;
-    matches!(stocked, Stocked::Answer { .. })
+    matches!(stocked, Stocked::Answer { doubtful: false, .. })
 }
 
 /// Tells ground of the promises that nobody wants any more.

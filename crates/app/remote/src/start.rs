@@ -204,6 +204,7 @@ fn start_with(
         unreachable: Unreachable::default(),
         announced: Announced::default(),
         strange: transparent::Strange::default(),
+        doubts: Default::default(),
         census: clients::Census::default(),
         caught: clients::Census::default(),
         exchanges: AtomicU64::new(1),

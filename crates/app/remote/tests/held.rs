@@ -193,3 +193,56 @@ async fn what_must_not_be_stale_waits_for_the_link() {
     give(&world, 200, TAGGED, "anew").await;
     assert!(answer(client).await.contains("anew"));
 }
+
+#[tokio::test]
+async fn what_may_be_stale_while_it_is_validated_is_given_at_once_and_asked_about_once() {
+    let said = [("cache-control", "max-age=0, stale-while-revalidate=600"), ("etag", "\"1\"")];
+    let world = holding(&[], &said).await;
+    for _ in 0..2 {
+        assert!(answer(ask(&world, "if-none-match: \"c\"\r\n").await).await.contains("0123456789"));
+    }
+    let asked = give(&world, 304, TAGGED, "").await;
+    assert_eq!(asked.head.fields["if-none-match"], "\"1\"");
+    renewed(&world, "max-age=600").await;
+    assert_eq!(world.crossed(), 2, "once for both");
+}
+
+#[tokio::test]
+async fn what_has_changed_behind_a_stale_answer_takes_its_place() {
+    let said = [("cache-control", "max-age=0, stale-while-revalidate=600"), ("etag", "\"1\"")];
+    let world = holding(&[], &said).await;
+    assert!(answer(ask(&world, "range: bytes=0-1\r\n").await).await.ends_with("\r\n\r\n01"));
+    let asked = give(&world, 200, TAGGED, "all anew").await;
+    assert!(!asked.head.fields.contains_key("range"), "nobody else wants a part");
+    renewed(&world, "all anew").await;
+    assert_eq!(world.crossed(), 2);
+}
+
+/// Asks until what is held has been renewed, of which nobody is told.
+async fn renewed(world: &World, sign: &str) {
+    let renewed = async { while !answer(ask(world, "").await).await.contains(sign) {} };
+    tokio::time::timeout(support::PATIENCE, renewed).await.expect("it is renewed");
+}
+
+#[tokio::test]
+async fn clients_are_told_what_the_cache_did() {
+    let world = holding(&[], STALE).await;
+    let told = |got: String| {
+        let line = got.lines().find_map(|line| line.strip_prefix("Cache-Status: ").map(str::to_owned));
+        line.unwrap_or_else(|| panic!("{got}"))
+    };
+    let client = world.get("/new", BROWSER).await;
+    give(&world, 200, TAGGED, "new").await;
+    assert_eq!(told(answer(client).await), "farhop-remote; fwd=uri-miss; stored");
+    assert!(told(answer(world.get("/new", BROWSER).await).await).starts_with("farhop-remote; hit; ttl="));
+    let client = ask(&world, "cache-control: no-cache\r\n").await;
+    give(&world, 304, &[], "").await;
+    assert_eq!(told(answer(client).await), "farhop-remote; fwd=request; fwd-status=304");
+    let client = ask(&world, "").await;
+    give(&world, 200, &[("cache-control", "no-store")], "once").await;
+    assert_eq!(told(answer(client).await), "farhop-remote; fwd=stale");
+    let mut client = world.client().await;
+    send(&mut client, "POST", "/new", "content-length: 0\r\n").await;
+    give(&world, 200, &[], "done").await;
+    assert_eq!(told(answer(client).await), "farhop-remote; fwd=method");
+}
