@@ -4,14 +4,15 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_events::Side;
+use farhop_events::{Event, Side};
+use farhop_freshness::{Part, Stored};
 use farhop_front::RequestBody;
 use farhop_htotp::frame::{Class, Coding, Resume};
 use farhop_htotp::session::Ask;
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_store::Body;
+use farhop_store::{Body, Partition};
 use farhop_transport::hop::{Receiver, Sender};
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, RANGE};
 use http::{Method, StatusCode};
 use tokio::time::Instant;
 
@@ -226,6 +227,7 @@ impl<'a> Asking<'a> {
         remote.desk().answered(self.exchange.id, &fetch.url, head.status, &head.fields, remote.now());
         for url in farhop_freshness::invalidated(&self.head.method, &fetch.url, head.status, &head.fields) {
             remote.repository().invalidate(url.as_str()).await;
+            remote.parts().invalidate(url.as_str(), SystemTime::now());
             remote.desk().invalidate(&url, (carrier.generation, &promised), remote.now());
         }
         let user = self.exchange.user.id;
@@ -242,17 +244,34 @@ impl<'a> Asking<'a> {
             && fetch.may_be_answered_here()
             && resumed.is_none()
             && !(self.keeps_no_error && farhop_freshness::is_error(head.status));
+        // A part is kept as one of the whole.
+        let part = Part::of(head.status, &head.fields).filter(|_| fetch.head.fields.contains_key(RANGE));
+        let whole = part
+            .as_ref()
+            .map(|part| ResponseHead { status: StatusCode::OK, fields: part.of_whole(&head.fields) });
+        let head = whole.as_ref().unwrap_or(head);
         let partition = is_kept
             .then(|| partition_for(user, &fetch.url, &fetch.head.fields, head.status, &head.fields))
             .flatten();
         let limit = if partition.is_some() { remote.settings().repository.entry.0 } else { 0 };
         let (intake, body) = arriving::body(remote.budget(), limit);
-        let mut stored = None;
+        let (mut stored, mut to_join) = (None, None);
         if let Some(partition) = partition {
             let entry = to_store(partition, &fetch.head.fields, head, requested_at);
             let url = fetch.url.as_str();
-            stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
+            match part {
+                None => {
+                    stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
+                    remote.parts().forget(url);
+                }
+                Some(part) if entry.has_strong_validator() => {
+                    let (url, body) = (url.to_owned(), body.clone());
+                    to_join = Some(Joining { partition, url, entry, part, body });
+                }
+                Some(_) => {}
+            }
         }
+        let is_stored = stored.is_some() || to_join.is_some();
         // The upload goes on for as long as the answer does.
         let upload = self.upload.take();
         let (remote, peer) = (Arc::clone(remote), carrier.peer);
@@ -260,13 +279,37 @@ impl<'a> Asking<'a> {
             let _upload = upload;
             match (arriving::carry(receiver, coding, intake, &page).await, stored) {
                 (Ok(()), Some(stored)) => stock::tell_stored(&remote, stored).await,
-                (Ok(()), None) => {}
+                (Ok(()), None) => {
+                    if let Some(joining) = to_join {
+                        joining.join(&remote).await;
+                    }
+                }
                 (Err(why), _) => {
                     tracing::debug!(target: "farhop", "a body from {peer} ended early: {why}");
                 }
             }
         });
-        (body, stored.is_some())
+        (body, is_stored)
+    }
+}
+
+/// A part that is kept once it is here.
+struct Joining {
+    partition: Partition,
+    url: String,
+    entry: Stored,
+    part: Part,
+    body: Body,
+}
+
+impl Joining {
+    async fn join(self, remote: &Remote) {
+        let Joining { partition, url, entry, part, body } = self;
+        let bytes = part.length();
+        if let Some((whole, body)) = remote.parts().add(partition, &url, entry, &part, body) {
+            remote.repository().store(partition, &url, whole, body).await;
+        }
+        remote.bus().emit(Event::Stored { url: remote.bus().url(&url), bytes });
     }
 }
 

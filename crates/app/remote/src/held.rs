@@ -64,6 +64,8 @@ impl Stale {
 /// What is held, as it is sent to a client.
 pub(crate) struct HeldAnswer {
     pub(crate) held: Held,
+    /// Where in the whole what is held begins.
+    pub(crate) begins: u64,
     pub(crate) reply: Reply,
     pub(crate) from: AnsweredFrom,
     /// What became of asking, where that was tried.
@@ -71,10 +73,15 @@ pub(crate) struct HeldAnswer {
 }
 
 impl HeldAnswer {
+    /// What is held, in this form.
+    pub(crate) fn new(held: Held, reply: Reply, from: AnsweredFrom) -> HeldAnswer {
+        HeldAnswer { held, begins: 0, reply, from, asked: None }
+    }
+
     /// How what is held answers this request, if it does.
     pub(crate) fn to(fetch: &Fetch, held: Held, from: AnsweredFrom) -> Option<HeldAnswer> {
         let reply = reply(&fetch.head.method, &fetch.head.fields, &held)?;
-        Some(HeldAnswer { held, reply, from, asked: None })
+        Some(HeldAnswer::new(held, reply, from))
     }
 
     /// The same after asking for this reason has come to this status.
@@ -88,7 +95,10 @@ impl HeldAnswer {
     fn body(&self) -> Option<Option<Section>> {
         match &self.reply {
             Reply::Whole => self.held.body.reader().map(Section::whole).map(Some),
-            Reply::Part(range, _) => self.held.body.reader().map(|reader| Some(Section::part(reader, range))),
+            Reply::Part(range, _) => {
+                let range = range.start - self.begins..range.end - self.begins;
+                self.held.body.reader().map(|reader| Some(Section::part(reader, &range)))
+            }
             Reply::NotModified | Reply::Unsatisfiable(_) | Reply::ForOrigin => Some(None),
         }
     }
@@ -170,6 +180,8 @@ pub(crate) async fn described(
     requested_at: SystemTime,
 ) {
     debug_assert_eq!(fetch.head.method, Method::HEAD);
+    // Parts are not worth comparing: HEAD is rare.
+    remote.parts().forget(fetch.url.as_str());
     let request = &fetch.head.fields;
     for partition in [Partition::User(user), Partition::Shared] {
         for held in remote.repository().find(partition, fetch.url.as_str(), request).await {

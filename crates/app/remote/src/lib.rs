@@ -24,6 +24,7 @@ mod intercept;
 mod login;
 mod lookup;
 mod mirror;
+mod parts;
 pub mod passwords;
 mod portal;
 mod priority;
@@ -94,6 +95,7 @@ pub struct Remote {
     announced: Announced,
     strange: transparent::Strange,
     doubts: revalidate::Doubts,
+    parts: parts::Parts,
     census: clients::Census,
     caught: clients::Census,
     exchanges: AtomicU64,
@@ -201,6 +203,10 @@ impl Remote {
     /// What is being asked about behind clients' backs.
     fn doubts(&self) -> &revalidate::Doubts {
         &self.doubts
+    }
+
+    fn parts(&self) -> &parts::Parts {
+        &self.parts
     }
 
     fn census(&self) -> &clients::Census {

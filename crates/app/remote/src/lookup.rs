@@ -17,9 +17,13 @@ use crate::Remote;
 use crate::desk::{Answering, Promised};
 use crate::exchange::Exchange;
 use crate::held::{HeldAnswer, Stale};
+use crate::parts::Found as Part;
 use crate::promising;
 use crate::request::Fetch;
 use crate::users::User;
+
+/// The number of what has none in the repository.
+const NO_ENTRY: u64 = u64::MAX;
 
 /// How a request is answered.
 pub(crate) enum Found {
@@ -87,10 +91,9 @@ pub(crate) async fn look_up(remote: &Remote, exchange: &Exchange) -> Found {
     let mut stale = None;
     if matches!(fetch.head.method, Method::GET | Method::HEAD) {
         match in_repository(remote, user.id, &fetch.head.method, fetch.url.as_str(), fields).await {
-            Stocked::Answer { held, reply, doubtful } => {
-                let (status, fields) = (held.head.status, &held.head.fields);
-                remote.desk().answered(exchange, &fetch.url, status, fields, remote.now());
-                let answer = HeldAnswer { held, reply, from: AnsweredFrom::Repository, asked: None };
+            Stocked::Answer { answer, doubtful } => {
+                let head = &answer.held.head;
+                remote.desk().answered(exchange, &fetch.url, head.status, &head.fields, remote.now());
                 return Found::Held { answer, doubtful };
             }
             Stocked::Unsatisfiable => return Found::Unsatisfiable,
@@ -153,7 +156,7 @@ async fn differs_from_what_came(remote: &Remote, user: &User, fetch: &Fetch) -> 
 
 /// What the repository says to a request.
 pub(crate) enum Stocked {
-    Answer { held: Held, reply: Reply, doubtful: bool },
+    Answer { answer: HeldAnswer, doubtful: bool },
     Unsatisfiable,
     Stale { stale: Option<Stale>, reason: Crossing },
     Nothing,
@@ -185,7 +188,37 @@ pub(crate) async fn in_repository(
             best = stocked;
         }
     }
-    best
+    let part = || in_parts(remote, user, method, url, fields, now);
+    part().map_or(best, |answer| Stocked::Answer { answer, doubtful: false })
+}
+
+/// What came for other ranges, where what is asked for now lies within it (RFC 9111 §3.3).
+fn in_parts(
+    remote: &Remote,
+    user: u64,
+    method: &Method,
+    url: &str,
+    fields: &HeaderMap,
+    now: SystemTime,
+) -> Option<HeldAnswer> {
+    if method != Method::GET || !fields.contains_key(header::RANGE) {
+        return None;
+    }
+    let found = [Partition::User(user), Partition::Shared].map(|held| remote.parts().find(held, url, fields));
+    found.into_iter().flatten().find_map(|part| {
+        let Part { partition, head, body, range: here, complete } = part;
+        let held = Held { id: NO_ENTRY, partition, head, body };
+        let fits = is_bound_alike(&held, fields)
+            && held.head.verdict(method, fields, partition.scope(), now) == Verdict::Fresh;
+        let reply = held.head.reply(method, fields, Some(complete));
+        match &reply {
+            Reply::Part(asked, _) if fits && here.start <= asked.start && asked.end <= here.end => {
+                let answer = HeldAnswer::new(held, reply, AnsweredFrom::Repository);
+                Some(HeldAnswer { begins: here.start, ..answer })
+            }
+            _ => None,
+        }
+    })
 }
 
 /// What an entry that fits says to a request.
@@ -195,7 +228,10 @@ fn judge(method: &Method, fields: &HeaderMap, held: Held, now: SystemTime) -> St
         Verdict::Fresh | Verdict::Revalidate => {
             let doubtful = verdict == Verdict::Revalidate;
             return match reply(method, fields, &held) {
-                Some(reply) => Stocked::Answer { held, reply, doubtful },
+                Some(reply) => {
+                    let answer = HeldAnswer::new(held, reply, AnsweredFrom::Repository);
+                    Stocked::Answer { answer, doubtful }
+                }
                 None if fields.contains_key(header::RANGE) => {
                     Stocked::Stale { stale: None, reason: Crossing::Range }
                 }

@@ -4,10 +4,11 @@
 mod support;
 
 use bytes::Bytes;
+use farhop_events::Event;
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Coding;
 use http::StatusCode;
-use support::{Asked, BROWSER, World, answer, failure, head, send, world_with};
+use support::{Asked, BROWSER, World, answer, failure, head, send, until, world_with};
 
 const TAGGED: &[(&str, &str)] = &[("cache-control", "max-age=600"), ("etag", "\"1\"")];
 const STALE: &[(&str, &str)] = &[("cache-control", "max-age=0"), ("etag", "\"1\"")];
@@ -216,6 +217,59 @@ async fn what_has_changed_behind_a_stale_answer_takes_its_place() {
     assert!(!asked.head.fields.contains_key("range"), "nobody else wants a part");
     renewed(&world, "all anew").await;
     assert_eq!(world.crossed(), 2);
+}
+
+const PART: &[(&str, &str)] = &[("cache-control", "max-age=600"), ("etag", "\"1\"")];
+
+/// Lets ground answer a request for these bytes of ten; they are kept when this is over.
+async fn give_part(world: &World, first: usize, last: usize) {
+    let mut events = world.bus.subscribe();
+    let mut asked = world.asked().await;
+    let mut head = head(PART);
+    head.status = StatusCode::PARTIAL_CONTENT;
+    head.fields.insert("content-range", format!("bytes {first}-{last}/10").parse().unwrap());
+    asked.sender.answer(&head, Coding::Identity, None);
+    asked.sender.write(Bytes::from_static(&b"0123456789"[first..=last])).await.unwrap();
+    asked.sender.finish(None);
+    until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
+}
+
+#[tokio::test]
+async fn parts_answer_what_lies_within_them_and_are_put_together_to_the_whole() {
+    let world = world_with(&[]).await;
+    let client = ask(&world, "range: bytes=2-5\r\n").await;
+    give_part(&world, 2, 5).await;
+    assert!(answer(client).await.ends_with("2345\r\n0\r\n\r\n"));
+    let got = answer(ask(&world, "range: bytes=3-4\r\n").await).await;
+    assert!(got.starts_with("HTTP/1.1 206 ") && got.contains("Content-Range: bytes 3-4/10\r\n"), "{got}");
+    assert!(got.ends_with("\r\n\r\n34"), "{got}");
+    let client = ask(&world, "range: bytes=4-9\r\n").await;
+    give_part(&world, 4, 9).await;
+    assert!(answer(client).await.contains("456789"), "of which only a part is held");
+    let across = answer(ask(&world, "range: bytes=3-8\r\n").await).await;
+    assert!(across.ends_with("\r\n\r\n345678"), "{across}");
+    let client = ask(&world, "range: bytes=0-1\r\n").await;
+    give_part(&world, 0, 1).await;
+    assert!(answer(client).await.contains("01"));
+    let whole = answer(ask(&world, "").await).await;
+    assert!(whole.starts_with("HTTP/1.1 200 ") && whole.ends_with("\r\n\r\n0123456789"), "{whole}");
+    assert_eq!(world.crossed(), 3);
+}
+
+#[tokio::test]
+async fn parts_go_with_an_unsafe_request() {
+    let world = world_with(&[]).await;
+    let client = ask(&world, "range: bytes=2-5\r\n").await;
+    give_part(&world, 2, 5).await;
+    assert!(answer(client).await.contains("2345"));
+    let mut client = world.client().await;
+    send(&mut client, "POST", "/a", "content-length: 0\r\n").await;
+    give(&world, 200, &[], "done").await;
+    assert!(answer(client).await.contains("done"));
+    let client = ask(&world, "range: bytes=2-5\r\n").await;
+    give_part(&world, 2, 5).await;
+    assert!(answer(client).await.contains("2345"));
+    assert_eq!(world.crossed(), 3);
 }
 
 /// Asks until what is held has been renewed, of which nobody is told.

@@ -3,7 +3,7 @@
 //!
 //! Pure: the caller passes the time; nothing is stored here. In the order of a response's life: may it be stored
 //! (`storable`), what is kept of it (`stored`), which requests it answers (`vary`), whether now (`verdict` over `age`,
-//! `lifetime`, `directives`), in what form (`reply` over `precondition`, `ranges`), how the origin is asked about it and what
+//! `lifetime`, `directives`), in what form (`reply` over `precondition`, `ranges`; `partial` where not all of it is there), how the origin is asked about it and what
 //! that changes (`validation`), what makes it doubtful (`invalidation`), and what clients are told (`cache_status`).
 
 mod age;
@@ -13,6 +13,7 @@ mod directives;
 mod fields;
 mod invalidation;
 mod lifetime;
+mod partial;
 mod precondition;
 mod ranges;
 mod reply;
@@ -27,6 +28,7 @@ pub use cache_status::{Forward, Handling};
 pub use directives::{RequestDirectives, ResponseDirectives};
 pub use fields::{is_hop_by_hop, strip_hop_by_hop};
 pub use invalidation::invalidated;
+pub use partial::Part;
 pub use precondition::{Precondition, evaluate};
 pub use reply::{Reply, Validation};
 pub use storable::{NotStorable, shareable, storable};

@@ -80,6 +80,17 @@ fn number(text: &str) -> Option<u64> {
     digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
+/// The bytes that a `Content-Range` tells, and the complete length; `None` where that is not told, or is less
+/// (RFC 9110 §14.4: invalid).
+pub(crate) fn read_content_range(value: &str) -> Option<(Range<u64>, u64)> {
+    let (unit, told) = value.trim().split_once(' ')?;
+    let (range, complete) = told.split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let (first, last, complete) = (number(first)?, number(last)?, number(complete)?);
+    (unit.eq_ignore_ascii_case("bytes") && first <= last && last < complete)
+        .then_some((first..last + 1, complete))
+}
+
 /// `Content-Range` of these bytes, out of `length` (RFC 9110 §14.4).
 pub(crate) fn content_range(part: &Range<u64>, length: u64) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("bytes {}-{}/{length}", part.start, part.end.checked_sub(1)?)).ok()

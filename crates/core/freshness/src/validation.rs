@@ -139,21 +139,6 @@ impl Stored {
         let has_length = |said| length.is_none_or(|length| length == said);
         same(&header::ETAG) && same(&header::LAST_MODIFIED) && said.is_none_or(has_length)
     }
-
-    /// Whether bytes of this response and of another with these fields may be put together (RFC 9111 §3.4, RFC 9110 §15.3.7.3:
-    /// the same strong validator).
-    pub fn shares_strong_validator(&self, response: &HeaderMap) -> bool {
-        let strong =
-            |own: &HeaderValue, other: &HeaderValue| tags::strongly_equal(own.as_bytes(), other.as_bytes());
-        match (tags::of(&self.fields), tags::of(response)) {
-            (Some(own), Some(other)) => strong(own, other),
-            (None, None) => {
-                self.has_strong_date()
-                    && self.fields.get(header::LAST_MODIFIED) == response.get(header::LAST_MODIFIED)
-            }
-            _ => false,
-        }
-    }
 }
 
 /// RFC 9111 §3.2: fields of the stored content that a 304 MUST NOT (Content-Length) or need not change here, since the body

@@ -112,3 +112,54 @@ fn a_304_is_sent_without_what_describes_a_body() {
     assert_eq!((status, names), (304, vec!["age", "date", "etag", "expires", "vary"]));
     assert_eq!(sent.get_all("vary").iter().count(), 2);
 }
+
+#[test]
+fn a_part_is_known_by_what_it_says_of_itself() {
+    let part = |status, value: &str| {
+        Part::of(StatusCode::from_u16(status).unwrap(), &fields(&[("content-range", value)]))
+    };
+    assert_eq!(part(206, "bytes 2-4/10"), Some(Part { range: 2..5, complete: 10 }));
+    for invalid in [
+        "bytes */10",
+        "bytes 2-4/*",
+        "bytes 4-2/10",
+        "bytes 2-10/10",
+        "items 2-4/10",
+        "2-4/10",
+        "bytes 2-4",
+        "bytes -4/10",
+    ] {
+        assert_eq!(part(206, invalid), None, "{invalid}");
+    }
+    assert_eq!(part(200, "bytes 2-4/10"), None, "only a 206 has a part");
+    let several = fields(&[("content-type", "multipart/byteranges; boundary=x")]);
+    assert_eq!(Part::of(StatusCode::PARTIAL_CONTENT, &several), None);
+}
+
+#[test]
+fn the_whole_of_a_part_tells_the_complete_length_and_no_range() {
+    let response = fields(&[TAG, ("content-range", "bytes 2-4/10"), ("content-length", "3")]);
+    let part = Part::of(StatusCode::PARTIAL_CONTENT, &response).unwrap();
+    assert_eq!((part.length(), part.of_whole(&response)), (3, fields(&[TAG, ("content-length", "10")])));
+}
+
+#[test]
+fn parts_are_put_together_only_under_one_strong_validator() {
+    let (old, young) = (date(-100), date(-10));
+    let (dated, hardly) = (("last-modified", &*old), ("last-modified", &*young));
+    for (own, other, go) in [
+        (vec![TAG], vec![TAG], true),
+        (vec![TAG], vec![("etag", "\"2\"")], false),
+        (vec![("etag", "W/\"1\"")], vec![("etag", "W/\"1\"")], false),
+        (vec![TAG, dated], vec![dated], false),
+        (vec![dated], vec![dated], true),
+        (vec![hardly], vec![hardly], false),
+        (vec![], vec![], false),
+        (vec![TAG, ("content-length", "10")], vec![TAG, ("content-length", "11")], false),
+    ] {
+        let (own, other) = (stored(&own), stored(&other));
+        assert_eq!(own.goes_with(&other), go, "{own:?} {other:?}");
+        assert!(!go || own.has_strong_validator());
+    }
+    assert!(!stored(&[("etag", "W/\"1\""), dated]).has_strong_validator());
+}

@@ -162,23 +162,3 @@ fn a_head_that_tells_the_same_freshens_and_one_that_tells_other_does_not() {
         assert_eq!(response.is_described_by(&fields(&head), Some(10)), is, "{head:?}");
     }
 }
-
-#[test]
-fn bytes_are_put_together_only_under_one_strong_validator() {
-    let dated = ("last-modified", &*date(-100));
-    for (own, other, is) in [
-        (vec![("etag", "\"1\"")], vec![("etag", "\"1\"")], true),
-        (vec![("etag", "\"1\"")], vec![("etag", "\"2\"")], false),
-        (vec![("etag", "W/\"1\"")], vec![("etag", "W/\"1\"")], false),
-        (vec![("etag", "\"1\""), dated], vec![dated], false),
-        (vec![dated], vec![dated], true),
-        (
-            vec![("last-modified", "Mon, 16 Mar 2026 07:59:50 GMT")],
-            vec![("last-modified", "Mon, 16 Mar 2026 07:59:50 GMT")],
-            false,
-        ),
-        (vec![], vec![], false),
-    ] {
-        assert_eq!(stored(&own).shares_strong_validator(&fields(&other)), is, "{own:?} {other:?}");
-    }
-}
