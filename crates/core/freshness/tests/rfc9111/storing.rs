@@ -181,3 +181,19 @@ fn directives_that_nobody_knows_change_nothing() {
     assert_eq!(may_store(&[], 200, &said, Scope::Shared), Ok(()));
     assert_eq!(verdict(&stored(&said), &[("cache-control", "future")], 1), Verdict::Fresh);
 }
+
+#[test]
+fn what_is_said_to_caches_of_the_origins_own_changes_nothing_here() {
+    let cdn = ("cdn-cache-control", "public, max-age=600");
+    assert_eq!(
+        may_store(&[], 200, &[("cache-control", "no-store"), cdn], Scope::Shared),
+        Err(NotStorable::NoStore)
+    );
+    assert_eq!(
+        may_store(&[], 200, &[("cache-control", "private"), cdn], Scope::Shared),
+        Err(NotStorable::Private)
+    );
+    let response = stored(&[("cache-control", "max-age=1"), cdn]);
+    assert_eq!(response.lifetime(Scope::Shared), std::time::Duration::from_secs(1));
+    assert_eq!(sent(&response, &Reply::NotModified, 0).1["cdn-cache-control"], cdn.1, "it is passed on");
+}
