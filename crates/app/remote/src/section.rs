@@ -97,11 +97,8 @@ mod tests {
             }
             let mut section = Section::part(body.reader().unwrap(), &(start..end));
             let mut got = Vec::new();
-            loop {
-                match section.next().await.unwrap() {
-                    Piece::Data(bytes) => got.extend_from_slice(&bytes),
-                    Piece::End(_) => break,
-                }
+            while let Piece::Data(bytes) = section.next().await.unwrap() {
+                got.extend_from_slice(&bytes);
             }
             assert_eq!(got, all[start as usize..end as usize], "{start}..{end}");
             drop(intake);
