@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 mod browser;
+mod caching;
 mod carriers;
 mod clients;
 mod conformance;

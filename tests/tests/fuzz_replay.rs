@@ -15,6 +15,7 @@ const TARGETS: &[(&str, Entry)] = &[
     ("consent", farhop_consent::fuzz),
     ("control_request", farhop_control::fuzz_request),
     ("fec", farhop_fec::fuzz),
+    ("freshness", farhop_freshness::fuzz),
     ("front_chunked", farhop_front::h1::fuzz_chunked_body),
     ("front_frames", farhop_front::fuzz_frames),
     ("front_hello", farhop_front::tls::fuzz_hello),

@@ -384,7 +384,7 @@ events! {
         lasts_s: u64,
     } counts |counters| { counters.bypasses_learned.add(1) }
 
-    /// A response was put into the repository.
+    /// A response, or a part of one, was put into the repository.
     Debug Stored "stored" {
         /// What is held.
         url: String,

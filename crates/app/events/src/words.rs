@@ -83,6 +83,8 @@ words! {
         PromiseEarly = "promise_early",
         /// A promise that was still on its way: streamed as it arrived.
         PromiseOnTheWay = "promise_on_the_way",
+        /// The repository held it, stale: the link was down, or the origin failed.
+        Stale = "stale",
         /// The repository held it and the origin confirmed it.
         Validated = "validated",
         /// The origin, through ground.

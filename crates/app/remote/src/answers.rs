@@ -3,9 +3,10 @@
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use farhop_events::{ExchangeId, Side};
-use farhop_freshness::Stored;
+use farhop_events::{Crossing, ExchangeId, Side};
+use farhop_freshness::{Forward, Handling, Reply, Stored, Validation};
 use farhop_front::Head;
+use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{self, Failure};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -151,38 +152,34 @@ pub(crate) fn via(fields: &mut HeaderMap, exchange: ExchangeId) {
     }
 }
 
-/// The head of an answer from the repository.
-pub(crate) fn from_repository(stored: &Stored, not_modified: bool) -> Head {
-    let fields = stored.answer_fields(SystemTime::now());
-    if !not_modified {
-        return Head { status: stored.status, fields };
+/// The name of this cache in `Cache-Status` (RFC 9211).
+const CACHE: &str = "farhop-remote";
+
+/// Tells clients what this cache did (RFC 9211).
+pub(crate) fn tell_handling(head: &mut ResponseHead, handling: Handling) {
+    handling.tell(CACHE, &mut head.fields);
+}
+
+/// How a request is handled that a promise answers: one that was made before it is under way already.
+pub(crate) const PROMISED: Handling =
+    Handling::Forwarded { why: Forward::UriMiss, status: None, stored: false, collapsed: true };
+
+/// Why a request went on, in the words of RFC 9211 §2.2.
+pub(crate) fn forward(why: Crossing) -> Forward {
+    match why {
+        Crossing::Method => Forward::Method,
+        Crossing::Stale => Forward::Stale,
+        Crossing::Reload => Forward::Request,
+        Crossing::Mismatch => Forward::VaryMiss,
+        Crossing::Upgrade => Forward::Bypass,
+        _ => Forward::UriMiss,
     }
-    // RFC 9110 §15.4.5: what a 304 has to carry; the rest describes a body that is not sent.
-    let kept = [
-        "cache-control",
-        "content-location",
-        "date",
-        "etag",
-        "expires",
-        "vary",
-        "age",
-        "via",
-        "last-modified",
-    ];
-    let fields = fields
-        .into_iter()
-        .scan(None, |last: &mut Option<HeaderName>, (name, value)| {
-            // `HeaderMap` names a repeated field once.
-            let name = name.or_else(|| last.clone())?;
-            *last = Some(name.clone());
-            Some((name, value))
-        })
-        .filter(|(name, _)| kept.contains(&name.as_str()))
-        .fold(HeaderMap::new(), |mut fields, (name, value)| {
-            fields.append(name, value);
-            fields
-        });
-    Head { status: StatusCode::NOT_MODIFIED, fields }
+}
+
+/// The head of an answer from the repository.
+pub(crate) fn from_repository(stored: &Stored, reply: &Reply, validation: Validation) -> ResponseHead {
+    let (status, fields) = stored.reply_head(reply, validation, SystemTime::now());
+    ResponseHead { status, fields }
 }
 
 fn escape(text: &str) -> String {

@@ -4,14 +4,15 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_events::Side;
+use farhop_events::{Event, Side};
+use farhop_freshness::{Part, Stored};
 use farhop_front::RequestBody;
 use farhop_htotp::frame::{Class, Coding, Resume};
 use farhop_htotp::session::Ask;
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_store::Body;
+use farhop_store::{Body, Partition};
 use farhop_transport::hop::{Receiver, Sender};
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, RANGE};
 use http::{Method, StatusCode};
 use tokio::time::Instant;
 
@@ -19,6 +20,7 @@ use crate::Remote;
 use crate::answers::Trouble;
 use crate::arriving::{self, Early};
 use crate::exchange::Exchange;
+use crate::held;
 use crate::lookup::{partition_for, to_store};
 use crate::priority;
 use crate::promising::Page;
@@ -32,6 +34,8 @@ pub(crate) struct Asked {
     pub(crate) head: ResponseHead,
     pub(crate) body: Body,
     pub(crate) resumed: Option<u64>,
+    /// It is held from now on.
+    pub(crate) stored: bool,
 }
 
 /// Why there is none.
@@ -50,6 +54,7 @@ pub(crate) struct Asking<'a> {
     body: Option<RequestBody>,
     upload: Option<Uploading>,
     crossing: Option<Crossed>,
+    keeps_no_error: bool,
     /// Since when it has waited for a carrier that was silent or has ended.
     waiting: Option<Instant>,
 }
@@ -78,7 +83,21 @@ pub(crate) enum Progress {
 
 impl<'a> Asking<'a> {
     pub(crate) fn new(remote: &'a Arc<Remote>, exchange: &'a Exchange, head: RequestHead) -> Self {
-        Asking { remote, exchange, head, body: None, upload: None, crossing: None, waiting: None }
+        Asking {
+            remote,
+            exchange,
+            head,
+            body: None,
+            upload: None,
+            crossing: None,
+            keeps_no_error: false,
+            waiting: None,
+        }
+    }
+
+    /// What is held answers in place of an error of the origin, and stays held.
+    pub(crate) fn keep_no_error(&mut self) {
+        self.keeps_no_error = true;
     }
 
     /// The request has this body.
@@ -144,8 +163,8 @@ impl<'a> Asking<'a> {
                     if let Some(mut unused) = crossed.sender.take() {
                         unused.finish(None);
                     }
-                    let body = self.receive(crossed, &head, resumed, coding).await;
-                    return Ok(Progress::Asked(Asked { head, body, resumed }));
+                    let (body, stored) = self.receive(crossed, &head, resumed, coding).await;
+                    return Ok(Progress::Asked(Asked { head, body, resumed, stored }));
                 }
             }
         }
@@ -194,39 +213,65 @@ impl<'a> Asking<'a> {
         None
     }
 
-    /// Lets the body fill in the background, into the repository too where it may be kept.
+    /// Lets the body fill in the background, into the repository too where it may be kept: then `true`.
     async fn receive(
         &mut self,
         crossed: Crossed,
         head: &ResponseHead,
         resumed: Option<u64>,
         coding: Coding,
-    ) -> Body {
+    ) -> (Body, bool) {
         let Crossed { carrier, receiver, page, promised, requested_at, .. } = crossed;
         let remote = self.remote;
         let fetch = &self.exchange.fetch;
         remote.desk().answered(self.exchange.id, &fetch.url, head.status, &head.fields, remote.now());
         for url in farhop_freshness::invalidated(&self.head.method, &fetch.url, head.status, &head.fields) {
             remote.repository().invalidate(url.as_str()).await;
+            remote.parts().invalidate(url.as_str(), SystemTime::now());
             remote.desk().invalidate(&url, (carrier.generation, &promised), remote.now());
         }
         let user = self.exchange.user.id;
+        if head.status == StatusCode::OK && fetch.head.method == Method::HEAD && fetch.may_be_answered_here()
+        {
+            held::described(remote, user, fetch, head, requested_at).await;
+        }
         // What is known to be too long to be held only passes, and ends with its client.
         let length =
             head.fields.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         let fits = length.is_none_or(|length| length <= remote.settings().repository.entry.0);
-        let partition =
-            (fits && fetch.head.method == Method::GET && fetch.may_be_answered_here() && resumed.is_none())
-                .then(|| partition_for(user, &fetch.url, &fetch.head.fields, head.status, &head.fields))
-                .flatten();
+        let is_kept = fits
+            && fetch.head.method == Method::GET
+            && fetch.may_be_answered_here()
+            && resumed.is_none()
+            && !(self.keeps_no_error && farhop_freshness::is_error(head.status));
+        // A part is kept as one of the whole.
+        let part = Part::of(head.status, &head.fields).filter(|_| fetch.head.fields.contains_key(RANGE));
+        let whole = part
+            .as_ref()
+            .map(|part| ResponseHead { status: StatusCode::OK, fields: part.of_whole(&head.fields) });
+        let head = whole.as_ref().unwrap_or(head);
+        let partition = is_kept
+            .then(|| partition_for(user, &fetch.url, &fetch.head.fields, head.status, &head.fields))
+            .flatten();
         let limit = if partition.is_some() { remote.settings().repository.entry.0 } else { 0 };
         let (intake, body) = arriving::body(remote.budget(), limit);
-        let mut stored = None;
+        let (mut stored, mut to_join) = (None, None);
         if let Some(partition) = partition {
             let entry = to_store(partition, &fetch.head.fields, head, requested_at);
             let url = fetch.url.as_str();
-            stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
+            match part {
+                None => {
+                    stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
+                    remote.parts().forget(url);
+                }
+                Some(part) if entry.has_strong_validator() => {
+                    let (url, body) = (url.to_owned(), body.clone());
+                    to_join = Some(Joining { partition, url, entry, part, body });
+                }
+                Some(_) => {}
+            }
         }
+        let is_stored = stored.is_some() || to_join.is_some();
         // The upload goes on for as long as the answer does.
         let upload = self.upload.take();
         let (remote, peer) = (Arc::clone(remote), carrier.peer);
@@ -234,13 +279,37 @@ impl<'a> Asking<'a> {
             let _upload = upload;
             match (arriving::carry(receiver, coding, intake, &page).await, stored) {
                 (Ok(()), Some(stored)) => stock::tell_stored(&remote, stored).await,
-                (Ok(()), None) => {}
+                (Ok(()), None) => {
+                    if let Some(joining) = to_join {
+                        joining.join(&remote).await;
+                    }
+                }
                 (Err(why), _) => {
                     tracing::debug!(target: "farhop", "a body from {peer} ended early: {why}");
                 }
             }
         });
-        body
+        (body, is_stored)
+    }
+}
+
+/// A part that is kept once it is here.
+struct Joining {
+    partition: Partition,
+    url: String,
+    entry: Stored,
+    part: Part,
+    body: Body,
+}
+
+impl Joining {
+    async fn join(self, remote: &Remote) {
+        let Joining { partition, url, entry, part, body } = self;
+        let bytes = part.length();
+        if let Some((whole, body)) = remote.parts().add(partition, &url, entry, &part, body) {
+            remote.repository().store(partition, &url, whole, body).await;
+        }
+        remote.bus().emit(Event::Stored { url: remote.bus().url(&url), bytes });
     }
 }
 

@@ -9,22 +9,26 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use farhop_events::{AnsweredFrom, Crossing, Event, ExchangeId, Side};
+use farhop_freshness::{Handling, is_error};
 use farhop_front::{Departure, Head, RequestBody, Responder, ResponseBody};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Resume;
-use farhop_store::{Broken, Held, Piece, Reader};
+use farhop_store::{Broken, Piece, Reader};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 
 use crate::Remote;
-use crate::answers::{Trouble, from_repository};
+use crate::answers::{PROMISED, Trouble, forward, tell_handling};
 use crate::ask::{Asked, Asking, NotAnswered, Progress};
 use crate::auth::Pass;
 use crate::course::Course;
+use crate::held::{self, Confirmed, HeldAnswer, Stale};
 use crate::lookup::{Found, look_up};
 use crate::portal::Given;
 use crate::request::Fetch;
+use crate::revalidate;
+use crate::section::Section;
 use crate::under_way::UnderWay;
 use crate::users::User;
 use crate::websocket::Switched;
@@ -66,19 +70,23 @@ impl Exchange {
             () = reset(&responder) => return Answer::ClientGone.finish(self, &remote, responder).await,
         };
         match found {
-            Found::Held { held, not_modified } => {
-                let reader = if not_modified { None } else { held.body.reader() };
-                if reader.is_none() && !not_modified {
-                    return self.ask_after_all(remote, body, responder).await;
+            Found::Held { answer, doubtful } => {
+                if doubtful {
+                    revalidate::begin(&remote, &self, answer.held.clone());
                 }
-                self.answer_from(&remote, responder, &held, reader).await
+                if let Err((exchange, responder)) = answer.deliver(self, &remote, responder).await {
+                    exchange.ask_after_all(remote, body, responder).await;
+                }
             }
-            Found::Unchanged { head, early } => {
+            Found::Unchanged { mut head, early } => {
+                tell_handling(&mut head, PROMISED);
                 self.deliver_empty(&remote, responder, &head, from_promise(early)).await
             }
             Found::Promised { head, body: promised, early } => {
                 let from = from_promise(early);
-                match promised.reader() {
+                let mut head = (*head).clone();
+                tell_handling(&mut head, PROMISED);
+                match promised.reader().map(Section::whole) {
                     Some(reader) => self.deliver(&remote, responder, &head, reader, from).await,
                     None => self.ask_after_all(remote, body, responder).await,
                 }
@@ -136,89 +144,89 @@ impl Exchange {
         remote: &Arc<Remote>,
         why: Crossing,
         field: Option<String>,
-        stale: Option<Held>,
+        stale: Option<Stale>,
         body: Option<RequestBody>,
         responder: &mut Responder,
     ) -> Answer {
         self.crosses(remote, why, field);
         let mut head = self.fetch.head.clone();
-        if let Some(held) = &stale {
-            held.head.make_conditional(&mut head.fields);
-        }
+        let mut validates = stale.as_ref().filter(|stale| stale.make_conditional(&mut head));
         let requested_at = SystemTime::now();
         let mut asking = Asking::new(remote, self, head);
         // What a client says after it has asked for another protocol is not a body.
         if let Some(body) = body.filter(|_| !self.fetch.head.upgrades()) {
             asking.upload(body);
         }
+        let stands_in = stale.as_ref().map(|stale| stale.held.clone());
+        let mut instead = stands_in.and_then(|held| HeldAnswer::to(&self.fetch, held, AnsweredFrom::Stale));
+        let on_error = instead.is_some() && stale.as_ref().is_some_and(Stale::stands_in_for_errors);
+        if on_error {
+            asking.keep_no_error();
+        }
         loop {
             let progress = tokio::select! {
                 progress = asking.progress() => progress,
                 // A client that merely closed its sending side may still read.
                 () = reset(responder) => return Answer::ClientGone,
+                () = needed(remote, stale.as_ref().filter(|_| instead.is_some())) => {
+                    if let Some(answer) = instead.take() {
+                        return Answer::Held(answer);
+                    }
+                    continue;
+                }
             };
             match progress {
                 Ok(Progress::Informed(head)) => {
                     // A client that has gone is noticed where its answer is written.
                     let _ = responder.informational(Head { status: head.status, fields: head.fields }).await;
                 }
-                Ok(Progress::Asked(Asked { head, body, .. }))
-                    if head.status == StatusCode::NOT_MODIFIED && stale.is_some() =>
-                {
-                    drop(body);
-                    match self.validated(remote, stale.as_ref(), &head, requested_at).await {
-                        Some(held) => return Answer::Validated(held),
-                        // The 304 is about something else: the full answer is needed after all.
-                        None => asking = Asking::new(remote, self, self.fetch.head.clone()),
+                Ok(Progress::Asked(asked)) if asked.head.status == StatusCode::NOT_MODIFIED => {
+                    let Some(stale) = validates else { return Answer::Asked(asked, why) };
+                    let (user, held) = (self.user.id, &stale.held);
+                    match held::confirm(remote, user, &self.fetch, held, &asked.head, requested_at).await {
+                        Confirmed::Held(held) => {
+                            let answer = HeldAnswer::to(&self.fetch, held, AnsweredFrom::Validated);
+                            let status = Some(asked.head.status);
+                            return match answer {
+                                Some(answer) => Answer::Held(answer.after(why, status)),
+                                None => Answer::Asked(asked, why),
+                            };
+                        }
+                        Confirmed::Client => return Answer::Asked(asked, why),
+                        // The 304 is about something else: the client's own request is needed after all.
+                        Confirmed::Neither => {
+                            validates = None;
+                            asking = Asking::new(remote, self, self.fetch.head.clone());
+                        }
                     }
                 }
-                Ok(Progress::Asked(asked)) => return Answer::Asked(asked),
+                Ok(Progress::Asked(asked)) if on_error && is_error(asked.head.status) => {
+                    let status = Some(asked.head.status);
+                    return match instead {
+                        Some(answer) => Answer::Held(answer.after(why, status)),
+                        None => Answer::Asked(asked, why),
+                    };
+                }
+                Ok(Progress::Asked(asked)) => return Answer::Asked(asked, why),
                 Ok(Progress::Switched(switched)) => return Answer::Switched(switched),
-                Err(NotAnswered::Trouble(trouble)) => return Answer::Trouble(trouble),
+                Err(NotAnswered::Trouble(trouble)) => {
+                    let stands_in = stale.as_ref().is_some_and(|stale| stale.stands_in_for(&trouble));
+                    let answer =
+                        instead.filter(|_| stands_in).map(|answer| Answer::Held(answer.after(why, None)));
+                    return answer.unwrap_or(Answer::Trouble(trouble));
+                }
                 Err(NotAnswered::Lost) if self.fetch.is_repeatable() => {}
                 Err(NotAnswered::Lost) => return Answer::Trouble(Trouble::lost()),
             }
         }
     }
 
-    fn crosses(&self, remote: &Remote, why: Crossing, field: Option<String>) {
+    pub(crate) fn crosses(&self, remote: &Remote, why: Crossing, field: Option<String>) {
         let request = &self.fetch.head.fields;
         remote.desk().books().crossed(self.id, &self.user, request, (why, field), remote.now());
     }
 
-    /// A 304 has made what is held fresh again.
-    async fn validated(
-        &self,
-        remote: &Remote,
-        stale: Option<&Held>,
-        head: &ResponseHead,
-        requested_at: SystemTime,
-    ) -> Option<Held> {
-        let held = stale.filter(|held| held.head.is_freshened_by(&head.fields) && held.body.is_whole())?;
-        let mut fresh = (*held.head).clone();
-        fresh.freshen(&head.fields, requested_at, SystemTime::now());
-        remote.repository().freshen(held.id, fresh.clone()).await;
-        Some(Held { head: Arc::new(fresh), ..held.clone() })
-    }
-
-    /// From the repository: what `reader` reads, else 304.
-    async fn answer_from(
-        self,
-        remote: &Arc<Remote>,
-        responder: Responder,
-        held: &Held,
-        reader: Option<Reader>,
-    ) {
-        remote.desk().used_from_repository(held.id, remote.now());
-        let head = from_repository(&held.head, reader.is_none());
-        let head = ResponseHead { status: head.status, fields: head.fields };
-        match reader {
-            Some(reader) => self.deliver(remote, responder, &head, reader, AnsweredFrom::Repository).await,
-            None => self.deliver_empty(remote, responder, &head, AnsweredFrom::Repository).await,
-        }
-    }
-
-    async fn deliver_empty(
+    pub(crate) async fn deliver_empty(
         self,
         remote: &Arc<Remote>,
         responder: Responder,
@@ -239,12 +247,12 @@ impl Exchange {
     }
 
     /// Streams a body to the client as it comes, and goes on after a lost carrier.
-    async fn deliver(
+    pub(crate) async fn deliver(
         self,
         remote: &Arc<Remote>,
         responder: Responder,
         head: &ResponseHead,
-        mut reader: Reader,
+        mut reader: Section,
         from: AnsweredFrom,
     ) {
         let mut delivery = Delivery::new(from, head.status);
@@ -286,7 +294,7 @@ impl Exchange {
                 Err(broken) if delivery.may_go_on(&broken) => {
                     delivery.given.crossed += reader.take_crossed();
                     match self.resume(remote, head, &delivery, &out).await {
-                        Ok(rest) => reader = rest,
+                        Ok(rest) => reader = Section::whole(rest),
                         Err(why) => {
                             remote.bus().emit(Event::Aborted { exchange: self.id, why: why.clone() });
                             out.abort();
@@ -342,7 +350,7 @@ impl Exchange {
                 () = reset_body(out) => return Err("the client closed the connection".into()),
             };
             match asked {
-                Ok(Asked { head, body, resumed }) => {
+                Ok(Asked { head, body, resumed, .. }) => {
                     if resumed != (resume.offset > 0).then_some(resume.offset) || !is_same(before, &head) {
                         return Err("the origin's answer has changed".into());
                     }
@@ -425,14 +433,22 @@ impl Exchange {
     }
 }
 
+/// Completes when what is held is to answer instead of waiting for the link any longer.
+async fn needed(remote: &Remote, stale: Option<&Stale>) {
+    match stale {
+        Some(stale) => stale.until_needed(remote).await,
+        None => std::future::pending().await,
+    }
+}
+
 fn from_promise(early: bool) -> AnsweredFrom {
     if early { AnsweredFrom::PromiseEarly } else { AnsweredFrom::PromiseOnTheWay }
 }
 
 /// What asking came to.
 enum Answer {
-    Asked(Asked),
-    Validated(Held),
+    Asked(Asked, Crossing),
+    Held(HeldAnswer),
     Switched(Switched),
     Trouble(Trouble),
     ClientGone,
@@ -441,21 +457,20 @@ enum Answer {
 impl Answer {
     async fn finish(self, exchange: Exchange, remote: &Arc<Remote>, responder: Responder) {
         match self {
-            Answer::Asked(Asked { head, body, .. }) => match body.reader() {
+            Answer::Asked(Asked { mut head, body, stored, .. }, why) => match body.reader() {
                 Some(reader) => {
                     drop(body);
+                    let why = forward(why);
+                    let handling = Handling::Forwarded { why, status: None, stored, collapsed: false };
+                    tell_handling(&mut head, handling);
+                    let reader = Section::whole(reader);
                     exchange.deliver(remote, responder, &head, reader, AnsweredFrom::Asked).await;
                 }
                 None => drop(responder),
             },
-            Answer::Validated(held) => {
-                let head = from_repository(&held.head, false);
-                let head = ResponseHead { status: head.status, fields: head.fields };
-                match held.body.reader() {
-                    Some(reader) => {
-                        exchange.deliver(remote, responder, &head, reader, AnsweredFrom::Validated).await
-                    }
-                    None => drop(responder),
+            Answer::Held(answer) => {
+                if let Err((_, responder)) = answer.deliver(exchange, remote, responder).await {
+                    drop(responder);
                 }
             }
             Answer::Switched(switched) => exchange.converse(remote, responder, switched).await,

@@ -19,16 +19,20 @@ mod course;
 mod desk;
 mod exchange;
 mod files;
+mod held;
 mod intercept;
 mod login;
 mod lookup;
 mod mirror;
+mod parts;
 pub mod passwords;
 mod portal;
 mod priority;
 mod promising;
 mod request;
+mod revalidate;
 mod running;
+mod section;
 mod start;
 mod status;
 mod stock;
@@ -90,6 +94,8 @@ pub struct Remote {
     unreachable: Unreachable,
     announced: Announced,
     strange: transparent::Strange,
+    doubts: revalidate::Doubts,
+    parts: parts::Parts,
     census: clients::Census,
     caught: clients::Census,
     exchanges: AtomicU64,
@@ -192,6 +198,15 @@ impl Remote {
     /// Names that ground does not know.
     fn strange(&self) -> &transparent::Strange {
         &self.strange
+    }
+
+    /// What is being asked about behind clients' backs.
+    fn doubts(&self) -> &revalidate::Doubts {
+        &self.doubts
+    }
+
+    fn parts(&self) -> &parts::Parts {
+        &self.parts
     }
 
     fn census(&self) -> &clients::Census {

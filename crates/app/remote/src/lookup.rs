@@ -1,13 +1,12 @@
 //! What answers a request without crossing, if anything does: a promise, or the repository.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use farhop_bundle::{PRIVATE_TO, PromiseId, WhyAsk, not_modified, unfamiliar};
-use farhop_events::Crossing;
-use farhop_freshness::{
-    Precondition, RequestDirectives, Scope, Stored, Verdict, Why, evaluate, shareable, storable,
-};
+use farhop_events::{AnsweredFrom, Crossing};
+use farhop_freshness::{Reply, RequestDirectives, Scope, Stored, Verdict, Why, shareable, storable};
 use farhop_htotp::ResponseHead;
 use farhop_store::{Body, Held, Partition};
 use http::header::{self, HeaderMap, HeaderName};
@@ -17,22 +16,27 @@ use url::Url;
 use crate::Remote;
 use crate::desk::{Answering, Promised};
 use crate::exchange::Exchange;
+use crate::held::{HeldAnswer, Stale};
+use crate::parts::Found as Part;
 use crate::promising;
 use crate::request::Fetch;
 use crate::users::User;
 
+/// The number of what has none in the repository.
+const NO_ENTRY: u64 = u64::MAX;
+
 /// How a request is answered.
 pub(crate) enum Found {
-    /// From the repository; with 304 if the client holds it already.
-    Held { held: Held, not_modified: bool },
+    /// From the repository; if that is `doubtful`, the origin is to be asked about it besides.
+    Held { answer: HeldAnswer, doubtful: bool },
     /// By what was promised.
     Promised { head: Arc<ResponseHead>, body: Body, early: bool },
     /// With 304: the client holds what was promised already.
     Unchanged { head: ResponseHead, early: bool },
     /// Only a stored answer was wanted, and there is none.
     Unsatisfiable,
-    /// By asking; `stale` is what a 304 would make fresh again.
-    Ask { why: Crossing, field: Option<String>, stale: Option<Held> },
+    /// By asking, with what is held and stale.
+    Ask { why: Crossing, field: Option<String>, stale: Option<Stale> },
 }
 
 /// Looks a request up. Waits for the head of a promise that answers it.
@@ -87,13 +91,13 @@ pub(crate) async fn look_up(remote: &Remote, exchange: &Exchange) -> Found {
     let mut stale = None;
     if matches!(fetch.head.method, Method::GET | Method::HEAD) {
         match in_repository(remote, user.id, &fetch.head.method, fetch.url.as_str(), fields).await {
-            Stocked::Answer { held, not_modified } => {
-                let (status, fields) = (held.head.status, &held.head.fields);
-                remote.desk().answered(exchange, &fetch.url, status, fields, remote.now());
-                return Found::Held { held, not_modified };
+            Stocked::Answer { answer, doubtful } => {
+                let head = &answer.held.head;
+                remote.desk().answered(exchange, &fetch.url, head.status, &head.fields, remote.now());
+                return Found::Held { answer, doubtful };
             }
             Stocked::Unsatisfiable => return Found::Unsatisfiable,
-            Stocked::Stale { held, reason } => {
+            Stocked::Stale { stale: held, reason } => {
                 // But for the field that differs, a promise would have answered.
                 if field.is_none() {
                     why = reason;
@@ -152,9 +156,9 @@ async fn differs_from_what_came(remote: &Remote, user: &User, fetch: &Fetch) -> 
 
 /// What the repository says to a request.
 pub(crate) enum Stocked {
-    Answer { held: Held, not_modified: bool },
+    Answer { answer: HeldAnswer, doubtful: bool },
     Unsatisfiable,
-    Stale { held: Option<Held>, reason: Crossing },
+    Stale { stale: Option<Stale>, reason: Crossing },
     Nothing,
 }
 
@@ -167,51 +171,96 @@ pub(crate) async fn in_repository(
     fields: &HeaderMap,
 ) -> Stocked {
     let now = SystemTime::now();
-    let mut best = Stocked::Nothing;
+    let mut found = Vec::new();
     for partition in [Partition::User(user), Partition::Shared] {
-        for held in remote.repository().find(partition, url, fields).await {
-            if !is_bound_alike(&held, fields) {
-                continue;
-            }
-            match held.head.verdict(method, fields, partition.scope(), now) {
-                Verdict::Fresh => match evaluate(fields, &held.head) {
-                    Precondition::Holds => return Stocked::Answer { held, not_modified: false },
-                    Precondition::NotModified => return Stocked::Answer { held, not_modified: true },
-                    Precondition::ForOrigin => {}
-                },
-                Verdict::Unsatisfiable => return Stocked::Unsatisfiable,
-                Verdict::Validate { why, .. } => {
-                    let reason = match why {
-                        Why::RequestNoCache | Why::RequestAge => Crossing::Reload,
-                        Why::Range => Crossing::Range,
-                        _ => Crossing::Stale,
-                    };
-                    // Only a plain GET is validated for the client: its own conditions are the origin's to answer.
-                    let validates = matches!(
-                        why,
-                        Why::Stale | Why::ResponseNoCache | Why::RequestAge | Why::RequestNoCache
-                    ) && method == Method::GET
-                        && !is_conditional(fields)
-                        && held.body.is_whole();
-                    best = Stocked::Stale { held: validates.then_some(held), reason };
-                }
-            }
+        found.extend(remote.repository().find(partition, url, fields).await);
+    }
+    found.retain(|held| is_bound_alike(held, fields));
+    // RFC 9111 §4: of several that fit, the latest by its date MUST be used.
+    found.sort_by_key(|held| Reverse(held.head.date()));
+    let mut best = Stocked::Nothing;
+    for held in found {
+        let stocked = judge(method, fields, held, now);
+        if matches!(stocked, Stocked::Answer { .. }) {
+            return stocked;
+        }
+        if matches!(best, Stocked::Nothing) {
+            best = stocked;
         }
     }
-    best
+    let part = || in_parts(remote, user, method, url, fields, now);
+    part().map_or(best, |answer| Stocked::Answer { answer, doubtful: false })
 }
 
-fn is_conditional(fields: &HeaderMap) -> bool {
-    [
-        header::IF_MATCH,
-        header::IF_NONE_MATCH,
-        header::IF_MODIFIED_SINCE,
-        header::IF_UNMODIFIED_SINCE,
-        header::IF_RANGE,
-        header::RANGE,
-    ]
-    .iter()
-    .any(|name| fields.contains_key(name))
+/// What came for other ranges, where what is asked for now lies within it (RFC 9111 §3.3).
+fn in_parts(
+    remote: &Remote,
+    user: u64,
+    method: &Method,
+    url: &str,
+    fields: &HeaderMap,
+    now: SystemTime,
+) -> Option<HeldAnswer> {
+    if method != Method::GET || !fields.contains_key(header::RANGE) {
+        return None;
+    }
+    let found = [Partition::User(user), Partition::Shared].map(|held| remote.parts().find(held, url, fields));
+    found.into_iter().flatten().find_map(|part| {
+        let Part { partition, head, body, range: here, complete } = part;
+        let held = Held { id: NO_ENTRY, partition, head, body };
+        let fits = is_bound_alike(&held, fields)
+            && held.head.verdict(method, fields, partition.scope(), now) == Verdict::Fresh;
+        let reply = held.head.reply(method, fields, Some(complete));
+        match &reply {
+            Reply::Part(asked, _) if fits && here.start <= asked.start && asked.end <= here.end => {
+                let answer = HeldAnswer::new(held, reply, AnsweredFrom::Repository);
+                Some(HeldAnswer { begins: here.start, ..answer })
+            }
+            _ => None,
+        }
+    })
+}
+
+/// What an entry that fits says to a request.
+fn judge(method: &Method, fields: &HeaderMap, held: Held, now: SystemTime) -> Stocked {
+    let verdict = held.head.verdict(method, fields, held.partition.scope(), now);
+    let (why, fallback) = match verdict {
+        Verdict::Fresh | Verdict::Revalidate => {
+            let doubtful = verdict == Verdict::Revalidate;
+            return match reply(method, fields, &held) {
+                Some(reply) => {
+                    let answer = HeldAnswer::new(held, reply, AnsweredFrom::Repository);
+                    Stocked::Answer { answer, doubtful }
+                }
+                None if fields.contains_key(header::RANGE) => {
+                    Stocked::Stale { stale: None, reason: Crossing::Range }
+                }
+                None => Stocked::Stale { stale: None, reason: Crossing::Reload },
+            };
+        }
+        Verdict::Unsatisfiable => return Stocked::Unsatisfiable,
+        Verdict::Validate { why, fallback } => (why, fallback),
+    };
+    let reason = match why {
+        Why::RequestNoCache | Why::RequestAge => Crossing::Reload,
+        _ => Crossing::Stale,
+    };
+    if matches!(why, Why::Method | Why::Authorization) {
+        return Stocked::Stale { stale: None, reason };
+    }
+    let validates = method == Method::GET && held.body.is_whole();
+    Stocked::Stale { stale: Some(Stale { held, validates, fallback }), reason }
+}
+
+/// How what is held answers a request; `None` where its conditions are the origin's to evaluate, or where it asks for a part
+/// of what is still arriving and may be of any length.
+pub(crate) fn reply(method: &Method, request: &HeaderMap, held: &Held) -> Option<Reply> {
+    let said = || held.head.fields.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+    let length = if held.body.is_whole() { Some(held.body.written()) } else { said() };
+    if length.is_none() && request.contains_key(header::RANGE) {
+        return None;
+    }
+    Some(held.head.reply(method, request, length)).filter(|reply| *reply != Reply::ForOrigin)
 }
 
 /// Where a response to `url` may be kept: in the shared store if RFC 9111 allows, else in the user's own, else nowhere.
@@ -239,7 +288,7 @@ fn bound_to(partition: Partition, fields: &HeaderMap) -> Vec<HeaderName> {
 }
 
 /// Whether what is held came for a request with the same values in the fields that it is bound to.
-fn is_bound_alike(held: &Held, asked: &HeaderMap) -> bool {
+pub(crate) fn is_bound_alike(held: &Held, asked: &HeaderMap) -> bool {
     let came_for = &held.head.nominated;
     let mut names = [came_for, asked].into_iter().flat_map(|fields| bound_to(held.partition, fields));
     names.all(|name| came_for.get_all(&name).iter().eq(asked.get_all(&name).iter()))
@@ -274,5 +323,5 @@ pub(crate) fn to_store(
             stored.nominated.append(name.clone(), value.clone());
         }
     }
-    stored
+    stored.kept_by(partition.scope())
 }

@@ -110,7 +110,7 @@ impl Page {
 /// Whether the repository would answer the promised request without asking.
 async fn is_held(remote: &Remote, user: &User, url: &Url, request: &HeaderMap) -> bool {
     let stocked = in_repository(remote, user.id, &Method::GET, url.as_str(), request).await;
-    matches!(stocked, Stocked::Answer { .. })
+    matches!(stocked, Stocked::Answer { doubtful: false, .. })
 }
 
 /// Tells ground of the promises that nobody wants any more.
@@ -185,7 +185,9 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
         partition_for(known.user.id, &known.url, &known.request, head.status, &head.fields)
     {
         let entry = to_store(partition, &known.request, &head, requested_at);
-        stored = Some(remote.repository().store(partition, known.url.as_str(), entry, body.clone()).await);
+        let url = known.url.as_str();
+        stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
+        remote.parts().forget(url);
     }
     drop(body);
     let abandon = intake.abandon();

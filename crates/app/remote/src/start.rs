@@ -30,6 +30,7 @@ use crate::auth::Gate;
 use crate::caller::{self, Caller, Target};
 use crate::consent::{Consent, ConsentError};
 use crate::desk::Desk;
+use crate::parts::Parts;
 use crate::passwords::PasswordsError;
 use crate::running::Running;
 use crate::unreachable::Unreachable;
@@ -189,6 +190,7 @@ fn start_with(
         bus,
         uplink,
         repository: Arc::new(Memory::new(Arc::clone(&budget))),
+        parts: Parts::new(Arc::clone(&budget)),
         budget,
         users: Users::default(),
         gate,
@@ -204,6 +206,7 @@ fn start_with(
         unreachable: Unreachable::default(),
         announced: Announced::default(),
         strange: transparent::Strange::default(),
+        doubts: Default::default(),
         census: clients::Census::default(),
         caught: clients::Census::default(),
         exchanges: AtomicU64::new(1),

@@ -30,6 +30,7 @@ pub(crate) fn server(remote: &Arc<Remote>, server: Server) -> Server {
             async move {
                 remote.desk().settle();
                 remote.repository().clear().await;
+                remote.parts().clear();
                 Ok(json!({}))
             }
         })

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use farhop_transport::Connection;
 use farhop_transport::hop::Hop;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// One carrier, while it lasts.
 #[derive(Debug, Clone)]
@@ -57,6 +58,36 @@ impl Uplink {
     /// Whether what is new goes by this carrier.
     pub(crate) fn is_by(&self, carrier: &Carrier) -> bool {
         self.0.borrow().as_ref().is_some_and(|current| current.generation == carrier.generation)
+    }
+
+    /// Completes once no carrier has spoken for so long.
+    pub(crate) async fn down_for(&self, patience: Duration) {
+        loop {
+            self.until_down().await;
+            if timeout(patience, self.speaking(false)).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn until_down(&self) {
+        let mut current = self.0.clone();
+        loop {
+            let carrier =
+                current.borrow_and_update().clone().filter(|carrier| carrier.hop.closed().is_none());
+            let Some(carrier) = carrier else { return };
+            let mut silent = carrier.hop.silent();
+            if silent.borrow_and_update().is_some() || !*carrier.answered.borrow() {
+                return;
+            }
+            let changed = tokio::select! {
+                changed = silent.changed() => changed,
+                changed = current.changed() => changed,
+            };
+            if changed.is_err() {
+                return;
+            }
+        }
     }
 
     /// The carrier if it is up now.

@@ -99,6 +99,8 @@ settings! {
             /// How long a request waits for a lost carrier to come back before it is answered 504; auto takes a cut of 2 min and
             /// five calls over the path as measured, 150 s at the least.
             outage: Option<Duration>, default "auto", range "0 s" to "1 h", chosen "any satellite link: rides out a cut of 2 min and the reconnection", live true;
+            /// How long a request waits for a lost carrier before it is answered with what is held, though that is stale and its origin has said nothing of when the link is down.
+            stale: Duration, default "5 s", range "0 s" to "1 h", chosen "any satellite link: a short cut is waited out, and what has changed is better new", live true;
             /// How long a client may take to send a request head once it has begun.
             head: Duration, default "30 s", range "1 s" to "10 min", live true;
             /// How long a client connection may stay open without a request.

@@ -178,7 +178,10 @@ impl Plan {
         };
         let may_be_kept = storable(&Method::GET, &request.fields, status, response, Scope::Private).is_ok();
         let stored = Stored::new(&request.fields, status, response, now, now);
-        if may_be_kept && stored.is_fresh(Scope::Private, now) && !ResponseDirectives::of(response).no_cache {
+        if may_be_kept
+            && stored.is_fresh(Scope::Private, now)
+            && !ResponseDirectives::of(response).wants_validation()
+        {
             asked.reusable = Some(stored);
         }
     }

@@ -10,7 +10,7 @@
 
 use crate::loads::{LoadId, Loads};
 use crate::matching::{Mismatch, compare, compare_always, is_navigation, passes_caches_by, wants_anew};
-use farhop_freshness::{Scope, Stored, shareable};
+use farhop_freshness::{ResponseDirectives, Scope, Stored, shareable};
 use http::header::HeaderMap;
 use http::{Method, StatusCode};
 use std::collections::{BTreeMap, HashMap};
@@ -221,8 +221,8 @@ impl Promises {
         }
         let stored = Stored::new(&promise.request, status, response, wall, wall);
         let left = stored.lifetime(Scope::Shared).saturating_sub(stored.age(wall));
-        let no_cache = farhop_freshness::ResponseDirectives::of(response).no_cache;
-        if left.is_zero() || no_cache {
+        let said = ResponseDirectives::of(response);
+        if left.is_zero() || said.wants_validation() || !said.private_fields.is_empty() {
             return false;
         }
         promise.reusable = Some((stored, now.saturating_add(left)));

@@ -1,6 +1,6 @@
 //! How old a response is (RFC 9111 §4.2.3).
 
-use crate::directives::delta_seconds;
+use crate::directives::{MAX_SECONDS, delta_seconds};
 use crate::fields;
 use http::{HeaderMap, header};
 use std::time::{Duration, SystemTime};
@@ -12,13 +12,13 @@ pub(crate) fn initial_age(
     received_at: SystemTime,
 ) -> Duration {
     // RFC 9110 §6.6.1: a response without Date is dated when it was received.
-    let date = fields::date(response, &header::DATE).unwrap_or(received_at);
+    let date = fields::date(response, &header::DATE, received_at).unwrap_or(received_at);
     let apparent = received_at.duration_since(date).unwrap_or(Duration::ZERO);
     let delay = received_at.duration_since(requested_at).unwrap_or(Duration::ZERO);
     // RFC 9111 §5.1: of a list the first member counts, an invalid value is ignored.
     let said =
         fields::members(response, &header::AGE).next().and_then(delta_seconds).unwrap_or(Duration::ZERO);
-    apparent.max(said + delay)
+    apparent.max(said.saturating_add(delay))
 }
 
 /// Age now: initial age and resident time. A clock that was set back makes nothing younger than it was.
@@ -29,5 +29,7 @@ pub(crate) fn current_age(
     now: SystemTime,
 ) -> Duration {
     let resident = now.duration_since(received_at).unwrap_or(Duration::ZERO);
-    initial_age(response, requested_at, received_at).saturating_add(resident)
+    let age = initial_age(response, requested_at, received_at).saturating_add(resident);
+    // RFC 9111 §1.2.2: what overflows MUST be considered to be 2^31 s.
+    age.min(Duration::from_secs(MAX_SECONDS))
 }

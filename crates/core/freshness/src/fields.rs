@@ -51,13 +51,12 @@ pub(crate) fn members<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iter
         .filter(|member| !member.is_empty())
 }
 
-/// The only field named `name` as a date; `None` if there is none, several or an invalid one.
-pub(crate) fn date(fields: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
+/// The only field named `name` as a date, as it is understood at `now`; `None` if there is none, several or an invalid one.
+pub(crate) fn date(fields: &HeaderMap, name: &HeaderName, now: SystemTime) -> Option<SystemTime> {
     let mut values = fields.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     if values.next().is_some() {
         return None;
     }
-    // RFC 9110 §5.6.7: IMF-fixdate, and the two obsolete forms, must be understood.
-    httpdate::parse_http_date(value.trim()).ok()
+    crate::date::parse(value, now)
 }

@@ -1,26 +1,43 @@
 //! RFC 9111 verdicts: may a response be stored, does a stored one answer a request, is it fresh, how is it
 //! validated and updated, what does an unsafe method invalidate.
 //!
-//! Pure: the caller passes `now`; nothing is stored here. Not here yet: partial content (RFC 9111 §3.3, §3.4),
-//! `stale-while-revalidate`, `stale-if-error`, targeted cache control.
+//! Pure: the caller passes the time; nothing is stored here. In the order of a response's life: may it be stored
+//! (`storable`), what is kept of it (`stored`), which requests it answers (`vary`), whether now (`verdict` over `age`,
+//! `lifetime`, `directives`), in what form (`reply` over `precondition`, `ranges`; `partial` where not all of it is there), how the origin is asked about it and what
+//! that changes (`validation`), what makes it doubtful (`invalidation`), and what clients are told (`cache_status`).
 
 mod age;
-mod conditional;
+mod cache_status;
+mod date;
 mod directives;
 mod fields;
+mod fuzz;
 mod invalidation;
 mod lifetime;
+mod partial;
+mod precondition;
+mod ranges;
+mod reply;
 mod storable;
 mod stored;
+mod tags;
+mod validation;
+mod vary;
 mod verdict;
 
-pub use conditional::{Precondition, evaluate};
+pub use cache_status::{Forward, Handling};
 pub use directives::{RequestDirectives, ResponseDirectives};
 pub use fields::{is_hop_by_hop, strip_hop_by_hop};
+pub use fuzz::fuzz;
 pub use invalidation::invalidated;
+pub use partial::Part;
+pub use precondition::{Precondition, evaluate};
+pub use reply::{Reply, Validation};
 pub use storable::{NotStorable, shareable, storable};
-pub use stored::{Stored, vary_matches};
-pub use verdict::{Verdict, Why};
+pub use stored::Stored;
+pub use validation::Validated;
+pub use vary::vary_matches;
+pub use verdict::{Fallback, Verdict, Why, is_error};
 
 /// Who may be answered from a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

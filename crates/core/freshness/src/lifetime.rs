@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 /// long-standing caches use.
 const HEURISTIC_CAP: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// RFC 9110 §15.1: statuses that may be reused on a guess, without 206, which is not stored.
+/// RFC 9110 §15.1: statuses that may be reused on a guess, without 206, which is stored in parts only.
 pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
     matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
@@ -43,10 +43,10 @@ pub(crate) fn lifetime(
     if let Some(age) = directives.max_age {
         return age;
     }
-    let date = fields::date(response, &header::DATE).unwrap_or(received_at);
+    let date = fields::date(response, &header::DATE, received_at).unwrap_or(received_at);
     if response.contains_key(header::EXPIRES) {
         // RFC 9111 §5.3: an invalid Expires, "0" above all, is a time in the past.
-        return fields::date(response, &header::EXPIRES)
+        return fields::date(response, &header::EXPIRES, received_at)
             .and_then(|expires| expires.duration_since(date).ok())
             .unwrap_or(Duration::ZERO);
     }
@@ -54,7 +54,7 @@ pub(crate) fn lifetime(
     if !is_heuristically_cacheable(status) && !directives.public {
         return Duration::ZERO;
     }
-    fields::date(response, &header::LAST_MODIFIED)
+    fields::date(response, &header::LAST_MODIFIED, received_at)
         .and_then(|modified| date.duration_since(modified).ok())
         .map_or(Duration::ZERO, |unchanged| (unchanged / 10).min(HEURISTIC_CAP))
 }

@@ -71,12 +71,13 @@ pub fn storable(
             return Err(NotStorable::Private);
         }
         // RFC 9111 §3.5.
-        let shareable = directives.must_revalidate || directives.public || directives.s_maxage.is_some();
-        if request.contains_key(header::AUTHORIZATION) && !shareable {
+        if request.contains_key(header::AUTHORIZATION) && !directives.shares_with_credentials() {
             return Err(NotStorable::Authorization);
         }
-        // Stricter than RFC 9111 §7.3, which only warns: a shared Set-Cookie would mix sessions.
-        if response.contains_key(header::SET_COOKIE) {
+        // Stricter than RFC 9111 §7.3, which only warns: a shared Set-Cookie would mix sessions. One that the origin calls
+        // private is left out (§5.2.2.7).
+        let is_left_out = directives.private_fields.contains(&header::SET_COOKIE);
+        if response.contains_key(header::SET_COOKIE) && !is_left_out {
             return Err(NotStorable::SetCookie);
         }
     }

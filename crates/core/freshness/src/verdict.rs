@@ -1,25 +1,40 @@
-//! Does a stored response answer this request now (RFC 9111 §4, §5.2.1)?
+//! Does a stored response answer this request now (RFC 9111 §4, §5.2.1; RFC 5861; RFC 8246)?
+
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, Method, header};
 
 use crate::Scope;
 use crate::directives::{RequestDirectives, ResponseDirectives};
 use crate::stored::{STORED_METHOD, Stored};
-use http::{HeaderMap, Method, header};
-use std::time::{Duration, SystemTime};
 
 /// What to do with a stored response that [`Stored::answers`] the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Send it, without asking anyone.
     Fresh,
+    /// Send it though it is stale, and ask the origin behind the client's back (RFC 5861 §3).
+    Revalidate,
     /// Ask the origin, conditionally if there is a validator.
     Validate {
         /// What makes asking necessary.
         why: Why,
-        /// Whether the stored response may be sent if the origin cannot be reached (RFC 9111 §4.2.4).
-        stale_allowed: bool,
+        /// When the stored response may be sent all the same.
+        fallback: Fallback,
     },
     /// The client wants nothing but a stored answer, and this one may not be sent: 504 (RFC 9111 §5.2.1.7).
     Unsatisfiable,
+}
+
+/// When a stored response that should have been validated may be sent instead (RFC 9111 §4.2.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fallback {
+    /// Never.
+    Never,
+    /// When nobody can be asked: the link is down.
+    Disconnected,
+    /// And when the origin cannot be reached, or answers 500, 502, 503 or 504: `stale-if-error` (RFC 5861 §4).
+    Error,
 }
 
 /// Why a stored response may not be sent as it is.
@@ -37,25 +52,33 @@ pub enum Why {
     Method,
     /// The request has credentials that the response does not allow to be shared.
     Authorization,
-    /// The request asks for a range; partial answers from the store are not made here.
-    Range,
 }
 
 impl Stored {
-    /// The verdict on a request that this response's `Vary` matches.
+    /// The verdict on a request that this response's `Vary` matches. Its conditions and ranges are the word of
+    /// [`Stored::reply`].
     pub fn verdict(&self, method: &Method, request: &HeaderMap, scope: Scope, now: SystemTime) -> Verdict {
         let asked = RequestDirectives::of(request);
         let said = ResponseDirectives::of(&self.fields);
         let Err(why) = self.check(method, request, scope, now, &asked, &said) else { return Verdict::Fresh };
+        // RFC 9111 §4.2.4: MUST NOT be sent stale where the response forbids it, nor unless something allows it.
+        let may_be_stale = !said.forbids_stale(scope);
+        let beyond = self.age(now).saturating_sub(self.lifetime(scope));
+        let within = |limit: Option<Duration>| limit.is_some_and(|limit| beyond <= limit);
+        if may_be_stale && why == Why::Stale && within(said.stale_while_revalidate) {
+            return Verdict::Revalidate;
+        }
         if asked.only_if_cached {
             return Verdict::Unsatisfiable;
         }
-        // RFC 9111 §4.2.4, §5.2.2.2, §5.2.2.8, §5.2.2.10: these forbid a stale answer under any circumstances.
-        let strict = said.must_revalidate
-            || said.no_cache
-            || (scope == Scope::Shared && (said.proxy_revalidate || said.s_maxage.is_some()));
-        let stale_allowed = !strict && matches!(why, Why::Stale | Why::RequestAge);
-        Verdict::Validate { why, stale_allowed }
+        let fallback = match why {
+            Why::Stale | Why::RequestAge if may_be_stale => {
+                let on_error = within(said.stale_if_error) || within(asked.stale_if_error);
+                if on_error { Fallback::Error } else { Fallback::Disconnected }
+            }
+            _ => Fallback::Never,
+        };
+        Verdict::Validate { why, fallback }
     }
 
     fn check(
@@ -67,16 +90,16 @@ impl Stored {
         asked: &RequestDirectives,
         said: &ResponseDirectives,
     ) -> Result<(), Why> {
-        // RFC 9111 §4: the method allows it; HEAD may be answered from a stored GET (RFC 9110 §9.3.2).
+        // RFC 9111 §4: MUST NOT be used unless the method allows it; HEAD may be answered from a stored GET
+        // (RFC 9110 §9.3.2).
         if method != STORED_METHOD && method != Method::HEAD {
             return Err(Why::Method);
         }
-        if request.contains_key(header::RANGE) {
-            return Err(Why::Range);
-        }
         // RFC 9111 §3.5.
-        let shareable = said.must_revalidate || said.public || said.s_maxage.is_some();
-        if scope == Scope::Shared && request.contains_key(header::AUTHORIZATION) && !shareable {
+        if scope == Scope::Shared
+            && request.contains_key(header::AUTHORIZATION)
+            && !said.shares_with_credentials()
+        {
             return Err(Why::Authorization);
         }
         // RFC 9111 §4, §5.2.2.4: no-cache MUST NOT be used without successful validation.
@@ -88,22 +111,25 @@ impl Stored {
             return Err(Why::RequestNoCache);
         }
         let (age, lifetime) = (self.age(now), self.lifetime(scope));
-        // RFC 9111 §5.2.1.1, §5.2.1.3.
-        if asked.max_age.is_some_and(|limit| age > limit)
-            || asked.min_fresh.is_some_and(|least| lifetime.saturating_sub(age) < least)
-        {
+        // RFC 9111 §5.2.1.1, and RFC 8246 §2: what is immutable while fresh is not validated for a mere reload.
+        let too_old = asked.max_age.is_some_and(|limit| age > limit) && !(said.immutable && lifetime > age);
+        // RFC 9111 §5.2.1.3.
+        if too_old || asked.min_fresh.is_some_and(|least| lifetime.saturating_sub(age) < least) {
             return Err(Why::RequestAge);
         }
         if lifetime > age {
             return Ok(());
         }
         // RFC 9111 §5.2.1.2: max-stale, unless the response forbids it (§4.2.4).
-        let strict = said.must_revalidate
-            || (scope == Scope::Shared && (said.proxy_revalidate || said.s_maxage.is_some()));
-        let beyond: Duration = age.saturating_sub(lifetime);
-        if !strict && asked.max_stale.is_some_and(|limit| beyond <= limit) {
+        let beyond = age.saturating_sub(lifetime);
+        if !said.forbids_stale(scope) && asked.max_stale.is_some_and(|limit| beyond <= limit) {
             return Ok(());
         }
         Err(Why::Stale)
     }
+}
+
+/// Whether an origin that answers so has failed, as `stale-if-error` means it (RFC 5861 §4).
+pub fn is_error(status: http::StatusCode) -> bool {
+    matches!(status.as_u16(), 500 | 502 | 503 | 504)
 }

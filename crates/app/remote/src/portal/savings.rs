@@ -127,7 +127,9 @@ impl Ledger {
         sizes.whole += given.was.unwrap_or(bytes);
         sizes.crossed += given.crossed;
         match from {
-            AnsweredFrom::Repository | AnsweredFrom::PromiseEarly => savings.at_once += 1,
+            AnsweredFrom::Repository | AnsweredFrom::Stale | AnsweredFrom::PromiseEarly => {
+                savings.at_once += 1
+            }
             AnsweredFrom::PromiseOnTheWay => savings.ahead += 1,
             AnsweredFrom::Validated => {}
             AnsweredFrom::Asked | AnsweredFrom::Remote => return,

@@ -1,0 +1,201 @@
+//! Answers from what is held: at once, once the origin has confirmed it, or instead of what asking came to.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use farhop_events::{AnsweredFrom, Crossing, Side};
+use farhop_freshness::{Fallback, Handling, Reply, Stored, Validated, Validation};
+use farhop_front::Responder;
+use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_store::{Held, Partition};
+use http::{Method, StatusCode};
+
+use crate::Remote;
+use crate::answers::{Trouble, forward, from_repository, tell_handling};
+use crate::exchange::Exchange;
+use crate::lookup::{is_bound_alike, partition_for, reply};
+use crate::request::Fetch;
+use crate::section::Section;
+
+/// What is held and must not be sent as it is, beside a request that crosses.
+#[derive(Debug)]
+pub(crate) struct Stale {
+    pub(crate) held: Held,
+    /// A 304 would make it fresh again.
+    pub(crate) validates: bool,
+    /// When it is sent all the same.
+    pub(crate) fallback: Fallback,
+}
+
+impl Stale {
+    /// Adds to a request the conditions under which a 304 confirms what is held; `false` if none will.
+    pub(crate) fn make_conditional(&self, head: &mut RequestHead) -> bool {
+        self.validates && self.held.head.make_conditional(&mut head.fields)
+    }
+
+    /// Whether it answers in place of this.
+    pub(crate) fn stands_in_for(&self, trouble: &Trouble) -> bool {
+        let least = match trouble.side {
+            Side::Link => Fallback::Disconnected,
+            // RFC 5861 §4: what would result in one of these statuses counts as an error.
+            _ if farhop_freshness::is_error(trouble.status) => Fallback::Error,
+            _ => return false,
+        };
+        self.fallback >= least
+    }
+
+    /// Whether it answers in place of an error of the origin.
+    pub(crate) fn stands_in_for_errors(&self) -> bool {
+        self.fallback == Fallback::Error
+    }
+
+    /// Completes when the link has been down for so long that this answers (RFC 9111 §4.2.4: the cache is disconnected).
+    pub(crate) async fn until_needed(&self, remote: &Remote) {
+        let patience = match self.fallback {
+            Fallback::Never => std::future::pending().await,
+            Fallback::Disconnected => remote.settings().timeouts.stale,
+            // The origin has agreed.
+            Fallback::Error => Duration::ZERO,
+        };
+        remote.uplink().down_for(patience).await;
+    }
+}
+
+/// What is held, as it is sent to a client.
+pub(crate) struct HeldAnswer {
+    pub(crate) held: Held,
+    /// Where in the whole what is held begins.
+    pub(crate) begins: u64,
+    pub(crate) reply: Reply,
+    pub(crate) from: AnsweredFrom,
+    /// What became of asking, where that was tried.
+    pub(crate) asked: Option<Handling>,
+}
+
+impl HeldAnswer {
+    /// What is held, in this form.
+    pub(crate) fn new(held: Held, reply: Reply, from: AnsweredFrom) -> HeldAnswer {
+        HeldAnswer { held, begins: 0, reply, from, asked: None }
+    }
+
+    /// How what is held answers this request, if it does.
+    pub(crate) fn to(fetch: &Fetch, held: Held, from: AnsweredFrom) -> Option<HeldAnswer> {
+        let reply = reply(&fetch.head.method, &fetch.head.fields, &held)?;
+        Some(HeldAnswer::new(held, reply, from))
+    }
+
+    /// The same after asking for this reason has come to this status.
+    pub(crate) fn after(mut self, why: Crossing, status: Option<StatusCode>) -> HeldAnswer {
+        let status = status.map(|status| status.as_u16());
+        self.asked = Some(Handling::Forwarded { why: forward(why), status, stored: false, collapsed: false });
+        self
+    }
+
+    /// The body as far as it is sent, if any is. `None` where it cannot be read any more.
+    fn body(&self) -> Option<Option<Section>> {
+        match &self.reply {
+            Reply::Whole => self.held.body.reader().map(Section::whole).map(Some),
+            Reply::Part(range, _) => {
+                let range = range.start - self.begins..range.end - self.begins;
+                self.held.body.reader().map(|reader| Some(Section::part(reader, &range)))
+            }
+            Reply::NotModified | Reply::Unsatisfiable(_) | Reply::ForOrigin => Some(None),
+        }
+    }
+
+    /// Sends it; gives everything back where it cannot be read any more.
+    pub(crate) async fn deliver(
+        self,
+        exchange: Exchange,
+        remote: &Arc<Remote>,
+        responder: Responder,
+    ) -> Result<(), (Exchange, Responder)> {
+        let Some(body) = self.body() else { return Err((exchange, responder)) };
+        let validation = match self.from {
+            AnsweredFrom::Validated => Validation::Done,
+            _ => Validation::None,
+        };
+        let mut head = from_repository(&self.held.head, &self.reply, validation);
+        let hit = || Handling::hit(&self.held.head, self.held.partition.scope(), SystemTime::now());
+        tell_handling(&mut head, self.asked.unwrap_or_else(hit));
+        if self.from == AnsweredFrom::Repository {
+            remote.desk().used_from_repository(self.held.id, remote.now());
+        }
+        match body {
+            Some(body) => exchange.deliver(remote, responder, &head, body, self.from).await,
+            None => exchange.deliver_empty(remote, responder, &head, self.from).await,
+        }
+        Ok(())
+    }
+}
+
+/// What a 304 to `fetch`, sent as `Stale::make_conditional` made it, says of what is held and of what the client holds.
+pub(crate) enum Confirmed {
+    /// What is held is right.
+    Held(Held),
+    /// What the client holds is right.
+    Client,
+    /// Neither can be said.
+    Neither,
+}
+
+/// Takes a 304 in (RFC 9111 §4.3.4).
+pub(crate) async fn confirm(
+    remote: &Remote,
+    user: u64,
+    fetch: &Fetch,
+    held: &Held,
+    not_modified: &ResponseHead,
+    requested_at: SystemTime,
+) -> Confirmed {
+    let (request, now) = (&fetch.head.fields, SystemTime::now());
+    match held.head.validated_by(request, &not_modified.fields, requested_at, now) {
+        Validated::Stored(fresh) => {
+            let held = Held { head: Arc::new((*fresh).clone()), ..held.clone() };
+            renew(remote, user, fetch, held.id, held.partition, *fresh).await;
+            Confirmed::Held(held)
+        }
+        Validated::Client => Confirmed::Client,
+        Validated::Neither => Confirmed::Neither,
+    }
+}
+
+/// A renewed head takes the place of the old one, unless it forbids to be kept there.
+async fn renew(remote: &Remote, user: u64, fetch: &Fetch, id: u64, partition: Partition, fresh: Stored) {
+    let allowed = partition_for(user, &fetch.url, &fetch.head.fields, fresh.status, &fresh.fields);
+    if allowed.is_some_and(|allowed| allowed == partition || allowed == Partition::Shared) {
+        remote.repository().freshen(id, fresh.kept_by(partition.scope())).await;
+    } else {
+        remote.repository().evict(id).await;
+    }
+}
+
+/// A 200 to HEAD has come: what is held for a GET is renewed by it or, where it tells of something else, is stale and goes
+/// (RFC 9111 §4.3.5).
+pub(crate) async fn described(
+    remote: &Remote,
+    user: u64,
+    fetch: &Fetch,
+    head: &ResponseHead,
+    requested_at: SystemTime,
+) {
+    debug_assert_eq!(fetch.head.method, Method::HEAD);
+    // Parts are not worth comparing: HEAD is rare.
+    remote.parts().forget(fetch.url.as_str());
+    let request = &fetch.head.fields;
+    for partition in [Partition::User(user), Partition::Shared] {
+        for held in remote.repository().find(partition, fetch.url.as_str(), request).await {
+            if !is_bound_alike(&held, request) {
+                continue;
+            }
+            let length = held.body.is_whole().then(|| held.body.written());
+            if held.head.is_described_by(&head.fields, length) {
+                let mut fresh = (*held.head).clone();
+                fresh.freshen(request, &head.fields, requested_at, SystemTime::now());
+                renew(remote, user, fetch, held.id, partition, fresh).await;
+            } else {
+                remote.repository().evict(held.id).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A body as a client gets it: all of it, or the bytes of one range.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use farhop_store::{Broken, Piece, Reader};
+
+/// See the module.
+pub(crate) struct Section {
+    reader: Reader,
+    skip: u64,
+    /// Bytes still to be given; none where it goes to the body's end.
+    left: Option<u64>,
+}
+
+impl Section {
+    /// What `reader` reads, from the body's beginning on.
+    pub(crate) fn whole(reader: Reader) -> Section {
+        Section { reader, skip: 0, left: None }
+    }
+
+    /// These bytes of what `reader` reads from the body's beginning on.
+    pub(crate) fn part(reader: Reader, range: &Range<u64>) -> Section {
+        Section { reader, skip: range.start, left: Some(range.end - range.start) }
+    }
+
+    /// The next piece if it is here.
+    pub(crate) fn take(&mut self) -> Option<Result<Piece, Broken>> {
+        loop {
+            if self.left == Some(0) {
+                return Some(Ok(Piece::End(None)));
+            }
+            let piece = self.reader.take()?;
+            if let Some(given) = self.give(piece) {
+                return Some(given);
+            }
+        }
+    }
+
+    /// The next piece, as soon as it is here. Cancel-safe.
+    ///
+    /// # Errors
+    /// The body will not become whole, or is shorter than the range.
+    pub(crate) async fn next(&mut self) -> Result<Piece, Broken> {
+        loop {
+            if self.left == Some(0) {
+                return Ok(Piece::End(None));
+            }
+            let piece = self.reader.next().await;
+            if let Some(given) = self.give(piece) {
+                return given;
+            }
+        }
+    }
+
+    /// Bytes that came across for the body, each told once.
+    pub(crate) fn take_crossed(&self) -> u64 {
+        self.reader.take_crossed()
+    }
+
+    /// What of a piece belongs to the section, if anything does.
+    fn give(&mut self, piece: Result<Piece, Broken>) -> Option<Result<Piece, Broken>> {
+        match piece {
+            Ok(Piece::Data(bytes)) => self.cut(bytes).map(|bytes| Ok(Piece::Data(bytes))),
+            Ok(Piece::End(_)) if self.left.is_some() => {
+                Some(Err(Broken::Failed("the body is shorter than was said".into())))
+            }
+            other => Some(other),
+        }
+    }
+
+    fn cut(&mut self, mut bytes: Bytes) -> Option<Bytes> {
+        let skipped = self.skip.min(bytes.len() as u64);
+        self.skip -= skipped;
+        drop(bytes.split_to(skipped as usize));
+        if let Some(left) = &mut self.left {
+            bytes.truncate((*left).min(bytes.len() as u64) as usize);
+            *left -= bytes.len() as u64;
+        }
+        (!bytes.is_empty()).then_some(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farhop_store::{Body, Budget};
+
+    #[tokio::test]
+    async fn a_range_is_cut_out_of_pieces_wherever_they_end() {
+        let budget = Budget::new(1 << 20);
+        for (start, end) in [(0, 3000), (0, 1), (999, 1001), (1500, 2500), (2999, 3000)] {
+            let (mut intake, body) = Body::new(&budget, 1 << 20);
+            let all: Vec<u8> = (0..3000_u32).map(|at| at as u8).collect();
+            for piece in all.chunks(1000) {
+                intake.write(Bytes::copy_from_slice(piece)).await;
+            }
+            let mut section = Section::part(body.reader().unwrap(), &(start..end));
+            let mut got = Vec::new();
+            while let Piece::Data(bytes) = section.next().await.unwrap() {
+                got.extend_from_slice(&bytes);
+            }
+            assert_eq!(got, all[start as usize..end as usize], "{start}..{end}");
+            drop(intake);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_ends_within_the_range_is_broken() {
+        let body = Body::whole(&Budget::new(1 << 20), Bytes::from_static(b"short"));
+        let mut section = Section::part(body.reader().unwrap(), &(2..9));
+        assert_eq!(section.next().await, Ok(Piece::Data(Bytes::from_static(b"ort"))));
+        assert!(matches!(section.next().await, Err(Broken::Failed(_))));
+    }
+}

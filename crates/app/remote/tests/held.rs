@@ -1,0 +1,302 @@
+//! What the remote holds, as clients get it: RFC 9111 through the whole remote, with ground played by the test.
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
+mod support;
+
+use bytes::Bytes;
+use farhop_events::Event;
+use farhop_htotp::ResponseHead;
+use farhop_htotp::frame::Coding;
+use http::StatusCode;
+use support::{Asked, BROWSER, World, answer, failure, head, send, until, world_with};
+
+const TAGGED: &[(&str, &str)] = &[("cache-control", "max-age=600"), ("etag", "\"1\"")];
+const STALE: &[(&str, &str)] = &[("cache-control", "max-age=0"), ("etag", "\"1\"")];
+
+/// Asks for `/a` with these fields.
+async fn ask(world: &World, fields: &str) -> tokio::net::TcpStream {
+    world.get("/a", &format!("{BROWSER}{fields}")).await
+}
+
+/// Lets ground answer the next request so; gives the request.
+async fn give(
+    world: &World,
+    status: u16,
+    fields: &[(&'static str, &'static str)],
+    body: &'static str,
+) -> Asked {
+    let mut asked = world.asked().await;
+    let head = ResponseHead { status: StatusCode::from_u16(status).unwrap(), ..head(fields) };
+    asked.sender.answer(&head, Coding::Identity, None);
+    if !body.is_empty() {
+        asked.sender.write(Bytes::from_static(body.as_bytes())).await.unwrap();
+    }
+    asked.sender.finish(None);
+    asked
+}
+
+/// A world that holds `/a` so.
+async fn holding(settings: &[&str], fields: &[(&'static str, &'static str)]) -> World {
+    let world = world_with(settings).await;
+    let client = ask(&world, "").await;
+    give(&world, 200, fields, "0123456789").await;
+    assert!(answer(client).await.contains("0123456789"));
+    world
+}
+
+#[tokio::test]
+async fn a_part_of_what_is_held_is_given_without_crossing() {
+    let world = holding(&[], TAGGED).await;
+    for (asked, status, range, body) in [
+        ("range: bytes=2-4\r\n", "206", "bytes 2-4/10", "234"),
+        ("range: bytes=-3\r\n", "206", "bytes 7-9/10", "789"),
+        ("range: bytes=2-4\r\nif-range: \"1\"\r\n", "206", "bytes 2-4/10", "234"),
+        ("range: bytes=10-\r\n", "416", "bytes */10", ""),
+    ] {
+        let got = answer(ask(&world, asked).await).await;
+        assert!(got.starts_with(&format!("HTTP/1.1 {status} ")), "{asked}: {got}");
+        assert!(got.contains(&format!("Content-Range: {range}\r\n")), "{asked}: {got}");
+        assert!(got.ends_with(&format!("\r\n\r\n{body}")), "{asked}: {got}");
+    }
+    let whole = answer(ask(&world, "range: bytes=2-4\r\nif-range: \"2\"\r\n").await).await;
+    assert!(whole.starts_with("HTTP/1.1 200 ") && whole.contains("0123456789"), "{whole}");
+    assert_eq!(world.crossed(), 1);
+}
+
+#[tokio::test]
+async fn a_part_of_what_is_stale_is_given_once_the_origin_has_confirmed_it() {
+    let world = holding(&[], STALE).await;
+    let client = ask(&world, "range: bytes=2-4\r\n").await;
+    let asked = give(&world, 304, TAGGED, "").await;
+    assert_eq!(asked.head.fields["if-none-match"], "\"1\"");
+    assert_eq!(asked.head.fields["range"], "bytes=2-4");
+    let got = answer(client).await;
+    assert!(got.starts_with("HTTP/1.1 206 ") && got.ends_with("\r\n\r\n234"), "{got}");
+}
+
+#[tokio::test]
+async fn conditions_of_clients_are_answered_from_what_is_held() {
+    let world = holding(&[], TAGGED).await;
+    let got = answer(ask(&world, "if-none-match: \"0\", W/\"1\"\r\n").await).await;
+    assert!(got.starts_with("HTTP/1.1 304 ") && got.contains("Etag: \"1\""), "{got}");
+    let got = answer(ask(&world, "if-none-match: \"0\"\r\n").await).await;
+    assert!(got.starts_with("HTTP/1.1 200 ") && got.contains("0123456789"), "{got}");
+    assert_eq!(world.crossed(), 1);
+    let client = ask(&world, "if-match: \"1\"\r\n").await;
+    assert_eq!(give(&world, 412, &[], "").await.head.fields["if-match"], "\"1\"");
+    assert!(answer(client).await.starts_with("HTTP/1.1 412 "), "it is the origin's to evaluate");
+}
+
+#[tokio::test]
+async fn a_clients_condition_and_the_one_of_what_is_held_are_asked_together() {
+    for (confirmed, status, body) in [("\"1\"", "200", "0123456789"), ("\"c\"", "304", "")] {
+        let world = holding(&[], STALE).await;
+        let client = ask(&world, "if-none-match: \"c\"\r\n").await;
+        let asked = give(&world, 304, &[("etag", confirmed)], "").await;
+        let tags: Vec<_> = asked.head.fields.get_all("if-none-match").iter().collect();
+        assert_eq!(tags, ["\"c\", \"1\""]);
+        let got = answer(client).await;
+        assert!(got.starts_with(&format!("HTTP/1.1 {status} ")) && got.contains(body), "{confirmed}: {got}");
+    }
+}
+
+#[tokio::test]
+async fn a_304_that_is_about_neither_is_followed_by_the_request_as_it_came() {
+    let world = holding(&[], STALE).await;
+    let client = ask(&world, "").await;
+    give(&world, 304, &[("etag", "\"other\"")], "").await;
+    let asked = give(&world, 200, TAGGED, "anew").await;
+    assert!(!asked.head.fields.contains_key("if-none-match"));
+    assert!(answer(client).await.contains("anew"));
+}
+
+#[tokio::test]
+async fn a_304_that_forbids_to_keep_it_answers_once() {
+    let world = holding(&[], STALE).await;
+    let client = ask(&world, "").await;
+    give(&world, 304, &[("etag", "\"1\""), ("cache-control", "no-store")], "").await;
+    assert!(answer(client).await.contains("0123456789"));
+    let client = ask(&world, "").await;
+    assert!(!give(&world, 200, TAGGED, "anew").await.head.fields.contains_key("if-none-match"));
+    assert!(answer(client).await.contains("anew"));
+}
+
+#[tokio::test]
+async fn an_answer_to_head_renews_what_is_held_or_drops_it() {
+    for (tag, crossed) in [("\"1\"", 2), ("\"2\"", 3)] {
+        let world = holding(&[], STALE).await;
+        let mut client = world.client().await;
+        send(&mut client, "HEAD", "/a", BROWSER).await;
+        give(&world, 200, &[("cache-control", "max-age=600"), ("etag", tag)], "").await;
+        assert!(answer(client).await.starts_with("HTTP/1.1 200 "));
+        let client = ask(&world, "").await;
+        if crossed == 3 {
+            assert!(!give(&world, 200, TAGGED, "anew").await.head.fields.contains_key("if-none-match"));
+        }
+        assert!(answer(client).await.starts_with("HTTP/1.1 200 "), "{tag}");
+        assert_eq!(world.crossed(), crossed, "{tag}");
+    }
+}
+
+#[tokio::test]
+async fn only_if_cached_is_answered_from_what_is_held_or_not_at_all() {
+    const ONLY: &str = "cache-control: only-if-cached\r\n";
+    let world = holding(&[], TAGGED).await;
+    assert!(answer(ask(&world, ONLY).await).await.contains("0123456789"));
+    let other = answer(world.get("/b", &format!("{BROWSER}{ONLY}")).await).await;
+    assert!(other.starts_with("HTTP/1.1 504 "), "{other}");
+    let stale = holding(&[], STALE).await;
+    assert!(answer(ask(&stale, ONLY).await).await.starts_with("HTTP/1.1 504 "));
+    assert_eq!((world.crossed(), stale.crossed()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_failing_origin_is_stood_in_for_where_it_has_allowed_that() {
+    let allowed = [("cache-control", "max-age=0, stale-if-error=600"), ("etag", "\"1\"")];
+    let world = holding(&[], &allowed).await;
+    for _ in 0..2 {
+        let client = ask(&world, "").await;
+        give(&world, 503, &[("cache-control", "max-age=60")], "broken").await;
+        let got = answer(client).await;
+        assert!(got.starts_with("HTTP/1.1 200 ") && got.contains("0123456789"), "{got}");
+    }
+    let client = ask(&world, "").await;
+    world.asked().await.sender.fail(failure());
+    assert!(answer(client).await.contains("0123456789"), "nor can it be reached");
+    let client = ask(&world, "").await;
+    give(&world, 404, &[], "gone").await;
+    assert!(answer(client).await.starts_with("HTTP/1.1 404 "), "that is an answer");
+    let unsaid = holding(&[], STALE).await;
+    let client = ask(&unsaid, "").await;
+    give(&unsaid, 503, &[], "broken").await;
+    assert!(answer(client).await.starts_with("HTTP/1.1 503 "));
+}
+
+#[tokio::test]
+async fn while_the_link_is_down_what_is_held_answers_though_it_is_stale() {
+    for (patience, said) in
+        [("timeouts.stale=\"0 s\"", "max-age=0"), ("timeouts.stale=\"1 h\"", "max-age=0, stale-if-error=600")]
+    {
+        let world = holding(&[patience], &[("cache-control", said)]).await;
+        world.hop.close();
+        let got = answer(ask(&world, "").await).await;
+        assert!(got.starts_with("HTTP/1.1 200 ") && got.contains("0123456789"), "{said}: {got}");
+    }
+}
+
+#[tokio::test]
+async fn what_must_not_be_stale_waits_for_the_link() {
+    let said = [("cache-control", "max-age=0, must-revalidate, stale-if-error=600")];
+    let mut world = holding(&["timeouts.stale=\"0 s\""], &said).await;
+    world.hop.close();
+    let client = ask(&world, "").await;
+    world.hop = world.listener.carrier().await;
+    give(&world, 200, TAGGED, "anew").await;
+    assert!(answer(client).await.contains("anew"));
+}
+
+#[tokio::test]
+async fn what_may_be_stale_while_it_is_validated_is_given_at_once_and_asked_about_once() {
+    let said = [("cache-control", "max-age=0, stale-while-revalidate=600"), ("etag", "\"1\"")];
+    let world = holding(&[], &said).await;
+    for _ in 0..2 {
+        assert!(answer(ask(&world, "if-none-match: \"c\"\r\n").await).await.contains("0123456789"));
+    }
+    let asked = give(&world, 304, TAGGED, "").await;
+    assert_eq!(asked.head.fields["if-none-match"], "\"1\"");
+    renewed(&world, "max-age=600").await;
+    assert_eq!(world.crossed(), 2, "once for both");
+}
+
+#[tokio::test]
+async fn what_has_changed_behind_a_stale_answer_takes_its_place() {
+    let said = [("cache-control", "max-age=0, stale-while-revalidate=600"), ("etag", "\"1\"")];
+    let world = holding(&[], &said).await;
+    assert!(answer(ask(&world, "range: bytes=0-1\r\n").await).await.ends_with("\r\n\r\n01"));
+    let asked = give(&world, 200, TAGGED, "all anew").await;
+    assert!(!asked.head.fields.contains_key("range"), "nobody else wants a part");
+    renewed(&world, "all anew").await;
+    assert_eq!(world.crossed(), 2);
+}
+
+const PART: &[(&str, &str)] = &[("cache-control", "max-age=600"), ("etag", "\"1\"")];
+
+/// Lets ground answer a request for these bytes of ten; they are kept when this is over.
+async fn give_part(world: &World, first: usize, last: usize) {
+    let mut events = world.bus.subscribe();
+    let mut asked = world.asked().await;
+    let mut head = head(PART);
+    head.status = StatusCode::PARTIAL_CONTENT;
+    head.fields.insert("content-range", format!("bytes {first}-{last}/10").parse().unwrap());
+    asked.sender.answer(&head, Coding::Identity, None);
+    asked.sender.write(Bytes::from_static(&b"0123456789"[first..=last])).await.unwrap();
+    asked.sender.finish(None);
+    until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
+}
+
+#[tokio::test]
+async fn parts_answer_what_lies_within_them_and_are_put_together_to_the_whole() {
+    let world = world_with(&[]).await;
+    let client = ask(&world, "range: bytes=2-5\r\n").await;
+    give_part(&world, 2, 5).await;
+    assert!(answer(client).await.ends_with("2345\r\n0\r\n\r\n"));
+    let got = answer(ask(&world, "range: bytes=3-4\r\n").await).await;
+    assert!(got.starts_with("HTTP/1.1 206 ") && got.contains("Content-Range: bytes 3-4/10\r\n"), "{got}");
+    assert!(got.ends_with("\r\n\r\n34"), "{got}");
+    let client = ask(&world, "range: bytes=4-9\r\n").await;
+    give_part(&world, 4, 9).await;
+    assert!(answer(client).await.contains("456789"), "of which only a part is held");
+    let across = answer(ask(&world, "range: bytes=3-8\r\n").await).await;
+    assert!(across.ends_with("\r\n\r\n345678"), "{across}");
+    let client = ask(&world, "range: bytes=0-1\r\n").await;
+    give_part(&world, 0, 1).await;
+    assert!(answer(client).await.contains("01"));
+    let whole = answer(ask(&world, "").await).await;
+    assert!(whole.starts_with("HTTP/1.1 200 ") && whole.ends_with("\r\n\r\n0123456789"), "{whole}");
+    assert_eq!(world.crossed(), 3);
+}
+
+#[tokio::test]
+async fn parts_go_with_an_unsafe_request() {
+    let world = world_with(&[]).await;
+    let client = ask(&world, "range: bytes=2-5\r\n").await;
+    give_part(&world, 2, 5).await;
+    assert!(answer(client).await.contains("2345"));
+    let mut client = world.client().await;
+    send(&mut client, "POST", "/a", "content-length: 0\r\n").await;
+    give(&world, 200, &[], "done").await;
+    assert!(answer(client).await.contains("done"));
+    let client = ask(&world, "range: bytes=2-5\r\n").await;
+    give_part(&world, 2, 5).await;
+    assert!(answer(client).await.contains("2345"));
+    assert_eq!(world.crossed(), 3);
+}
+
+/// Asks until what is held has been renewed, of which nobody is told.
+async fn renewed(world: &World, sign: &str) {
+    let renewed = async { while !answer(ask(world, "").await).await.contains(sign) {} };
+    tokio::time::timeout(support::PATIENCE, renewed).await.expect("it is renewed");
+}
+
+#[tokio::test]
+async fn clients_are_told_what_the_cache_did() {
+    let world = holding(&[], STALE).await;
+    let told = |got: String| {
+        let line = got.lines().find_map(|line| line.strip_prefix("Cache-Status: ").map(str::to_owned));
+        line.unwrap_or_else(|| panic!("{got}"))
+    };
+    let client = world.get("/new", BROWSER).await;
+    give(&world, 200, TAGGED, "new").await;
+    assert_eq!(told(answer(client).await), "farhop-remote; fwd=uri-miss; stored");
+    assert!(told(answer(world.get("/new", BROWSER).await).await).starts_with("farhop-remote; hit; ttl="));
+    let client = ask(&world, "cache-control: no-cache\r\n").await;
+    give(&world, 304, &[], "").await;
+    assert_eq!(told(answer(client).await), "farhop-remote; fwd=request; fwd-status=304");
+    let client = ask(&world, "").await;
+    give(&world, 200, &[("cache-control", "no-store")], "once").await;
+    assert_eq!(told(answer(client).await), "farhop-remote; fwd=stale");
+    let mut client = world.client().await;
+    send(&mut client, "POST", "/new", "content-length: 0\r\n").await;
+    give(&world, 200, &[], "done").await;
+    assert_eq!(told(answer(client).await), "farhop-remote; fwd=method");
+}

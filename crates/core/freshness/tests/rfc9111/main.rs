@@ -1,0 +1,14 @@
+//! RFC 9111's rules, one behaviour a test, a file a section.
+#![allow(clippy::unwrap_used)] // helpers of tests
+
+mod any_peer;
+mod cache_status;
+mod freshness;
+mod invalidation;
+mod ranges;
+mod requests;
+mod stale;
+mod storing;
+mod support;
+mod validation;
+mod vary;
