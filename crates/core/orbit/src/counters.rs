@@ -36,6 +36,8 @@ pub struct Counters {
     pub loss_drops: Tally,
     /// Lost to an outage: offered during it, or under way to arrive during it.
     pub cut_drops: Tally,
+    /// Capacity given to our terminals where it is given on demand, used or not.
+    pub given: Bytes,
     /// The largest backlog, the packet being sent included.
     pub queue_peak: Bytes,
 }

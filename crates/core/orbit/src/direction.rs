@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::bucket::Bucket;
 use crate::crossing::Crossing;
+use crate::demand::Frames;
 use crate::loss::Channel;
 use crate::queued::Queued;
 use crate::{Counters, Discipline, Leg, Rng, Supply};
@@ -41,9 +42,30 @@ pub enum Fate {
     Dropped(DropReason),
 }
 
+/// How urgent a packet is at a terminal that has a queue for each class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Class {
+    /// Real time: Expedited Forwarding (RFC 3246) and above.
+    Expedited,
+    /// Assured Forwarding (RFC 2597).
+    Assured,
+    /// Everything else.
+    #[default]
+    BestEffort,
+}
+
+impl Class {
+    /// All, the most urgent first.
+    pub const ALL: [Class; 3] = [Class::Expedited, Class::Assured, Class::BestEffort];
+}
+
 /// What the link reads off a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Label {
+    /// Its class.
+    pub class: Class,
+    /// Which terminal sends it, where several share the link; counted from 0.
+    pub terminal: u16,
     /// Whether it may be marked instead of dropped (RFC 3168 §5: ECT).
     pub ecn_capable: bool,
 }
@@ -84,17 +106,38 @@ pub(crate) enum Outcome<P> {
 enum Line<P> {
     /// A fixed rate, or none: the serialiser has sent everything accepted so far at this time.
     Plain { busy: Duration },
-    /// Anything else.
+    /// A queue that decides when a packet's turn comes.
     Queued(Box<Queued<P>>),
+    /// Terminals that are given slots.
+    Shared(Box<Frames<P>>),
 }
 
 impl<P> Line<P> {
-    fn new(leg: &Leg) -> Self {
+    fn new(leg: &Leg, rng: Rng) -> Self {
         match (&leg.supply, leg.discipline, leg.rate) {
+            (Supply::OnDemand(link), ..) => Line::Shared(Box::new(Frames::new(link, rng))),
             (Supply::Steady, Discipline::DropTail, _) | (Supply::Steady, _, None) => {
                 Line::Plain { busy: Duration::ZERO }
             }
             _ => Line::Queued(Box::new(Queued::new(leg))),
+        }
+    }
+
+    /// When something happens next in a queue.
+    fn next(&self) -> Option<Duration> {
+        match self {
+            Line::Plain { .. } => None,
+            Line::Queued(queued) => queued.next(),
+            Line::Shared(frames) => frames.next(),
+        }
+    }
+
+    /// Packets in a queue.
+    fn len(&self) -> usize {
+        match self {
+            Line::Plain { .. } => 0,
+            Line::Queued(queued) => queued.len(),
+            Line::Shared(frames) => frames.len(),
         }
     }
 }
@@ -109,6 +152,8 @@ pub struct Direction<P> {
     satellite: Channel,
     timing: Rng,
     after: Crossing,
+    /// For the line.
+    sharing: Rng,
     /// The latest arrival so far: without reordering no packet arrives before it.
     latest: Duration,
     /// Packets between serialiser and delivery; `due` never falls from front to back.
@@ -126,10 +171,11 @@ impl<P> Direction<P> {
         Direction {
             policer: Bucket::default(),
             before: Crossing::new(others.fork()),
-            line: Line::new(&leg),
             satellite: Channel::new(Rng::new(seed)),
             timing: others.fork(),
             after: Crossing::new(others.fork()),
+            line: Line::new(&leg, others.fork()),
+            sharing: others,
             latest: Duration::ZERO,
             air: VecDeque::new(),
             cut: None,
@@ -156,14 +202,26 @@ impl<P> Direction<P> {
             return self.drop(size, DropReason::Loss);
         };
         let parcel = Parcel { size, label, marked: false, packet };
-        if let Line::Queued(queued) = &mut self.line {
-            queued.enter(at, parcel);
-            self.advance(now);
-            return Fate::Waiting;
+        match &mut self.line {
+            Line::Plain { .. } => {
+                return match self.serialise(at, size) {
+                    Some(sent) => self.launch(sent, parcel),
+                    None => self.drop(size, DropReason::Queue),
+                };
+            }
+            Line::Queued(queued) => queued.enter(at, parcel),
+            Line::Shared(frames) => frames.enter(at, parcel),
         }
-        match self.serialise(at, size) {
-            Some(sent) => self.launch(sent, parcel),
-            None => self.drop(size, DropReason::Queue),
+        self.advance(now);
+        Fate::Waiting
+    }
+
+    /// Whoever knows that a terminal will soon have so much to send says so, and it may ask for the capacity ahead of the packets
+    /// (TS 101 545-3 leaves that to the terminal's maker). Counts for two control rounds; of no effect on other links.
+    pub fn announce(&mut self, now: Duration, terminal: u16, bytes: Bytes) {
+        self.advance(now);
+        if let Line::Shared(frames) = &mut self.line {
+            frames.announce(terminal, bytes);
         }
     }
 
@@ -184,9 +242,17 @@ impl<P> Direction<P> {
 
     /// Takes from the queue what its turn has come for by `now`.
     pub(crate) fn advance(&mut self, now: Duration) {
-        while let Line::Queued(queued) = &mut self.line {
-            let outcome = queued.poll(now, &self.leg);
-            self.counters.queue_peak = self.counters.queue_peak.max(queued.peak());
+        loop {
+            let (outcome, peak) = match &mut self.line {
+                Line::Plain { .. } => return,
+                Line::Queued(queued) => (queued.poll(now, &self.leg), queued.peak()),
+                Line::Shared(frames) => {
+                    let outcome = frames.poll(now, &self.leg);
+                    self.counters.given += frames.given();
+                    (outcome, frames.peak())
+                }
+            };
+            self.counters.queue_peak = self.counters.queue_peak.max(peak);
             match outcome {
                 Some(Outcome::Sent { parcel, .. }) if self.cut.is_some() => {
                     self.drop(parcel.size, DropReason::Cut);
@@ -261,10 +327,9 @@ impl<P> Direction<P> {
 
     /// When [`Direction::poll_transmit`] has something to do next; it may then give nothing yet, and ask for a later time.
     pub fn next_wakeup(&self) -> Option<Duration> {
-        let queued = match &self.line {
-            Line::Plain { .. } => None,
-            Line::Queued(queued) => queued.next(),
-        };
+        // What leaves a queue is looked at when it can have arrived: nothing comes of it before, and packets may leave in many a slot.
+        let soonest = self.leg.schedule.soonest().unwrap_or(self.leg.delay) + self.leg.after.delay;
+        let queued = self.line.next().map(|at| at.saturating_add(soonest));
         self.air.front().map(|first| first.due).into_iter().chain(queued).min()
     }
 
@@ -309,17 +374,20 @@ impl<P> Direction<P> {
         self.after.forget_order();
         let busy = match &self.line {
             Line::Plain { busy } => (*busy).min(now),
-            Line::Queued(_) => now,
+            Line::Queued(_) | Line::Shared(_) => now,
         };
-        let mut line = Line::new(&leg);
+        let mut line = Line::new(&leg, self.sharing.fork());
         if let Line::Plain { busy: fresh } = &mut line {
             *fresh = busy;
         }
-        if let Line::Queued(queued) = std::mem::replace(&mut self.line, line) {
-            for Parcel { size, marked, packet, .. } in queued.release() {
-                self.counters.sent.add(size);
-                self.air.push_back(Transmit { due: latest, size, marked, packet });
-            }
+        let waiting: Vec<Parcel<P>> = match std::mem::replace(&mut self.line, line) {
+            Line::Plain { .. } => Vec::new(),
+            Line::Queued(queued) => queued.release().collect(),
+            Line::Shared(frames) => frames.release().collect(),
+        };
+        for Parcel { size, marked, packet, .. } in waiting {
+            self.counters.sent.add(size);
+            self.air.push_back(Transmit { due: latest, size, marked, packet });
         }
         self.leg = leg;
     }
@@ -331,11 +399,7 @@ impl<P> Direction<P> {
 
     /// Packets accepted and neither delivered nor lost so far.
     pub fn under_way(&self) -> usize {
-        let queued = match &self.line {
-            Line::Plain { .. } => 0,
-            Line::Queued(queued) => queued.len(),
-        };
-        self.air.len() + queued
+        self.air.len() + self.line.len()
     }
 
     /// Counters since the start or the last [`Direction::take_counters`].

@@ -4,7 +4,7 @@ use farhop_units::{BitRate, Bytes};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Loss, Profile, Schedule, Steps, Trace};
+use crate::{Loss, OnDemand, Profile, Schedule, Steps, Trace};
 
 /// One direction of a link.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +56,8 @@ pub enum Supply {
     Steps(Arc<Steps>),
     /// Opportunities that someone recorded.
     Trace(Arc<Trace>),
+    /// Slots given on demand. [`Leg::queue`] is each terminal's, and drop-tail.
+    OnDemand(Arc<OnDemand>),
 }
 
 /// How a queue before a serialiser is kept. All hold [`Leg::queue`] at most.

@@ -29,6 +29,7 @@ mod bucket;
 mod codel;
 mod counters;
 mod crossing;
+mod demand;
 mod direction;
 mod file;
 mod leg;
@@ -42,7 +43,8 @@ mod supply;
 mod trace;
 
 pub use counters::{Counters, Tally};
-pub use direction::{Direction, DropReason, Fate, Label, Transmit};
+pub use demand::{DemandError, Entitlement, OnDemand, Others, Signalling, Volume};
+pub use direction::{Class, Direction, DropReason, Fate, Label, Transmit};
 pub use file::{FileError, Open, fuzz_satellite};
 pub use leg::{CoDel, Discipline, Leg, Policer, Reordering, Segment, Supply};
 pub use loss::{Bursts, Loss};

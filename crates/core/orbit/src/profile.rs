@@ -106,6 +106,14 @@ impl Profile {
         }
     }
 
+    /// The leg of one way, to change it.
+    pub fn leg_mut(&mut self, way: Way) -> &mut Leg {
+        match way {
+            Way::Forward => &mut self.forward,
+            Way::Return => &mut self.return_,
+        }
+    }
+
     /// Whether it is one of [`Profile::NAMES`], so that its name tells everything.
     pub fn is_preset(&self) -> bool {
         Profile::NAMES.contains(&self.name.as_str())

@@ -53,6 +53,11 @@ impl Schedule {
             || self.handovers.as_ref().is_some_and(handing_over)
     }
 
+    /// The shortest of the delays of [`Schedule::delay`].
+    pub(crate) fn soonest(&self) -> Option<Duration> {
+        self.handovers.as_ref()?.delays.iter().min().copied()
+    }
+
     /// One-way delay of what is sent at `now`, where satellites differ in it.
     pub fn delay(&self, now: Duration) -> Option<Duration> {
         let handovers = self.handovers.as_ref()?;

@@ -119,7 +119,7 @@ impl Serialiser {
                 left: Bytes(0),
             },
             (Supply::Steady, Some(rate)) => Serialiser::Steady(rate),
-            (Supply::Steady, None) => Serialiser::Instant,
+            (Supply::Steady, None) | (Supply::OnDemand(_), _) => Serialiser::Instant,
         }
     }
 

@@ -1,8 +1,8 @@
 //! A satellite as a file: what it may say, and how a bad one is refused.
 
 use farhop_orbit::{
-    Bursts, CoDel, Discipline, Handovers, Leg, Loss, Outage, Policer, Profile, Reordering, Schedule, Segment,
-    Supply, Trace, Way,
+    Bursts, CoDel, Discipline, Entitlement, Handovers, Leg, Loss, OnDemand, Others, Outage, Policer, Profile,
+    Reordering, Schedule, Segment, Signalling, Supply, Trace, Volume, Way,
 };
 use farhop_units::{BitRate, Bytes};
 use std::sync::Arc;
@@ -92,6 +92,50 @@ fn a_file_may_say_only_what_differs_from_a_link_that_is_known() {
 }
 
 #[test]
+fn capacity_on_demand_is_a_table_of_the_return_link() {
+    let text = r#"
+        like = "geo-2m"
+        [return.on_demand]
+        capacity = "2 Mbit/s"
+        superframe = "26.5 ms"
+        slot = "53 B"
+        header = "5 B"
+        cra = "64 kbit/s"
+        rbdc = "512 kbit/s"
+        volume = "avbdc"
+        request_loss = "1 %"
+        contention = 16
+        others = { terminals = 19, rate = "32 kbit/s" }
+    "#;
+    let profile = read(text).unwrap();
+    let Supply::OnDemand(link) = &profile.return_.supply else { panic!("{profile:?}") };
+    let expected = OnDemand {
+        superframe: Duration::from_micros(26_500),
+        capacity: BitRate::mbit(2),
+        slot: Bytes(53),
+        header: Bytes(5),
+        // There, back, and a superframe: 24 superframes.
+        control_round: Duration::from_micros(626_500),
+        entitlement: Entitlement {
+            cra: BitRate::kbit(64),
+            rbdc: BitRate::kbit(512),
+            volume: Volume::Absolute,
+            fca: false,
+        },
+        rbdc_timeout: 8,
+        signalling: Signalling { loss: 0.01, contention: Some(16) },
+        terminals: 1,
+        others: Some(Others { terminals: 19, rate: BitRate::kbit(32) }),
+    };
+    assert_eq!((link.as_ref(), link.round(), profile.return_.contract()), (&expected, 24, None));
+    let error = read(&text.replace("64 kbit/s", "128 kbit/s")).unwrap_err();
+    assert_eq!(
+        error,
+        "sky/rain.toml:3: on_demand: the constant rates of all terminals are more than the capacity"
+    );
+}
+
+#[test]
 fn the_presets_from_low_orbit_to_the_moon_are_such_files() {
     let leo = Profile::named("leo-100m").unwrap();
     assert_eq!(leo.leg(Way::Return).schedule.delay(31_000 * MS), Some(12 * MS));
@@ -129,7 +173,7 @@ fn a_bad_file_is_refused_with_line_and_reason() {
     );
     refused(
         &hylas("[return]\ntrace = 'x'\nrate = '1 Mbit/s'"),
-        "2: more than one of 'rate', 'trace' and 'steps' says how \
+        "2: more than one of 'rate', 'trace', 'steps' and 'on_demand' says how \
         fast it sends; keep one",
     );
     refused(&hylas("[return]\ntrace = 'lost.trace'"), "3: the trace lost.trace: no such file");

@@ -182,7 +182,7 @@ fn overload(discipline: Discipline, ecn_capable: bool) -> (u64, u64, Duration) {
             wait = sent.due - sent.packet;
             marked += u64::from(sent.marked);
         }
-        link.handle_labelled(now, Bytes(1000), Label { ecn_capable }, now);
+        link.handle_labelled(now, Bytes(1000), Label { ecn_capable, ..Label::default() }, now);
     }
     assert_eq!(link.counters().marked, marked);
     (link.counters().queue_drops.packets, marked, wait)
@@ -237,7 +237,7 @@ proptest! {
             for (n, (gap, size)) in packets.iter().enumerate() {
                 now += Duration::from_micros(*gap);
                 out.extend(std::iter::from_fn(|| link.poll_transmit(now)));
-                link.handle_labelled(now, Bytes(*size), Label { ecn_capable: n % 2 == 0 }, n);
+                link.handle_labelled(now, Bytes(*size), Label { ecn_capable: n % 2 == 0, ..Label::default() }, n);
             }
             let counted = packets.len() as u64 - link.counters().drops() - link.under_way() as u64;
             let delivered = out.len() as u64;

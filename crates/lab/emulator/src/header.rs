@@ -1,20 +1,31 @@
 //! What the link reads off an IP packet and may write into it: explicit congestion notification. Believes nothing: what is no
 //! whole header allows no marks and gets none.
 
-use farhop_orbit::Label;
+use farhop_orbit::{Class, Label};
 
 /// RFC 3168 §5: the two bits of the field; 00 says that the sender knows no marks, 11 is the mark.
 const MARK: u8 = 0b11;
 
+/// RFC 2474 §4.2.2: class selector 5 and above are for what is more urgent than data; RFC 3246 §2.7, the code point of EF, is among them.
+const CS5: u8 = 40;
+/// RFC 2597 §6: AF11 to AF43.
+const ASSURED: std::ops::RangeInclusive<u8> = 10..=38;
+
 /// What a packet says of itself.
 pub(crate) fn label(packet: &[u8]) -> Label {
     let field = match packet {
-        [first, class, ..] if packet.len() >= 20 && first >> 4 == 4 => class & MARK,
+        [first, class, ..] if packet.len() >= 20 && first >> 4 == 4 => *class,
         // RFC 8200 §3: the traffic class is across the first two bytes.
-        [first, second, ..] if packet.len() >= 40 && first >> 4 == 6 => (second >> 4) & MARK,
+        [first, second, ..] if packet.len() >= 40 && first >> 4 == 6 => first << 4 | second >> 4,
         _ => 0,
     };
-    Label { ecn_capable: field != 0 }
+    // RFC 2474 §3: the upper six bits.
+    let class = match field >> 2 {
+        CS5.. => Class::Expedited,
+        point if ASSURED.contains(&point) => Class::Assured,
+        _ => Class::BestEffort,
+    };
+    Label { class, ecn_capable: field & MARK != 0, ..Label::default() }
 }
 
 /// Marks a packet that may be marked.
@@ -78,6 +89,18 @@ mod tests {
             mark(&mut marked);
             assert_eq!((label(&packet).ecn_capable, &marked), (false, &packet));
         }
+    }
+
+    #[test]
+    fn the_class_is_that_of_the_code_point() {
+        let class = |point: u8| {
+            let mut packet = header(0);
+            packet[1] = point << 2;
+            label(&packet).class
+        };
+        assert_eq!([46, 48, 40].map(class), [Class::Expedited; 3]);
+        assert_eq!([10, 26, 38].map(class), [Class::Assured; 3]);
+        assert_eq!([0, 8, 1].map(class), [Class::BestEffort; 3]);
     }
 
     #[test]

@@ -21,10 +21,7 @@ pub(super) fn profile(form: form::Satellite, name: &str, open: &mut Open<'_>) ->
     };
     profile.name = form.name.clone().unwrap_or_else(|| name.to_owned());
     for (said, way) in [(&form.forward, Way::Forward), (&form.return_, Way::Return)] {
-        let leg = match way {
-            Way::Forward => &mut profile.forward,
-            Way::Return => &mut profile.return_,
-        };
+        let leg = profile.leg_mut(way);
         match said {
             Some(said) => apply(said, leg, way, open)?,
             None if form.like.is_none() => {
@@ -34,13 +31,20 @@ pub(super) fn profile(form: form::Satellite, name: &str, open: &mut Open<'_>) ->
         }
         leg.schedule = schedule(&form, way, &leg.schedule)?;
     }
+    // What depends on the round trip, now that both ways are known.
     for (said, way) in [(form.forward, Way::Forward), (form.return_, Way::Return)] {
-        if let Some(codel) = said.and_then(|said| said.into_inner().codel) {
-            let discipline = codel_of(&codel, &profile, way)?;
-            match way {
-                Way::Forward => profile.forward.discipline = discipline,
-                Way::Return => profile.return_.discipline = discipline,
-            }
+        let Some(said) = said.map(Spanned::into_inner) else { continue };
+        let discipline = said.codel.map(|codel| codel_of(&codel, &profile, way)).transpose()?;
+        let shared = said.on_demand.map(|table| {
+            table
+                .get_ref()
+                .build(&profile)
+                .map_err(|error| wrong(table.span(), format!("on_demand: {error}")))
+        });
+        let leg = profile.leg_mut(way);
+        leg.discipline = discipline.unwrap_or(leg.discipline);
+        if let Some(shared) = shared.transpose()? {
+            leg.supply = Supply::OnDemand(Arc::new(shared));
         }
     }
     Ok(profile)
@@ -105,11 +109,12 @@ fn apply(said: &Spanned<form::Leg>, leg: &mut Leg, way: Way, open: &mut Open<'_>
 
 /// What the serialiser sends when: a rate, a trace or steps.
 fn supply(table: &form::Leg, at: &Range<usize>, leg: &mut Leg, open: &mut Open<'_>) -> Result<(), Wrong> {
-    let kinds = [table.rate.is_some(), table.trace.is_some(), !table.steps.is_empty()];
+    let kinds =
+        [table.rate.is_some(), table.trace.is_some(), !table.steps.is_empty(), table.on_demand.is_some()];
     if kinds.into_iter().filter(|given| *given).count() > 1 {
         return Err(wrong(
             at.clone(),
-            "more than one of 'rate', 'trace' and 'steps' says how fast it sends; keep one",
+            "more than one of 'rate', 'trace', 'steps' and 'on_demand' says how fast it sends; keep one",
         ));
     }
     if let Some(rate) = &table.rate {
@@ -127,6 +132,15 @@ fn supply(table: &form::Leg, at: &Range<usize>, leg: &mut Leg, open: &mut Open<'
         let trace =
             read.map_err(|error| wrong(file.span(), format!("the trace {}: {error}", file.get_ref())))?;
         (leg.rate, leg.supply) = (Some(trace.mean()), Supply::Trace(Arc::new(trace)));
+    }
+    if let Some(shared) = &table.on_demand {
+        if table.mark.is_some() || table.codel.is_some() || leg.discipline != Discipline::DropTail {
+            return Err(wrong(
+                shared.span(),
+                "terminals that share a link have queues for each class: no 'mark' nor 'codel'",
+            ));
+        }
+        leg.rate = Some(shared.get_ref().capacity());
     }
     if let Some(first) = table.steps.first() {
         let steps = table.steps.iter().map(|step| (step.get_ref().at.0, step.get_ref().rate.0)).collect();

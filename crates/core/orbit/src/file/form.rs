@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_spanned::Spanned;
 use std::time::Duration;
 
+use super::demand;
 use super::quantity::{Said, Share};
 
 /// The whole file.
@@ -30,6 +31,7 @@ pub(super) struct Leg {
     pub(super) trace: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) steps: Vec<Spanned<Step>>,
+    pub(super) on_demand: Option<Spanned<demand::Form>>,
     pub(super) again_after: Option<Said<Duration>>,
     pub(super) queue: Option<Spanned<Said<Bytes>>>,
     pub(super) mark: Option<Spanned<Said<Bytes>>>,

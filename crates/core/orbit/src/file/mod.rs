@@ -2,6 +2,7 @@
 //! reading, and what is wrong with a file in one line.
 
 mod build;
+mod demand;
 mod form;
 mod quantity;
 
