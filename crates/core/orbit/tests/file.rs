@@ -2,7 +2,7 @@
 
 use farhop_orbit::{
     Bursts, CoDel, Discipline, Entitlement, Handovers, Leg, Loss, OnDemand, Others, Outage, Policer, Profile,
-    Reordering, Schedule, Segment, Signalling, Supply, Trace, Volume, Way,
+    Reordering, Schedule, Segment, Signalling, Steps, Supply, Trace, Volume, Way,
 };
 use farhop_units::{BitRate, Bytes};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ const MS: Duration = Duration::from_millis(1);
 fn read(text: &str) -> Result<Profile, String> {
     let files = &mut |name: &str| match name {
         "train.trace" => Ok("10\n20\n".to_owned()),
+        "rain.txt" => Ok("0 0\n10 5\n20 0\n30 0\n".to_owned()),
         "bad.trace" => Ok("10\nx\n".to_owned()),
         _ => Err("no such file".to_owned()),
     };
@@ -136,6 +137,33 @@ fn capacity_on_demand_is_a_table_of_the_return_link() {
 }
 
 #[test]
+fn a_recorded_fade_becomes_rates_and_outages() {
+    let text = r#"
+        like = "geo-hylas2"
+        [forward.fade]
+        trace = "rain.txt"
+        clear_sky = 13.0
+        margin = 1.0
+        reaction = "2 s"
+        modcods = [{ needs = 6.0, rate = "4 Mbit/s" }, { needs = 11.0, rate = "8 Mbit/s" }]
+    "#;
+    let forward = read(text).unwrap().forward;
+    let steps = [(0, 8), (12_000, 4), (22_000, 8)].map(|(at, mbit)| (at * MS, BitRate::mbit(mbit)));
+    let steps = Steps::new(steps.into(), Some(30_000 * MS)).unwrap();
+    assert_eq!(forward.supply, Supply::Steps(Arc::new(steps)));
+    let outage = Outage { at: 10_000 * MS, lasts: 2000 * MS, every: Some(30_000 * MS) };
+    assert_eq!(forward.schedule.outages, [outage]);
+    let error = read(&text.replace("needs = 6.0", "needs = 12.0")).unwrap_err();
+    assert_eq!(
+        error,
+        "sky/rain.toml:3: fade: 'modcods' lists at least one, the most robust first, each needing more and carrying \
+         more than the one before"
+    );
+    let error = read(&text.replace("rain.txt", "train.trace")).unwrap_err();
+    assert!(error.starts_with("sky/rain.toml:4: the fade train.trace: line 1: write a time"), "{error}");
+}
+
+#[test]
 fn the_presets_from_low_orbit_to_the_moon_are_such_files() {
     let leo = Profile::named("leo-100m").unwrap();
     assert_eq!(leo.leg(Way::Return).schedule.delay(31_000 * MS), Some(12 * MS));
@@ -173,7 +201,7 @@ fn a_bad_file_is_refused_with_line_and_reason() {
     );
     refused(
         &hylas("[return]\ntrace = 'x'\nrate = '1 Mbit/s'"),
-        "2: more than one of 'rate', 'trace', 'steps' and 'on_demand' says how \
+        "2: more than one of 'rate', 'trace', 'steps', 'fade' and 'on_demand' says how \
         fast it sends; keep one",
     );
     refused(&hylas("[return]\ntrace = 'lost.trace'"), "3: the trace lost.trace: no such file");

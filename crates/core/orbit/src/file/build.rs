@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::quantity::{Said, Share};
 use super::{Open, Wrong, form};
 use crate::{
-    Bursts, CoDel, Discipline, Handovers, Leg, Loss, Outage, Policer, Profile, Reordering, Schedule, Steps,
-    Supply, Trace, Way,
+    Adaptation, Bursts, CoDel, Discipline, Fade, Handovers, Leg, Loss, Modcod, Outage, Policer, Profile,
+    Reordering, Schedule, Steps, Supply, Trace, Way,
 };
 
 /// The satellite; `name` is its name unless the file has one.
@@ -109,12 +109,17 @@ fn apply(said: &Spanned<form::Leg>, leg: &mut Leg, way: Way, open: &mut Open<'_>
 
 /// What the serialiser sends when: a rate, a trace or steps.
 fn supply(table: &form::Leg, at: &Range<usize>, leg: &mut Leg, open: &mut Open<'_>) -> Result<(), Wrong> {
-    let kinds =
-        [table.rate.is_some(), table.trace.is_some(), !table.steps.is_empty(), table.on_demand.is_some()];
+    let kinds = [
+        table.rate.is_some(),
+        table.trace.is_some(),
+        !table.steps.is_empty(),
+        table.on_demand.is_some(),
+        table.fade.is_some(),
+    ];
     if kinds.into_iter().filter(|given| *given).count() > 1 {
         return Err(wrong(
             at.clone(),
-            "more than one of 'rate', 'trace', 'steps' and 'on_demand' says how fast it sends; keep one",
+            "more than one of 'rate', 'trace', 'steps', 'fade' and 'on_demand' says how fast it sends; keep one",
         ));
     }
     if let Some(rate) = &table.rate {
@@ -141,6 +146,11 @@ fn supply(table: &form::Leg, at: &Range<usize>, leg: &mut Leg, open: &mut Open<'
             ));
         }
         leg.rate = Some(shared.get_ref().capacity());
+    }
+    if let Some(said) = &table.fade {
+        let (steps, outages) = fade(said, open)?;
+        (leg.rate, leg.supply) = (Some(steps.mean()), Supply::Steps(Arc::new(steps)));
+        leg.schedule.outages.extend(outages);
     }
     if let Some(first) = table.steps.first() {
         let steps = table.steps.iter().map(|step| (step.get_ref().at.0, step.get_ref().rate.0)).collect();
@@ -203,6 +213,20 @@ fn codel_of(said: &Spanned<form::CoDel>, profile: &Profile, way: Way) -> Result<
         ));
     }
     Ok(Discipline::CoDel(CoDel { target, interval, ecn: form.ecn }))
+}
+
+/// The rates and outages of a link that adapts to a recorded fade.
+fn fade(said: &Spanned<form::FadeForm>, open: &mut Open<'_>) -> Result<(Steps, Vec<Outage>), Wrong> {
+    let (form, file) = (said.get_ref(), said.get_ref().trace.get_ref());
+    let read = open(file).and_then(|text| Fade::parse(&text).map_err(|error| error.to_string()));
+    let fade = read.map_err(|error| wrong(form.trace.span(), format!("the fade {file}: {error}")))?;
+    let adaptation = Adaptation {
+        clear_sky: form.clear_sky,
+        margin: form.margin,
+        reaction: form.reaction.map_or(Duration::ZERO, |reaction| reaction.0),
+        modcods: form.modcods.iter().map(|it| Modcod { needs: it.needs, rate: it.rate.0 }).collect(),
+    };
+    fade.adapted(&adaptation).map_err(|error| wrong(said.span(), format!("fade: {error}")))
 }
 
 /// What happens to one way at known times; what the file says nothing of stays.

@@ -32,6 +32,7 @@ pub(super) struct Leg {
     #[serde(default)]
     pub(super) steps: Vec<Spanned<Step>>,
     pub(super) on_demand: Option<Spanned<demand::Form>>,
+    pub(super) fade: Option<Spanned<FadeForm>>,
     pub(super) again_after: Option<Said<Duration>>,
     pub(super) queue: Option<Spanned<Said<Bytes>>>,
     pub(super) mark: Option<Spanned<Said<Bytes>>>,
@@ -44,6 +45,26 @@ pub(super) struct Leg {
     pub(super) reordering: Option<Reordering>,
     pub(super) access: Option<Spanned<Segment>>,
     pub(super) terrestrial: Option<Spanned<Segment>>,
+}
+
+/// A recorded fade, and how the link adapts to it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FadeForm {
+    pub(super) trace: Spanned<String>,
+    pub(super) clear_sky: f64,
+    #[serde(default)]
+    pub(super) margin: f64,
+    pub(super) reaction: Option<Said<Duration>>,
+    pub(super) modcods: Vec<ModcodForm>,
+}
+
+/// One coding and modulation.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ModcodForm {
+    pub(super) needs: f64,
+    pub(super) rate: Said<BitRate>,
 }
 
 /// A rate from a time on.
