@@ -27,7 +27,7 @@ fn link(entitlement: Entitlement) -> OnDemand {
 }
 
 fn direction(link: OnDemand) -> Direction<u64> {
-    link.check().unwrap();
+    link.check().expect("it can be shared");
     let supply = Supply::OnDemand(Arc::new(link));
     Direction::new(
         Leg {

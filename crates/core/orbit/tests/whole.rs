@@ -20,7 +20,7 @@ fn leg() -> Leg {
 
 fn steps(steps: &[(u32, u64)]) -> Supply {
     let steps = steps.iter().map(|(at, mbit)| (*at * MS, BitRate::mbit(*mbit))).collect();
-    Supply::Steps(Arc::new(Steps::new(steps, None).unwrap()))
+    Supply::Steps(Arc::new(Steps::new(steps, None).expect("they are in order")))
 }
 
 /// Offers packets of 1000 bytes at these milliseconds; gives number and millisecond of each arrival.

@@ -79,7 +79,7 @@ pub fn fuzz_satellite(data: &[u8]) {
             for way in crate::Way::BOTH {
                 path.handle_packet(start, way, farhop_units::Bytes(1000), ());
             }
-            drop(path.poll_transmit(start));
+            while path.poll_transmit(start).is_some() {}
         }
         Err(error) => {
             let message = error.to_string();
