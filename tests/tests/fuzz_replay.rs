@@ -27,6 +27,7 @@ const TARGETS: &[(&str, Entry)] = &[
     ("htotp_session", farhop_htotp::session::fuzz),
     ("page_css", farhop_page::fuzz_css),
     ("page_scan", farhop_page::fuzz_scan),
+    ("satellite", farhop_orbit::fuzz_satellite),
     ("settings", farhop_settings::fuzz_settings),
     ("squeeze_decode", farhop_squeeze::fuzz_decode),
     ("squeeze_image", farhop_squeeze::fuzz_image),

@@ -32,7 +32,7 @@ enum Experiment {
 #[derive(Debug, clap::Args)]
 struct ShellArguments {
     /// The link
-    #[arg(long, value_name = "PROFILE", default_value = "geo-hylas2", value_parser = farhop_compare::profiles())]
+    #[arg(long, value_name = "LINK", default_value = "geo-hylas2", value_parser = farhop_compare::links())]
     link: Profile,
     /// Decides which packets a lossy link loses
     #[arg(long, default_value_t = 1)]

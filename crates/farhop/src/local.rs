@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::builder::PossibleValuesParser;
 use farhop_authority::{Authority, Terms};
 use farhop_events::Bus;
 use farhop_ground::Ground;
 use farhop_orbit::Profile;
 use farhop_remote::Reach;
+use farhop_settings::common::LinkSettings;
 use farhop_settings::{CarrierKind, Cidr, LocalSettings, load};
 use farhop_squeeze::Policy;
 use farhop_transport::identity::Identity;
@@ -31,8 +31,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:3128")]
     listen: SocketAddr,
     /// The link between the ends.
-    #[arg(long, value_name = "PROFILE", default_value = "none", value_parser = PossibleValuesParser::new(Profile::NAMES))]
-    link: String,
+    #[arg(long, value_name = "LINK", default_value = "none", value_parser = farhop_compare::links())]
+    link: Profile,
     /// An address range to fetch from although it is private or loopback, such as 127.0.0.0/8.
     #[arg(long, value_name = "CIDR", value_parser = range)]
     allow: Vec<String>,
@@ -64,10 +64,12 @@ pub(crate) fn range(text: &str) -> Result<String, String> {
 impl Arguments {
     /// The options as settings, behind those that `--set` gives.
     fn settings(&self) -> anyhow::Result<LocalSettings> {
+        // Of a link that has no name in settings the ends find out all by themselves.
+        let profile = if self.link.is_preset() { &self.link.name } else { LinkSettings::MEASURED };
         let mut sets = vec![
             format!("remote.listen=\"{}\"", self.listen),
-            format!("remote.link.profile=\"{}\"", self.link),
-            format!("ground.link.profile=\"{}\"", self.link),
+            format!("remote.link.profile=\"{profile}\""),
+            format!("ground.link.profile=\"{profile}\""),
         ];
         if !self.allow.is_empty() {
             sets.push(format!("ground.allow=\"{}\"", self.allow.join(",")));
@@ -98,11 +100,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         ca::write(file, authority.certificate().pem().as_bytes())?;
     }
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
-    runtime.block_on(serve(settings, authority, arguments.control.is_some()))
+    runtime.block_on(serve(settings, arguments.link.clone(), authority, arguments.control.is_some()))
 }
 
 async fn serve(
     settings: LocalSettings,
+    link: Profile,
     authority: Option<Arc<Authority>>,
     control: bool,
 ) -> anyhow::Result<()> {
@@ -115,7 +118,11 @@ async fn serve(
             "remote.transparent.enabled: 'farhop local' catches no connections; that is for 'farhop remote'"
         );
     }
-    let profile = Profile::named(&remote.link.profile).context("link")?;
+    // Settings may name another; of a link that is measured they name none.
+    let profile = match remote.link.is_measured() {
+        true => link,
+        false => Profile::named(&remote.link.profile).context("link")?,
+    };
     let (link, at_ground, at_remote) = link::pair(&profile, 1);
     let (ground_identity, remote_identity) = (Identity::generate()?, Identity::generate()?);
     let ground_key = ground_identity.public();

@@ -12,9 +12,10 @@ settings! {
     /// The long hop that windows, limits and timers are sized for.
     pub struct LinkSettings {
         values {
-            /// The link to size for. auto says nothing of it: all is measured, and followed when it changes. geo-256k, geo-500k,
-            /// geo-2m, geo-isti-128k, geo-isti-1m, geo-hylas2, geo-hylas2-4m and geo-20m are links with known rates and round
-            /// trips, which are kept to whatever is measured. none is a link that limits nothing, as in a laboratory.
+            /// The link to size for. auto says nothing of it: all is measured, and followed when it changes. leo-100m, meo-50m,
+            /// geo-256k, geo-500k, geo-2m, geo-isti-128k, geo-isti-1m, geo-hylas2, geo-hylas2-4m, geo-20m and lunar-10m are links
+            /// with known rates and round trips, which are kept to whatever is measured. none is a link that limits nothing, as in
+            /// a laboratory.
             profile: String, default "auto", chosen "any link: from 5 ms to 2.6 s, from 64 kbit/s to 1 Gbit/s";
             /// Contracted rate from ground to remote; auto takes the profile's, or measures. The sender never exceeds it, so a
             /// value above what the link gives fills its queue and a value below wastes it.

@@ -28,10 +28,16 @@ pub struct Counters {
     pub delivered: Tally,
     /// Refused because the queue was full.
     pub queue_drops: Tally,
-    /// Lost at random after they had been sent.
+    /// Refused because they exceeded what the service plan lets through.
+    pub policer_drops: Tally,
+    /// Delivered with a mark of a queue that was too long.
+    pub marked: u64,
+    /// Lost at random, on the satellite or on the ground.
     pub loss_drops: Tally,
     /// Lost to an outage: offered during it, or under way to arrive during it.
     pub cut_drops: Tally,
+    /// Capacity given to our terminals where it is given on demand, used or not.
+    pub given: Bytes,
     /// The largest backlog, the packet being sent included.
     pub queue_peak: Bytes,
 }
@@ -39,6 +45,9 @@ pub struct Counters {
 impl Counters {
     /// Packets dropped for whatever reason.
     pub fn drops(&self) -> u64 {
-        self.queue_drops.packets + self.loss_drops.packets + self.cut_drops.packets
+        self.queue_drops.packets
+            + self.policer_drops.packets
+            + self.loss_drops.packets
+            + self.cut_drops.packets
     }
 }

@@ -1,4 +1,4 @@
-//! The satellite path in virtual time: one-way delay, rate, drop-tail queue, random loss and outage.
+//! The satellite path in virtual time: delays, rates, queues, losses and outages.
 //!
 //! The same model drives tests in virtual time, `farhop local` in process, and the live emulator between
 //! two kernels. Pure: `now` is handed in as the time since an epoch of the caller's choice and must not run
@@ -25,14 +25,34 @@
 //! # Ok::<(), farhop_orbit::UnknownProfile>(())
 //! ```
 
+mod bucket;
+mod codel;
 mod counters;
+mod crossing;
+mod demand;
 mod direction;
+mod fade;
+mod file;
+mod leg;
+mod loss;
 mod path;
 mod profile;
+mod queued;
 mod rng;
+mod schedule;
+mod supply;
+mod trace;
 
 pub use counters::{Counters, Tally};
-pub use direction::{Direction, DropReason, Fate, Transmit};
+pub use demand::{DemandError, Entitlement, OnDemand, Others, Signalling, Volume};
+pub use direction::{Class, Direction, DropReason, Fate, Label, Transmit};
+pub use fade::{Adaptation, Fade, FadeError, Modcod};
+pub use file::{FileError, Open, fuzz_satellite};
+pub use leg::{CoDel, Discipline, Leg, Policer, Reordering, Segment, Supply};
+pub use loss::{Bursts, Loss};
 pub use path::{Path, Way};
-pub use profile::{Leg, Profile, UnknownProfile};
+pub use profile::{Profile, UnknownProfile};
 pub use rng::Rng;
+pub use schedule::{Handovers, Outage, Schedule};
+pub use supply::{Steps, StepsError};
+pub use trace::{Trace, TraceError};

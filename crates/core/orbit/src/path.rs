@@ -56,7 +56,10 @@ impl<P> Path<P> {
     /// those of [`Path::new`] with the same seed.
     pub fn directions(profile: &Profile, seed: u64) -> (Direction<P>, Direction<P>) {
         let mut seeds = Rng::new(seed);
-        (Direction::new(profile.forward, seeds.next_u64()), Direction::new(profile.return_, seeds.next_u64()))
+        (
+            Direction::new(profile.forward.clone(), seeds.next_u64()),
+            Direction::new(profile.return_.clone(), seeds.next_u64()),
+        )
     }
 
     /// Offers a packet that reaches the link at `now` on its `way`.
@@ -66,6 +69,8 @@ impl<P> Path<P> {
 
     /// The next packet due by `now`, in the order in which they are due; call until it gives `None`.
     pub fn poll_transmit(&mut self, now: Duration) -> Option<(Way, Transmit<P>)> {
+        // What a queue lets go by now is in the air then, and known with its time.
+        Way::BOTH.into_iter().for_each(|way| self.direction_mut(way).advance(now));
         let first = match (self.forward.next_wakeup(), self.return_.next_wakeup()) {
             (Some(forward), Some(return_)) if return_ < forward => Way::Return,
             (None, Some(_)) => Way::Return,
@@ -94,7 +99,7 @@ impl<P> Path<P> {
 
     /// Goes over to another profile, see [`Direction::switch`].
     pub fn switch(&mut self, now: Duration, profile: &Profile) {
-        Way::BOTH.into_iter().for_each(|way| self.direction_mut(way).switch(now, *profile.leg(way)));
+        Way::BOTH.into_iter().for_each(|way| self.direction_mut(way).switch(now, profile.leg(way).clone()));
     }
 
     /// One direction.

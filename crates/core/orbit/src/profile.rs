@@ -3,27 +3,7 @@
 use farhop_units::{BitRate, Bytes};
 use std::time::Duration;
 
-use crate::Way;
-
-/// One direction of a link.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Leg {
-    /// One-way propagation delay.
-    pub delay: Duration,
-    /// Rate of the serialiser, in bits of packet; `None` for a link that takes no time to send.
-    pub rate: Option<BitRate>,
-    /// Bytes that may wait for a serialiser, the packet being sent included. Without a rate nothing waits.
-    pub queue: Bytes,
-    /// Probability that a packet is lost at random, `0.0..=1.0`.
-    pub loss: f64,
-}
-
-impl Leg {
-    /// A direction that neither delays, limits nor loses.
-    pub const fn transparent() -> Self {
-        Leg { delay: Duration::ZERO, rate: None, queue: Profile::SMALLEST_QUEUE, loss: 0.0 }
-    }
-}
+use crate::{Leg, Loss, Way};
 
 /// A named link: both directions and what follows from them.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +26,9 @@ pub struct UnknownProfile {
 
 impl Profile {
     /// Every name that [`Profile::named`] knows.
-    pub const NAMES: [&str; 9] = [
+    pub const NAMES: [&str; 12] = [
+        "leo-100m",
+        "meo-50m",
         "geo-256k",
         "geo-500k",
         "geo-2m",
@@ -55,6 +37,7 @@ impl Profile {
         "geo-hylas2",
         "geo-hylas2-4m",
         "geo-20m",
+        "lunar-10m",
         "none",
     ];
 
@@ -66,7 +49,8 @@ impl Profile {
     /// `geo-256k`, `geo-500k` and `geo-2m` are HTTPEP's testbed (300 ms each way), `geo-isti-128k` and `geo-isti-1m`
     /// the emulated links of the study of web protocols over GEO (260 and 360 ms each way), `geo-hylas2` a Hylas 2
     /// broadband service (325 ms each way), `geo-hylas2-4m` the same with a return link of 4 Mbit/s (the study
-    /// of HTTP/2 over it prints "512 KB/s"), `geo-20m` a current service, `none` a link without effect.
+    /// of HTTP/2 over it prints "512 KB/s"), `geo-20m` a current service, `none` a link without effect. `leo-100m`,
+    /// `meo-50m` and `lunar-10m` are files ([`Profile::from_toml`]) in this crate's folder `presets`.
     ///
     /// # Errors
     /// The name is none of [`Profile::NAMES`].
@@ -84,7 +68,7 @@ impl Profile {
                 let (forward, return_) = (Leg::transparent(), Leg::transparent());
                 return Ok(Profile { name: name.into(), forward, return_ });
             }
-            _ => return Err(UnknownProfile { name: name.into() }),
+            _ => return Profile::written(name).ok_or_else(|| UnknownProfile { name: name.into() }),
         };
         let mut profile = Profile::symmetric_delay(name, forward, return_, Duration::from_millis(delay));
         if name.starts_with("geo-hylas2") {
@@ -93,11 +77,23 @@ impl Profile {
         Ok(profile)
     }
 
+    /// The profile of that name among those that are files.
+    fn written(name: &str) -> Option<Profile> {
+        let text = match name {
+            "leo-100m" => include_str!("../presets/leo-100m.toml"),
+            "meo-50m" => include_str!("../presets/meo-50m.toml"),
+            "lunar-10m" => include_str!("../presets/lunar-10m.toml"),
+            _ => return None,
+        };
+        let none = &mut |file: &str| Err(format!("{file} is no part of a preset"));
+        Some(Profile::read(text, name, none).expect("each of them is read by a test"))
+    }
+
     /// A lossless link with `delay` each way and queues of max(rate × round trip, 64 KB).
     pub fn symmetric_delay(name: &str, forward: BitRate, return_: BitRate, delay: Duration) -> Profile {
         let leg = |rate: BitRate| {
             let queue = rate.bytes_in(2 * delay).max(Profile::SMALLEST_QUEUE);
-            Leg { delay, rate: Some(rate), queue, loss: 0.0 }
+            Leg { delay, rate: Some(rate), queue, ..Leg::transparent() }
         };
         Profile { name: name.into(), forward: leg(forward), return_: leg(return_) }
     }
@@ -110,9 +106,22 @@ impl Profile {
         }
     }
 
+    /// The leg of one way, to change it.
+    pub fn leg_mut(&mut self, way: Way) -> &mut Leg {
+        match way {
+            Way::Forward => &mut self.forward,
+            Way::Return => &mut self.return_,
+        }
+    }
+
+    /// Whether it is one of [`Profile::NAMES`], so that its name tells everything.
+    pub fn is_preset(&self) -> bool {
+        Profile::NAMES.contains(&self.name.as_str())
+    }
+
     /// Round trip of a packet that neither waits nor takes time to send.
     pub fn rtt(&self) -> Duration {
-        self.forward.delay + self.return_.delay
+        self.forward.one_way() + self.return_.one_way()
     }
 
     /// Bandwidth × delay product of one way: its rate over a round trip; `None` where there is no rate.
@@ -123,8 +132,8 @@ impl Profile {
     /// The same link with random loss of probability `forward` and `return_`.
     #[must_use]
     pub fn with_loss(mut self, forward: f64, return_: f64) -> Profile {
-        self.forward.loss = forward;
-        self.return_.loss = return_;
+        self.forward.loss = Loss::Independent(forward);
+        self.return_.loss = Loss::Independent(return_);
         self
     }
 }
@@ -144,8 +153,8 @@ mod tests {
     fn an_unknown_name_is_answered_with_the_known_ones() {
         assert_eq!(
             Profile::named("leo").unwrap_err().to_string(),
-            "no link profile is called 'leo', known are geo-256k, geo-500k, geo-2m, geo-isti-128k, geo-isti-1m, \
-             geo-hylas2, geo-hylas2-4m, geo-20m, none"
+            "no link profile is called 'leo', known are leo-100m, meo-50m, geo-256k, geo-500k, geo-2m, geo-isti-128k, geo-isti-1m, \
+             geo-hylas2, geo-hylas2-4m, geo-20m, lunar-10m, none"
         );
     }
 
@@ -153,8 +162,8 @@ mod tests {
     fn rates_delays_and_queues_are_those_of_the_services() {
         let row = |name| {
             let p = Profile::named(name).unwrap();
-            let rate = |leg: Leg| leg.rate.map_or(0, |r| r.0 / 1000);
-            (rate(p.forward), rate(p.return_), p.rtt().as_millis(), p.forward.queue.0, p.return_.queue.0)
+            let rate = |leg: &Leg| leg.rate.map_or(0, |r| r.0 / 1000);
+            (rate(&p.forward), rate(&p.return_), p.rtt().as_millis(), p.forward.queue.0, p.return_.queue.0)
         };
         assert_eq!(row("geo-256k"), (256, 256, 600, 64_000, 64_000));
         assert_eq!(row("geo-500k"), (500, 500, 600, 64_000, 64_000));
@@ -164,6 +173,9 @@ mod tests {
         assert_eq!(row("geo-hylas2"), (8_000, 512, 650, 600_000, 64_000));
         assert_eq!(row("geo-hylas2-4m"), (8_000, 4_000, 650, 600_000, 325_000));
         assert_eq!(row("geo-20m"), (20_000, 5_000, 600, 1_500_000, 375_000));
+        assert_eq!(row("leo-100m"), (100_000, 20_000, 28, 1_000_000, 250_000));
+        assert_eq!(row("meo-50m"), (50_000, 10_000, 130, 812_500, 162_500));
+        assert_eq!(row("lunar-10m"), (10_000, 2_000, 2564, 3_205_000, 641_000));
         assert_eq!(row("none").2, 0);
     }
 

@@ -1,6 +1,8 @@
 //! The model's own random numbers: small, seeded, the same on every machine and in every version, so that
 //! a seed printed by a run replays it. Not for keys or anything that someone must not guess.
 
+use std::time::Duration;
+
 /// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
@@ -30,6 +32,11 @@ impl Rng {
     /// whatever crosses it.
     pub fn chance(&mut self, p: f64) -> bool {
         p > 0.0 && self.next_f64() < p
+    }
+
+    /// A time from zero to `most`, all equally likely; draws nothing when that is zero.
+    pub fn up_to(&mut self, most: Duration) -> Duration {
+        if most.is_zero() { most } else { most.mul_f64(self.next_f64()) }
     }
 
     /// An independent generator for a part of the model.

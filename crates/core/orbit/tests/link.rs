@@ -1,6 +1,6 @@
 //! The link's behaviour in virtual time, seen from outside: what goes in when, what comes out when.
 
-use farhop_orbit::{Direction, DropReason, Fate, Leg, Path, Profile, Way};
+use farhop_orbit::{Direction, DropReason, Fate, Leg, Loss, Path, Profile, Way};
 use farhop_units::{BitRate, Bytes};
 use proptest::prelude::*;
 use std::time::Duration;
@@ -9,7 +9,7 @@ const MS: Duration = Duration::from_millis(1);
 
 /// 1 byte per microsecond, 100 ms away, room for ten packets of 1000 bytes.
 fn leg() -> Leg {
-    Leg { delay: 100 * MS, rate: Some(BitRate::mbit(8)), queue: Bytes(10_000), loss: 0.0 }
+    Leg { delay: 100 * MS, rate: Some(BitRate::mbit(8)), queue: Bytes(10_000), ..Leg::transparent() }
 }
 
 /// Jumps from wake-up to wake-up and notes when each packet came out.
@@ -57,11 +57,11 @@ fn a_full_queue_drops_the_newcomer_and_frees_room_as_it_drains() {
 
 #[test]
 fn a_lost_packet_has_cost_its_capacity() {
-    let mut link = Direction::new(Leg { loss: 0.5, ..leg() }, 3);
+    let mut link = Direction::new(Leg { loss: Loss::Independent(0.5), ..leg() }, 3);
     let dues: Vec<_> = (0..10)
         .filter_map(|n| match link.handle_packet(Duration::ZERO, Bytes(1000), n) {
             Fate::UnderWay { due } => Some((n, due)),
-            Fate::Dropped(_) => None,
+            Fate::Waiting | Fate::Dropped(_) => None,
         })
         .collect();
     assert!(!dues.is_empty() && dues.len() < 10, "seed 3 should lose some and keep some");
@@ -73,7 +73,7 @@ fn a_lost_packet_has_cost_its_capacity() {
 #[test]
 fn loss_falls_within_its_binomial_interval() {
     let (n, p) = (100_000u64, 0.01);
-    let transparent = Leg { loss: p, ..Leg::transparent() };
+    let transparent = Leg { loss: Loss::Independent(p), ..Leg::transparent() };
     let mut link = Direction::new(transparent, 7);
     for _ in 0..n {
         link.handle_packet(Duration::ZERO, Bytes(100), ());
@@ -172,7 +172,7 @@ proptest! {
         loss in 0.0..0.5f64,
         packets in prop::collection::vec((0u64..3_000, 1u64..1_500), 1..200),
     ) {
-        let mut link = Direction::new(Leg { loss, ..leg() }, seed);
+        let mut link = Direction::new(Leg { loss: Loss::Independent(loss), ..leg() }, seed);
         let (mut now, mut out) = (Duration::ZERO, Vec::new());
         for (n, (gap, size)) in packets.iter().enumerate() {
             now += Duration::from_micros(*gap);
@@ -199,7 +199,7 @@ proptest! {
     #[test]
     fn one_seed_gives_one_history(seed: u64) {
         let run = || {
-            let mut link = Direction::new(Leg { loss: 0.3, ..Leg::transparent() }, seed);
+            let mut link = Direction::new(Leg { loss: Loss::Independent(0.3), ..Leg::transparent() }, seed);
             (0..100).map(|n| link.handle_packet(n * MS, Bytes(100), n)).collect::<Vec<_>>()
         };
         prop_assert_eq!(run(), run());

@@ -137,6 +137,21 @@ pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
     scaled(number, nanos).map(Duration::from_nanos).ok_or_else(error)
 }
 
+/// Reads a share of a whole such as `1 %`, or `0.01`, which is the same.
+///
+/// # Errors
+/// The text is no number, or not from 0 to 100 %.
+pub fn parse_share(text: &str) -> Result<f64, QuantityError> {
+    let percent = text.trim().strip_suffix('%');
+    let number = percent.unwrap_or(text).trim().parse::<f64>().ok();
+    let share = number.map(|number| if percent.is_some() { number / 100.0 } else { number });
+    share.filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| QuantityError {
+        text: text.into(),
+        wanted: "a share",
+        example: "1 %",
+    })
+}
+
 /// Writes a duration so that [`parse_duration`] reads it back.
 pub fn format_duration(time: Duration) -> String {
     let nanos = time.as_nanos();
@@ -191,6 +206,19 @@ mod tests {
         assert_eq!(error, "'8' is not a bit rate, write it like '8 Mbit/s'");
         assert!("MB".parse::<Bytes>().is_err());
         assert!(parse_duration("-1 s").is_err());
+    }
+
+    #[test]
+    fn shares_are_read_with_and_without_their_sign() {
+        assert_eq!(
+            (parse_share("1 %"), parse_share("0.03"), parse_share("100%")),
+            (Ok(0.01), Ok(0.03), Ok(1.0))
+        );
+        let error = parse_share("101 %").unwrap_err().to_string();
+        assert_eq!(error, "'101 %' is not a share, write it like '1 %'");
+        assert!(
+            parse_share("many").is_err() && parse_share("-1 %").is_err() && parse_share("1 % %").is_err()
+        );
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl PathPlan {
 
     /// The plan that fits a named link profile.
     pub fn for_profile(profile: &Profile) -> Self {
-        let (forward, return_) = (profile.forward.rate, profile.return_.rate);
+        let (forward, return_) = (profile.forward.contract(), profile.return_.contract());
         PathPlan { rtt: profile.rtt(), forward, return_, ..PathPlan::UNKNOWN }
     }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValuesParser;
 use farhop_orbit::Profile;
 use farhop_report::{Comparison, html, table};
 use farhop_workload::pages::{self, Page, Site};
@@ -12,6 +12,7 @@ use farhop_workload::pages::{self, Page, Site};
 use crate::compare::{Experiment, Plan};
 use crate::demo::{Demo, demonstrate};
 use crate::interrupt::Interrupt;
+use crate::link::links;
 use crate::site::host_label;
 use crate::{CompareError, HostDelay, SiteArgument, Variant};
 
@@ -36,7 +37,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "/PATH", default_value = "/")]
     pub entry: String,
     /// The link
-    #[arg(long, value_name = "PROFILE", default_value = "geo-hylas2", value_parser = profiles())]
+    #[arg(long, value_name = "LINK", default_value = "geo-hylas2", value_parser = links())]
     pub link: Profile,
     /// Serves the sites over HTTPS; Farhop intercepts with a CA that the browser trusts
     #[arg(long)]
@@ -69,7 +70,7 @@ pub struct CompareArguments {
 #[derive(Debug, clap::Args)]
 pub struct DemoArguments {
     /// The link
-    #[arg(long, value_name = "PROFILE", default_value = "geo-hylas2", value_parser = profiles())]
+    #[arg(long, value_name = "LINK", default_value = "geo-hylas2", value_parser = links())]
     pub link: Profile,
     /// The pages; flags, photos and article where it is left out
     #[arg(long = "page", value_name = "PAGE", value_delimiter = ',', value_parser = page_names())]
@@ -100,11 +101,6 @@ pub struct OriginsArguments {
     /// What to serve, as JSON
     #[arg(long, value_name = "FILE")]
     pub spec: PathBuf,
-}
-
-/// Reads the name of a link profile; the help lists all of them.
-pub fn profiles() -> impl TypedValueParser<Value = Profile> {
-    PossibleValuesParser::new(Profile::NAMES).try_map(|name| Profile::named(&name))
 }
 
 fn page_names() -> PossibleValuesParser {

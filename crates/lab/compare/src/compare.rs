@@ -262,7 +262,7 @@ fn conditions(bench: &Bench, profile: &Profile, browser: Option<String>, notes: 
         rate_bit_s: leg.rate.map(|rate| rate.0),
         delay_s: leg.delay.as_secs_f64(),
         queue_bytes: leg.queue.0,
-        loss: leg.loss,
+        loss: leg.loss_share(),
     };
     let calibration = &bench.calibration;
     let mut method: Vec<String> = [

@@ -132,7 +132,9 @@ impl Ends {
         let proxy = SocketAddr::from((addresses.remote, PROXY_PORT));
         let (control, ground_control) = (folder.join("remote.sock"), folder.join("ground.sock"));
         let (range, length) = addresses.origin_range;
-        let profile = testbed.link().profile().name;
+        let link = testbed.link().profile();
+        // Of a link that has no name in settings the ends find out all by themselves.
+        let profile = if link.is_preset() { link.name } else { "auto".into() };
         let ground = EndSettings {
             listen: carrier,
             control: &ground_control,

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::flows::Flows;
+use crate::header;
 use crate::lateness::Lateness;
 
 /// Packets read before those that are due are written: enough to spread the cost of a wake-up, few enough
@@ -120,8 +121,8 @@ impl Lane {
             let mut state = self.state();
             for (at, packet) in read.drain(..) {
                 state.seen.flows.note(&packet);
-                let size = Bytes(packet.len() as u64);
-                state.direction.handle_packet(at, size, packet);
+                let (size, label) = (Bytes(packet.len() as u64), header::label(&packet));
+                state.direction.handle_labelled(at, size, label, packet);
             }
             let now = self.epoch.elapsed();
             while due.len() < BATCH
@@ -149,7 +150,10 @@ impl Lane {
     fn deliver(&self, to: &Tun, due: &mut Vec<Transmit<Box<[u8]>>>, cpu: &mut Duration) {
         let mut late = [Duration::ZERO; BATCH];
         let mut refused = 0;
-        for (transmit, late) in due.iter().zip(&mut late) {
+        for (transmit, late) in due.iter_mut().zip(&mut late) {
+            if transmit.marked {
+                header::mark(&mut transmit.packet);
+            }
             *late = self.epoch.elapsed().saturating_sub(transmit.due);
             // A refusal loses this packet as a router without a route would; the load's record tells.
             refused += u64::from(to.send(&transmit.packet).is_err());

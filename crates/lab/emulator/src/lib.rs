@@ -5,6 +5,7 @@
 //! the devices are and who uses them is the testbed's.
 
 mod flows;
+mod header;
 mod lane;
 mod lateness;
 mod link;

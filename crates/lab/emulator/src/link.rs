@@ -101,7 +101,7 @@ impl LinkHandle {
     pub fn switch(&self, profile: &Profile) {
         let mut setup = self.setup();
         for way in Way::BOTH {
-            self.lane(way).control(|now, direction| direction.switch(now, *profile.leg(way)));
+            self.lane(way).control(|now, direction| direction.switch(now, profile.leg(way).clone()));
         }
         setup.profile = profile.clone();
     }

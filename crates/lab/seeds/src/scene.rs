@@ -127,7 +127,7 @@ fn profile(dice: &mut Dice) -> Profile {
     let mut leg = |rate: f64| {
         let product = rate / 8.0 * 2.0 * delay.as_secs_f64();
         let queue = Bytes((product * dice.between(0.5, 2.0)).max(SMALLEST_QUEUE) as u64);
-        Leg { delay, rate: Some(BitRate(rate as u64)), queue, loss: 0.0 }
+        Leg { delay, rate: Some(BitRate(rate as u64)), queue, ..Leg::transparent() }
     };
     Profile { name: "drawn".into(), forward: leg(forward), return_: leg(return_) }
 }

@@ -157,7 +157,7 @@ impl Testbed {
     /// The rate of one way, from the spacing of packets that were sent at once; `None` where none is set.
     pub(crate) fn rate(&self, profile: &Profile, way: Way) -> Result<Option<RateCheck>, Error> {
         let leg = profile.leg(way);
-        let Some(expected) = leg.rate else {
+        let Some(expected) = leg.contract() else {
             return Ok(None);
         };
         let size = (TRAIN_PAYLOAD + HEADERS) as u64;

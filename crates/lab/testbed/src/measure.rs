@@ -3,7 +3,7 @@
 
 use farhop_emulator::LatenessSummary;
 use farhop_netdev::precise_timers;
-use farhop_orbit::{Leg, Profile, Way};
+use farhop_orbit::{Leg, Loss, Profile, Way};
 use farhop_units::{BitRate, Bytes};
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -64,13 +64,17 @@ pub fn emulator() -> Result<Vec<Row>, Error> {
             rows.push(rate(&testbed, &profile, way)?);
         }
     }
-    let lossy = Leg { delay: Duration::from_millis(10), rate: None, queue: Bytes(0), loss: 0.01 };
-    testbed.link().switch(&Profile { name: "lossy".into(), forward: lossy, return_: lossy });
+    let lossy = Leg { delay: Duration::from_millis(10), loss: Loss::Independent(0.01), ..Leg::transparent() };
+    testbed.link().switch(&Profile { name: "lossy".into(), forward: lossy.clone(), return_: lossy });
     for way in Way::BOTH {
         rows.push(loss(&testbed, way)?);
     }
     let transparent = Leg::transparent();
-    testbed.link().switch(&Profile { name: "none".into(), forward: transparent, return_: transparent });
+    testbed.link().switch(&Profile {
+        name: "none".into(),
+        forward: transparent.clone(),
+        return_: transparent,
+    });
     rows.push(throughput(&testbed)?);
     Ok(rows)
 }
@@ -190,7 +194,7 @@ fn rate(testbed: &Testbed, profile: &Profile, way: Way) -> Result<Row, Error> {
 
 fn loss(testbed: &Testbed, way: Way) -> Result<Row, Error> {
     const PROBES: u64 = 20_000;
-    let p = testbed.link().profile().leg(way).loss;
+    let p = testbed.link().profile().leg(way).loss.share(Bytes((SMALLEST + HEADERS) as u64));
     let probe = hop(testbed, way)?;
     let (_, arrivals) = exchange(&probe, PROBES, SMALLEST, Duration::from_micros(100)).map_err(probing)?;
     let lost = PROBES.saturating_sub(arrivals.len() as u64);

@@ -8,13 +8,17 @@ use std::process::Command;
 
 /// Runs a script behind a link without delay; `None` without privileges.
 fn behind_the_link(script: &str) -> Option<i32> {
+    behind(&Profile::named("none").expect("it is a named profile"), script)
+}
+
+/// Runs a script behind a link; `None` without privileges.
+fn behind(profile: &Profile, script: &str) -> Option<i32> {
     if let Err(reason) = farhop_netdev::require_privileges("this test") {
         println!("skipped: {reason}");
         return None;
     }
     let command = ["bash", "-c", script].map(OsString::from);
-    let profile = Profile::named("none").expect("it is a named profile");
-    Some(farhop_testbed::shell(&profile, 1, &command).expect("the shell runs"))
+    Some(farhop_testbed::shell(profile, 1, &command).expect("the shell runs"))
 }
 
 /// A shell's device bears its process's id, so the tests of this file take turns.
@@ -42,6 +46,33 @@ fn servers_of_this_machine_are_reached_even_those_on_localhost_alone() {
         listener.accept().unwrap().0.read_to_string(&mut heard).unwrap();
         assert_eq!(heard, "from-none\n");
     }
+}
+
+#[test]
+fn a_satellite_of_a_file_is_what_the_command_meets() {
+    let _turn = TURN.lock();
+    let text = r#"
+        [forward]
+        delay = "10 ms"
+        steps = [{ at = "0 s", rate = "50 Mbit/s" }]
+        codel = { ecn = true }
+        terrestrial = { jitter = "1 ms" }
+        [return]
+        delay = "10 ms"
+        on_demand = { capacity = "2 Mbit/s", superframe = "50 ms", slot = "100 B", volume = "avbdc" }
+    "#;
+    let satellite = Profile::from_toml(text, "mine.toml", &mut |_| unreachable!("it names no file")).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let script =
+        format!("echo from-$FARHOP_LINK >/dev/tcp/$FARHOP_HOST/{}", listener.local_addr().unwrap().port());
+    let start = std::time::Instant::now();
+    let Some(code) = behind(&satellite, &script) else { return };
+    assert_eq!(code, 0);
+    let mut heard = String::new();
+    listener.accept().unwrap().0.read_to_string(&mut heard).unwrap();
+    assert_eq!(heard, "from-mine\n");
+    // Two superframes until the first packet may leave, and the way: no machine beats that.
+    assert!(start.elapsed() >= std::time::Duration::from_millis(120), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use farhop_compare::{Interrupt, profiles};
+use farhop_compare::{Interrupt, links};
 use farhop_orbit::Profile;
 use farhop_report::{Transports, transport_html, transport_table};
 
@@ -32,7 +32,7 @@ pub struct TransportArguments {
     #[arg(long)]
     pub quick: bool,
     /// The links, separated by commas [default: geo-hylas2,geo-20m; quick: geo-hylas2]
-    #[arg(long, value_name = "PROFILE", value_delimiter = ',', value_parser = profiles())]
+    #[arg(long, value_name = "LINK", value_delimiter = ',', value_parser = links())]
     pub links: Vec<Profile>,
     /// Shares of packets lost at random, each way; none is always among them [default: 0 %,1 %,3 %; quick: 0 %,1 %]
     #[arg(long, value_name = "SHARE", value_delimiter = ',', value_parser = share)]
@@ -74,11 +74,8 @@ fn routes() -> PossibleValuesParser {
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
-    let share = number.map(|number| if text.contains('%') { number / 100.0 } else { number });
-    share
-        .filter(|share| (0.0..1.0).contains(share))
-        .ok_or_else(|| format!("'{text}' is no share such as 1 % or 0.01"))
+    let share = farhop_units::parse_share(text).map_err(|error| error.to_string())?;
+    if share < 1.0 { Ok(share) } else { Err("with all packets lost there is nothing to measure".into()) }
 }
 
 fn times(text: &str) -> Result<f64, String> {
@@ -193,8 +190,8 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_read_with_and_without_their_sign() {
-        assert_eq!((share("1 %"), share("0.03")), (Ok(0.01), Ok(0.03)));
+    fn what_leaves_nothing_to_measure_is_refused() {
+        assert_eq!(share("1 %"), Ok(0.01));
         assert!(share("100 %").is_err() && share("many").is_err());
         assert!(times("0").is_err() && times("0.25").is_ok());
     }

@@ -46,7 +46,7 @@ pub(crate) fn carry_out(
     let mut links = Vec::new();
     for link in &plan.links {
         progress(&format!("bringing up the testbed on {}", link.name));
-        let mut hop = Hop::up(interrupt, &link.name)?;
+        let mut hop = Hop::over(interrupt, link.clone())?;
         if let Fitness::Unfit(reason) = hop.calibration.fitness() {
             notes.push(format!("{} was off by more than 2 % when it was measured: {reason}", link.name));
         }
@@ -166,7 +166,7 @@ fn over(
             rate_bit_s: leg.rate.map(|rate| rate.0),
             delay_s: leg.delay.as_secs_f64(),
             queue_bytes: leg.queue.0,
-            loss: leg.loss,
+            loss: leg.loss_share(),
         }
     };
     let calibration = &hop.calibration;

@@ -81,6 +81,14 @@ impl<'a> Hop<'a> {
     /// No such link, no privileges, or nothing passes.
     pub fn up(interrupt: &'a Interrupt, name: &str) -> Result<Hop<'a>, TransportError> {
         let profile = Profile::named(name).map_err(|error| TransportError::Unexpected(error.to_string()))?;
+        Hop::over(interrupt, profile)
+    }
+
+    /// As [`Hop::up`], over any link.
+    ///
+    /// # Errors
+    /// No privileges, or nothing passes.
+    pub fn over(interrupt: &'a Interrupt, profile: Profile) -> Result<Hop<'a>, TransportError> {
         let folder = tempfile::Builder::new().prefix("farhop-hop-").tempdir();
         let folder = folder.map_err(TransportError::system("a folder"))?;
         let testbed = Testbed::up(&profile, 1)?;
@@ -243,9 +251,10 @@ impl<'a> Hop<'a> {
         found.map(|(_, origin)| origin.address()).ok_or_else(missing)
     }
 
-    /// Loses packets at random from now on, both ways with this probability.
+    /// Loses packets at random from now on, both ways with this probability; with none as the link itself does.
     pub fn lose(&self, share: f64) {
-        self.testbed.link().switch(&self.profile.clone().with_loss(share, share));
+        let link = self.profile.clone();
+        self.testbed.link().switch(&if share > 0.0 { link.with_loss(share, share) } else { link });
     }
 
     /// Gives the forward way another queue from now on.
