@@ -1,7 +1,7 @@
 //! What is held in memory, by URL: all of what answers it, or, where there is a disk, nothing until that was asked. Under
 //! one lock, and nothing in here waits.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -26,8 +26,6 @@ const SLIPS: Duration = Duration::from_secs(10);
 pub(crate) struct Entry {
     pub(crate) held: Held,
     pub(crate) on_disk: bool,
-    /// It is to be written as soon as it is whole.
-    pub(crate) awaits_disk: bool,
     /// Where its body is read from, if not from memory alone.
     pub(crate) source: Option<BodyOnDisk>,
 }
@@ -92,6 +90,8 @@ pub(crate) struct Holdings {
     costs: u64,
     /// Oldest first.
     invalidated: VecDeque<(SystemTime, Arc<str>)>,
+    /// Entries that are to be written down as soon as they are whole.
+    awaiting: HashSet<u64>,
     next: u64,
     clock: u64,
 }
@@ -156,15 +156,25 @@ impl Holdings {
         }
     }
 
+    /// An entry is to be written down as soon as it is whole.
+    pub(crate) fn await_disk(&mut self, id: u64) {
+        self.awaiting.insert(id);
+    }
+
+    /// Whether it was to be written down; from now on it is not.
+    pub(crate) fn awaits_disk_no_more(&mut self, id: u64) -> bool {
+        self.awaiting.remove(&id)
+    }
+
+    /// What is to be written down as soon as it is whole.
+    pub(crate) fn awaiting(&self) -> Vec<u64> {
+        self.awaiting.iter().copied().collect()
+    }
+
     /// The entry of this number, with its URL.
     pub(crate) fn entry(&self, id: u64) -> Option<(&Arc<str>, &Entry)> {
         let url = self.urls.get(&id)?;
         Some((url, self.groups.get(url)?.entries.iter().find(|entry| entry.held.id == id)?))
-    }
-
-    /// What the entry of this number answers.
-    pub(crate) fn url(&self, id: u64) -> Option<Arc<str>> {
-        self.urls.get(&id).cloned()
     }
 
     pub(crate) fn entry_mut(&mut self, id: u64) -> Option<&mut Entry> {
@@ -210,6 +220,7 @@ impl Holdings {
         let group = self.groups.get_mut(&url)?;
         let place = group.entries.iter().position(|entry| entry.held.id == id)?;
         let entry = group.entries.remove(place);
+        self.awaiting.remove(&id);
         if !group.is_known {
             group.gone.push(id);
         }
@@ -227,6 +238,7 @@ impl Holdings {
         self.by_use.remove(&group.used);
         for entry in &group.entries {
             self.urls.remove(&entry.held.id);
+            self.awaiting.remove(&entry.held.id);
             self.costs -= entry.cost(&url);
         }
         Some((url, group.entries))

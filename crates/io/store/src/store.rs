@@ -62,7 +62,7 @@ impl Store {
 
     /// Waits until what is whole now is on disk, where there is one.
     pub async fn settled(&self) {
-        self.0.keep_what_is_whole();
+        self.0.keep_what_is_whole(&mut self.0.lock());
         if let Some(disk) = &self.0.disk {
             disk.settled().await;
         }
@@ -146,7 +146,11 @@ impl Inner {
     /// Makes room until an eighth of the budget is free for what arrives.
     fn make_room(&self, holdings: &mut Holdings) {
         let most = self.budget.most();
-        while self.budget.used() + holdings.costs() > most - most / 8 {
+        let is_over = |holdings: &Holdings| self.budget.used() + holdings.costs() > most - most / 8;
+        if is_over(holdings) {
+            self.keep_what_is_whole(holdings);
+        }
+        while is_over(holdings) {
             let Some((url, entries)) = holdings.leave_oldest(self.disk.is_some()) else { break };
             for entry in entries.into_iter().filter(|entry| !entry.on_disk) {
                 let Held { id, partition, body, .. } = entry.held;
@@ -172,13 +176,16 @@ impl Inner {
             self.remove(holdings, old);
         }
         let url: Arc<str> = url.into();
-        let awaits_disk = self.disk.is_some() && is_for_disk(&head, partition);
-        if awaits_disk {
+        if self.disk.is_some() && is_for_disk(&head, partition) {
             self.keep_when_whole(id, body.copier());
+            holdings.await_disk(id);
         }
         let held = Held { id, partition, head: Arc::new(head), body };
-        holdings.insert(&url, Entry { held, on_disk: false, awaits_disk, source: None });
-        holdings.use_group(&url);
+        holdings.insert(&url, Entry { held, on_disk: false, source: None });
+        if self.disk.is_some() && holdings.use_group(&url).is_some_and(|group| !group.is_known) {
+            // What it replaces may be on disk.
+            self.begin_to_bring(holdings, &url);
+        }
         self.announce(Change::Stored { id, partition, url });
         id
     }
@@ -193,25 +200,22 @@ impl Inner {
 
     /// Has an entry that is whole written down, unless it is gone by now: replaced, or given up.
     fn keep(&self, holdings: &mut Holdings, id: u64, whole: Whole) {
-        let (Some(entry), Some(disk)) = (holdings.entry_mut(id), &self.disk) else { return };
-        if !std::mem::take(&mut entry.awaits_disk) {
+        if !holdings.awaits_disk_no_more(id) {
             return;
         }
-        let (partition, head) = (entry.held.partition, Arc::clone(&entry.held.head));
-        let Some(url) = holdings.url(id) else { return };
+        let (Some((url, entry)), Some(disk)) = (holdings.entry(id), &self.disk) else { return };
+        let (url, partition, head) = (Arc::clone(url), entry.held.partition, Arc::clone(&entry.held.head));
         if disk.keep(id, partition, &url, &head, whole) {
             holdings.group_or_new(&url).writes += 1;
         }
     }
 
     /// Has everything written down that is whole, though nobody has noticed yet.
-    fn keep_what_is_whole(&self) {
-        let mut holdings = self.lock();
-        let ids: Vec<u64> = holdings.ids().collect();
-        for id in ids {
-            let awaits = holdings.entry(id).filter(|(_, entry)| entry.awaits_disk);
-            if let Some(whole) = awaits.and_then(|(_, entry)| entry.held.body.copier().now()) {
-                self.keep(&mut holdings, id, whole);
+    fn keep_what_is_whole(&self, holdings: &mut Holdings) {
+        for id in holdings.awaiting() {
+            let entry = holdings.entry(id);
+            if let Some(whole) = entry.and_then(|(_, entry)| entry.held.body.copier().now()) {
+                self.keep(holdings, id, whole);
             }
         }
     }
@@ -245,12 +249,12 @@ impl Inner {
     /// Asks the disk for what it has of a URL, once for all who want to know.
     async fn bring(&self, url: &str) {
         // The sender only ever goes.
-        let _ = self.begin_to_bring(url).changed().await;
+        let mut coming = self.begin_to_bring(&mut self.lock(), &url.into());
+        let _ = coming.changed().await;
     }
 
-    fn begin_to_bring(&self, url: &str) -> watch::Receiver<()> {
-        let url: Arc<str> = url.into();
-        let mut holdings = self.lock();
+    fn begin_to_bring(&self, holdings: &mut Holdings, url: &Arc<str>) -> watch::Receiver<()> {
+        let url = Arc::clone(url);
         let group = holdings.group_or_new(&url);
         if let Some(coming) = &group.coming {
             return coming.clone();
@@ -308,7 +312,7 @@ impl Inner {
             }
             let (source, held) = (Some(body.clone()), self.awake(body, id, bytes));
             let held = Held { id, partition, head: Arc::new(head), body: held };
-            holdings.insert(url, Entry { held, on_disk: true, awaits_disk: false, source });
+            holdings.insert(url, Entry { held, on_disk: true, source });
         }
         holdings.drop_if_empty(url);
     }
@@ -416,8 +420,7 @@ impl Repository for Store {
         ids.into_iter().for_each(|id| self.0.remove(&mut holdings, id));
         if self.0.disk.is_some() && !holdings.group_or_new(&url).is_known {
             holdings.group_or_new(&url).is_outdated = true;
-            drop(holdings);
-            self.0.begin_to_bring(&url);
+            self.0.begin_to_bring(&mut holdings, &url);
         }
         Box::pin(std::future::ready(()))
     }
@@ -460,7 +463,7 @@ impl Repository for Store {
             }
             let body = self.0.asleep(found.body.clone(), id);
             let held = Held { id, partition: found.partition, head: Arc::new(found.head), body };
-            let entry = Entry { held, on_disk: true, awaits_disk: false, source: None };
+            let entry = Entry { held, on_disk: true, source: None };
             Some((found.url, entry.aged(now)))
         })
     }
