@@ -329,3 +329,44 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    /// `cargo test -p farhop-store -- --ignored --nocapture a_million`: prints how long a start takes, after an orderly end
+    /// and after none.
+    #[test]
+    #[ignore = "takes a minute, and measures"]
+    fn a_million_entries_are_opened_without_being_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, crashed) = (folder.path().join("index"), folder.path().join("crashed"));
+        let (index, _) = Index::open(&file, 1).unwrap();
+        let row = [7; 700];
+        for portion in 0..100_u64 {
+            let stored = index.change(|tables| {
+                for id in portion * 10_000..(portion + 1) * 10_000 {
+                    let size = Bytes(1_000 + id % 90_000);
+                    let response = Response { uses: 1, cost: Duration::from_millis(650), size };
+                    let worth = farhop_replacement::Replacement::default().worth(&response);
+                    tables.insert(id, u128::from(id) * 0x9e37_79b9_7f4a_7c15, &row, &response, worth)?;
+                }
+                Ok(())
+            });
+            stored.unwrap();
+        }
+        // As it is on disk while a process has it open, so as one finds it that comes after a crash.
+        std::fs::copy(&file, &crashed).unwrap();
+        drop(index);
+        for (name, file) in [("an orderly end", &file), ("a crash", &crashed)] {
+            let began = Instant::now();
+            let (index, begun) = Index::open(file, 1).unwrap();
+            let took = began.elapsed();
+            assert_eq!((begun.next, index.extent().unwrap().0), (1_000_000, 1_000_000));
+            assert_eq!(index.named(0x9e37_79b9_7f4a_7c15).unwrap().len(), 1);
+            let bytes = file.metadata().unwrap().len();
+            println!("opened after {name}: {took:?}, {bytes} B");
+        }
+    }
+}
