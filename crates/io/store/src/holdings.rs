@@ -166,6 +166,12 @@ impl Holdings {
         self.awaiting.remove(&id)
     }
 
+    /// What the disk is being asked for is invalid.
+    pub(crate) fn outdate_what_comes(&mut self) {
+        let coming = self.groups.values_mut().filter(|group| group.coming.is_some());
+        coming.for_each(|group| group.is_outdated = true);
+    }
+
     /// What is to be written down as soon as it is whole.
     pub(crate) fn awaiting(&self) -> Vec<u64> {
         self.awaiting.iter().copied().collect()

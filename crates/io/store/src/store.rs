@@ -434,6 +434,7 @@ impl Repository for Store {
         let mut holdings = self.0.lock();
         let ids: Vec<u64> = holdings.ids().collect();
         ids.into_iter().for_each(|id| self.0.remove(&mut holdings, id));
+        holdings.outdate_what_comes();
         if let Some(disk) = &self.0.disk {
             disk.clear();
             self.0.announce(Change::Cleared);
