@@ -42,7 +42,7 @@ pub(crate) async fn keep(remote: &Remote, hop: &Hop) -> Infallible {
     loop {
         let mut changes = remote.repository().changes();
         let mut log = Log::default();
-        log.listing.extend(remote.repository().newest().await.into_iter().take(MOST));
+        log.listing.extend(remote.repository().newest(MOST).await);
         hop.tell_mirror(Word::Reset);
         while log.follow(&mut changes).await.is_ok() {
             log.tell(remote, hop).await;
@@ -51,7 +51,7 @@ pub(crate) async fn keep(remote: &Remote, hop: &Hop) -> Infallible {
     }
 }
 
-/// Some changes were missed.
+/// Some changes were missed, or are too many to be told one by one.
 struct Missed;
 
 impl Log {
@@ -59,7 +59,7 @@ impl Log {
     async fn follow(&mut self, changes: &mut Receiver<Change>) -> Result<(), Missed> {
         if self.is_told() {
             match changes.recv().await {
-                Ok(change) => self.note(change),
+                Ok(change) => self.note(change)?,
                 Err(RecvError::Lagged(_)) => return Err(Missed),
                 // The repository outlives every carrier.
                 Err(RecvError::Closed) => std::future::pending::<()>().await,
@@ -69,7 +69,7 @@ impl Log {
         }
         loop {
             match changes.try_recv() {
-                Ok(change) => self.note(change),
+                Ok(change) => self.note(change)?,
                 Err(TryRecvError::Lagged(_)) => return Err(Missed),
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(()),
             }
@@ -80,12 +80,15 @@ impl Log {
         self.listing.is_empty() && self.stored.is_empty() && self.evicted.is_empty()
     }
 
-    fn note(&mut self, change: Change) {
+    fn note(&mut self, change: Change) -> Result<(), Missed> {
         match change {
             Change::Stored { id, .. } => self.stored.push_back(id),
             // What is still to be told of is looked up then, and not found.
             Change::Evicted { id, .. } => self.evicted.push(id),
+            // All of it is told anew: nothing.
+            Change::Cleared => return Err(Missed),
         }
+        Ok(())
     }
 
     /// Tells the next portion, if the carrier has sent the last.

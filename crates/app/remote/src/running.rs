@@ -76,6 +76,7 @@ impl Running {
             link: kept.link.clone(),
             probe: kept.probe.clone(),
             repository: kept.repository.clone(),
+            store: kept.store.clone(),
             ground: kept.ground.clone(),
             carrier: kept.carrier,
             quic_again: kept.quic_again,
@@ -120,5 +121,6 @@ impl Running {
         }
         self.tasks.shutdown().await;
         self.remote.consent.save().await;
+        self.remote.repository.close().await;
     }
 }

@@ -9,14 +9,16 @@ use farhop_authority::{Authority, AuthorityError, Leaves};
 use farhop_control::{ControlError, Server, Socket};
 use farhop_events::Bus;
 use farhop_front::{ListenError, Listener};
+use farhop_replacement::Link;
 use farhop_settings::{CarrierKind, RemoteSettings};
-use farhop_store::{Budget, Memory};
+use farhop_store::{Budget, Disk, DiskError, DiskOptions, Key, KeyError, Repository, Store};
 use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::Dialer;
 use farhop_transport::race::{Choice as Over, Dialers};
 use farhop_transport::{Kind, tcp};
 use farhop_tuning::Measured;
+use farhop_units::BitRate;
 use quinn::AsyncUdpSocket;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -37,6 +39,9 @@ use crate::unreachable::Unreachable;
 use crate::users::Users;
 use crate::{Remote, clients, portal, promising, status, stock, transparent};
 
+/// What is dear to bring again is judged by, where the link's rate is not known.
+const UNKNOWN_RATE: BitRate = BitRate::mbit(8);
+
 /// Why the remote cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -55,6 +60,12 @@ pub enum StartError {
     /// The CA for interception.
     #[error(transparent)]
     Authority(#[from] AuthorityError),
+    /// The store on disk.
+    #[error(transparent)]
+    Store(#[from] DiskError),
+    /// Its key.
+    #[error("store.key: {0}")]
+    StoreKey(#[from] KeyError),
     /// The system has no randomness to give.
     #[error("cannot start: the system's random number generator failed")]
     Random,
@@ -167,6 +178,7 @@ fn start_with(
     let quic_again = settings.quic_again;
 
     let budget = Budget::new(settings.repository.size.0);
+    let repository = repository(&settings, &plan, Arc::clone(&budget))?;
     let late: Arc<OnceLock<Arc<Remote>>> = Arc::default();
     let (attended, asked) = (Arc::clone(&late), Arc::clone(&late));
     let sizes = plan.parameters(End::Remote, &Measured::default());
@@ -189,10 +201,10 @@ fn start_with(
         desk: Mutex::new(Desk::new(bus.clone())),
         bus,
         uplink,
-        repository: Arc::new(Memory::new(Arc::clone(&budget))),
+        users: Users::new(Arc::clone(&repository)),
+        repository,
         parts: Parts::new(Arc::clone(&budget)),
         budget,
-        users: Users::default(),
         gate,
         consent,
         leaves,
@@ -231,6 +243,22 @@ fn start_with(
         tasks.spawn(status::server(&remote, Server::new(remote.bus.clone())).serve(socket));
     }
     Ok(Running { remote, addresses, tasks })
+}
+
+/// Where responses are held, as the settings have it.
+fn repository(
+    settings: &RemoteSettings,
+    plan: &PathPlan,
+    budget: Arc<Budget>,
+) -> Result<Arc<dyn Repository>, StartError> {
+    let Some(folder) = settings.store.directory.clone() else {
+        return Ok(Arc::new(Store::in_memory(budget)));
+    };
+    let link = Link { round_trip: plan.rtt, rate: plan.forward.unwrap_or(UNKNOWN_RATE) };
+    let key = Key::load_or_make(&settings.store.key)?;
+    let disk = Disk::open(DiskOptions { folder: folder.clone(), size: settings.store.size.0, key, link })?;
+    let store = Store::on(disk, budget).map_err(|error| DiskError::Io { folder, error })?;
+    Ok(Arc::new(store))
 }
 
 fn targets(settings: &RemoteSettings) -> Result<Vec<Target>, StartError> {

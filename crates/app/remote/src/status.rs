@@ -14,8 +14,8 @@ pub(crate) fn server(remote: &Arc<Remote>, server: Server) -> Server {
     let measured = Arc::clone(remote);
     crate::consent::server(remote.consent(), server)
         .command("status", "the carrier, clients and what is held", move |_| {
-            let status = status(&told);
-            async move { Ok(status) }
+            let remote = Arc::clone(&told);
+            async move { Ok(status(&remote).await) }
         })
         .command("path", "what is measured of the hop, what is decided by it, and why", move |_| {
             let path = path(&measured);
@@ -50,7 +50,7 @@ fn path(remote: &Remote) -> serde_json::Value {
     json!({ "end": "remote", "carriers": Vec::from_iter(carrier) })
 }
 
-fn status(remote: &Remote) -> serde_json::Value {
+async fn status(remote: &Remote) -> serde_json::Value {
     let carrier = remote.uplink().now().map(|carrier| {
         json!({
             "ground": carrier.peer,
@@ -71,6 +71,7 @@ fn status(remote: &Remote) -> serde_json::Value {
         })
     });
     let promises = remote.desk().len();
+    let store = remote.repository().on_disk().await;
     json!({
         "end": "remote",
         "version": env!("CARGO_PKG_VERSION"),
@@ -81,5 +82,6 @@ fn status(remote: &Remote) -> serde_json::Value {
         "exchanges": remote.busy.load(std::sync::atomic::Ordering::Relaxed),
         "promises_open": promises,
         "repository_bytes": remote.budget().used(),
+        "store": store.map(|held| json!({ "entries": held.entries, "bytes": held.bytes })),
     })
 }

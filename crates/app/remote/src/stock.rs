@@ -23,7 +23,7 @@ pub(crate) async fn tell_evicted(remote: &Remote, mut changes: Receiver<Change>)
                 remote.bus().emit(Event::Evicted { url: remote.bus().url(&url), bytes });
             }
             // More was given up at once than the channel holds.
-            Ok(Change::Stored { .. }) | Err(RecvError::Lagged(_)) => {}
+            Ok(Change::Stored { .. } | Change::Cleared) | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,
         }
     }

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Users known by their numbers. One who was away while so many others asked gets a new number, and what was held for the
-/// old one is nobody's.
+use farhop_store::Repository;
+
+/// Users known by their numbers. One who was away while so many others asked gets a new number, unless a disk has kept it,
+/// and what was held for the old one is nobody's.
 const MOST: usize = 4096;
 
 /// A user of this remote.
@@ -24,8 +26,11 @@ enum Who {
 }
 
 /// The users seen of late.
-#[derive(Default)]
-pub(crate) struct Users(Mutex<State>);
+pub(crate) struct Users {
+    state: Mutex<State>,
+    /// Gives numbers.
+    repository: Arc<dyn Repository>,
+}
 
 #[derive(Default)]
 struct State {
@@ -33,10 +38,14 @@ struct State {
     known: HashMap<Who, (User, u64)>,
     by_use: BTreeMap<u64, Who>,
     clock: u64,
-    last: u64,
 }
 
 impl Users {
+    /// Nobody yet. Who comes gets the number by which `repository` holds what is its own.
+    pub(crate) fn new(repository: Arc<dyn Repository>) -> Users {
+        Users { state: Mutex::default(), repository }
+    }
+
     /// The user at `address`; an IPv4 address is the same user however it is written.
     pub(crate) fn at(&self, address: IpAddr) -> User {
         let address = address.to_canonical();
@@ -49,12 +58,12 @@ impl Users {
     }
 
     fn known(&self, who: Who, name: impl FnOnce() -> Arc<str>) -> User {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
         state.clock += 1;
         let (user, used) = state.known.entry(who.clone()).or_insert_with(|| {
-            state.last += 1;
-            (User { id: state.last, name: name() }, 0)
+            let name = name();
+            (User { id: self.repository.user(&name), name }, 0)
         });
         state.by_use.remove(used);
         state.by_use.insert(state.clock, who);
@@ -72,10 +81,15 @@ impl Users {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farhop_store::{Budget, Store};
+
+    fn users() -> Users {
+        Users::new(Arc::new(Store::in_memory(Budget::new(0))))
+    }
 
     #[test]
     fn a_name_is_one_user_from_everywhere_and_an_address_is_another() {
-        let users = Users::default();
+        let users = users();
         let anna = users.named(&"anna".into());
         assert_eq!(users.named(&"anna".into()), anna);
         let address = users.at("10.0.0.1".parse().unwrap());
@@ -86,7 +100,7 @@ mod tests {
 
     #[test]
     fn who_was_away_the_longest_is_forgotten_and_no_number_is_given_twice() {
-        let users = Users::default();
+        let users = users();
         let at = |host: u32| users.at(std::net::Ipv4Addr::from(host).into());
         let (first, second) = (at(0), at(1));
         let mut last = second.id;
@@ -98,7 +112,7 @@ mod tests {
         }
         assert_eq!(at(0), first);
         assert!(at(1).id > last, "forgotten");
-        let state = users.0.lock().unwrap();
+        let state = users.state.lock().unwrap();
         assert_eq!((state.known.len(), state.by_use.len()), (MOST, MOST));
     }
 }

@@ -57,6 +57,8 @@ settings! {
             probe: ProbeSettings;
             /// Responses held in memory.
             repository: RepositorySettings;
+            /// Responses held on disk, too, so that they outlive the process.
+            store: StoreSettings;
             /// How long to wait, and for what.
             timeouts: RemoteTimeouts;
             /// How much one client may ask for.
@@ -88,6 +90,21 @@ settings! {
             size: Bytes, default "32 MB", range "0 B" to "64 GB", chosen "geo-hylas2: 32 s of the forward link, and the process stays below 100 MB while clients read what they ask for";
             /// Largest response that is held; a larger one only passes through.
             entry: Bytes, default "4 MB", range "0 B" to "16 GB", chosen "geo-hylas2: 4 s of the forward link";
+        }
+    }
+}
+
+settings! {
+    /// The store on disk.
+    pub struct StoreSettings {
+        values {
+            /// Folder of the store, for this process alone. "auto": none, responses are held in memory only.
+            directory: Option<PathBuf>, default "auto";
+            /// Disk space for responses. What the link would bring again most cheaply goes first.
+            size: Bytes, default "4 GB", range "16 MB" to "64000 GB", chosen "geo-hylas2: 67 min of the forward link";
+            /// File with the key that seals what is kept, made if it is not there. Without it nothing can be read: keep it on
+            /// another disk where the folder could get lost.
+            key: PathBuf, default "store.key";
         }
     }
 }

@@ -63,7 +63,7 @@ fn of_too_many_that_were_handed_over_the_oldest_count_as_unused() {
     let user = User { id: 1, name: "10.0.0.1".into() };
     let lasting = (header::CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
     let head = Arc::new(ResponseHead { status: StatusCode::OK, fields: HeaderMap::from_iter([lasting]) });
-    let body = Body::whole(&Budget::new(100), "body".into());
+    let body = Body::whole(&Budget::new(100), "body".into(), None);
     let mut hand_over = |number: u64| {
         let made = Made {
             wire: (0, number),

@@ -1,6 +1,9 @@
 //! A body while it arrives and after: one writer, any number of readers, each at its own place. A body is
 //! *held* from its beginning while budget and its own limit allow; beyond them it only *passes*: what every
-//! reader has taken is let go, new readers cannot join, and the writer waits for the slowest reader.
+//! reader has taken is let go, new readers cannot join, and the writer waits for the slowest reader. One that is kept on
+//! disk is *asleep* until its first reader wakes whoever brings its bytes.
+
+mod copier;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use http::HeaderMap;
 use tokio::sync::Notify;
+
+pub(crate) use copier::{Copier, Whole};
 
 /// Bytes that a passing body may be ahead of its slowest reader.
 const WINDOW: u64 = 256 * 1024;
@@ -80,6 +85,9 @@ enum End {
     Broken(Broken),
 }
 
+/// Brings the bytes of a body that was asleep.
+type Wake = Box<dyn FnOnce(Intake) + Send>;
+
 struct State {
     pieces: VecDeque<Bytes>,
     /// Number of the first piece still here; pieces are counted from the body's beginning.
@@ -95,6 +103,10 @@ struct State {
     readers: Vec<Option<(u64, u64)>>,
     /// Handles of the body besides its readers.
     bodies: usize,
+    /// Whom the first reader wakes.
+    asleep: Option<Wake>,
+    /// Length of a body that is whole elsewhere, however much of it is here.
+    kept: Option<u64>,
 }
 
 struct Shared {
@@ -105,6 +117,8 @@ struct Shared {
     limit: u64,
     /// Bytes that came across for it and that no reader has answered for yet.
     crossed: AtomicU64,
+    /// All bytes that came across for it.
+    cost: AtomicU64,
 }
 
 impl Shared {
@@ -164,6 +178,8 @@ impl Body {
             end: End::Open,
             readers: Vec::new(),
             bodies: 1,
+            asleep: None,
+            kept: None,
         };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
@@ -172,15 +188,34 @@ impl Body {
             budget: Arc::clone(budget),
             limit,
             crossed: AtomicU64::new(0),
+            cost: AtomicU64::new(0),
         });
         (Intake { shared: Arc::clone(&shared), ended: false }, Body(shared))
     }
 
     /// A body that is whole already.
-    pub fn whole(budget: &Arc<Budget>, bytes: Bytes) -> Body {
+    pub fn whole(budget: &Arc<Budget>, bytes: Bytes, trailers: Option<HeaderMap>) -> Body {
         let (mut intake, body) = Body::new(budget, u64::MAX);
         intake.push(bytes);
-        intake.finish(None);
+        intake.finish(trailers);
+        body
+    }
+
+    /// A body of `length` bytes that is whole elsewhere: its first reader has `wake` called, which is to bring all of it.
+    pub(crate) fn asleep(
+        budget: &Arc<Budget>,
+        limit: u64,
+        length: u64,
+        wake: impl FnOnce(Intake) + Send + 'static,
+    ) -> Body {
+        let (mut intake, body) = Body::new(budget, limit);
+        // It ends when whoever is woken ends it.
+        intake.ended = true;
+        {
+            let mut state = body.0.lock();
+            state.asleep = Some(Box::new(wake));
+            state.kept = Some(length);
+        }
         body
     }
 
@@ -195,20 +230,35 @@ impl Body {
             state.readers.push(None);
         }
         state.readers[slot] = Some((0, 0));
+        let asleep = state.asleep.take();
         drop(state);
         self.0.taken.notify_waiters();
+        if let Some(wake) = asleep {
+            wake(Intake { shared: Arc::clone(&self.0), ended: false });
+        }
         Some(Reader { shared: Arc::clone(&self.0), slot })
     }
 
-    /// Bytes written so far.
+    /// Bytes written so far, or kept on disk.
     pub fn written(&self) -> u64 {
-        self.0.lock().written
+        let state = self.0.lock();
+        state.kept.unwrap_or(state.written)
     }
 
-    /// The body is whole and all of it is here.
+    /// The body is whole, and all of it is here or on disk.
     pub fn is_whole(&self) -> bool {
         let state = self.0.lock();
-        matches!(state.end, End::Whole(_)) && state.first == 0
+        state.first == 0
+            && match state.end {
+                End::Whole(_) => true,
+                End::Open => state.kept.is_some(),
+                End::Broken(_) => false,
+            }
+    }
+
+    /// Waits until the body is whole. Keeps nothing waiting and nothing wanted meanwhile.
+    pub(crate) fn copier(&self) -> Copier {
+        Copier::of(self)
     }
 
     /// Nothing more will arrive.
@@ -281,6 +331,7 @@ impl Intake {
     /// So many bytes have come across for it, coded as they may have been.
     pub fn crossed(&self, bytes: u64) {
         self.shared.crossed.fetch_add(bytes, Ordering::Relaxed);
+        self.shared.cost.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// The body is whole.
@@ -315,6 +366,11 @@ impl Intake {
             }
             taken.await;
         }
+    }
+
+    /// Neither a reader nor a [`Body`] is left that could still use what arrives.
+    pub(crate) fn is_unwanted(&self) -> bool {
+        self.shared.lock().is_unwanted()
     }
 
     /// Completes when neither a reader nor a [`Body`] is left that could still use what arrives.

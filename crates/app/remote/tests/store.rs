@@ -1,0 +1,128 @@
+//! What is held on disk answers after a restart, each user what is its own.
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
+mod support;
+
+use bytes::Bytes;
+use farhop_htotp::frame::Coding;
+use http::{HeaderMap, HeaderValue, header};
+use std::net::Ipv4Addr;
+use std::path::Path;
+use support::{CACHEABLE, World, answer, head, send, world_with};
+
+const PRIVATE: &[(&str, &str)] = &[("content-type", "text/html"), ("cache-control", "private, max-age=600")];
+/// A client that is not the one of [`World::client`].
+const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+/// A remote with its store in this folder.
+async fn world(folder: &Path) -> World {
+    let set = |name: &str, file: &str| format!("store.{name}={:?}", folder.join(file));
+    world_with(&[&set("directory", "store"), &set("key", "store.key")]).await
+}
+
+/// A client fetches a path, and ground answers it with these fields and this body.
+async fn fetch(world: &World, path: &str, fields: &[(&'static str, &'static str)], body: &[u8]) {
+    let client = world.get(path, "").await;
+    let mut asked = world.asked().await;
+    let mut head = head(fields);
+    head.fields.insert(header::CONTENT_LENGTH, body.len().into());
+    asked.sender.answer(&head, Coding::Identity, None);
+    for piece in body.chunks(10_000) {
+        asked.sender.write(Bytes::copy_from_slice(piece)).await.unwrap();
+    }
+    asked.sender.finish(None);
+    assert!(answer(client).await.ends_with(std::str::from_utf8(body).unwrap()));
+}
+
+#[tokio::test]
+async fn what_is_held_answers_after_a_restart_without_crossing() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = world(folder.path()).await;
+    let long = "0123456789".repeat(30_000);
+    fetch(&first, "/short.css", CACHEABLE, b"a{}").await;
+    fetch(&first, "/long.css", CACHEABLE, long.as_bytes()).await;
+    first.running.stop().await;
+
+    let second = world(folder.path()).await;
+    assert!(answer(second.get("/short.css", "").await).await.ends_with("\r\n\r\na{}"));
+    assert!(answer(second.get("/long.css", "").await).await.ends_with(&long));
+    assert!(answer(second.get("/long.css", "").await).await.ends_with(&long), "from memory now");
+}
+
+#[tokio::test]
+async fn what_is_one_users_own_is_that_users_after_a_restart_and_nobody_elses() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = world(folder.path()).await;
+    fetch(&first, "/own", PRIVATE, b"of one").await;
+    first.running.stop().await;
+
+    let second = world(folder.path()).await;
+    // The other comes first: in this process it is the first user that there is.
+    let mut other = second.client_at(OTHER).await;
+    send(&mut other, "GET", "/own", "").await;
+    let mut asked = second.asked().await;
+    asked.sender.answer(&head(PRIVATE), Coding::Identity, None);
+    asked.sender.write(Bytes::from_static(b"of the other")).await.unwrap();
+    asked.sender.finish(None);
+    assert!(answer(other).await.contains("of the other"));
+    assert!(answer(second.get("/own", "").await).await.ends_with("of one"));
+}
+
+#[tokio::test]
+async fn what_was_held_and_is_stale_is_validated_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = world(folder.path()).await;
+    fetch(&first, "/page", &[("cache-control", "no-cache"), ("etag", "\"1\"")], b"held").await;
+    first.running.stop().await;
+
+    let second = world(folder.path()).await;
+    let client = second.get("/page", "").await;
+    let mut asked = second.asked().await;
+    assert_eq!(asked.head.fields.get(header::IF_NONE_MATCH), Some(&HeaderValue::from_static("\"1\"")));
+    let fields = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("\"1\""))]);
+    let unchanged = farhop_htotp::ResponseHead { status: http::StatusCode::NOT_MODIFIED, fields };
+    asked.sender.answer(&unchanged, Coding::Identity, None);
+    asked.sender.finish(None);
+    assert!(answer(client).await.ends_with("held"));
+}
+
+#[tokio::test]
+async fn what_must_not_be_stored_leaves_no_trace_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path()).await;
+    fetch(&world, "/secret", &[("cache-control", "no-store"), ("x-secret", "4711")], b"a secret").await;
+    fetch(&world, "/own", PRIVATE, b"a private body").await;
+    world.running.stop().await;
+    let mut files = Vec::new();
+    let mut folders = vec![folder.path().join("store")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    assert_eq!(
+        files.iter().filter(|path| path.components().any(|part| part.as_os_str() == "bodies")).count(),
+        1
+    );
+    let plain: [&[u8]; 6] = [b"/secret", b"4711", b"a secret", b"/own", b"a private body", b"site.test"];
+    for file in files {
+        let bytes = std::fs::read(&file).unwrap();
+        let found = plain.iter().find(|text| bytes.windows(text.len()).any(|part| part == **text));
+        assert_eq!(found, None, "{}", file.display());
+    }
+}
+
+#[tokio::test]
+async fn a_store_in_use_is_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let _first = world(folder.path()).await;
+    let key = farhop_store::Key::load_or_make(&folder.path().join("store.key")).unwrap();
+    let link = farhop_replacement::Link {
+        round_trip: std::time::Duration::from_millis(650),
+        rate: farhop_units::BitRate::mbit(8),
+    };
+    let options = farhop_store::DiskOptions { folder: folder.path().join("store"), size: 1 << 30, key, link };
+    let error = farhop_store::Disk::open(options).err().expect("it is in use").to_string();
+    assert!(error.contains("in use by another process") && error.lines().count() == 1, "{error}");
+}

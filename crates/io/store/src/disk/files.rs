@@ -1,0 +1,145 @@
+//! Bodies in files, one each, sealed in chunks of which each can be opened alone.
+//!
+//! ```text
+//! bodies/3f/000000000000123f     "FHBODY01", then each 64 KiB of the body and 16 bytes of seal; the last chunk is shorter
+//! ```
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::row::Row;
+use super::seal::{Keys, Seal, TAG};
+
+/// Bytes of a body that are sealed together.
+pub(super) const CHUNK: usize = 64 * 1024;
+/// How a file begins: its format.
+const MARK: &[u8; 8] = b"FHBODY01";
+/// Folders among which the files are spread.
+pub(super) const FOLDERS: u64 = 256;
+
+/// The folder of the bodies.
+#[derive(Debug, Clone)]
+pub(super) struct Bodies(PathBuf);
+
+impl Bodies {
+    /// The bodies in `folder`, which is made if it is not there.
+    pub(super) fn open(folder: PathBuf) -> io::Result<Bodies> {
+        let make = |folder: &Path| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        for number in 0..FOLDERS {
+            make(&folder.join(format!("{number:02x}")))?;
+        }
+        Ok(Bodies(folder))
+    }
+
+    fn path(&self, id: u64) -> PathBuf {
+        self.0.join(format!("{:02x}", id % FOLDERS)).join(format!("{id:016x}"))
+    }
+
+    /// Writes the body of the entry `id`. What could not be written whole is taken away again.
+    pub(super) fn write(&self, id: u64, row: &Row, keys: &Keys, pieces: &[Bytes]) -> io::Result<()> {
+        let path = self.path(id);
+        let written = write(&path, id, row, keys, pieces);
+        if written.is_err() {
+            // The disk may be full: what is there of it must not stay.
+            let _ = fs::remove_file(&path);
+        }
+        written
+    }
+
+    /// The body of the entry `id`; nothing if it is not there in its full length.
+    pub(super) fn read(&self, id: u64, row: &Row, keys: &Keys) -> Option<BodyFile> {
+        let file = File::open(self.path(id)).ok()?;
+        let mut mark = [0; MARK.len()];
+        file.read_exact_at(&mut mark, 0).ok()?;
+        let body = BodyFile { file, id, length: row.length, seal: keys.seal(&row.salt) };
+        (&mark == MARK && body.file.metadata().ok()?.len() == file_length(row.length)).then_some(body)
+    }
+
+    /// Whether the body of the entry `id` is there in its full length.
+    pub(super) fn has(&self, id: u64, row: &Row) -> bool {
+        fs::metadata(self.path(id)).is_ok_and(|file| file.len() == file_length(row.length))
+    }
+
+    /// Takes the body of the entry `id` away.
+    pub(super) fn remove(&self, id: u64) {
+        // It may never have been there.
+        let _ = fs::remove_file(self.path(id));
+    }
+
+    /// Takes all of them away.
+    pub(super) fn clear(&self) -> io::Result<()> {
+        fs::remove_dir_all(&self.0)?;
+        Bodies::open(self.0.clone()).map(drop)
+    }
+
+    /// The entries whose files are in one of the [`FOLDERS`].
+    pub(super) fn listed(&self, folder: u64) -> Vec<u64> {
+        let Ok(files) = fs::read_dir(self.0.join(format!("{folder:02x}"))) else { return Vec::new() };
+        let id = |file: fs::DirEntry| u64::from_str_radix(file.file_name().to_str()?, 16).ok();
+        files.filter_map(|file| id(file.ok()?)).collect()
+    }
+}
+
+fn write(path: &Path, id: u64, row: &Row, keys: &Keys, pieces: &[Bytes]) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut out = BufWriter::with_capacity(CHUNK + TAG, file);
+    out.write_all(MARK)?;
+    let seal = keys.seal(&row.salt);
+    let mut chunk = Vec::with_capacity(CHUNK + TAG);
+    let mut rest =
+        pieces.iter().flat_map(|piece| piece.chunks(CHUNK)).collect::<std::collections::VecDeque<_>>();
+    for place in 0..chunks(row.length) {
+        chunk.clear();
+        while chunk.len() < CHUNK
+            && let Some(piece) = rest.pop_front()
+        {
+            let (now, later) = piece.split_at(piece.len().min(CHUNK - chunk.len()));
+            chunk.extend_from_slice(now);
+            if !later.is_empty() {
+                rest.push_front(later);
+            }
+        }
+        seal.close(id, place, place + 1 == chunks(row.length), &mut chunk);
+        out.write_all(&chunk)?;
+    }
+    // Not synced: what a power cut leaves of it is found out when it is opened.
+    out.flush()
+}
+
+/// Chunks of a body of this length; an empty one has one, too, so that there is something to open.
+fn chunks(length: u64) -> u64 {
+    length.div_ceil(CHUNK as u64).max(1)
+}
+
+fn file_length(length: u64) -> u64 {
+    MARK.len() as u64 + length + chunks(length) * TAG as u64
+}
+
+/// A body that is read.
+pub(super) struct BodyFile {
+    file: File,
+    id: u64,
+    length: u64,
+    seal: Seal,
+}
+
+impl BodyFile {
+    /// How many chunks there are.
+    pub(super) fn chunks(&self) -> u64 {
+        chunks(self.length)
+    }
+
+    /// One of them; nothing if it is not as it was written.
+    pub(super) fn chunk(&self, place: u64) -> Option<Bytes> {
+        let start = place * CHUNK as u64;
+        let length = self.length.checked_sub(start)?.min(CHUNK as u64) as usize;
+        let mut sealed = vec![0; length + TAG];
+        let offset = MARK.len() as u64 + place * (CHUNK + TAG) as u64;
+        self.file.read_exact_at(&mut sealed, offset).ok()?;
+        self.seal.open(self.id, place, place + 1 == self.chunks(), sealed).map(Bytes::from)
+    }
+}
