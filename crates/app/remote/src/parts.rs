@@ -151,7 +151,7 @@ impl Parts {
                     continue;
                 }
             };
-            new = Kept { range: joint, body: Body::whole(&self.budget, bytes) };
+            new = Kept { range: joint, body: Body::whole(&self.budget, bytes, None) };
         }
         let at = parts.partition_point(|kept| kept.range.start < new.range.start);
         parts.insert(at, new);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn add(parts: &Parts, tag: &'static str, range: Range<usize>) -> Option<Bytes> {
-        let body = Body::whole(&parts.budget, Bytes::from_static(&WHOLE[range.clone()]));
+        let body = Body::whole(&parts.budget, Bytes::from_static(&WHOLE[range.clone()]), None);
         let part = Part { range: range.start as u64..range.end as u64, complete: 10 };
         let (_, body) = parts.add(Partition::Shared, URL, head(tag), &part, body)?;
         read(&body).map(BytesMut::freeze)
@@ -293,13 +293,13 @@ mod tests {
         let parts = parts(8 * 12);
         add(&parts, "\"1\"", 0..6);
         assert_eq!(kept(&parts).len(), 1);
-        let body = Body::whole(&parts.budget, Bytes::from_static(b"01234567"));
+        let body = Body::whole(&parts.budget, Bytes::from_static(b"01234567"), None);
         let part = Part { range: 0..8, complete: 10 };
         assert!(parts.add(Partition::Shared, "http://b.test/", head("\"1\""), &part, body).is_none());
         assert!(kept(&parts).is_empty(), "room was made");
         parts.forget("http://b.test/");
         assert!(parts.lock().responses.is_empty());
-        let body = Body::whole(&parts.budget, Bytes::from_static(b"0"));
+        let body = Body::whole(&parts.budget, Bytes::from_static(b"0"), None);
         let part = Part { range: 0..8, complete: 10 };
         assert!(parts.add(Partition::Shared, URL, head("\"1\""), &part, body).is_none());
         assert!(parts.lock().responses.is_empty(), "fewer bytes than said");

@@ -107,7 +107,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_ends_within_the_range_is_broken() {
-        let body = Body::whole(&Budget::new(1 << 20), Bytes::from_static(b"short"));
+        let body = Body::whole(&Budget::new(1 << 20), Bytes::from_static(b"short"), None);
         let mut section = Section::part(body.reader().unwrap(), &(2..9));
         assert_eq!(section.next().await, Ok(Piece::Data(Bytes::from_static(b"ort"))));
         assert!(matches!(section.next().await, Err(Broken::Failed(_))));

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use farhop_compare::{Ends, Keys, Stage, Variant};
+use farhop_compare::{Ends, Keys, Stage, Tuning, Variant};
 use farhop_orbit::Profile;
 use farhop_testbed::{Place, Testbed};
 use farhop_testkit::pattern::bytes_at;
@@ -43,7 +43,9 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     let listening = testbed.namespace(Place::Origins).run(|| TcpListener::bind(address));
     let listener = listening.map_err(farhop_testbed::Error::from)?;
     let listener = listener.map_err(MeasureError::system("the origin's port"))?;
-    let mut ends = Ends::start(stage, Variant::FarhopTunnel)?;
+    // What repairs cost is asked of QUIC: left to themselves, the ends call TCP where losses keep it from being quick.
+    let quic = Tuning { remote: "carrier = \"quic\"\n".into(), ..Tuning::default() };
+    let mut ends = Ends::start_tuned(stage, Variant::FarhopTunnel, &quic)?;
     // Ends by itself: when the clients are gone, so is what it reads from.
     std::thread::spawn(move || serve(&listener));
     let mut rows = Vec::new();
