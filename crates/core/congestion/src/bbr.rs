@@ -11,10 +11,13 @@
 //!   that fits the path fills no queue.
 //!
 //! ```text
-//!            full pipe            flight ≤ BDP             8 rounds
-//! Startup ─────────────▶ Drain ─────────────────▶ Cruise ──────────▶ Probe ◀─┐
-//!                          ▲                                          │  └───┘
-//!                          └──────────── no more after 2 rounds ──────┘  more: bolder
+//!     ┌─── all came through ───┐
+//!     ▼                        │  not all
+//! Startup ── delay grows ──▶ Doubt ──────────┐
+//!    │           full pipe                   ▼   flight ≤ BDP           8 rounds
+//!    └─────────────────────────────────▶ Drain ────────────▶ Cruise ─────────────▶ Probe ◀─┐
+//!                                          ▲                                       │  └────┘
+//!                                          └───────── no more after 2 rounds ──────┘  more: bolder
 //! ```
 
 use std::collections::VecDeque;
@@ -22,7 +25,7 @@ use std::time::Duration;
 
 use farhop_units::Bytes;
 
-use crate::rounds::{Meter, Round, Rounds};
+use crate::rounds::{Round, Rounds};
 use crate::window::{MINIMUM_PACKETS, initial};
 use crate::{Ack, Controller, Loss};
 
@@ -39,10 +42,15 @@ const FOUND: f64 = 0.7;
 /// Start-up ends when the rate grows by less than a quarter for so many round trips.
 const STARTUP_GROWTH: f64 = 1.25;
 const STARTUP_PATIENCE: u32 = 2;
-/// Samples so much above the smallest round trip, a few in a row, are a queue.
+/// Samples so much above the smallest round trip, a few in a row, may be a queue; more so by this much than what was none.
 const QUEUE_SHARE: f64 = 1.125;
 const QUEUE_LEAST: Duration = Duration::from_millis(20);
 const QUEUE_SAMPLES: u32 = 8;
+const JITTER_MARGIN: f64 = 1.25;
+/// It is none when so much of what is in flight comes through in so many round trips: start-up has then sent twice of what it
+/// did a round trip ago, for which a full path would take two.
+const CARRIED: f64 = 0.85;
+const DOUBTFUL: f64 = 1.5;
 /// A round trip whose smallest sample is stretched so far, or that loses so much, while nothing is probed
 /// says that the rate has fallen.
 const FALLEN_STRETCH: f64 = 1.5;
@@ -50,11 +58,12 @@ const HEAVY_LOSS: f64 = 0.10;
 const ENOUGH_LOST: u64 = 3 * 1200;
 /// Beside the BDP: what the peer's delayed acknowledgements keep back, and a few packets.
 const ACK_DELAY: Duration = Duration::from_millis(25);
-const SLACK_PACKETS: u64 = 4;
+const SLACK_PACKETS: [f64; 2] = [2.0, 4.0];
+const SLACK_SHARE: f64 = 0.125;
 /// The smallest round trip is measured again, with the path emptied, when it is older than this.
 const STALE: Duration = Duration::from_secs(10);
 const REFRESHES: f64 = 1.02;
-const EMPTIED: f64 = 0.75;
+const EMPTIED: f64 = 0.85;
 
 /// See the module's text.
 #[derive(Debug, Clone)]
@@ -63,14 +72,15 @@ pub struct Bbr {
     window: f64,
     mode: Mode,
     rounds: Rounds,
-    meter: Meter,
     /// What the last round trips delivered, in bytes a second.
     rates: VecDeque<f64>,
     min_rtt: Option<Duration>,
     /// When a sample last confirmed it.
     confirmed: Duration,
-    /// Samples in a row that show a queue.
+    /// Samples in a row that may show a queue.
     queued: u32,
+    /// By how much the delay has varied where there was no queue.
+    jitter: Duration,
     cut: bool,
 }
 
@@ -79,12 +89,34 @@ pub struct Bbr {
 enum Mode {
     /// Doubles, up to `ceiling`. `best` is the rate it must surpass, `flat` how often it has not.
     Startup { best: f64, flat: u32, ceiling: f64 },
+    /// Sends no more than it did until it is clear whether the delay comes from a queue.
+    Doubt { doubt: Doubt, ceiling: f64 },
     /// Lets a queue run empty, `deep` to see the bare round trip, and cruises `then` for so many round trips.
     Drain { deep: bool, then: u32 },
+    /// Waits for the first packet that finds the queue empty, sent after `since`.
+    Bare { since: Duration },
     /// Keeps the path full.
     Cruise { left: u32 },
     /// Looks for more than `from`, the `tries`-th time in a row.
     Probe { from: f64, left: u32, tries: usize },
+}
+
+/// What start-up had in flight when the delay grew, and what becomes of it in a round trip.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Doubt {
+    since: Duration,
+    until: Duration,
+    flight: u64,
+    acked: u64,
+    longest: Duration,
+    /// The window.
+    tried: f64,
+}
+
+impl Doubt {
+    fn is_carried(&self) -> bool {
+        self.acked as f64 >= CARRIED * self.flight as f64
+    }
 }
 
 impl Bbr {
@@ -96,11 +128,11 @@ impl Bbr {
             window: initial(mtu).0 as f64,
             mode: Mode::startup(f64::INFINITY),
             rounds: Rounds::default(),
-            meter: Meter::default(),
             rates: VecDeque::new(),
             min_rtt: None,
             confirmed: Duration::ZERO,
             queued: 0,
+            jitter: Duration::ZERO,
             cut: false,
         }
     }
@@ -118,10 +150,18 @@ impl Bbr {
         self.bandwidth() * self.min_rtt.unwrap_or_default().as_secs_f64()
     }
 
-    /// The window for `gain` × BDP in flight at the bottleneck.
+    /// The window for `gain` × BDP in flight at the bottleneck. Where the delay varies, it covers half of by how much;
+    /// where a packet takes long, little more than it needs, since each waits in a queue.
     fn sized(&self, gain: f64) -> f64 {
-        let slack = self.bandwidth() * ACK_DELAY.as_secs_f64() + (SLACK_PACKETS * self.mtu) as f64;
+        let mtu = self.mtu as f64;
+        let packets = (SLACK_SHARE * self.bdp()).clamp(SLACK_PACKETS[0] * mtu, SLACK_PACKETS[1] * mtu);
+        let slack = self.bandwidth() * (ACK_DELAY + self.jitter / 4).as_secs_f64() + packets;
         (gain * self.bdp() + slack).max(self.minimum())
+    }
+
+    /// The window at which a queue runs empty, to see the bare round trip.
+    fn emptied(&self) -> f64 {
+        (EMPTIED * self.bdp()).max(self.minimum())
     }
 
     /// Keeps the smallest round trip; gives whether this sample shows a queue.
@@ -132,7 +172,8 @@ impl Bbr {
         if sample <= min.mul_f64(REFRESHES) {
             self.confirmed = ack.now;
         }
-        sample > min.mul_f64(QUEUE_SHARE).max(min + QUEUE_LEAST)
+        let usual = self.jitter.mul_f64(JITTER_MARGIN);
+        sample > min.mul_f64(QUEUE_SHARE).max(min + QUEUE_LEAST).max(min + usual)
     }
 
     fn remember(&mut self, round: &Round) {
@@ -160,7 +201,8 @@ impl Bbr {
                     self.mode = Mode::Drain { deep: false, then };
                 }
             }
-            Mode::Startup { .. } | Mode::Drain { .. } => {}
+            Mode::Doubt { .. } if heavy_loss => self.mode = Mode::Drain { deep: false, then: CRUISE },
+            Mode::Startup { .. } | Mode::Doubt { .. } | Mode::Drain { .. } | Mode::Bare { .. } => {}
             Mode::Cruise { left } => {
                 *left = left.saturating_sub(1);
                 let (left, stretch) = (*left, round.min_rtt.as_secs_f64() / self.base());
@@ -198,26 +240,39 @@ impl Bbr {
     }
 
     /// What the acknowledgement means for the mode, beyond its round trip.
-    fn transit(&mut self, ack: &Ack, lately: Option<f64>) {
-        let queue = self.queued >= QUEUE_SAMPLES;
-        match self.mode {
-            Mode::Startup { .. } if queue => {
-                // What came through since the queue stands is what the path carries; no whole round trip shows it yet.
-                if let Some(rate) = lately {
-                    self.rates.push_back(rate);
-                    self.mode = Mode::Drain { deep: false, then: CRUISE };
+    fn transit(&mut self, ack: &Ack) {
+        match &mut self.mode {
+            Mode::Startup { ceiling, .. } if self.queued >= QUEUE_SAMPLES => {
+                let doubt = Doubt {
+                    since: ack.now,
+                    until: ack.now + self.min_rtt.unwrap_or_default().mul_f64(DOUBTFUL),
+                    tried: self.window,
+                    flight: ack.in_flight.0,
+                    acked: 0,
+                    longest: ack.sample(),
+                };
+                self.mode = Mode::Doubt { doubt, ceiling: *ceiling };
+            }
+            Mode::Doubt { doubt, ceiling } => {
+                doubt.acked += ack.bytes.0;
+                doubt.longest = doubt.longest.max(ack.sample());
+                if ack.now >= doubt.until || doubt.is_carried() {
+                    let (doubt, ceiling) = (*doubt, *ceiling);
+                    self.resolve(ack.now, &doubt, ceiling);
                 }
             }
-            Mode::Drain { deep, then } => {
-                let gain = if deep { EMPTIED } else { 1.0 };
-                if ack.in_flight.0 as f64 <= self.sized(gain) {
-                    if deep {
-                        // What is measured from here on is the bare path, whatever it was before.
-                        self.min_rtt = None;
-                        self.confirmed = ack.now;
-                    }
-                    self.mode = Mode::Cruise { left: then };
+            &mut Mode::Drain { deep, then } => {
+                let target = if deep { self.emptied() } else { self.sized(1.0) };
+                if ack.in_flight.0 as f64 <= target {
+                    self.mode =
+                        if deep { Mode::Bare { since: ack.now } } else { Mode::Cruise { left: then } };
                 }
+            }
+            &mut Mode::Bare { since } if ack.sent >= since => {
+                // What is measured from here on is the bare path, whatever it was before.
+                self.min_rtt = Some(ack.sample());
+                self.confirmed = ack.now;
+                self.mode = Mode::Cruise { left: CRUISE };
             }
             Mode::Cruise { .. } if ack.now.saturating_sub(self.confirmed) > STALE => {
                 self.mode = Mode::Drain { deep: true, then: CRUISE };
@@ -226,13 +281,38 @@ impl Bbr {
         }
     }
 
+    /// It is clear what the delay came from.
+    fn resolve(&mut self, now: Duration, doubt: &Doubt, ceiling: f64) {
+        let rate = doubt.acked as f64 / (now - doubt.since).as_secs_f64().max(0.001);
+        let capped = doubt.tried >= ceiling;
+        if !capped && doubt.is_carried() {
+            // The first flight leaves as one burst, whose packets wait for each other.
+            if doubt.tried > 4.0 * self.initial_window().0 as f64 {
+                let varied = doubt.longest.saturating_sub(self.min_rtt.unwrap_or_default());
+                self.jitter = self.jitter.max(varied);
+            }
+            self.window = doubt.tried;
+            self.mode = Mode::startup(ceiling);
+        } else {
+            // No whole round trip shows yet what the path carries.
+            self.rates.push_back(rate);
+            self.mode = Mode::Drain { deep: false, then: 1 };
+        }
+        self.queued = 0;
+    }
+
     fn resize(&mut self, ack: &Ack) {
         self.window = match self.mode {
             // RFC 9002 §7.8: a window that is not used does not grow.
             Mode::Startup { .. } if ack.app_limited => self.window,
+            // If there is a queue, this lets it run empty.
+            Mode::Doubt { doubt, ceiling } if doubt.tried < ceiling => {
+                (doubt.tried / 2.0).max(self.minimum())
+            }
+            Mode::Doubt { .. } => self.window,
             Mode::Startup { ceiling, .. } => (self.window + ack.bytes.0 as f64).min(ceiling),
-            Mode::Drain { deep, .. } => self.sized(if deep { EMPTIED } else { 1.0 }),
-            Mode::Cruise { .. } => self.sized(1.0),
+            Mode::Drain { deep: true, .. } | Mode::Bare { .. } => self.emptied(),
+            Mode::Drain { deep: false, .. } | Mode::Cruise { .. } => self.sized(1.0),
             Mode::Probe { tries, .. } => self.sized(PROBE_GAINS[tries]),
         };
     }
@@ -261,9 +341,7 @@ impl Controller for Bbr {
         if let Some(round) = self.rounds.on_ack(ack) {
             self.on_round(&round);
         }
-        let span = (self.min_rtt.unwrap_or_default() / 4).max(2 * ACK_DELAY);
-        let lately = self.meter.on_ack(ack, span);
-        self.transit(ack, lately);
+        self.transit(ack);
         self.resize(ack);
     }
 
@@ -295,7 +373,7 @@ impl Controller for Bbr {
     }
 
     fn is_searching(&self) -> bool {
-        matches!(self.mode, Mode::Startup { .. })
+        matches!(self.mode, Mode::Startup { .. } | Mode::Doubt { .. })
     }
 
     fn boxed(&self) -> Box<dyn Controller> {

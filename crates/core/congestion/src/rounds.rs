@@ -77,25 +77,3 @@ impl Rounds {
         *self = Rounds { start: now, ..Rounds::default() };
     }
 }
-
-/// What came through lately, over less than a round trip.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Meter {
-    delivered: u64,
-    /// When how much had come through: one and two spans ago at least.
-    marks: [(Duration, u64); 2],
-}
-
-impl Meter {
-    /// Takes an acknowledgement in; gives the bytes a second of the last span or two, once there was one.
-    pub(crate) fn on_ack(&mut self, ack: &Ack, span: Duration) -> Option<f64> {
-        let [before, last] = self.marks;
-        if ack.now.saturating_sub(last.0) >= span {
-            self.marks = [last, (ack.now, self.delivered)];
-        }
-        self.delivered += ack.bytes.0;
-        let elapsed = ack.now.saturating_sub(before.0);
-        (!before.0.is_zero() && !elapsed.is_zero())
-            .then(|| (self.delivered - before.1) as f64 / elapsed.as_secs_f64())
-    }
-}
