@@ -98,3 +98,70 @@ fn on_a_slow_link_what_is_urgent_waits_for_a_few_packets() {
         assert!(late == 0 && waits.iter().all(Option::is_some), "{rate}, {bound:?}: {waits:?}");
     }
 }
+
+#[test]
+fn on_shorter_paths_a_delay_that_varies_by_more_than_it_is_long_costs_little() {
+    for (delay, mbit, jitter) in [(15, 20, 30), (15, 20, 60), (75, 20, 60)] {
+        let rate = BitRate::mbit(mbit);
+        let mut profile = Profile::symmetric_delay("short", rate, BitRate::mbit(mbit / 4), ms(delay));
+        profile.forward.queue = rate.bytes_in(ms(150));
+        let started = |choice, seed| {
+            let mut simulation = Simulation::new(&profile, seed).jittered(ms(jitter), seed);
+            simulation.add(controller(choice, None), profile.rtt(), rate.bytes_in(ms(4_000)).0);
+            simulation
+        };
+        let took = |choice, seed| {
+            let mut simulation = started(choice, seed);
+            simulation.run_until(LONG);
+            simulation.took(0, 0).unwrap_or(LONG).as_secs_f64()
+        };
+        let cubic = took(Choice::Cubic, 1);
+        let all = [1, 2, 3].map(|seed| took(Choice::Bbr, seed));
+        assert!(
+            all.iter().all(|took| *took <= 1.3 * cubic),
+            "{delay} ms, {jitter} ms: {all:?}, cubic {cubic}"
+        );
+
+        let mut simulation = started(Choice::Bbr, 4);
+        simulation.ask(0, Object { bytes: 1_000_000_000, urgent: false, at: Duration::ZERO });
+        simulation.run_until(ms(5_000));
+        let before = simulation.delivered(0);
+        simulation.path().0.take_counters(Way::Forward);
+        simulation.run_until(ms(20_000));
+        let used = (simulation.delivered(0) - before) as f64 / rate.bytes_in(ms(15_000)).0 as f64;
+        let counters = simulation.path().0.counters(Way::Forward);
+        let lost = counters.queue_drops.packets as f64 / counters.sent.packets as f64;
+        assert!(used >= 0.85 && lost <= 0.03, "{delay} ms, {jitter} ms: {used:.2}, {lost:.3}");
+    }
+}
+
+#[test]
+fn a_rate_that_falls_leaves_no_queue_and_one_that_comes_back_is_found() {
+    let mut slow = geo();
+    slow.forward.rate = Some(BitRate::mbit(2));
+    // In cruises, probes, and while the smallest round trip is measured anew.
+    for seed in 1..=6 {
+        let fall = 20_000 + 1_100 * seed;
+        let jitter = 30 * (seed % 4);
+        let mut simulation = begun(Choice::Bbr, None, jitter, seed, 1_000_000_000);
+        simulation.run_until(ms(fall));
+        let (path, now) = simulation.path();
+        path.switch(now, &slow);
+        simulation.run_until(ms(fall + 15_000));
+        let before = simulation.delivered(0);
+        simulation.path().0.take_counters(Way::Forward);
+        simulation.run_until(ms(fall + 35_000));
+        let used = (simulation.delivered(0) - before) as f64 / 20.0 / 250_000.0;
+        let peak = simulation.path().0.counters(Way::Forward).queue_peak.0 / 1000;
+        let (path, now) = simulation.path();
+        path.switch(now, &geo());
+        simulation.run_until(ms(fall + 50_000));
+        let before = simulation.delivered(0);
+        simulation.run_until(ms(fall + 60_000));
+        let again = (simulation.delivered(0) - before) as f64 / 10.0 / 1e6;
+        assert!(
+            used >= 0.9 && peak <= 150 && again >= 0.85,
+            "seed {seed}, {jitter} ms: {used:.2} of the slow link, {peak} KB; then {again:.2} of the quick one"
+        );
+    }
+}
