@@ -4,10 +4,10 @@
 //!
 //! - The window alone does the work: it stands at bandwidth × smallest round trip and a little slack, and
 //!   acknowledgements clock it. There are no pacing gains, since a carrier's pacer cannot be given a rate.
-//! - Bandwidth is what whole round trips delivered, the best of the last twelve.
-//! - A delay that grows is a queue only if what was sent beyond does not come through as quickly as before, or if it stays
-//!   once the path is empty; what comes and goes by itself is how the path's delay varies ([`delay`]). Half of that, as much as
-//!   packets wait on average, is in the window too, so that the bottleneck does not run dry meanwhile.
+//! - Bandwidth is what whole round trips delivered, the best of the last twelve and of two seconds.
+//! - A delay that grows is a queue if what was sent beyond does not come through as quickly as before, and none if it stays
+//!   when the path is empty. What comes and goes while as much is sent is how the path's delay varies ([`delay`]). Half of
+//!   that, as much as packets wait on average, is in the window too, so that the bottleneck does not run dry meanwhile.
 //! - Start-up ends also when a queue shows, not only when the rate stops growing; a probe that finds more
 //!   is followed by a bolder one, up to a doubling. Where the delay varies much, so does what round trips deliver, and probes
 //!   begin bolder.
