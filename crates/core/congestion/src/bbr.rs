@@ -4,30 +4,42 @@
 //!
 //! - The window alone does the work: it stands at bandwidth × smallest round trip and a little slack, and
 //!   acknowledgements clock it. There are no pacing gains, since a carrier's pacer cannot be given a rate.
-//! - Bandwidth is what whole round trips delivered, the best of the last ten.
+//! - Bandwidth is what whole round trips delivered, the best of the last twelve and of two seconds.
+//! - A delay that grows is a queue if what was sent beyond does not come through as quickly as before, and none if it stays
+//!   when the path is empty. What comes and goes while as much is sent is how the path's delay varies ([`delay`]). Half of
+//!   that, as much as packets wait on average, is in the window too, so that the bottleneck does not run dry meanwhile.
 //! - Start-up ends also when a queue shows, not only when the rate stops growing; a probe that finds more
-//!   is followed by a bolder one, up to a doubling.
+//!   is followed by a bolder one, up to a doubling. Where the delay varies much, so does what round trips deliver, and probes
+//!   begin bolder.
 //! - Loss counts only above 10 % in a round trip: less is what a satellite loses in the rain, and a window
-//!   that fits the path fills no queue.
+//!   that fits the path fills no queue. What was sent in a search and is lost was its price.
 //!
 //! ```text
-//!            full pipe            flight ≤ BDP             8 rounds
-//! Startup ─────────────▶ Drain ─────────────────▶ Cruise ──────────▶ Probe ◀─┐
-//!                          ▲                                          │  └───┘
-//!                          └──────────── no more after 2 rounds ──────┘  more: bolder
+//!     ┌─── all came through ───┐
+//!     ▼                        │  not all
+//! Startup ── delay grows ──▶ Doubt ──────────┐
+//!    │           full pipe                   ▼   flight ≤ BDP           8 rounds
+//!    └─────────────────────────────────▶ Drain ────────────▶ Cruise ─────────────▶ Probe ◀─┐
+//!                                          ▲                 │    ▲                │  └────┘
+//!                                          │   10 s, or delay│    │first packet    │  more: bolder
+//!                                          │        has grown▼    │through         │
+//!                                          │               Empty ▶ Bare            │
+//!                                          └───────── no more after 2 rounds ──────┘
 //! ```
 
-use std::collections::VecDeque;
+mod delay;
+mod doubt;
+
 use std::time::Duration;
 
 use farhop_units::Bytes;
 
-use crate::rounds::{Meter, Round, Rounds};
+use self::delay::{ACK_DELAY, Delay};
+use self::doubt::Doubt;
+use crate::rounds::{Rates, Round, Rounds};
 use crate::window::{MINIMUM_PACKETS, initial};
 use crate::{Ack, Controller, Loss};
 
-/// Round trips for which a measured rate is believed: a whole cycle of cruising and probing.
-const MEMORY: usize = 12;
 /// Round trips between probes. A probe that finds nothing costs an eighth BDP of queue for one round trip.
 const CRUISE: u32 = 8;
 /// A probe fills the path in one round trip and shows what came through in the next.
@@ -35,26 +47,26 @@ const PROBE: u32 = 2;
 /// How much more each of the probes of one series tries.
 const PROBE_GAINS: [f64; 4] = [1.125, 1.25, 1.5, 2.0];
 /// A probe that delivers so much of what it tried beyond has found a wider path.
-const FOUND: f64 = 0.7;
+const FOUND: f64 = 0.5;
+/// A series begins with a probe that tries so much of how the delay varies beyond, and not with the last.
+const PROBE_VARIATION: f64 = 0.25;
+const BOLDEST_FIRST: usize = 2;
 /// Start-up ends when the rate grows by less than a quarter for so many round trips.
 const STARTUP_GROWTH: f64 = 1.25;
 const STARTUP_PATIENCE: u32 = 2;
-/// Samples so much above the smallest round trip, a few in a row, are a queue.
-const QUEUE_SHARE: f64 = 1.125;
-const QUEUE_LEAST: Duration = Duration::from_millis(20);
-const QUEUE_SAMPLES: u32 = 8;
-/// A round trip whose smallest sample is stretched so far, or that loses so much, while nothing is probed
-/// says that the rate has fallen.
-const FALLEN_STRETCH: f64 = 1.5;
+/// The first flight leaves as one burst, whose packets wait for each other.
+const BURST: f64 = 4.0;
+/// The path may deliver less when all samples are stretched for so long.
+const FALLEN_PATIENCE: Duration = Duration::from_millis(500);
+/// A round trip that loses so much, and no few packets, says that it does.
 const HEAVY_LOSS: f64 = 0.10;
 const ENOUGH_LOST: u64 = 3 * 1200;
-/// Beside the BDP: what the peer's delayed acknowledgements keep back, and a few packets.
-const ACK_DELAY: Duration = Duration::from_millis(25);
-const SLACK_PACKETS: u64 = 4;
-/// The smallest round trip is measured again, with the path emptied, when it is older than this.
-const STALE: Duration = Duration::from_secs(10);
-const REFRESHES: f64 = 1.02;
-const EMPTIED: f64 = 0.75;
+/// Beside the BDP: an eighth of it, within so many packets.
+const SLACK_SHARE: f64 = 0.125;
+const SLACK_PACKETS: [f64; 2] = [2.0, 4.0];
+/// Share of the BDP at which a queue runs empty, and where the rate may have fallen since it was measured.
+const EMPTIED: f64 = 0.85;
+const EMPTIED_SURELY: f64 = 0.5;
 
 /// See the module's text.
 #[derive(Debug, Clone)]
@@ -63,14 +75,13 @@ pub struct Bbr {
     window: f64,
     mode: Mode,
     rounds: Rounds,
-    meter: Meter,
-    /// What the last round trips delivered, in bytes a second.
-    rates: VecDeque<f64>,
-    min_rtt: Option<Duration>,
-    /// When a sample last confirmed it.
-    confirmed: Duration,
-    /// Samples in a row that show a queue.
-    queued: u32,
+    rates: Rates,
+    delay: Delay,
+    /// When a round trip last had samples that were not stretched.
+    calm: Duration,
+    /// When a search last ended: what was sent before and is lost was its price.
+    searched: Duration,
+    /// Nothing has come through for long.
     cut: bool,
 }
 
@@ -79,11 +90,17 @@ pub struct Bbr {
 enum Mode {
     /// Doubles, up to `ceiling`. `best` is the rate it must surpass, `flat` how often it has not.
     Startup { best: f64, flat: u32, ceiling: f64 },
-    /// Lets a queue run empty, `deep` to see the bare round trip, and cruises `then` for so many round trips.
-    Drain { deep: bool, then: u32 },
-    /// Keeps the path full.
-    Cruise { left: u32 },
-    /// Looks for more than `from`, the `tries`-th time in a row.
+    /// Sends no more than it did until it is clear whether the delay comes from a queue.
+    Doubt { doubt: Doubt, ceiling: f64 },
+    /// Lets a queue run empty, and cruises `then` for so many round trips.
+    Drain { then: u32 },
+    /// Lets it run empty to see the bare round trip; `before` is the rate that the path had, if it seems to have fallen.
+    Empty { before: Option<f64> },
+    /// Waits for the first packet that finds the queue empty, sent after `since`.
+    Bare { since: Duration, before: Option<f64> },
+    /// Keeps the path full, since then.
+    Cruise { left: u32, since: Duration },
+    /// Looks with a larger window whether the path delivers more than `from`, the `tries`-th time in a row.
     Probe { from: f64, left: u32, tries: usize },
 }
 
@@ -96,13 +113,17 @@ impl Bbr {
             window: initial(mtu).0 as f64,
             mode: Mode::startup(f64::INFINITY),
             rounds: Rounds::default(),
-            meter: Meter::default(),
-            rates: VecDeque::new(),
-            min_rtt: None,
-            confirmed: Duration::ZERO,
-            queued: 0,
+            rates: Rates::default(),
+            delay: Delay::default(),
+            calm: Duration::ZERO,
+            searched: Duration::ZERO,
             cut: false,
         }
+    }
+
+    /// Whether more is sent than was found to pass.
+    fn is_trying(&self) -> bool {
+        matches!(self.mode, Mode::Startup { .. } | Mode::Doubt { .. } | Mode::Probe { .. })
     }
 
     fn minimum(&self) -> f64 {
@@ -111,41 +132,46 @@ impl Bbr {
 
     /// Bytes a second: the best that any remembered round trip delivered.
     fn bandwidth(&self) -> f64 {
-        self.rates.iter().copied().fold(0.0, f64::max)
+        self.rates.best()
     }
 
     fn bdp(&self) -> f64 {
-        self.bandwidth() * self.min_rtt.unwrap_or_default().as_secs_f64()
+        self.bandwidth() * self.delay.min().as_secs_f64()
     }
 
-    /// The window for `gain` × BDP in flight at the bottleneck.
+    /// The window for `gain` × BDP in flight at the bottleneck, with what the peer's delayed acknowledgements keep back and what
+    /// a delay that varies holds up. Where a packet takes long it is little more, since each waits in a queue.
     fn sized(&self, gain: f64) -> f64 {
-        let slack = self.bandwidth() * ACK_DELAY.as_secs_f64() + (SLACK_PACKETS * self.mtu) as f64;
+        let mtu = self.mtu as f64;
+        let packets = (SLACK_SHARE * self.bdp()).clamp(SLACK_PACKETS[0] * mtu, SLACK_PACKETS[1] * mtu);
+        let slack = self.bandwidth() * (ACK_DELAY + self.delay.variation() / 2).as_secs_f64() + packets;
         (gain * self.bdp() + slack).max(self.minimum())
     }
 
-    /// Keeps the smallest round trip; gives whether this sample shows a queue.
-    fn sample(&mut self, ack: &Ack) -> bool {
-        let sample = ack.sample();
-        let min = self.min_rtt.map_or(sample, |min| min.min(sample));
-        self.min_rtt = Some(min);
-        if sample <= min.mul_f64(REFRESHES) {
-            self.confirmed = ack.now;
-        }
-        sample > min.mul_f64(QUEUE_SHARE).max(min + QUEUE_LEAST)
+    /// The window at which a queue runs empty, to see the bare round trip.
+    fn emptied(&self, before: Option<f64>) -> f64 {
+        let share = if before.is_some() { EMPTIED_SURELY } else { EMPTIED };
+        let delivered = self.rates.last() * self.delay.min().as_secs_f64();
+        (share * delivered).max(self.minimum())
     }
 
-    fn remember(&mut self, round: &Round) {
+    fn remember(&mut self, now: Duration, round: &Round) {
+        let rate = match self.mode {
+            Mode::Cruise { .. } | Mode::Probe { .. } => round.steady_rate(),
+            _ => round.rate(),
+        };
         // What an application that sent little got through says nothing, unless it is more.
-        if !round.app_limited || round.rate() > self.bandwidth() {
-            self.rates.push_back(round.rate());
-            let surplus = self.rates.len().saturating_sub(MEMORY);
-            self.rates.drain(..surplus);
+        if !round.app_limited || rate > self.bandwidth() {
+            self.rates.push(now, rate);
         }
     }
 
-    fn on_round(&mut self, round: &Round) {
-        self.remember(round);
+    fn on_round(&mut self, now: Duration, round: &Round) {
+        self.remember(now, round);
+        if round.min_rtt <= self.delay.longest() {
+            self.calm = self.calm.max(now);
+        }
+        let stretched = now.saturating_sub(self.calm) > FALLEN_PATIENCE && !round.app_limited;
         let heavy_loss = round.lost_share() > HEAVY_LOSS && round.lost >= ENOUGH_LOST;
         match &mut self.mode {
             Mode::Startup { best, flat, ceiling } if !round.app_limited => {
@@ -157,82 +183,144 @@ impl Bbr {
                 if *flat >= STARTUP_PATIENCE || heavy_loss {
                     // Above a ceiling that someone else has set nothing has been tried yet.
                     let then = if ceiling.is_finite() && !heavy_loss { 1 } else { CRUISE };
-                    self.mode = Mode::Drain { deep: false, then };
+                    self.mode = Mode::Drain { then };
                 }
             }
-            Mode::Startup { .. } | Mode::Drain { .. } => {}
-            Mode::Cruise { left } => {
+            Mode::Doubt { .. } if heavy_loss => self.mode = Mode::Drain { then: CRUISE },
+            Mode::Startup { .. } | Mode::Doubt { .. } => {}
+            Mode::Drain { .. } | Mode::Empty { .. } | Mode::Bare { .. } => {}
+            Mode::Cruise { left, .. } => {
                 *left = left.saturating_sub(1);
-                let (left, stretch) = (*left, round.min_rtt.as_secs_f64() / self.base());
-                if heavy_loss || stretch > FALLEN_STRETCH {
-                    self.fall(round);
+                let left = *left;
+                if heavy_loss {
+                    self.fall(now, round);
+                } else if stretched {
+                    self.suspect(now, round);
                 } else if left == 0 && !round.app_limited {
-                    self.mode = Mode::Probe { from: self.bandwidth(), left: PROBE, tries: 0 };
+                    self.mode = self.probe(self.first_try());
                 }
             }
             Mode::Probe { from, left, tries } => {
                 *left = left.saturating_sub(1);
-                let (left, tries) = (*left, *tries);
-                let found = 1.0 + FOUND * (PROBE_GAINS[tries] - 1.0);
-                if round.rate() >= found * *from && !heavy_loss {
-                    let tries = (tries + 1).min(PROBE_GAINS.len() - 1);
-                    self.mode = Mode::Probe { from: self.bandwidth(), left: PROBE, tries };
+                let (from, left, tries) = (*from, *left, *tries);
+                let more = PROBE_GAINS[tries] - 1.0;
+                if round.steady_rate() >= (1.0 + FOUND * more) * from && !heavy_loss {
+                    self.mode = self.probe((tries + 1).min(PROBE_GAINS.len() - 1));
+                } else if stretched {
+                    self.suspect(now, round);
                 } else if left == 0 || heavy_loss {
-                    self.mode = Mode::Drain { deep: false, then: CRUISE };
+                    self.mode = Mode::Drain { then: CRUISE };
                 }
             }
         }
     }
 
-    fn base(&self) -> f64 {
-        self.min_rtt.unwrap_or_default().as_secs_f64().max(0.001)
+    fn probe(&self, tries: usize) -> Mode {
+        Mode::Probe { from: self.bandwidth(), left: PROBE, tries }
+    }
+
+    /// Which probe a series begins with.
+    fn first_try(&self) -> usize {
+        let varies = self.delay.variation().as_secs_f64() / self.delay.min().as_secs_f64().max(0.001);
+        let stands_out = |gain: &f64| gain - 1.0 >= PROBE_VARIATION * varies;
+        PROBE_GAINS.iter().position(stands_out).unwrap_or(BOLDEST_FIRST)
+    }
+
+    /// The path delivers less, or takes longer: which of these, the bare round trip tells.
+    fn suspect(&mut self, now: Duration, round: &Round) {
+        let before = Some(self.bandwidth());
+        self.rates.replace(now, round.steady_rate());
+        self.mode = Mode::Empty { before };
     }
 
     /// The path delivers less than was measured: only what it does now counts.
-    fn fall(&mut self, round: &Round) {
+    fn fall(&mut self, now: Duration, round: &Round) {
         if !round.app_limited {
-            self.rates.clear();
-            self.rates.push_back(round.rate());
+            self.rates.replace(now, round.rate());
         }
-        self.mode = Mode::Drain { deep: false, then: CRUISE };
+        self.mode = Mode::Drain { then: CRUISE };
     }
 
     /// What the acknowledgement means for the mode, beyond its round trip.
-    fn transit(&mut self, ack: &Ack, lately: Option<f64>) {
-        let queue = self.queued >= QUEUE_SAMPLES;
+    fn transit(&mut self, ack: &Ack) {
         match self.mode {
-            Mode::Startup { .. } if queue => {
-                // What came through since the queue stands is what the path carries; no whole round trip shows it yet.
-                if let Some(rate) = lately {
-                    self.rates.push_back(rate);
-                    self.mode = Mode::Drain { deep: false, then: CRUISE };
+            Mode::Startup { ceiling, .. } if self.delay.may_be_queue() => {
+                let doubt = Doubt::new(ack, self.delay.min(), self.window);
+                self.mode = Mode::Doubt { doubt, ceiling };
+            }
+            Mode::Doubt { mut doubt, ceiling } => {
+                doubt.on_ack(ack);
+                self.mode = Mode::Doubt { doubt, ceiling };
+                if doubt.is_over(ack.now) {
+                    self.resolve(ack.now, &doubt, ceiling);
                 }
             }
-            Mode::Drain { deep, then } => {
-                let gain = if deep { EMPTIED } else { 1.0 };
-                if ack.in_flight.0 as f64 <= self.sized(gain) {
-                    if deep {
-                        // What is measured from here on is the bare path, whatever it was before.
-                        self.min_rtt = None;
-                        self.confirmed = ack.now;
-                    }
-                    self.mode = Mode::Cruise { left: then };
-                }
+            Mode::Drain { then } if ack.in_flight.0 as f64 <= self.sized(1.0) => {
+                self.cruise(ack.now, then);
             }
-            Mode::Cruise { .. } if ack.now.saturating_sub(self.confirmed) > STALE => {
-                self.mode = Mode::Drain { deep: true, then: CRUISE };
+            Mode::Empty { before } if ack.in_flight.0 as f64 <= self.emptied(before) => {
+                self.mode = Mode::Bare { since: ack.now, before };
+            }
+            Mode::Bare { since, before } if ack.sent >= since => self.bare(ack, before),
+            Mode::Cruise { since, .. } => {
+                if ack.sent >= since {
+                    self.delay.swing(ack.sample());
+                }
+                if self.delay.is_stale(ack.now) {
+                    self.mode = Mode::Empty { before: None };
+                }
             }
             _ => {}
         }
+    }
+
+    fn cruise(&mut self, now: Duration, left: u32) {
+        // What is still in flight may have waited in a queue that is gone.
+        self.calm = now + self.delay.min();
+        self.delay.settle();
+        self.mode = Mode::Cruise { left, since: now };
+    }
+
+    /// A packet has seen the path without a queue.
+    fn bare(&mut self, ack: &Ack, before: Option<f64>) {
+        if let Some(rate) = before.filter(|_| ack.sample() > self.delay.longest()) {
+            // It takes longer, and delivers what it did.
+            self.rates.push(ack.now, rate);
+            self.delay.vary(ack.sample());
+        } else {
+            self.delay.renew(ack.now, ack.sample());
+        }
+        self.cruise(ack.now, CRUISE);
+    }
+
+    /// It is clear what the delay came from.
+    fn resolve(&mut self, now: Duration, doubt: &Doubt, ceiling: f64) {
+        if doubt.tried() < ceiling && doubt.is_carried() {
+            if doubt.tried() > BURST * self.initial_window().0 as f64 {
+                self.delay.vary(doubt.longest());
+            }
+            self.window = doubt.tried();
+            self.mode = Mode::startup(ceiling);
+        } else {
+            // No whole round trip shows yet what the path carries.
+            self.rates.push(now, doubt.rate(now));
+            self.mode = Mode::Drain { then: 1 };
+        }
+        self.delay.forget_queue();
     }
 
     fn resize(&mut self, ack: &Ack) {
         self.window = match self.mode {
             // RFC 9002 §7.8: a window that is not used does not grow.
             Mode::Startup { .. } if ack.app_limited => self.window,
+            // If there is a queue, this lets it run empty.
+            Mode::Doubt { doubt, ceiling } if doubt.tried() < ceiling => {
+                (doubt.tried() / 2.0).max(self.minimum())
+            }
+            Mode::Doubt { .. } => self.window,
             Mode::Startup { ceiling, .. } => (self.window + ack.bytes.0 as f64).min(ceiling),
-            Mode::Drain { deep, .. } => self.sized(if deep { EMPTIED } else { 1.0 }),
-            Mode::Cruise { .. } => self.sized(1.0),
+            Mode::Empty { before } | Mode::Bare { before, .. } => self.emptied(before),
+            Mode::Drain { .. } | Mode::Cruise { .. } => self.sized(1.0),
             Mode::Probe { tries, .. } => self.sized(PROBE_GAINS[tries]),
         };
     }
@@ -246,11 +334,7 @@ impl Mode {
 
 impl Controller for Bbr {
     fn on_ack(&mut self, ack: &Ack) {
-        if self.sample(ack) {
-            self.queued += 1;
-        } else {
-            self.queued = 0;
-        }
+        self.delay.on_sample(ack.now, ack.sample());
         if std::mem::take(&mut self.cut) {
             // The link is back. As after any pause, half of what it carried is a careful start (RFC 9959).
             let half = (self.bdp() / 2.0).max(self.minimum());
@@ -258,17 +342,20 @@ impl Controller for Bbr {
             self.window = half;
             self.rounds.restart(ack.now);
         }
-        if let Some(round) = self.rounds.on_ack(ack) {
-            self.on_round(&round);
+        if self.is_trying() {
+            self.searched = ack.now;
         }
-        let span = (self.min_rtt.unwrap_or_default() / 4).max(2 * ACK_DELAY);
-        let lately = self.meter.on_ack(ack, span);
-        self.transit(ack, lately);
+        if let Some(round) = self.rounds.on_ack(ack) {
+            self.on_round(ack.now, &round);
+        }
+        self.transit(ack);
         self.resize(ack);
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        self.rounds.on_loss(loss);
+        if self.is_trying() || loss.sent > self.searched {
+            self.rounds.on_loss(loss);
+        }
         if loss.persistent {
             self.rounds.restart(loss.now);
             self.cut = true;
@@ -283,7 +370,7 @@ impl Controller for Bbr {
         self.window = (window.0 as f64).max(self.minimum());
         let ceiling = threshold.map_or(f64::INFINITY, |threshold| (threshold.0 as f64).max(self.window));
         self.mode = Mode::startup(ceiling);
-        self.queued = 0;
+        self.delay.forget_queue();
     }
 
     fn window(&self) -> Bytes {
@@ -295,7 +382,7 @@ impl Controller for Bbr {
     }
 
     fn is_searching(&self) -> bool {
-        matches!(self.mode, Mode::Startup { .. })
+        matches!(self.mode, Mode::Startup { .. } | Mode::Doubt { .. })
     }
 
     fn boxed(&self) -> Box<dyn Controller> {

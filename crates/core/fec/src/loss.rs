@@ -1,10 +1,11 @@
-//! How many packets a path loses, and in runs of what length: counted where they should arrive.
+//! How many packets a path loses, and in runs of what length: counted where they should arrive. What an outage takes is no
+//! loss that a code could follow, and does not count.
 
 use crate::decoder::REACH;
 
 /// Packets by which another may be overtaken before it counts as lost: satellite modems reorder by a frame or two.
 const REORDERING: u32 = 32;
-/// A longer run is an outage, no loss that a code could follow; it counts as one of this length.
+/// A longer run is an outage: twice what repairs could make good of a window.
 const LONGEST_RUN: u32 = 64;
 
 /// Counts the losses of one direction.
@@ -14,7 +15,7 @@ pub(crate) struct Losses {
     /// The newest number that is decided.
     judged: u32,
     arrived: [bool; REACH as usize],
-    /// Length of the run in which the last decided number stands.
+    /// Length so far of the run in which the last decided number stands.
     run: u32,
     lost: u32,
     runs: u32,
@@ -30,34 +31,48 @@ impl Losses {
     pub(crate) fn advance(&mut self, newest: u32) {
         let step = newest.wrapping_sub(self.newest);
         if step >= REACH - REORDERING {
-            self.lost = self.lost.wrapping_add(LONGEST_RUN);
-            self.runs = self.runs.wrapping_add(1);
-            (self.newest, self.judged, self.run) = (newest, newest.wrapping_sub(1), 0);
-            self.arrived = [false; REACH as usize];
-            return;
+            return self.resume(newest);
         }
         for _ in 0..step {
             self.newest = self.newest.wrapping_add(1);
             self.arrived[(self.newest % REACH) as usize] = false;
-            if self.newest.wrapping_sub(self.judged) > REORDERING {
-                self.judge();
-            }
         }
+        while self.newest.wrapping_sub(self.judged) > REORDERING {
+            self.judge();
+        }
+    }
+
+    /// As [`Losses::advance`], but what is missing before `newest` fell into an outage.
+    pub(crate) fn resume(&mut self, newest: u32) {
+        self.restart(newest.wrapping_sub(1));
+        self.newest = newest;
+        self.arrived = [false; REACH as usize];
     }
 
     fn judge(&mut self) {
         self.judged = self.judged.wrapping_add(1);
-        if self.arrived[(self.judged % REACH) as usize] {
+        if self.has_arrived(self.judged) {
             self.run = 0;
             return;
         }
-        self.run += 1;
+        self.run = self.run.saturating_add(1);
+        if self.run.saturating_add(self.missing_after_judged()) > LONGEST_RUN {
+            return;
+        }
+        self.lost = self.lost.wrapping_add(1);
         if self.run == 1 {
             self.runs = self.runs.wrapping_add(1);
         }
-        if self.run <= LONGEST_RUN {
-            self.lost = self.lost.wrapping_add(1);
-        }
+    }
+
+    fn has_arrived(&self, sequence: u32) -> bool {
+        self.arrived[(sequence % REACH) as usize]
+    }
+
+    /// How far the run in which the last decided number stands goes on.
+    fn missing_after_judged(&self) -> u32 {
+        let undecided = 1..self.newest.wrapping_sub(self.judged);
+        undecided.take_while(|ahead| !self.has_arrived(self.judged.wrapping_add(*ahead))).count() as u32
     }
 
     /// Begins anew after number `newest`, with what was counted so far.
@@ -119,8 +134,23 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_counts_as_one_bounded_run() {
-        assert_eq!(counted(0, |index| !(100..200).contains(&index), 500), (64, 1));
-        assert_eq!(counted(0, |index| !(100..1000).contains(&index), 1500), (64, 1));
+    fn an_outage_counts_for_nothing() {
+        assert_eq!(counted(0, |index| !(100..120).contains(&index), 500), (20, 1), "no outage");
+        assert_eq!(counted(0, |index| !(100..200).contains(&index), 500), (0, 0));
+        assert_eq!(counted(0, |index| !(100..1000).contains(&index), 1500), (0, 0));
+    }
+
+    #[test]
+    fn what_is_resumed_after_has_lost_nothing_before() {
+        let mut losses = Losses::new(0);
+        for sequence in (1..=100).chain(131..=300) {
+            if sequence == 131 {
+                losses.resume(sequence)
+            } else {
+                losses.advance(sequence)
+            }
+            losses.arrived(sequence);
+        }
+        assert_eq!(losses.counts(), (0, 0));
     }
 }

@@ -11,6 +11,11 @@ use crate::wire::{Repair, Report, Source};
 const AHEAD: u32 = 1 << 16;
 /// So many packets in succession with numbers out of reach, and the newest is no longer believed.
 const ASTRAY: u32 = 64;
+/// Silence of so many round trips, half a second at least, in which so many packets went missing is an outage: QUIC would
+/// have been heard probing within two (RFC 9002 §6.2.1), unless the path carried nothing.
+const OUTAGE_ROUND_TRIPS: u32 = 2;
+const OUTAGE_LEAST: Duration = Duration::from_millis(500);
+const OUTAGE_PACKETS: u32 = 3;
 /// Reports follow each other no closer.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 
@@ -61,7 +66,7 @@ impl Receiver {
     }
 
     /// Makes `sequence` known to have been used; false if it cannot be believed.
-    fn reach(&mut self, sequence: u32) -> bool {
+    fn reach(&mut self, now: Duration, sequence: u32) -> bool {
         let ahead = sequence.wrapping_sub(self.losses.newest());
         let behind = self.losses.newest().wrapping_sub(sequence);
         if ahead > AHEAD && behind >= REACH {
@@ -74,17 +79,26 @@ impl Receiver {
             self.decoder = Decoder::new(sequence.wrapping_sub(1));
         }
         self.astray = 0;
-        if sequence.wrapping_sub(self.losses.newest()) <= AHEAD {
-            self.losses.advance(sequence);
+        let step = sequence.wrapping_sub(self.losses.newest());
+        if step <= AHEAD {
+            if step > OUTAGE_PACKETS && self.was_silent(now) {
+                self.losses.resume(sequence);
+            } else {
+                self.losses.advance(sequence);
+            }
             self.decoder.advance(sequence);
         }
         true
     }
 
+    fn was_silent(&self, now: Duration) -> bool {
+        now.saturating_sub(self.last) > (OUTAGE_ROUND_TRIPS * self.rtt).max(OUTAGE_LEAST)
+    }
+
     /// A QUIC packet has arrived. It goes to QUIC whatever becomes of it here.
     pub(crate) fn handle_source(&mut self, now: Duration, source: &Source<'_>) {
         self.counters.sources += 1;
-        if !self.reach(source.sequence) {
+        if !self.reach(now, source.sequence) {
             return;
         }
         self.last = now;
@@ -99,7 +113,7 @@ impl Receiver {
     pub(crate) fn handle_repair(&mut self, now: Duration, repair: &Repair<'_>) {
         self.counters.repairs += 1;
         let last = repair.first.wrapping_add(u32::from(repair.count) - 1);
-        if self.reach(last) {
+        if self.reach(now, last) {
             self.last = now;
             self.decoder.repair(repair);
         }

@@ -195,6 +195,24 @@ fn an_outage_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_cut_where_nothing_was_lost_before_asks_for_no_repairs() {
+    // Cuts of a full path, of one that stands still but for QUIC's probes, and of one that carries little.
+    for (batches, packets, pause_ms) in [(200, 10, 14), (6, 1, 1500), (4, 3, 900)] {
+        let mut pair = Pair::new(0.0, 1.0, 12);
+        pair.bulk(2_000);
+        pair.set_loss(1.0 - 1e-9, 1.0, 0);
+        for _ in 0..batches {
+            pair.send(packets, 1400, 1400);
+            pair.run_until(pair.now + Duration::from_millis(pause_ms));
+        }
+        pair.set_loss(0.0, 1.0, 0);
+        pair.bulk(2_000);
+        let told = pair.near.counters().sent;
+        assert_eq!((told.lost, told.repairs), (0, 0), "{batches} batches: {told:?}");
+    }
+}
+
+#[test]
 fn an_end_that_has_fallen_silent_wakes_nobody() {
     let mut pair = Pair::new(0.02, 1.0, 10);
     pair.bulk(2_000);

@@ -2,6 +2,7 @@
 //! detection and pacing as RFC 9002 has them and the carrier sets them, reduced to what a controller can
 //! notice. What is sent are objects, the urgent before the others; what is lost is sent again.
 
+mod jitter;
 mod receiver;
 pub(crate) mod scenes;
 mod sender;
@@ -12,6 +13,7 @@ use farhop_congestion::Controller;
 use farhop_orbit::{Path, Profile, Way};
 use farhop_units::Bytes;
 
+use jitter::Jitter;
 use receiver::Receiver;
 use sender::Sender;
 
@@ -40,6 +42,8 @@ pub(crate) struct Object {
 /// One link with its senders on the ground side.
 pub(crate) struct Simulation {
     path: Path<Packet>,
+    /// What it adds to the delay, forward and return.
+    jitter: [Jitter<Packet>; 2],
     flows: Vec<(Sender, Receiver)>,
     now: Duration,
     /// How long an answer's last byte takes from its request, on the way that the request goes.
@@ -49,7 +53,15 @@ pub(crate) struct Simulation {
 impl Simulation {
     pub(crate) fn new(profile: &Profile, seed: u64) -> Self {
         let request = profile.return_.delay;
-        Simulation { path: Path::new(profile, seed), flows: Vec::new(), now: Duration::ZERO, request }
+        let path = Path::new(profile, seed);
+        let jitter = [0, 1].map(|way| Jitter::new(Duration::ZERO, seed + way));
+        Simulation { path, jitter, flows: Vec::new(), now: Duration::ZERO, request }
+    }
+
+    /// Lets each way take up to `most` longer.
+    pub(crate) fn jittered(self, most: Duration, seed: u64) -> Self {
+        let jitter = [0, 1].map(|way| Jitter::new(most, 2 * seed + way));
+        Simulation { jitter, ..self }
     }
 
     /// Adds a connection that sends `objects`; `rtt` is what it expects before it has measured.
@@ -112,12 +124,16 @@ impl Simulation {
     fn next_event(&self) -> Option<Duration> {
         let senders = self.flows.iter().filter_map(|(sender, _)| sender.next_event());
         let receivers = self.flows.iter().filter_map(|(_, receiver)| receiver.next_event());
-        self.path.next_wakeup().into_iter().chain(senders).chain(receivers).min()
+        let jitter = self.jitter.iter().filter_map(Jitter::next_event);
+        self.path.next_wakeup().into_iter().chain(jitter).chain(senders).chain(receivers).min()
     }
 
     fn step(&mut self) {
-        while let Some((_, arrived)) = self.path.poll_transmit(self.now) {
-            match arrived.packet {
+        while let Some((way, arrived)) = self.path.poll_transmit(self.now) {
+            self.jitter[usize::from(way == Way::Return)].push(self.now, arrived.packet);
+        }
+        while let Some(packet) = self.jitter.iter_mut().find_map(|jitter| jitter.pop(self.now)) {
+            match packet {
                 Packet::Data { flow, number } => self.flows[flow].1.handle_packet(self.now, number),
                 Packet::Ack { flow, numbers } => self.flows[flow].0.handle_ack(self.now, &numbers),
             }

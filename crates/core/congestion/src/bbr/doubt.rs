@@ -1,0 +1,65 @@
+//! Start-up in doubt whether a delay that has grown comes from a queue: what was in flight then, and what becomes of it.
+
+use std::time::Duration;
+
+use crate::Ack;
+
+/// It comes from none when so much of what is in flight comes through in so many round trips, this long beyond one at least:
+/// start-up has then sent twice of what it did a round trip ago, for which a full path would take two.
+const CARRIED: f64 = 0.85;
+const PATIENCE: f64 = 1.5;
+const PATIENCE_LEAST: Duration = Duration::from_millis(60);
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Doubt {
+    since: Duration,
+    until: Duration,
+    in_flight: u64,
+    acked: u64,
+    longest: Duration,
+    tried: f64,
+}
+
+impl Doubt {
+    /// Begins with an acknowledgement, `window` open and `min` the smallest round trip.
+    pub(super) fn new(ack: &Ack, min: Duration, window: f64) -> Self {
+        Doubt {
+            since: ack.now,
+            until: ack.now + min.mul_f64(PATIENCE).max(min + PATIENCE_LEAST),
+            in_flight: ack.in_flight.0,
+            acked: 0,
+            longest: ack.sample(),
+            tried: window,
+        }
+    }
+
+    pub(super) fn on_ack(&mut self, ack: &Ack) {
+        self.acked += ack.bytes.0;
+        self.longest = self.longest.max(ack.sample());
+    }
+
+    /// Whether all, or nearly all, has come through.
+    pub(super) fn is_carried(&self) -> bool {
+        self.acked as f64 >= CARRIED * self.in_flight as f64
+    }
+
+    pub(super) fn is_over(&self, now: Duration) -> bool {
+        now >= self.until || self.is_carried()
+    }
+
+    /// The window at its begin.
+    pub(super) fn tried(&self) -> f64 {
+        self.tried
+    }
+
+    /// The largest sample.
+    pub(super) fn longest(&self) -> Duration {
+        self.longest
+    }
+
+    /// Bytes a second that came through.
+    pub(super) fn rate(&self, now: Duration) -> f64 {
+        self.acked as f64 / now.saturating_sub(self.since).as_secs_f64().max(0.001)
+    }
+}
