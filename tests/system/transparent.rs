@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::process::{Command, Stdio};
 
 use farhop_testkit::pattern::bytes_at;
+use farhop_testkit::urgent;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -102,7 +103,7 @@ async fn connections_are_accepted_at_once_and_carried_as_they_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn resets_and_refusals_reach_the_other_side_and_urgent_bytes_stay_in_their_place() {
+async fn resets_and_refusals_reach_the_other_side_and_urgent_bytes_with_their_mark() {
     let Some(routed) = Routed::new() else { return };
     let (_ground, _remote) = (routed.ground(), routed.remote(&["--role", "transport"]).await);
     routed.joined().await;
@@ -118,14 +119,14 @@ async fn resets_and_refusals_reach_the_other_side_and_urgent_bytes_stay_in_their
     reset(routed.connect(SERVER[0], 2024).unwrap()).await;
 
     let mut both: [TcpStream; 2] = through(&routed, SERVER[0], 2025).await.into();
+    both.iter().for_each(|stream| farhop_netdev::keep_urgent_in_place(stream).unwrap());
     for (from, to) in [(0, 1), (1, 0)] {
-        // A read ends at the mark, with more to be read behind.
         let [from, to] = both.get_disjoint_mut([from, to]).unwrap();
         from.write_all(b"before").await.unwrap();
-        from.writable().await.unwrap();
-        assert_eq!(socket2::SockRef::from(&*from).send_out_of_band(b"!").unwrap(), 1);
+        urgent::say(from, b'!').await;
         from.write_all(b"after").await.unwrap();
-        heard(to, b"before!after").await;
+        let got = timeout(PATIENCE, urgent::hear(to, 12)).await.unwrap();
+        assert_eq!(got, (b"before!after".to_vec(), vec![6]));
     }
 }
 

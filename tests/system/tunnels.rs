@@ -1,6 +1,7 @@
 //! CONNECT through both ends: bytes both ways, half-closed connections, and why there is no tunnel.
 
 use farhop_testkit::pattern::bytes_at;
+use farhop_testkit::urgent;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
@@ -57,6 +58,36 @@ async fn a_server_that_has_said_everything_still_hears_everything() {
     stream.write_all(&bytes_at(3, 0, SIZE)).await.unwrap();
     stream.shutdown().await.unwrap();
     assert!(serving.await.unwrap() == bytes_at(3, 0, SIZE), "what went up is not what was sent");
+}
+
+/// RFC 959 §4.1.3 and RFC 854: what interrupts a transfer is marked as urgent, so that the other side passes over what waits before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_keeps_its_mark_and_so_does_its_answer() {
+    let local = Local::allowed(&["--set", "remote.connect_ports=1-65535"]).await;
+    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = server.local_addr().unwrap().to_string();
+    // Ground has said that it takes marks once one tunnel has been answered.
+    for said in ["hello", "\r\n"] {
+        let (near, _) = connect(&local, &target).await;
+        let (mut far, _) = server.accept().await.unwrap();
+        [&near, &far].into_iter().for_each(|stream| farhop_netdev::keep_urgent_in_place(stream).unwrap());
+        far.write_all(said.as_bytes()).await.unwrap();
+        let (got, _) = urgent::hear(&near, said.len()).await;
+        assert_eq!(got, said.as_bytes());
+        if said == "hello" {
+            continue;
+        }
+        let mut both = [near, far];
+        for (from, to) in [(0, 1), (1, 0)] {
+            let [from, to] = both.get_disjoint_mut([from, to]).unwrap();
+            // Interrupt and data mark.
+            from.write_all(b"\xff\xf4\xff").await.unwrap();
+            urgent::say(from, 0xf2).await;
+            from.write_all(b"ABOR\r\n").await.unwrap();
+            let heard = urgent::hear(to, 10).await;
+            assert_eq!(heard, (b"\xff\xf4\xff\xf2ABOR\r\n".to_vec(), vec![3]));
+        }
+    }
 }
 
 /// The first is cut off, since it was told 200 before anyone had connected; the second is told why.

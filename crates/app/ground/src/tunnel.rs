@@ -1,19 +1,18 @@
 //! The tunnel component of ground: bytes between a TCP connection and a tunnel stream, both ways, with each side's end
-//! and reset carried to the other. It never looks into the bytes and never holds any back.
+//! and reset carried to the other, and the marks of urgent bytes. It never looks into the bytes and never holds any back.
 
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Buf as _, BytesMut};
 use farhop_bundle::Place;
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::Failure;
 use farhop_transport::hop::{Arrival, Receiver, Sender};
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
-use tokio::net::tcp::ReadHalf;
 use tokio::time::Instant;
 
 use crate::ahead::Ahead;
@@ -100,12 +99,13 @@ impl Tunnel {
 /// Copies both ways until both have ended, one is broken, or nothing moves for too long.
 async fn carry(mut stream: TcpStream, mut sender: Sender, mut receiver: Receiver) {
     let watch = Watch::new();
-    let (mut reader, mut writer) = stream.split();
+    let (reader, mut writer) = stream.split();
+    let connection = reader.as_ref();
     let outcome = tokio::select! {
         outcome = async {
             tokio::try_join!(
-                down(&mut reader, &mut sender, &watch),
-                up(&mut receiver, &mut writer, &watch),
+                down(connection, &mut sender, &watch),
+                up(&mut receiver, &mut writer, Some(connection), &watch),
             )
         } => outcome.map(drop),
         () = watch.idle() => Err(Broken::Hop),
@@ -118,21 +118,25 @@ async fn carry(mut stream: TcpStream, mut sender: Sender, mut receiver: Receiver
 }
 
 /// From the TCP connection to the hop.
-async fn down(reader: &mut ReadHalf<'_>, sender: &mut Sender, watch: &Watch) -> Result<(), Broken> {
+async fn down(connection: &TcpStream, sender: &mut Sender, watch: &Watch) -> Result<(), Broken> {
     loop {
         tokio::select! {
-            readable = reader.readable() => readable.map_err(|_| Broken::Far)?,
+            readable = connection.readable() => readable.map_err(|_| Broken::Far)?,
             _ = sender.gone() => return Err(Broken::Hop),
         }
         let mut buffer = BytesMut::with_capacity(CHUNK);
-        match reader.try_read_buf(&mut buffer) {
-            Ok(0) => {
+        let urgent = connection.try_io(Interest::READABLE, || farhop_netdev::is_next_urgent(connection));
+        match urgent.and_then(|urgent| Ok((connection.try_read_buf(&mut buffer)?, urgent))) {
+            Ok((0, _)) => {
                 sender.finish(None);
                 watch.half_closed();
                 return Ok(());
             }
-            Ok(_) => {
+            Ok((_, urgent)) => {
                 watch.moved();
+                if urgent {
+                    sender.mark();
+                }
                 sender.write(small(buffer).freeze()).await.map_err(|_| Broken::Hop)?;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -141,16 +145,24 @@ async fn down(reader: &mut ReadHalf<'_>, sender: &mut Sender, watch: &Watch) -> 
     }
 }
 
-/// From the hop to the far side; each piece leaves at once.
+/// From the hop to the far side; each piece leaves at once. Urgent bytes are marked on `connection`, where one is given.
 pub(crate) async fn up(
     receiver: &mut Receiver,
     writer: &mut (impl AsyncWrite + Unpin),
+    connection: Option<&TcpStream>,
     watch: &Watch,
 ) -> Result<(), Broken> {
+    let mut urgent = None;
     loop {
         match receiver.next().await {
-            Arrival::Body(bytes) => {
+            Arrival::Urgent => urgent = connection,
+            Arrival::Body(mut bytes) => {
                 watch.moved();
+                if let Some(connection) = urgent.take_if(|_| !bytes.is_empty()) {
+                    let byte = bytes.get_u8();
+                    let send = || farhop_netdev::send_urgent(connection, byte);
+                    connection.async_io(Interest::WRITABLE, send).await.map_err(|_| Broken::Far)?;
+                }
                 writer.write_all(&bytes).await.map_err(|_| Broken::Far)?;
                 writer.flush().await.map_err(|_| Broken::Far)?;
                 watch.moved();

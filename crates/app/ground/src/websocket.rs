@@ -61,7 +61,7 @@ impl Exchange {
             _ = async {
                 tokio::try_join!(
                     down(&mut reader, &mut sender, &watch, &mut bytes),
-                    up(&mut receiver, &mut writer, &watch),
+                    up(&mut receiver, &mut writer, None, &watch),
                 )
             } => {}
             () = watch.idle() => {}

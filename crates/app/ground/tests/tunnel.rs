@@ -7,7 +7,8 @@ mod support;
 use std::net::SocketAddr;
 
 use farhop_htotp::frame::{Class, Tunnel};
-use farhop_transport::hop::{Arrival, Receiver, Sender};
+use farhop_testkit::urgent;
+use farhop_transport::hop::{Arrival, Incoming, Receiver, Sender};
 use support::{Pair, noise};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -83,6 +84,32 @@ async fn a_side_that_has_ended_can_still_be_answered() {
     let mut late = String::new();
     stream.read_to_string(&mut late).await.unwrap();
     assert_eq!(late, "late");
+}
+
+#[tokio::test]
+async fn urgent_bytes_pass_in_their_place_with_their_mark() {
+    let pair = Pair::new(&[]).await;
+    // Ground says with it that it takes marks.
+    while !matches!(pair.hop.accept().await.unwrap(), Incoming::Hello(_)) {}
+    let (mut sender, mut receiver, stream) = open(&pair).await;
+    farhop_netdev::keep_urgent_in_place(&stream).unwrap();
+    sender.write("before".into()).await.unwrap();
+    sender.mark();
+    sender.write("!after".into()).await.unwrap();
+    assert_eq!(urgent::hear(&stream, 12).await, (b"before!after".to_vec(), vec![6]));
+
+    stream.writable().await.unwrap();
+    assert_eq!(stream.try_write(b"before").unwrap(), 6);
+    urgent::say(&stream, b'!').await;
+    let (mut got, mut places) = (Vec::new(), Vec::new());
+    while got.len() < 7 {
+        match receiver.next().await {
+            Arrival::Body(bytes) => got.extend_from_slice(&bytes),
+            Arrival::Urgent => places.push(got.len()),
+            other => panic!("{other:?} after {got:?}"),
+        }
+    }
+    assert_eq!((&got[..], &places[..]), (&b"before!"[..], &[6][..]));
 }
 
 #[tokio::test]

@@ -91,7 +91,7 @@ pub(crate) async fn carry(
             Arrival::Failed(failure) => return broken(intake, Broken::Failed(failure.to_string())),
             Arrival::Reset(_) => return broken(intake, Broken::Failed("the body cannot be finished".into())),
             Arrival::Lost => return broken(intake, Broken::Lost),
-            Arrival::Informed(_) | Arrival::Answered { .. } | Arrival::TunnelOpened => {}
+            Arrival::Informed(_) | Arrival::Answered { .. } | Arrival::TunnelOpened | Arrival::Urgent => {}
         }
     }
 }

@@ -1,19 +1,21 @@
 //! Raw bytes between a client's connection and a stream of the hop, both ways at once: for tunnels and WebSockets. Each
-//! side's end and reset is carried to the other; nothing is looked into and nothing held back.
+//! side's end and reset is carried to the other, and the mark of a tunnel's urgent bytes; nothing is looked into and nothing
+//! held back.
 
 use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_front::Tunnel;
+use farhop_front::{Socket as _, Tunnel};
 use farhop_htotp::frame::Failure;
 use farhop_transport::hop::{Arrival, Receiver, Sender};
-use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf, ReadHalf, WriteHalf};
+use tokio::io::{AsyncWrite as _, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -61,12 +63,12 @@ pub(crate) async fn carry(
     hear: impl Fn(Word<'_>),
 ) -> Carried {
     let active = Activity { moved: Notify::new(), client_spoke: AtomicBool::new(!tunnel.early().is_empty()) };
-    let (mut reader, mut writer) = tokio::io::split(tunnel);
+    let client = Client(Mutex::new(tunnel));
     let mut carried = Carried::default();
     let reset = {
-        let up = upwards(&mut reader, sender, &mut carried.up, &active);
+        let up = upwards(&client, sender, &mut carried.up, &active);
         let downwards =
-            Downwards { writer: &mut writer, received: &mut carried.down, failed: &mut carried.failed };
+            Downwards { client: &client, received: &mut carried.down, failed: &mut carried.failed };
         let down = downwards.run(receiver, &active, hear);
         let quiet = async { while timeout(idle, active.moved.notified()).await.is_ok() {} };
         tokio::pin!(up, down, quiet, over);
@@ -87,7 +89,7 @@ pub(crate) async fn carry(
         }
     };
     if reset {
-        reader.unsplit(writer).reset();
+        client.0.into_inner().unwrap_or_else(PoisonError::into_inner).reset();
     }
     carried
 }
@@ -100,28 +102,30 @@ struct Activity {
 
 /// From the hop to the client.
 struct Downwards<'a> {
-    writer: &'a mut WriteHalf<Tunnel>,
+    client: &'a Client,
     received: &'a mut u64,
     failed: &'a mut bool,
 }
 
 impl Downwards<'_> {
     async fn run(self, mut receiver: Receiver, active: &Activity, hear: impl Fn(Word<'_>)) -> End {
+        let mut urgent = false;
         loop {
             match receiver.next().await {
                 Arrival::TunnelOpened => hear(Word::Opened),
+                Arrival::Urgent => urgent = true,
                 Arrival::Body(bytes) => {
                     active.moved.notify_one();
                     if *self.received == 0 && !active.client_spoke.load(Ordering::Relaxed) {
                         hear(Word::ServerFirst);
                     }
                     *self.received += bytes.len() as u64;
-                    if self.writer.write_all(&bytes).await.is_err() || self.writer.flush().await.is_err() {
+                    if self.client.write(&bytes, std::mem::take(&mut urgent)).await.is_err() {
                         return End::Reset;
                     }
                 }
                 // Half-close: the client may still send.
-                Arrival::Ended if self.writer.shutdown().await.is_ok() => return End::Closed,
+                Arrival::Ended if self.client.end().await.is_ok() => return End::Closed,
                 Arrival::Failed(why) => {
                     *self.failed = true;
                     hear(Word::Failed(&why));
@@ -134,22 +138,20 @@ impl Downwards<'_> {
 }
 
 /// From the client to the hop.
-async fn upwards(
-    reader: &mut ReadHalf<Tunnel>,
-    mut sender: Sender,
-    sent: &mut u64,
-    active: &Activity,
-) -> End {
+async fn upwards(client: &Client, mut sender: Sender, sent: &mut u64, active: &Activity) -> End {
     loop {
-        match read(reader).await {
-            Ok(bytes) if bytes.is_empty() => {
+        match client.read().await {
+            Ok((bytes, _)) if bytes.is_empty() => {
                 sender.finish(None);
                 return End::Closed;
             }
-            Ok(bytes) => {
+            Ok((bytes, urgent)) => {
                 active.moved.notify_one();
                 active.client_spoke.store(true, Ordering::Relaxed);
                 *sent += bytes.len() as u64;
+                if urgent {
+                    sender.mark();
+                }
                 if sender.write(bytes).await.is_err() {
                     return End::Reset;
                 }
@@ -159,13 +161,46 @@ async fn upwards(
     }
 }
 
-/// What is there, up to a chunk; nothing at the end. It owns just its bytes.
-async fn read(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes> {
-    poll_fn(|cx| {
-        let mut memory = [MaybeUninit::uninit(); CHUNK];
-        let mut read = ReadBuf::uninit(&mut memory);
-        ready!(Pin::new(&mut *reader).poll_read(cx, &mut read))?;
-        Poll::Ready(Ok(Bytes::copy_from_slice(read.filled())))
-    })
-    .await
+/// The client's connection, for both directions.
+struct Client(Mutex<Tunnel>);
+
+impl Client {
+    fn lock(&self) -> MutexGuard<'_, Tunnel> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is there, up to a chunk, and whether its first byte is urgent; nothing at the end. It owns just its bytes.
+    async fn read(&self) -> io::Result<(Bytes, bool)> {
+        poll_fn(|cx| {
+            let mut memory = [MaybeUninit::uninit(); CHUNK];
+            let mut read = ReadBuf::uninit(&mut memory);
+            let urgent = ready!(Pin::new(&mut *self.lock()).poll_read_marked(cx, &mut read))?;
+            Poll::Ready(Ok((Bytes::copy_from_slice(read.filled()), urgent)))
+        })
+        .await
+    }
+
+    /// Writes all of it, the first byte as an urgent one where it is.
+    async fn write(&self, mut bytes: &[u8], mut urgent: bool) -> io::Result<()> {
+        poll_fn(|cx| {
+            let mut tunnel = self.lock();
+            while let Some(first) = bytes.first() {
+                let writer = Pin::new(&mut *tunnel);
+                let written =
+                    if urgent { writer.poll_write_urgent(cx, *first) } else { writer.poll_write(cx, bytes) };
+                let count = ready!(written)?;
+                if count == 0 {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                (bytes, urgent) = (&bytes[count..], false);
+            }
+            Pin::new(&mut *tunnel).poll_flush(cx)
+        })
+        .await
+    }
+
+    /// Ends this side of it.
+    async fn end(&self) -> io::Result<()> {
+        poll_fn(|cx| Pin::new(&mut *self.lock()).poll_shutdown(cx)).await
+    }
 }

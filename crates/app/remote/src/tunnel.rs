@@ -83,6 +83,7 @@ impl Wish {
             host: destination,
             port: self.port,
             client: self.name,
+            marked: false,
         };
         let (sender, receiver) = carrier.hop.open_tunnel(asked);
         let hear = |word: Word<'_>| match word {

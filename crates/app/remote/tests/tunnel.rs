@@ -9,6 +9,7 @@ use std::io::ErrorKind;
 
 use farhop_htotp::frame::{Failure, Side, Tunnel};
 use farhop_htotp::session::code;
+use farhop_testkit::urgent;
 use farhop_transport::hop::{Arrival, Incoming, Receiver, Sender};
 use support::{PATIENCE, World, read_until, world};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -34,10 +35,28 @@ async fn established(client: &mut TcpStream) {
 
 /// The next tunnel that is wanted at ground.
 async fn wanted(world: &World) -> (String, u16, Sender, Receiver) {
+    let (Tunnel { host, port, .. }, sender, receiver) = tunnel(world).await;
+    (host, port, sender, receiver)
+}
+
+async fn tunnel(world: &World) -> (Tunnel, Sender, Receiver) {
     loop {
         let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("a tunnel is wanted").unwrap();
-        if let Incoming::Tunnel { asked: Tunnel { host, port, .. }, sender, receiver } = incoming {
-            return (host, port, sender, receiver);
+        if let Incoming::Tunnel { asked, sender, receiver } = incoming {
+            return (asked, sender, receiver);
+        }
+    }
+}
+
+/// A client's tunnel once the remote knows that ground takes marks.
+async fn marked(world: &World) -> (TcpStream, Sender, Receiver) {
+    loop {
+        let mut client = connect(world, "ftp.test:443", "").await;
+        farhop_netdev::keep_urgent_in_place(&client).unwrap();
+        established(&mut client).await;
+        let (asked, sender, receiver) = tunnel(world).await;
+        if asked.marked {
+            return (client, sender, receiver);
         }
     }
 }
@@ -130,6 +149,38 @@ async fn either_side_may_end_first_and_still_be_answered() {
     client.shutdown().await.unwrap();
     assert_eq!(next(&mut receiver).await, Arrival::Body("late".into()));
     assert_eq!(next(&mut receiver).await, Arrival::Ended);
+}
+
+/// What arrives until there are `count` bytes, and the places of urgent ones.
+async fn heard(receiver: &mut Receiver, count: usize) -> (Vec<u8>, Vec<usize>) {
+    let (mut all, mut urgent) = (Vec::new(), Vec::new());
+    while all.len() < count {
+        match next(receiver).await {
+            Arrival::Body(bytes) => all.extend_from_slice(&bytes),
+            Arrival::Urgent => urgent.push(all.len()),
+            other => panic!("{other:?} after {all:?}"),
+        }
+    }
+    (all, urgent)
+}
+
+#[tokio::test]
+async fn urgent_bytes_cross_in_their_place_with_their_mark() {
+    let world = world().await;
+    let (mut client, mut sender, mut receiver) = marked(&world).await;
+    sender.accept_tunnel();
+    // RFC 959 §4.1.3: an ABOR comes with the telnet signals interrupt and synch, of which the last byte is urgent (RFC 854).
+    client.write_all(b"RETR x\r\n\xff\xf4\xff").await.unwrap();
+    urgent::say(&client, 0xf2).await;
+    client.write_all(b"ABOR\r\n").await.unwrap();
+    let all = b"RETR x\r\n\xff\xf4\xff\xf2ABOR\r\n";
+    assert_eq!(heard(&mut receiver, all.len()).await, (all.to_vec(), vec![11]));
+
+    sender.write("before".into()).await.unwrap();
+    sender.mark();
+    sender.write("!after".into()).await.unwrap();
+    let got = timeout(PATIENCE, urgent::hear(&client, 12)).await.unwrap();
+    assert_eq!(got, (b"before!after".to_vec(), vec![6]));
 }
 
 #[tokio::test]

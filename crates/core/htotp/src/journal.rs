@@ -3,7 +3,7 @@
 //!
 //! A **position** counts what was said on a side of a stream after its first frame: one for each byte of a body or tunnel,
 //! for each head, for `TUNNEL_OPENED`, and for the end or `FAILURE`. Trailers belong to the end. Promises do not count:
-//! they end with their carrier.
+//! they end with their carrier. Nor do urgent marks, which belong to the byte after them.
 
 use std::collections::VecDeque;
 
@@ -30,6 +30,8 @@ pub enum Said {
     Opened,
     /// Part of a body or tunnel.
     Bytes(Bytes),
+    /// The byte of a tunnel that is said next is urgent.
+    Urgent,
     /// The side is complete, with trailers if there are any.
     Ended(Option<HeaderMap>),
     /// Ground: there is no (whole) answer.
@@ -38,7 +40,11 @@ pub enum Said {
 
 impl Said {
     fn length(&self) -> u64 {
-        if let Said::Bytes(bytes) = self { bytes.len() as u64 } else { 1 }
+        match self {
+            Said::Bytes(bytes) => bytes.len() as u64,
+            Said::Urgent => 0,
+            _ => 1,
+        }
     }
 
     fn size(&self) -> usize {
@@ -49,7 +55,7 @@ impl Said {
             Said::Informed(head) | Said::Answered { head, .. } => fields(&head.fields),
             Said::Ended(trailers) => trailers.as_ref().map_or(0, fields),
             Said::Failed(failure) => failure.detail.len(),
-            Said::Opened => 0,
+            Said::Opened | Said::Urgent => 0,
         };
         PIECE + content
     }
@@ -140,7 +146,7 @@ impl Journal {
         while self.size > most
             && let Some(oldest) = self.said.front()
         {
-            self.confirm(self.first + oldest.length());
+            self.confirm(self.first + oldest.length().max(1));
         }
     }
 
@@ -153,7 +159,8 @@ impl Journal {
         let mut rest = Vec::new();
         for said in &self.said {
             let length = said.length();
-            if skip >= length {
+            // What has no length goes with what follows it.
+            if skip >= length.max(1) {
                 skip -= length;
             } else if let Said::Bytes(bytes) = said {
                 rest.push(Said::Bytes(bytes.slice(std::mem::take(&mut skip) as usize..)));
@@ -271,6 +278,20 @@ mod tests {
         assert_eq!(journal.since(9_999), None);
         assert_eq!(bytes(&journal.since(10_000).unwrap())[..1], [5]);
         assert!(journal.size() <= 5 * (2000 + PIECE));
+    }
+
+    #[test]
+    fn a_mark_is_said_again_with_its_byte_and_forgotten_with_it() {
+        let mut journal = Journal::new(Hearing::Body);
+        let said = [Said::Bytes("before".into()), Said::Urgent, Said::Bytes("!".into())];
+        said.iter().for_each(|said| journal.say(said.clone()));
+        assert_eq!(journal.since(0).unwrap(), said);
+        assert_eq!(journal.since(6).unwrap(), said[1..]);
+        journal.confirm(6);
+        assert_eq!(journal.since(6).unwrap(), said[1..]);
+        assert_eq!(journal.since(7).unwrap(), []);
+        journal.bound(0);
+        assert_eq!((journal.size(), journal.since(7)), (0, Some(Vec::new())));
     }
 
     #[test]

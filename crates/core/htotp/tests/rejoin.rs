@@ -179,6 +179,26 @@ fn a_tunnel_goes_on_both_ways() {
 }
 
 #[test]
+fn an_urgent_byte_goes_on_with_its_mark() {
+    let mut first = carrier();
+    // Ground has said by then that it takes marks.
+    first.run(3 * HALF);
+    let stream = first.remote().open_tunnel(&Tunnel::to(9, 1, Class::Web, "site.test", 21));
+    let (mut remote, mut ground) = begun(&mut first, stream);
+    remote.say(&mut first, Said::Bytes("before".into()));
+    first.run(first.now + 2 * HALF);
+    ground.hear(&mut first);
+    [Said::Urgent, Said::Bytes("!".into())].into_iter().for_each(|said| remote.say(&mut first, said));
+    // Lost before it arrives.
+    let mut second = carrier();
+    go_on(&mut second, &mut remote, &mut ground);
+    second.run(second.now + 4 * HALF);
+    let others = ground.hear(&mut second);
+    assert!(others.contains(&Event::Urgent { stream: ground.stream }), "{others:?}");
+    assert_eq!(&ground.heard[..], b"before!");
+}
+
+#[test]
 fn what_never_came_is_begun_anew_on_the_stream_that_says_so() {
     let mut pair = carrier();
     let ask = Ask { exchange: 5, user: 1, ..Ask::default() };

@@ -410,6 +410,46 @@ fn a_tunnel_carries_bytes_before_and_after_it_stands() {
     assert!(events.iter().any(|(_, e)| *e == Event::Ended { stream: near }));
 }
 
+/// What has come on a stream, and where it is marked as urgent.
+fn marks(events: &[(Duration, Event)], of: StreamId) -> (Vec<u8>, Vec<usize>) {
+    let (mut all, mut marks) = (Vec::new(), Vec::new());
+    for (_, event) in events {
+        match event {
+            Event::Body { stream, bytes } if *stream == of => all.extend_from_slice(bytes),
+            Event::Urgent { stream } if *stream == of => marks.push(all.len()),
+            _ => {}
+        }
+    }
+    (all, marks)
+}
+
+#[test]
+fn urgent_bytes_of_a_tunnel_keep_their_mark_once_ground_has_said_that_it_takes_marks() {
+    let mut pair = geo();
+    for (number, places) in [(1, vec![]), (2, vec![6])] {
+        let near = pair.remote().open_tunnel(&Tunnel::to(number, 1, Class::Web, "site.test", 21));
+        let say = |session: &mut Session, id| {
+            session.write(id, Bytes::from_static(b"before"));
+            session.mark(id);
+            session.write(id, Bytes::from_static(b"!after"));
+        };
+        say(pair.remote(), near);
+        pair.run(pair.now + 3 * HALF);
+        let events = pair.events(GROUND);
+        let asked = events.iter().find_map(|(_, event)| match event {
+            Event::TunnelAsked { stream, asked } => Some((*stream, asked.marked)),
+            _ => None,
+        });
+        let (far, marked) = asked.expect("a tunnel");
+        assert_eq!(marked, !places.is_empty());
+        assert_eq!(marks(&events, far), (b"before!after".to_vec(), places.clone()));
+        pair.ground().accept_tunnel(far);
+        say(pair.ground(), far);
+        pair.run(pair.now + 3 * HALF);
+        assert_eq!(marks(&pair.events(REMOTE), near), (b"before!after".to_vec(), places));
+    }
+}
+
 #[test]
 fn an_urgent_exchange_overtakes_a_bulk_transfer_within_fifty_milliseconds_of_link_time() {
     let mut pair = geo();

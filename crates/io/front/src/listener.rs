@@ -92,6 +92,8 @@ impl Listener {
                         tracing::debug!(%peer, %error, "client left before it was served");
                         continue;
                     }
+                    // It is worth no client.
+                    let _ = farhop_netdev::keep_urgent_in_place(&stream);
                     return (stream, peer, Place(place));
                 }
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}

@@ -18,6 +18,7 @@ mod socket;
 mod thread;
 mod transparent;
 mod tun;
+mod urgent;
 
 pub use divert::{Catch, Divert, Network};
 pub use error::Error;
@@ -36,3 +37,4 @@ pub use thread::{
     AwakeProcessors, Waker, cpu_time, precise_timers, realtime_priority, run_on_processor, wait_readable,
 };
 pub use tun::Tun;
+pub use urgent::{is_next_urgent, keep_urgent_in_place, send_urgent};

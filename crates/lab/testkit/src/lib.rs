@@ -12,6 +12,7 @@ pub mod hostile_page;
 pub mod manners;
 pub mod pattern;
 pub mod site;
+pub mod urgent;
 
 pub use entrance::entrance;
 pub use hostile::{HostileOrigin, Step};

@@ -158,7 +158,7 @@ impl Reply {
                     reply.failure = Some(failure);
                     return reply;
                 }
-                Arrival::Reset(_) | Arrival::Lost | Arrival::TunnelOpened => return reply,
+                Arrival::Reset(_) | Arrival::Lost | Arrival::TunnelOpened | Arrival::Urgent => return reply,
             }
         }
     }

@@ -7,7 +7,6 @@
 mod class;
 mod http;
 mod strange;
-mod stream;
 mod target;
 
 use std::net::{IpAddr, SocketAddr};
@@ -30,7 +29,6 @@ use crate::request::Way;
 use crate::tunnel::Wish;
 
 pub(crate) use strange::Strange;
-use stream::Stream;
 pub(crate) use target::settle;
 
 /// How long a client of TLS may take for its first word. One that is silent waits for the server to begin.
@@ -67,7 +65,7 @@ async fn attend(remote: &Arc<Remote>, stream: TcpStream, peer: SocketAddr, own: 
     // Without it the client has left already.
     let Ok(to) = stream.local_addr() else { return };
     let (settings, address) = (remote.settings(), peer.ip().to_canonical());
-    let tunnel = Tunnel::over(Stream(stream));
+    let tunnel = Tunnel::over(stream);
     let counted = remote.caught().enter(address, settings.transparent.connections_per_client);
     // One that leads to the listener itself was not caught, but begun on this machine: it would lead here again.
     let is_ours = settings.clients.iter().any(|range| range.contains(address)) && Some(to) != own;

@@ -43,6 +43,7 @@ pub mod kind {
     pub const REJOIN: u64 = 0x23;
     pub const REJOINED: u64 = 0x25;
     pub const TUNNEL: u64 = 0x31;
+    pub const URGENT: u64 = 0x32;
     pub const TUNNEL_OPENED: u64 = 0x33;
     pub const MIRROR: u64 = 0x41;
     pub const STORED: u64 = 0x43;
@@ -74,6 +75,7 @@ pub mod kind {
         (REJOIN, "REJOIN"),
         (REJOINED, "REJOINED"),
         (TUNNEL, "TUNNEL"),
+        (URGENT, "URGENT"),
         (TUNNEL_OPENED, "TUNNEL_OPENED"),
         (MIRROR, "MIRROR"),
         (STORED, "STORED"),
@@ -85,6 +87,12 @@ pub mod kind {
     pub fn is_known(kind: u64) -> bool {
         ALL.iter().any(|(known, _)| *known == kind)
     }
+}
+
+/// Numbers of `SETTINGS`.
+pub mod setting {
+    /// Ground, 1: it takes tunnels that are marked.
+    pub const MARKED_TUNNELS: u64 = 2;
 }
 
 /// DiffServ-like class of an exchange or tunnel; the scheduler serves lower values first.
@@ -219,12 +227,14 @@ pub struct Tunnel {
     pub port: u16,
     /// The address of the client, if ground is to connect in its name.
     pub client: Option<IpAddr>,
+    /// Its bytes are in `DATA` frames, among which [`Frame::Urgent`] may stand. The session says whether they are.
+    pub marked: bool,
 }
 
 impl Tunnel {
     /// One for which ground connects as itself.
     pub fn to(tunnel: u64, user: u64, class: Class, host: &str, port: u16) -> Tunnel {
-        Tunnel { tunnel, user, class, host: host.into(), port, client: None }
+        Tunnel { tunnel, user, class, host: host.into(), port, client: None, marked: false }
     }
 }
 
@@ -304,6 +314,8 @@ pub enum Frame {
     Rejoined(Verdict),
     Tunnel(Tunnel),
     TunnelOpened,
+    /// The next byte of a marked tunnel is urgent.
+    Urgent,
     Mirror(Word),
     Path(PathReport),
 }

@@ -240,10 +240,19 @@ mod tests {
             }),
             (0..varint::MAX, "https?", "[a-z.]{1,30}", any::<u16>())
                 .prop_map(|(user, scheme, host, port)| Frame::Prepare { user, scheme, host, port }),
-            (0..varint::MAX, 0..99u64, class, "[a-z.]{1,30}", any::<u16>(), any::<Option<IpAddr>>())
-                .prop_map(|(tunnel, user, class, host, port, client)| {
-                    Frame::Tunnel(Tunnel { tunnel, user, class, host, port, client })
+            (
+                0..varint::MAX,
+                0..99u64,
+                class,
+                "[a-z.]{1,30}",
+                any::<u16>(),
+                any::<Option<IpAddr>>(),
+                any::<bool>()
+            )
+                .prop_map(|(tunnel, user, class, host, port, client, marked)| {
+                    Frame::Tunnel(Tunnel { tunnel, user, class, host, port, client, marked })
                 }),
+            Just(Frame::Urgent),
         ]
     }
 

@@ -41,6 +41,7 @@ impl Frame {
             Frame::Rejoined(_) => kind::REJOINED,
             Frame::Tunnel(_) => kind::TUNNEL,
             Frame::TunnelOpened => kind::TUNNEL_OPENED,
+            Frame::Urgent => kind::URGENT,
             Frame::Mirror(Word::Reset) => kind::MIRROR,
             Frame::Mirror(Word::Stored(_)) => kind::STORED,
             Frame::Mirror(Word::Evicted(_)) => kind::EVICTED,
@@ -106,7 +107,7 @@ impl Frame {
                 codec::put_string(host.as_bytes(), out);
                 out.put_u16(*port);
             }
-            Frame::Drain | Frame::TunnelOpened | Frame::Mirror(Word::Reset) => {}
+            Frame::Drain | Frame::TunnelOpened | Frame::Urgent | Frame::Mirror(Word::Reset) => {}
             Frame::Mirror(Word::Stored(entries)) => entries.iter().for_each(|entry| put_entry(entry, out)),
             Frame::Path(PathReport { arriving, lost }) => {
                 varint::put(out, *arriving);
@@ -146,10 +147,11 @@ impl Frame {
                 codec::put_string(failure.token.as_bytes(), out);
                 codec::put_string(failure.detail.as_bytes(), out);
             }
-            Frame::Tunnel(Tunnel { tunnel, user, class, host, port, client }) => {
+            Frame::Tunnel(Tunnel { tunnel, user, class, host, port, client, marked }) => {
                 varint::put(out, *tunnel);
                 varint::put(out, *user);
-                out.push(flags(*class, Priority::default(), client.is_some()));
+                let priority = Priority { incremental: *marked, ..Priority::default() };
+                out.push(flags(*class, priority, client.is_some()));
                 codec::put_string(host.as_bytes(), out);
                 out.put_u16(*port);
                 match client {
@@ -222,6 +224,7 @@ impl Frame {
             kind::PUSH => Frame::Push { promise: varint::take(value)? },
             kind::DRAIN => Frame::Drain,
             kind::TUNNEL_OPENED => Frame::TunnelOpened,
+            kind::URGENT => Frame::Urgent,
             kind::REQUEST => {
                 let (exchange, user) = (varint::take(value)?, varint::take(value)?);
                 let (class, priority, resumes) = read_flags(value)?;
@@ -275,10 +278,11 @@ impl Frame {
             }
             kind::TUNNEL => {
                 let (tunnel, user) = (varint::take(value)?, varint::take(value)?);
-                let (class, _, names_client) = read_flags(value)?;
+                let (class, priority, names_client) = read_flags(value)?;
                 let (host, port) = (text(value)?, port(value)?);
                 let client = if names_client { Some(read_address(value)?) } else { None };
-                Frame::Tunnel(Tunnel { tunnel, user, class, host, port, client })
+                let marked = priority.incremental;
+                Frame::Tunnel(Tunnel { tunnel, user, class, host, port, client, marked })
             }
             _ => return None,
         })

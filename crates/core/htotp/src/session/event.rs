@@ -156,6 +156,10 @@ pub enum Event {
     TunnelOpened {
         stream: StreamId,
     },
+    /// The next byte of a tunnel is urgent.
+    Urgent {
+        stream: StreamId,
+    },
     /// Ground: the remote wants to go on here with what was under way on a carrier that is lost to it.
     Rejoin {
         stream: StreamId,

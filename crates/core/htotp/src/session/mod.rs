@@ -24,7 +24,7 @@ use bytes::Bytes;
 
 use crate::fields::shelf::{Archive, Context, Kind as SectionKind, Shelf};
 use crate::fields::{Lines, SectionLimit};
-use crate::frame::{Class, Failure, Frame, FrameError, FrameReader, Hello, Priority};
+use crate::frame::{Class, Failure, Frame, FrameError, FrameReader, Hello, Priority, setting};
 use crate::journal::Hearing;
 use crate::scheduler::{Pace, Place, Scheduler, StreamId};
 
@@ -115,6 +115,8 @@ struct Stream {
     full: bool,
     /// The exchange that it carries.
     exchange: Option<u64>,
+    /// A tunnel whose bytes are framed, so that one can be marked as urgent.
+    marked: bool,
     /// Scheme and authority of the request.
     origin: Bytes,
     /// The request asks for another protocol: 101 may answer it, and bytes go both ways from then on.
@@ -151,6 +153,8 @@ pub struct Session {
     early: Vec<Bytes>,
     /// The peer's hello is here.
     greeted: bool,
+    /// Remote: ground takes marked tunnels.
+    marks: bool,
     taken: Taken,
     /// Bytes kept by the readers of all streams.
     unfinished: usize,
@@ -179,6 +183,7 @@ impl Session {
             mirror: None,
             early: Vec::new(),
             greeted: false,
+            marks: false,
             taken: Taken::default(),
             unfinished: 0,
             heads: 0,
@@ -199,6 +204,9 @@ impl Session {
         let mut hello = self.config.hello.clone();
         hello.versions = vec![VERSION];
         self.send_control(&Frame::Hello(hello));
+        if self.role == Role::Ground {
+            self.send_control(&Frame::Settings(vec![(setting::MARKED_TUNNELS, 1)]));
+        }
     }
 
     fn open(&mut self, kind: Kind, direction: Direction, place: Place) -> StreamId {
@@ -227,6 +235,7 @@ impl Session {
             stopped: None,
             full: false,
             exchange: None,
+            marked: false,
             origin: Bytes::new(),
             upgrades: false,
             base: None,

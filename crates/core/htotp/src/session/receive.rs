@@ -10,7 +10,7 @@ use super::event::{Direction, Event, code};
 use super::{Kind, MOST_HEADS, MOST_UNFINISHED, Phase, Role, Session, VERSION, tunnel_priority};
 use crate::fields::Lines;
 use crate::fields::shelf::Base;
-use crate::frame::{Failure, Frame, FrameError, Side, Tunnel, kind};
+use crate::frame::{Failure, Frame, FrameError, Side, Tunnel, kind, setting};
 use crate::head::{self, RequestHead, ResponseHead};
 use crate::mirror::Word;
 use crate::scheduler::{Place, StreamId};
@@ -88,7 +88,7 @@ impl Session {
             Kind::Control => self.handle_control(now, frame),
             Kind::Exchange if self.role == Role::Ground => self.handle_request_part(now, id, frame),
             Kind::Exchange | Kind::Push => self.handle_response_part(now, id, frame),
-            Kind::Tunnel => self.handle_tunnel_answer(id, frame),
+            Kind::Tunnel => self.handle_tunnel_part(id, frame),
             Kind::Mirror => match frame {
                 Frame::Mirror(word) => {
                     self.events.push_back(Event::Mirror(word));
@@ -146,11 +146,11 @@ impl Session {
                 Ok(())
             }
             (Role::Ground, Direction::Both, Frame::Tunnel(asked)) => {
-                let Tunnel { tunnel, class, user, .. } = asked;
+                let Tunnel { tunnel, class, user, marked, .. } = asked;
                 let place = Place { class, user, priority: tunnel_priority(), asked: true };
-                self.place(id, Kind::Tunnel, place, Phase::Raw);
+                self.place(id, Kind::Tunnel, place, tunnel_phase(marked));
                 if let Some(stream) = self.streams.get_mut(&id) {
-                    stream.exchange = Some(tunnel);
+                    (stream.exchange, stream.marked) = (Some(tunnel), marked);
                 }
                 self.events.push_back(Event::TunnelAsked { stream: id, asked });
                 self.tell_stopped(id);
@@ -202,8 +202,10 @@ impl Session {
             }
             // The first word says which rules the others keep.
             other if !self.greeted => return Err(FrameError::Misplaced(other.kind())),
-            // This version knows none, and passes over those of others.
-            Frame::Settings(_) => {}
+            Frame::Settings(pairs) => {
+                let marks = pairs.iter().rfind(|(number, _)| *number == setting::MARKED_TUNNELS);
+                self.marks = marks.map_or(self.marks, |(_, value)| *value == 1);
+            }
             Frame::Taken(positions) => {
                 let taken = |(exchange, position)| Event::Taken { exchange, position };
                 self.events.extend(positions.into_iter().map(taken));
@@ -277,19 +279,28 @@ impl Session {
         Ok(())
     }
 
-    fn handle_tunnel_answer(&mut self, id: StreamId, frame: Frame) -> Result<(), FrameError> {
-        match frame {
-            Frame::TunnelOpened => {
-                self.set_phase(id, Phase::Raw);
+    fn handle_tunnel_part(&mut self, id: StreamId, frame: Frame) -> Result<(), FrameError> {
+        match (self.phase(id), frame) {
+            (Phase::Body, Frame::Data(bytes)) => {
+                self.events.push_back(Event::Body { stream: id, bytes });
+                Ok(())
+            }
+            (Phase::Body, Frame::Urgent) => {
+                self.events.push_back(Event::Urgent { stream: id });
+                Ok(())
+            }
+            (Phase::Head, Frame::TunnelOpened) => {
+                let marked = self.streams.get(&id).is_some_and(|stream| stream.marked);
+                self.set_phase(id, tunnel_phase(marked));
                 self.events.push_back(Event::TunnelOpened { stream: id });
                 Ok(())
             }
-            Frame::Failure(failure) => {
+            (Phase::Head, Frame::Failure(failure)) => {
                 self.set_phase(id, Phase::AfterTrailers);
                 self.events.push_back(Event::Failed { stream: id, failure });
                 Ok(())
             }
-            other => Err(FrameError::Misplaced(other.kind())),
+            (_, other) => Err(FrameError::Misplaced(other.kind())),
         }
     }
 
@@ -323,6 +334,11 @@ impl Session {
             stream.phase = phase;
         }
     }
+}
+
+/// What the bytes of a tunnel are in.
+pub(super) fn tunnel_phase(marked: bool) -> Phase {
+    if marked { Phase::Body } else { Phase::Raw }
 }
 
 fn too_many_heads() -> Failure {

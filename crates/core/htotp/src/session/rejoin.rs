@@ -15,6 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::event::{Direction, Event, code};
+use super::receive::tunnel_phase;
 use super::{Kind, Phase, Role, Session};
 use crate::frame::{Frame, FrameError, Priority, Verdict};
 use crate::journal::{Hearing, Said};
@@ -31,6 +32,7 @@ pub struct Nature {
     kind: Kind,
     exchange: u64,
     place: Place,
+    marked: bool,
     origin: Bytes,
     upgrades: bool,
 }
@@ -69,6 +71,7 @@ impl Session {
             kind: stream.kind,
             exchange,
             place: stream.place,
+            marked: stream.marked,
             origin: stream.origin.clone(),
             upgrades: stream.upgrades,
         })
@@ -90,7 +93,7 @@ impl Session {
         if !self.is_rejoining(id) {
             return false;
         }
-        self.become_again(id, nature, phase(nature.kind, hearing));
+        self.become_again(id, nature, phase(nature.kind, nature.marked, hearing));
         self.scheduler.replace(id, nature.place);
         self.scheduler.enqueue(id, Frame::Rejoined(Verdict::GoesOn(heard)).encode());
         true
@@ -119,6 +122,7 @@ impl Session {
             Said::Answered { head, coding, resumed } => self.answer(now, id, head, *coding, *resumed),
             Said::Opened => self.accept_tunnel(id),
             Said::Bytes(bytes) => return self.write(id, bytes.clone()),
+            Said::Urgent => self.mark(id),
             Said::Ended(trailers) => self.finish(now, id, trailers.as_ref()),
             Said::Failed(failure) => self.fail(id, failure.clone()),
         }
@@ -157,7 +161,7 @@ impl Session {
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         let Phase::Rejoining(hearing) = stream.phase else { return Ok(()) };
         stream.phase = match verdict {
-            Verdict::GoesOn(_) => phase(stream.kind, hearing),
+            Verdict::GoesOn(_) => phase(stream.kind, stream.marked, hearing),
             Verdict::NeverCame => Phase::Head,
             Verdict::NotKept => Phase::AfterTrailers,
         };
@@ -177,16 +181,17 @@ impl Session {
         if let Some(stream) = self.streams.get_mut(&id) {
             (stream.kind, stream.place, stream.phase) = (nature.kind, nature.place, phase);
             (stream.origin, stream.upgrades) = (nature.origin.clone(), nature.upgrades);
+            stream.marked = nature.marked;
             stream.exchange = Some(nature.exchange);
         }
     }
 }
 
 /// What may come next of a side that was heard so far.
-fn phase(kind: Kind, hearing: Hearing) -> Phase {
+fn phase(kind: Kind, marked: bool, hearing: Hearing) -> Phase {
     match hearing {
         Hearing::Head => Phase::Head,
-        Hearing::Body if kind == Kind::Tunnel => Phase::Raw,
+        Hearing::Body if kind == Kind::Tunnel => tunnel_phase(marked),
         Hearing::Body => Phase::Body,
         Hearing::Done => Phase::Done,
     }

@@ -100,10 +100,11 @@ impl Session {
     /// Remote: asks for it on a stream on which ground has said that nothing of the tunnel ever came.
     pub fn open_tunnel_again(&mut self, id: StreamId, asked: &Tunnel) {
         if self.streams.get(&id).is_some_and(Stream::may_write) {
-            self.scheduler.enqueue(id, Frame::Tunnel(asked.clone()).encode());
+            let asked = Tunnel { marked: self.marks, ..asked.clone() };
             if let Some(stream) = self.streams.get_mut(&id) {
-                stream.exchange = Some(asked.tunnel);
+                (stream.exchange, stream.marked) = (Some(asked.tunnel), asked.marked);
             }
+            self.scheduler.enqueue(id, Frame::Tunnel(asked).encode());
         }
     }
 
@@ -207,12 +208,19 @@ impl Session {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.may_write()) else {
             return true;
         };
-        if stream.kind != Kind::Tunnel && !bytes.is_empty() {
+        if (stream.kind != Kind::Tunnel || stream.marked) && !bytes.is_empty() {
             self.scheduler.enqueue(id, data_header(bytes.len()));
         }
         self.scheduler.enqueue(id, bytes);
         stream.full = self.scheduler.held(id) >= ROOM;
         !stream.full
+    }
+
+    /// The next byte of a tunnel is urgent. Where the peer takes no marks it is a byte like any other.
+    pub fn mark(&mut self, id: StreamId) {
+        if self.streams.get(&id).is_some_and(|stream| stream.may_write() && stream.marked) {
+            self.scheduler.enqueue(id, Frame::Urgent.encode());
+        }
     }
 
     /// Ends this side of a stream, with trailers if there are any.

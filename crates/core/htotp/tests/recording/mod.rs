@@ -237,6 +237,8 @@ pub(crate) fn record() -> String {
     tape.ends[GROUND].accept_tunnel(far);
     tape.ends[GROUND].write(far, Bytes::from_static(b"answer"));
     tape.ends[GROUND].finish(now, far, None);
+    tape.ends[REMOTE].mark(tunnel);
+    tape.ends[REMOTE].write(tunnel, Bytes::from_static(b"!"));
     tape.ends[REMOTE].finish(now, tunnel, None);
     tape.settle();
 
@@ -422,6 +424,7 @@ fn words(event: &Event) -> String {
             format!("tunnel {tunnel} of user {user}, class {}, to {host}:{port}", *class as u8)
         }
         Event::TunnelOpened { .. } => "tunnel opened".into(),
+        Event::Urgent { .. } => "urgent".into(),
         Event::Rejoin { carrier, exchange, position, .. } => {
             format!("rejoin {exchange} of carrier {carrier} at {position}")
         }
@@ -453,15 +456,10 @@ pub(crate) fn kinds(recording: &str) -> BTreeSet<u64> {
     let mut kinds = BTreeSet::new();
     for arrow in ['>', '<'] {
         let mut readers: BTreeMap<usize, FrameReader> = BTreeMap::new();
-        let mut raw = BTreeSet::new();
         for (number, what) in side(wire, arrow) {
-            let Some(mut bytes) = unhex(what).filter(|_| !raw.contains(&number)) else { continue };
+            let Some(mut bytes) = unhex(what) else { continue };
             while let Ok(Some(frame)) = readers.entry(number).or_default().next(&mut bytes) {
                 kinds.insert(frame.kind());
-                if matches!(frame, Frame::Tunnel(_) | Frame::TunnelOpened) {
-                    raw.insert(number);
-                    break;
-                }
             }
         }
     }

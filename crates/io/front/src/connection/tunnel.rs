@@ -54,16 +54,15 @@ impl Socket for Tunnel {
     fn reset_on_close(&mut self) {
         self.socket.reset_on_close();
     }
-}
 
-impl AsyncRead for Tunnel {
-    fn poll_read(
+    /// What was read before and put back is marked no more.
+    fn poll_read_marked(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         out: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    ) -> Poll<io::Result<bool>> {
         if self.early.is_empty() {
-            return Pin::new(&mut self.socket).poll_read(cx, out);
+            return Pin::new(&mut *self.socket).poll_read_marked(cx, out);
         }
         let count = self.early.len().min(out.remaining());
         out.put_slice(&self.early[..count]);
@@ -71,7 +70,23 @@ impl AsyncRead for Tunnel {
         if self.early.is_empty() {
             self.early = Bytes::new();
         }
-        Poll::Ready(Ok(()))
+        Poll::Ready(Ok(false))
+    }
+
+    fn poll_write_urgent(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        byte: u8,
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut *self.socket).poll_write_urgent(cx, byte))?;
+        self.has_written |= written > 0;
+        Poll::Ready(Ok(written))
+    }
+}
+
+impl AsyncRead for Tunnel {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.poll_read_marked(cx, out).map_ok(drop)
     }
 }
 

@@ -14,7 +14,7 @@ use super::line::Line;
 use super::{Arrival, Closed, Incoming, Receiver, Sender, Shared, Signals, Slot, State};
 
 /// Pieces of a body shorter than this are joined while they wait.
-const SMALL: usize = 1024;
+pub(super) const SMALL: usize = 1024;
 
 impl State {
     pub(super) fn add(&mut self, shared: &Arc<Shared>, id: StreamId) -> Arc<Line> {
@@ -81,6 +81,7 @@ impl State {
                 Event::Failed { stream, failure } => self.deliver(stream, Arrival::Failed(failure)),
                 Event::Reset { stream, code } => self.deliver(stream, Arrival::Reset(code)),
                 Event::TunnelOpened { stream } => self.deliver(stream, Arrival::TunnelOpened),
+                Event::Urgent { stream } => self.deliver(stream, Arrival::Urgent),
                 Event::Stopped { stream, .. } => {
                     self.unwanted(stream);
                     self.wake_writer(stream, true);

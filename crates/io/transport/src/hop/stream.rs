@@ -13,6 +13,7 @@ use farhop_htotp::{RequestHead, ResponseHead};
 use http::HeaderMap;
 
 use super::line::Line;
+use super::state::SMALL;
 use super::{READ_AHEAD, State};
 
 /// What arrives on a stream, in order.
@@ -35,6 +36,8 @@ pub enum Arrival {
     },
     /// Part of the body or of the tunnel.
     Body(Bytes),
+    /// The next byte of the tunnel is urgent.
+    Urgent,
     Trailers(HeaderMap),
     /// Complete.
     Ended,
@@ -57,6 +60,8 @@ impl Arrival {
             Arrival::Promised { head, .. } => head.path.len() + fields_size(&head.fields),
             Arrival::Trailers(fields) => fields_size(fields),
             Arrival::Failed(failure) => failure.token.len() + failure.detail.len(),
+            // What it keeps from being joined.
+            Arrival::Urgent => SMALL,
             Arrival::Ended | Arrival::Reset(_) | Arrival::TunnelOpened | Arrival::Lost => 0,
         }
     }
@@ -188,6 +193,11 @@ impl Sender {
             Ok(())
         })?;
         self.room().await
+    }
+
+    /// The next byte of a tunnel is urgent. Where the peer takes no marks it is a byte like any other.
+    pub fn mark(&self) {
+        self.say(Said::Urgent);
     }
 
     /// Waits until more may be written.
