@@ -82,6 +82,8 @@ pub struct Journal {
     said: VecDeque<Said>,
     /// Position of the first of `said`.
     first: u64,
+    /// Up to where the peer has it.
+    confirmed: u64,
     /// Position of this end's side.
     end: u64,
     size: usize,
@@ -97,7 +99,17 @@ impl Journal {
     /// Nothing said, and nothing heard but what `hearing` says.
     pub fn new(hearing: Hearing) -> Self {
         let said = VecDeque::new();
-        Journal { said, first: 0, end: 0, size: 0, over: false, unwanted: false, heard: 0, hearing }
+        Journal {
+            said,
+            first: 0,
+            confirmed: 0,
+            end: 0,
+            size: 0,
+            over: false,
+            unwanted: false,
+            heard: 0,
+            hearing,
+        }
     }
 
     /// Takes down what is being said.
@@ -120,6 +132,11 @@ impl Journal {
     /// The peer has heard this side up to `position`, which is not kept any longer.
     pub fn confirm(&mut self, position: u64) {
         let position = position.min(self.end);
+        self.confirmed = self.confirmed.max(position);
+        self.forget(position);
+    }
+
+    fn forget(&mut self, position: u64) {
         while let Some(oldest) = self.said.front_mut() {
             let heard = position.saturating_sub(self.first);
             if heard == 0 {
@@ -146,7 +163,7 @@ impl Journal {
         while self.size > most
             && let Some(oldest) = self.said.front()
         {
-            self.confirm(self.first + oldest.length().max(1));
+            self.forget(self.first + oldest.length().max(1));
         }
     }
 
@@ -175,7 +192,7 @@ impl Journal {
     pub fn silence(&mut self) {
         self.unwanted = true;
         self.said.clear();
-        (self.size, self.first) = (0, self.end);
+        (self.size, self.first, self.confirmed) = (0, self.end, self.end);
     }
 
     /// Whether the peer wants nothing of this side.
@@ -222,6 +239,11 @@ impl Journal {
     /// All of this side has been said, and the peer has it.
     pub fn is_confirmed(&self) -> bool {
         self.over && self.first == self.end
+    }
+
+    /// What was said and the peer has not confirmed, kept or not, as positions count.
+    pub fn unconfirmed(&self) -> u64 {
+        self.end - self.confirmed
     }
 
     /// Bytes of memory that are kept.
@@ -278,6 +300,10 @@ mod tests {
         assert_eq!(journal.since(9_999), None);
         assert_eq!(bytes(&journal.since(10_000).unwrap())[..1], [5]);
         assert!(journal.size() <= 5 * (2000 + PIECE));
+        assert_eq!(journal.unconfirmed(), 20_000, "what is forgotten is not taken");
+        journal.confirm(15_000);
+        journal.confirm(14_000);
+        assert_eq!(journal.unconfirmed(), 5_000);
     }
 
     #[test]

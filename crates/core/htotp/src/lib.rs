@@ -10,6 +10,7 @@ pub mod mirror;
 pub mod mux;
 pub mod scheduler;
 pub mod session;
+pub mod unread;
 pub mod varint;
 
 pub use head::{RequestHead, ResponseHead};

@@ -30,6 +30,10 @@ const UNKNOWN_SEND: Bytes = Bytes(8 << 20);
 /// Its first value there is twice what the assumed rate carries in this: a controller begins with a few packets, and while
 /// it searches, what is urgent must find room.
 const FIRST_SEND_TIME: Duration = Duration::from_millis(100);
+/// What may be sent and not be taken by clients or origins beyond the hop, of all streams together: six times what fills the
+/// path, so that a stream alone, which may have a third, is held up by its window and not by this.
+const UNREAD: Bytes = Bytes(32 << 20);
+const UNREAD_PATHS: u64 = 6;
 /// Streams that the peer may open at a time: one for each so many bytes on the way, the size of a small object. QUIC's
 /// default of 100 alone cost a second on pages of 200 objects over 600 ms; each that may be opened takes 50 bytes.
 const OBJECT: u64 = 4 << 10;
@@ -76,6 +80,8 @@ pub struct Parameters {
     pub send_window: Bytes,
     /// … up to this.
     pub send_most: Bytes,
+    /// What may be sent and not be taken yet by who reads it at the other end, of all streams together.
+    pub unread: Bytes,
     /// Streams that the peer may have open at a time.
     pub streams: u64,
     /// The peer acknowledges each so many packets, …
@@ -130,6 +136,7 @@ impl Parameters {
             carrier_window: carrier.max(stream_window),
             send_window: send_window(path).min(send_most),
             send_most,
+            unread: Bytes(UNREAD_PATHS * sent.0).max(UNREAD),
             streams: (sent.max(received).0 / OBJECT).clamp(STREAMS.0, STREAMS.1),
             ack_packets: ack_packets(path, known_rtt),
             ack_delay: (rtt / 16).clamp(Duration::from_millis(2), Duration::from_millis(25)),

@@ -60,6 +60,16 @@ pub(crate) fn decisions(
             ),
         ),
         row(
+            "unread",
+            sizes(now.unread),
+            sizes(now.unread),
+            worst(rtt.source, sending),
+            Applies::Now,
+            "six times what fills the path, 32 MiB at the least, of all streams together: a user may have as much as \
+             nobody uses, a stream as much as its user may have beyond that"
+                .into(),
+        ),
+        row(
             "streams",
             Value::Streams(now.streams),
             Value::Streams(now.streams),

@@ -174,6 +174,7 @@ impl Parameters {
             carrier_window: size(self.carrier_window, wanted.carrier_window),
             send_window: size(self.send_window, wanted.send_window),
             send_most: size(self.send_most, wanted.send_most),
+            unread: size(self.unread, wanted.unread),
             streams: settle(self.streams, wanted.streams),
             ack_packets: settle(self.ack_packets, wanted.ack_packets),
             ack_delay: time(self.ack_delay, wanted.ack_delay),

@@ -40,7 +40,7 @@ impl Listening {
     /// The next carrier.
     pub async fn carrier(&mut self) -> Hop {
         let start = |connection: Connection| {
-            Hop::start(connection, Role::Ground, Config::default(), &PathPlan::UNKNOWN)
+            Hop::start_lasting(connection, Role::Ground, Config::default(), &PathPlan::UNKNOWN)
         };
         match self {
             Listening::Quic(listener) => {
@@ -204,7 +204,11 @@ impl World {
 
     /// The same as `who`, a line of a request's head.
     pub async fn connect_as(&self, to: &str, who: &str) -> TcpStream {
-        let mut client = self.client().await;
+        self.connect_on(self.client().await, to, who).await
+    }
+
+    /// The same on a connection to the proxy.
+    pub async fn connect_on(&self, mut client: TcpStream, to: &str, who: &str) -> TcpStream {
         let request = format!("CONNECT {to} HTTP/1.1\r\nhost: {to}\r\n{who}\r\n");
         client.write_all(request.as_bytes()).await.unwrap();
         let mut got = String::new();

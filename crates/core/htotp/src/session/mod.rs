@@ -364,6 +364,7 @@ impl Session {
             self.send_control(&Frame::Retire(id));
         }
         self.run_probe(now);
+        self.run_taken(now);
         if let Some(transmit) = self.transmits.pop_front() {
             return Some(transmit);
         }
@@ -398,7 +399,7 @@ impl Session {
     /// When `poll_transmit` has to be called again though nothing happened.
     pub fn next_wakeup(&self, now: Duration) -> Option<Duration> {
         let probe = (self.role == Role::Remote).then(|| self.probe.next_wakeup(self.is_watched(now)));
-        [self.scheduler.next_wakeup(now), probe].into_iter().flatten().min()
+        [self.scheduler.next_wakeup(now), probe, self.taken.due()].into_iter().flatten().min()
     }
 
     /// True while exchanges or tunnels are open.

@@ -21,10 +21,12 @@ use crate::frame::{Frame, FrameError, Priority, Verdict};
 use crate::journal::{Hearing, Said};
 use crate::scheduler::{Place, StreamId};
 
-/// The peer is told what need not be kept after so many bytes, or
+/// The peer is told what need not be kept, and what it has room for again, after so many bytes, or
 const TAKEN_BYTES: usize = 128 * 1024;
-/// so many streams, or with the next ping.
+/// so many streams, or with the next ping, or
 const TAKEN_STREAMS: usize = 32;
+/// after so long.
+const TAKEN_DELAY: Duration = Duration::from_millis(200);
 
 /// What a stream is, for as long as it lasts, on whatever carrier.
 #[derive(Debug, Clone)]
@@ -43,6 +45,11 @@ impl Nature {
         self.kind == Kind::Tunnel || self.upgrades
     }
 
+    /// Whose it is.
+    pub fn user(&self) -> u64 {
+        self.place.user
+    }
+
     /// Its number at both ends.
     pub fn exchange(&self) -> u64 {
         self.exchange
@@ -59,6 +66,14 @@ impl Nature {
 pub(super) struct Taken {
     positions: BTreeMap<u64, u64>,
     bytes: usize,
+    /// When it is told at the latest; not set yet where what has come is new.
+    due: Option<Duration>,
+}
+
+impl Taken {
+    pub(super) fn due(&self) -> Option<Duration> {
+        self.due
+    }
 }
 
 impl Session {
@@ -142,6 +157,18 @@ impl Session {
         let Taken { positions, .. } = std::mem::take(&mut self.taken);
         if !positions.is_empty() {
             self.send_control(&Frame::Taken(positions.into_iter().collect()));
+        }
+    }
+
+    /// Tells what has waited for long enough to be told.
+    pub(super) fn run_taken(&mut self, now: Duration) {
+        if self.taken.positions.is_empty() {
+            return;
+        }
+        match self.taken.due {
+            Some(due) if due <= now => self.tell_taken(),
+            Some(_) => {}
+            None => self.taken.due = Some(now + TAKEN_DELAY),
         }
     }
 

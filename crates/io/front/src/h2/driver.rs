@@ -32,8 +32,9 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// What of a response may lie in memory between the application and the socket, in bytes per stream.
-const SEND_BUFFER: usize = 128 * 1024;
+/// What of a response may lie in memory between the application and the socket, in bytes per stream: clients that take nothing leave
+/// as much lying for each. What a quick one needs ahead lies in the kernel.
+const SEND_BUFFER: usize = 32 * 1024;
 
 type H2 = server::Connection<Sieved, Bytes>;
 type Accepted = (Request<RecvStream>, SendResponse<Bytes>);

@@ -6,6 +6,7 @@
 mod copier;
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,8 +16,9 @@ use tokio::sync::Notify;
 
 pub(crate) use copier::{Copier, Whole};
 
-/// Bytes that a passing body may be ahead of its slowest reader.
-const WINDOW: u64 = 256 * 1024;
+/// Bytes that a passing body may be ahead of its slowest reader: at most and however many there are, and of all.
+const WINDOW: RangeInclusive<u64> = 16 * 1024..=256 * 1024;
+const WINDOW_OF_ALL: u64 = 16 << 20;
 /// Pieces smaller than this are joined to the one before, so that a trickling body does not cost a piece per byte.
 const SMALL: usize = 1024;
 
@@ -25,12 +27,14 @@ const SMALL: usize = 1024;
 pub struct Budget {
     most: u64,
     used: AtomicU64,
+    /// Bodies that only pass: what waits of them is not taken from the budget.
+    passing: AtomicU64,
 }
 
 impl Budget {
     /// A budget of so many bytes.
     pub fn new(most: u64) -> Arc<Budget> {
-        Arc::new(Budget { most, used: AtomicU64::new(0) })
+        Arc::new(Budget { most, used: AtomicU64::new(0), passing: AtomicU64::new(0) })
     }
 
     /// Bytes held now.
@@ -41,6 +45,12 @@ impl Budget {
     /// The bound.
     pub fn most(&self) -> u64 {
         self.most
+    }
+
+    /// Bytes that a passing body may be ahead of its slowest reader now.
+    fn window(&self) -> u64 {
+        let passing = self.passing.load(Ordering::Relaxed).max(1);
+        (WINDOW_OF_ALL / passing).clamp(*WINDOW.start(), *WINDOW.end())
     }
 
     fn take(&self, bytes: u64) -> bool {
@@ -129,8 +139,12 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let charged = self.lock().charged;
+        let (charged, held) = {
+            let state = self.lock();
+            (state.charged, state.held)
+        };
         self.budget.give_back(charged);
+        self.budget.passing.fetch_sub(u64::from(!held), Ordering::Relaxed);
     }
 }
 
@@ -289,7 +303,8 @@ impl Intake {
                 let state = self.shared.lock();
                 let slowest =
                     state.readers.iter().flatten().map(|(_, bytes)| *bytes).min().unwrap_or(state.let_go);
-                if state.held || state.written - slowest <= WINDOW || state.is_unwanted() {
+                if state.held || state.written - slowest <= self.shared.budget.window() || state.is_unwanted()
+                {
                     return;
                 }
             }
@@ -310,6 +325,7 @@ impl Intake {
             } else {
                 // What is here stays charged until it is let go: slow readers may need all of it.
                 state.held = false;
+                self.shared.budget.passing.fetch_add(1, Ordering::Relaxed);
             }
         }
         state.written += size;

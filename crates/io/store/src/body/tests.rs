@@ -85,7 +85,7 @@ fn a_writer_that_waits_for_a_reader_goes_on_when_that_one_has_gone() {
     let (mut intake, body) = Body::new(&budget, 0);
     let reader = body.reader().unwrap();
     drop(body);
-    assert!(poll(intake.write(Bytes::from(vec![7; 2 * WINDOW as usize]))).is_pending());
+    assert!(poll(intake.write(Bytes::from(vec![7; 2 * *WINDOW.end() as usize]))).is_pending());
     drop(reader);
     assert!(poll(intake.write(Bytes::from_static(b"more"))).is_ready());
     assert!(poll(intake.unwanted()).is_ready());
@@ -100,7 +100,10 @@ fn a_body_that_only_passes_ends_with_its_readers_whoever_keeps_it() {
     assert!(poll(intake.unwanted()).is_pending(), "it may still be held whole");
     intake.push(Bytes::from(vec![0; 8]));
     assert!(poll(intake.unwanted()).is_ready());
-    assert!(poll(intake.write(Bytes::from(vec![0; WINDOW as usize + 1]))).is_ready(), "and nothing waits");
+    assert!(
+        poll(intake.write(Bytes::from(vec![0; *WINDOW.end() as usize + 1]))).is_ready(),
+        "and nothing waits"
+    );
     let (mut coming, body) = Body::new(&Budget::new(1 << 20), 10);
     coming.push(Bytes::from(vec![0; 16]));
     assert!(poll(coming.unwanted()).is_pending(), "whoever was promised it may still come");
@@ -131,10 +134,28 @@ fn a_passing_body_waits_for_its_slowest_reader() {
     let mut written = 0;
     while poll(intake.write(Bytes::from(vec![7; 10_000]))).is_ready() {
         written += 10_000;
-        assert!(written <= WINDOW + 10_000);
+        assert!(written <= WINDOW.end() + 10_000);
     }
     assert_eq!(all(&reader).len() as u64, written + 10_000);
     assert!(poll(intake.write(Bytes::from_static(b"more"))).is_ready());
+}
+
+#[test]
+fn many_passing_bodies_wait_for_their_readers_within_the_same_room() {
+    const BODIES: usize = 400;
+    let budget = Budget::new(0);
+    let mut bodies: Vec<_> = (0..BODIES).map(|_| Body::new(&budget, 0)).collect();
+    let readers: Vec<_> = bodies.iter().map(|(_, body)| body.reader().unwrap()).collect();
+    bodies.iter_mut().for_each(|(intake, _)| intake.push(Bytes::from_static(b"first")));
+    let mut written = 0;
+    for (intake, _) in &mut bodies {
+        while poll(intake.write(Bytes::from(vec![7; 1000]))).is_ready() {
+            written += 1000;
+        }
+    }
+    assert!(written <= WINDOW_OF_ALL, "{written}");
+    drop((bodies, readers));
+    assert_eq!(budget.window(), *WINDOW.end(), "those that are gone take no room");
 }
 
 #[test]

@@ -27,6 +27,7 @@ pub(super) fn relocate(
     // What was promised on the lost carrier is lost with it.
     slot.arrivals.retain(|arrival| !matches!(arrival, Arrival::Promised { .. }));
     slot.buffered = slot.arrivals.iter().map(Arrival::size).sum();
+    slot.paused = false;
     let exchange = slot.kept.as_ref().map(|kept| kept.nature.exchange());
     let signals = Arc::clone(&slot.signals);
     let begun = {

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::attune::{self, Attune};
-use super::{Closed, READ_AHEAD, Shared};
+use super::{Closed, Shared};
 use crate::connection::quic_name;
 use crate::path::End;
 use crate::wake;
@@ -174,6 +174,9 @@ impl Driver {
             let most = if full.len() >= MOST_WAITING { full.len() } else { 0 };
             state.session.set_full(full.into_iter().take(most));
             let Some(transmit) = state.session.poll_transmit(now) else { break };
+            if let Transmit::Write { stream, .. } = &transmit {
+                state.recount(*stream);
+            }
             self.transmit(now, transmit);
         }
         let resume = std::mem::take(&mut state.resume);
@@ -368,13 +371,12 @@ impl Driver {
             Ok(Some(chunk)) => {
                 state.session.handle_data(shared.now(), id, chunk.bytes);
                 let broken = state.dispatch(&shared);
-                let buffered =
-                    state.slots.get(&id).map_or(0, |slot| slot.buffered) + state.session.held_back(id);
                 if let Some(reason) = broken {
                     state.close(&shared, reason);
                 }
+                let pauses = state.pauses(id);
                 drop(state);
-                if buffered >= READ_AHEAD {
+                if pauses {
                     self.ins.insert(id, In::Paused(recv));
                 } else {
                     self.start_read(id, recv);

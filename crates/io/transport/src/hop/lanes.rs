@@ -15,7 +15,7 @@ use farhop_units::Bytes;
 use tokio::sync::mpsc;
 
 use super::driver::sleep_until;
-use super::{Closed, READ_AHEAD, Shared, State, attune};
+use super::{Closed, Shared, State, attune};
 use crate::quic::CarrierError;
 use crate::tcp::{Connection, Lane, LaneError, Parts};
 
@@ -158,6 +158,9 @@ impl Driver {
         loop {
             self.tell_full(&mut state);
             let Some(transmit) = state.session.poll_transmit(now) else { break };
+            if let Transmit::Write { stream, .. } = &transmit {
+                state.recount(*stream);
+            }
             self.transmit(transmit);
         }
         state.dispatch(&shared).map_or(Ok(()), Err)?;
@@ -209,8 +212,7 @@ impl Driver {
                 Read::Reset(code) => state.session.handle_reset(name, code),
             }
             state.dispatch(&self.shared).map_or(Ok(()), Err)?;
-            let buffered = state.slots.get(&name).map_or(0, |slot| slot.buffered);
-            if buffered + state.session.held_back(name) >= READ_AHEAD {
+            if state.pauses(name) {
                 self.paused.insert(name);
             }
         }

@@ -4,6 +4,7 @@
 mod adopt;
 mod attune;
 mod claim;
+mod crowd;
 mod driver;
 mod lanes;
 mod line;
@@ -12,7 +13,7 @@ mod state;
 mod stream;
 mod told;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use farhop_htotp::frame::{Class, Hello, Priority, Resume, Tunnel};
 use farhop_htotp::mirror::Word;
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Role, Session};
+use farhop_htotp::unread::Unread;
 use farhop_tuning::{Measured, Parameters, Tuner};
 use farhop_units::Bytes;
 use tokio::sync::{Notify, watch};
@@ -36,8 +38,10 @@ use line::Line;
 use rejoin::{Asked, Kept};
 pub use stream::{Arrival, Gone, Receiver, Sender};
 
-/// Body bytes that wait for a slow reader before the carrier is no longer read for this stream.
-const READ_AHEAD: usize = 128 * 1024;
+/// Bytes that wait for slow readers before the carrier is no longer read for their streams: of one, at most and however many
+/// there are, and of all.
+const READ_AHEAD: RangeInclusive<usize> = 16 * 1024..=128 * 1024;
+const READ_AHEAD_OF_ALL: usize = 16 << 20;
 
 /// Bytes that are kept for another carrier, beyond two windows of this one: what waits on some dozens of streams.
 const KEPT: u64 = 4 << 20;
@@ -135,6 +139,12 @@ struct State {
     spoiled: Option<u64>,
     kept_bytes: usize,
     most_kept: usize,
+    /// What has gone out and the other end has not taken.
+    unread: Unread,
+    /// Streams that wait until the other end takes more of what it has.
+    crowded: BTreeSet<StreamId>,
+    /// The other end has said what it takes, as both ends do that keep streams for another carrier.
+    taking: bool,
     /// Wakes who waits until nothing is kept any more.
     left: Arc<Notify>,
     /// Nothing of this carrier goes on on another.
@@ -164,6 +174,10 @@ struct Slot {
     unasked: bool,
     arrivals: VecDeque<Arrival>,
     buffered: usize,
+    /// The carrier is not read for it.
+    paused: bool,
+    /// Its part of [`State::unread`].
+    unread: u64,
     signals: Arc<Signals>,
     stopped: bool,
     full: bool,
@@ -225,6 +239,9 @@ impl Hop {
             spoiled: None,
             kept_bytes: 0,
             most_kept: usize::try_from(2 * plan.send_window(end).0 + KEPT).unwrap_or(usize::MAX),
+            unread: Unread::default(),
+            crowded: BTreeSet::new(),
+            taking: false,
             left: Arc::default(),
             given_up: false,
             lasting,

@@ -83,6 +83,7 @@ impl State {
     pub(super) fn unkeep(&mut self, id: StreamId) {
         let kept = self.slots.get_mut(&id).and_then(|slot| slot.kept.take());
         if let Some(kept) = kept {
+            self.discount(id, kept.nature.user());
             self.kept_bytes -= kept.journal.size();
             self.exchanges.remove(&kept.nature.exchange());
             self.spoiled = self.spoiled.max(Some(kept.nature.exchange()));
@@ -108,9 +109,11 @@ impl State {
     }
 
     /// Nothing that is said here is on its way before the stream has a carrier.
-    pub(super) fn must_wait(&self, id: StreamId) -> bool {
+    pub(super) fn must_wait(&mut self, id: StreamId) -> bool {
         let joining = |slot: &Slot| slot.kept.as_ref().is_some_and(|kept| kept.joining);
-        self.is_adrift(id) || self.slots.get(&id).is_some_and(|slot| slot.full || joining(slot))
+        self.is_adrift(id)
+            || self.slots.get(&id).is_some_and(|slot| slot.full || joining(slot))
+            || self.is_crowded(id)
     }
 
     pub(super) fn reprioritize(&mut self, id: StreamId, priority: Priority) {
@@ -134,6 +137,7 @@ impl State {
         act(&mut kept.journal);
         kept.journal.bound(self.most_kept.saturating_sub(others));
         self.kept_bytes = others + kept.journal.size();
+        self.recount(id);
     }
 
     /// Something has come on a stream, and need not be said again.
@@ -163,6 +167,7 @@ impl State {
 
     /// The peer has heard a stream so far.
     pub(super) fn taken(&mut self, exchange: u64, position: u64) {
+        self.taking = true;
         let Some(id) = self.exchanges.get(&exchange).copied() else { return };
         self.note(id, |journal| journal.confirm(position));
         self.sweep(id);
@@ -195,6 +200,9 @@ impl State {
 
     /// Takes a stream's slot out.
     pub(super) fn remove(&mut self, id: StreamId) -> Option<Slot> {
+        let user = self.slots.get(&id)?.kept.as_ref().map(|kept| kept.nature.user());
+        user.into_iter().for_each(|user| self.discount(id, user));
+        self.crowded.remove(&id);
         let slot = self.slots.remove(&id)?;
         if let Some(kept) = &slot.kept {
             self.kept_bytes -= kept.journal.size();
@@ -210,6 +218,7 @@ impl State {
             self.exchanges.insert(kept.nature.exchange(), id);
         }
         self.slots.insert(id, slot);
+        self.recount(id);
         if self.given_up {
             self.unkeep(id);
         }

@@ -11,7 +11,9 @@ use tokio::time::Instant;
 use super::attune;
 use super::claim::Claim;
 use super::line::Line;
-use super::{Arrival, Closed, Incoming, Receiver, Sender, Shared, Signals, Slot, State};
+use super::{
+    Arrival, Closed, Incoming, READ_AHEAD, READ_AHEAD_OF_ALL, Receiver, Sender, Shared, Signals, Slot, State,
+};
 
 /// Pieces of a body shorter than this are joined while they wait.
 pub(super) const SMALL: usize = 1024;
@@ -24,6 +26,8 @@ impl State {
             unasked: false,
             arrivals: VecDeque::new(),
             buffered: 0,
+            paused: false,
+            unread: 0,
             signals,
             stopped: false,
             full: false,
@@ -41,6 +45,20 @@ impl State {
         if self.slots.get(&id).is_some_and(|slot| slot.is_let_go() && self.is_settled(slot)) {
             self.remove(id);
         }
+    }
+
+    /// Bytes of a stream that may wait for its reader.
+    pub(super) fn read_ahead(&self) -> usize {
+        (READ_AHEAD_OF_ALL / self.slots.len().max(1)).clamp(*READ_AHEAD.start(), *READ_AHEAD.end())
+    }
+
+    /// Whether so much of a stream waits that the carrier is not read for it, until its reader has made room.
+    pub(super) fn pauses(&mut self, id: StreamId) -> bool {
+        let (most, held_back) = (self.read_ahead(), self.session.held_back(id));
+        let slot = self.slots.get_mut(&id);
+        let pauses = slot.as_ref().map_or(0, |slot| slot.buffered) + held_back >= most;
+        slot.into_iter().for_each(|slot| slot.paused = pauses);
+        pauses
     }
 
     pub(super) fn deliver(&mut self, id: StreamId, arrival: Arrival) {

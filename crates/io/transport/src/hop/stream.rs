@@ -12,9 +12,9 @@ use farhop_htotp::session::code;
 use farhop_htotp::{RequestHead, ResponseHead};
 use http::HeaderMap;
 
+use super::State;
 use super::line::Line;
 use super::state::SMALL;
-use super::{READ_AHEAD, State};
 
 /// What arrives on a stream, in order.
 #[derive(Debug, PartialEq, Eq)]
@@ -126,9 +126,9 @@ impl Receiver {
     /// The next arrival if one is here.
     pub fn take(&mut self) -> Option<Arrival> {
         let arrival = self.line.act(|shared, state, id| {
+            let read_ahead = state.read_ahead();
             let arrival = match state.slots.get_mut(&id) {
                 Some(slot) => {
-                    let before = slot.buffered;
                     let promised = |arrival: &Arrival| matches!(arrival, Arrival::Promised { .. });
                     if state.closed.is_some() {
                         // What was promised is lost with its carrier.
@@ -136,7 +136,8 @@ impl Receiver {
                     }
                     let arrival = slot.arrivals.pop_front();
                     slot.buffered = slot.buffered.saturating_sub(arrival.as_ref().map_or(0, Arrival::size));
-                    if before >= READ_AHEAD / 2 && slot.buffered < READ_AHEAD / 2 {
+                    if slot.paused && slot.buffered < read_ahead / 2 {
+                        slot.paused = false;
                         state.resume.push(id);
                         shared.work.notify_one();
                     }

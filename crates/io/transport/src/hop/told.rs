@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use farhop_tuning::{Measured, Parameters, Told};
+use farhop_units::Bytes;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -76,6 +77,12 @@ impl Hop {
     /// Exchanges and tunnels that were open when the carrier ended; none before.
     pub fn lost(&self) -> u64 {
         self.0.lock().lost
+    }
+
+    /// Bytes that have gone out on exchanges and tunnels and that the other end has not taken yet: they are on their way, or
+    /// wait there for clients or origins that do not read.
+    pub fn unread(&self) -> Bytes {
+        Bytes(self.0.lock().unread.all())
     }
 
     /// Whether something that this end says waits for room.
