@@ -1,9 +1,11 @@
-//! Logins that count for a connection (NTLM; RFC 4559 §6): they work, and are nobody else's.
+//! Logins that count for a connection (NTLM; RFC 4559 §6): they work, are nobody else's, and end with the connection.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::support::{Local, PATIENCE};
@@ -11,6 +13,12 @@ use crate::support::{Local, PATIENCE};
 /// As browsers ask for a page.
 const BROWSER: &str = "user-agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36\r\n\
     accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nsec-fetch-site: none\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: document\r\n";
+
+/// Less than ground keeps connections for that nobody uses.
+const SOON: Duration = Duration::from_secs(30);
+/// The key of RFC 6455 §1.3, and what answers it.
+const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 /// Reads up to the end of a head; empty at the end of the connection.
 async fn head(stream: &mut TcpStream) -> String {
@@ -25,7 +33,8 @@ async fn head(stream: &mut TcpStream) -> String {
 }
 
 /// Serves one connection as IIS does: who has said the third message of a login in answer to the second is who asks from
-/// then on. What it says may be kept for long, and `/away` leads to all else.
+/// then on. What it says may be kept for long, and `/away` leads to all else. It agrees to WebSockets of who is logged in, and
+/// says on them what it hears.
 async fn serve(mut stream: TcpStream) {
     let (mut greeted, mut person) = (false, None::<String>);
     loop {
@@ -45,6 +54,17 @@ async fn serve(mut stream: TcpStream) {
             }
             _ => "",
         };
+        if person.is_some() && asked.contains("\r\nupgrade: websocket\r\n") {
+            let answer = format!(
+                "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\
+                 sec-websocket-accept: {ACCEPT}\r\n\r\n"
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+            let (mut reader, mut writer) = stream.split();
+            // Until the client has gone, in whatever way.
+            let _ = tokio::io::copy(&mut reader, &mut writer).await;
+            return;
+        }
         let answer = match &person {
             Some(_) if asked.starts_with("get /away ") => {
                 "HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n".to_owned()
@@ -66,15 +86,22 @@ async fn serve(mut stream: TcpStream) {
     }
 }
 
-async fn origin() -> SocketAddr {
+/// The origin, and how many connections to it are open.
+async fn origin() -> (SocketAddr, watch::Receiver<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
+    let (opened, open) = watch::channel(0);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream));
+            let opened = opened.clone();
+            opened.send_modify(|open| *open += 1);
+            tokio::spawn(async move {
+                serve(stream).await;
+                opened.send_modify(|open| *open -= 1);
+            });
         }
     });
-    address
+    (address, open)
 }
 
 /// Asks on a connection that stays, and gives head and body.
@@ -101,7 +128,7 @@ async fn ask_for(client: &mut TcpStream, origin: SocketAddr, path: &str, fields:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_of_a_connection_works_and_passes_to_no_other() {
-    let (local, origin) = (Local::allowed(&[]).await, origin().await);
+    let (local, (origin, mut open)) = (Local::allowed(&[]).await, origin().await);
     let connect = || async { TcpStream::connect(local.proxy).await.unwrap() };
     let (mut alice, mut bob, mut nobody) = (connect().await, connect().await, connect().await);
 
@@ -125,6 +152,36 @@ async fn a_login_of_a_connection_works_and_passes_to_no_other() {
     assert!(ask_for(&mut alice, origin, "/away", "").await.0.starts_with("http/1.1 302 "));
     assert_eq!(ask(&mut alice, origin, "").await.1, "hello alice");
     assert_eq!(ask(&mut nobody, origin, "").await.1, "no");
+    let both = *open.borrow();
     drop((alice, bob));
+    timeout(SOON, open.wait_for(|open| *open == both - 2))
+        .await
+        .expect("they end at the origin, too")
+        .unwrap();
     assert_eq!(ask(&mut connect().await, origin, "").await.1, "no");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_websocket_logs_in_by_its_connection() {
+    let (local, (origin, mut open)) = (Local::allowed(&[]).await, origin().await);
+    let mut client = TcpStream::connect(local.proxy).await.unwrap();
+    let upgrade = |authorization: &str| {
+        format!(
+            "upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: {KEY}\r\n\
+             authorization: NTLM {authorization}\r\n"
+        )
+    };
+    let (challenged, _) = ask_for(&mut client, origin, "/", &upgrade("one")).await;
+    assert!(challenged.contains("www-authenticate: ntlm two\r\n"), "{challenged}");
+    let fields = upgrade("three-carol");
+    let request = format!("GET http://{origin}/ HTTP/1.1\r\nhost: {origin}\r\n{BROWSER}{fields}\r\n");
+    client.write_all(request.as_bytes()).await.unwrap();
+    let switched = timeout(PATIENCE, head(&mut client)).await.expect("an answer comes");
+    assert!(switched.starts_with("http/1.1 101 "), "{switched}");
+    client.write_all(b"hello").await.unwrap();
+    let mut heard = [0; 5];
+    timeout(PATIENCE, client.read_exact(&mut heard)).await.expect("it is heard").unwrap();
+    assert_eq!(&heard, b"hello");
+    drop(client);
+    timeout(SOON, open.wait_for(|open| *open == 0)).await.expect("it ends at the origin, too").unwrap();
 }

@@ -159,6 +159,9 @@ impl Carrier {
                 Ahead::lead(&ground, &self.remote, self.visitor(user), &place, self.ahead());
                 self.spawn(async move { ground.origins.prepare(&owner, &scheme, &place.host, port).await });
             }
+            Incoming::Left { user, connection } => {
+                self.ground.origins.leave(&self.owner(user), &connection);
+            }
             Incoming::Mirror(word) => self.mirror().hear(word, self.since.elapsed()),
             Incoming::Hello(hello) => self.lock().hello = Some(hello),
             // A remote that drains begins nothing more; what is under way goes on.

@@ -223,6 +223,11 @@ impl Origins {
         }
     }
 
+    /// The user's client has ended a connection, and with it what was logged in on it.
+    pub(crate) fn leave(&self, owner: &Owner, connection: &str) {
+        self.client().leave(&login(owner, connection.as_bytes()));
+    }
+
     /// Whether `url` names an address that will be refused; of names that is known when they are looked up.
     pub(crate) fn refuses(&self, url: &Url) -> bool {
         let address = match url.host() {
@@ -289,11 +294,16 @@ fn partition(owner: &Owner) -> Partition {
     Partition::new(owner.to_string())
 }
 
+/// Whose those are that a connection of the user's client has logged in.
+fn login(owner: &Owner, connection: &[u8]) -> Partition {
+    Partition::single(format!("{owner}/{}", connection.escape_ascii()))
+}
+
 /// The same for a request. What may log in the connection that it is sent on shares that with nothing but what comes
 /// by the same connection of the user's client.
 fn partition_for(owner: &Owner, exchange: ExchangeId, head: &RequestHead) -> Partition {
     match head.fields.get(CLIENT_CONNECTION) {
-        Some(connection) => Partition::single(format!("{owner}/{}", connection.as_bytes().escape_ascii())),
+        Some(connection) => login(owner, connection.as_bytes()),
         None if head.logs_in_connection() => Partition::single(format!("{owner}//{exchange}")),
         None => partition(owner),
     }

@@ -49,6 +49,7 @@ async fn take(remote: &Arc<Remote>, carrier: &Carrier) {
             | Incoming::Exchange { .. }
             | Incoming::Tunnel { .. }
             | Incoming::Prepare { .. }
+            | Incoming::Left { .. }
             | Incoming::Mirror(_) => {}
         }
     }

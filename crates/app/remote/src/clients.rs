@@ -104,7 +104,7 @@ async fn attend(remote: Arc<Remote>, mut connection: Connection, place: Place) {
     let address = place.client.ip().to_canonical();
     let settings = remote.settings();
     let counted = remote.census().enter(address, settings.limits.connections_per_client);
-    let login = Login::default();
+    let login = Login::new(remote.uplink().clone());
     let admitted = settings.clients.iter().any(|range| range.contains(address));
     loop {
         let incoming = tokio::select! {
@@ -216,7 +216,7 @@ async fn answer(
     match wanted {
         Wanted::Fetch(mut fetch) => {
             let Client { address, user, pass, login } = client.clone();
-            login.mark(id, &mut fetch.head);
+            login.mark(id, user.id, &mut fetch.head);
             let caught_at = if let Way::Caught(at) = way { Some(at.ip()) } else { None };
             let fetch = (*fetch).into();
             let (uploaded, course) = <_>::default();

@@ -160,7 +160,8 @@ impl Wish {
     /// Serves what the client asks inside, several requests at a time where the protocol has them, until the last of them
     /// has ended: a WebSocket outlives the HTTP before it.
     async fn converse(&self, remote: &Arc<Remote>, mut connection: Connection, address: IpAddr) {
-        let (user, pass, login) = (self.user.clone(), self.pass.clone(), Login::default());
+        let (user, pass) = (self.user.clone(), self.pass.clone());
+        let login = Login::new(remote.uplink().clone());
         let client = Client { address, user, pass, login };
         let withdrawn = remote.gate().withdrawn(&self.pass);
         tokio::pin!(withdrawn);

@@ -1,8 +1,10 @@
 //! Logins that count for a connection and not for a request (NTLM, Negotiate; RFC 4559 §6): from the first request of a
 //! client's connection that may begin one, ground is told of each that it came by this connection, and keeps the origin's
 //! connections apart by that. What is asked so is for whoever sits at the other end of the connection, whatever it says:
-//! nothing that is held answers it, and nothing of it is kept.
+//! nothing that is held answers it, and nothing of it is kept. When the client's connection ends, ground is told, and what is
+//! logged in ends, too.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,20 +13,50 @@ use farhop_htotp::RequestHead;
 use farhop_htotp::head::CLIENT_CONNECTION;
 use http::HeaderValue;
 
-/// What is to be known of one connection of a client. Clones are of the same.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Login(Arc<OnceLock<HeaderValue>>);
+use crate::uplink::Uplink;
+
+/// What is to be known of one connection of a client. Clones are of the same; who answers a request of it has one.
+#[derive(Clone)]
+pub(crate) struct Login(Arc<Connection>);
+
+struct Connection {
+    /// The user who may log in on it, and what ground calls it.
+    name: OnceLock<(u64, HeaderValue)>,
+    uplink: Uplink,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Login").field(&self.0.name).finish()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // While there is no carrier ground cannot be told; what it keeps ends when it was not used for long.
+        if let (Some((user, name)), Some(carrier)) = (self.name.get(), self.uplink.now())
+            && let Ok(name) = name.to_str()
+        {
+            carrier.hop.leave(*user, name);
+        }
+    }
+}
 
 impl Login {
-    /// A request came by this connection.
-    pub(crate) fn mark(&self, id: ExchangeId, head: &mut RequestHead) {
+    /// A connection has begun of which ground is told over `uplink`.
+    pub(crate) fn new(uplink: Uplink) -> Login {
+        Login(Arc::new(Connection { name: OnceLock::new(), uplink }))
+    }
+
+    /// A request of `user` came by this connection.
+    pub(crate) fn mark(&self, id: ExchangeId, user: u64, head: &mut RequestHead) {
         // What a client says of that is nothing that ground may believe.
         head.fields.remove(CLIENT_CONNECTION);
         let name = match head.logs_in_connection() {
-            true => Some(self.0.get_or_init(|| new_name(id))),
-            false => self.0.get(),
+            true => Some(self.0.name.get_or_init(|| (user, new_name(id)))),
+            false => self.0.name.get(),
         };
-        if let Some(name) = name {
+        if let Some((_, name)) = name {
             head.fields.insert(CLIENT_CONNECTION, name.clone());
         }
     }
@@ -50,13 +82,14 @@ mod tests {
             fields.insert(AUTHORIZATION, HeaderValue::from_static(authorization));
         }
         let mut head = RequestHead { method: Method::GET, scheme, authority, path, fields };
-        login.mark(ExchangeId(id), &mut head);
+        login.mark(ExchangeId(id), 1, &mut head);
         head.fields.get(CLIENT_CONNECTION).map(|name| name.to_str().unwrap().to_owned())
     }
 
     #[test]
     fn a_connection_has_a_name_from_its_first_login_on_and_shares_it_with_none() {
-        let (one, other) = (Login::default(), Login::default());
+        let login = || Login::new(Uplink(tokio::sync::watch::channel(None).1));
+        let (one, other) = (login(), login());
         assert_eq!(marked(&one, 1, ""), None);
         assert_eq!(marked(&one, 2, "Basic eDp5"), None);
         let name = marked(&one, 3, "NTLM TlRMTVNTUAABAAAA");

@@ -4,13 +4,13 @@ use crate::connect::{Connector, Destination};
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::open::Opener;
-use crate::pool::{Connection, Next, Opening, Partition, Pool};
+use crate::pool::{Connection, Lent, Next, Opened, Opening, Partition, Pool};
 use crate::request::{Request, Scheme};
 use crate::resolve::Resolve;
 use crate::response::Response;
 use crate::sending::{Failed, Sending};
 use crate::settings::Settings;
-use crate::tls::Trust;
+use crate::tls::{Protocol, Trust};
 use crate::websocket::{self, Upgraded};
 use http::{HeaderMap, StatusCode};
 use std::net::IpAddr;
@@ -131,13 +131,40 @@ impl Client {
         Err(Error::Closed)
     }
 
-    /// Asks for a WebSocket (RFC 6455 §4.1) on a connection of its own, always in HTTP/1.1. The fields of the request
-    /// may have a `Sec-WebSocket-Key`; without one, as from an HTTP/2 client, one is made here.
+    /// Asks for a WebSocket (RFC 6455 §4.1) on a connection of its own, always in HTTP/1.1; in a partition that has a
+    /// single connection on that, which is somebody's login. The fields of the request may have a `Sec-WebSocket-Key`;
+    /// without one, as from an HTTP/2 client, one is made here.
     ///
     /// # Errors
     /// There is neither a WebSocket nor a whole response head that says why.
     pub async fn upgrade(&self, request: Request) -> Result<Upgraded, Error> {
-        websocket::ask(&self.opener, request, &self.settings).await
+        let (scheme, destination) = (request.scheme, request.destination.clone());
+        let place =
+            request.partition.is_single().then(|| self.pool.place(&request.partition, scheme, &destination));
+        let connecting = async {
+            let not_offered =
+                || Err(Error::Malformed("the origin speaks HTTP/2 where it was not offered".into()));
+            let connection = match place {
+                None => match self.opener.open(scheme, &destination, &[Protocol::Http1]).await? {
+                    Opened::Http1(connection) => return Ok(Lent::alone(connection)),
+                    Opened::Http2(_) => return not_offered(),
+                },
+                Some(place) => match place.next(false).await? {
+                    Next::Kept(connection) => connection,
+                    Next::Open(opening) => self.open(opening, scheme, &destination).await?,
+                },
+            };
+            match connection {
+                Connection::Http1(lent) => Ok(lent),
+                Connection::Http2(_) => not_offered(),
+            }
+        };
+        websocket::ask(request, &self.settings, connecting).await
+    }
+
+    /// Closes the connections of this partition: those in use once they are not any more. Who asks again gets others.
+    pub fn leave(&self, partition: &Partition) {
+        self.pool.leave(partition);
     }
 
     async fn open(

@@ -2,13 +2,11 @@
 //! their ends.
 
 use crate::error::Error;
-use crate::open::Opener;
-use crate::pool::{Lent, Opened};
+use crate::pool::Lent;
 use crate::request::Request;
 use crate::response::Response;
 use crate::sending::{Failed, Sending};
 use crate::settings::Settings;
-use crate::tls::Protocol;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{
@@ -46,11 +44,11 @@ pub enum Upgraded {
 #[derive(Debug)]
 pub struct UpgradedStream(TokioIo<hyper::upgrade::Upgraded>);
 
-/// Asks for a WebSocket.
+/// Asks for a WebSocket on the connection that `connecting` gives.
 pub(crate) async fn ask(
-    opener: &Opener,
     mut request: Request,
     settings: &Arc<Settings>,
+    connecting: impl Future<Output = Result<Lent, Error>>,
 ) -> Result<Upgraded, Error> {
     if request.method != Method::GET || !request.upload.is_empty() {
         return Err(Error::InvalidRequest("a WebSocket is asked for by GET without a body".into()));
@@ -59,16 +57,12 @@ pub(crate) async fn ask(
     let key = given.clone().map_or_else(new_key, Ok)?;
     request.fields.insert(SEC_WEBSOCKET_KEY, key.clone());
     request.fields.entry(SEC_WEBSOCKET_VERSION).or_insert(HeaderValue::from_static("13"));
-    let (scheme, destination) = (request.scheme, request.destination.clone());
     let mut sending = Sending::new(request, Arc::new(|_, _| {}), settings)?;
     let mut head = sending.head().http1()?;
     head.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     head.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
 
-    let Opened::Http1(connection) = opener.open(scheme, &destination, &[Protocol::Http1]).await? else {
-        return Err(Error::Malformed("the origin speaks HTTP/2 where it was not offered".into()));
-    };
-    let mut lent = Lent::alone(connection);
+    let mut lent = connecting.await?;
     let mut response = match sending.exchange(&mut lent, head).await {
         Ok(response) => response,
         Err(Failed::For(error)) => return Err(error),

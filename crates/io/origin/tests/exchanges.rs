@@ -116,6 +116,47 @@ async fn a_single_connection_serves_its_partition_in_turn_and_nobody_else() {
 }
 
 #[tokio::test]
+async fn connections_of_a_partition_that_is_left_close_when_they_are_not_in_use_and_no_others_do() {
+    let (ended, mut ends) = tokio::sync::mpsc::unbounded_channel();
+    let origin = Origin::start(move |mut stream, _| {
+        let ended = ended.clone();
+        async move {
+            let mut who = String::new();
+            loop {
+                let head = read_head(&mut stream).await;
+                let Some(path) = head.split(' ').nth(1) else { break };
+                who = path.to_owned();
+                // The second half of this body comes with the next request, which never does.
+                let body = if path == "/busy" { "o" } else { "ok" };
+                let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{body}");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+            ended.send(who).unwrap();
+        }
+    })
+    .await;
+    let client = client();
+    let get = |name: &'static str, path: &'static str| {
+        let mut request = origin.get(path);
+        request.partition = Partition::single(name);
+        fetch(&client, request)
+    };
+    for name in ["ann", "ben"] {
+        whole(&mut get(name, "/idle").await.unwrap()).await.unwrap();
+    }
+    client.leave(&Partition::single("ann"));
+    assert_eq!(ends.recv().await.as_deref(), Some("/idle"));
+    let busy = get("ann", "/busy").await.unwrap();
+    client.leave(&Partition::single("ann"));
+    whole(&mut get("ben", "/still").await.unwrap()).await.unwrap();
+    assert!(ends.try_recv().is_err(), "neither what is in use nor another's");
+    drop(busy);
+    assert_eq!(ends.recv().await.as_deref(), Some("/busy"));
+    client.leave(&Partition::single("ben"));
+    assert_eq!(ends.recv().await.as_deref(), Some("/still"));
+}
+
+#[tokio::test]
 async fn of_many_informational_responses_the_first_are_passed_on_and_the_answer_comes() {
     let hint = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n".repeat(60);
     let origin = Origin::answering(format!("{hint}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")).await;

@@ -6,7 +6,7 @@ mod support;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use farhop_origin::{Error, Settings, Upgraded, UpgradedStream, Upload};
+use farhop_origin::{Error, Partition, Settings, Upgraded, UpgradedStream, Upload};
 use http::{HeaderMap, HeaderValue, Method};
 use std::sync::{Arc, Mutex};
 use support::tls::*;
@@ -130,6 +130,34 @@ async fn within_tls_only_http1_is_offered_and_a_key_is_made_where_none_is_given(
     let mut elsewhere = secure_get(&origin, "/");
     elsewhere.destination = farhop_origin::Destination::new("127.0.0.1", origin.port);
     assert!(matches!(client.upgrade(elsewhere).await, Err(Error::Certificate { .. })));
+}
+
+/// As [`echo`], for who has begun to log in on the same connection.
+async fn echo_after_a_challenge(mut stream: tokio::net::TcpStream, heads: Arc<Mutex<Vec<String>>>) {
+    read_head(&mut stream).await;
+    let challenge = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: NTLM TlRM\r\nContent-Length: 2\r\n\r\nno";
+    stream.write_all(challenge.as_bytes()).await.unwrap();
+    echo(stream, heads).await;
+}
+
+#[tokio::test]
+async fn a_websocket_of_a_login_is_on_the_connection_that_is_logged_in() {
+    let origin = Origin::start(move |stream, _| echo_after_a_challenge(stream, Arc::default())).await;
+    let client = client();
+    let ask = async || {
+        let mut request = origin.get("/");
+        request.partition = Partition::single("ann");
+        client.upgrade(request).await.unwrap()
+    };
+    let Upgraded::Answered(mut response) = ask().await else { panic!("no challenge") };
+    assert_eq!(whole(&mut response).await.unwrap(), "no");
+    drop(response);
+    let (_, mut stream) = switched(ask().await);
+    assert_eq!(origin.connections(), 1);
+    talks(&mut stream).await;
+    // What speaks another protocol now is nobody's place for requests.
+    assert!(matches!(ask().await, Upgraded::Answered(_)));
+    assert_eq!(origin.connections(), 2);
 }
 
 #[tokio::test]

@@ -73,7 +73,8 @@ async fn attend(remote: &Arc<Remote>, stream: TcpStream, peer: SocketAddr, own: 
         remote.bus().emit(Event::ClientRefused { address: address.to_string() });
         return tunnel.reset();
     }
-    let (user, pass, login) = (remote.users().at(address), Pass::Caught, Login::default());
+    let (user, pass) = (remote.users().at(address), Pass::Caught);
+    let login = Login::new(remote.uplink().clone());
     let client = Client { address, user, pass, login };
     let caught = Caught { client, to };
     let server = caught.server(remote, &settings);

@@ -32,6 +32,7 @@ pub mod kind {
     pub const PREPARE: u64 = 0x0e;
     pub const TAKEN: u64 = 0x10;
     pub const REORDER: u64 = 0x12;
+    pub const LEFT: u64 = 0x14;
     pub const REQUEST: u64 = 0x11;
     pub const DATA: u64 = 0x13;
     pub const TRAILERS: u64 = 0x15;
@@ -64,6 +65,7 @@ pub mod kind {
         (PREPARE, "PREPARE"),
         (TAKEN, "TAKEN"),
         (REORDER, "REORDER"),
+        (LEFT, "LEFT"),
         (REQUEST, "REQUEST"),
         (DATA, "DATA"),
         (TRAILERS, "TRAILERS"),
@@ -276,6 +278,10 @@ pub enum Frame {
     Reorder {
         exchange: u64,
         priority: Priority,
+    },
+    Left {
+        user: u64,
+        connection: String,
     },
     Request {
         exchange: u64,

@@ -185,6 +185,7 @@ mod tests {
                 .prop_map(|(promise, priority)| Frame::Wanted { promise, priority }),
             (0..varint::MAX, priority.clone())
                 .prop_map(|(exchange, priority)| Frame::Reorder { exchange, priority }),
+            (0..varint::MAX, "[!-~]{0,40}").prop_map(|(user, connection)| Frame::Left { user, connection }),
             Just(Frame::Drain),
             proptest::collection::vec((0..varint::MAX, 0..varint::MAX), 0..9).prop_map(Frame::Taken),
             (0..varint::MAX, 0..varint::MAX, 0..varint::MAX)

@@ -28,6 +28,7 @@ impl Frame {
             Frame::Wanted { .. } => kind::WANTED,
             Frame::Prepare { .. } => kind::PREPARE,
             Frame::Reorder { .. } => kind::REORDER,
+            Frame::Left { .. } => kind::LEFT,
             Frame::Request { .. } => kind::REQUEST,
             Frame::Data(_) => kind::DATA,
             Frame::Trailers(_) => kind::TRAILERS,
@@ -106,6 +107,10 @@ impl Frame {
                 codec::put_string(scheme.as_bytes(), out);
                 codec::put_string(host.as_bytes(), out);
                 out.put_u16(*port);
+            }
+            Frame::Left { user, connection } => {
+                varint::put(out, *user);
+                codec::put_string(connection.as_bytes(), out);
             }
             Frame::Drain | Frame::TunnelOpened | Frame::Urgent | Frame::Mirror(Word::Reset) => {}
             Frame::Mirror(Word::Stored(entries)) => entries.iter().for_each(|entry| put_entry(entry, out)),
@@ -221,6 +226,7 @@ impl Frame {
                 let (_, priority, _) = read_flags(value)?;
                 Frame::Reorder { exchange, priority }
             }
+            kind::LEFT => Frame::Left { user: varint::take(value)?, connection: text(value)? },
             kind::PUSH => Frame::Push { promise: varint::take(value)? },
             kind::DRAIN => Frame::Drain,
             kind::TUNNEL_OPENED => Frame::TunnelOpened,

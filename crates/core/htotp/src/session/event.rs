@@ -113,6 +113,11 @@ pub enum Event {
         host: String,
         port: u16,
     },
+    /// Ground: the user's client has ended this connection.
+    Left {
+        user: u64,
+        connection: String,
+    },
     /// Ground: what the remote says of what it holds.
     Mirror(Word),
     /// Remote: a push that was held back until its promise came can be read on.

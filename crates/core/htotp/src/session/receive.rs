@@ -231,6 +231,9 @@ impl Session {
             Frame::Prepare { user, scheme, host, port } if self.role == Role::Ground => {
                 self.events.push_back(Event::Prepare { user, scheme, host, port });
             }
+            Frame::Left { user, connection } if self.role == Role::Ground => {
+                self.events.push_back(Event::Left { user, connection });
+            }
             // Its request may be on the way still, or answered: nothing is left of it then.
             Frame::Reorder { exchange, priority } if self.role == Role::Ground => {
                 self.reorder_own(exchange, priority);

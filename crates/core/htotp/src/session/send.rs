@@ -292,6 +292,12 @@ impl Session {
         }
     }
 
+    /// Remote: the user's client has ended the connection of this name, of which ground was told in requests
+    /// ([`crate::head::CLIENT_CONNECTION`]).
+    pub fn leave(&mut self, user: u64, connection: &str) {
+        self.send_control(&Frame::Left { user, connection: connection.into() });
+    }
+
     /// Tells the peer of this end's side of the path.
     pub fn report_path(&mut self, report: PathReport) {
         self.send_control(&Frame::Path(report));

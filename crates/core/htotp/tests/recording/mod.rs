@@ -293,6 +293,7 @@ pub(crate) fn record() -> String {
     ground.taken(31, 1, 1 << 20);
     tape.ends[REMOTE].taken(31, 1243, 1 << 20);
     tape.ends[REMOTE].reorder(31, Priority { urgency: 1, incremental: false });
+    tape.ends[REMOTE].leave(1, "18a5-000000000000001f");
     let report = farhop_htotp::frame::PathReport { arriving: 7_912_024, lost: 100 };
     tape.ends.iter_mut().for_each(|end| end.report_path(report));
     tape.settle();
@@ -412,6 +413,7 @@ fn words(event: &Event) -> String {
         Event::Prepare { user, scheme, host, port } => {
             format!("prepare {scheme}://{host}:{port} for user {user}")
         }
+        Event::Left { user, connection } => format!("left {connection} of user {user}"),
         Event::Released { .. } => "released".into(),
         Event::Mirror(word) => format!("mirror {word:?}"),
         Event::Body { bytes, .. } => format!("body {:?}", text(bytes)),

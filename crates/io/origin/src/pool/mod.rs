@@ -39,6 +39,10 @@ impl Partition {
     pub fn single(name: impl Into<Arc<str>>) -> Partition {
         Partition { name: name.into(), single: true }
     }
+
+    pub(crate) fn is_single(&self) -> bool {
+        self.single
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -83,6 +87,16 @@ impl Pool {
         let place = lock(&self.places).entry(key).or_insert_with(new).clone();
         self.watch();
         place
+    }
+
+    /// Forgets the places of a partition, whose connections close: those in use when they are given back.
+    pub(crate) fn leave(&self, partition: &Partition) {
+        let left: Vec<Arc<Place>> = {
+            let mut places = lock(&self.places);
+            places.extract_if(|key, _| key.partition == *partition).map(|(_, place)| place).collect()
+        };
+        // Without the lock: what closes takes others. A connection in use holds its place, and goes with it.
+        drop(left);
     }
 
     /// The right to open a connection ahead of any request, held until the connection is used or closed; `None` when

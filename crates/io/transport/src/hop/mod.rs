@@ -94,6 +94,8 @@ pub enum Incoming {
     Wanted { promise: u64, priority: Priority },
     /// Ground: the user's client is about to ask this host.
     Prepare { user: u64, scheme: String, host: String, port: u16 },
+    /// Ground: the user's client has ended the connection of this name.
+    Left { user: u64, connection: String },
     /// Ground: what the remote says of what it holds.
     Mirror(Word),
     /// The peer introduced itself.
@@ -342,6 +344,12 @@ impl Hop {
     /// Remote: this user's client is about to ask a host; ground may resolve, connect and verify meanwhile.
     pub fn prepare(&self, user: u64, scheme: &str, host: &str, port: u16) {
         self.0.lock().session.prepare(user, scheme, host, port);
+        self.0.work.notify_one();
+    }
+
+    /// Remote: this user's client has ended the connection that requests named so.
+    pub fn leave(&self, user: u64, connection: &str) {
+        self.0.lock().session.leave(user, connection);
         self.0.work.notify_one();
     }
 

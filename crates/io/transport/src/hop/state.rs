@@ -137,6 +137,9 @@ impl State {
                 Event::Prepare { user, scheme, host, port } => {
                     self.incoming.push_back(Incoming::Prepare { user, scheme, host, port });
                 }
+                Event::Left { user, connection } => {
+                    self.incoming.push_back(Incoming::Left { user, connection });
+                }
                 Event::Mirror(word) => self.incoming.push_back(Incoming::Mirror(word)),
                 Event::Released { stream } => self.resume.push(stream),
                 Event::Hello(hello) => self.incoming.push_back(Incoming::Hello(hello)),
