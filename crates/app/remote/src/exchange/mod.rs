@@ -1,21 +1,18 @@
-//! The life of one request at the remote: looked up, asked across the hop if need be, and the answer streamed to
-//! the client as it comes. When the carrier is lost under it, it goes on by asking again and comparing what the
-//! client already has.
+//! The life of one request at the remote: looked up, asked across the hop if need be, and answered. How an answer gets to
+//! the client is [`delivery`]'s, what is told of it in the end [`told`]'s.
+
+mod delivery;
+mod told;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 
-use bytes::Bytes;
-use farhop_events::{AnsweredFrom, Crossing, Event, ExchangeId, Side};
+use farhop_events::{AnsweredFrom, Crossing, ExchangeId, Side};
 use farhop_freshness::{Handling, is_error};
-use farhop_front::{Departure, Head, RequestBody, Responder, ResponseBody};
-use farhop_htotp::ResponseHead;
-use farhop_htotp::frame::Resume;
-use farhop_store::{Broken, Piece, Reader};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use farhop_front::{Departure, Head, RequestBody, Responder};
+use http::StatusCode;
 use tokio::time::Instant;
 
 use crate::Remote;
@@ -25,13 +22,13 @@ use crate::auth::Pass;
 use crate::course::Course;
 use crate::held::{self, Confirmed, HeldAnswer, Stale};
 use crate::lookup::{Found, look_up};
-use crate::portal::Given;
 use crate::request::Fetch;
 use crate::revalidate;
 use crate::section::Section;
 use crate::under_way::UnderWay;
 use crate::users::User;
 use crate::websocket::Switched;
+use delivery::{Delivery, from_promise};
 
 /// What is known of an exchange from its beginning.
 pub(crate) struct Exchange {
@@ -48,17 +45,6 @@ pub(crate) struct Exchange {
     /// Body bytes taken from the client.
     pub(crate) uploaded: Arc<AtomicU64>,
     pub(crate) course: Arc<Course>,
-}
-
-/// What has been delivered of an answer.
-struct Delivery {
-    from: AnsweredFrom,
-    status: StatusCode,
-    bytes: u64,
-    prefix: blake3::Hasher,
-    first_byte_ms: u64,
-    asked_again: bool,
-    given: Given,
 }
 
 impl Exchange {
@@ -226,143 +212,6 @@ impl Exchange {
         remote.desk().books().crossed(self.id, &self.user, request, (why, field), remote.now());
     }
 
-    pub(crate) async fn deliver_empty(
-        self,
-        remote: &Arc<Remote>,
-        responder: Responder,
-        head: &ResponseHead,
-        from: AnsweredFrom,
-    ) {
-        let mut delivery = Delivery::new(from, head.status);
-        delivery.first_byte_ms = self.elapsed_ms();
-        let written = responder.start(client_head(head), Bytes::new()).await;
-        let result = match written {
-            Ok(body) => body.finish(None).await,
-            Err(error) => Err(error),
-        };
-        match result {
-            Ok(()) => self.answered(remote, &delivery),
-            Err(error) => self.client_gone(remote, &delivery, &error.to_string()),
-        }
-    }
-
-    /// Streams a body to the client as it comes, and goes on after a lost carrier.
-    pub(crate) async fn deliver(
-        self,
-        remote: &Arc<Remote>,
-        responder: Responder,
-        head: &ResponseHead,
-        mut reader: Section,
-        from: AnsweredFrom,
-    ) {
-        let mut delivery = Delivery::new(from, head.status);
-        delivery.given = Given::with(&head.fields);
-        // What is here already goes out with the head, in one packet if it fits.
-        let first = match reader.take() {
-            Some(Ok(Piece::Data(bytes))) => bytes,
-            Some(Ok(Piece::End(trailers))) => {
-                // An empty body, complete: its end is read again below from nothing.
-                return self.deliver_whole(remote, responder, head, trailers, delivery).await;
-            }
-            _ => Bytes::new(),
-        };
-        delivery.first_byte_ms = self.elapsed_ms();
-        delivery.take(&first);
-        let mut out = match responder.start(client_head(head), first).await {
-            Ok(out) => out,
-            Err(error) => return self.client_gone(remote, &delivery, &error.to_string()),
-        };
-        loop {
-            let piece = tokio::select! {
-                piece = reader.next() => piece,
-                () = reset_body(&out) => return self.client_gone(remote, &delivery, "the client closed the connection"),
-            };
-            match piece {
-                Ok(Piece::Data(bytes)) => {
-                    delivery.take(&bytes);
-                    if let Err(error) = out.send(bytes).await {
-                        return self.client_gone(remote, &delivery, &error.to_string());
-                    }
-                }
-                Ok(Piece::End(trailers)) => {
-                    delivery.given.crossed += reader.take_crossed();
-                    return match out.finish(trailers.as_ref()).await {
-                        Ok(()) => self.answered(remote, &delivery),
-                        Err(error) => self.client_gone(remote, &delivery, &error.to_string()),
-                    };
-                }
-                Err(broken) if delivery.may_go_on(&broken) => {
-                    delivery.given.crossed += reader.take_crossed();
-                    match self.resume(remote, head, &delivery, &out).await {
-                        Ok(rest) => reader = Section::whole(rest),
-                        Err(why) => {
-                            remote.bus().emit(Event::Aborted { exchange: self.id, why: why.clone() });
-                            out.abort();
-                            return self.broken(remote, &delivery, Side::Link, why);
-                        }
-                    }
-                }
-                Err(broken) => {
-                    out.abort();
-                    return self.broken(remote, &delivery, Side::Origin, broken.to_string());
-                }
-            }
-        }
-    }
-
-    async fn deliver_whole(
-        self,
-        remote: &Arc<Remote>,
-        responder: Responder,
-        head: &ResponseHead,
-        trailers: Option<HeaderMap>,
-        mut delivery: Delivery,
-    ) {
-        delivery.first_byte_ms = self.elapsed_ms();
-        let written = match responder.start(client_head(head), Bytes::new()).await {
-            Ok(out) => out.finish(trailers.as_ref()).await,
-            Err(error) => Err(error),
-        };
-        match written {
-            Ok(()) => self.answered(remote, &delivery),
-            Err(error) => self.client_gone(remote, &delivery, &error.to_string()),
-        }
-    }
-
-    /// Asks for the rest of a body whose carrier was lost. The part that the client has is compared by hash at ground;
-    /// the heads are compared here, since the client has the old one.
-    async fn resume(
-        &self,
-        remote: &Arc<Remote>,
-        before: &ResponseHead,
-        delivery: &Delivery,
-        out: &ResponseBody,
-    ) -> Result<Reader, String> {
-        if self.fetch.head.method != Method::GET || self.fetch.has_body {
-            return Err("a request that may change something is not sent twice".into());
-        }
-        let resume = Resume { offset: delivery.bytes, prefix: *delivery.prefix.finalize().as_bytes() };
-        loop {
-            self.crosses(remote, Crossing::Resumed, None);
-            let mut asking = Asking::new(remote, self, self.fetch.head.clone());
-            let asked = tokio::select! {
-                asked = asking.resume(resume) => asked,
-                () = reset_body(out) => return Err("the client closed the connection".into()),
-            };
-            match asked {
-                Ok(Asked { head, body, resumed, .. }) => {
-                    if resumed != (resume.offset > 0).then_some(resume.offset) || !is_same(before, &head) {
-                        return Err("the origin's answer has changed".into());
-                    }
-                    remote.bus().emit(Event::Resumed { exchange: self.id, skipped_bytes: resume.offset });
-                    return body.reader().ok_or_else(|| "the rest is gone".into());
-                }
-                Err(NotAnswered::Lost) => {}
-                Err(NotAnswered::Trouble(trouble)) => return Err(trouble.detail),
-            }
-        }
-    }
-
     /// Carries a WebSocket to its end.
     async fn converse(self, remote: &Arc<Remote>, responder: Responder, switched: Switched) {
         let mut delivery = Delivery::new(AnsweredFrom::Asked, StatusCode::SWITCHING_PROTOCOLS);
@@ -378,56 +227,6 @@ impl Exchange {
         }
     }
 
-    pub(crate) async fn fail(self, remote: &Arc<Remote>, mut responder: Responder, mut trouble: Trouble) {
-        self.learn_from(remote, &mut responder, &mut trouble);
-        let (head, page) = trouble.page(self.id);
-        // The client may be gone too; the event says what failed first.
-        let _ = responder.respond(head, page).await;
-        remote.bus().emit(Event::Failed {
-            exchange: self.id,
-            user: self.user.name.to_string(),
-            method: self.fetch.head.method.to_string(),
-            url: remote.bus().url(self.fetch.url.as_str()),
-            side: trouble.side,
-            error: trouble.detail,
-            status: Some(trouble.status.as_u16()),
-            bytes: 0,
-        });
-    }
-
-    fn broken(&self, remote: &Remote, delivery: &Delivery, side: Side, error: String) {
-        remote.bus().emit(Event::Failed {
-            exchange: self.id,
-            user: self.user.name.to_string(),
-            method: self.fetch.head.method.to_string(),
-            url: remote.bus().url(self.fetch.url.as_str()),
-            side,
-            error,
-            status: None,
-            bytes: delivery.bytes,
-        });
-    }
-
-    fn client_gone(&self, remote: &Remote, delivery: &Delivery, error: &str) {
-        self.broken(remote, delivery, Side::User, error.to_owned());
-    }
-
-    fn answered(&self, remote: &Remote, delivery: &Delivery) {
-        remote.ledger().answered(&self.user, delivery.from, delivery.bytes, &delivery.given);
-        remote.bus().emit(Event::Answered {
-            exchange: self.id,
-            user: self.user.name.to_string(),
-            method: self.fetch.head.method.to_string(),
-            url: remote.bus().url(self.fetch.url.as_str()),
-            status: delivery.status.as_u16(),
-            from: delivery.from,
-            bytes: delivery.bytes,
-            upload_bytes: self.uploaded.load(Relaxed),
-            first_byte_ms: delivery.first_byte_ms,
-            total_ms: self.elapsed_ms(),
-        });
-    }
-
     fn elapsed_ms(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
     }
@@ -439,10 +238,6 @@ async fn needed(remote: &Remote, stale: Option<&Stale>) {
         Some(stale) => stale.until_needed(remote).await,
         None => std::future::pending().await,
     }
-}
-
-fn from_promise(early: bool) -> AnsweredFrom {
-    if early { AnsweredFrom::PromiseEarly } else { AnsweredFrom::PromiseOnTheWay }
 }
 
 /// What asking came to.
@@ -483,66 +278,9 @@ impl Answer {
     }
 }
 
-impl Delivery {
-    fn new(from: AnsweredFrom, status: StatusCode) -> Self {
-        Delivery {
-            from,
-            status,
-            bytes: 0,
-            prefix: blake3::Hasher::new(),
-            first_byte_ms: 0,
-            asked_again: false,
-            given: Given::default(),
-        }
-    }
-
-    /// A lost carrier comes back. A push that ground could not finish is asked for in the ordinary way, once.
-    fn may_go_on(&mut self, broken: &Broken) -> bool {
-        let promised = matches!(self.from, AnsweredFrom::PromiseEarly | AnsweredFrom::PromiseOnTheWay);
-        match broken {
-            Broken::Lost => true,
-            Broken::Failed(_) | Broken::GivenUp => {
-                promised && !std::mem::replace(&mut self.asked_again, true)
-            }
-        }
-    }
-
-    fn take(&mut self, bytes: &Bytes) {
-        self.prefix.update(bytes);
-        self.bytes += bytes.len() as u64;
-    }
-}
-
 /// Completes when the client's connection breaks. A client that only closed its sending side may still read.
 async fn reset(responder: &Responder) {
     if responder.departure().await == Departure::EndOfInput {
         std::future::pending::<()>().await;
     }
-}
-
-async fn reset_body(body: &ResponseBody) {
-    if body.departure().await == Departure::EndOfInput {
-        std::future::pending::<()>().await;
-    }
-}
-
-fn client_head(head: &ResponseHead) -> Head {
-    Head { status: head.status, fields: head.fields.clone() }
-}
-
-/// Whether a body that belongs to `again` may follow the head `before`. A length that only one of them tells is no
-/// difference: a text may be coded in one go once and be streamed the next time.
-fn is_same(before: &ResponseHead, again: &ResponseHead) -> bool {
-    const DESCRIBE: [HeaderName; 5] = [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_RANGE, ETAG, LAST_MODIFIED];
-    let values = |head: &ResponseHead, name: &HeaderName| -> Vec<HeaderValue> {
-        head.fields.get_all(name).iter().cloned().collect()
-    };
-    let length = |head: &ResponseHead| head.fields.get(CONTENT_LENGTH).cloned();
-    let lengths_agree = match (length(before), length(again)) {
-        (Some(before), Some(again)) => before == again,
-        _ => true,
-    };
-    before.status == again.status
-        && lengths_agree
-        && DESCRIBE.iter().all(|name| values(before, name) == values(again, name))
 }
