@@ -1,12 +1,13 @@
 // Pages as a browser shows them, with a browser of its own for each visit. Run as: node visits.cjs ORDER, a JSON object of
-// `playwright`, `executable` and `visits`, a list of {arguments, proxy, urls} of which each may be left out but the last.
+// `playwright`, `executable` and `visits`, a list of {arguments, proxy, urls, expression} of which each may be left out but `urls`;
+// the expression is awaited on each page.
 // Prints for each URL what was seen as JSON; judging is Rust's part.
 'use strict';
 
 const order = JSON.parse(process.argv[2]);
 const { chromium } = require(order.playwright);
 
-async function visit({ arguments: more = [], proxy, urls }) {
+async function visit({ arguments: more = [], proxy, urls, expression }) {
   const browser = await chromium.launch({
     executablePath: order.executable,
     args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', ...more],
@@ -19,7 +20,8 @@ async function visit({ arguments: more = [], proxy, urls }) {
     await page.goto(url).catch((failure) => { error = failure.message.split('\n')[0]; });
     const title = await page.title();
     const images = await page.evaluate(() => [...document.images].map((image) => image.naturalWidth));
-    seen.push({ title, images, error });
+    const value = expression && await page.evaluate(expression);
+    seen.push({ title, images, error, value });
   }
   await browser.close();
   return seen;

@@ -4,6 +4,8 @@
 mod accounts;
 mod ech;
 mod firefox;
+mod left_to_browsers;
+mod live;
 mod servers;
 mod tools;
 
