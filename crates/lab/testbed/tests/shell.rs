@@ -2,7 +2,7 @@
 
 use farhop_orbit::Profile;
 use std::ffi::OsString;
-use std::io::Read as _;
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::Command;
 
@@ -63,14 +63,22 @@ fn a_satellite_of_a_file_is_what_the_command_meets() {
     "#;
     let satellite = Profile::from_toml(text, "mine.toml", &mut |_| unreachable!("it names no file")).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let script =
-        format!("echo from-$FARHOP_LINK >/dev/tcp/$FARHOP_HOST/{}", listener.local_addr().unwrap().port());
+    let port = listener.local_addr().unwrap().port();
+    // It waits for an answer: with the command ends the link, and with that what is still on its way.
+    let script = format!(
+        "exec 3<>/dev/tcp/$FARHOP_HOST/{port}; echo from-$FARHOP_LINK >&3; read -r said <&3; [ \"$said\" = heard ]"
+    );
+    let server = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut line = String::new();
+        std::io::BufReader::new(&stream).read_line(&mut line).unwrap();
+        (&stream).write_all(b"heard\n").unwrap();
+        line
+    });
     let start = std::time::Instant::now();
     let Some(code) = behind(&satellite, &script) else { return };
     assert_eq!(code, 0);
-    let mut heard = String::new();
-    listener.accept().unwrap().0.read_to_string(&mut heard).unwrap();
-    assert_eq!(heard, "from-mine\n");
+    assert_eq!(server.join().unwrap(), "from-mine\n");
     // Two superframes until the first packet may leave, and the way: no machine beats that.
     assert!(start.elapsed() >= std::time::Duration::from_millis(120), "{:?}", start.elapsed());
 }
