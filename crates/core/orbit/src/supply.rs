@@ -66,30 +66,41 @@ impl Steps {
     /// The mean over a period; the last rate where it does not begin anew.
     pub fn mean(&self) -> BitRate {
         let Some(period) = self.period else { return self.steps.last().map_or(BitRate(0), |last| last.1) };
-        let ends = self.steps.iter().skip(1).map(|step| step.0).chain([period]);
-        let bits: f64 = self
-            .steps
-            .iter()
-            .zip(ends)
-            .map(|(step, end)| step.1.0 as f64 * (end - step.0).as_secs_f64())
-            .sum();
-        BitRate((bits / period.as_secs_f64()).round() as u64)
+        BitRate((self.passed_in(period) as f64 / period.as_nanos() as f64).round() as u64)
     }
 
+    /// In bits times nanoseconds, of which nothing is lost to rounding, however short a step is.
     fn finish(&self, start: Duration, size: Bytes) -> Duration {
-        let (mut now, mut left) = (start, size);
+        let mut left = u128::from(size.0) * 8 * 1_000_000_000;
+        let mut now = start;
+        if let Some((period, passed)) = self.period.map(|period| (period, self.passed_in(period))) {
+            let whole = left.saturating_sub(1) / passed.max(1);
+            left -= whole * passed;
+            now = now.saturating_add(nanoseconds(period.as_nanos().saturating_mul(whole)));
+        }
         loop {
             let (rate, until) = self.at(now);
-            let done = now.saturating_add(rate.time_for(left));
-            match until {
-                Some(until) if done > until => {
-                    left = Bytes(left.0 - rate.bytes_in(until - now).0.min(left.0));
+            let passed = until.map(|until| u128::from(rate.0) * (until.saturating_sub(now)).as_nanos());
+            match (until, passed) {
+                (Some(until), Some(passed)) if passed < left && until > now => {
+                    left -= passed;
                     now = until;
                 }
-                _ => return done,
+                _ => return now.saturating_add(nanoseconds(left / u128::from(rate.0.max(1)))),
             }
         }
     }
+
+    /// What passes in one period, in bits times nanoseconds.
+    fn passed_in(&self, period: Duration) -> u128 {
+        let ends = self.steps.iter().skip(1).map(|step| step.0).chain([period]);
+        self.steps.iter().zip(ends).map(|(step, end)| u128::from(step.1.0) * (end - step.0).as_nanos()).sum()
+    }
+}
+
+/// So long, at most some centuries.
+fn nanoseconds(count: u128) -> Duration {
+    Duration::from_nanos(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
 /// A serialiser's supply, and how much of it is used up.
@@ -171,6 +182,15 @@ mod tests {
         assert_eq!(steps.finish(29 * MS, Bytes(1000)), 30 * MS + MS / 2);
         assert_eq!(steps.finish(70 * MS, Bytes(1000)), 82 * MS);
         assert_eq!(steps.mean(), BitRate(4_000_000));
+    }
+
+    #[test]
+    fn steps_far_shorter_than_a_packet_add_up() {
+        let blink = vec![(Duration::ZERO, BitRate(1_000)), (Duration::from_micros(1), BitRate(0))];
+        let steps = Steps::new(blink, Some(Duration::from_secs(60))).unwrap();
+        // A thousandth of a bit each minute: the last one of eight million is used up a microsecond into its minute.
+        let done = Duration::from_secs(60 * 7_999_999) + Duration::from_micros(1);
+        assert_eq!(steps.finish(Duration::ZERO, Bytes(1000)), done);
     }
 
     #[test]
