@@ -47,7 +47,7 @@ impl ControllerFactory for Factory {
         let mtu = Bytes(current_mtu.into());
         let core = self.choice.build(self.contract, mtu).expect("`factory` chose one that can be built");
         let steering = if self.choice.searches() {
-            Steering::Searching(Resume::new(core, mtu))
+            Steering::Searching(Box::new(Resume::new(core, mtu)))
         } else {
             Steering::Known(core)
         };
@@ -98,7 +98,7 @@ enum Steering {
     /// The rate is known.
     Known(Box<dyn Core>),
     /// It is searched for, from what is saved if anything is.
-    Searching(Resume),
+    Searching(Box<Resume>),
 }
 
 /// A core controller whose clock starts when it is built.
@@ -124,14 +124,14 @@ impl Adapter {
     fn core(&self) -> &dyn Core {
         match &self.steering {
             Steering::Known(core) => core.as_ref(),
-            Steering::Searching(resume) => resume,
+            Steering::Searching(resume) => resume.as_ref(),
         }
     }
 
     fn core_mut(&mut self) -> &mut dyn Core {
         match &mut self.steering {
             Steering::Known(core) => core.as_mut(),
-            Steering::Searching(resume) => resume,
+            Steering::Searching(resume) => resume.as_mut(),
         }
     }
 
@@ -159,7 +159,7 @@ impl Adapter {
             resume.offer(saved);
         }
         let (before, had_retreated) = (resume.phase(), resume.has_retreated());
-        act(resume);
+        act(resume.as_mut());
         if resume.has_retreated() && !had_retreated {
             self.recall.forget();
             self.noted = None;
