@@ -40,7 +40,7 @@ pub use hybla::Hybla;
 pub use newreno::NewReno;
 pub use paced::{CAP, Paced};
 pub use resume::{Phase, Resume, Saved};
-pub use throttled::{Arrived, Trial, Watch};
+pub use throttled::{Arrived, Trial, Wanted, Watch};
 
 /// What the operator says about one direction of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

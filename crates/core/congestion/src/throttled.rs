@@ -20,8 +20,20 @@ pub struct Arrived {
     pub packets: u64,
     /// Packets missing among them.
     pub lost: u64,
-    /// Something is asked for of which not all has come.
-    pub wanted: bool,
+    /// Whether more is to come.
+    pub wanted: Wanted,
+}
+
+/// Whether more is to come on a carrier than has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wanted {
+    /// Nothing is asked for.
+    #[default]
+    Nothing,
+    /// Something is open that may have nothing to say, as a tunnel or an endless answer: full packets tell that it has.
+    Perhaps,
+    /// What is to come waits already.
+    Certainly,
 }
 
 impl Arrived {
@@ -39,6 +51,9 @@ const HEAVY_LOSS: f64 = 0.20;
 const ENOUGH_LOST: u64 = 20;
 /// How long after that a low rate is laid to it.
 const STRUCK: Duration = Duration::from_secs(15);
+/// Who fills so many packets, each this large on the mean, had more to say than would go into them. Fewer may be QUIC's own, that
+/// looks for the largest.
+const FULL: (u64, Bytes) = (4, Bytes(600));
 /// How long, while something is wanted, the rate has to be low.
 const PATIENCE: Duration = Duration::from_secs(4);
 
@@ -79,9 +94,13 @@ impl Watch {
         let is_struck = self.struck.is_some_and(|at| arrived.now.saturating_sub(at) <= STRUCK);
         if !is_struck {
             self.clear();
-        } else if arrived.wanted {
+            return None;
+        }
+        let bytes = arrived.bytes.0.saturating_sub(last.bytes.0);
+        let is_full = packets >= FULL.0 && bytes >= packets * FULL.1.0;
+        if arrived.wanted == Wanted::Certainly || (arrived.wanted == Wanted::Perhaps && is_full) {
             self.low += arrived.now.saturating_sub(last.now);
-            self.bytes += arrived.bytes.0.saturating_sub(last.bytes.0);
+            self.bytes += bytes;
         }
         if self.low < PATIENCE {
             return None;
@@ -120,7 +139,7 @@ impl Trial {
     pub fn look(&mut self, arrived: Arrived) -> Option<bool> {
         let last = self.last.replace(arrived)?;
         let came = arrived.bytes.0.saturating_sub(last.bytes.0);
-        if arrived.wanted || came > 0 {
+        if arrived.wanted != Wanted::Nothing || came > 0 {
             self.busy += arrived.now.saturating_sub(last.now);
             self.bytes += came;
         }
@@ -140,21 +159,22 @@ mod tests {
     /// Looks at a carrier once a second.
     struct Link {
         arrived: Arrived,
+        packet: u64,
     }
 
     impl Link {
         fn new() -> Link {
-            Link { arrived: Arrived::default() }
+            Link { arrived: Arrived::default(), packet: 1250 }
         }
 
         /// A second in which so many kbit/s arrive and a share of all packets does not.
         fn second(&mut self, kbit: u64, lost: f64, wanted: bool) -> Arrived {
-            let packets = kbit * 1000 / 8 / 1250;
+            let packets = kbit * 125 / self.packet;
             self.arrived.now += Duration::from_secs(1);
             self.arrived.bytes.0 += kbit * 125;
             self.arrived.packets += packets;
             self.arrived.lost += (packets as f64 * lost / (1.0 - lost)) as u64;
-            self.arrived.wanted = wanted;
+            self.arrived.wanted = if wanted { Wanted::Perhaps } else { Wanted::Nothing };
             self.arrived
         }
     }
@@ -193,6 +213,33 @@ mod tests {
         let fade = |second: u32| if second % 20 < 3 { (400, 0.9, true) } else { (8_000, 0.0, true) };
         assert_eq!(suspects(Some(8), fade), None, "short fades");
         assert_eq!(suspects(None, |_| (200, 0.5, true)), None, "nobody knows of more");
+    }
+
+    #[test]
+    fn an_idle_tunnel_and_one_with_little_to_say_want_no_more() {
+        for (packet, kbit) in [(80, 1), (80, 30), (1400, 0), (1400, 12)] {
+            let mut watch = Watch::new(Some(BitRate::mbit(8)));
+            let mut link = Link::new();
+            watch.look(link.second(6_000, 0.0, true));
+            // An address was changed: much of what was under way is missing.
+            watch.look(link.second(500, 0.6, true));
+            link.packet = packet;
+            let held = (0..60).find_map(|_| watch.look(link.second(kbit, 0.0, true)));
+            assert_eq!(held, None, "{kbit} kbit/s in packets of {packet} bytes");
+        }
+    }
+
+    #[test]
+    fn what_waits_already_needs_no_full_packets() {
+        let mut watch = Watch::new(Some(BitRate::mbit(8)));
+        let mut link = Link::new();
+        watch.look(link.second(6_000, 0.0, true));
+        watch.look(link.second(500, 0.6, true));
+        let held = (0..5).find_map(|_| {
+            let seen = link.second(0, 0.0, true);
+            watch.look(Arrived { wanted: Wanted::Certainly, ..seen })
+        });
+        assert!(held.is_some());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use farhop_congestion::{Arrived, Trial, Watch};
+use farhop_congestion::{Arrived, Trial, Wanted, Watch};
 use farhop_units::{BitRate, Bytes};
 use tokio::time::{Instant, sleep};
 
@@ -126,7 +126,7 @@ impl Dialers {
     fn arrived(&self, sender: End, connection: &Connection, hop: &Hop, start: Instant) -> Arrived {
         let now = start.elapsed();
         if sender == End::Remote {
-            let wanted = hop.is_held_up();
+            let wanted = if hop.is_held_up() { Wanted::Certainly } else { Wanted::Nothing };
             return match connection {
                 Connection::Quic(connection) => {
                     let (path, bytes) = (connection.stats().path, wake::acknowledged(connection));
@@ -139,7 +139,8 @@ impl Dialers {
                 }
             };
         }
-        let wanted = hop.is_active();
+        // What ground has yet to say only ground knows.
+        let wanted = if hop.is_active() { Wanted::Perhaps } else { Wanted::Nothing };
         match connection {
             Connection::Quic(connection) => {
                 // Without a repair layer nobody counts what is missing, and nothing is suspected.
