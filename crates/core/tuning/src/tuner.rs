@@ -16,6 +16,9 @@ const GROW: (u64, u64) = (5, 4);
 const SHRINK: u64 = 2;
 /// A carrier is outgrown when its streams could use half as much again.
 const OUTGROWN: (u64, u64) = (3, 2);
+/// … and, where the round trip is more than twice what it once was, they have used half of what they have.
+const GROWN: u32 = 2;
+const USED: u64 = 2;
 /// Reports to the peer: not more often than this, nor than once a round trip, …
 const REPORT_EVERY: Duration = Duration::from_secs(2);
 /// … and only when the rate has changed by an eighth, or the loss by a quarter and half a per cent.
@@ -41,6 +44,8 @@ pub struct Tuner {
     heard: Option<Report>,
     said: Option<Report>,
     next_report: Duration,
+    /// The shortest round trip so far.
+    shortest: Option<Duration>,
     /// What the carrier began with.
     first: Parameters,
     now: Parameters,
@@ -57,6 +62,7 @@ impl Tuner {
             heard: None,
             said: None,
             next_report: Duration::ZERO,
+            shortest: None,
             first,
             now: first,
         }
@@ -76,6 +82,8 @@ impl Tuner {
     /// differently from now on.
     pub fn observe(&mut self, now: Duration, totals: &Totals, open: u64) -> bool {
         self.meter.take(now, totals);
+        let least = self.meter.measured().round_trip.map(|round_trip| round_trip.least);
+        self.shortest = self.shortest.into_iter().chain(least).min();
         let path = Path::new(&self.set, &self.measured());
         let before = self.now;
         let fit = Parameters::new(&self.set, &path).with_open(open);
@@ -126,9 +134,15 @@ impl Tuner {
     }
 
     /// What the peer may send on one stream is so much less than fits the path that another carrier is worth its handshake: this
-    /// one keeps what it began with.
+    /// one keeps what it began with. Where only the round trip has grown since, it has to be made use of first: processors that are
+    /// busy look like a long way, hold up nothing that is small, and a thousand new carriers would keep them busy for good.
     pub fn has_outgrown(&self) -> bool {
+        let own = self.meter.measured();
+        let Some(round_trip) = own.round_trip.map(|round_trip| round_trip.least) else { return false };
+        let has_grown = self.shortest.is_some_and(|shortest| round_trip > GROWN * shortest);
+        let filled = own.receiving.map_or(Bytes(0), |rate| rate.bytes_in(round_trip));
         self.now.stream_window.0 * OUTGROWN.1 > self.first.stream_window.0 * OUTGROWN.0
+            && (!has_grown || USED * filled.0 >= self.first.stream_window.0)
     }
 
     /// All of it for people and programs, of a carrier over QUIC. `send_window` is the one in force, which follows the controller.

@@ -196,6 +196,28 @@ fn a_carrier_is_outgrown_where_its_streams_could_use_half_as_much_again_and_the_
 }
 
 #[test]
+fn a_way_that_grows_long_under_way_is_no_reason_for_another_carrier_until_it_is_made_use_of() {
+    let mut tuner = Tuner::new(UNSET, Measured::default());
+    let mut totals = Totals::default();
+    let mut carry = |tuner: &mut Tuner, seconds: std::ops::Range<u64>, round_trip: u64, rate: BitRate| {
+        for second in seconds {
+            let round_trip = Duration::from_millis(round_trip);
+            totals.round_trip = Some((round_trip, round_trip));
+            totals.received += rate.bytes_in(Duration::from_secs(1));
+            totals.received_packets += 1000;
+            tuner.observe(Duration::from_secs(second), &totals, 0);
+        }
+    };
+    carry(&mut tuner, 1..10, 5, BitRate(100_000));
+    assert!(!tuner.has_outgrown());
+    carry(&mut tuner, 10..200, 2700, BitRate(100_000));
+    assert!(tuner.parameters().stream_window > tuner.first().stream_window, "as if it were the moon");
+    assert!(!tuner.has_outgrown(), "nothing that large has come");
+    carry(&mut tuner, 200..300, 2700, BitRate::mbit(12));
+    assert!(tuner.has_outgrown());
+}
+
+#[test]
 fn room_for_streams_grows_with_those_that_are_open() {
     let mut tuner = Tuner::new(UNSET, Measured::default());
     let mut limits = Vec::new();
