@@ -201,6 +201,36 @@ async fn an_index_that_is_damaged_of_another_key_or_another_format_is_set_aside(
 }
 
 #[tokio::test]
+async fn whatever_is_wrong_in_an_index_the_store_opens_and_no_wrong_byte_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = |n: u64| format!("http://a.test/{n}");
+    let first = open(folder.path());
+    for n in 0..100 {
+        first.put(SHARED, &url(n), &bytes(n, 50)).await;
+    }
+    first.close().await;
+    let index = folder.path().join("store/index.redb");
+    let whole = std::fs::read(&index).unwrap();
+    let pages = whole.len() / 4096;
+    // All that comes after the header, and stretches of it.
+    for (from, to) in [(3, pages), (4, 5), (5, 7), (7, 10), (10, 14), (14, pages / 2)] {
+        let mut damaged = whole.clone();
+        let stretch = from.min(pages) * 4096..to.min(pages).max(from.min(pages)) * 4096;
+        damaged[stretch.clone()].copy_from_slice(&bytes(from as u64, stretch.len()));
+        std::fs::write(&index, damaged).unwrap();
+        let held = open(folder.path());
+        for n in (0..100).step_by(9) {
+            if let Some(found) = held.get(SHARED, &url(n)).await {
+                assert_eq!(found, Ok(bytes(n, 50)), "pages {from}..{to}");
+            }
+        }
+        held.put(SHARED, &url(1000), b"new").await;
+        assert_eq!(held.get(SHARED, &url(1000)).await, Some(Ok(b"new".to_vec())), "pages {from}..{to}");
+        held.close().await;
+    }
+}
+
+#[tokio::test]
 async fn two_cannot_have_one_store() {
     let folder = tempfile::tempdir().unwrap();
     let first = open(folder.path());
