@@ -91,6 +91,37 @@ async fn what_is_invalidated_is_not_found_though_nobody_had_asked_for_it() {
 }
 
 #[tokio::test]
+async fn what_is_invalidated_is_gone_though_the_process_is_killed_at_once() {
+    let (folder, as_it_stood) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let held = open(folder.path());
+    held.put(SHARED, "http://a.test/", b"old").await;
+    held.put(SHARED, "http://a.test/other", b"other").await;
+    held.store.settled().await;
+    // Much is to be written before it.
+    for n in 0..100 {
+        held.put(SHARED, &format!("http://b.test/{n}"), &bytes(n, 20_000)).await;
+    }
+    held.store.invalidate("http://a.test/").await;
+    copy(&folder.path().join("store"), &as_it_stood.path().join("store"));
+    let again = open(as_it_stood.path());
+    assert!(again.find(SHARED, "http://a.test/").await.is_empty());
+    assert_eq!(again.get(SHARED, "http://a.test/other").await, Some(Ok(b"other".to_vec())));
+    held.close().await;
+}
+
+/// What a process leaves that is killed now.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&path, &to),
+            false => drop(std::fs::copy(&path, &to).unwrap()),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_renewed_head_and_a_number_outlive_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let first = open(folder.path());
