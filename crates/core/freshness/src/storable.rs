@@ -12,7 +12,7 @@ pub enum NotStorable {
     /// RFC 9111 §3: the method is not one that is stored here.
     #[error("only responses to GET are stored")]
     Method,
-    /// RFC 9111 §3: interim, partial, 304, or not understood though it must be.
+    /// RFC 9111 §3: interim, partial, 304, not understood though it must be, or of one request's conditions alone.
     #[error("the status is not one that is stored")]
     Status,
     /// `no-store` in request or response.
@@ -54,6 +54,7 @@ pub fn storable(
     let understood = is_heuristically_cacheable(status) || matches!(status.as_u16(), 302 | 303 | 307);
     if status.is_informational()
         || matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::NOT_MODIFIED)
+        || is_of_its_request(status)
         || (directives.must_understand && !understood)
     {
         return Err(NotStorable::Status);
@@ -87,6 +88,15 @@ pub fn storable(
         || (scope == Scope::Private && directives.private)
         || is_heuristically_cacheable(status);
     if lasting { Ok(()) } else { Err(NotStorable::NoFreshness) }
+}
+
+/// Whether a status answers conditions, ranges or expectations of its request (RFC 9110 §15.5.13, §15.5.17, §15.5.18), which no
+/// `Vary` names: it says nothing to a request without them.
+fn is_of_its_request(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::PRECONDITION_FAILED | StatusCode::RANGE_NOT_SATISFIABLE | StatusCode::EXPECTATION_FAILED
+    )
 }
 
 /// Whether what came for `request`, within TLS if that is `secure`, may answer other users and other cookies, while it is still

@@ -93,7 +93,7 @@ pub trait Repository: Send + Sync + 'static {
     ) -> Eventually<'a, u64>;
     /// Puts a new head (after a 304) in place of the old.
     fn freshen<'a>(&'a self, id: u64, head: Stored) -> Eventually<'a, ()>;
-    /// Drops every variant of `url`, in every partition.
+    /// Drops every variant of `url`, in every partition: at once, and on disk before it completes.
     fn invalidate<'a>(&'a self, url: &'a str) -> Eventually<'a, ()>;
     /// Drops one entry.
     fn evict(&self, id: u64) -> Eventually<'_, ()>;

@@ -418,11 +418,23 @@ impl Repository for Store {
         let held = |group: &crate::holdings::Group| group.entries.iter().map(|entry| entry.held.id).collect();
         let ids: Vec<u64> = holdings.group(&url).map_or_else(Vec::new, held);
         ids.into_iter().for_each(|id| self.0.remove(&mut holdings, id));
+        let mut coming = None;
         if self.0.disk.is_some() && !holdings.group_or_new(&url).is_known {
             holdings.group_or_new(&url).is_outdated = true;
-            self.0.begin_to_bring(&mut holdings, &url);
+            coming = Some(self.0.begin_to_bring(&mut holdings, &url));
         }
-        Box::pin(std::future::ready(()))
+        drop(holdings);
+        Box::pin(async move {
+            if let Some(coming) = &mut coming {
+                // The sender only ever goes.
+                let _ = coming.changed().await;
+            }
+            // A process that is killed after this must not find it again.
+            let is_to_go = self.0.lock().group(&url).is_some_and(|group| group.writes > 0);
+            if let (Some(disk), true) = (&self.0.disk, is_to_go) {
+                disk.settled().await;
+            }
+        })
     }
 
     fn evict(&self, id: u64) -> Eventually<'_, ()> {

@@ -91,6 +91,37 @@ async fn what_is_invalidated_is_not_found_though_nobody_had_asked_for_it() {
 }
 
 #[tokio::test]
+async fn what_is_invalidated_is_gone_though_the_process_is_killed_at_once() {
+    let (folder, as_it_stood) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let held = open(folder.path());
+    held.put(SHARED, "http://a.test/", b"old").await;
+    held.put(SHARED, "http://a.test/other", b"other").await;
+    held.store.settled().await;
+    // Much is to be written before it.
+    for n in 0..100 {
+        held.put(SHARED, &format!("http://b.test/{n}"), &bytes(n, 20_000)).await;
+    }
+    held.store.invalidate("http://a.test/").await;
+    copy(&folder.path().join("store"), &as_it_stood.path().join("store"));
+    let again = open(as_it_stood.path());
+    assert!(again.find(SHARED, "http://a.test/").await.is_empty());
+    assert_eq!(again.get(SHARED, "http://a.test/other").await, Some(Ok(b"other".to_vec())));
+    held.close().await;
+}
+
+/// What a process leaves that is killed now.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&path, &to),
+            false => drop(std::fs::copy(&path, &to).unwrap()),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_renewed_head_and_a_number_outlive_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let first = open(folder.path());
@@ -197,6 +228,36 @@ async fn an_index_that_is_damaged_of_another_key_or_another_format_is_set_aside(
         second.put(SHARED, "http://a.test/", b"new").await;
         assert!(folder.path().join("store/index.set-aside").exists(), "{damage}");
         second.close().await;
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_wrong_in_an_index_the_store_opens_and_no_wrong_byte_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = |n: u64| format!("http://a.test/{n}");
+    let first = open(folder.path());
+    for n in 0..100 {
+        first.put(SHARED, &url(n), &bytes(n, 50)).await;
+    }
+    first.close().await;
+    let index = folder.path().join("store/index.redb");
+    let whole = std::fs::read(&index).unwrap();
+    let pages = whole.len() / 4096;
+    // All that comes after the header, and stretches of it.
+    for (from, to) in [(3, pages), (4, 5), (5, 7), (7, 10), (10, 14), (14, pages / 2)] {
+        let mut damaged = whole.clone();
+        let stretch = from.min(pages) * 4096..to.min(pages).max(from.min(pages)) * 4096;
+        damaged[stretch.clone()].copy_from_slice(&bytes(from as u64, stretch.len()));
+        std::fs::write(&index, damaged).unwrap();
+        let held = open(folder.path());
+        for n in (0..100).step_by(9) {
+            if let Some(found) = held.get(SHARED, &url(n)).await {
+                assert_eq!(found, Ok(bytes(n, 50)), "pages {from}..{to}");
+            }
+        }
+        held.put(SHARED, &url(1000), b"new").await;
+        assert_eq!(held.get(SHARED, &url(1000)).await, Some(Ok(b"new".to_vec())), "pages {from}..{to}");
+        held.close().await;
     }
 }
 

@@ -31,6 +31,16 @@ fn partial_interim_and_304_responses_are_not_stored() {
 }
 
 #[test]
+fn what_a_requests_own_conditions_came_to_answers_no_other_request() {
+    for status in [412, 416, 417] {
+        for scope in [Scope::Shared, Scope::Private] {
+            let stored = may_store(&[], status, &[("cache-control", "max-age=9")], scope);
+            assert_eq!(stored, Err(NotStorable::Status), "{status}");
+        }
+    }
+}
+
+#[test]
 fn no_store_in_request_or_response_forbids_storing() {
     let fresh = ("cache-control", "max-age=9");
     assert_eq!(

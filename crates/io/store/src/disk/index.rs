@@ -62,14 +62,32 @@ pub(super) struct Begun {
     pub(super) age: Option<Worth>,
 }
 
-/// The index, open.
-pub(super) struct Index(Database);
+/// The index, open. The database is there until this is dropped.
+pub(super) struct Index(Option<Database>);
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        let database = self.0.take();
+        // What was still to be written to a damaged file is of no use.
+        let _ = contained(|| {
+            drop(database);
+            Ok(())
+        });
+    }
+}
+
+/// What the database says. It panics where a file that was damaged says what cannot be (redb promises no error there).
+fn contained<T>(ask: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask));
+    asked.unwrap_or_else(|_| Err(Error::Corrupted("it contradicts itself".into())))
+}
 
 impl Index {
     /// Opens the index in `file`, or makes one there if there is none, for the key of this `mark`.
     pub(super) fn open(file: &Path, mark: u64) -> Result<(Index, Begun), Unusable> {
-        let index = Index(Builder::new().set_cache_size(CACHE).create(file)?);
-        let begun = match index.begun()? {
+        let database = contained(|| Ok(Builder::new().set_cache_size(CACHE).create(file)?))?;
+        let index = Index(Some(database));
+        let begun = match index.ask(begun)? {
             // Nothing is written where there is no need: the disk may be full, and what it holds is good.
             Some(begun) => begun,
             None => {
@@ -88,31 +106,9 @@ impl Index {
         }
     }
 
-    /// What is there; nothing in an index that is new.
-    fn begun(&self) -> Result<Option<Begun>, Error> {
-        let transaction = self.0.begin_read()?;
-        let meta = match transaction.open_table(META) {
-            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
-            meta => meta?,
-        };
-        let number = |name: &str| Ok::<_, Error>(meta.get(name)?.map(|number| number.value()));
-        let format = number("format")?.unwrap_or(0);
-        if format != FORMAT {
-            return Ok(Some(Begun { format, ..Begun::default() }));
-        }
-        let mut users = HashMap::new();
-        for user in transaction.open_table(PEOPLE)?.iter()? {
-            let (name, about) = user?;
-            users.insert(name.value(), about.value().0);
-        }
-        Ok(Some(Begun {
-            format,
-            key: number("key")?.unwrap_or(0),
-            users,
-            next_user: number("next_user")?.unwrap_or(1),
-            next: transaction.open_table(WORTHS)?.last()?.map_or(0, |(id, _)| id.value() + 1),
-            age: number("age")?.and_then(Worth::from_bits),
-        }))
+    /// What the database says to this.
+    fn ask<T>(&self, ask: impl FnOnce(&Database) -> Result<T, Error>) -> Result<T, Error> {
+        contained(|| ask(self.0.as_ref().expect("there until it is dropped")))
     }
 
     /// Changes the index, all of it or nothing.
@@ -120,65 +116,104 @@ impl Index {
         &self,
         change: impl FnOnce(&mut Tables<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let mut transaction = self.0.begin_write()?;
-        // Without, a start after a crash would walk through all of it.
-        transaction.set_quick_repair(true);
-        let changed = {
-            let mut tables = Tables::open(&transaction)?;
-            let changed = change(&mut tables)?;
-            let used = tables.used;
-            tables.meta.insert("used", used)?;
-            changed
-        };
-        transaction.commit()?;
-        Ok(changed)
+        self.ask(|database| {
+            let mut transaction = database.begin_write()?;
+            // Without, a start after a crash would walk through all of it.
+            transaction.set_quick_repair(true);
+            let changed = {
+                let mut tables = Tables::open(&transaction)?;
+                let changed = change(&mut tables)?;
+                let used = tables.used;
+                tables.meta.insert("used", used)?;
+                changed
+            };
+            transaction.commit()?;
+            Ok(changed)
+        })
     }
 
     /// The rows of this name, oldest first.
     pub(super) fn named(&self, name: u128) -> Result<Vec<(u64, Vec<u8>)>, Error> {
-        let transaction = self.0.begin_read()?;
-        let (names, rows) = (transaction.open_table(NAMES)?, transaction.open_table(ROWS)?);
-        let mut found = Vec::new();
-        for named in names.range((name, 0)..=(name, u64::MAX))? {
-            let (_, id) = named?.0.value();
-            if let Some(row) = rows.get(id)? {
-                found.push((id, row.value().to_vec()));
+        self.ask(|database| {
+            let transaction = database.begin_read()?;
+            let (names, rows) = (transaction.open_table(NAMES)?, transaction.open_table(ROWS)?);
+            let mut found = Vec::new();
+            for named in names.range((name, 0)..=(name, u64::MAX))? {
+                let (_, id) = named?.0.value();
+                if let Some(row) = rows.get(id)? {
+                    found.push((id, row.value().to_vec()));
+                }
             }
-        }
-        Ok(found)
+            Ok(found)
+        })
     }
 
     /// The row of this entry.
     pub(super) fn row(&self, id: u64) -> Result<Option<Vec<u8>>, Error> {
-        let rows = self.0.begin_read()?.open_table(ROWS)?;
-        Ok(rows.get(id)?.map(|row| row.value().to_vec()))
+        self.ask(|database| {
+            let rows = database.begin_read()?.open_table(ROWS)?;
+            Ok(rows.get(id)?.map(|row| row.value().to_vec()))
+        })
     }
 
     /// The newest entries, newest first.
     pub(super) fn newest(&self, most: usize) -> Result<Vec<u64>, Error> {
-        let worths = self.0.begin_read()?.open_table(WORTHS)?;
-        let newest = worths.iter()?.rev().take(most).map(|entry| entry.map(|(id, _)| id.value()));
-        Ok(newest.collect::<Result<_, StorageError>>()?)
+        self.ask(|database| {
+            let worths = database.begin_read()?.open_table(WORTHS)?;
+            let newest = worths.iter()?.rev().take(most).map(|entry| entry.map(|(id, _)| id.value()));
+            Ok(newest.collect::<Result<_, StorageError>>()?)
+        })
     }
 
     /// How many entries there are, and the sum of their sizes.
     pub(super) fn extent(&self) -> Result<(u64, u64), Error> {
-        let transaction = self.0.begin_read()?;
-        let used = transaction.open_table(META)?.get("used")?.map_or(0, |used| used.value());
-        Ok((transaction.open_table(WORTHS)?.len()?, used))
+        self.ask(|database| {
+            let transaction = database.begin_read()?;
+            let used = transaction.open_table(META)?.get("used")?.map_or(0, |used| used.value());
+            Ok((transaction.open_table(WORTHS)?.len()?, used))
+        })
     }
 
     /// Which of these entries are not there.
     pub(super) fn missing(&self, ids: Vec<u64>) -> Result<Vec<u64>, Error> {
-        let worths = self.0.begin_read()?.open_table(WORTHS)?;
-        let mut missing = Vec::new();
-        for id in ids {
-            if worths.get(id)?.is_none() {
-                missing.push(id);
+        self.ask(|database| {
+            let worths = database.begin_read()?.open_table(WORTHS)?;
+            let mut missing = Vec::new();
+            for id in ids {
+                if worths.get(id)?.is_none() {
+                    missing.push(id);
+                }
             }
-        }
-        Ok(missing)
+            Ok(missing)
+        })
     }
+}
+
+/// What is there; nothing in an index that is new.
+fn begun(database: &Database) -> Result<Option<Begun>, Error> {
+    let transaction = database.begin_read()?;
+    let meta = match transaction.open_table(META) {
+        Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+        meta => meta?,
+    };
+    let number = |name: &str| Ok::<_, Error>(meta.get(name)?.map(|number| number.value()));
+    let format = number("format")?.unwrap_or(0);
+    if format != FORMAT {
+        return Ok(Some(Begun { format, ..Begun::default() }));
+    }
+    let mut users = HashMap::new();
+    for user in transaction.open_table(PEOPLE)?.iter()? {
+        let (name, about) = user?;
+        users.insert(name.value(), about.value().0);
+    }
+    Ok(Some(Begun {
+        format,
+        key: number("key")?.unwrap_or(0),
+        users,
+        next_user: number("next_user")?.unwrap_or(1),
+        next: transaction.open_table(WORTHS)?.last()?.map_or(0, |(id, _)| id.value() + 1),
+        age: number("age")?.and_then(Worth::from_bits),
+    }))
 }
 
 /// The index while it is changed.
