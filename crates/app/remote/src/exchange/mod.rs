@@ -264,8 +264,11 @@ impl Answer {
                 None => drop(responder),
             },
             Answer::Held(answer) => {
-                if let Err((_, responder)) = answer.deliver(exchange, remote, responder).await {
-                    drop(responder);
+                if let Err((exchange, mut responder)) = answer.deliver(exchange, remote, responder).await {
+                    // What is held cannot be read any more: the origin's own answer is needed, which nothing held stands in for.
+                    let why = Crossing::PromiseWithdrawn;
+                    let answer = exchange.ask(remote, why, None, None, None, &mut responder).await;
+                    Box::pin(answer.finish(exchange, remote, responder)).await;
                 }
             }
             Answer::Switched(switched) => exchange.converse(remote, responder, switched).await,
