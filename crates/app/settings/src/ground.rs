@@ -31,7 +31,8 @@ settings! {
             /// File with this end's secret key, made by `farhop keygen`.
             identity: PathBuf, default "ground.key";
             /// File in which the measured capacity of each path outlives the process, so that a connection over a path without
-            /// a known rate starts with half of it (RFC 9959). It counts for less as it ages, and for nothing after a day.
+            /// a known rate starts with half of it (RFC 9959), and the share of packets that got lost on it, so that the next one repairs
+            /// from the first on. The capacity counts for less as it ages, both for nothing after a day.
             paths: PathBuf, default "ground.paths";
             /// Destinations that are fetched from although their addresses are private, loopback, link-local or
             /// otherwise not of the public internet. Everything of that kind that is not listed is refused.

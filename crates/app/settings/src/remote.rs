@@ -31,7 +31,8 @@ settings! {
             /// File with this end's secret key, made by `farhop keygen`.
             identity: PathBuf, default "remote.key";
             /// File in which the measured capacity of each path outlives the process, so that a connection over a path without
-            /// a known rate starts with half of it (RFC 9959). It counts for less as it ages, and for nothing after a day.
+            /// a known rate starts with half of it (RFC 9959), and the share of packets that got lost on it, so that the next one repairs
+            /// from the first on. The capacity counts for less as it ages, both for nothing after a day.
             paths: PathBuf, default "remote.paths";
             /// What the long hop is crossed with: quic, tcp, or auto, which takes QUIC, and TCP for as long as QUIC does not pass.
             carrier: CarrierKind, default "auto";

@@ -115,6 +115,13 @@ impl Estimate {
         self.judge();
     }
 
+    /// Begins with `loss`, which an earlier connection has seen on this path, in place of nothing. It counts like a few hundred
+    /// packets.
+    pub fn remember(&mut self, loss: f64) {
+        self.long = Average { loss, runs: loss };
+        self.judge();
+    }
+
     fn judge(&mut self) {
         self.active = self.loss() >= if self.active { END } else { BEGIN };
     }
@@ -221,6 +228,19 @@ mod tests {
         assert_eq!(estimate.share(0.25), 0.0);
         estimate.suppose(0.0);
         assert_eq!(estimate.loss(), 0.0);
+    }
+
+    #[test]
+    fn what_an_earlier_connection_saw_is_believed_until_this_one_knows_better() {
+        let mut estimate = Estimate::new(0);
+        estimate.remember(0.01);
+        assert!((0.04..0.05).contains(&estimate.share(0.25)), "{}", estimate.share(0.25));
+        assert_eq!([1, 20, 100].map(|packets| estimate.tail(packets)), [1, 2, 4]);
+        assert!(estimate.update(&Report { newest: 500, ..Report::default() }, 500));
+        assert!(estimate.loss() < 0.006, "{}", estimate.loss());
+        let mut nothing_lost = Estimate::new(0);
+        nothing_lost.remember(0.0);
+        assert_eq!(nothing_lost.share(0.25), 0.0);
     }
 
     #[test]

@@ -84,6 +84,11 @@ impl Layer {
         }
     }
 
+    /// Says before anything is sent what an earlier connection saw this end's direction of the path lose, 0 to 1.
+    pub fn remember(&mut self, loss: f64) {
+        self.sender.remember(loss.clamp(0.0, 1.0));
+    }
+
     /// Appends a batch of QUIC packets as sources to `out` and gives their stride; `None` if they go out as they are: the other
     /// end has not said hello yet, or they belong to a handshake, or they are too small to be worth it.
     pub fn frame(&self, packets: &[u8], stride: usize, out: &mut Vec<u8>) -> Option<usize> {
@@ -151,6 +156,11 @@ impl Layer {
     pub fn next_wakeup(&self) -> Option<Duration> {
         let wakeups = [self.greeting.next_wakeup(), self.sender.next_wakeup(), self.receiver.next_wakeup()];
         wakeups.into_iter().flatten().min()
+    }
+
+    /// Share of the packets sent that the path is believed to lose.
+    pub fn loss(&self) -> f64 {
+        self.sender.loss()
     }
 
     /// Bytes of repair for each byte sent, at present.

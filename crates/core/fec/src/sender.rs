@@ -146,6 +146,12 @@ impl Sender {
         self.follow();
     }
 
+    /// Takes in what an earlier connection saw this direction lose, before anything is sent.
+    pub(crate) fn remember(&mut self, loss: f64) {
+        self.estimate.remember(loss);
+        self.follow();
+    }
+
     fn follow(&mut self) {
         self.share = self.estimate.share(self.most);
         if self.share == 0.0 {
@@ -205,6 +211,11 @@ impl Sender {
     /// Bytes of repair for each byte sent, at present.
     pub(crate) fn share(&self) -> f64 {
         self.share
+    }
+
+    /// Share of packets that this direction is believed to lose.
+    pub(crate) fn loss(&self) -> f64 {
+        self.estimate.loss()
     }
 
     /// Counters and estimates.

@@ -115,6 +115,21 @@ fn a_direction_that_has_carried_little_goes_by_the_other() {
 }
 
 #[test]
+fn a_path_that_has_lost_before_is_repaired_from_the_first_burst_on() {
+    let mut missing = 0;
+    for seed in 0..40 {
+        let mut pair = Pair::new(0.01, 1.0, seed);
+        pair.near.remember(0.01);
+        pair.send(100, 1400, 1400);
+        pair.run_until(pair.now + 4 * DELAY);
+        missing += pair.missing(0);
+        let repairs = pair.near.counters().sent.repairs;
+        assert!((4..=10).contains(&repairs), "seed {seed}: {repairs}");
+    }
+    assert!(missing <= 8, "{missing} of some 40 lost stay lost");
+}
+
+#[test]
 fn the_cost_stays_within_its_bound_whatever_is_sent() {
     let mut pair = Pair::new(0.15, 3.0, 5);
     pair.bulk(3_000);

@@ -20,6 +20,8 @@ const WRITE_EVERY: Duration = Duration::from_secs(30);
 /// A connection that has begun to use what is saved, and has not said how it went, keeps others from it
 /// for so long (RFC 9959 §3.2: one at a time).
 const CLAIM: Duration = Duration::from_secs(30);
+/// A loss that differs by less is no news.
+const LOSS_STEP: f64 = 0.0005;
 /// More paths than a ground has remotes; beyond it the oldest go.
 const MOST_PATHS: usize = 4096;
 
@@ -33,10 +35,21 @@ struct PathKey {
     local: Option<IpAddr>,
 }
 
-/// One path's measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// One path's measurements.
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Entry {
-    saved: Saved,
+    /// `None` where no controller had to search, or what it found has proved too much.
+    saved: Option<Saved>,
+    /// `None` where next to nothing has been lost, or nobody counts.
+    loss: Option<Loss>,
+    /// When `saved` was measured, or the path first used.
+    at: SystemTime,
+}
+
+/// How many of this end's packets a path loses, 0 to 1, and since when it is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Loss {
+    share: f64,
     at: SystemTime,
 }
 
@@ -52,6 +65,21 @@ struct State {
     paths: HashMap<PathKey, Entry>,
     claims: HashMap<PathKey, Instant>,
     changed: bool,
+}
+
+impl State {
+    /// Has `change` enter what was measured of a path.
+    fn keep(&mut self, key: &PathKey, change: impl FnOnce(&mut Entry)) {
+        let new = || Entry { saved: None, loss: None, at: SystemTime::now() };
+        change(self.paths.entry(key.clone()).or_insert_with(new));
+        self.changed = true;
+        if self.paths.len() > MOST_PATHS
+            && let Some(oldest) =
+                self.paths.iter().min_by_key(|(_, entry)| entry.at).map(|(key, _)| key.clone())
+        {
+            self.paths.remove(&oldest);
+        }
+    }
 }
 
 /// Why paths cannot be remembered.
@@ -155,7 +183,27 @@ impl Recall {
         state.claims.insert(key.clone(), now);
         // A clock that was set back makes it young, not invalid.
         let age = entry.at.elapsed().unwrap_or_default();
-        Some(entry.saved.aged(age))
+        Some(entry.saved.and_then(|saved| saved.aged(age)))
+    }
+
+    /// Share of this end's packets that the path lost when it was last in use, 0 to 1; 0 where that is not known, or was too
+    /// long ago.
+    pub(crate) fn loss(&self) -> f64 {
+        let mut known = None;
+        self.with_key(|state, key| known = state.paths.get(key).and_then(|entry| entry.loss));
+        let young = known.filter(|loss| loss.at.elapsed().unwrap_or_default() < Saved::LIFETIME);
+        young.map_or(0.0, |loss| loss.share)
+    }
+
+    /// Keeps what the path is believed to lose, where that is news.
+    pub(crate) fn note_loss(&self, loss: f64) {
+        self.with_key(|state, key| {
+            let known = state.paths.get(key).and_then(|entry| entry.loss).map_or(0.0, |known| known.share);
+            if (loss - known).abs() > (known / 4.0).max(LOSS_STEP) {
+                let at = SystemTime::now();
+                state.keep(key, |entry| entry.loss = Some(Loss { share: loss, at }));
+            }
+        });
     }
 
     /// The connection has done with what was saved.
@@ -167,22 +215,18 @@ impl Recall {
 
     /// Keeps what the connection has measured.
     pub(crate) fn note(&self, saved: Saved) {
-        let entry = Entry { saved, at: SystemTime::now() };
-        self.with_key(|state, key| {
-            state.paths.insert(key.clone(), entry);
-            state.changed = true;
-            if state.paths.len() > MOST_PATHS
-                && let Some(oldest) =
-                    state.paths.iter().min_by_key(|(_, entry)| entry.at).map(|(key, _)| key.clone())
-            {
-                state.paths.remove(&oldest);
-            }
-        });
+        let at = SystemTime::now();
+        self.with_key(|state, key| state.keep(key, |entry| (entry.saved, entry.at) = (Some(saved), at)));
     }
 
     /// What was saved has proved too much (RFC 9959 §3.5).
     pub(crate) fn forget(&self) {
-        self.with_key(|state, key| state.changed |= state.paths.remove(key).is_some());
+        self.with_key(|state, key| {
+            if let Some(entry) = state.paths.get_mut(key) {
+                entry.saved = None;
+                state.changed = true;
+            }
+        });
     }
 
     fn with_key(&self, change: impl FnOnce(&mut State, &PathKey)) {
@@ -291,6 +335,25 @@ mod tests {
         memory.save();
         let again = Memory::open(folder.path().join("paths")).unwrap();
         assert_eq!(recall(&again, 1, 2).claim(), Some(None));
+    }
+
+    #[tokio::test]
+    async fn what_a_path_loses_is_there_for_the_next_connection() {
+        let (folder, memory) = memory();
+        let first = recall(&memory, 1, 2);
+        first.note_loss(0.0);
+        memory.save();
+        assert!(memory.lock().paths.is_empty(), "no path is kept for nothing");
+        first.note_loss(0.012);
+        first.note(MEASURED);
+        first.note_loss(0.0125);
+        first.forget();
+        memory.save();
+        let again = Memory::open(folder.path().join("paths")).unwrap();
+        assert_eq!([recall(&again, 1, 2).loss(), recall(&again, 1, 3).loss()], [0.012, 0.0]);
+        recall(&again, 1, 2).note_loss(0.0);
+        assert_eq!(recall(&again, 1, 2).loss(), 0.0);
+        assert_eq!(Recall::nothing().loss(), 0.0);
     }
 
     #[tokio::test]

@@ -1,10 +1,12 @@
 //! The file of a [`super::Memory`]: a line of version, then a line for each path. It is replaced whole.
 //!
 //! ```text
-//! farhop paths 1
-//! 1795334400 650000 650123 4be1…90 192.0.2.7 192.0.2.1
+//! farhop paths 2
+//! 1795334400 650000 650123 0.0125@1795334300 4be1…90 192.0.2.7 192.0.2.1
+//! 1795334400 - - 0.0301@1795334400 4be1…90 192.0.2.7 192.0.2.9
 //! ```
-//! (Unix seconds, bytes a round trip, microseconds of it, the peer's key, its address, ours or `-`.)
+//! (Unix seconds; bytes a round trip and microseconds of it, `-` where not measured; share of packets lost and since when that
+//! is known, or `-`; the peer's key, its address, ours or `-`. Version 1 had no losses.)
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,9 +17,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use farhop_congestion::Saved;
 use farhop_units::Bytes;
 
-use super::{Entry, PathKey};
+use super::{Entry, Loss, PathKey};
 
-const HEADER: &str = "farhop paths 1";
+const HEADER: &str = "farhop paths 2";
+const FIRST_HEADER: &str = "farhop paths 1";
 /// More than this end ever writes.
 const LONGEST: u64 = 1 << 20;
 
@@ -54,22 +57,49 @@ pub(super) fn store(file: &Path, paths: &HashMap<PathKey, Entry>) -> io::Result<
 
 fn parse(text: &str) -> Option<HashMap<PathKey, Entry>> {
     let mut lines = text.lines();
-    (lines.next()? == HEADER).then_some(())?;
-    lines.map(parse_line).collect()
+    match lines.next()? {
+        HEADER => lines.map(|line| parse_line(&line.split(' ').collect::<Vec<_>>())).collect(),
+        FIRST_HEADER => lines.map(parse_first).collect(),
+        _ => None,
+    }
 }
 
-fn parse_line(line: &str) -> Option<(PathKey, Entry)> {
-    let words: Vec<&str> = line.split(' ').collect();
-    let [at, capacity, rtt, peer, remote, local] = words[..] else { return None };
+/// A line of version 1.
+fn parse_first(line: &str) -> Option<(PathKey, Entry)> {
+    let mut words: Vec<&str> = line.split(' ').collect();
+    (words.len() == 6).then(|| words.insert(3, "-"))?;
+    parse_line(&words)
+}
+
+fn parse_time(seconds: &str) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_secs(seconds.parse().ok()?))
+}
+
+fn parse_loss(word: &str) -> Option<Loss> {
+    let (share, at) = word.split_once('@')?;
+    let share = share.parse().ok().filter(|share| (0.0..=1.0).contains(share))?;
+    Some(Loss { share, at: parse_time(at)? })
+}
+
+fn parse_line(words: &[&str]) -> Option<(PathKey, Entry)> {
+    let [at, capacity, rtt, loss, peer, remote, local] = *words else { return None };
     let local = match local {
         "-" => None,
         address => Some(address.parse().ok()?),
     };
-    let key = PathKey { peer: peer.into(), remote: remote.parse().ok()?, local };
-    let rtt = Duration::from_micros(rtt.parse().ok()?);
-    let saved = Saved { capacity: Bytes(capacity.parse().ok()?), rtt };
-    let at = UNIX_EPOCH.checked_add(Duration::from_secs(at.parse().ok()?))?;
-    Some((key, Entry { saved, at }))
+    let key = PathKey { peer: (*peer).into(), remote: remote.parse().ok()?, local };
+    let saved = match (capacity, rtt) {
+        ("-", "-") => None,
+        (capacity, rtt) => {
+            let rtt = Duration::from_micros(rtt.parse().ok()?);
+            Some(Saved { capacity: Bytes(capacity.parse().ok()?), rtt })
+        }
+    };
+    let loss = match loss {
+        "-" => None,
+        loss => Some(parse_loss(loss)?),
+    };
+    Some((key, Entry { saved, loss, at: parse_time(at)? }))
 }
 
 fn render(paths: &HashMap<PathKey, Entry>) -> String {
@@ -80,10 +110,12 @@ fn render(paths: &HashMap<PathKey, Entry>) -> String {
 }
 
 fn render_line(key: &PathKey, entry: &Entry) -> String {
-    let at = entry.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    let (capacity, rtt) = (entry.saved.capacity.0, entry.saved.rtt.as_micros());
+    let unix = |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let saved =
+        entry.saved.map_or("- -".into(), |saved| format!("{} {}", saved.capacity.0, saved.rtt.as_micros()));
+    let loss = entry.loss.map_or("-".into(), |loss| format!("{:.4}@{}", loss.share, unix(loss.at)));
     let local = key.local.map_or("-".into(), |address| address.to_string());
-    format!("{at} {capacity} {rtt} {} {} {local}", key.peer, key.remote)
+    format!("{} {saved} {loss} {} {} {local}", unix(entry.at), key.peer, key.remote)
 }
 
 #[cfg(test)]
@@ -92,13 +124,15 @@ mod tests {
 
     fn paths() -> HashMap<PathKey, Entry> {
         let saved = Saved { capacity: Bytes(650_000), rtt: Duration::from_micros(650_123) };
-        let entry = Entry { saved, at: UNIX_EPOCH + Duration::from_secs(1_795_334_400) };
+        let at = UNIX_EPOCH + Duration::from_secs(1_795_334_400);
+        let entry = Entry { saved: Some(saved), loss: Some(Loss { share: 0.0125, at }), at };
+        let lossless = Entry { saved: None, loss: None, at };
         let key = |peer: &str, local: Option<&str>| PathKey {
             peer: peer.into(),
             remote: "192.0.2.7".parse().unwrap(),
             local: local.map(|address| address.parse().unwrap()),
         };
-        HashMap::from([(key("ship", Some("192.0.2.1")), entry), (key("polar", None), entry)])
+        HashMap::from([(key("ship", Some("192.0.2.1")), entry), (key("polar", None), lossless)])
     }
 
     #[test]
@@ -108,15 +142,33 @@ mod tests {
         store(&file, &paths()).unwrap();
         assert_eq!(load(&file).unwrap(), paths());
         let text = fs::read_to_string(&file).unwrap();
-        assert!(text.contains("\n1795334400 650000 650123 ship 192.0.2.7 192.0.2.1\n"), "{text}");
+        assert!(
+            text.contains("\n1795334400 650000 650123 0.0125@1795334400 ship 192.0.2.7 192.0.2.1\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_file_of_the_first_version_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("paths");
+        fs::write(&file, "farhop paths 1\n1795334400 650000 650123 ship 192.0.2.7 192.0.2.1\n").unwrap();
+        let read: Vec<Entry> = load(&file).unwrap().into_values().collect();
+        let saved = paths().into_values().find_map(|entry| entry.saved);
+        assert_eq!(read.iter().map(|entry| (entry.saved, entry.loss)).collect::<Vec<_>>(), [(saved, None)]);
     }
 
     #[test]
     fn a_file_of_another_version_is_set_aside_and_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("paths");
-        for text in ["farhop paths 2\n", "", "farhop paths 1\nnonsense\n", "farhop paths 1\n1 2 3 a b c d\n"]
-        {
+        for text in [
+            "farhop paths 3\n",
+            "",
+            "farhop paths 1\nnonsense\n",
+            "farhop paths 1\n1 2 3 a b c d\n",
+            "farhop paths 2\n1 2 3 2@1 a 192.0.2.7 -\n",
+        ] {
             fs::write(&file, text).unwrap();
             assert!(load(&file).unwrap().is_empty());
             assert_eq!(fs::read_to_string(folder.path().join("paths.aside")).unwrap(), text);

@@ -303,11 +303,15 @@ impl Shared {
         handshake.on(&connection);
         let fec = self.fec.clone();
         let protected = connection.clone();
+        let recalled = recall.clone();
         let established = async move {
             // Tells whether 0-RTT was taken, and says no as well when the handshake fails.
             established.await;
             if protected.close_reason().is_none() && handshake.over() {
-                protect(&fec, &protected, End::Ground);
+                if let Some(key) = peer_key(&protected) {
+                    recalled.identify(&key, addr.ip(), protected.local_ip());
+                }
+                protect(&fec, &protected, End::Ground, recalled);
             }
         };
         // Who resumes a session has proved who it is with its first packet, and may be answered at once.

@@ -182,7 +182,7 @@ impl Dialer {
         if let Some(key) = begun.seen.key() {
             begun.recall.identify(&key, begun.addr.ip(), local_address(begun.addr));
         }
-        protect(&self.fec, connection, End::Remote);
+        protect(&self.fec, connection, End::Remote, begun.recall.clone());
     }
 
     pub(super) fn explain(&self, error: &quinn::ConnectionError, begun: &Begun) -> CarrierError {

@@ -17,6 +17,7 @@ use ring::{hkdf, hmac};
 
 use crate::congestion;
 use crate::identity::Identity;
+use crate::memory::Recall;
 use crate::path::{End, PathPlan};
 use crate::socket::fec::FecSocket;
 use crate::wake;
@@ -70,7 +71,7 @@ impl Repairs {
 
 /// Brings the layer up for a connection whose peer has proved who it is. Hellos and first numbers are drawn from
 /// its keys (RFC 8446 §7.5), so that nobody else can say or guess them.
-fn protect(socket: &Arc<FecSocket>, connection: &Connection, end: End) {
+fn protect(socket: &Arc<FecSocket>, connection: &Connection, end: End, recall: Recall) {
     wake::halve_through(connection, socket.halving());
     if !socket.repairs() {
         return;
@@ -85,7 +86,7 @@ fn protect(socket: &Arc<FecSocket>, connection: &Connection, end: End) {
     let (own, theirs) = if end == End::Remote { (remote, ground) } else { (ground, remote) };
     let secret = Secret { own: own.0, theirs: theirs.0, first_sent: own.1, first_received: theirs.1 };
     let surcharge = congestion::surcharge(connection);
-    socket.protect(connection.remote_address(), &secret, connection.rtt(), surcharge);
+    socket.protect(connection.remote_address(), &secret, connection.rtt(), surcharge, recall);
 }
 
 /// The key that seals address validation tokens; lasting, so that a token outlives a restart.

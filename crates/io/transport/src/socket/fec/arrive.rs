@@ -75,6 +75,7 @@ impl FecSocket {
                 self.deliver(Recovered { packet, addr: meta.addr, dst_ip: meta.dst_ip, ecn });
             }
             state.surcharge.set(state.layer.share() + self.halving.share(meta.addr));
+            state.recall.note_loss(state.layer.loss());
             self.flush(state, *now);
             Self::arm(peer, state);
         }

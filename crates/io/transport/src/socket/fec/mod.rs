@@ -29,6 +29,7 @@ use tokio::time::Instant;
 use arrive::Recovered;
 pub(crate) use halving::Halving;
 
+use crate::memory::Recall;
 use crate::surcharge::Surcharge;
 
 /// A peer that neither sends nor is sent anything for so long is forgotten.
@@ -59,6 +60,8 @@ struct Peer {
 struct State {
     layer: Layer,
     surcharge: Surcharge,
+    /// Where what is lost is kept for the next connection over this path.
+    recall: Recall,
     addr: SocketAddr,
     /// How the last batch went out; the layer's own datagrams go the same way.
     ecn: Option<EcnCodepoint>,
@@ -124,16 +127,18 @@ impl FecSocket {
     }
 
     /// Brings the layer up towards `addr`, whose connection has proved who it is and gave `secret`; `rtt` is that of
-    /// the path. What is sent beside the connection's own bytes is told to `surcharge`. An earlier layer towards the same
-    /// address ends. Must be called inside a tokio runtime.
+    /// the path. What is sent beside the connection's own bytes is told to `surcharge`; the layer begins with the loss that `recall`
+    /// knows of, and tells it what it finds. An earlier layer towards the same address ends. Must be called inside a tokio runtime.
     pub(crate) fn protect(
         self: &Arc<Self>,
         addr: SocketAddr,
         secret: &Secret,
         rtt: Duration,
         surcharge: Surcharge,
+        recall: Recall,
     ) {
         let mut layer = Layer::new(Duration::ZERO, secret, self.terms, rtt);
+        layer.remember(recall.loss());
         let key = canonical(addr);
         lock(&self.early).retain(|(from, hello)| {
             let is_meant = *from == key && layer.knows(&hello.token);
@@ -148,6 +153,7 @@ impl FecSocket {
         let state = State {
             layer,
             surcharge,
+            recall,
             addr,
             ecn: None,
             src_ip: None,

@@ -86,7 +86,7 @@ impl Scene {
     fn new() -> Scene {
         let wire = Arc::new(Wire::default());
         let socket = FecSocket::new(wire.clone(), TERMS);
-        socket.protect(addr(PEER), &secrets().0, RTT, Surcharge::default());
+        socket.protect(addr(PEER), &secrets().0, RTT, Surcharge::default(), Recall::nothing());
         Scene { wire, socket, peer: Layer::new(Duration::ZERO, &secrets().1, TERMS, RTT) }
     }
 
@@ -263,7 +263,7 @@ async fn a_hello_that_comes_before_its_handshake_is_through_is_kept_for_it() {
     for port in 100..150 {
         early.receive(port, &[&[&[0x0f, 0][..], &[9; 8]].concat()]).await;
     }
-    socket.protect(addr(PEER), &secrets().0, RTT, Surcharge::default());
+    socket.protect(addr(PEER), &secrets().0, RTT, Surcharge::default(), Recall::nothing());
     early.sent();
     early.send(&packet(1, 200), None).unwrap();
     assert!(matches!(Datagram::decode(&early.sent()[0].1), Some(Datagram::Source(_))));
@@ -286,7 +286,7 @@ async fn who_moves_to_the_address_of_another_takes_its_place() {
     let mut scene = Scene::met().await;
     let secret = Secret { own: [3; 8], theirs: [4; 8], first_sent: 0, first_received: 0 };
     let surcharge = Surcharge::default();
-    scene.socket.protect(addr(99), &secret, RTT, surcharge.clone());
+    scene.socket.protect(addr(99), &secret, RTT, surcharge.clone(), Recall::nothing());
     surcharge.set(0.25);
     scene.peer = Layer::new(Duration::ZERO, &secrets().1, TERMS, RTT);
     let hello = scene.peer_says().remove(0);
