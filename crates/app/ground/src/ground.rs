@@ -157,12 +157,12 @@ impl Ground {
             hop.learn(learned, connection.remote_address().ip());
         }
         let carrier = Carrier::new(Arc::clone(shared), hop, Arc::clone(&remote), number, connection);
-        shared.lock().insert(number, Arc::clone(&carrier));
+        shared.change(|carriers| carriers.insert(number, Arc::clone(&carrier)));
         let peer = remote.to_string();
         shared.bus.emit(Event::CarrierUp { peer, address, over, round_trip_ms, early: false });
         carrier.serve().await;
         carrier.keep().await;
-        shared.lock().remove(&number);
+        shared.change(|carriers| carriers.remove(&number));
     }
 
     /// Puts new settings into force, as far as they are live (the others are read once, at the start).
@@ -279,6 +279,15 @@ impl Shared {
             probe: Probe { patience: self.settings().probe.patience + round_trip, ..Probe::default() },
             ..Config::default()
         }
+    }
+
+    /// Adds a carrier or takes one away.
+    fn change<T>(&self, how: impl FnOnce(&mut BTreeMap<u64, Arc<Carrier>>) -> T) {
+        let mut carriers = self.lock();
+        let gone = how(&mut carriers);
+        self.origins.serve(carriers.len());
+        drop(carriers);
+        drop(gone);
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Carrier>>> {

@@ -151,6 +151,11 @@ impl Origins {
         self.ways.carry(sizes.sending);
     }
 
+    /// So many carriers bring requests at the moment.
+    pub(crate) fn serve(&self, carriers: usize) {
+        self.ways.serve(carriers);
+    }
+
     /// Adds what is measured of the ways to origins, and what follows.
     pub(crate) fn tell(&self, settings: &GroundSettings, told: &mut Told) {
         let trips = self.ways.trips();
@@ -350,7 +355,7 @@ fn client(settings: &GroundSettings, resolver: &Arc<SystemResolver>, trust: Trus
         first_byte_timeout: origin.first_byte,
         body_timeout: origin.stall,
         idle_timeout: origin.keep,
-        kept: origin.keep_most as usize,
+        kept: origin.keep_most.map(|most| most as usize),
         head: origin.head,
         fields: origin.fields as usize,
         ways: ways.clone(),

@@ -86,8 +86,9 @@ settings! {
             stall: Duration, default "1 h", range "1 s" to "24 h", chosen "any link: event streams are quiet until something happens", live true;
             /// How long an unused connection is kept.
             keep: Duration, default "60 s", range "0 s" to "1 h", live true;
-            /// Most unused connections kept at a time, of all users together; beyond, the one unused the longest is closed.
-            keep_most: u32, default "512", range "0" to "100000", chosen "any link: what is kept takes about 20 MB", live true;
+            /// Most unused connections kept at a time, of all users together; beyond, the one unused the longest is closed. auto
+            /// takes eight for each carrier, and 512 at the least, which take about 20 MB.
+            keep_most: Option<u32>, default "auto", range "0" to "100000", live true;
             /// Most connections made ahead when a tunnel goes to a host that others usually follow, 0 for none. Nothing is
             /// said on them before a tunnel takes them, and they are kept for 8 s.
             ahead: u32, default "6", range "0" to "64", chosen "any satellite link: spares each of the busiest hosts of a page one round trip of ground", live true;

@@ -26,8 +26,9 @@ pub struct Settings {
     pub body_timeout: Duration,
     /// How long an unused connection is kept.
     pub idle_timeout: Duration,
-    /// Unused connections that are kept at a time, of all users together; beyond, the one unused the longest is closed.
-    pub kept: usize,
+    /// Unused connections that are kept at a time, of all users together; beyond, the one unused the longest is closed. None: as
+    /// many as those who ask give reason for.
+    pub kept: Option<usize>,
     /// Connections opened ahead of any request that may wait at once for their first one, of all users together.
     pub prepared: usize,
     /// How long one of them waits.
@@ -66,6 +67,11 @@ impl Settings {
         })
     }
 
+    /// How many unused connections are kept.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept.unwrap_or_else(|| self.ways.kept())
+    }
+
     /// How long a name, a connection and a TLS handshake are each waited for.
     pub(crate) fn connect_timeout(&self) -> Duration {
         self.connect_timeout.unwrap_or_else(|| self.ways.trips().connect_timeout())
@@ -90,7 +96,7 @@ impl Default for Settings {
             // asked of its TCP.
             body_timeout: Duration::from_secs(3600),
             idle_timeout: Duration::from_secs(60),
-            kept: 512,
+            kept: None,
             prepared: 64,
             prepared_timeout: Duration::from_secs(15),
             stream_window: Bytes(1024 * 1024),

@@ -301,7 +301,8 @@ async fn a_handshake_given_up_by_one_is_taken_up_by_another() {
 #[tokio::test]
 async fn of_too_many_unused_connections_the_one_unused_the_longest_is_closed() {
     for protocols in [&["h2"][..], &["http/1.1"]] {
-        let (origin, client) = obliging_origin(protocols, Settings { kept: 2, ..Settings::default() }).await;
+        let (origin, client) =
+            obliging_origin(protocols, Settings { kept: Some(2), ..Settings::default() }).await;
         for (user, connections) in [("ann", 1), ("bob", 2), ("ann", 2), ("cat", 3), ("ann", 3), ("bob", 4)] {
             let mut request = secure_get(&origin, "/");
             request.partition = Partition::new(user);
@@ -316,7 +317,8 @@ async fn of_too_many_unused_connections_the_one_unused_the_longest_is_closed() {
 #[tokio::test]
 async fn a_connection_that_is_used_is_never_closed_to_make_room() {
     for protocols in [&["h2"][..], &["http/1.1"]] {
-        let (origin, client) = obliging_origin(protocols, Settings { kept: 0, ..Settings::default() }).await;
+        let (origin, client) =
+            obliging_origin(protocols, Settings { kept: Some(0), ..Settings::default() }).await;
         for connections in 1..=3 {
             let mut response = fetch(&client, secure_get(&origin, "/")).await.unwrap();
             assert_eq!(whole(&mut response).await.unwrap(), "", "{protocols:?}");

@@ -7,12 +7,13 @@
 
 use super::lock;
 use super::place::Place;
+use crate::settings::Settings;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 /// See the module.
 pub(crate) struct Kept {
-    most: usize,
+    settings: Arc<Settings>,
     state: Mutex<State>,
 }
 
@@ -34,9 +35,9 @@ pub(super) struct Ticket {
 pub(super) struct Displaced(Option<(u64, Weak<Place>)>);
 
 impl Kept {
-    /// Keeps at most so many.
-    pub(super) fn new(most: usize) -> Arc<Kept> {
-        Arc::new(Kept { most, state: Mutex::default() })
+    /// Keeps as many as these settings have it at the time.
+    pub(super) fn new(settings: Arc<Settings>) -> Arc<Kept> {
+        Arc::new(Kept { settings, state: Mutex::default() })
     }
 
     /// A connection of this place, whose state the caller holds, is not used any more.
@@ -45,7 +46,8 @@ impl Kept {
         let number = state.next;
         state.next += 1;
         state.unused.insert(number, Arc::downgrade(place));
-        let displaced = if state.unused.len() > self.most { state.unused.pop_first() } else { None };
+        let displaced =
+            if state.unused.len() > self.settings.kept() { state.unused.pop_first() } else { None };
         (Ticket { kept: self.clone(), number }, Displaced(displaced))
     }
 }

@@ -70,7 +70,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Pool {
     pub(crate) fn new(settings: Arc<Settings>) -> Arc<Pool> {
         let prepared = Arc::new(Semaphore::new(settings.prepared));
-        let kept = Kept::new(settings.kept);
+        let kept = Kept::new(settings.clone());
         Arc::new(Pool { places: Mutex::default(), settings, prepared, kept, sweeping: Mutex::new(false) })
     }
 
