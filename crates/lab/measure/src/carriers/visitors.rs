@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// How many pages there are, and what each needs: pictures, of so many bytes.
-const PAGES: u64 = 50;
+const PAGES: u64 = 16;
 const PICTURES: u64 = 3;
 const PICTURE: usize = 4_000;
 /// How long a page may take.
