@@ -108,6 +108,7 @@ impl Stored {
     ) {
         let mut update = not_modified.clone();
         // RFC 9111 §3.1: fields of the connection MUST NOT be stored.
+        let was_bound = self.is_bound_to_cookies();
         strip_hop_by_hop(&mut update);
         // An Age or Date of the old response would make the new one look old.
         self.fields.remove(header::AGE);
@@ -127,6 +128,10 @@ impl Stored {
         }
         self.requested_at = requested_at;
         self.received_at = received_at;
+        // So it is for these cookies, if nothing says any more how long it is fresh.
+        if !was_bound && self.is_bound_to_cookies() {
+            vary::copy(&mut self.nominated, &header::COOKIE, request);
+        }
     }
 
     /// Whether the fields of a 200 to HEAD are those of this response, whose body has `length` bytes: then they freshen it,

@@ -162,3 +162,19 @@ fn a_head_that_tells_the_same_freshens_and_one_that_tells_other_does_not() {
         assert_eq!(response.is_described_by(&fields(&head), Some(10)), is, "{head:?}");
     }
 }
+
+#[test]
+fn what_is_fresh_only_by_a_guess_since_a_304_is_for_the_cookies_that_it_was_asked_for_with() {
+    let said = [("etag", "\"1\""), ("last-modified", &date(-9)), ("cache-control", "max-age=600")];
+    let mut response = stored_for(&[("cookie", "a=1")], &said);
+    let with = |cookie: &str| fields(&[("cookie", cookie)]);
+    assert!(response.answers(&with("a=2")) && response.answers(&fields(&[])), "it says how long");
+    let update = fields(&[("etag", "\"1\""), ("cache-control", "no-transform")]);
+    response.freshen(&with("a=2"), &update, at(9), at(9));
+    assert!(response.is_bound_to_cookies());
+    assert!(response.answers(&with("a=2")));
+    assert!(!response.answers(&with("a=1")) && !response.answers(&fields(&[])));
+    let again = fields(&[("etag", "\"1\""), ("x-a", "1")]);
+    response.freshen(&with("a=2"), &again, at(19), at(19));
+    assert!(response.answers(&with("a=2")) && !response.answers(&with("a=1")), "and stays so");
+}
