@@ -99,7 +99,9 @@ impl Parts {
         }
         let mut state = self.lock();
         // RFC 9111 §4.4: what was asked for before an unsafe request is not to be used after it.
-        if state.invalidated.is_some_and(|at| head.requested_at <= at) {
+        // Where the clock has gone back since, nobody knows which was first.
+        let now = SystemTime::now();
+        if state.invalidated.is_some_and(|at| head.requested_at <= at || head.requested_at > now) {
             return None;
         }
         let responses = &mut state.responses;
