@@ -110,7 +110,15 @@ impl HeldAnswer {
         remote: &Arc<Remote>,
         responder: Responder,
     ) -> Result<(), (Exchange, Responder)> {
-        let Some(body) = self.body() else { return Err((exchange, responder)) };
+        let is_whole = self.held.body.is_whole();
+        let Some(mut body) = self.body() else { return Err((exchange, responder)) };
+        // What is whole is here at once, or damaged on disk: as long as the client has nothing of it, the origin's own answer is
+        // as good, whatever that is by now.
+        if let Some(body) = body.as_mut().filter(|_| is_whole)
+            && body.begin().await.is_err()
+        {
+            return Err((exchange, responder));
+        }
         let validation = match self.from {
             AnsweredFrom::Validated => Validation::Done,
             _ => Validation::None,
