@@ -70,6 +70,9 @@ use unreachable::Unreachable;
 use uplink::Uplink;
 use users::Users;
 
+/// A part of an arriving body that is no further ahead than this is waited for, however short the way.
+const LEAST_AHEAD: u64 = 256 << 10;
+
 /// The remote, shared by all its tasks.
 pub struct Remote {
     settings: RwLock<Arc<RemoteSettings>>,
@@ -185,6 +188,13 @@ impl Remote {
     /// The link that this end is sized for.
     fn plan(&self) -> &PathPlan {
         &self.plan
+    }
+
+    /// Bytes that come while a request crosses: of a body that is arriving, what is further away is asked for.
+    fn soon(&self) -> u64 {
+        let rate = self.plan.forward.unwrap_or(start::UNKNOWN_RATE);
+        // A body may share the link with others, and a request waits for its turn, too.
+        (2 * rate.bytes_in(self.plan.rtt).0).max(LEAST_AHEAD)
     }
 
     fn unreachable(&self) -> &Unreachable {

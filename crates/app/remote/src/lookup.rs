@@ -1,6 +1,7 @@
 //! What answers a request without crossing, if anything does: a promise, or the repository.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -180,7 +181,7 @@ pub(crate) async fn in_repository(
     found.sort_by_key(|held| Reverse(held.head.date()));
     let mut best = Stocked::Nothing;
     for held in found {
-        let stocked = judge(method, fields, held, now);
+        let stocked = judge(method, fields, held, now, remote.soon());
         if matches!(stocked, Stocked::Answer { .. }) {
             return stocked;
         }
@@ -221,13 +222,21 @@ fn in_parts(
     })
 }
 
-/// What an entry that fits says to a request.
-fn judge(method: &Method, fields: &HeaderMap, held: Held, now: SystemTime) -> Stocked {
+/// Whether a part of what is still arriving is sooner here if it is asked for: more than `soon` bytes come before it.
+fn is_far_ahead(held: &Held, part: &Range<u64>, soon: u64) -> bool {
+    !held.body.is_whole() && part.start.saturating_sub(held.body.written()) > soon
+}
+
+/// What an entry that fits says to a request. Of what is arriving, `soon` bytes come in no more time than asking takes.
+fn judge(method: &Method, fields: &HeaderMap, held: Held, now: SystemTime, soon: u64) -> Stocked {
     let verdict = held.head.verdict(method, fields, held.partition.scope(), now);
     let (why, fallback) = match verdict {
         Verdict::Fresh | Verdict::Revalidate => {
             let doubtful = verdict == Verdict::Revalidate;
             return match reply(method, fields, &held) {
+                Some(Reply::Part(part, _)) if is_far_ahead(&held, &part, soon) => {
+                    Stocked::Stale { stale: None, reason: Crossing::Range }
+                }
                 Some(reply) => {
                     let answer = HeldAnswer::new(held, reply, AnsweredFrom::Repository);
                     Stocked::Answer { answer, doubtful }

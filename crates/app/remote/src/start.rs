@@ -39,8 +39,8 @@ use crate::unreachable::Unreachable;
 use crate::users::Users;
 use crate::{Remote, clients, portal, promising, status, stock, transparent};
 
-/// What is dear to bring again is judged by, where the link's rate is not known.
-const UNKNOWN_RATE: BitRate = BitRate::mbit(8);
+/// What is dear to bring again is judged by, and what is far, where the link's rate is not known.
+pub(crate) const UNKNOWN_RATE: BitRate = BitRate::mbit(8);
 
 /// Why the remote cannot start.
 #[derive(Debug, thiserror::Error)]

@@ -56,3 +56,25 @@ async fn what_a_304_takes_the_lifetime_from_is_for_the_cookies_of_its_request_al
         assert_eq!(world.crossed(), 3 + number as u64, "{other}");
     }
 }
+
+#[tokio::test]
+async fn a_part_far_ahead_of_what_is_arriving_is_asked_for_and_one_that_comes_soon_is_not() {
+    let world = world_with(&[]).await;
+    let mut first = ask(&world, "").await;
+    let mut arriving = world.asked().await;
+    let long = [TAGGED, &[("content-length", "3900000")]].concat();
+    arriving.sender.answer(&head(&long), Coding::Identity, None);
+    arriving.sender.write(Bytes::from_static(b"0123456789")).await.unwrap();
+    read_until(&mut first, &mut String::new(), "0123456789").await;
+
+    let near = ask(&world, "range: bytes=10-12\r\n").await;
+    let far = ask(&world, "range: bytes=3899990-3899999\r\n").await;
+    let part = [TAGGED, &[("content-range", "bytes 3899990-3899999/3900000")]].concat();
+    let asked = give(&world, 206, &part, "0123456789").await;
+    assert_eq!(asked.head.fields["range"], "bytes=3899990-3899999");
+    assert!(answer(far).await.contains("0123456789"), "while the first one stands");
+    arriving.sender.write(Bytes::from_static(b"abc")).await.unwrap();
+    let got = answer(near).await;
+    assert!(got.starts_with("HTTP/1.1 206 ") && got.ends_with("\r\n\r\nabc"), "{got}");
+    assert_eq!(world.crossed(), 2);
+}
