@@ -235,6 +235,10 @@ impl<'a> Asking<'a> {
         {
             held::described(remote, user, fetch, head, requested_at).await;
         }
+        if fetch.head.method == Method::GET && fetch.may_be_answered_here() {
+            let asked = (fetch.url.as_str(), &fetch.head.fields);
+            held::contradicted(remote, user, asked, head, requested_at).await;
+        }
         // What is known to be too long to be held only passes, and ends with its client.
         let length =
             head.fields.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());

@@ -176,9 +176,9 @@ pub(crate) async fn in_repository(
     for partition in [Partition::User(user), Partition::Shared] {
         found.extend(remote.repository().find(partition, url, fields).await);
     }
-    found.retain(|held| is_bound_alike(held, fields));
+    found.retain(|held| is_bound_alike(held.partition, &held.head, fields));
     // RFC 9111 §4: of several that fit, the latest by its date MUST be used.
-    found.sort_by_key(|held| Reverse(held.head.date()));
+    found.sort_by_key(|held| Reverse((held.head.recency(), held.head.requested_at)));
     let mut best = Stocked::Nothing;
     for held in found {
         let stocked = judge(method, fields, held, now, remote.soon());
@@ -209,7 +209,7 @@ fn in_parts(
     found.into_iter().flatten().find_map(|part| {
         let Part { partition, head, body, range: here, complete } = part;
         let held = Held { id: NO_ENTRY, partition, head, body };
-        let fits = is_bound_alike(&held, fields)
+        let fits = is_bound_alike(partition, &held.head, fields)
             && held.head.verdict(method, fields, partition.scope(), now) == Verdict::Fresh;
         let reply = held.head.reply(method, fields, Some(complete));
         match &reply {
@@ -297,9 +297,9 @@ fn bound_to(partition: Partition, fields: &HeaderMap) -> Vec<HeaderName> {
 }
 
 /// Whether what is held came for a request with the same values in the fields that it is bound to.
-pub(crate) fn is_bound_alike(held: &Held, asked: &HeaderMap) -> bool {
-    let came_for = &held.head.nominated;
-    let mut names = [came_for, asked].into_iter().flat_map(|fields| bound_to(held.partition, fields));
+pub(crate) fn is_bound_alike(partition: Partition, head: &Stored, asked: &HeaderMap) -> bool {
+    let came_for = &head.nominated;
+    let mut names = [came_for, asked].into_iter().flat_map(|fields| bound_to(partition, fields));
     names.all(|name| came_for.get_all(&name).iter().eq(asked.get_all(&name).iter()))
 }
 

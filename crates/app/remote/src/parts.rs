@@ -177,7 +177,14 @@ impl Parts {
         self.lock().responses.retain(|response| *response.url != *url);
     }
 
-    /// The same, and for what was asked for before `now` and is still to come.
+    /// Drops the parts of `url` in `partition` of whose response `is_wrong` is true.
+    pub(crate) fn forget_where(&self, partition: Partition, url: &str, is_wrong: impl Fn(&Stored) -> bool) {
+        self.lock().responses.retain(|response| {
+            response.partition != partition || *response.url != *url || !is_wrong(&response.head)
+        });
+    }
+
+    /// Drops all parts of `url`, and for what was asked for before `now` and is still to come.
     pub(crate) fn invalidate(&self, url: &str, now: SystemTime) {
         self.forget(url);
         self.lock().invalidated = Some(now);

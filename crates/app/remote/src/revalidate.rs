@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::Remote;
 use crate::ask::{Asking, NotAnswered, Progress};
 use crate::exchange::Exchange;
-use crate::held::confirm;
+use crate::held::{confirm, give_up};
 use crate::request::Fetch;
 
 /// What of a client's request is about its own copy, or about what caches may answer it with.
@@ -94,6 +94,8 @@ async fn validate(remote: &Arc<Remote>, exchange: &Exchange, held: &Held) {
                 if asked.head.status == StatusCode::NOT_MODIFIED {
                     let (user, fetch) = (exchange.user.id, &exchange.fetch);
                     confirm(remote, user, fetch, held, &asked.head, requested_at).await;
+                } else {
+                    give_up(remote, held, &asked.head).await;
                 }
                 return;
             }

@@ -182,6 +182,7 @@ impl Exchange {
                         // The 304 is about something else: the client's own request is needed after all.
                         Confirmed::Neither => {
                             validates = None;
+                            instead = instead.filter(|answer| !answer.is_contradicted_by(&asked.head));
                             asking = Asking::new(remote, self, self.fetch.head.clone());
                         }
                     }
@@ -193,7 +194,12 @@ impl Exchange {
                         None => Answer::Asked(asked, why),
                     };
                 }
-                Ok(Progress::Asked(asked)) => return Answer::Asked(asked, why),
+                Ok(Progress::Asked(asked)) => {
+                    if let Some(stale) = validates {
+                        held::give_up(remote, &stale.held, &asked.head).await;
+                    }
+                    return Answer::Asked(asked, why);
+                }
                 Ok(Progress::Switched(switched)) => return Answer::Switched(switched),
                 Err(NotAnswered::Trouble(trouble)) => {
                     let stands_in = stale.as_ref().is_some_and(|stale| stale.stands_in_for(&trouble));

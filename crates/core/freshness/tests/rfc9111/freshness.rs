@@ -101,6 +101,21 @@ fn what_came_later_than_now_is_as_old_as_can_be_and_never_fresh() {
 }
 
 #[test]
+fn an_origins_clock_that_runs_ahead_makes_nothing_more_recent() {
+    let ahead = stored(&[("date", &date(5000)), ("etag", "\"1\"")]);
+    assert_eq!(ahead.recency(), at(0));
+    let later = fields(&[("date", &date(20)), ("etag", "\"2\"")]);
+    assert!(ahead.is_contradicted_by(StatusCode::OK, &later, at(20)));
+    assert!(!ahead.is_contradicted_by(
+        StatusCode::OK,
+        &fields(&[("date", &date(-1)), ("etag", "\"2\"")]),
+        at(20)
+    ));
+    let back = fields(&[("date", &date(-500)), ("etag", "\"2\"")]);
+    assert!(ahead.is_contradicted_by(StatusCode::OK, &back, at(-500)), "it came later than now");
+}
+
+#[test]
 fn numbers_beyond_two_to_the_31_are_taken_as_that() {
     let most = Duration::from_secs(1 << 31);
     for huge in ["2147483649", "18446744073709551616", "999999999999999999999999999999"] {
