@@ -20,6 +20,7 @@ mod desk;
 mod exchange;
 mod files;
 mod held;
+mod holdouts;
 mod intercept;
 mod login;
 mod lookup;
@@ -99,6 +100,7 @@ pub struct Remote {
     strange: transparent::Strange,
     doubts: revalidate::Doubts,
     parts: parts::Parts,
+    holdouts: holdouts::Holdouts,
     census: clients::Census,
     caught: clients::Census,
     exchanges: AtomicU64,
@@ -213,6 +215,10 @@ impl Remote {
     /// What is being asked about behind clients' backs.
     fn doubts(&self) -> &revalidate::Doubts {
         &self.doubts
+    }
+
+    fn holdouts(&self) -> &holdouts::Holdouts {
+        &self.holdouts
     }
 
     fn parts(&self) -> &parts::Parts {

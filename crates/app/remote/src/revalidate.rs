@@ -65,7 +65,7 @@ fn behind(remote: &Remote, client: &Exchange) -> Exchange {
     let mut head = client.fetch.head.clone();
     head.method = Method::GET;
     OF_CLIENT.iter().for_each(|name| drop(head.fields.remove(name)));
-    let (uploaded, course) = <_>::default();
+    let (uploaded, course, eagerness) = <_>::default();
     Exchange {
         id: remote.next_exchange(),
         user: client.user.clone(),
@@ -76,6 +76,7 @@ fn behind(remote: &Remote, client: &Exchange) -> Exchange {
         started: Instant::now(),
         uploaded,
         course,
+        eagerness,
     }
 }
 
