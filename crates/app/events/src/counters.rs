@@ -24,6 +24,10 @@ counters! {
         wasted_bytes,
         /// Hints that were not followed, for whatever reason.
         hints_skipped,
+        /// Pages for which less was fetched unasked than they may need.
+        restrained,
+        /// Times that another amount of it proved to make a site quicker.
+        sites_judged,
         /// Pages read to their end.
         pages_read,
         /// Times that what was promised to a page was settled.

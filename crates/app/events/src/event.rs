@@ -168,6 +168,32 @@ events! {
         crossed: BTreeMap<String, u64>,
     } counts |counters| { counters.pages_settled.add(1) }
 
+    /// Less is fetched unasked for a page than it may need: to compare, or since more has made its site slower.
+    Debug Restrained "restrained" {
+        /// The exchange of the document.
+        page: ExchangeId,
+        /// The document.
+        url: String,
+        /// What is fetched all the same: `nothing`, or what is `named`.
+        unasked: String,
+    } counts |counters| { counters.restrained.add(1) }
+
+    /// Loads of a site's pages were slower in the way that they were done than in another, in which they are done from now on.
+    Info SiteJudged "site_judged" {
+        /// Scheme and registrable domain.
+        site: String,
+        /// What was fetched unasked for its pages: `nothing`, what is `named`, or `all`.
+        before: String,
+        /// What is from now on.
+        unasked: String,
+        /// How much longer its pages took before.
+        slower_percent: u64,
+        /// Loads done as before that were compared.
+        loads: u64,
+        /// Loads done in the other way.
+        others: u64,
+    } counts |counters| { counters.sites_judged.add(1) }
+
     /// Ground found a hint and did not follow it.
     Debug HintSkipped "hint_skipped" {
         /// The exchange of the document.

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use farhop_bundle::Place;
+use farhop_bundle::{Eagerness, Place};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::Verdict;
 use farhop_htotp::frame::{Hello, Priority};
+use farhop_htotp::head::UNASKED;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_transport::hop::{Claim, Hop, Incoming};
 use farhop_transport::path::End;
@@ -125,9 +126,12 @@ impl Carrier {
     /// The components of ground: what a remote may begin, and who serves it.
     fn begin(self: &Arc<Self>, incoming: Incoming) {
         match incoming {
-            Incoming::Exchange { exchange, user, resume, head, sender, receiver, .. } => {
+            Incoming::Exchange { exchange, user, resume, head: mut request, sender, receiver, .. } => {
                 let (id, owner) = (ExchangeId(exchange), self.owner(user));
-                let exchange = Exchange { carrier: Arc::clone(self), id, owner, resume, request: head };
+                let said = request.fields.remove(UNASKED);
+                let said = said.as_ref().and_then(|word| word.to_str().ok()).map(Eagerness::named);
+                let eagerness = said.unwrap_or_default();
+                let exchange = Exchange { carrier: Arc::clone(self), id, owner, resume, request, eagerness };
                 let counts = self.counted(|carrier| &carrier.exchanges);
                 tokio::spawn(async move {
                     let _counts = counts;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{Noted, Urgency, is_navigation, opens_page};
+use farhop_bundle::{Eagerness, Noted, Urgency, is_navigation, opens_page};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Failure, Priority, Resume};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -47,7 +47,9 @@ pub(crate) struct Exchange {
     pub(crate) id: ExchangeId,
     pub(crate) owner: Owner,
     pub(crate) resume: Option<Resume>,
+    /// Without what the remote says of how much may be fetched for it.
     pub(crate) request: RequestHead,
+    pub(crate) eagerness: Eagerness,
 }
 
 /// What the origin said before its response.
@@ -253,10 +255,13 @@ impl Exchange {
     /// A page that is answered with `head`; `None` where none is to be read.
     fn open(&self, head: &ResponseHead, known: &Arc<Known>, noted: &Noted) -> Option<Opened> {
         let settings = &self.carrier.ground.settings().bundle;
-        if !settings.enabled || self.request.sent_to().is_some() {
+        if !settings.enabled || self.request.sent_to().is_some() || self.eagerness == Eagerness::Nothing {
             return None;
         }
         let reading = Arc::new(Reading::page(&self.request, head, noted, known, settings)?);
+        if self.eagerness == Eagerness::Named {
+            reading.leave_guesses();
+        }
         let allowance = Allowance::new(settings.bytes.0);
         let url = self.request.url();
         let bundle = Bundle::new(&self.carrier, &self.owner, known, self.id, &url, allowance.clone());

@@ -2,7 +2,7 @@
 
 use farhop_events::ExchangeId;
 use farhop_htotp::ResponseHead;
-use farhop_htotp::head::{CLIENT_CONNECTION, SENT_TO};
+use farhop_htotp::head::{CLIENT_CONNECTION, SENT_TO, UNASKED};
 use farhop_origin::strip_hop_by_hop;
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -16,6 +16,7 @@ pub(crate) fn towards_origin(fields: &HeaderMap) -> HeaderMap {
     strip_hop_by_hop(&mut fields);
     fields.remove(CLIENT_CONNECTION);
     fields.remove(SENT_TO);
+    fields.remove(UNASKED);
     // RFC 9110 §7.6.3: a proxy adds itself; the pseudonym hides who and where it is.
     fields.append(header::VIA, HeaderValue::from_static("1.1 farhop"));
     fields

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{Navigation, Noted, Skip, Unasked, leads_to, opens_page};
+use farhop_bundle::{Eagerness, Navigation, Noted, Skip, Unasked, leads_to, opens_page};
 use farhop_events::Event;
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Failure;
@@ -50,6 +50,7 @@ impl Exchange {
     ) {
         let Ok(url) = Url::parse(&self.request.url()) else { return };
         let follows = self.carrier.ground.settings().bundle.enabled
+            && self.eagerness != Eagerness::Nothing
             && opens_page(&self.request.method, &self.request.fields)
             // What its connection decides is answered by that alone.
             && !self.request.is_of_its_connection();
@@ -83,6 +84,7 @@ impl Exchange {
             owner: self.owner.clone(),
             resume: None,
             request,
+            eagerness: self.eagerness,
         };
         let noted = known.cookies().note_document(noted.jar, &next.url);
         let step = Step { exchange, known: Arc::clone(known), noted, url: next.url, before };

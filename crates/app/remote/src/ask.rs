@@ -4,16 +4,18 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use farhop_bundle::Eagerness;
 use farhop_events::{Event, Side};
 use farhop_freshness::{Part, Stored};
 use farhop_front::RequestBody;
 use farhop_htotp::frame::{Class, Coding, Resume};
+use farhop_htotp::head::UNASKED;
 use farhop_htotp::session::Ask;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_store::{Body, Partition};
 use farhop_transport::hop::{Receiver, Sender};
 use http::header::{CONTENT_LENGTH, RANGE};
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 
 use crate::Remote;
@@ -82,7 +84,10 @@ pub(crate) enum Progress {
 }
 
 impl<'a> Asking<'a> {
-    pub(crate) fn new(remote: &'a Arc<Remote>, exchange: &'a Exchange, head: RequestHead) -> Self {
+    pub(crate) fn new(remote: &'a Arc<Remote>, exchange: &'a Exchange, mut head: RequestHead) -> Self {
+        if exchange.eagerness != Eagerness::All {
+            head.fields.insert(UNASKED, HeaderValue::from_static(exchange.eagerness.as_str()));
+        }
         Asking {
             remote,
             exchange,
@@ -234,6 +239,10 @@ impl<'a> Asking<'a> {
         if head.status == StatusCode::OK && fetch.head.method == Method::HEAD && fetch.may_be_answered_here()
         {
             held::described(remote, user, fetch, head, requested_at).await;
+        }
+        if fetch.head.method == Method::GET && fetch.may_be_answered_here() {
+            let asked = (fetch.url.as_str(), &fetch.head.fields);
+            held::contradicted(remote, user, asked, head, requested_at).await;
         }
         // What is known to be too long to be held only passes, and ends with its client.
         let length =

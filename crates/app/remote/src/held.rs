@@ -8,7 +8,7 @@ use farhop_freshness::{Fallback, Handling, Reply, Stored, Validated, Validation}
 use farhop_front::Responder;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_store::{Held, Partition};
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 
 use crate::Remote;
 use crate::answers::{Trouble, forward, from_repository, tell_handling};
@@ -91,6 +91,11 @@ impl HeldAnswer {
         self
     }
 
+    /// Whether the origin has said since that there is something else now.
+    pub(crate) fn is_contradicted_by(&self, told: &ResponseHead) -> bool {
+        self.held.head.is_contradicted_by(told.status, &told.fields, SystemTime::now())
+    }
+
     /// The body as far as it is sent, if any is. `None` where it cannot be read any more.
     fn body(&self) -> Option<Option<Section>> {
         match &self.reply {
@@ -110,7 +115,15 @@ impl HeldAnswer {
         remote: &Arc<Remote>,
         responder: Responder,
     ) -> Result<(), (Exchange, Responder)> {
-        let Some(body) = self.body() else { return Err((exchange, responder)) };
+        let is_whole = self.held.body.is_whole();
+        let Some(mut body) = self.body() else { return Err((exchange, responder)) };
+        // What is whole is here at once, or damaged on disk: as long as the client has nothing of it, the origin's own answer is
+        // as good, whatever that is by now.
+        if let Some(body) = body.as_mut().filter(|_| is_whole)
+            && body.begin().await.is_err()
+        {
+            return Err((exchange, responder));
+        }
         let validation = match self.from {
             AnsweredFrom::Validated => Validation::Done,
             _ => Validation::None,
@@ -170,6 +183,41 @@ async fn renew(remote: &Remote, user: u64, fetch: &Fetch, id: u64, partition: Pa
     }
 }
 
+/// What is held was asked about, and this is no 304: where it is a full response, what is held is not suitable any more, even
+/// if nothing takes its place (RFC 9111 §4.3.3).
+pub(crate) async fn give_up(remote: &Remote, held: &Held, answer: &ResponseHead) {
+    if answer.status.is_success() && answer.status != StatusCode::PARTIAL_CONTENT {
+        remote.repository().evict(held.id).await;
+    }
+}
+
+/// The origin has answered a GET, asked for at `requested_at`: what is held of it and is of another representation goes, in
+/// whichever store it is and however fresh (RFC 9111 §3.4, §4.3.3).
+pub(crate) async fn contradicted(
+    remote: &Remote,
+    user: u64,
+    (url, request): (&str, &HeaderMap),
+    head: &ResponseHead,
+    requested_at: SystemTime,
+) {
+    let now = SystemTime::now();
+    for partition in [Partition::User(user), Partition::Shared] {
+        let is_wrong = |held: &Stored| {
+            // What was asked for later knows better, but for what a clock has dated that was wrong.
+            (held.requested_at <= requested_at || held.requested_at > now)
+                && held.answers(request)
+                && is_bound_alike(partition, held, request)
+                && held.is_contradicted_by(head.status, &head.fields, now)
+        };
+        for held in remote.repository().find(partition, url, request).await {
+            if is_wrong(&held.head) {
+                remote.repository().evict(held.id).await;
+            }
+        }
+        remote.parts().forget_where(partition, url, is_wrong);
+    }
+}
+
 /// A 200 to HEAD has come: what is held for a GET is renewed by it or, where it tells of something else, is stale and goes
 /// (RFC 9111 §4.3.5).
 pub(crate) async fn described(
@@ -185,7 +233,7 @@ pub(crate) async fn described(
     let request = &fetch.head.fields;
     for partition in [Partition::User(user), Partition::Shared] {
         for held in remote.repository().find(partition, fetch.url.as_str(), request).await {
-            if !is_bound_alike(&held, request) {
+            if !is_bound_alike(partition, &held.head, request) {
                 continue;
             }
             let length = held.body.is_whole().then(|| held.body.written());

@@ -20,6 +20,7 @@ mod desk;
 mod exchange;
 mod files;
 mod held;
+mod holdouts;
 mod intercept;
 mod login;
 mod lookup;
@@ -70,6 +71,9 @@ use unreachable::Unreachable;
 use uplink::Uplink;
 use users::Users;
 
+/// A part of an arriving body that is no further ahead than this is waited for, however short the way.
+const LEAST_AHEAD: u64 = 256 << 10;
+
 /// The remote, shared by all its tasks.
 pub struct Remote {
     settings: RwLock<Arc<RemoteSettings>>,
@@ -96,6 +100,7 @@ pub struct Remote {
     strange: transparent::Strange,
     doubts: revalidate::Doubts,
     parts: parts::Parts,
+    holdouts: holdouts::Holdouts,
     census: clients::Census,
     caught: clients::Census,
     exchanges: AtomicU64,
@@ -187,6 +192,13 @@ impl Remote {
         &self.plan
     }
 
+    /// Bytes that come while a request crosses: of a body that is arriving, what is further away is asked for.
+    fn soon(&self) -> u64 {
+        let rate = self.plan.forward.unwrap_or(start::UNKNOWN_RATE);
+        // A body may share the link with others, and a request waits for its turn, too.
+        (2 * rate.bytes_in(self.plan.rtt).0).max(LEAST_AHEAD)
+    }
+
     fn unreachable(&self) -> &Unreachable {
         &self.unreachable
     }
@@ -203,6 +215,10 @@ impl Remote {
     /// What is being asked about behind clients' backs.
     fn doubts(&self) -> &revalidate::Doubts {
         &self.doubts
+    }
+
+    fn holdouts(&self) -> &holdouts::Holdouts {
+        &self.holdouts
     }
 
     fn parts(&self) -> &parts::Parts {

@@ -1,6 +1,7 @@
 //! What answers a request without crossing, if anything does: a promise, or the repository.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -175,12 +176,12 @@ pub(crate) async fn in_repository(
     for partition in [Partition::User(user), Partition::Shared] {
         found.extend(remote.repository().find(partition, url, fields).await);
     }
-    found.retain(|held| is_bound_alike(held, fields));
+    found.retain(|held| is_bound_alike(held.partition, &held.head, fields));
     // RFC 9111 §4: of several that fit, the latest by its date MUST be used.
-    found.sort_by_key(|held| Reverse(held.head.date()));
+    found.sort_by_key(|held| Reverse((held.head.recency(), held.head.requested_at)));
     let mut best = Stocked::Nothing;
     for held in found {
-        let stocked = judge(method, fields, held, now);
+        let stocked = judge(method, fields, held, now, remote.soon());
         if matches!(stocked, Stocked::Answer { .. }) {
             return stocked;
         }
@@ -208,7 +209,7 @@ fn in_parts(
     found.into_iter().flatten().find_map(|part| {
         let Part { partition, head, body, range: here, complete } = part;
         let held = Held { id: NO_ENTRY, partition, head, body };
-        let fits = is_bound_alike(&held, fields)
+        let fits = is_bound_alike(partition, &held.head, fields)
             && held.head.verdict(method, fields, partition.scope(), now) == Verdict::Fresh;
         let reply = held.head.reply(method, fields, Some(complete));
         match &reply {
@@ -221,13 +222,21 @@ fn in_parts(
     })
 }
 
-/// What an entry that fits says to a request.
-fn judge(method: &Method, fields: &HeaderMap, held: Held, now: SystemTime) -> Stocked {
+/// Whether a part of what is still arriving is sooner here if it is asked for: more than `soon` bytes come before it.
+fn is_far_ahead(held: &Held, part: &Range<u64>, soon: u64) -> bool {
+    !held.body.is_whole() && part.start.saturating_sub(held.body.written()) > soon
+}
+
+/// What an entry that fits says to a request. Of what is arriving, `soon` bytes come in no more time than asking takes.
+fn judge(method: &Method, fields: &HeaderMap, held: Held, now: SystemTime, soon: u64) -> Stocked {
     let verdict = held.head.verdict(method, fields, held.partition.scope(), now);
     let (why, fallback) = match verdict {
         Verdict::Fresh | Verdict::Revalidate => {
             let doubtful = verdict == Verdict::Revalidate;
             return match reply(method, fields, &held) {
+                Some(Reply::Part(part, _)) if is_far_ahead(&held, &part, soon) => {
+                    Stocked::Stale { stale: None, reason: Crossing::Range }
+                }
                 Some(reply) => {
                     let answer = HeldAnswer::new(held, reply, AnsweredFrom::Repository);
                     Stocked::Answer { answer, doubtful }
@@ -288,9 +297,9 @@ fn bound_to(partition: Partition, fields: &HeaderMap) -> Vec<HeaderName> {
 }
 
 /// Whether what is held came for a request with the same values in the fields that it is bound to.
-pub(crate) fn is_bound_alike(held: &Held, asked: &HeaderMap) -> bool {
-    let came_for = &held.head.nominated;
-    let mut names = [came_for, asked].into_iter().flat_map(|fields| bound_to(held.partition, fields));
+pub(crate) fn is_bound_alike(partition: Partition, head: &Stored, asked: &HeaderMap) -> bool {
+    let came_for = &head.nominated;
+    let mut names = [came_for, asked].into_iter().flat_map(|fields| bound_to(partition, fields));
     names.all(|name| came_for.get_all(&name).iter().eq(asked.get_all(&name).iter()))
 }
 

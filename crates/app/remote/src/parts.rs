@@ -99,7 +99,9 @@ impl Parts {
         }
         let mut state = self.lock();
         // RFC 9111 §4.4: what was asked for before an unsafe request is not to be used after it.
-        if state.invalidated.is_some_and(|at| head.requested_at <= at) {
+        // Where the clock has gone back since, nobody knows which was first.
+        let now = SystemTime::now();
+        if state.invalidated.is_some_and(|at| head.requested_at <= at || head.requested_at > now) {
             return None;
         }
         let responses = &mut state.responses;
@@ -175,7 +177,14 @@ impl Parts {
         self.lock().responses.retain(|response| *response.url != *url);
     }
 
-    /// The same, and for what was asked for before `now` and is still to come.
+    /// Drops the parts of `url` in `partition` of whose response `is_wrong` is true.
+    pub(crate) fn forget_where(&self, partition: Partition, url: &str, is_wrong: impl Fn(&Stored) -> bool) {
+        self.lock().responses.retain(|response| {
+            response.partition != partition || *response.url != *url || !is_wrong(&response.head)
+        });
+    }
+
+    /// Drops all parts of `url`, and for what was asked for before `now` and is still to come.
     pub(crate) fn invalidate(&self, url: &str, now: SystemTime) {
         self.forget(url);
         self.lock().invalidated = Some(now);

@@ -18,6 +18,7 @@ use crate::Remote;
 use crate::arriving::{self, Early};
 use crate::desk::{Known, Made, Promised, Wire};
 use crate::exchange::Exchange;
+use crate::held;
 use crate::lookup::{Stocked, in_repository, partition_for, to_store};
 use crate::stock;
 use crate::uplink::Carrier;
@@ -180,6 +181,8 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
     if !remote.desk().head(id, &head, body.clone(), remote.now()) {
         return;
     }
+    let asked = (known.url.as_str(), &*known.request);
+    held::contradicted(remote, known.user.id, asked, &head, requested_at).await;
     let mut stored = None;
     if let Some(partition) =
         partition_for(known.user.id, &known.url, &known.request, head.status, &head.fields)

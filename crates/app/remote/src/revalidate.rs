@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::Remote;
 use crate::ask::{Asking, NotAnswered, Progress};
 use crate::exchange::Exchange;
-use crate::held::confirm;
+use crate::held::{confirm, give_up};
 use crate::request::Fetch;
 
 /// What of a client's request is about its own copy, or about what caches may answer it with.
@@ -65,7 +65,7 @@ fn behind(remote: &Remote, client: &Exchange) -> Exchange {
     let mut head = client.fetch.head.clone();
     head.method = Method::GET;
     OF_CLIENT.iter().for_each(|name| drop(head.fields.remove(name)));
-    let (uploaded, course) = <_>::default();
+    let (uploaded, course, eagerness) = <_>::default();
     Exchange {
         id: remote.next_exchange(),
         user: client.user.clone(),
@@ -76,6 +76,7 @@ fn behind(remote: &Remote, client: &Exchange) -> Exchange {
         started: Instant::now(),
         uploaded,
         course,
+        eagerness,
     }
 }
 
@@ -94,6 +95,8 @@ async fn validate(remote: &Arc<Remote>, exchange: &Exchange, held: &Held) {
                 if asked.head.status == StatusCode::NOT_MODIFIED {
                     let (user, fetch) = (exchange.user.id, &exchange.fetch);
                     confirm(remote, user, fetch, held, &asked.head, requested_at).await;
+                } else {
+                    give_up(remote, held, &asked.head).await;
                 }
                 return;
             }

@@ -11,21 +11,37 @@ pub(crate) struct Section {
     skip: u64,
     /// Bytes still to be given; none where it goes to the body's end.
     left: Option<u64>,
+    /// What was waited for and is not taken yet.
+    first: Option<Piece>,
 }
 
 impl Section {
     /// What `reader` reads, from the body's beginning on.
     pub(crate) fn whole(reader: Reader) -> Section {
-        Section { reader, skip: 0, left: None }
+        Section { reader, skip: 0, left: None, first: None }
     }
 
     /// These bytes of what `reader` reads from the body's beginning on.
     pub(crate) fn part(reader: Reader, range: &Range<u64>) -> Section {
-        Section { reader, skip: range.start, left: Some(range.end - range.start) }
+        Section { reader, skip: range.start, left: Some(range.end - range.start), first: None }
+    }
+
+    /// Waits for the first piece, which stays to be taken.
+    ///
+    /// # Errors
+    /// The body breaks before it.
+    pub(crate) async fn begin(&mut self) -> Result<(), Broken> {
+        if self.first.is_none() {
+            self.first = Some(self.next().await?);
+        }
+        Ok(())
     }
 
     /// The next piece if it is here.
     pub(crate) fn take(&mut self) -> Option<Result<Piece, Broken>> {
+        if let Some(first) = self.first.take() {
+            return Some(Ok(first));
+        }
         loop {
             if self.left == Some(0) {
                 return Some(Ok(Piece::End(None)));
@@ -42,6 +58,9 @@ impl Section {
     /// # Errors
     /// The body will not become whole, or is shorter than the range.
     pub(crate) async fn next(&mut self) -> Result<Piece, Broken> {
+        if let Some(first) = self.first.take() {
+            return Ok(first);
+        }
         loop {
             if self.left == Some(0) {
                 return Ok(Piece::End(None));
@@ -103,6 +122,23 @@ mod tests {
             assert_eq!(got, all[start as usize..end as usize], "{start}..{end}");
             drop(intake);
         }
+    }
+
+    #[tokio::test]
+    async fn what_was_waited_for_is_given_once() {
+        let body = Body::whole(&Budget::new(1 << 20), Bytes::from_static(b"0123"), None);
+        for taken in [false, true] {
+            let mut section = Section::part(body.reader().unwrap(), &(1..3));
+            section.begin().await.unwrap();
+            section.begin().await.unwrap();
+            let first = if taken { section.take().unwrap() } else { section.next().await };
+            assert_eq!(first, Ok(Piece::Data(Bytes::from_static(b"12"))));
+            assert_eq!(section.next().await, Ok(Piece::End(None)));
+        }
+        let (intake, body) = Body::new(&Budget::new(1 << 20), 10);
+        let mut section = Section::whole(body.reader().unwrap());
+        intake.fail(Broken::Lost);
+        assert_eq!(section.begin().await, Err(Broken::Lost));
     }
 
     #[tokio::test]

@@ -32,6 +32,7 @@ use crate::auth::Gate;
 use crate::caller::{self, Caller, Target};
 use crate::consent::{Consent, ConsentError};
 use crate::desk::Desk;
+use crate::holdouts::Holdouts;
 use crate::parts::Parts;
 use crate::passwords::PasswordsError;
 use crate::running::Running;
@@ -39,8 +40,8 @@ use crate::unreachable::Unreachable;
 use crate::users::Users;
 use crate::{Remote, clients, portal, promising, status, stock, transparent};
 
-/// What is dear to bring again is judged by, where the link's rate is not known.
-const UNKNOWN_RATE: BitRate = BitRate::mbit(8);
+/// What is dear to bring again is judged by, and what is far, where the link's rate is not known.
+pub(crate) const UNKNOWN_RATE: BitRate = BitRate::mbit(8);
 
 /// Why the remote cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -199,6 +200,7 @@ fn start_with(
     let remote = Arc::new(Remote {
         settings: RwLock::new(Arc::new(settings)),
         desk: Mutex::new(Desk::new(bus.clone())),
+        holdouts: Holdouts::new(bus.clone(), epoch),
         bus,
         uplink,
         users: Users::new(Arc::clone(&repository)),
@@ -279,6 +281,7 @@ async fn keep_time(remote: Arc<Remote>) {
         tick.tick().await;
         let now = remote.now();
         remote.desk().lapse(now);
+        remote.holdouts().close(now);
         promising::tell_unwanted(&remote);
     }
 }

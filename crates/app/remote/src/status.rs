@@ -81,6 +81,7 @@ async fn status(remote: &Remote) -> serde_json::Value {
         "caught": remote.caught().total(),
         "exchanges": remote.busy.load(std::sync::atomic::Ordering::Relaxed),
         "promises_open": promises,
+        "evidence": remote.holdouts().status(),
         "repository_bytes": remote.budget().used(),
         "store": store.map(|held| json!({ "entries": held.entries, "bytes": held.bytes })),
     })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use farhop_bundle::opens_page;
+use farhop_bundle::{Eagerness, opens_page};
 use farhop_events::ExchangeId;
 
 use crate::Remote;
@@ -16,24 +16,33 @@ pub(crate) struct UnderWay {
 }
 
 impl UnderWay {
-    /// Tells the desk that `exchange` begins, before anything is looked up for it.
-    pub(crate) fn begin(remote: &Arc<Remote>, exchange: &Exchange) -> UnderWay {
+    /// Tells the desk that `exchange` begins, before anything is looked up for it. Gives how much ground is to fetch beside it.
+    pub(crate) fn begin(remote: &Arc<Remote>, exchange: &Exchange) -> (UnderWay, Eagerness) {
         let Exchange { id, user, fetch, .. } = exchange;
         let (fields, now) = (&fetch.head.fields, remote.now());
-        {
+        let opens = opens_page(&fetch.head.method, fields);
+        let page = {
             let mut desk = remote.desk();
-            if opens_page(&fetch.head.method, fields) {
+            if opens {
                 desk.begin_load(user, *id, &fetch.url, fields, now);
             }
             desk.asks(*id, user, &fetch.url, fields, now);
-        }
+            desk.page_of(*id, user, &fetch.url, fields)
+        };
         promising::tell_unwanted(remote);
-        UnderWay { remote: Arc::clone(remote), exchange: *id }
+        let eagerness = match opens && page == *id {
+            true => remote.holdouts().begin(&remote.settings().evidence, user, *id, &fetch.url, now),
+            false => Eagerness::All,
+        };
+        remote.holdouts().asks(*id, page, now);
+        (UnderWay { remote: Arc::clone(remote), exchange: *id }, eagerness)
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.remote.desk().settled(self.exchange, self.remote.now());
+        let now = self.remote.now();
+        self.remote.desk().settled(self.exchange, now);
+        self.remote.holdouts().settled(self.exchange, now);
     }
 }

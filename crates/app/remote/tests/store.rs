@@ -49,6 +49,45 @@ async fn what_is_held_answers_after_a_restart_without_crossing() {
     assert!(answer(second.get("/long.css", "").await).await.ends_with(&long), "from memory now");
 }
 
+/// The file of the only long body that is held.
+fn long_body(folder: &Path) -> std::path::PathBuf {
+    let mut found = Vec::new();
+    for spread in std::fs::read_dir(folder.join("store/bodies")).unwrap() {
+        let files = std::fs::read_dir(spread.unwrap().path()).unwrap();
+        found.extend(files.map(|file| file.unwrap().path()));
+    }
+    found.into_iter().find(|file| std::fs::metadata(file).unwrap().len() > 100_000).expect("it is held")
+}
+
+#[tokio::test]
+async fn a_long_body_that_is_damaged_is_asked_for_as_if_it_had_not_been_held() {
+    // Of the second range nothing lies in the first chunk, and nothing can be given before it.
+    for (asked, damaged_at) in [("", 5000), ("range: bytes=140000-140009\r\n", 140_000)] {
+        let folder = tempfile::tempdir().unwrap();
+        let first = world(folder.path()).await;
+        let long = "0123456789".repeat(30_000);
+        let tagged = [("cache-control", "max-age=600"), ("etag", "\"1\"")];
+        fetch(&first, "/long", &tagged, long.as_bytes()).await;
+        first.running.stop().await;
+        let file = long_body(folder.path());
+        let mut bytes = std::fs::read(&file).unwrap();
+        bytes[damaged_at] ^= 1;
+        std::fs::write(&file, bytes).unwrap();
+
+        let second = world(folder.path()).await;
+        let client = second.get("/long", asked).await;
+        let mut crossed = second.asked().await;
+        assert!(crossed.resume.is_none() && !crossed.head.fields.contains_key(header::IF_NONE_MATCH));
+        // By now it is another one, which could not follow the head of what was held.
+        crossed.sender.answer(&head(&[("etag", "\"2\"")]), Coding::Identity, None);
+        crossed.sender.write(Bytes::from_static(b"changed")).await.unwrap();
+        crossed.sender.finish(None);
+        let got = answer(client).await;
+        assert!(got.starts_with("HTTP/1.1 200 ") && got.contains("Etag: \"2\""), "{got}");
+        assert!(got.contains("changed"), "{got}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_one_users_own_is_that_users_after_a_restart_and_nobody_elses() {
     let folder = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use farhop_units::Bytes;
 use crate::common::{LinkSettings, LogSettings, ProbeSettings};
 use crate::end::End;
 use crate::error::SettingsError;
-use crate::kinds::{CarrierKind, Cidr, HostPort, PeerName, PortRange, Role};
+use crate::kinds::{CarrierKind, Cidr, HostPort, PeerName, Percent, PortRange, Role};
 use crate::load::{Checked, check_peers, conflict};
 use crate::section::settings;
 use crate::source::Source;
@@ -60,6 +60,8 @@ settings! {
             repository: RepositorySettings;
             /// Responses held on disk, too, so that they outlive the process.
             store: StoreSettings;
+            /// Whether what is fetched unasked makes pages quicker, found out site by site.
+            evidence: EvidenceSettings;
             /// How long to wait, and for what.
             timeouts: RemoteTimeouts;
             /// How much one client may ask for.
@@ -106,6 +108,18 @@ settings! {
             /// File with the key that seals what is kept, made if it is not there. Without it nothing can be read: keep it on
             /// another disk where the folder could get lost.
             key: PathBuf, default "store.key";
+        }
+    }
+}
+
+settings! {
+    /// Whether what is fetched unasked makes pages quicker.
+    pub struct EvidenceSettings {
+        values {
+            /// Whether a few loads of each site's pages are done with less of it and compared with the others, and what makes a site's pages slower is given up for that site.
+            enabled: bool, default "true", live true;
+            /// How many of a site's loads are done with less, once there is something to compare them with: one in so many as the share says.
+            holdouts: Percent, default "4 %", range "1 %" to "50 %", chosen "any satellite link: costs one load in 25 some round trips, and tells a fifth from chance after some 250 loads of a site", live true;
         }
     }
 }

@@ -7,6 +7,7 @@
 mod client_hints;
 mod companions;
 mod cookies;
+mod evidence;
 mod family;
 mod first_party;
 mod loads;
@@ -23,6 +24,7 @@ mod way;
 
 pub use companions::{Companions, Place};
 pub use cookies::{CookieVerdict, Cookies, JarId, Noted};
+pub use evidence::{Eagerness, Evidence, Finding, Known};
 pub use family::Family;
 pub use first_party::FirstParty;
 pub use loads::{LoadId, is_attachment, opens_page};

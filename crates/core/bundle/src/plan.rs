@@ -126,6 +126,12 @@ impl Plan {
         }
     }
 
+    /// Nothing is fetched from now on that may well not be used.
+    pub fn leave_guesses(&mut self) {
+        self.budget.max_guesses = 0;
+        self.budget.max_mentions = 0;
+    }
+
     /// The load that is planned for.
     pub fn load(&self) -> &Load {
         &self.load

@@ -246,6 +246,10 @@ fn guesses_have_a_budget_of_their_own_in_number_and_in_bytes() {
     let mut many = plan(CHROMIUM, &[], &[], Budget { max_guesses: 2, ..Budget::default() });
     assert!(many.only(&guess(1)).is_ok() && many.only(&guess(2)).is_ok());
     assert_eq!(many.only(&guess(3)), Err(Skip::OverBudget));
+    let mut named = plan(CHROMIUM, &[], &[], Budget::default());
+    named.plan.leave_guesses();
+    assert_eq!(named.only(&guess(1)), Err(Skip::OverBudget), "what is named alone is wanted");
+    assert!(named.only(&image("http://site.test/named.png")).is_ok());
     assert!(many.only(&image("http://site.test/sure.png")).is_ok(), "what is sure has its own");
     let budget = Budget { max_guess_bytes: 1000, max_bytes_per_guess: 400, ..Budget::default() };
     let mut large = plan(CHROMIUM, &[], &[], budget);

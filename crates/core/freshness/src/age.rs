@@ -21,15 +21,25 @@ pub(crate) fn initial_age(
     apparent.max(said.saturating_add(delay))
 }
 
-/// Age now: initial age and resident time. A clock that was set back makes nothing younger than it was.
+/// How far a clock may be set back before what came later than now is not trusted any more.
+const SLIPS: Duration = Duration::from_secs(10);
+/// The greatest age that there is: nothing is fresh for longer.
+pub(crate) const OLDEST: Duration = Duration::from_secs(MAX_SECONDS);
+
+/// Age now: initial age and resident time. A clock that was set back a little makes nothing younger than it was. What came
+/// much later than now was dated by a clock that was wrong, or is judged by one: nobody knows how old it is, so that it has to
+/// be taken to be as old as can be.
 pub(crate) fn current_age(
     response: &HeaderMap,
     requested_at: SystemTime,
     received_at: SystemTime,
     now: SystemTime,
 ) -> Duration {
+    if received_at.duration_since(now).is_ok_and(|ahead| ahead > SLIPS) {
+        return OLDEST;
+    }
     let resident = now.duration_since(received_at).unwrap_or(Duration::ZERO);
     let age = initial_age(response, requested_at, received_at).saturating_add(resident);
     // RFC 9111 §1.2.2: what overflows MUST be considered to be 2^31 s.
-    age.min(Duration::from_secs(MAX_SECONDS))
+    age.min(OLDEST)
 }

@@ -1,6 +1,7 @@
 //! How long a response stays fresh (RFC 9111 §4.2.1, §4.2.2).
 
 use crate::Scope;
+use crate::age::OLDEST;
 use crate::directives::ResponseDirectives;
 use crate::fields;
 use http::{HeaderMap, StatusCode, header};
@@ -48,7 +49,8 @@ pub(crate) fn lifetime(
         // RFC 9111 §5.3: an invalid Expires, "0" above all, is a time in the past.
         return fields::date(response, &header::EXPIRES, received_at)
             .and_then(|expires| expires.duration_since(date).ok())
-            .unwrap_or(Duration::ZERO);
+            // What is as old as can be is not fresh, whatever date is named.
+            .map_or(Duration::ZERO, |lifetime| lifetime.min(OLDEST));
     }
     // RFC 9111 §4.2.2: no guess for statuses that are not heuristically cacheable, unless marked public.
     if !is_heuristically_cacheable(status) && !directives.public {

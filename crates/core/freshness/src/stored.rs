@@ -74,10 +74,15 @@ impl Stored {
         is_guess(&self.fields)
     }
 
-    /// When the origin made it, as far as is known (RFC 9110 §6.6.1). Of several responses that answer a request, the one
-    /// with the latest date is to be used (RFC 9111 §4: MUST).
+    /// When the origin made it, as far as is known (RFC 9110 §6.6.1).
     pub fn date(&self) -> SystemTime {
         date(&self.fields, &header::DATE, self.received_at).unwrap_or(self.received_at)
+    }
+
+    /// By what it is told how recent it is: of several responses that answer a request, the one with the latest date is to be
+    /// used (RFC 9111 §4: MUST). A date after its receipt is an origin's clock that runs ahead, and makes nothing more recent.
+    pub fn recency(&self) -> SystemTime {
+        self.date().min(self.received_at)
     }
 
     /// RFC 9111 §4.2.3.

@@ -2,9 +2,11 @@
 
 use std::time::SystemTime;
 
+use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use crate::fields::{date, is_hop_by_hop, strip_hop_by_hop};
+use crate::partial::Part;
 use crate::precondition::{is_for_origin, is_listed};
 use crate::stored::{Stored, date_if_undated};
 use crate::{tags, vary};
@@ -106,6 +108,7 @@ impl Stored {
         requested_at: SystemTime,
         received_at: SystemTime,
     ) {
+        let was_bound = self.is_bound_to_cookies();
         let mut update = not_modified.clone();
         // RFC 9111 §3.1: fields of the connection MUST NOT be stored.
         strip_hop_by_hop(&mut update);
@@ -125,6 +128,10 @@ impl Stored {
         for name in vary::named(&update) {
             vary::copy(&mut self.nominated, &name, request);
         }
+        // So it is for these cookies, if nothing says any more how long it is fresh.
+        if !was_bound && self.is_bound_to_cookies() {
+            vary::copy(&mut self.nominated, &header::COOKIE, request);
+        }
         self.requested_at = requested_at;
         self.received_at = received_at;
     }
@@ -132,12 +139,43 @@ impl Stored {
     /// Whether the fields of a 200 to HEAD are those of this response, whose body has `length` bytes: then they freshen it,
     /// else it is to be considered stale (RFC 9111 §4.3.5).
     pub fn is_described_by(&self, head: &HeaderMap, length: Option<u64>) -> bool {
-        let same =
-            |name: &HeaderName| head.get(name).is_none_or(|value| self.fields.get(name) == Some(value));
+        let modified = head.get(header::LAST_MODIFIED);
+        let is_as_modified = modified.is_none_or(|told| self.fields.get(header::LAST_MODIFIED) == Some(told));
+        let is_tagged = tags::of(head).is_none_or(|told| {
+            let own = tags::of(&self.fields).map(|own| own.as_bytes());
+            own.is_some_and(|own| tags::weakly_equal(own, told.as_bytes()))
+        });
         let said =
             head.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
         let has_length = |said| length.is_none_or(|length| length == said);
-        same(&header::ETAG) && same(&header::LAST_MODIFIED) && said.is_none_or(has_length)
+        is_tagged && is_as_modified && said.is_none_or(has_length)
+    }
+
+    /// Whether what the origin has answered since, at `received_at`, to a GET that this response answers, too, is about another
+    /// representation: then this one is not current, however fresh (RFC 9111 §3.4, §4.3.3, §4.3.4). Where both have entity tags,
+    /// these decide, compared weakly (RFC 9110 §13.1.2), else the dates of modification and, of a part, how much there is in all.
+    pub fn is_contradicted_by(&self, status: StatusCode, told: &HeaderMap, received_at: SystemTime) -> bool {
+        let is_success = matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT);
+        if !is_success && status != StatusCode::NOT_MODIFIED {
+            return false;
+        }
+        // RFC 9111 §4: the later one by its Date counts. A cache on the way may have answered with what is older. Of what came
+        // later than now the date says nothing: the clock has been set back.
+        let told_at = date(told, &header::DATE, received_at).unwrap_or(received_at).min(received_at);
+        if told_at < self.recency() && self.received_at <= received_at {
+            return false;
+        }
+        if self.status != StatusCode::OK {
+            return is_success;
+        }
+        if let (Some(own), Some(told)) = (tags::of(&self.fields), tags::of(told)) {
+            return !tags::weakly_equal(own.as_bytes(), told.as_bytes());
+        }
+        let modified = |fields: &HeaderMap| fields.get(header::LAST_MODIFIED).cloned();
+        let differ = |own: Option<HeaderValue>, told: Option<HeaderValue>| matches!((own, told), (Some(own), Some(told)) if own != told);
+        let length = |fields: &HeaderMap| fields.get(header::CONTENT_LENGTH).cloned();
+        let complete = Part::of(status, told).map(|part| HeaderValue::from(part.complete));
+        differ(modified(&self.fields), modified(told)) || differ(length(&self.fields), complete)
     }
 }
 

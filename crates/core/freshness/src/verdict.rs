@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, Method, header};
 
 use crate::Scope;
+use crate::age::OLDEST;
 use crate::directives::{RequestDirectives, ResponseDirectives};
 use crate::stored::{STORED_METHOD, Stored};
 
@@ -63,8 +64,10 @@ impl Stored {
         let Err(why) = self.check(method, request, scope, now, &asked, &said) else { return Verdict::Fresh };
         // RFC 9111 §4.2.4: MUST NOT be sent stale where the response forbids it, nor unless something allows it.
         let may_be_stale = !said.forbids_stale(scope);
-        let beyond = self.age(now).saturating_sub(self.lifetime(scope));
-        let within = |limit: Option<Duration>| limit.is_some_and(|limit| beyond <= limit);
+        let age = self.age(now);
+        let beyond = age.saturating_sub(self.lifetime(scope));
+        // What is as old as can be may be older.
+        let within = |limit: Option<Duration>| age < OLDEST && limit.is_some_and(|limit| beyond <= limit);
         if may_be_stale && why == Why::Stale && within(said.stale_while_revalidate) {
             return Verdict::Revalidate;
         }

@@ -17,6 +17,10 @@ pub const CLIENT_CONNECTION: HeaderName = HeaderName::from_static("farhop-client
 /// "Names that clients alone know"). Crosses the hop and nothing else.
 pub const SENT_TO: HeaderName = HeaderName::from_static("farhop-sent-to");
 
+/// How much ground may fetch unasked for the page that is asked for: `nothing`, `named`, or all if it is not there
+/// (docs/htotp.md, "Less unasked"). Crosses the hop and nothing else.
+pub const UNASKED: HeaderName = HeaderName::from_static("farhop-unasked");
+
 /// Schemes whose logins count for a connection and not for a request (RFC 4559 §6).
 const OF_CONNECTIONS: [&[u8]; 2] = [b"ntlm", b"negotiate"];
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use farhop_freshness::Stored;
 use http::HeaderMap;
@@ -19,8 +19,6 @@ pub(crate) const INVALIDATIONS: usize = 1024;
 /// What an entry costs besides its body, and each of its fields besides its name and value.
 const OVERHEAD: u64 = 1024;
 const FIELD: u64 = 104;
-/// How far a clock may go back before what is dated later than now is not trusted any more.
-const SLIPS: Duration = Duration::from_secs(10);
 
 /// A response that is held.
 pub(crate) struct Entry {
@@ -42,17 +40,6 @@ impl Entry {
     /// It cannot be read from its beginning.
     pub(crate) fn is_spent(&self) -> bool {
         self.held.body.is_broken() || !self.held.body.can_be_joined()
-    }
-
-    /// It as it is to be judged now. What came later than now was dated by a clock that was wrong: nobody knows how old it
-    /// is, so that it must be taken to be as old as can be.
-    pub(crate) fn aged(&self, now: SystemTime) -> Held {
-        let mut held = self.held.clone();
-        if held.head.received_at > now + SLIPS {
-            let (requested_at, received_at) = (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH);
-            held.head = Arc::new(Stored { requested_at, received_at, ..(*held.head).clone() });
-        }
-        held
     }
 }
 
@@ -263,9 +250,11 @@ impl Holdings {
         self.invalidated.len()
     }
 
-    /// Whether it was asked for before its URL was invalidated.
-    pub(crate) fn is_outdated(&self, url: &str, head: &Stored) -> bool {
-        self.invalidated.iter().any(|(at, own)| &**own == url && head.requested_at <= *at)
+    /// Whether it was asked for before its URL was invalidated. Where the clock has gone back since it was asked for, nobody
+    /// knows.
+    pub(crate) fn is_outdated(&self, url: &str, head: &Stored, now: SystemTime) -> bool {
+        let is_before = |at: SystemTime| head.requested_at <= at || head.requested_at > now;
+        self.invalidated.iter().any(|(at, own)| &**own == url && is_before(*at))
     }
 
     /// What of this URL answers such a request is given by number, newest first.

@@ -106,7 +106,6 @@ impl Inner {
         if asks && self.disk.is_some() && !holdings.use_group(url).is_some_and(|group| group.is_known) {
             return None;
         }
-        let now = SystemTime::now();
         let mut found = Vec::new();
         for id in holdings.answering(partition, url, request) {
             let Some(entry) = holdings.entry_mut(id) else { continue };
@@ -119,7 +118,7 @@ impl Inner {
                     }
                 }
             }
-            found.push(entry.aged(now));
+            found.push(entry.held.clone());
             if let (true, Some(disk)) = (entry.on_disk, &self.disk) {
                 disk.used(id);
             }
@@ -169,7 +168,7 @@ impl Inner {
         let holdings = &mut *holdings;
         self.make_room(holdings);
         let id = holdings.number();
-        if holdings.is_outdated(url, &head) {
+        if holdings.is_outdated(url, &head, SystemTime::now()) {
             return id;
         }
         for old in holdings.replaced_by(partition, url, &head) {
@@ -460,9 +459,8 @@ impl Repository for Store {
     }
 
     fn entry(&self, id: u64) -> Eventually<'_, Option<(Arc<str>, Held)>> {
-        let now = SystemTime::now();
         if let Some((url, entry)) = self.0.lock().entry(id) {
-            return Box::pin(std::future::ready(Some((Arc::clone(url), entry.aged(now)))));
+            return Box::pin(std::future::ready(Some((Arc::clone(url), entry.held.clone()))));
         }
         let Some(reading) = self.0.disk.as_ref().map(Disk::reading) else {
             return Box::pin(std::future::ready(None));
@@ -472,12 +470,10 @@ impl Repository for Store {
             let holdings = self.0.lock();
             if holdings.group(&found.url).is_some() {
                 // Memory's word counts.
-                return holdings.entry(id).map(|(url, entry)| (Arc::clone(url), entry.aged(now)));
+                return holdings.entry(id).map(|(url, entry)| (Arc::clone(url), entry.held.clone()));
             }
             let body = self.0.asleep(found.body.clone(), id);
-            let held = Held { id, partition: found.partition, head: Arc::new(found.head), body };
-            let entry = Entry { held, on_disk: true, source: None };
-            Some((found.url, entry.aged(now)))
+            Some((found.url, Held { id, partition: found.partition, head: Arc::new(found.head), body }))
         })
     }
 

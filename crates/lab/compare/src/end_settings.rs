@@ -63,7 +63,7 @@ pub(crate) fn ground_settings(
     )
 }
 
-/// The remote's settings file.
+/// The remote's settings file. Each load is done as the others: what is compared here is not to compare by itself.
 pub(crate) fn remote_settings(
     end: &EndSettings<'_>,
     ground: SocketAddr,
@@ -74,7 +74,7 @@ pub(crate) fn remote_settings(
         format!("[interception]\nenabled = true\nca = {}\nstate = {}\n", path(&with.ca), path(&with.state))
     });
     format!(
-        "{}{}[[ground]]\nname = \"lab\"\naddress = {address}\nkeys = [{}]\n",
+        "{}[evidence]\nenabled = false\n{}[[ground]]\nname = \"lab\"\naddress = {address}\nkeys = [{}]\n",
         end.common(&end.tuning.remote),
         intercepting.unwrap_or_default(),
         quoted(end.other)

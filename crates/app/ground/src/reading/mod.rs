@@ -65,6 +65,11 @@ impl Reading {
         Some(Reading { standing: Standing::page(load, known, matching, settings), document })
     }
 
+    /// Of what it names, nothing is fetched that may well not be used.
+    pub(crate) fn leave_guesses(&self) {
+        self.standing.plan().leave_guesses();
+    }
+
     /// The page's response is here, after a 103 response of which this was made: what that named stays planned, and the
     /// fields that hold from now on are the response's.
     pub(crate) fn answer(&self, request: &RequestHead, response: &ResponseHead, noted: &Noted) {

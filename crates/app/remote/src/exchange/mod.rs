@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 
+use farhop_bundle::Eagerness;
 use farhop_events::{AnsweredFrom, Crossing, ExchangeId, Side};
 use farhop_freshness::{Handling, is_error};
 use farhop_front::{Departure, Head, RequestBody, Responder};
@@ -45,12 +46,15 @@ pub(crate) struct Exchange {
     /// Body bytes taken from the client.
     pub(crate) uploaded: Arc<AtomicU64>,
     pub(crate) course: Arc<Course>,
+    /// How much ground is to fetch beside it.
+    pub(crate) eagerness: Eagerness,
 }
 
 impl Exchange {
     /// Answers the request.
     pub(crate) async fn answer(mut self, remote: Arc<Remote>, body: RequestBody, mut responder: Responder) {
-        let _under_way = UnderWay::begin(&remote, &self);
+        let (_under_way, eagerness) = UnderWay::begin(&remote, &self);
+        self.eagerness = eagerness;
         let found = tokio::select! {
             found = look_up(&remote, &self) => found,
             () = reset(&responder) => return Answer::ClientGone.finish(self, &remote, responder).await,
@@ -182,6 +186,7 @@ impl Exchange {
                         // The 304 is about something else: the client's own request is needed after all.
                         Confirmed::Neither => {
                             validates = None;
+                            instead = instead.filter(|answer| !answer.is_contradicted_by(&asked.head));
                             asking = Asking::new(remote, self, self.fetch.head.clone());
                         }
                     }
@@ -193,7 +198,12 @@ impl Exchange {
                         None => Answer::Asked(asked, why),
                     };
                 }
-                Ok(Progress::Asked(asked)) => return Answer::Asked(asked, why),
+                Ok(Progress::Asked(asked)) => {
+                    if let Some(stale) = validates {
+                        held::give_up(remote, &stale.held, &asked.head).await;
+                    }
+                    return Answer::Asked(asked, why);
+                }
                 Ok(Progress::Switched(switched)) => return Answer::Switched(switched),
                 Err(NotAnswered::Trouble(trouble)) => {
                     let stands_in = stale.as_ref().is_some_and(|stale| stale.stands_in_for(&trouble));
@@ -209,6 +219,7 @@ impl Exchange {
 
     pub(crate) fn crosses(&self, remote: &Remote, why: Crossing, field: Option<String>) {
         let request = &self.fetch.head.fields;
+        remote.holdouts().crosses(self.id);
         remote.desk().books().crossed(self.id, &self.user, request, (why, field), remote.now());
     }
 

@@ -13,6 +13,7 @@ use crate::answers::Trouble;
 impl Exchange {
     pub(crate) async fn fail(self, remote: &Arc<Remote>, mut responder: Responder, mut trouble: Trouble) {
         self.learn_from(remote, &mut responder, &mut trouble);
+        remote.holdouts().spoil(self.id);
         let (head, page) = trouble.page(self.id);
         // The client may be gone too; the event says what failed first.
         let _ = responder.respond(head, page).await;
@@ -29,6 +30,7 @@ impl Exchange {
     }
 
     pub(super) fn broken(&self, remote: &Remote, delivery: &Delivery, side: Side, error: String) {
+        remote.holdouts().spoil(self.id);
         remote.bus().emit(Event::Failed {
             exchange: self.id,
             user: self.user.name.to_string(),

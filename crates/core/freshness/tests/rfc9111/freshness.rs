@@ -73,9 +73,46 @@ fn age_counts_upstream_caches_transit_and_residence() {
     assert_eq!(slow_clock.age(at(0)), Duration::from_secs(500), "apparent age");
     let ahead = stored(&[("date", &date(500))]);
     assert_eq!(ahead.age(at(0)), Duration::ZERO);
-    assert_eq!(ahead.age(at(-50)), Duration::ZERO, "a clock set back");
+    assert_eq!(ahead.age(at(-10)), Duration::ZERO, "a clock set back a little");
     assert_eq!(stored(&[("age", "x")]).age(at(1)), Duration::from_secs(1));
     assert_eq!(stored(&[("age", "7, 9")]).age(at(0)), Duration::from_secs(7));
+}
+
+#[test]
+fn what_came_later_than_now_is_as_old_as_can_be_and_never_fresh() {
+    let never = ("expires", "Fri, 31 Dec 9999 23:59:59 GMT");
+    for said in [
+        ("cache-control", "max-age=99999999999"),
+        ("cache-control", "max-age=2147483648, stale-while-revalidate=2147483648"),
+        ("cache-control", "max-age=600, immutable, stale-while-revalidate=99999999999"),
+        never,
+    ] {
+        for date in [date(-5), date(0), date(400_000_000)] {
+            let response = stored(&[said, ("date", &date)]);
+            assert_eq!(verdict(&response, &[], 0), Verdict::Fresh, "{said:?}, {date}");
+            assert_eq!(verdict(&response, &[], -10), Verdict::Fresh, "{said:?}, {date}: a slip");
+            for back in [-11, -86_400, -300_000_000] {
+                assert_eq!(why(verdict(&response, &[], back)), Some(Why::Stale), "{said:?}, {date}, {back}");
+                assert_eq!(fallback(verdict(&response, &[], back)), Some(Fallback::Disconnected));
+            }
+            assert!(!response.is_fresh(Scope::Shared, at(3_000_000_000)), "{said:?}, {date}: a clock ahead");
+        }
+    }
+}
+
+#[test]
+fn an_origins_clock_that_runs_ahead_makes_nothing_more_recent() {
+    let ahead = stored(&[("date", &date(5000)), ("etag", "\"1\"")]);
+    assert_eq!(ahead.recency(), at(0));
+    let later = fields(&[("date", &date(20)), ("etag", "\"2\"")]);
+    assert!(ahead.is_contradicted_by(StatusCode::OK, &later, at(20)));
+    assert!(!ahead.is_contradicted_by(
+        StatusCode::OK,
+        &fields(&[("date", &date(-1)), ("etag", "\"2\"")]),
+        at(20)
+    ));
+    let back = fields(&[("date", &date(-500)), ("etag", "\"2\"")]);
+    assert!(ahead.is_contradicted_by(StatusCode::OK, &back, at(-500)), "it came later than now");
 }
 
 #[test]

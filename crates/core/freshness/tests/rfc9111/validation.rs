@@ -155,10 +155,53 @@ fn a_head_that_tells_the_same_freshens_and_one_that_tells_other_does_not() {
     for (head, is) in [
         (vec![], true),
         (vec![("etag", "\"1\""), ("content-length", "10")], true),
+        (vec![("etag", "W/\"1\"")], true),
         (vec![("etag", "\"2\"")], false),
         (vec![("content-length", "11")], false),
         (vec![("last-modified", "Mon, 16 Mar 2026 07:00:00 GMT")], false),
     ] {
         assert_eq!(response.is_described_by(&fields(&head), Some(10)), is, "{head:?}");
     }
+}
+
+#[test]
+fn what_is_fresh_only_by_a_guess_since_a_304_is_for_the_cookies_that_it_was_asked_for_with() {
+    let said = [("etag", "\"1\""), ("last-modified", &date(-9)), ("cache-control", "max-age=600")];
+    let mut response = stored_for(&[("cookie", "a=1")], &said);
+    let with = |cookie: &str| fields(&[("cookie", cookie)]);
+    assert!(response.answers(&with("a=2")) && response.answers(&fields(&[])), "it says how long");
+    let update = fields(&[("etag", "\"1\""), ("cache-control", "no-transform")]);
+    response.freshen(&with("a=2"), &update, at(9), at(9));
+    assert!(response.is_bound_to_cookies());
+    assert!(response.answers(&with("a=2")));
+    assert!(!response.answers(&with("a=1")) && !response.answers(&fields(&[])));
+    let again = fields(&[("etag", "\"1\""), ("x-a", "1")]);
+    response.freshen(&with("a=2"), &again, at(19), at(19));
+    assert!(response.answers(&with("a=2")) && !response.answers(&with("a=1")), "and stays so");
+}
+
+#[test]
+fn what_has_been_answered_since_contradicts_what_is_stored_if_it_is_of_another_representation() {
+    let (old, new) = (date(-900), date(-90));
+    let both = [("etag", "\"1\""), ("last-modified", &*old), ("content-length", "10")];
+    let undated = [("content-length", "10")];
+    let dated = [("last-modified", &*old)];
+    let is = |own: &[(&str, &str)], status: u16, told: &[(&str, &str)]| {
+        stored(own).is_contradicted_by(StatusCode::from_u16(status).unwrap(), &fields(told), at(9))
+    };
+    let weak = [("etag", "W/\"1\""), ("last-modified", &*new)];
+    for status in [200, 206, 304] {
+        assert!(is(&both, status, &[("etag", "\"2\"")]), "{status}: another tag");
+        assert!(!is(&both, status, &weak), "{status}: the tag decides, compared weakly");
+        assert!(is(&both, status, &[("last-modified", &new)]), "{status}: another date");
+        assert!(is(&dated, status, &[("etag", "\"2\""), ("last-modified", &new)]), "{status}");
+        assert!(!is(&both, status, &[]), "{status}: nothing is said");
+        assert!(!is(&both, status, &[("etag", "\"2\""), ("date", &date(-5))]), "{status}: it is older");
+    }
+    assert!(is(&undated, 206, &[("content-range", "bytes 0-1/11")]), "of another length");
+    assert!(!is(&undated, 206, &[("content-range", "bytes 0-1/10")]));
+    assert!(!is(&both, 404, &[("etag", "\"2\"")]), "of an error");
+    let missing = stored_as(404, &[("cache-control", "max-age=600")]);
+    assert!(missing.is_contradicted_by(StatusCode::PARTIAL_CONTENT, &fields(&[]), at(9)), "there it is");
+    assert!(!missing.is_contradicted_by(StatusCode::NOT_FOUND, &fields(&[]), at(9)));
 }
