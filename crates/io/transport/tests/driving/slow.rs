@@ -43,9 +43,9 @@ async fn at_64_kbit_s_what_is_urgent_waits_for_about_a_packet() {
     let least = slow().rtt() + RATE.time_for(CROSSES);
     let unknown = PathPlan::UNKNOWN.with_repair(0);
     let known = PathPlan::for_profile(&slow()).with_repair(0);
-    // Who keeps to the rate has one packet on the way to the link. BBR keeps two beside what fills the path, so that the
-    // link never stands still, and looks for more now and then with an eighth.
-    for (plan, choice, most) in [(known, Choice::Rate, 1), (unknown, Choice::Bbr, 4)] {
+    // Who keeps to the rate has one packet on the way to the link. BBR keeps some beside what fills the path, so that the
+    // link never stands still while acknowledgements are held back, and looks for more now and then.
+    for (plan, choice, most) in [(known, Choice::Rate, 1), (unknown, Choice::Bbr, 7)] {
         let mut ends = ends(&slow(), plan, choice, None, 1);
         let carrier = ends.call().await;
         let took = longest(&carrier, Duration::from_secs(20)).await;
