@@ -51,5 +51,12 @@ fn speaker(settings: &GroundSettings) -> anyhow::Result<Option<Speaker>> {
     }
     let helper = transparent::privileged("keeping clients' addresses (client_addresses)")?;
     helper.divert(&Divert { mark: settings.mark, catch: None }).context("client_addresses")?;
+    // This end has no right to start another, and to connect as itself would be another address than what was agreed on.
+    helper.watch(|how| {
+        tracing::error!(
+            "the helper that gives sockets with clients' addresses has {how}: tunnels of clients to whom their addresses are \
+             granted are refused until ground is started again"
+        );
+    })?;
     Ok(Some(Arc::new(move |address| helper.speak(address).map(TcpStream::from).map_err(io::Error::other))))
 }

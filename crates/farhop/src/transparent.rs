@@ -47,6 +47,12 @@ impl Catching {
         helper: Privileged,
         settings: &RemoteSettings,
     ) -> anyhow::Result<(Catching, Vec<TcpListener>)> {
+        helper.watch(|how| {
+            tracing::error!(
+                "the helper that has connections caught has {how}: what it had caught is caught until the remote ends, and \
+                 changes of [transparent] are refused; start the remote again"
+            );
+        })?;
         let mut listeners = vec![helper.listen(IpAddr::V4(Ipv4Addr::LOCALHOST))?];
         match helper.listen(IpAddr::V6(Ipv6Addr::LOCALHOST)) {
             Ok(listener) => listeners.push(listener),

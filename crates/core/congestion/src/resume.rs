@@ -184,6 +184,17 @@ impl Resume {
         }
     }
 
+    /// What the window may become with the next packet: before a jump that.
+    pub fn prospect(&self) -> Bytes {
+        let window = self.window();
+        match (self.state, self.saved) {
+            (State::Reconnaissance { .. }, Some(saved)) => {
+                window.max(Bytes((JUMP * saved.capacity.0 as f64) as u64))
+            }
+            _ => window,
+        }
+    }
+
     /// Whether what was offered has proved too much, so that it is not to be offered to others
     /// (RFC 9959 §3.5).
     pub fn has_retreated(&self) -> bool {

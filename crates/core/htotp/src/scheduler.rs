@@ -22,27 +22,29 @@ pub struct StreamId(pub u64);
 pub struct Pace {
     /// Payload rate of the direction this end writes; `None` leaves it to the carrier's windows.
     pub rate: Option<BitRate>,
+    /// About what the link takes where no rate is kept to: pieces and turns are sized by it. `None` where nobody knows.
+    pub about: Option<BitRate>,
     /// Link time that may be written ahead.
     pub ahead: Duration,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Pace { rate: None, ahead: Duration::from_millis(50) }
+        Pace { rate: None, about: None, ahead: Duration::from_millis(50) }
     }
 }
 
 /// Share of a contracted rate that payload gets: IP, UDP, QUIC and frame headers take the rest of a
 /// 1,452-byte packet.
 const PAYLOAD_SHARE: f64 = 0.95;
-/// Bytes that a user may send before the next user's turn.
-const QUANTUM: i64 = 16 * 1024;
-/// The most that one grant hands to the carrier, and the least worth waking up for.
+/// The most that one grant hands to the carrier, and the least worth waking up for: about a packet. In between it is
+/// [`Pace::ahead`] of link time. A user may send as much before the next user's turn.
 const LARGEST_GRANT: usize = 16 * 1024;
 const SMALLEST_GRANT: usize = 1_400;
 
-/// Link time for which a stream that is not incremental keeps its turn; without a rate, so many bytes. RFC 9218 §10 has it
-/// served to its end; but a download of minutes, of which nobody says what it is, must not starve what is asked after it.
+/// Link time for which a stream that is not incremental keeps its turn; where no rate is kept to, so many bytes at the most.
+/// RFC 9218 §10 has it served to its end; but a download of minutes, of which nobody says what it is, must not starve what is
+/// asked after it.
 const STRETCH: Duration = Duration::from_millis(500);
 const STRETCH_WITHOUT_RATE: u64 = 256 * 1024;
 
@@ -103,12 +105,6 @@ struct User {
     ready: BTreeSet<Key>,
 }
 
-impl Default for User {
-    fn default() -> Self {
-        User { deficit: QUANTUM, ready: BTreeSet::new() }
-    }
-}
-
 #[derive(Default)]
 struct ClassQueue {
     users: HashMap<u64, User>,
@@ -149,11 +145,31 @@ impl Scheduler {
         self.pace.rate.map_or(f64::MAX, ahead)
     }
 
+    /// Bytes that one grant takes at the most, and that a user may send before the next one's turn: what is asked meanwhile
+    /// waits for that, so on a slow link it is little.
+    fn piece(&self) -> usize {
+        let ahead = |rate: BitRate| rate.bytes_in(self.pace.ahead).0 as usize;
+        let known = self.pace.rate.or(self.pace.about);
+        known.map_or(LARGEST_GRANT, |rate| ahead(rate).clamp(SMALLEST_GRANT, LARGEST_GRANT))
+    }
+
+    /// Bytes for which a stream that is not incremental keeps its turn.
+    fn stretch(&self) -> u64 {
+        let about = || self.pace.about.map_or(u64::MAX, |rate| rate.bytes_in(STRETCH).0);
+        let unpaced = || about().clamp(LARGEST_GRANT as u64 / 8, STRETCH_WITHOUT_RATE);
+        self.pace.rate.map_or_else(unpaced, |rate| rate.bytes_in(STRETCH).0)
+    }
+
     /// Changes the pace.
     pub fn set_pace(&mut self, now: Duration, pace: Pace) {
         self.refill(now);
         self.pace = pace;
         self.tokens = self.tokens.min(self.allowance());
+    }
+
+    /// The link takes about this much, whether or not a rate is kept to.
+    pub fn set_about(&mut self, rate: BitRate) {
+        self.pace.about = Some(rate);
     }
 
     /// The carrier is full of writes of this rank (`None`: it has room): until that changes only what is more urgent
@@ -234,8 +250,9 @@ impl Scheduler {
 
     fn ready(&mut self, id: StreamId) {
         let Some(queue) = self.streams.get(&id).filter(|queue| queue.is_ready()) else { return };
+        let new = User { deficit: self.piece() as i64, ready: BTreeSet::new() };
         let class = self.classes.entry(queue.place.class).or_default();
-        let user = class.users.entry(queue.place.user).or_default();
+        let user = class.users.entry(queue.place.user).or_insert(new);
         if user.ready.is_empty() {
             class.ring.push_back(queue.place.user);
         }
@@ -270,6 +287,7 @@ impl Scheduler {
     /// The bytes to write next, if any are queued and the pace allows.
     pub fn poll_grant(&mut self, now: Duration) -> Option<Grant> {
         self.refill(now);
+        let quantum = self.piece() as i64;
         let (class, ring) = self.classes.iter_mut().next()?;
         // What keeps the carrier alive does not wait for the pace (it still pays).
         if self.tokens <= 0.0 && *class != Class::Expedited {
@@ -278,10 +296,12 @@ impl Scheduler {
         // Each round gives every user a quantum; who overdrew sits rounds out.
         let (urgency, .., id) = *loop {
             let user = ring.users.get_mut(ring.ring.front()?)?;
+            // What a link that has become slow since gave a user is no more than a turn now.
+            user.deficit = user.deficit.min(quantum);
             if user.deficit > 0 || ring.ring.len() == 1 {
                 break user.ready.first()?;
             }
-            user.deficit += QUANTUM;
+            user.deficit += quantum;
             ring.ring.rotate_left(1);
         };
         if self.floor.is_some_and(|floor| (*class, urgency) >= floor) {
@@ -291,11 +311,7 @@ impl Scheduler {
     }
 
     fn grant(&mut self, id: StreamId) -> Grant {
-        let most = match self.pace.rate {
-            Some(_) => (self.allowance() as usize).clamp(SMALLEST_GRANT, LARGEST_GRANT),
-            None => LARGEST_GRANT,
-        };
-        let stretch = self.pace.rate.map_or(STRETCH_WITHOUT_RATE, |rate| rate.bytes_in(STRETCH).0);
+        let (most, stretch) = (self.piece(), self.stretch());
         let mut grant = Grant { stream: id, segments: Vec::new(), end: false };
         let size = self.streams.get(&id).map_or(0, |queue| queue.queued.min(most));
         self.charge(id, size);
@@ -473,6 +489,44 @@ mod tests {
         }
         let rate = sent as f64 * 8.0 / 5.0 / 8e6;
         assert!((0.94..=0.96).contains(&rate), "{rate} of the link's rate");
+    }
+
+    #[test]
+    fn on_a_slow_link_another_users_first_bytes_wait_for_about_one_packet() {
+        let rate = BitRate::kbit(64);
+        let mut s = Scheduler::new(START, Pace { rate: Some(rate), ..Pace::default() });
+        fill(&mut s, 1, place(Class::Web, 1, 3, false), 300_000);
+        let (mut now, mut before) = (START, 0);
+        while before < 20_000 {
+            now = s.next_wakeup(now).unwrap().max(now + Duration::from_micros(100));
+            before += order(&mut s, now, usize::MAX).iter().map(|(_, size)| size).sum::<usize>();
+        }
+        fill(&mut s, 2, place(Class::Web, 2, 3, false), 500);
+        let asked = now;
+        while s.queued(StreamId(2)) > 0 {
+            now = s.next_wakeup(now).unwrap().max(now + Duration::from_micros(100));
+            order(&mut s, now, usize::MAX);
+        }
+        // One that has left already, and the first user's turn.
+        let packet = rate.time_for(ByteCount(1452));
+        assert!(now - asked <= 2 * packet + packet / 10, "{:?}", now - asked);
+    }
+
+    #[test]
+    fn pieces_and_turns_follow_what_the_link_takes_where_no_rate_is_kept_to() {
+        let sizes = |about| {
+            let mut s = Scheduler::new(START, Pace { about, ..Pace::default() });
+            fill(&mut s, 1, place(Class::Web, 1, 3, false), 1_000_000);
+            fill(&mut s, 2, place(Class::Web, 1, 3, false), 1_000_000);
+            let first: usize = s.poll_grant(START).unwrap().segments.iter().map(Bytes::len).sum();
+            s.written(StreamId(1));
+            (first, first + order(&mut s, START, 500_000).first().map_or(0, |(_, size)| *size))
+        };
+        assert_eq!(sizes(None), (LARGEST_GRANT, STRETCH_WITHOUT_RATE as usize));
+        // Half a second of 64 kbit/s are 4,000 bytes, whole packets.
+        assert_eq!(sizes(Some(BitRate::kbit(64))), (SMALLEST_GRANT, 3 * SMALLEST_GRANT));
+        assert_eq!(sizes(Some(BitRate::mbit(1))).0, 6_250);
+        assert_eq!(sizes(Some(BitRate::mbit(100))), (LARGEST_GRANT, STRETCH_WITHOUT_RATE as usize));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use farhop_units::Bytes;
+use farhop_units::{BitRate, Bytes};
 use serde::{Deserialize, Serialize};
 
 use crate::measure::Share;
@@ -125,6 +125,19 @@ impl Figures {
         let (trip, variation) = trips.measured().unzip();
         Figures { origin_round_trip_ms: trip.map(ms), origin_variation_ms: variation.map(ms), ..self }
     }
+}
+
+/// How what this end sends on a carrier is driven at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sending {
+    /// The controller's name, as `[link] congestion` has it.
+    pub controller: &'static str,
+    /// The rate that it keeps to, if it does.
+    pub kept: Option<BitRate>,
+    /// What may be in flight.
+    pub window: Bytes,
+    /// What may be written and not acknowledged.
+    pub send_window: Bytes,
 }
 
 /// The whole of a carrier.

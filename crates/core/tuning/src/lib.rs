@@ -14,7 +14,7 @@ mod parameters;
 mod reasons;
 mod tuner;
 
-pub use decision::{Applies, Decision, Figures, Told, Value};
+pub use decision::{Applies, Decision, Figures, Sending, Told, Value};
 pub use known::{ASSUMED_RATE, ASSUMED_ROUND_TRIP, Fact, Path, Set, Source};
 pub use measure::{Measured, Meter, RoundTrip, Share, Totals};
 pub use neighbours::{Room, Trips};

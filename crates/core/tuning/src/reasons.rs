@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use farhop_units::{BitRate, Bytes, format_duration};
 
-use crate::decision::{Applies, Decision, Value, ms};
+use crate::decision::{Applies, Decision, Sending, Value, ms};
 use crate::neighbours::BEYOND;
 use crate::parameters::MOST;
 use crate::{End, Fact, Parameters, Path, Set, Source, WRITE_AHEAD};
 
-/// Every parameter with its reason. `first` is what the carrier began with; `send_window` the one in force.
+/// Every parameter with its reason. `first` is what the carrier began with; `sending` how it is driven at the moment.
 pub(crate) fn decisions(
     set: &Set,
     path: &Path,
     now: &Parameters,
     first: &Parameters,
-    send_window: Option<Bytes>,
+    driven: Option<&Sending>,
 ) -> Vec<Decision> {
     let rtt = path.round_trip;
     let (sending, receiving) = (path.sending.source, path.receiving.source);
@@ -49,12 +49,12 @@ pub(crate) fn decisions(
         ),
         row(
             "send window",
-            sizes(send_window.unwrap_or(now.send_window)),
-            sizes(send_window.unwrap_or(now.send_window)),
-            if send_window.is_some() { Source::Measured } else { worst(rtt.source, sending) },
+            sizes(driven.map_or(now.send_window, |driven| driven.send_window)),
+            sizes(driven.map_or(now.send_window, |driven| driven.send_window)),
+            if driven.is_some() { Source::Measured } else { worst(rtt.source, sending) },
             Applies::Now,
             format!(
-                "what the congestion controller has in flight and {} more, up to {}",
+                "what the congestion controller has in flight and {} more, two packets at the least, up to {}",
                 time_in_words(WRITE_AHEAD),
                 short(now.send_most)
             ),
@@ -190,6 +190,7 @@ pub(crate) fn decisions(
     if now.stream_window == MOST {
         rows[0].because.push_str(&format!("; no window is larger than {}", short(MOST)));
     }
+    rows.extend(driven.map(in_flight));
     rows
 }
 
@@ -242,6 +243,20 @@ pub(crate) fn beyond(set: &Set, path: &Path, now: &Parameters) -> Vec<Decision> 
         ),
         timer,
     ]
+}
+
+/// Which controller drives what this end sends, and what it makes of the path.
+fn in_flight(driven: &Sending) -> Decision {
+    let Sending { controller, kept, window, .. } = *driven;
+    let because = match kept {
+        Some(rate) => format!(
+            "{controller}: what is sent keeps to {}; this is more than fills the path",
+            rate_in_words(rate)
+        ),
+        None => format!("{controller}: what it takes the path to carry in a round trip; no rate is kept to"),
+    };
+    let (window, from) = (sizes(window), if kept.is_some() { Source::Set } else { Source::Measured });
+    row("in flight", window, window, from, Applies::Now, because)
 }
 
 fn row(

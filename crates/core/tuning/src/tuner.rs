@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use farhop_units::{BitRate, Bytes};
 
-use crate::decision::{Decision, Figures, Told};
+use crate::decision::{Decision, Figures, Sending, Told};
 use crate::measure::{Measured, Meter, Share, Totals};
 use crate::reasons::{beyond, decisions};
 use crate::{Parameters, Path, Room, Set};
@@ -145,10 +145,10 @@ impl Tuner {
             && (!has_grown || USED * filled.0 >= self.first.stream_window.0)
     }
 
-    /// All of it for people and programs, of a carrier over QUIC. `send_window` is the one in force, which follows the controller.
-    pub fn told(&self, send_window: Option<Bytes>) -> Told {
+    /// All of it for people and programs, of a carrier over QUIC, what is sent on which is driven like this.
+    pub fn told(&self, sending: Option<&Sending>) -> Told {
         self.tell(|path| {
-            let mut rows = decisions(&self.set, path, &self.now, &self.first, send_window);
+            let mut rows = decisions(&self.set, path, &self.now, &self.first, sending);
             rows.extend(beyond(&self.set, path, &self.now));
             rows
         })

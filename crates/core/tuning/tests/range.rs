@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use farhop_tuning::{
-    ASSUMED_RATE, End, MOST, Measured, Parameters, Path, Report, RoundTrip, Set, Share, Totals, Tuner,
+    ASSUMED_RATE, End, MOST, Measured, Parameters, Path, Report, RoundTrip, Sending, Set, Share, Source,
+    Totals, Tuner,
 };
 use farhop_units::{BitRate, Bytes};
 use proptest::prelude::*;
@@ -261,6 +262,25 @@ fn every_decision_has_its_reason_in_a_sentence_that_names_what_it_follows_from()
         told.decided.iter().all(|decision| decision.because.len() > 20 && !decision.because.ends_with('.'))
     );
     assert_eq!(told.measured.forward_bps, Some(7_912_000));
+}
+
+#[test]
+fn the_controller_and_what_it_makes_of_the_path_are_told_with_the_rest() {
+    let tuner = Tuner::new(UNSET, Measured::default());
+    let sending =
+        Sending { controller: "bbr", kept: None, window: Bytes(641_000), send_window: Bytes(690_000) };
+    let row = |sending: &Sending, parameter: &str| {
+        let rows = tuner.told(Some(sending)).decided;
+        rows.into_iter().find(|row| row.parameter == parameter).unwrap()
+    };
+    assert_eq!(row(&sending, "send window").in_use.to_string(), "690 KB");
+    let searched = row(&sending, "in flight");
+    assert_eq!((searched.value.to_string(), searched.from), ("641 KB".into(), Source::Measured));
+    assert_eq!(searched.because, "bbr: what it takes the path to carry in a round trip; no rate is kept to");
+    let kept = row(&Sending { controller: "rate", kept: Some(BitRate::mbit(8)), ..sending }, "in flight");
+    assert_eq!(kept.from, Source::Set);
+    assert_eq!(kept.because, "rate: what is sent keeps to 8 Mbit/s; this is more than fills the path");
+    assert!(tuner.told(None).decided.iter().all(|row| row.parameter != "in flight"), "not yet known");
 }
 
 #[test]

@@ -4,10 +4,14 @@ use crate::connection::Connection;
 use crate::settings::Settings;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+/// That further clients wait is said once in so long.
+const AGAIN: Duration = Duration::from_secs(60);
 
 /// Why no clients can be accepted.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +43,8 @@ pub struct Listener {
     listener: TcpListener,
     settings: Arc<Settings>,
     places: Arc<Semaphore>,
+    /// When it was last said that there is none.
+    told: Mutex<Option<Instant>>,
 }
 
 /// A place among the connections served at once, until it is dropped.
@@ -63,7 +69,7 @@ impl Listener {
     /// Takes over a socket that listens already, such as an inherited one.
     pub fn from_listener(listener: TcpListener, settings: Settings) -> Listener {
         let places = Arc::new(Semaphore::new(settings.connections));
-        Listener { listener, settings: Arc::new(settings), places }
+        Listener { listener, settings: Arc::new(settings), places, told: Mutex::default() }
     }
 
     /// The address listened on, with the port that the system chose for port 0.
@@ -81,9 +87,33 @@ impl Listener {
         (Connection::new(stream, self.settings.clone()).holding(Some(place.0)), peer)
     }
 
+    /// A place, as soon as there is one.
+    async fn place(&self) -> OwnedSemaphorePermit {
+        if let Ok(place) = self.places.clone().try_acquire_owned() {
+            return place;
+        }
+        if self.is_news(Instant::now()) {
+            let most = self.settings.connections;
+            tracing::warn!(
+                "{most} connections are open, as many as `connections` lets be: further ones wait for one to end"
+            );
+        }
+        self.places.clone().acquire_owned().await.expect("nobody closes the semaphore")
+    }
+
+    /// Whether it has not been said lately that clients wait.
+    fn is_news(&self, now: Instant) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = told.is_none_or(|told| now.duration_since(told) >= AGAIN);
+        if is_news {
+            *told = Some(now);
+        }
+        is_news
+    }
+
     /// As [`Listener::accept`], for connections that may not be HTTP.
     pub async fn accept_raw(&self) -> (TcpStream, SocketAddr, Place) {
-        let place = self.places.clone().acquire_owned().await.expect("nobody closes the semaphore");
+        let place = self.place().await;
         loop {
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
@@ -103,5 +133,24 @@ impl Listener {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn that_clients_wait_is_told_when_it_begins_and_once_a_minute_then() {
+        let settings = Settings { connections: 1, ..Settings::default() };
+        let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), settings).await.unwrap();
+        let first = listener.place().await;
+        assert!(listener.told.lock().unwrap().is_none(), "the last place is no lack");
+        assert!(tokio::time::timeout(Duration::from_secs(1), listener.place()).await.is_err());
+        assert!(listener.told.lock().unwrap().is_some());
+        assert!(!listener.is_news(Instant::now()), "a flood is one line");
+        assert!(listener.is_news(Instant::now() + AGAIN));
+        drop(first);
+        listener.place().await;
     }
 }

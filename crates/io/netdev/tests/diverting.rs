@@ -199,6 +199,28 @@ fn what_was_caught_goes_on_when_no_more_is_and_nothing_is_left_at_the_end() {
 }
 
 #[test]
+fn the_end_of_a_helper_is_told_unless_its_owner_wants_it_and_what_is_asked_of_it_then_fails() {
+    let Some(scene) = Scene::new() else { return };
+    let watched = |helper: &Privileged| {
+        let (tell, told) = std::sync::mpsc::channel();
+        helper.watch(move |how| tell.send(how.to_owned()).unwrap()).unwrap();
+        told
+    };
+    let helper = scene.helper();
+    let told = watched(&helper);
+    helper.speak("10.78.1.9".parse().unwrap()).unwrap();
+    assert!(Command::new("kill").args(["-9", &helper.id().to_string()]).status().unwrap().success());
+    assert_eq!(told.recv().unwrap(), "ended by SIGKILL");
+    let refused = helper.speak("10.78.1.9".parse().unwrap()).unwrap_err().to_string();
+    assert!(refused.contains("helper"), "{refused}");
+
+    let helper = scene.helper();
+    let told = watched(&helper);
+    drop(helper);
+    assert!(told.recv().is_err(), "what its owner has wanted is no news");
+}
+
+#[test]
 fn rules_of_a_helper_that_was_killed_are_replaced_and_those_of_one_that_lives_are_not() {
     let Some(scene) = Scene::new() else { return };
     let killed = scene.helper();

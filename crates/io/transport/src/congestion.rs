@@ -73,6 +73,8 @@ pub struct Driven {
     pub phase: Phase,
     /// Bytes that may be in flight.
     pub window: Bytes,
+    /// Bytes that may be with the next packet: more than now where Careful Resume is about to jump.
+    pub prospect: Bytes,
     /// The rate that QUIC's own bytes must not exceed, if the controller sets one: what goes out beside them is left room.
     pub pacing: Option<BitRate>,
     /// The window may double within the next round trip.
@@ -136,15 +138,16 @@ impl Adapter {
     }
 
     fn driven(&self) -> Driven {
-        let phase = match &self.steering {
-            Steering::Known(_) => Phase::Normal,
-            Steering::Searching(resume) => resume.phase(),
-        };
         let core = self.core();
+        let (phase, prospect) = match &self.steering {
+            Steering::Known(_) => (Phase::Normal, core.window()),
+            Steering::Searching(resume) => (resume.phase(), resume.prospect()),
+        };
         Driven {
             choice: self.choice,
             phase,
             window: core.window(),
+            prospect,
             pacing: core.pacing().map(|rate| self.surcharge.relieve(rate)),
             is_searching: core.is_searching(),
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use farhop_tuning::{Measured, Parameters, Path, Set};
 
 /// More peers than a ground has remotes; beyond it the one that was heard of the longest ago goes.
-const MOST_PEERS: usize = 4096;
+pub(crate) const MOST_PEERS: usize = 4096;
 
 /// See the module's text.
 #[derive(Debug, Clone, Default)]

@@ -1,15 +1,14 @@
-//! How much may be written into a carrier before it is acknowledged. On a clean link: what the
-//! congestion window can use and 50 ms, so that later and more urgent writes are not stuck behind
+//! How much may be written into a carrier before it is acknowledged, and in what pieces. On a clean link: what the
+//! congestion window can use and 50 ms, two packets at the least, so that later and more urgent writes are not stuck behind
 //! earlier ones. For some round trips after a loss: twice that, since a stream's bytes behind a hole
 //! stay counted until the hole is filled; without the room 1 % of random loss takes a third of the
 //! rate. It must not write anything itself.
 
 use std::time::Duration;
 
-use farhop_congestion::Phase;
 use farhop_htotp::scheduler::Pace;
-use farhop_tuning::{Measured, WRITE_AHEAD};
-use farhop_units::Bytes;
+use farhop_tuning::{Measured, Sending, WRITE_AHEAD};
+use farhop_units::{BitRate, Bytes};
 use quinn::Connection;
 
 use crate::congestion::{self, Driven};
@@ -20,8 +19,20 @@ const ROUND_TRIPS: u32 = 3;
 /// Losses matter by the round trip, so looking more often than this is a waste.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Less is no use even on the slowest path.
+/// On quick paths less is no use, since a window may double more often than this is looked at; but nowhere is it more than
+/// so much link time, since what is urgent waits for room in it.
 const SMALLEST: Bytes = Bytes(64 << 10);
+const LONGEST: Duration = Duration::from_millis(500);
+/// So that the next packet is always there and full, on the slowest path too.
+const TWO_PACKETS: Bytes = Bytes(2 * 1452);
+/// A full packet with its headers, the headers of IPv4 and UDP, and the largest piece that the scheduler hands out.
+const PACKET: Bytes = Bytes(1480);
+const HEADERS: u64 = 28;
+const LARGEST_GRANT: u64 = 16 << 10;
+/// No more than this share is taken off a rate for what left beyond it.
+const MOST_RELIEF: f64 = 0.25;
+/// What is shorter is the hosts' own.
+const SHORTEST_RTT: Duration = Duration::from_millis(1);
 /// A window is set anew when it has changed by more than this part of it.
 const STEP: u64 = 16;
 
@@ -40,6 +51,8 @@ pub struct WriteAhead {
     lost: u64,
     room: Option<Room>,
     pace: Option<Pace>,
+    driven: Option<Driven>,
+    surplus: Surplus,
 }
 
 /// Room beside what is lost and still counts.
@@ -64,6 +77,8 @@ impl WriteAhead {
             lost: 0,
             room: None,
             pace: None,
+            driven: None,
+            surplus: Surplus::default(),
         }
     }
 
@@ -73,16 +88,19 @@ impl WriteAhead {
             return None;
         }
         self.next_look = now + self.interval;
-        let path = connection.stats().path;
+        let (path, udp) = (connection.stats().path, connection.stats().udp_tx);
         let driven = congestion::driven(connection)?;
-        // Before a path is known its window may jump at any time: what the plan gives is kept until then.
-        if driven.phase != Phase::Reconnaissance {
-            self.clean = clean(&driven, path.rtt).min(self.most);
-        }
-        if let Some(window) = self.change(now, path.lost_packets) {
+        self.clean = clean(&driven, path.rtt).min(self.most);
+        // The first time the connection may have another than this end believes: it began with what was learned.
+        let changed = self.change(now, path.lost_packets).or(self.driven.is_none().then_some(self.set));
+        if let Some(window) = changed {
             connection.set_send_window(window.0);
         }
-        let pace = Pace { rate: driven.pacing, ..Pace::default() };
+        let about = rate(&driven, path.rtt);
+        self.driven = Some(driven);
+        let sent = Bytes(udp.bytes + HEADERS * udp.datagrams);
+        let rate = driven.pacing.map(|rate| self.surplus.relieve(now, sent, rate));
+        let pace = Pace { rate, about: Some(about), ..Pace::default() };
         (self.pace.replace(pace) != Some(pace)).then_some(pace)
     }
 
@@ -91,9 +109,14 @@ impl WriteAhead {
         self.most = most;
     }
 
-    /// What may be written ahead now.
-    pub fn window(&self) -> Bytes {
-        self.set
+    /// How it is driven, as it was when it was last looked at.
+    pub fn sending(&self) -> Option<Sending> {
+        self.driven.map(|driven| Sending {
+            controller: driven.choice.name(),
+            kept: driven.pacing,
+            window: driven.window,
+            send_window: self.set,
+        })
     }
 
     /// What was written before an outage counts until it is acknowledged, twice the clean window at the most: makes room
@@ -121,22 +144,50 @@ impl WriteAhead {
     }
 }
 
+/// What has left beyond the rate that is kept to, and so stands in the link's queue: the scheduler counts what it hands out,
+/// not headers of packets that are not full, acknowledgements, and what is sent again.
+#[derive(Debug, Default)]
+struct Surplus {
+    bytes: f64,
+    sent: Bytes,
+    at: Duration,
+}
+
+impl Surplus {
+    /// The rate for what is handed out now, so that a surplus is gone after a second, given all that was `sent` so far.
+    fn relieve(&mut self, now: Duration, sent: Bytes, rate: BitRate) -> BitRate {
+        let passed = now.saturating_sub(self.at).as_secs_f64();
+        let left = rate.0 as f64 / 8.0 * passed;
+        self.bytes = (self.bytes + sent.0.saturating_sub(self.sent.0) as f64 - left).max(0.0);
+        (self.sent, self.at) = (sent, now);
+        // What is written ahead is meant to stand there, and so is the packet on its way.
+        let meant =
+            rate.bytes_in(WRITE_AHEAD) + Bytes(LARGEST_GRANT.min(rate.bytes_in(WRITE_AHEAD).0)).max(PACKET);
+        let share = (self.bytes - meant.0 as f64).max(0.0) / (rate.0.max(1) as f64 / 8.0);
+        BitRate((rate.0 as f64 * (1.0 - share.min(MOST_RELIEF))) as u64)
+    }
+}
+
 /// What the congestion window can use, before it has grown again, and 50 ms of it.
 fn clean(driven: &Driven, rtt: Duration) -> Bytes {
     let usable = if driven.is_searching { 2 * driven.window.0 } else { driven.window.0 };
-    let ahead = match driven.pacing {
-        Some(rate) => rate.bytes_in(WRITE_AHEAD).0,
-        None => {
-            (driven.window.0 as f64 * WRITE_AHEAD.as_secs_f64() / rtt.max(WRITE_AHEAD).as_secs_f64()) as u64
-        }
-    };
-    Bytes(usable + ahead).max(SMALLEST)
+    let rate = rate(driven, rtt);
+    // On a short path a window is measured with what acknowledgements hold back: no more than another.
+    let most = if driven.pacing.is_some() { Bytes(u64::MAX) } else { driven.window };
+    let ahead = rate.bytes_in(WRITE_AHEAD).min(most).max(TWO_PACKETS);
+    Bytes(usable.max(driven.prospect.0) + ahead.0).max(rate.bytes_in(LONGEST).min(SMALLEST))
+}
+
+/// About what the path takes: what is kept to, else a window in each round trip.
+fn rate(driven: &Driven, rtt: Duration) -> BitRate {
+    let measured = || BitRate((8.0 * driven.window.0 as f64 / rtt.max(SHORTEST_RTT).as_secs_f64()) as u64);
+    driven.pacing.unwrap_or_else(measured)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farhop_congestion::Choice;
+    use farhop_congestion::{Choice, Phase};
     use farhop_orbit::Profile;
     use farhop_units::BitRate;
 
@@ -162,6 +213,7 @@ mod tests {
             choice: Choice::Bbr,
             phase: Phase::Normal,
             window: Bytes(500_000),
+            prospect: Bytes(500_000),
             pacing: None,
             is_searching: false,
         };
@@ -169,5 +221,45 @@ mod tests {
         assert_eq!(clean(&Driven { is_searching: true, ..standing }, rtt), Bytes(1_050_000));
         let paced = Driven { pacing: Some(BitRate::mbit(8)), ..standing };
         assert_eq!(clean(&paced, rtt), Bytes(550_000));
+    }
+
+    #[test]
+    fn what_left_beyond_the_rate_is_taken_off_it_until_it_is_gone_from_the_queue() {
+        let (rate, ms) = (BitRate::kbit(64), Duration::from_millis);
+        let mut surplus = Surplus::default();
+        let mut sent = Bytes(1_880);
+        assert_eq!(surplus.relieve(ms(0), sent, rate), rate, "a packet, and what is written ahead");
+        sent.0 += 800;
+        assert_eq!(surplus.relieve(ms(0), sent, rate), BitRate(57_600), "a tenth of a second too much");
+        sent.0 += 8_000;
+        assert_eq!(
+            surplus.relieve(ms(1_000), sent, rate),
+            BitRate(57_600),
+            "it stays as long as the rate is used up"
+        );
+        sent.0 += 8_000;
+        assert_eq!(surplus.relieve(ms(2_100), sent, rate), rate);
+        sent.0 += 80_000;
+        assert_eq!(surplus.relieve(ms(2_100), sent, rate), BitRate(48_000), "a quarter at the most");
+        assert_eq!(surplus.relieve(ms(60_000), sent, rate), rate, "who pauses owes nothing");
+    }
+
+    #[test]
+    fn no_more_than_half_a_second_and_the_window_waits_on_a_slow_path_and_a_jump_finds_its_bytes_there() {
+        let rtt = Duration::from_millis(600);
+        let slow = Driven {
+            choice: Choice::Bbr,
+            phase: Phase::Normal,
+            window: Bytes(4_800), // 64 kbit/s
+            prospect: Bytes(4_800),
+            pacing: None,
+            is_searching: false,
+        };
+        assert_eq!(rate(&slow, rtt), BitRate::kbit(64));
+        assert_eq!(clean(&slow, rtt), Bytes(4_800 + TWO_PACKETS.0));
+        let jumping = Driven { phase: Phase::Reconnaissance, prospect: Bytes(300_000), ..slow };
+        assert_eq!(clean(&jumping, rtt), Bytes(300_000 + TWO_PACKETS.0));
+        let quick = Driven { window: Bytes(12_000), ..slow };
+        assert_eq!(clean(&quick, Duration::from_millis(2)), SMALLEST, "it may double before the next look");
     }
 }

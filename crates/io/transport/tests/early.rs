@@ -91,7 +91,7 @@ struct Geo {
     plan: PathPlan,
     dialer: Dialer,
     peers: watch::Sender<Peers>,
-    _link: Link,
+    link: Link,
 }
 
 /// Both ends over a geostationary link.
@@ -103,7 +103,7 @@ fn geo() -> Geo {
     let peers = serve(at_ground, plan);
     let choice = plan.default_choice(End::Remote);
     let dialer = Dialer::replayable(at_remote, remote(), plan, choice, 2).unwrap();
-    Geo { addr, plan, dialer, peers, _link: link }
+    Geo { addr, plan, dialer, peers, link }
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,6 +125,49 @@ async fn a_second_call_is_answered_a_round_trip_sooner() {
     let (_hop, second) = ask(early.connection().clone(), *plan).await;
     assert!(is_answer(&second));
     assert!((plan.rtt..plan.rtt + slack).contains(&start.elapsed()), "{:?}", start.elapsed());
+    assert_eq!(early.answered().await, Ok(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_after_call_is_heard_early() {
+    let Geo { addr, plan, dialer, .. } = &geo();
+    let (keys, slack) = ([ground().public()], Duration::from_millis(120));
+    let (hop, _) = ask(dialer.connect(*addr, &keys).await.unwrap(), *plan).await;
+    tokio::time::sleep(plan.rtt).await;
+    hop.close();
+    for call in 1..=12 {
+        let start = Instant::now();
+        let early = dialer.early(*addr, &keys).unwrap_or_else(|| panic!("no ticket at call {call}"));
+        let (hop, heard) = ask(early.connection().clone(), *plan).await;
+        assert!(is_answer(&heard), "call {call}: {heard:?}");
+        assert!(start.elapsed() < plan.rtt + slack, "call {call}: {:?}", start.elapsed());
+        assert_eq!(early.answered().await, Ok(true), "call {call}");
+        // Some end before ground's tickets have come, two round trips after the call, and live on those of the one before.
+        tokio::time::sleep(if call % 3 == 0 { plan.rtt + slack } else { Duration::ZERO }).await;
+        hop.close();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_nobody_answered_leave_tickets_for_the_one_after_the_cut() {
+    let Geo { addr, plan, dialer, link, .. } = &geo();
+    let keys = [ground().public()];
+    let (hop, _) = ask(dialer.connect(*addr, &keys).await.unwrap(), *plan).await;
+    tokio::time::sleep(plan.rtt).await;
+    hop.close();
+    tokio::time::sleep(plan.rtt).await;
+    link.cut();
+    let in_vain = dialer.early(*addr, &keys).expect("ground has given tickets");
+    assert!(in_vain.answered().await.is_err());
+    for _ in 0..10 {
+        assert!(dialer.connect(*addr, &keys).await.is_err());
+    }
+    link.restore();
+    let start = Instant::now();
+    let early = dialer.early(*addr, &keys).expect("a ticket is left");
+    let (_hop, heard) = ask(early.connection().clone(), *plan).await;
+    assert!(is_answer(&heard));
+    assert!(start.elapsed() < plan.rtt + Duration::from_millis(120), "{:?}", start.elapsed());
     assert_eq!(early.answered().await, Ok(true));
 }
 

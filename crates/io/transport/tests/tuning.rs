@@ -188,7 +188,7 @@ async fn what_settings_say_stays_and_what_is_measured_is_told_beside_it() {
         ..PathPlan::UNKNOWN
     };
     let mut ends = ends(profile, said);
-    let (near, _far) = ends.call().await;
+    let (near, far) = ends.call().await;
     let before = near.path(Kind::Quic);
     fetch(&near, 4_000_000).await;
     let after = near.path(Kind::Quic);
@@ -199,6 +199,10 @@ async fn what_settings_say_stays_and_what_is_measured_is_told_beside_it() {
         assert_eq!(row(&before, parameter), row(&after, parameter));
     }
     assert_eq!(row(&after, "stream window").from, Source::Set);
+    // These ends measure, whatever is set.
+    let driven = row(&far.path(Kind::Quic), "in flight").clone();
+    assert!(driven.from == Source::Measured && driven.because.starts_with("bbr: "), "{driven:?}");
+    assert!(bytes(driven.value) >= BitRate::mbit(8).bytes_in(ends.profile.rtt()).0, "{driven:?}");
 }
 
 #[tokio::test(start_paused = true)]

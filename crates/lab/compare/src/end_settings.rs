@@ -27,6 +27,8 @@ pub struct Tuning {
     pub ground: String,
     /// Of `[link]`, at both ends.
     pub link: String,
+    /// The profile that both ends are told, if not the link's own.
+    pub profile: Option<String>,
 }
 
 impl EndSettings<'_> {
@@ -37,7 +39,7 @@ impl EndSettings<'_> {
             quoted(&self.listen.to_string()),
             path(self.control),
             path(&self.own.file),
-            quoted(self.profile),
+            quoted(self.tuning.profile.as_deref().unwrap_or(self.profile)),
             self.tuning.link,
         )
     }
@@ -115,6 +117,7 @@ mod tests {
                 remote: "carrier = \"tcp\"\n".into(),
                 ground: "tcp_congestion = \"cubic\"\n".into(),
                 link: "congestion = \"hybla\"\n".into(),
+                profile: None,
             },
         };
         let interception = Interception {
@@ -134,6 +137,11 @@ mod tests {
             assert_eq!(ground.tcp_congestion.as_deref(), Some("cubic"));
             assert_eq!(ground.link.congestion.map(|it| it.to_string()).as_deref(), Some("hybla"));
         }
+        let tuning = Tuning { profile: Some("auto".into()), ..Tuning::default() };
+        let measuring = EndSettings { tuning: &tuning, ..end };
+        let text = ground_settings(&measuring, "10.77.16.0/20", Variant::FarhopTransport, None);
+        let ground: GroundSettings = parse(&text, Path::new("ground.toml"), &[]).unwrap();
+        assert_eq!(ground.link.profile, "auto", "what experiments say of it goes before the link's name");
         for with in [None, Some(&interception)] {
             let text = remote_settings(&end, "10.0.0.2:4433".parse().unwrap(), with);
             let remote: RemoteSettings = parse(&text, Path::new("remote.toml"), &[]).unwrap();

@@ -26,7 +26,7 @@ pub enum Variant {
     DirectH2Bbr,
     /// A pair of Squid proxies, one at each end of the link, their caches cold.
     Squid,
-    /// Through Farhop as it comes.
+    /// Through Farhop, told the profile of the link.
     Farhop,
     /// HTTPS through Farhop untouched: tunnels, no interception.
     FarhopTunnel,

@@ -22,13 +22,13 @@ const QUEUES: [f64; 2] = [1.0, 0.25];
 const RUNS: u32 = 3;
 const QUICK_LOSSES: [f64; 2] = [0.0, 0.01];
 const QUICK_WORKLOADS: [&str; 3] = ["2m", "200x5k", "urgent"];
-const QUICK_ROUTES: [&str; 5] = ["farhop", "direct-cubic", "direct-bbr", "pepsal", "qpep"];
+const QUICK_ROUTES: [&str; 6] = ["farhop", "farhop-rate", "direct-cubic", "direct-bbr", "pepsal", "qpep"];
 
 /// Downloads over every kind of carrier, directly, and through PEPsal and QPEP, in turn over an emulated satellite link, each as
 /// a multiple of what the link allows. Needs root. Links, losses, queues, workloads and routes are crossed with one another.
 #[derive(Debug, clap::Args)]
 pub struct TransportArguments {
-    /// A few minutes: one link, with and without loss, three workloads, Farhop as it comes beside direct TCP
+    /// A few minutes: one link, with and without loss, three workloads, Farhop beside direct TCP
     #[arg(long)]
     pub quick: bool,
     /// The links, separated by commas [default: geo-hylas2,geo-20m; quick: geo-hylas2]
@@ -43,7 +43,7 @@ pub struct TransportArguments {
     /// What is downloaded [default: all; quick: 2m,200x5k,urgent]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = workloads())]
     pub workloads: Vec<String>,
-    /// Which ways it takes [default: all; quick: farhop,direct-cubic,direct-bbr,pepsal,qpep]
+    /// Which ways it takes [default: all; quick: farhop,farhop-rate,direct-cubic,direct-bbr,pepsal,qpep]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = routes())]
     pub routes: Vec<String>,
     /// Loads of each workload on each route [default: 3; quick: 1]
@@ -183,7 +183,7 @@ mod tests {
     fn quick_is_a_choice_of_which_every_part_can_still_be_chosen() {
         let quick = plan("--quick");
         assert_eq!(names(&quick), QUICK_ROUTES);
-        assert_eq!((quick.links.len(), quick.weathers().len(), quick.loads()), (1, 2, 30));
+        assert_eq!((quick.links.len(), quick.weathers().len(), quick.loads()), (1, 2, 36));
         let other = plan("--quick --routes farhop-tcp-8,direct-reno --losses 3% --runs 2");
         assert_eq!(names(&other), ["farhop-tcp-8", "direct-reno"]);
         assert_eq!((other.losses, other.runs), (vec![0.03], 2));

@@ -18,6 +18,8 @@ pub struct Route {
 pub(crate) enum Kind {
     /// Both ends of Farhop.
     Farhop {
+        /// The profile that both are told; without, the link's own, with its contracted rates.
+        profile: Option<&'static str>,
         /// Of `[link]`, at both ends.
         link: &'static str,
         /// Of the remote alone.
@@ -32,11 +34,12 @@ pub(crate) enum Kind {
 }
 
 const fn quic(name: &'static str, words: &'static str, link: &'static str) -> Route {
-    Route { name, words, kind: Kind::Farhop { link, remote: "carrier = \"quic\"\n", ground: "" } }
+    let remote = "carrier = \"quic\"\n";
+    Route { name, words, kind: Kind::Farhop { profile: None, link, remote, ground: "" } }
 }
 
 const fn tcp(name: &'static str, words: &'static str, remote: &'static str, ground: &'static str) -> Route {
-    Route { name, words, kind: Kind::Farhop { link: "", remote, ground } }
+    Route { name, words, kind: Kind::Farhop { profile: None, link: "", remote, ground } }
 }
 
 const fn direct(name: &'static str, words: &'static str, controller: &'static str) -> Route {
@@ -44,11 +47,16 @@ const fn direct(name: &'static str, words: &'static str, controller: &'static st
 }
 
 /// All of them.
-pub const ROUTES: [Route; 15] = [
+pub const ROUTES: [Route; 16] = [
     Route {
         name: "farhop",
-        words: "Farhop as it comes: QUIC at the contracted rate",
-        kind: Kind::Farhop { link: "", remote: "", ground: "" },
+        words: "Farhop as it comes: told nothing of the link, which it measures",
+        kind: Kind::Farhop { profile: Some("auto"), link: "", remote: "", ground: "" },
+    },
+    Route {
+        name: "farhop-rate",
+        words: "Farhop told the link's profile: QUIC at the contracted rate",
+        kind: Kind::Farhop { profile: None, link: "", remote: "", ground: "" },
     },
     quic("farhop-bbr", "Farhop over QUIC with BBR", "congestion = \"bbr\"\n"),
     quic("farhop-hybla", "Farhop over QUIC with Hybla", "congestion = \"hybla\"\n"),
@@ -80,8 +88,13 @@ impl Route {
 
     /// What its ends are told beside what all are told; none where there are none.
     pub(crate) fn tuning(&self) -> Option<Tuning> {
-        let Kind::Farhop { link, remote, ground } = &self.kind else { return None };
-        Some(Tuning { link: (*link).into(), remote: (*remote).into(), ground: (*ground).into() })
+        let Kind::Farhop { profile, link, remote, ground } = &self.kind else { return None };
+        Some(Tuning {
+            link: (*link).into(),
+            remote: (*remote).into(),
+            ground: (*ground).into(),
+            profile: profile.map(str::to_owned),
+        })
     }
 
     /// The kernel's controller that it needs.
@@ -104,6 +117,17 @@ mod tests {
             assert_eq!(Route::named(route.name).unwrap().words, route.words);
         }
         assert!(Route::named("farhop-vegas").is_none());
+    }
+
+    #[test]
+    fn farhop_as_it_comes_is_told_what_a_user_gets_by_default_and_the_contract_is_a_route_of_its_own() {
+        let told = |name| Route::named(name).unwrap().tuning().unwrap();
+        let (comes, rate) = (told("farhop"), told("farhop-rate"));
+        assert_eq!(comes.profile.as_deref(), Some("auto"), "the default of [link] profile");
+        assert_eq!(rate.profile, None, "the link's own");
+        for tuning in [comes, rate] {
+            assert_eq!((&*tuning.link, &*tuning.remote, &*tuning.ground), ("", "", ""));
+        }
     }
 
     #[test]

@@ -72,6 +72,13 @@ pub(crate) fn choice(plan: &PathPlan) -> Choice {
     plan.default_choice(End::Remote)
 }
 
+/// Whether to speak before there is an answer would be in vain after a carrier like this: QUIC alone is spoken on so, and it
+/// costs a while to find out. The next call waits for an answer then, over whatever gives one.
+fn is_in_vain(rode: Kind, answered: bool) -> bool {
+    // Who rode on TCP did so since QUIC did not pass, whatever tickets are left from when it did.
+    !answered || rode == Kind::Tcp
+}
+
 impl Caller {
     /// Calls until the returned future is dropped; `attend` runs while a carrier is up and ends with it.
     pub(crate) fn start<F, A>(self, attend: A) -> (Uplink, impl Future<Output = ()> + Send)
@@ -121,8 +128,8 @@ impl Caller {
                     if called.is_none() {
                         publish.send_replace(None);
                     }
-                    // It costs a while to find out: the next call waits for an answer, over whatever gives one.
-                    in_vain = !*carrier.answered.borrow() && called.is_none();
+                    in_vain =
+                        called.is_none() && is_in_vain(carrier.connection.kind(), *carrier.answered.borrow());
                     quic_again = self.next_try(quic_again, &carrier, called.as_ref());
                     // What lasted is called again at once. A ground that ends each carrier as soon as it is up, for a
                     // key that it does not know, is called ever more rarely.
@@ -176,5 +183,16 @@ impl Caller {
             round_trip_ms: carrier.connection.rtt().as_millis() as u64,
             early,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remote_speaks_early_only_where_quic_was_heard_last() {
+        assert!(!is_in_vain(Kind::Quic, true));
+        assert!(is_in_vain(Kind::Quic, false) && is_in_vain(Kind::Tcp, true));
     }
 }

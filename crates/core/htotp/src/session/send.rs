@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use farhop_units::BitRate;
 use http::{HeaderMap, StatusCode};
 
 use super::event::{Direction, Event, Transmit, code};
@@ -311,6 +312,11 @@ impl Session {
     /// Changes how fast this end writes.
     pub fn set_pace(&mut self, now: Duration, pace: Pace) {
         self.scheduler.set_pace(now, pace);
+    }
+
+    /// What the link takes was measured: pieces are sized by it, whether or not a rate is kept to.
+    pub fn set_about(&mut self, rate: BitRate) {
+        self.scheduler.set_about(rate);
     }
 
     /// Bytes queued on a stream.

@@ -14,7 +14,12 @@ use std::net::{IpAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
 
 use crate::divert::Divert;
 use crate::{Error, capability};
@@ -24,6 +29,8 @@ use crate::{Error, capability};
 pub struct Privileged {
     socket: Mutex<Option<OwnedFd>>,
     child: Child,
+    /// Its end is what its owner wants.
+    is_over: Arc<AtomicBool>,
 }
 
 impl Privileged {
@@ -43,7 +50,7 @@ impl Privileged {
             .process_group(0)
             .spawn()
             .map_err(Error::system("start the helper that changes networks"))?;
-        let privileged = Privileged { socket: Mutex::new(Some(near)), child };
+        let privileged = Privileged { socket: Mutex::new(Some(near)), child, is_over: Arc::default() };
         capability::give_up_net_admin()?;
         Ok(privileged)
     }
@@ -81,6 +88,29 @@ impl Privileged {
         self.child.id()
     }
 
+    /// Has `tell` called, in a thread of its own, with how the helper has ended, should it do so before it is dropped here. Whatever
+    /// is asked of it after that fails.
+    ///
+    /// # Errors
+    /// The system has no room for a thread.
+    pub fn watch(&self, tell: impl FnOnce(&str) + Send + 'static) -> Result<(), Error> {
+        let (helper, is_over) = (Pid::from_raw(self.child.id().cast_signed()), Arc::clone(&self.is_over));
+        let watch = move || {
+            // Its end is only looked at: whoever drops the helper waits for it too.
+            let ended = waitid(Id::Pid(helper), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
+            if !is_over.load(Ordering::SeqCst) {
+                tell(&match ended {
+                    Ok(WaitStatus::Signaled(_, signal, _)) => format!("ended by {signal}"),
+                    Ok(WaitStatus::Exited(_, status)) => format!("ended with status {status}"),
+                    Ok(other) => format!("ended: {other:?}"),
+                    Err(error) => format!("gone: {error}"),
+                });
+            }
+        };
+        let thread = thread::Builder::new().name("helper".into()).spawn(watch);
+        thread.map(drop).map_err(Error::system("watch the helper that changes networks"))
+    }
+
     fn ask(&self, command: &command::Command) -> Result<Option<OwnedFd>, Error> {
         let socket = self.socket();
         let gone = || Error::Helper("the helper that changes networks has ended".into());
@@ -100,6 +130,7 @@ impl Privileged {
 
 impl Drop for Privileged {
     fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
         drop(self.socket().take());
         // It cannot fail in a way that we could mend: what is left the next start removes.
         let _ = self.child.wait();

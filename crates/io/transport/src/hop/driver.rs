@@ -168,7 +168,7 @@ impl Driver {
         if let Some(pace) = self.ahead.adapt(now, &self.connection) {
             state.session.set_pace(now, pace);
         }
-        state.send_window = Some(self.ahead.window());
+        state.sending = self.ahead.sending().or(state.sending);
         loop {
             let full: Vec<StreamId> = self.waiting.iter().filter(|w| !w.overtaken).map(|w| w.id).collect();
             let most = if full.len() >= MOST_WAITING { full.len() } else { 0 };

@@ -274,6 +274,13 @@ impl Driver {
             attune::observe(now, &totals, self.ids.len(), state);
             attune::report(now, state);
             attune::keep(state);
+            if let Some(rate) = state.tuner.measured().sending {
+                state.session.set_about(rate);
+                // A rate that is set has sized this already.
+                if state.tuner.set().sending().is_none() {
+                    self.lanes.iter().for_each(|lane| lane.fit(rate));
+                }
+            }
         }
     }
 

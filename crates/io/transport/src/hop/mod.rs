@@ -24,8 +24,7 @@ use farhop_htotp::mirror::Word;
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Role, Session};
 use farhop_htotp::unread::Unread;
-use farhop_tuning::{Measured, Parameters, Tuner};
-use farhop_units::Bytes;
+use farhop_tuning::{Measured, Parameters, Sending, Tuner};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -165,8 +164,8 @@ struct State {
     rtt: Option<Duration>,
     tuner: Tuner,
     sizes: watch::Sender<Parameters>,
-    /// What may be written ahead now, where that is not the kernel's affair.
-    send_window: Option<Bytes>,
+    /// How what is sent is driven, where that is not the kernel's affair.
+    sending: Option<Sending>,
     lesson: Option<Lesson>,
 }
 
@@ -256,7 +255,7 @@ impl Hop {
             rtt: None,
             sizes: watch::Sender::new(*tuner.parameters()),
             tuner,
-            send_window: None,
+            sending: None,
             lesson: None,
         };
         let shared = Arc::new(Shared {

@@ -53,7 +53,7 @@ impl Hop {
     pub fn path(&self, kind: Kind) -> Told {
         let state = self.0.lock();
         match kind {
-            Kind::Quic => state.tuner.told(state.send_window),
+            Kind::Quic => state.tuner.told(state.sending.as_ref()),
             Kind::Tcp => state.tuner.told_beyond(),
         }
     }

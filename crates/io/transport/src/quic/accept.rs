@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use super::{CarrierError, Repairs, early, lasting_config, layered, protect, token_key};
 use crate::begun::{Begun, Handshake};
 use crate::identity::{Identity, PublicKey};
-use crate::learned::Learned;
+use crate::learned::{Learned, MOST_PEERS};
 use crate::memory::{Memory, Recall};
 use crate::path::{End, PathPlan};
 use crate::socket::fec::FecSocket;
@@ -33,8 +33,10 @@ const MOST_PENDING: usize = 1024;
 /// A remote may lose a few packets of its handshake; strangers do not stay longer.
 const HANDSHAKE: Duration = Duration::from_secs(15);
 
-/// Sessions that may be resumed: a few for each of so many remotes. Those of one that comes back are used up.
-const SESSIONS: usize = 4096;
+/// Sessions that may be resumed: as many as the last connections of so many remotes were given tickets for. Beyond it the
+/// oldest go: whoever comes back with one of those makes a whole handshake, and what it said early is said again. Each takes
+/// about half a kilobyte.
+const SESSIONS: usize = MOST_PEERS * early::TICKETS;
 
 /// The remotes that ground knows: several keys each, so that keys can be rotated without a break.
 #[derive(Debug, Clone, Default)]

@@ -40,9 +40,11 @@ pub struct Dialer {
 /// How a ground is called, and what it gave for the next call.
 #[derive(Clone)]
 pub(super) struct Ground {
-    crypto: Arc<QuicClientConfig>,
+    /// For calls that wait for its answer, and for those that are spoken on before.
+    waiting: Arc<QuicClientConfig>,
+    pub(super) early: Arc<QuicClientConfig>,
     pub(super) tickets: Arc<Tickets>,
-    seen: Seen,
+    pub(super) seen: Seen,
 }
 
 impl fmt::Debug for Ground {
@@ -126,7 +128,7 @@ impl Dialer {
     /// something else.
     pub async fn connect(&self, addr: SocketAddr, keys: &[PublicKey]) -> Result<Connection, CarrierError> {
         let ground = self.ground(keys).map_err(|detail| CarrierError::Setup { addr, detail })?;
-        let (connecting, begun) = self.begin(addr, ground)?;
+        let (connecting, begun) = self.begin(addr, &ground.waiting, &ground.seen)?;
         let after = self.patience(addr);
         match tokio::time::timeout(after, connecting).await {
             Ok(Ok(connection)) => {
@@ -153,9 +155,14 @@ impl Dialer {
         let listed = keys.to_vec();
         let mut tls = tls::client(&self.identity, move |key| listed.contains(key), &seen)
             .map_err(|error| error.to_string())?;
+        // Copies of one configuration, so that either may use what the other was given.
+        let mut waiting = tls.clone();
+        early::resumed_if_many(&mut waiting, &tickets);
         early::resumed(&mut tls, &tickets);
-        let crypto = Arc::new(QuicClientConfig::try_from(tls).map_err(|error| error.to_string())?);
-        let ground = Ground { crypto, tickets, seen };
+        let quic = |tls: rustls::ClientConfig| {
+            QuicClientConfig::try_from(tls).map(Arc::new).map_err(|error| error.to_string())
+        };
+        let ground = Ground { waiting: quic(waiting)?, early: quic(tls)?, tickets, seen };
         grounds.insert(keys.to_vec(), ground.clone());
         Ok(ground)
     }
@@ -163,9 +170,10 @@ impl Dialer {
     pub(super) fn begin(
         &self,
         addr: SocketAddr,
-        ground: Ground,
+        crypto: &Arc<QuicClientConfig>,
+        seen: &Seen,
     ) -> Result<(Connecting, Begun), CarrierError> {
-        let mut config = ClientConfig::new(ground.crypto);
+        let mut config = ClientConfig::new(crypto.clone());
         let recall = self.memory.as_ref().map_or_else(Recall::nothing, Recall::from);
         let sizes = self.learned.sizes(&self.plan.set(End::Remote), addr.ip());
         let transport = self.plan.transport_config(End::Remote, self.choice, recall.clone(), &sizes);
@@ -174,7 +182,7 @@ impl Dialer {
             .endpoint
             .connect_with(config, addr, SERVER_NAME)
             .map_err(|error| CarrierError::Setup { addr, detail: error.to_string() })?;
-        Ok((connecting, Begun { addr, recall, seen: ground.seen }))
+        Ok((connecting, Begun { addr, recall, seen: seen.clone() }))
     }
 
     /// Ground has answered and proved who it is.

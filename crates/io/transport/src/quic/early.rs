@@ -16,9 +16,12 @@ use rustls::{ClientConfig, NamedGroup, ServerConfig};
 use super::CarrierError;
 use super::connect::{Begun, Dialer};
 
-/// Tickets that ground gives to each connection, and that the remote keeps.
-const TICKETS: usize = 2;
+/// Tickets that ground gives to each connection, and that the remote keeps. Each takes some 90 bytes, once.
+pub(super) const TICKETS: usize = 4;
 const MOST_TICKETS: usize = 8;
+/// Tickets that calls which wait for an answer leave to those that are spoken on before: they use one to be known at once, which
+/// saves them little, and many may go unanswered while the link is cut.
+const LEFT: usize = 3;
 /// RFC 9001 §4.6.1: for QUIC the one value that allows early data.
 const ALLOWED: u32 = u32::MAX;
 
@@ -26,6 +29,11 @@ const ALLOWED: u32 = u32::MAX;
 pub(super) fn resumed(config: &mut ClientConfig, tickets: &Arc<Tickets>) {
     config.resumption = Resumption::store(Arc::clone(tickets) as Arc<dyn ClientSessionStore>);
     config.enable_early_data = true;
+}
+
+/// The same for connections that are not spoken on early: they leave the last tickets.
+pub(super) fn resumed_if_many(config: &mut ClientConfig, tickets: &Arc<Tickets>) {
+    config.resumption = Resumption::store(Arc::new(Sparing(Arc::clone(tickets))));
 }
 
 /// Lets connections be resumed whose sessions are among `sessions`.
@@ -84,6 +92,35 @@ impl ClientSessionStore for Tickets {
     fn remove_tls12_session(&self, _: &ServerName<'static>) {}
 }
 
+/// The same tickets for whoever has no need of the last ones.
+#[derive(Debug)]
+struct Sparing(Arc<Tickets>);
+
+impl ClientSessionStore for Sparing {
+    fn insert_tls13_ticket(&self, name: ServerName<'static>, ticket: Tls13ClientSessionValue) {
+        self.0.insert_tls13_ticket(name, ticket);
+    }
+
+    fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        let mut tickets = self.0.lock();
+        if tickets.len() > LEFT { tickets.pop_front() } else { None }
+    }
+
+    fn set_kx_hint(&self, _: ServerName<'static>, _: NamedGroup) {}
+
+    fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+        None
+    }
+
+    fn set_tls12_session(&self, _: ServerName<'static>, _: Tls12ClientSessionValue) {}
+
+    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        None
+    }
+
+    fn remove_tls12_session(&self, _: &ServerName<'static>) {}
+}
+
 /// A call on which words may be said before it is answered. Ground may have forgotten this end meanwhile: then the call
 /// stands all the same, and what was said early was not heard.
 pub struct Early {
@@ -127,7 +164,7 @@ impl Dialer {
     /// Calls `addr` without waiting for its answer, if a ground with one of `keys` has given a ticket for that.
     pub fn early(&self, addr: SocketAddr, keys: &[crate::identity::PublicKey]) -> Option<Early> {
         let ground = self.ground(keys).ok().filter(|ground| !ground.tickets.is_empty())?;
-        let (connecting, begun) = self.begin(addr, ground).ok()?;
+        let (connecting, begun) = self.begin(addr, &ground.early, &ground.seen).ok()?;
         let (connection, taken) = connecting.into_0rtt().ok()?;
         Some(Early { connection, taken, begun, dialer: self.clone() })
     }

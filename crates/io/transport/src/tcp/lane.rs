@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use farhop_htotp::mux::{Mux, MuxError};
+use farhop_units::BitRate;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
 use super::export;
+use super::options::unsent;
 use crate::connection::Name;
 
 /// Bytes that TLS may hold encrypted: one record and a short one.
@@ -62,6 +65,12 @@ impl Lane {
     /// Round trip as the kernel has measured it.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         farhop_netdev::tcp_round_trip(self.tls.get_ref().0).ok().filter(|rtt| !rtt.is_zero())
+    }
+
+    /// The carrier's direction takes about `rate`: the kernel holds no more unsent than fits that.
+    pub(crate) fn fit(&self, rate: BitRate) {
+        // Where it refuses, it holds what it did.
+        let _ = SockRef::from(self.tls.get_ref().0).set_tcp_notsent_lowat(unsent(Some(rate)));
     }
 
     /// Bytes that the peer's kernel has, and at most one record that TLS holds here.

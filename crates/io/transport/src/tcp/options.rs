@@ -67,10 +67,9 @@ impl Options {
     /// # Errors
     /// The kernel does not offer that congestion control.
     pub fn new(plan: &PathPlan, end: End, congestion: Option<&str>) -> Result<Self, CongestionError> {
-        let ahead = |rate: BitRate| rate.bytes_in(UNSENT_TIME).0.clamp(UNSENT.0, UNSENT.1);
         let options = Options {
             congestion: congestion.map(Into::into),
-            unsent: plan.sending_rate(end).map_or(UNSENT.1, ahead) as u32,
+            unsent: unsent(plan.sending_rate(end)),
             patience: plan.idle_timeout(),
         };
         options.check()?;
@@ -141,6 +140,11 @@ impl Options {
     }
 }
 
+/// Bytes that the kernel may hold unsent where so much is known of the rate.
+pub(super) fn unsent(rate: Option<BitRate>) -> u32 {
+    rate.map_or(UNSENT.1, |rate| rate.bytes_in(UNSENT_TIME).0.clamp(UNSENT.0, UNSENT.1)) as u32
+}
+
 /// What the kernel names under `net.ipv4.tcp_*_congestion_control`.
 fn listed(which: &str) -> String {
     let file = format!("/proc/sys/net/ipv4/tcp_{which}_congestion_control");
@@ -152,6 +156,12 @@ fn listed(which: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_kernel_holds_unsent_follows_the_rate_as_far_as_it_is_known() {
+        let rates = [None, Some(BitRate::kbit(64)), Some(BitRate::mbit(8)), Some(BitRate::mbit(1000))];
+        assert_eq!(rates.map(unsent), [256 << 10, 16 << 10, 50_000, 256 << 10]);
+    }
 
     #[test]
     fn a_congestion_control_that_the_kernel_lacks_is_refused_with_those_that_it_has() {

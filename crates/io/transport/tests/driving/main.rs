@@ -4,6 +4,7 @@
 
 mod ends;
 mod loss;
+mod slow;
 
 use std::sync::Arc;
 use std::time::Duration;
