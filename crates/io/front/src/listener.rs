@@ -151,6 +151,6 @@ mod tests {
         assert!(!listener.is_news(Instant::now()), "a flood is one line");
         assert!(listener.is_news(Instant::now() + AGAIN));
         drop(first);
-        listener.place().await;
+        drop(listener.place().await);
     }
 }
