@@ -29,6 +29,7 @@ const TARGETS: &[(&str, Entry)] = &[
     ("page_scan", farhop_page::fuzz_scan),
     ("satellite", farhop_orbit::fuzz_satellite),
     ("settings", farhop_settings::fuzz_settings),
+    ("sip", farhop_sip::fuzz),
     ("squeeze_decode", farhop_squeeze::fuzz_decode),
     ("squeeze_image", farhop_squeeze::fuzz_image),
 ];
