@@ -57,7 +57,9 @@ impl Compressor {
         let number = self.context(now, &headers);
         let context = &mut self.contexts[number];
         context.used = now;
-        context.follow(now, &headers);
+        if !context.follow(now, &headers) {
+            return [&[VERBATIM][..], packet].concat();
+        }
         let mut out = Vec::with_capacity(packet.len());
         if context.whole > 0 {
             context.whole -= 1;
@@ -106,12 +108,13 @@ impl Context {
         }
     }
 
-    /// Sees whether the context still tells this packet, and sets it up anew where it does not.
-    fn follow(&mut self, now: Duration, headers: &Headers) {
+    /// Sees whether the context still tells this packet, and sets it up anew where it does not. `false` where the packet came
+    /// too late for either.
+    fn follow(&mut self, now: Duration, headers: &Headers) -> bool {
         let ahead = headers.sequence().wrapping_sub(self.newest).cast_signed();
         if !self.base.is_same_stream(headers) || !(-NEAR..NEAR).contains(&ahead) {
             *self = Context::new(now, headers, self.generation + 1);
-            return;
+            return true;
         }
         let is_next = headers.sequence().wrapping_sub(self.last.sequence()) == 1;
         let strides = is_next.then(|| {
@@ -122,8 +125,12 @@ impl Context {
             && self
                 .identification(headers)
                 .is_none_or(|_| self.strides.identification == ALWAYS_IDENTIFICATION);
+        if !is_told && ahead <= 0 {
+            // Whole headers that were overtaken set nothing up at the other end.
+            return self.whole == 0;
+        }
         self.irregular = if is_told { 0 } else { self.irregular + 1 };
-        let is_due = self.whole == 0 && now.saturating_sub(self.refreshed) >= REFRESH;
+        let is_due = self.whole == 0 && ahead > 0 && now.saturating_sub(self.refreshed) >= REFRESH;
         if is_due || !is_told && (self.whole > 0 || self.irregular >= IRREGULAR) {
             let others = self.other_strides(is_told, strides);
             let (generation, newest) = (self.generation + 1, self.newest);
@@ -136,6 +143,7 @@ impl Context {
             self.newest = headers.sequence();
         }
         (self.last, self.last_strides) = (*headers, strides);
+        true
     }
 
     /// What two packets in a row have between them the next one will have too, unless the two before had something else.
