@@ -112,7 +112,7 @@ impl fmt::Display for Codepoint {
         match Phb::all().find(|phb| phb.codepoint() == *self) {
             Some(phb) => phb.fmt(f),
             // RFC 2474 §4.2.2.2: xxx000 are the class selectors.
-            None if self.0 % 8 == 0 => write!(f, "CS{}", self.0 / 8),
+            None if self.0.is_multiple_of(8) => write!(f, "CS{}", self.0 / 8),
             None => write!(f, "{}", self.0),
         }
     }
