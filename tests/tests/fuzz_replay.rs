@@ -21,6 +21,7 @@ const TARGETS: &[(&str, Entry)] = &[
     ("front_hello", farhop_front::tls::fuzz_hello),
     ("front_request", farhop_front::h1::fuzz_request),
     ("front_response", farhop_front::h1::fuzz_response),
+    ("header_compression", farhop_header_compression::fuzz),
     ("htotp_fields", farhop_htotp::fields::shelf::fuzz),
     ("htotp_frames", farhop_htotp::frame::fuzz),
     ("htotp_mux", farhop_htotp::mux::fuzz),
@@ -29,6 +30,7 @@ const TARGETS: &[(&str, Entry)] = &[
     ("page_scan", farhop_page::fuzz_scan),
     ("satellite", farhop_orbit::fuzz_satellite),
     ("settings", farhop_settings::fuzz_settings),
+    ("sip", farhop_sip::fuzz),
     ("squeeze_decode", farhop_squeeze::fuzz_decode),
     ("squeeze_image", farhop_squeeze::fuzz_image),
 ];

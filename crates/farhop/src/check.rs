@@ -7,12 +7,14 @@ use clap::ValueEnum;
 use farhop_origin::Trust;
 use farhop_remote::passwords::Passwords;
 use farhop_settings::{
-    End, GroundSettings, LocalSettings, PortRange, RemoteSettings, end_of, load, reference, sample,
+    End, GroundSettings, LinkManagerSettings, LocalSettings, PortRange, RemoteSettings, end_of, load,
+    reference, sample,
 };
 use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::path::End as PathEnd;
 
 use crate::ca;
+use crate::link;
 use crate::output::say;
 use crate::plan::path_plan;
 
@@ -41,6 +43,7 @@ enum EndName {
     Remote,
     Ground,
     Local,
+    Link,
 }
 
 impl From<EndName> for End {
@@ -49,6 +52,7 @@ impl From<EndName> for End {
             EndName::Remote => End::Remote,
             EndName::Ground => End::Ground,
             EndName::Local => End::Local,
+            EndName::Link => End::LinkManager,
         }
     }
 }
@@ -64,6 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 sample::<GroundSettings>("Settings of `farhop ground`, the end near the internet.")
             }
             End::Local => sample::<LocalSettings>("Settings of `farhop local`, both ends in one process."),
+            End::LinkManager => sample::<LinkManagerSettings>("Settings of `farhop link`, the link manager."),
         });
     }
     let Some(file) = &arguments.file else { bail!("no settings file is named; see farhop check --help") };
@@ -80,6 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             path_plan(&settings.ground.link, PathEnd::Ground)?;
             "local: both ends".into()
         }
+        End::LinkManager => check_link(&load(Some(file), &arguments.sets)?)?,
     };
     say(&format!("{}: good, {summary}", file.display()))
 }
@@ -120,6 +126,18 @@ fn check_ground(settings: &GroundSettings) -> anyhow::Result<String> {
     }
     Trust::only(&settings.origin.roots, &settings.origin.crls).context("[origin]")?;
     Ok(format!("ground of {}", names(settings.remote.iter().map(|remote| &remote.name))))
+}
+
+fn check_link(settings: &LinkManagerSettings) -> anyhow::Result<String> {
+    let config = link::config(settings)?;
+    let plan = farhop_link::plan(&config, Vec::new())?.plan;
+    Ok(format!(
+        "link manager of {}: {} of {} sent at, {} for calls",
+        config.interface,
+        plan.shaped,
+        plan.link,
+        plan.ef()
+    ))
 }
 
 fn check_identity(file: &Path) -> anyhow::Result<()> {

@@ -34,9 +34,10 @@ impl Log {
 /// Farhop at the wished level; the libraries below speak up only when something is wrong.
 fn filter(level: LogLevel) -> EnvFilter {
     let rest = if level == LogLevel::Trace { "debug" } else { "error" };
-    let own: String = ["", "_remote", "_ground", "_transport", "_front", "_origin", "_control", "_store"]
-        .iter()
-        .map(|name| format!(",farhop{name}={}", level.as_str()))
-        .collect();
+    let own: String =
+        ["", "_remote", "_ground", "_transport", "_front", "_origin", "_control", "_store", "_link"]
+            .iter()
+            .map(|name| format!(",farhop{name}={}", level.as_str()))
+            .collect();
     EnvFilter::new(format!("{rest}{own}"))
 }

@@ -10,6 +10,7 @@ mod inherited;
 mod keygen;
 mod lab;
 mod limits;
+mod link;
 mod local;
 mod log;
 mod output;
@@ -48,6 +49,7 @@ enum Command {
     Control(control::Arguments),
     Explain(explain::Arguments),
     Path(path::Arguments),
+    Link(link::Arguments),
     Lab(lab::Arguments),
     // `farhop remote` starts this one itself.
     #[command(hide = true)]
@@ -76,6 +78,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Control(arguments) => control::run(&arguments)?,
         Command::Explain(arguments) => explain::run(&arguments)?,
         Command::Path(arguments) => path::run(&arguments)?,
+        Command::Link(arguments) => link::run(&arguments)?,
         Command::Lab(arguments) => return lab::run(&arguments),
         Command::Privileged(arguments) => privileged::run(&arguments)?,
         Command::Demo(arguments) => farhop_compare::demo(&arguments)?,

@@ -74,6 +74,18 @@ counters! {
         ahead_used,
         /// Connections made ahead in vain.
         ahead_unused,
+        /// Calls admitted.
+        calls_admitted,
+        /// Calls for which there was no room.
+        calls_refused,
+        /// Calls that are over.
+        calls_released,
+        /// Those of them that nobody had spoken for in time.
+        calls_lapsed,
+        /// Times that the classes of a device were put into force.
+        links_in_force,
+        /// Times that they were not in force any more.
+        links_lost,
     }
     tallies {
         /// Requests that crossed, by reason.

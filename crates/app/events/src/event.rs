@@ -425,4 +425,65 @@ events! {
         /// Its body's size.
         bytes: u64,
     } counts |counters| { counters.evicted.add(1) }
+
+    /// A call was admitted, and a rate set aside for it.
+    Info NewVoiceCall "new_voice_call" {
+        /// The call's name.
+        call: String,
+        /// Its codec, where it is said.
+        codec: Option<String>,
+        /// What it holds in each direction, in bits/s.
+        rate_bps: u64,
+        /// What all calls hold with it.
+        held_bps: u64,
+        /// What there is for calls.
+        share_bps: u64,
+    } counts |counters| { counters.calls_admitted.add(1) }
+
+    /// A call is over, and its rate is free again.
+    Info VoiceCallRelease "voice_call_release" {
+        /// The call's name.
+        call: String,
+        /// What it held in each direction, in bits/s.
+        rate_bps: u64,
+        /// Whether nobody has spoken for it in time; else it was released.
+        lapsed: bool,
+        /// What the others hold.
+        held_bps: u64,
+        /// What there is for calls.
+        share_bps: u64,
+    } counts |counters| {
+        if *lapsed {
+            counters.calls_lapsed.add(1);
+        }
+        counters.calls_released.add(1)
+    }
+
+    /// There was no room for a call.
+    Info VoiceCallRefused "voice_call_refused" {
+        /// The call's name.
+        call: String,
+        /// What it would have taken in each direction, in bits/s.
+        rate_bps: u64,
+        /// Why.
+        reason: String,
+    } counts |counters| { counters.calls_refused.add(1) }
+
+    /// The classes are in force at a device.
+    Info LinkInForce "link_in_force" {
+        /// The device.
+        interface: String,
+        /// What is sent at, in bits/s.
+        shaped_bps: u64,
+        /// What queues are made of: `fq_codel`, `sfq` or `bfifo`, whichever the kernel has.
+        leaf: String,
+    } counts |counters| { counters.links_in_force.add(1) }
+
+    /// The classes are not in force at a device.
+    Warn LinkLost "link_lost" {
+        /// The device.
+        interface: String,
+        /// Why.
+        reason: String,
+    } counts |counters| { counters.links_lost.add(1) }
 }

@@ -13,6 +13,8 @@ pub enum End {
     Ground,
     /// `farhop local`: it has a table for each end.
     Local,
+    /// `farhop link`: it names a device.
+    LinkManager,
 }
 
 impl End {
@@ -22,6 +24,7 @@ impl End {
             End::Remote => "farhop remote",
             End::Ground => "farhop ground",
             End::Local => "farhop local",
+            End::LinkManager => "farhop link",
         }
     }
 }
@@ -38,7 +41,7 @@ pub fn end_of(file: &Path) -> Result<End, SettingsError> {
     tell(&text).ok_or_else(|| SettingsError::Conflict {
         place: Place::Whole(file.into()),
         reason: "cannot tell whose settings these are; add [[ground]] (for a remote) or [[remote]] (for a ground), \
-                 or say --as remote, ground or local"
+                 or say --as remote, ground, local or link"
             .into(),
     })
 }
@@ -51,6 +54,8 @@ fn tell(text: &str) -> Option<End> {
         Some(End::Remote)
     } else if is_list("remote") {
         Some(End::Ground)
+    } else if document.contains_key("interface") {
+        Some(End::LinkManager)
     } else if is_table("remote") || is_table("ground") {
         Some(End::Local)
     } else {
@@ -68,6 +73,7 @@ mod tests {
         assert_eq!(tell("ground = [{name = 'x'}]"), Some(End::Remote));
         assert_eq!(tell("[[remote]]\nname = 'x'"), Some(End::Ground));
         assert_eq!(tell("[remote.link]\nprofile = 'none'"), Some(End::Local));
+        assert_eq!(tell("interface = 'sat0'"), Some(End::LinkManager));
         assert_eq!(tell("[link]\nprofile = 'none'"), None);
     }
 }

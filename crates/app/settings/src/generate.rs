@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::section::{Definition, Described, Section};
-use crate::{GroundSettings, RemoteSettings};
+use crate::{GroundSettings, LinkManagerSettings, RemoteSettings};
 
 /// A settings file with every setting at its default, explained; those that must be given stand filled
 /// with an example, so that the file loads as it is.
@@ -47,13 +47,14 @@ pub fn reference() -> String {
         "Each end reads one TOML file. Units are written out (`\"8 Mbit/s\"`, `\"650 ms\"`, `\"64 KB\"`); relative paths\n",
         "start at the folder of the file that names them. `--set key=value` stands over the file: `--set link.profile=geo-2m`,\n",
         "`--set ground.0.address=192.0.2.1:4433` for the first `[[ground]]`. `farhop check FILE` tells what is wrong with a file;\n",
-        "`farhop check --sample remote` (or `ground`) prints one to start from. Settings marked *live* are taken over on SIGHUP, the\n",
+        "`farhop check --sample remote` (or `ground`, or `link`) prints one to start from. Settings marked *live* are taken over on SIGHUP, the\n",
         "others on restart.\n\n",
         "`farhop local --config FILE` reads one file with the settings below in two tables, `[remote]` and `[ground]`\n",
         "(`[remote.repository]`, `[ground.bundle]`, …); identities and peers are not needed there.\n",
     ));
     out += &section::<RemoteSettings>("remote.toml: the end beside the users");
     out += &section::<GroundSettings>("ground.toml: the end near the internet");
+    out += &section::<LinkManagerSettings>("link.toml: the link manager");
     out
 }
 
@@ -120,6 +121,10 @@ fn example(setting: &Definition) -> &'static str {
     match setting.key.rsplit('.').next().unwrap_or_default() {
         "address" => "\"192.0.2.1:4433\"",
         "keys" => "[\"farhop-ed25519 …\"]",
+        "profile" => "\"geo-hylas2\"",
+        "interface" => "\"sat0\"",
+        "service" => "\"bulk\"",
+        "name" if setting.key.starts_with("rule") => "\"backups\"",
         _ if setting.key.starts_with("ground") => "\"home\"",
         _ => "\"ship\"",
     }

@@ -296,6 +296,38 @@ impl fmt::Display for Fec {
     }
 }
 
+/// Whether a network device can have this name (the kernel's `dev_valid_name`), without what lists and rules read as their own.
+pub(crate) fn is_device_name(name: &str) -> bool {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@+".contains(&byte);
+    (1..=15).contains(&name.len()) && name.bytes().all(good)
+}
+
+/// A direction of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the users to the gateway.
+    Return,
+    /// From the gateway to the users.
+    Forward,
+}
+
+impl FromStr for Direction {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "return" => Ok(Direction::Return),
+            "forward" => Ok(Direction::Forward),
+            _ => Err(()),
+        }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Direction::Return { "return" } else { "forward" })
+    }
+}
+
 /// How much is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogLevel {

@@ -1,6 +1,6 @@
-//! Settings of both ends: one TOML file per end, one definition per setting.
+//! Settings of both ends and of the link manager: one TOML file each, one definition per setting.
 //!
-//! A setting is declared once, in [`remote`], [`transparent`], [`ground`] or [`common`], with its type, default, range
+//! A setting is declared once, in [`remote`], [`transparent`], [`ground`], [`link_manager`] or [`common`], with its type, default, range
 //! and documentation. From that one place come the typed structs that the ends are built from, `--set`,
 //! the sample files and `docs/config.md`. This crate reads files and nothing else: it opens no socket and
 //! knows nothing of orbits, keys or HTTP, so profile names and key lines pass through it as text.
@@ -12,6 +12,7 @@ mod error;
 mod generate;
 pub mod ground;
 mod kinds;
+pub mod link_manager;
 mod load;
 pub mod local;
 mod nearest;
@@ -27,7 +28,8 @@ pub use end::{End, end_of};
 pub use error::{Place, SettingsError};
 pub use generate::{reference, sample};
 pub use ground::GroundSettings;
-pub use kinds::{CarrierKind, Cidr, HostPort, LogLevel, PeerName, Percent, PortRange, Role};
+pub use kinds::{CarrierKind, Cidr, Direction, HostPort, LogLevel, PeerName, Percent, PortRange, Role};
+pub use link_manager::LinkManagerSettings;
 #[doc(hidden)]
 pub use load::fuzz_settings;
 pub use load::{Checked, load, parse};

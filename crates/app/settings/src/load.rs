@@ -60,6 +60,7 @@ pub fn fuzz_settings(data: &[u8]) {
         parse::<crate::RemoteSettings>(&text, path, &[]).err(),
         parse::<crate::GroundSettings>(&text, path, &[]).err(),
         parse::<crate::LocalSettings>(&text, path, &[]).err(),
+        parse::<crate::LinkManagerSettings>(&text, path, &[]).err(),
         parse::<crate::RemoteSettings>("", path, &[text.clone().into_owned()]).err(),
     ];
     for error in errors.into_iter().flatten() {

@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use farhop_congestion::Choice;
 use farhop_consent::{Category, HostPattern};
+use farhop_diffserv::classify::{Opening, Protocol};
+use farhop_diffserv::{Codepoint, Service};
 use farhop_squeeze::Policy;
 use farhop_units::{BitRate, Bytes, format_duration, parse_duration};
 
-use crate::kinds::{CarrierKind, Cidr, Fec, HostPort, LogLevel, PeerName, Percent, PortRange, Role};
+use crate::kinds::{
+    CarrierKind, Cidr, Direction, Fec, HostPort, LogLevel, PeerName, Percent, PortRange, Role,
+};
 use crate::raw::Raw;
 
 /// A type that a setting can have.
@@ -77,6 +81,11 @@ textual! {
     HostPattern, "host pattern", "a host pattern, write it like \"example.org\", \".example.org\" (with all below), \"*.example.org\" (all below), \"*\" or, for an exception, \"!example.org\"";
     Category, "category", "one of \"banking\", \"health\", \"government\", \"app-stores\", \"updates\", \"messaging\", \"attestation\"";
     Fec, "when", "one of \"auto\", \"off\"";
+    Codepoint, "codepoint", "a codepoint, write it like \"EF\", \"AF41\", \"CS1\", \"DE\", \"LE\" or \"46\"";
+    Service, "service", "one of \"voice\", \"interactive\", \"web\", \"streaming\", \"bulk\", \"other\", \"background\"";
+    Protocol, "protocol", "one of \"tcp\", \"udp\"";
+    Opening, "opening", "one of \"tls\", \"http\", \"ssh\", \"sip\", \"rtsp\", \"rtp\", \"stun\", \"quic\", \"bittorrent\", \"rsync\"";
+    Direction, "direction", "one of \"return\", \"forward\"";
     CarrierKind, "carrier", "one of \"auto\", \"quic\", \"tcp\"";
     Role, "role", "one of \"transport\", \"application\", \"both\"";
     Choice, "controller", "a congestion controller: \"rate\", \"hybla\", \"bbr\", \"cubic\", \"newreno\" or \"auto\"";

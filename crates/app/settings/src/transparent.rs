@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::SettingsError;
-use crate::kinds::{Cidr, PortRange};
+use crate::kinds::{Cidr, PortRange, is_device_name};
 use crate::load::conflict;
 use crate::section::settings;
 use crate::source::Source;
@@ -52,11 +52,7 @@ settings! {
 impl TransparentSettings {
     /// Rules beyond the range of each value; `at` is the full name of a key.
     pub(crate) fn check(&self, source: &Source, at: impl Fn(&str) -> String) -> Result<(), SettingsError> {
-        let is_device = |name: &str| {
-            let good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@+".contains(&byte);
-            (1..=15).contains(&name.len()) && name.bytes().all(good)
-        };
-        if let Some(name) = self.interfaces.iter().find(|name| !is_device(name)) {
+        if let Some(name) = self.interfaces.iter().find(|name| !is_device_name(name)) {
             let reason = format!(
                 "'transparent.interfaces' has '{name}', which is no name of a network device; `ip link` shows them"
             );

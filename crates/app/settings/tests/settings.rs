@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use farhop_congestion::Choice;
 use farhop_settings::{
-    GroundSettings, LocalSettings, RemoteSettings, SettingsError, changes, parse, reference, sample,
+    GroundSettings, LinkManagerSettings, LocalSettings, RemoteSettings, SettingsError, changes, parse,
+    reference, sample,
 };
 use farhop_units::{BitRate, Bytes};
 
@@ -276,6 +277,35 @@ fn every_default_of_the_sample_reads_back_as_the_default() {
     assert_eq!(remote(&live(text.clone()), &[]).unwrap(), remote(&text, &[]).unwrap());
     let text = sample::<GroundSettings>("ground.toml");
     assert_eq!(ground(&live(text.clone())).unwrap(), ground(&text).unwrap());
+    let text = sample::<LinkManagerSettings>("link.toml");
+    assert_eq!(link(&live(text.clone())).unwrap(), link(&text).unwrap());
+}
+
+fn link(text: &str) -> Result<LinkManagerSettings, SettingsError> {
+    parse(text, Path::new("link.toml"), &[])
+}
+
+#[test]
+fn a_link_whose_rates_contradict_each_other_is_refused() {
+    let device = "interface = 'sat0'\nprofile = 'none'\n";
+    let error = line(link(device));
+    assert_eq!(
+        error,
+        "link.toml: the rate of the link is not known; set 'rate', or a 'profile' that has one"
+    );
+    let known = format!("{device}rate = '512 kbit/s'\n");
+    let error = line(link(&format!("{known}[shares]\nef = '72 %'\n")));
+    assert_eq!(
+        error,
+        "link.toml:5: the shares in [shares] make 110 % together, and a link has 100 %; lower some"
+    );
+    let error = line(link(&format!("{known}[ceilings]\nle = '1 %'\n")));
+    assert_eq!(error, "link.toml:5: 'ceilings.le' of 1 % is below the share of 2 %; raise it");
+    let rules = "[[rule]]\nname = 'pbx'\nservice = 'voice'\nports = ['16384-32767']\ndscp = ['EF', 'AF41']\n";
+    let rule = &link(&format!("{known}{rules}")).unwrap().rule[0];
+    assert_eq!((rule.service.to_string(), rule.dscp[1].number()), ("voice".into(), 34));
+    let error = line(link(&format!("{known}[[rule]]\nname = 'pbx'\nservice = 'telephone'\n")));
+    assert!(error.contains("one of \"voice\", \"interactive\""), "{error}");
 }
 
 #[test]

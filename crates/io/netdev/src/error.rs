@@ -32,6 +32,27 @@ pub enum Error {
     /// The helper has refused a command.
     #[error("{0}")]
     Helper(String),
+    /// There is no such device.
+    #[error("there is no network device '{interface}' here; `ip link` shows those that there are")]
+    NoInterface {
+        /// Its name.
+        interface: String,
+    },
+    /// Somebody else shapes the device.
+    #[error(
+        "{interface} has a queue of somebody else's at its root ('{what}'), which is left alone; take it away with `tc qdisc del dev {interface} root` if it may go"
+    )]
+    ForeignQueue {
+        /// The device.
+        interface: String,
+        /// Kind and handle of what is there.
+        what: String,
+    },
+    /// The kernel cannot share a link's rate.
+    #[error(
+        "this kernel has no HTB, with which a link's rate is shared; load it with 'modprobe sch_htb' or build it in (CONFIG_NET_SCH_HTB)"
+    )]
+    NoHtb,
     /// The kernel has no TUN driver, or a container hides it.
     #[error(
         "/dev/net/tun is missing, load it with 'modprobe tun' or, in a container, pass it in with '--device /dev/net/tun'"

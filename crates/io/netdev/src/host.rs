@@ -48,7 +48,7 @@ pub(crate) fn unstarted(program: &'static str, error: io::Error) -> Error {
         return Error::system(format!("start {program}"))(error);
     }
     let package = match program {
-        "ip" => "iproute2",
+        "ip" | "tc" => "iproute2",
         "nft" => "nftables",
         other => other,
     };

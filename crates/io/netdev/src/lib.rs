@@ -1,4 +1,4 @@
-//! Namespaces, veth, TUN, diverted connections and socket options: every privileged syscall of Farhop and all of its `unsafe`.
+//! Namespaces, veth, TUN, diverted connections, shaped devices and socket options: every privileged syscall of Farhop and all of its `unsafe`.
 //!
 //! Mechanism only: what a testbed looks like, which addresses it has and what crosses a link is decided by
 //! the callers. Whatever is made here is removed by its [`Janitor`], or by the helper of [`Privileged`], however its owner ends.
@@ -13,6 +13,7 @@ mod nat;
 mod owner;
 mod privileged;
 mod process;
+mod shaping;
 mod signals;
 mod socket;
 mod thread;
@@ -28,6 +29,9 @@ pub use namespace::Namespace;
 pub use nat::Nat;
 pub use privileged::{Privileged, serve_privileged};
 pub use process::{Running, give_back_large_memory, raise_descriptor_limit};
+pub use shaping::{
+    Applied, Leaf, LeafCounts, LeafKind, MarkRule, Shaped, Shaping, has_interface, set_media, shaped, unshape,
+};
 pub use signals::{IgnoredInterrupt, ignore_interrupt};
 pub use socket::{
     congestion_control, fast_open_connect, fast_open_listen, receive_buffer, receive_timestamps,

@@ -1,0 +1,21 @@
+//! The link manager (BACOPT, Davern, Nashid Islam, Sreenan, 2012, §4): keeps the classes of a device in force, admits calls to
+//! what is set aside for them, and tells others what happens. It judges nothing itself: `core/diffserv` does; and it makes no
+//! rule itself: `io/netdev` does.
+
+mod arguments;
+mod config;
+mod device;
+mod manager;
+mod run;
+mod shaping;
+mod state;
+mod told;
+
+pub use arguments::NewCall;
+pub use config::{CallTerms, Config};
+pub use device::{Device, Linux};
+pub use manager::{LinkError, Manager};
+pub use run::run;
+pub use shaping::{Left, Shaped, plan};
+pub use state::StateError;
+pub use told::{CallTold, Status};

@@ -1,0 +1,174 @@
+//! The manager at work: the classes kept in force, media of calls named to the kernel, callers answered.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use farhop_control::{Server, Socket};
+use farhop_events::Event;
+use farhop_netdev::Error;
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+
+use crate::device::Device;
+use crate::manager::{LinkError, Manager};
+
+/// How often it is looked whether the device is there.
+const LOOK: Duration = Duration::from_secs(1);
+/// Every so many looks it is seen whether all that is ours still stands, which takes three programs to be run.
+const LOOKS: u32 = 10;
+
+/// Puts the classes into force and answers callers until `stop` is ready. What is in force stays so.
+///
+/// # Errors
+/// The classes cannot be put into force at the start. What happens to the device later is told and waited for.
+pub async fn run<D: Device>(
+    manager: Arc<Manager>,
+    device: Arc<D>,
+    socket: Socket,
+    stop: impl Future<Output = ()>,
+) -> Result<(), LinkError> {
+    apply(&manager, &device).await?;
+    tokio::select! {
+        () = server(&manager).serve(socket) => {}
+        () = keep(&manager, &device) => {}
+        () = name_media(&manager, &device) => {}
+        () = lapse(&manager) => {}
+        () = stop => {}
+    }
+    Ok(())
+}
+
+fn server(manager: &Arc<Manager>) -> Server {
+    let of = |work: fn(&Manager, Value) -> Result<Value, String>| {
+        let manager = Arc::clone(manager);
+        move |args| {
+            let done = work(&manager, args);
+            async move { done }
+        }
+    };
+    Server::new(manager.bus().clone())
+        .command("new_voice_call", "sets a rate aside for a call, or says why not", of(Manager::new_call))
+        .command("voice_call_release", "gives a call's rate back", of(Manager::release))
+        .command("voice_call_renew", "speaks for a call, whose lease begins anew", of(Manager::renew))
+        .command("calls", "the calls that hold a rate", of(|manager, _| written(&manager.calls())))
+        .command(
+            "status",
+            "the device, its rates, and what calls hold",
+            of(|manager, _| written(&manager.status())),
+        )
+}
+
+fn written(value: &impl serde::Serialize) -> Result<Value, String> {
+    serde_json::to_value(value).map_err(|error| error.to_string())
+}
+
+/// Calls that nobody speaks for go when their lease is over, also while nobody asks.
+async fn lapse(manager: &Manager) {
+    loop {
+        let changed = manager.leases_changed.notified();
+        match manager.lapse() {
+            Some(until) => {
+                tokio::select! {
+                    () = sleep_until(until) => {}
+                    () = changed => {}
+                }
+            }
+            None => changed.await,
+        }
+    }
+}
+
+/// Tells the kernel where packets of calls go, whenever that has changed.
+async fn name_media<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) {
+    loop {
+        manager.media_changed.notified().await;
+        // What is not in force is put there whole, media and all.
+        if manager.trouble.borrow().is_some() {
+            continue;
+        }
+        let (interface, media) = (manager.interface().to_owned(), manager.media());
+        if let Err(error) = blocking(device, move |device| device.set_media(&interface, &media)).await {
+            in_trouble(manager, &error);
+        }
+    }
+}
+
+/// Puts the classes back where the device comes anew or somebody has taken them away; what others have put in their place is
+/// left alone.
+async fn keep<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) {
+    let mut looks = 0;
+    let mut next = Instant::now();
+    loop {
+        next += LOOK;
+        sleep_until(next).await;
+        looks = (looks + 1) % LOOKS;
+        let interface = manager.interface().to_owned();
+        if !device.is_there(&interface) {
+            in_trouble(manager, &Error::NoInterface { interface });
+        } else if manager.trouble.borrow().is_some() {
+            // Not each second where it is refused each time.
+            if looks % 2 == 0 {
+                let _ = apply(manager, device).await;
+            }
+        } else if looks == 0 {
+            match blocking(device, move |device| device.stands(&interface)).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    let _ = apply(manager, device).await;
+                }
+                Err(error) => in_trouble(manager, &error),
+            }
+        }
+    }
+}
+
+async fn apply<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) -> Result<(), LinkError> {
+    let shaped = manager.shaped()?;
+    let shaping = shaped.shaping;
+    match blocking(device, move |device| device.apply(&shaping)).await {
+        Ok(applied) => {
+            manager.trouble.send_replace(None);
+            // Calls that came while it was being put into force.
+            manager.media_changed.notify_one();
+            manager.bus().emit(Event::LinkInForce {
+                interface: manager.interface().to_owned(),
+                shaped_bps: shaped.plan.shaped.0,
+                leaf: applied.kind.as_str().to_owned(),
+            });
+            Ok(())
+        }
+        Err(error) => {
+            in_trouble(manager, &error);
+            Err(error.into())
+        }
+    }
+}
+
+/// Tells a trouble once, for as long as it is the same.
+fn in_trouble(manager: &Manager, error: &Error) {
+    let reason = error.to_string();
+    let is_new = manager.trouble.send_if_modified(|trouble| {
+        let is_new = trouble.as_ref() != Some(&reason);
+        *trouble = Some(reason.clone());
+        is_new
+    });
+    if is_new {
+        manager.bus().emit(Event::LinkLost { interface: manager.interface().to_owned(), reason });
+    }
+}
+
+async fn blocking<D: Device, T: Send + 'static>(
+    device: &Arc<D>,
+    work: impl FnOnce(&D) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let device = Arc::clone(device);
+    match tokio::task::spawn_blocking(move || work(&device)).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is ending; nobody looks at this any more.
+            Err(error) => Err(Error::Helper(error.to_string())),
+        },
+    }
+}

@@ -1,0 +1,59 @@
+//! What the manager tells of itself and of its calls, as JSON.
+
+use farhop_diffserv::calls::Call;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+use crate::arguments::milliseconds;
+
+/// A call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallTold {
+    /// Its name.
+    pub call: String,
+    /// What it holds in each direction, in bits/s.
+    pub rate_bps: u64,
+    /// Its codec, where it is said.
+    pub codec: Option<String>,
+    /// How long the speech of a packet is, where it is said.
+    pub packet_time: Option<String>,
+    /// Where its packets go.
+    pub media: Vec<String>,
+    /// In how many seconds it lapses unless somebody speaks for it.
+    pub lapses_in_s: u64,
+}
+
+/// The state of the manager.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The device.
+    pub interface: String,
+    /// The rate of the link and what is sent at, in bits/s.
+    pub link_bps: u64,
+    /// As above.
+    pub shaped_bps: u64,
+    /// Whether the classes are in force there.
+    pub in_force: bool,
+    /// Why not, where they are not.
+    pub trouble: Option<String>,
+    /// What is set aside for calls, in bits/s.
+    pub share_bps: u64,
+    /// What calls hold of it.
+    pub held_bps: u64,
+    /// How many calls there are.
+    pub calls: usize,
+}
+
+impl CallTold {
+    pub(crate) fn of(call: &Call, now: Duration) -> CallTold {
+        let offer = &call.offer;
+        CallTold {
+            call: offer.id.to_string(),
+            rate_bps: offer.rate.0,
+            codec: offer.codec.map(|(codec, _)| codec.to_string()),
+            packet_time: offer.codec.map(|(_, time)| milliseconds(time)),
+            media: offer.media.iter().map(ToString::to_string).collect(),
+            lapses_in_s: call.until.saturating_sub(now).as_secs(),
+        }
+    }
+}

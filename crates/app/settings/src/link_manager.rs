@@ -1,0 +1,208 @@
+//! Settings of `farhop link`: one device, its classes, its calls and its rules.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use farhop_consent::{Category, HostPattern};
+use farhop_diffserv::classify::{Opening, Protocol};
+use farhop_diffserv::{Codepoint, Service};
+use farhop_units::{BitRate, Bytes};
+
+use crate::end::End;
+use crate::error::{SettingsError, one_line};
+use crate::kinds::{Cidr, Direction, LogLevel, PeerName, Percent, PortRange, is_device_name};
+use crate::load::{Checked, conflict};
+use crate::section::settings;
+use crate::source::Source;
+
+settings! {
+    /// Settings of `farhop link`, the link manager.
+    pub struct LinkManagerSettings {
+        values {
+            /// The network device that the link is behind; what leaves by it is shaped.
+            interface: String;
+            /// The rate of the link in the direction that the device sends in; auto takes the profile's.
+            rate: Option<BitRate>, default "auto", range "64 kbit/s" to "100 Gbit/s";
+            /// The link whose rate that is: one of those that `[link] profile` of an end knows, or none where the rate is given.
+            profile: String;
+            /// Which direction of that profile the device sends in: return at the users' side, forward at the gateway's.
+            direction: Direction, default "return";
+            /// What is left of the rate, so that packets wait here, where the classes are, and not in the modem.
+            margin: Percent, default "5 %", range "0 %" to "50 %", chosen "geo-hylas2: its modem's own headers and clock";
+            /// The round trip of connections that cross the link; queues that measure themselves need it.
+            round_trip: Duration, default "650 ms", range "1 ms" to "10 s", chosen "geo-hylas2";
+            /// Whether the rules that Farhop comes with follow those below; `farhop link classify` shows them at work.
+            standard_rules: bool, default "true";
+            /// The control socket of `farhop link run`.
+            control: PathBuf, default "link.sock";
+            /// The file in which calls are written down, for the next `farhop link run`.
+            calls_file: PathBuf, default "link.calls";
+            /// How much `farhop link run` writes to standard error: error, warn, info (one line for each call), debug or trace.
+            log_level: LogLevel, default "info";
+        }
+        tables {
+            /// What each class has of the rate, whatever the others do; together 100 % at most. What one leaves unused the others
+            /// have, in this order.
+            shares: ShareSettings;
+            /// What a class never exceeds. EF never exceeds its share.
+            ceilings: CeilingSettings;
+            /// What a call takes of EF, and how long it is kept.
+            calls: CallSettings;
+        }
+        lists {
+            /// A rule of the classifier: all that is given has to hold, and the first rule that holds decides.
+            rule: RuleSettings;
+        }
+    }
+}
+
+settings! {
+    /// What each class has of the rate.
+    pub struct ShareSettings {
+        values {
+            /// EF (RFC 3246): the media of calls.
+            ef: Percent, default "62 %", range "1 %" to "100 %", chosen "geo-hylas2: ten calls of G.729 on its return link of 512 kbit/s";
+            /// AF4 (RFC 2597): what someone waits for with each keystroke.
+            af4: Percent, default "6 %", range "1 %" to "100 %";
+            /// AF3: pages.
+            af3: Percent, default "14 %", range "1 %" to "100 %";
+            /// AF2: media with a play rate.
+            af2: Percent, default "6 %", range "1 %" to "100 %";
+            /// AF1: downloads, uploads, mail.
+            af1: Percent, default "5 %", range "1 %" to "100 %";
+            /// DE (RFC 2474): what no rule knows.
+            de: Percent, default "5 %", range "1 %" to "100 %";
+            /// LE (RFC 8622): updates, backups, peer to peer.
+            le: Percent, default "2 %", range "1 %" to "100 %";
+        }
+    }
+}
+
+settings! {
+    /// What a class never exceeds.
+    pub struct CeilingSettings {
+        values {
+            /// AF4.
+            af4: Percent, default "100 %", range "1 %" to "100 %";
+            /// AF3.
+            af3: Percent, default "100 %", range "1 %" to "100 %";
+            /// AF2.
+            af2: Percent, default "100 %", range "1 %" to "100 %";
+            /// AF1.
+            af1: Percent, default "100 %", range "1 %" to "100 %";
+            /// DE.
+            de: Percent, default "100 %", range "1 %" to "100 %";
+            /// LE.
+            le: Percent, default "100 %", range "1 %" to "100 %";
+        }
+    }
+}
+
+settings! {
+    /// What a call takes, and how long it is kept.
+    pub struct CallSettings {
+        values {
+            /// What every call takes in each direction, whatever its codec; auto counts it from codec and packet time.
+            rate: Option<BitRate>, default "auto", range "1 kbit/s" to "10 Mbit/s";
+            /// Whether calls cross over IPv6, whose header is longer.
+            ipv6: bool, default "false";
+            /// Bytes that carry a packet over the link besides its own headers: a tunnel's, or layer 2's, as far as the rate above
+            /// includes it.
+            overhead: Bytes, default "14 B", range "0 B" to "200 B", chosen "an Ethernet to the modem, whose headers HTB counts";
+            /// Bytes that are left of a packet's RTP, UDP and IP headers where something compresses them on this link; auto: nothing
+            /// does.
+            compressed_headers: Option<Bytes>, default "auto", range "1 B" to "60 B";
+            /// How long a call is kept for which nobody speaks, so that a release that was lost does not hold its rate for ever.
+            lease: Duration, default "5 min", range "10 s" to "24 h";
+        }
+    }
+}
+
+settings! {
+    /// A rule of the classifier.
+    pub struct RuleSettings {
+        values {
+            /// What explanations call it.
+            name: PeerName;
+            /// What the flow is for: voice, interactive, web, streaming, bulk, other or background.
+            service: Service;
+            /// Its protocol; auto: either.
+            protocol: Option<Protocol>, default "auto";
+            /// One of its two ports is one of these.
+            ports: Vec<PortRange>, default "";
+            /// One of its two addresses is one of these.
+            addresses: Vec<Cidr>, default "";
+            /// Its packets come marked with one of these: EF, AF11 to AF43, CS1 to CS7, DE, LE or a number.
+            dscp: Vec<Codepoint>, default "";
+            /// The name in its TLS hello, or one that a DNS answer had for its destination, is one of these.
+            hosts: Vec<HostPattern>, default "";
+            /// That name is on this list of Farhop's.
+            listed: Option<Category>, default "auto";
+            /// Its TLS hello offers one of these protocols.
+            alpn: Vec<String>, default "";
+            /// It begins like one of these: tls, http, ssh, sip, rtsp, rtp, stun, quic, bittorrent, rsync.
+            begins: Vec<Opening>, default "";
+            /// It has carried so much at least.
+            bytes_at_least: Option<Bytes>, default "auto";
+            /// It has been seen for so long at least.
+            time_at_least: Option<Duration>, default "auto";
+            /// Mean size of its packets, at least.
+            packet_at_least: Option<Bytes>, default "auto";
+            /// Mean size of its packets, at most.
+            packet_at_most: Option<Bytes>, default "auto";
+            /// Mean rate, at least.
+            rate_at_least: Option<BitRate>, default "auto";
+            /// Mean rate, at most.
+            rate_at_most: Option<BitRate>, default "auto";
+        }
+    }
+}
+
+impl ShareSettings {
+    /// In the order of the classes, from EF to LE.
+    pub fn in_order(&self) -> [Percent; 7] {
+        [self.ef, self.af4, self.af3, self.af2, self.af1, self.de, self.le]
+    }
+}
+
+impl CeilingSettings {
+    /// In the order of the classes, from AF4 to LE.
+    pub fn in_order(&self) -> [Percent; 6] {
+        [self.af4, self.af3, self.af2, self.af1, self.de, self.le]
+    }
+}
+
+impl Checked for LinkManagerSettings {
+    const END: End = End::LinkManager;
+
+    fn check(&self, source: &Source) -> Result<(), SettingsError> {
+        if !is_device_name(&self.interface) {
+            let reason = format!(
+                "'{}' is no name of a network device; `ip link` shows them",
+                one_line(&self.interface)
+            );
+            return Err(conflict(source, "interface", reason));
+        }
+        let sum: u32 = self.shares.in_order().iter().map(|share| share.0).sum();
+        if sum > 100 {
+            let reason =
+                format!("the shares in [shares] make {sum} % together, and a link has 100 %; lower some");
+            return Err(conflict(source, "shares.ef", reason));
+        }
+        let names = ["af4", "af3", "af2", "af1", "de", "le"];
+        for ((name, ceiling), share) in
+            names.iter().zip(self.ceilings.in_order()).zip(&self.shares.in_order()[1..])
+        {
+            if ceiling < *share {
+                let reason =
+                    format!("'ceilings.{name}' of {ceiling} is below the share of {share}; raise it");
+                return Err(conflict(source, &format!("ceilings.{name}"), reason));
+            }
+        }
+        if self.rate.is_none() && self.profile == "none" {
+            let reason = "the rate of the link is not known; set 'rate', or a 'profile' that has one";
+            return Err(conflict(source, "rate", reason));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! What a flow is for: rules in order, of which the first that holds decides, and says why. BACOPT's traffic classifier
+//! (Davern, Nashid Islam, Sreenan, 2012, §3 and §4) goes by ports; most of what crosses today is told by other signs.
+
+mod condition;
+mod flow;
+mod opening;
+mod ports;
+mod standard;
+
+pub use condition::{Behaviour, Condition};
+pub use farhop_consent::Host;
+pub use flow::{Flow, Protocol, Seen};
+pub use opening::Opening;
+pub use ports::{Net, Ports};
+pub use standard::standard;
+
+use crate::class::Service;
+
+/// A rule: what all of its conditions hold for is of its service.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    /// What explanations call it.
+    pub name: String,
+    /// What the flow is for then.
+    pub service: Service,
+    /// All of them have to hold; a rule without any holds for every flow.
+    pub conditions: Vec<Condition>,
+}
+
+/// What a flow is for, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// What it is for.
+    pub service: Service,
+    /// The rule that decided, by its place from 0 and its name; none where no rule held.
+    pub by: Option<(usize, String)>,
+    /// What held, one clause for each condition of that rule.
+    pub because: Vec<String>,
+    /// The rules before it, each with the first of its conditions that did not hold.
+    pub passed: Vec<(String, String)>,
+}
+
+/// Judges a flow by what is known of it so far; more may change the verdict.
+pub fn classify(rules: &[Rule], flow: &Flow) -> Verdict {
+    let mut passed = Vec::new();
+    for (place, rule) in rules.iter().enumerate() {
+        match rule.conditions.iter().map(|condition| condition.holds(flow)).collect::<Result<_, _>>() {
+            Ok(because) => {
+                return Verdict {
+                    service: rule.service,
+                    by: Some((place, rule.name.clone())),
+                    because,
+                    passed,
+                };
+            }
+            Err(why_not) => passed.push((rule.name.clone(), why_not)),
+        }
+    }
+    Verdict { service: Service::Other, by: None, because: Vec::new(), passed }
+}

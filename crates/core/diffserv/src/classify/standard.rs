@@ -1,0 +1,82 @@
+//! The rules that hold where the operator has written none that decides. They believe no mark: anyone can make one.
+
+use farhop_consent::Category;
+use farhop_units::Bytes;
+
+use super::Rule;
+use super::condition::{Behaviour, Condition};
+use super::flow::Protocol;
+use super::opening::Opening;
+use super::ports::Ports;
+use crate::class::Service;
+
+const UDP: Condition = Condition::Protocol(Protocol::Udp);
+/// A flow that has carried so much in large packets is no conversation any more.
+const LARGE: Behaviour = Behaviour {
+    bytes_at_least: Some(Bytes(8_000_000)),
+    packet_at_least: Some(Bytes(800)),
+    time_at_least: None,
+    packet_at_most: None,
+    rate_at_least: None,
+    rate_at_most: None,
+};
+/// Keystrokes and what comes back of them.
+const SMALL: Behaviour = Behaviour {
+    packet_at_most: Some(Bytes(300)),
+    bytes_at_least: None,
+    packet_at_least: None,
+    time_at_least: None,
+    rate_at_least: None,
+    rate_at_most: None,
+};
+
+/// The standard rules, in their order.
+pub fn standard() -> Vec<Rule> {
+    use Service::{Background, Bulk, Interactive, Streaming, Web};
+    vec![
+        rule("peer to peer", Background, vec![begins(&[Opening::BitTorrent])]),
+        rule("peer to peer ports", Background, vec![ports(&[(6881, 6999)])]),
+        rule("backups", Background, vec![ports(&[(873, 873)])]),
+        rule("rsync", Background, vec![begins(&[Opening::Rsync])]),
+        rule("updates", Background, vec![Condition::Listed(Category::Updates)]),
+        rule("app stores", Background, vec![Condition::Listed(Category::AppStores)]),
+        rule("signalling of calls", Interactive, vec![ports(&[(5060, 5061)])]),
+        rule("set-up of calls", Interactive, vec![UDP, begins(&[Opening::Stun])]),
+        rule("names and time", Interactive, vec![ports(&[(53, 53), (123, 123), (853, 853)])]),
+        rule("remote shells", Interactive, vec![begins(&[Opening::Ssh]), Condition::Behaves(SMALL)]),
+        rule("telnet", Interactive, vec![ports(&[(23, 23)])]),
+        rule("media", Streaming, vec![ports(&[(554, 554), (1935, 1935), (8554, 8554)])]),
+        rule("media by its start", Streaming, vec![begins(&[Opening::Rtsp, Opening::Rtp])]),
+        rule(
+            "files and mail",
+            Bulk,
+            vec![ports(&[
+                (20, 21),
+                (25, 25),
+                (110, 110),
+                (143, 143),
+                (465, 465),
+                (587, 587),
+                (989, 990),
+                (993, 993),
+                (995, 995),
+            ])],
+        ),
+        rule("large downloads", Bulk, vec![Condition::Behaves(LARGE)]),
+        rule("shells that may carry files", Web, vec![ports(&[(22, 22)])]),
+        rule("pages", Web, vec![ports(&[(80, 80), (443, 443), (8080, 8080), (8443, 8443)])]),
+        rule("pages by their start", Web, vec![begins(&[Opening::Tls, Opening::Http, Opening::Quic])]),
+    ]
+}
+
+fn rule(name: &str, service: Service, conditions: Vec<Condition>) -> Rule {
+    Rule { name: name.into(), service, conditions }
+}
+
+fn ports(ranges: &[(u16, u16)]) -> Condition {
+    Condition::Ports(ranges.iter().map(|&(first, last)| Ports { first, last }).collect())
+}
+
+fn begins(openings: &[Opening]) -> Condition {
+    Condition::Begins(openings.to_vec())
+}

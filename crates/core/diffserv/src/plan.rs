@@ -1,0 +1,269 @@
+//! From the rate of a link to what each of its queues has: a hierarchical token bucket (Linux's HTB) with one root and one
+//! leaf for each queue.
+
+use std::time::Duration;
+
+use farhop_units::{BitRate, Bytes};
+
+use crate::class::Queue;
+
+/// A packet of an Ethernet with its header.
+const LARGEST_PACKET: Bytes = Bytes(1514);
+/// What a token bucket saves up at most: more is a queue in the modem, less is lost whenever a timer comes late.
+const SAVED: Duration = Duration::from_millis(2);
+/// The same for EF: calls that speak at the same moment are not held back for one another.
+const SAVED_EF: Duration = Duration::from_millis(40);
+/// What waits in a queue that is a plain FIFO: a TCP connection over half a second needs some of its window there.
+const WAITS: Duration = Duration::from_millis(300);
+/// And at the least, in packets.
+const WAIT_AT_LEAST: u64 = 8;
+/// Below this a guarantee is none: the kernel counts time for a packet in seconds.
+const LEAST: BitRate = BitRate::kbit(1);
+/// HTB complains of quanta outside of these.
+const QUANTA: (u64, u64) = (1_514, 60_000);
+
+/// What a queue has of the link, in hundredths of its rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// What it has whatever the others do; at least 1.
+    pub guaranteed: u32,
+    /// What it never exceeds.
+    pub ceiling: u32,
+}
+
+/// The shares of all queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shares([Share; 7]);
+
+/// What each queue of a link has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The rate of the link itself.
+    pub link: BitRate,
+    /// The rate that is sent at, a little below it, so that no queue builds where nothing is ours.
+    pub shaped: BitRate,
+    /// Bytes that may go at once after a pause.
+    pub burst: Bytes,
+    /// One for each queue, in their order.
+    pub queues: [Queued; 7],
+}
+
+/// What a queue has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Queued {
+    /// Which.
+    pub queue: Queue,
+    /// The rate that it has whatever the others do.
+    pub guaranteed: BitRate,
+    /// The rate that it never exceeds.
+    pub ceiling: BitRate,
+    /// Bytes that may go at once after a pause.
+    pub burst: Bytes,
+    /// Bytes that it sends in turn with its equals.
+    pub quantum: Bytes,
+    /// Bytes that wait in it at most, where it is a plain FIFO.
+    pub room: Bytes,
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The shares are more than the link.
+    #[error("the guaranteed shares make {0} % together, and a link has 100 %; lower some")]
+    Exceeded(u32),
+    /// A queue has nothing.
+    #[error("{0} has no guaranteed share; give it 1 % at least")]
+    Nothing(Queue),
+    /// A queue may not use what it is guaranteed.
+    #[error(
+        "{queue} is guaranteed {guaranteed} % and may use {ceiling} % at most; raise that or lower the guarantee"
+    )]
+    Ceiling {
+        /// Which.
+        queue: Queue,
+        /// Its guarantee.
+        guaranteed: u32,
+        /// Its ceiling.
+        ceiling: u32,
+    },
+    /// The margin leaves nothing.
+    #[error("a margin of {0} % leaves nothing of the link; 50 % is the most")]
+    Margin(u32),
+    /// The link is too slow for these shares.
+    #[error(
+        "at {shaped} the {share} % of {queue} are less than 1 kbit/s; give it more, or name the link's true rate"
+    )]
+    TooSlow {
+        /// Which.
+        queue: Queue,
+        /// Its share.
+        share: u32,
+        /// What is sent at.
+        shaped: BitRate,
+    },
+}
+
+impl Shares {
+    /// Shares in the order of [`Queue::ALL`].
+    ///
+    /// # Errors
+    /// They are more than there is, or contradict themselves.
+    pub fn new(shares: [Share; 7]) -> Result<Shares, PlanError> {
+        for (queue, Share { guaranteed, ceiling }) in Queue::ALL.into_iter().zip(shares) {
+            if guaranteed == 0 {
+                return Err(PlanError::Nothing(queue));
+            }
+            if ceiling < guaranteed || ceiling > 100 {
+                return Err(PlanError::Ceiling { queue, guaranteed, ceiling });
+            }
+        }
+        let sum = shares.iter().fold(0u32, |sum, share| sum.saturating_add(share.guaranteed));
+        if sum > 100 { Err(PlanError::Exceeded(sum)) } else { Ok(Shares(shares)) }
+    }
+
+    /// What a queue has.
+    pub fn of(&self, queue: Queue) -> Share {
+        self.0[queue as usize]
+    }
+}
+
+impl Plan {
+    /// The plan for a link of this rate, of which `margin` hundredths are left unused.
+    ///
+    /// EF never has more than its share (RFC 3246 §2.2: its configured rate), since calls beyond it are refused; what EF
+    /// leaves unused others have.
+    ///
+    /// # Errors
+    /// The link is too slow for the shares, or the margin leaves nothing.
+    pub fn new(link: BitRate, margin: u32, shares: &Shares) -> Result<Plan, PlanError> {
+        if margin > 50 {
+            return Err(PlanError::Margin(margin));
+        }
+        let shaped = percent(link, 100 - margin);
+        let mut queues = [Queued::nothing(Queue::De); 7];
+        for (queued, queue) in queues.iter_mut().zip(Queue::ALL) {
+            let Share { guaranteed: share, ceiling } = shares.of(queue);
+            let guaranteed = percent(shaped, share);
+            if guaranteed < LEAST {
+                return Err(PlanError::TooSlow { queue, share, shaped });
+            }
+            let ceiling = if queue == Queue::Ef { guaranteed } else { percent(shaped, ceiling) };
+            let saved = if queue == Queue::Ef { SAVED_EF } else { SAVED };
+            *queued = Queued {
+                queue,
+                guaranteed,
+                ceiling,
+                burst: at_least_one(guaranteed.bytes_in(saved)),
+                quantum: Bytes(guaranteed.bytes_in(WAITS).0.clamp(QUANTA.0, QUANTA.1)),
+                room: Bytes(ceiling.bytes_in(WAITS).0.max(WAIT_AT_LEAST * LARGEST_PACKET.0)),
+            };
+        }
+        Ok(Plan { link, shaped, burst: at_least_one(shaped.bytes_in(SAVED)), queues })
+    }
+
+    /// What a queue has.
+    pub fn of(&self, queue: Queue) -> &Queued {
+        &self.queues[queue as usize]
+    }
+
+    /// The rate set aside for calls.
+    pub fn ef(&self) -> BitRate {
+        self.of(Queue::Ef).guaranteed
+    }
+
+    /// How long a packet of EF waits at most for others: one of the largest packets has just begun, and what the bucket had
+    /// saved is ahead of it. On a link of 256 kbit/s that alone is 50 ms.
+    pub fn wait_behind_others(&self) -> Duration {
+        self.shaped.time_for(LARGEST_PACKET + self.burst)
+    }
+}
+
+impl Queued {
+    fn nothing(queue: Queue) -> Queued {
+        let (none, no_bytes) = (BitRate(0), Bytes(0));
+        Queued { queue, guaranteed: none, ceiling: none, burst: no_bytes, quantum: no_bytes, room: no_bytes }
+    }
+}
+
+fn percent(rate: BitRate, hundredths: u32) -> BitRate {
+    let bits = u128::from(rate.0) * u128::from(hundredths) / 100;
+    BitRate(u64::try_from(bits).unwrap_or(u64::MAX))
+}
+
+/// A bucket of none would be one of the tool's choice.
+fn at_least_one(bytes: Bytes) -> Bytes {
+    bytes.max(Bytes(64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// EF 30, AF4 10, AF3 25, AF2 15, AF1 10, DE 8, LE 2.
+    fn shares() -> Shares {
+        let of = |guaranteed| Share { guaranteed, ceiling: 100 };
+        Shares::new([30, 10, 25, 15, 10, 8, 2].map(of)).unwrap()
+    }
+
+    #[test]
+    fn a_link_is_divided_by_its_shares_below_its_rate() {
+        let plan = Plan::new(BitRate::kbit(512), 5, &shares()).unwrap();
+        assert_eq!((plan.shaped, plan.ef()), (BitRate(486_400), BitRate(145_920)));
+        assert_eq!(plan.of(Queue::Af3).guaranteed, BitRate(121_600));
+        assert_eq!(plan.of(Queue::Af3).ceiling, plan.shaped);
+        assert_eq!(plan.of(Queue::Ef).ceiling, plan.ef(), "EF has no more than its share");
+    }
+
+    #[test]
+    fn voice_waits_for_one_packet_and_little_more() {
+        let wait = |kbit| Plan::new(BitRate::kbit(kbit), 5, &shares()).unwrap().wait_behind_others();
+        // geo-hylas2: 8 Mbit/s forward, 512 kbit/s return; below 40 ms in both.
+        assert!(wait(8_000) < Duration::from_millis(4), "{:?}", wait(8_000));
+        assert!(wait(512) < Duration::from_millis(27), "{:?}", wait(512));
+        assert!(wait(256) > Duration::from_millis(50), "{:?}", wait(256));
+    }
+
+    #[test]
+    fn shares_that_contradict_themselves_are_refused_in_words() {
+        let refused = |shares: [(u32, u32); 7]| {
+            Shares::new(shares.map(|(guaranteed, ceiling)| Share { guaranteed, ceiling }))
+                .unwrap_err()
+                .to_string()
+        };
+        let good = (10, 100);
+        let mut over = [good; 7];
+        over[2].0 = 41;
+        assert_eq!(
+            refused(over),
+            "the guaranteed shares make 101 % together, and a link has 100 %; lower some"
+        );
+        let mut none = [good; 7];
+        none[6].0 = 0;
+        assert_eq!(refused(none), "LE has no guaranteed share; give it 1 % at least");
+        let mut low = [good; 7];
+        low[4].1 = 9;
+        assert!(refused(low).starts_with("AF1 is guaranteed 10 % and may use 9 % at most"));
+        let slow = Plan::new(BitRate::kbit(32), 5, &shares()).unwrap_err().to_string();
+        assert!(slow.starts_with("at 30.4 kbit/s the 2 % of LE are less than 1 kbit/s"), "{slow}");
+    }
+
+    proptest! {
+        #[test]
+        fn guarantees_never_exceed_the_link(
+            kbit in 200u64..10_000_000,
+            margin in 0u32..=50,
+            parts in proptest::array::uniform7(1u32..=14),
+        ) {
+            let shares = Shares::new(parts.map(|guaranteed| Share { guaranteed, ceiling: 100 })).unwrap();
+            let plan = Plan::new(BitRate::kbit(kbit), margin, &shares).unwrap();
+            let sum: u64 = plan.queues.iter().map(|queued| queued.guaranteed.0).sum();
+            prop_assert!(sum <= plan.shaped.0 && plan.shaped <= plan.link);
+            for queued in plan.queues {
+                prop_assert!(queued.guaranteed <= queued.ceiling && queued.ceiling <= plan.shaped);
+                prop_assert!(queued.burst.0 > 0 && queued.room.0 >= 8 * 1514);
+                prop_assert!((1_514..=60_000).contains(&queued.quantum.0));
+            }
+        }
+    }
+}

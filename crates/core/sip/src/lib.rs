@@ -1,0 +1,30 @@
+//! SIP (RFC 3261) and SDP (RFC 8866) as an observer reads them on their way past: which calls begin, change and end, and where
+//! the packets of their speech go. BACOPT's voice events (Davern, Nashid Islam, Sreenan, 2012, §4) derive from it.
+//!
+//! Pure, and no party to any call: it answers nothing, and what it does not understand it passes over. All that it reads
+//! is strangers' writing; it holds a bounded number of calls and reads a bounded part of each message.
+
+mod message;
+mod observer;
+mod sdp;
+
+pub use message::{Kind, Message, Method};
+pub use observer::{Change, MOST_DIALOGS, Observer, Speech};
+pub use sdp::{Audio, Session};
+
+/// Entry point of the fuzz target: whatever passes, reading it ends, and what is made of it is within its bounds.
+#[doc(hidden)]
+pub fn fuzz(data: &[u8]) {
+    let mut observer = Observer::default();
+    let mut now = std::time::Duration::ZERO;
+    // Pieces of one input meet the state that earlier ones have left.
+    for piece in data.split(|byte| *byte == 0) {
+        if let Some(Change::Speaks(speech)) = observer.handle_message(now, piece) {
+            assert!(speech.media.len() <= sdp::MOST_MEDIA, "{speech:?}");
+            assert!(!speech.call.is_empty() && speech.call.bytes().all(|byte| byte.is_ascii_graphic()));
+        }
+        now += std::time::Duration::from_secs(1);
+        let _ = observer.poll_timeout(now);
+    }
+    assert!(observer.dialogs() <= MOST_DIALOGS);
+}

@@ -1,0 +1,172 @@
+//! Calls are told from what passes, as RFC 3261 and RFC 3264 have it.
+
+#![allow(clippy::unwrap_used)] // helpers of tests count as tests
+
+use std::time::Duration;
+
+use farhop_diffserv::calls::Codec;
+use farhop_sip::{Change, MOST_DIALOGS, Observer, Speech};
+use proptest::prelude::*;
+
+const START: Duration = Duration::ZERO;
+
+fn message(first: &str, call: &str, sequence: &str, sdp: Option<&str>) -> Vec<u8> {
+    let body = sdp.unwrap_or_default();
+    let kind = if sdp.is_some() { "Content-Type: application/sdp\r\n" } else { "" };
+    format!(
+        "{first}\r\nCall-ID: {call}\r\nCSeq: {sequence}\r\n{kind}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into()
+}
+
+fn sdp(host: u8, formats: &str) -> String {
+    format!("v=0\r\nc=IN IP4 10.0.0.{host}\r\nm=audio 16384 RTP/AVP {formats}\r\na=ptime:20\r\n")
+}
+
+fn invite(call: &str) -> Vec<u8> {
+    message("INVITE sip:bob@example.org SIP/2.0", call, "1 INVITE", Some(&sdp(1, "0 18")))
+}
+
+fn response(call: &str, code: &str, sequence: &str, sdp: Option<&str>) -> Vec<u8> {
+    message(&format!("SIP/2.0 {code}"), call, sequence, sdp)
+}
+
+fn speech(codec: Codec, hosts: &[u8]) -> Option<Change> {
+    let media = hosts.iter().map(|host| format!("10.0.0.{host}:16384").parse().unwrap()).collect();
+    Some(Change::Speaks(Speech { call: "a".into(), codec, packet_time: Duration::from_millis(20), media }))
+}
+
+fn over() -> Option<Change> {
+    Some(Change::Over("a".into()))
+}
+
+#[test]
+fn a_call_begins_with_its_offer_takes_its_answer_and_ends_with_bye() {
+    let mut observer = Observer::default();
+    let mut passes = |bytes: Vec<u8>| observer.handle_message(START, &bytes);
+    assert_eq!(passes(invite("a")), speech(Codec::G711, &[1]));
+    assert_eq!(passes(invite("a")), None, "sent again");
+    assert_eq!(passes(response("a", "100 Trying", "1 INVITE", None)), None);
+    let ok = || response("a", "200 OK", "1 INVITE", Some(&sdp(2, "18")));
+    assert_eq!(passes(ok()), speech(Codec::G729, &[2, 1]));
+    assert_eq!(passes(ok()), None);
+    assert_eq!(passes(message("ACK sip:bob SIP/2.0", "a", "1 ACK", None)), None);
+    assert_eq!(passes(message("BYE sip:bob SIP/2.0", "a", "2 BYE", None)), over());
+    assert_eq!(passes(response("a", "200 OK", "2 BYE", None)), None);
+    assert_eq!(observer.dialogs(), 0);
+}
+
+#[test]
+fn a_call_that_is_cancelled_or_refused_is_over() {
+    for end in [
+        message("CANCEL sip:bob SIP/2.0", "a", "1 CANCEL", None),
+        response("a", "486 Busy Here", "1 INVITE", None),
+        response("a", "302 Moved", "1 INVITE", None),
+    ] {
+        let mut observer = Observer::default();
+        observer.handle_message(START, &invite("a"));
+        assert_eq!(observer.handle_message(START, &end), over());
+        assert_eq!(observer.handle_message(START, &end), None);
+    }
+}
+
+#[test]
+fn a_cancel_that_comes_too_late_ends_nothing_for_long() {
+    let mut observer = Observer::default();
+    let cancel = message("CANCEL sip:bob SIP/2.0", "a", "1 CANCEL", None);
+    observer.handle_message(START, &invite("a"));
+    assert_eq!(observer.handle_message(START, &cancel), over());
+    assert_eq!(observer.handle_message(START, &invite("a")), None, "sent again");
+    let answer = response("a", "200 OK", "1 INVITE", Some(&sdp(2, "18")));
+    assert_eq!(observer.handle_message(START, &answer), speech(Codec::G729, &[2, 1]));
+    assert_eq!(observer.handle_message(START, &cancel), None, "it talks");
+    observer.handle_message(START, &invite("b"));
+    observer.handle_message(START, &message("CANCEL sip:bob SIP/2.0", "b", "1 CANCEL", None));
+    assert_eq!((observer.poll_timeout(Duration::from_secs(33)), observer.dialogs()), (None, 1));
+}
+
+#[test]
+fn a_change_that_fails_leaves_the_call() {
+    let mut observer = Observer::default();
+    observer.handle_message(START, &invite("a"));
+    observer.handle_message(START, &response("a", "200 OK", "1 INVITE", Some(&sdp(2, "0"))));
+    let again = message("INVITE sip:bob SIP/2.0", "a", "2 INVITE", Some(&sdp(3, "0")));
+    assert_eq!(observer.handle_message(START, &again), speech(Codec::G711, &[3]));
+    let refused = response("a", "488 Not Acceptable Here", "2 INVITE", None);
+    assert_eq!((observer.handle_message(START, &refused), observer.dialogs()), (None, 1));
+}
+
+#[test]
+fn an_offer_may_come_late() {
+    let mut observer = Observer::default();
+    let mut passes = |bytes: Vec<u8>| observer.handle_message(START, &bytes);
+    assert_eq!(passes(message("INVITE sip:bob SIP/2.0", "a", "1 INVITE", None)), None);
+    assert_eq!(passes(response("a", "200 OK", "1 INVITE", Some(&sdp(2, "18 0")))), speech(Codec::G729, &[2]));
+    let ack = message("ACK sip:bob SIP/2.0", "a", "1 ACK", Some(&sdp(1, "0")));
+    assert_eq!(passes(ack), speech(Codec::G711, &[1, 2]));
+}
+
+#[test]
+fn what_rings_for_three_minutes_is_over_and_what_talks_is_not() {
+    let mut observer = Observer::default();
+    observer.handle_message(START, &invite("a"));
+    observer.handle_message(START, &invite("b"));
+    observer.handle_message(START, &response("b", "200 OK", "1 INVITE", Some(&sdp(2, "0"))));
+    assert_eq!(observer.poll_timeout(Duration::from_secs(180)), None);
+    assert_eq!(observer.poll_timeout(Duration::from_secs(181)), over());
+    assert_eq!((observer.poll_timeout(Duration::from_secs(9999)), observer.dialogs()), (None, 1));
+}
+
+#[test]
+fn no_more_calls_are_followed_than_there_is_room_for() {
+    let mut observer = Observer::default();
+    for number in 0..MOST_DIALOGS + 10 {
+        observer.handle_message(START, &invite(&number.to_string()));
+    }
+    assert_eq!(observer.dialogs(), MOST_DIALOGS);
+    assert_eq!(
+        observer.handle_message(START, &message("BYE sip:b SIP/2.0", "7", "2 BYE", None)),
+        Some(Change::Over("7".into()))
+    );
+    assert!(observer.handle_message(START, &invite("a")).is_some());
+}
+
+proptest! {
+    #[test]
+    fn messages_that_are_spoilt_anywhere_end_in_nothing_worse(place in 0usize..300, byte: u8, cut in 0usize..300) {
+        let mut bytes = response("a", "200 OK", "1 INVITE", Some(&sdp(2, "18")));
+        let place = place % bytes.len();
+        bytes[place] = byte;
+        bytes.truncate(bytes.len().saturating_sub(cut));
+        let whole = [invite("a"), vec![0], bytes].concat();
+        farhop_sip::fuzz(&whole);
+    }
+
+    /// Whatever the order in which messages come, a call that is over was there before.
+    #[test]
+    fn each_end_has_a_beginning(order in proptest::collection::vec(0usize..6, 0..40)) {
+        let mut observer = Observer::default();
+        let mut speaks = false;
+        for it in order {
+            let bytes = match it {
+                0 => invite("a"),
+                1 => response("a", "200 OK", "1 INVITE", Some(&sdp(2, "18"))),
+                2 => response("a", "487 Request Terminated", "1 INVITE", None),
+                3 => message("BYE sip:b SIP/2.0", "a", "2 BYE", None),
+                4 => message("CANCEL sip:b SIP/2.0", "a", "1 CANCEL", None),
+                _ => message("ACK sip:b SIP/2.0", "a", "1 ACK", None),
+            };
+            match observer.handle_message(START, &bytes) {
+                Some(Change::Speaks(_)) => speaks = true,
+                Some(Change::Over(_)) => {
+                    prop_assert!(speaks);
+                    speaks = false;
+                }
+                None => {}
+            }
+            // One that was cancelled may still be answered.
+            prop_assert!((usize::from(speaks)..=1).contains(&observer.dialogs()));
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `farhop link classify`: which class a flow is of, and why.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use farhop_diffserv::Codepoint;
+use farhop_diffserv::classify::{Flow, Host, Protocol, Seen, Verdict, classify, standard};
+use farhop_settings::{LinkManagerSettings, load};
+use farhop_units::{Bytes, parse_duration};
+use serde_json::json;
+
+use super::config::rules;
+use crate::output::say;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// tcp or udp.
+    #[arg(value_parser = protocol)]
+    protocol: Protocol,
+    /// Who began it: an address with a port.
+    from: SocketAddr,
+    /// Where it leads: an address with a port.
+    to: SocketAddr,
+    /// The settings file whose rules are asked; the standard rules alone where it is left out.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What its packets are marked with, such as EF or AF41.
+    #[arg(long)]
+    dscp: Option<Codepoint>,
+    /// The name in its TLS hello.
+    #[arg(long, value_name = "HOST")]
+    sni: Option<String>,
+    /// A protocol that its TLS hello offers. May be given more than once.
+    #[arg(long)]
+    alpn: Vec<String>,
+    /// A name that a DNS answer had for its destination. May be given more than once.
+    #[arg(long, value_name = "HOST")]
+    dns: Vec<String>,
+    /// The first bytes of who began it, as text.
+    #[arg(long, value_name = "TEXT")]
+    first_bytes: Option<String>,
+    /// The same in hexadecimal.
+    #[arg(long, value_name = "HEX", conflicts_with = "first_bytes", value_parser = hexadecimal)]
+    first_bytes_hex: Option<FirstBytes>,
+    /// Packets seen so far, in both directions.
+    #[arg(long, requires_all = ["bytes", "time"])]
+    packets: Option<u64>,
+    /// Their bytes, such as '8 MB'.
+    #[arg(long, requires_all = ["packets", "time"])]
+    bytes: Option<Bytes>,
+    /// The time from the first to the last of them, such as '9 s'.
+    #[arg(long, requires_all = ["packets", "bytes"], value_parser = time)]
+    time: Option<Duration>,
+    /// Prints the verdict as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Bytes of a flow; a vector of its own would be a list of arguments.
+#[derive(Debug, Clone)]
+struct FirstBytes(Vec<u8>);
+
+fn protocol(text: &str) -> Result<Protocol, String> {
+    text.parse().map_err(|()| "write tcp or udp".into())
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn hexadecimal(text: &str) -> Result<FirstBytes, String> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes =
+        digits.chunks(2).map(|pair| byte(pair).filter(|_| pair.len() == 2 && pair[0] != b'+')).collect();
+    Option::map(bytes, FirstBytes).ok_or_else(|| "write pairs of hexadecimal digits, such as 160301".into())
+}
+
+impl Arguments {
+    fn flow(&self) -> anyhow::Result<Flow> {
+        let host =
+            |text: &String| text.parse::<Host>().map_err(|error| anyhow::anyhow!("'{text}' is {error}"));
+        let text = self.first_bytes.as_ref().map(|text| text.clone().into_bytes());
+        let bytes = self.first_bytes_hex.as_ref().map(|bytes| bytes.0.clone());
+        let mut flow = Flow::new(self.protocol, self.from, self.to);
+        flow.dscp = self.dscp;
+        flow.sni = self.sni.as_ref().map(host).transpose()?;
+        flow.alpn.clone_from(&self.alpn);
+        flow.names = self.dns.iter().map(host).collect::<Result<_, _>>()?;
+        flow.first_bytes = text.or(bytes).unwrap_or_default();
+        if let (Some(packets), Some(bytes), Some(over)) = (self.packets, self.bytes, self.time) {
+            flow.seen = Some(Seen { packets, bytes, over });
+        }
+        Ok(flow)
+    }
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let rules = match &arguments.config {
+        Some(file) => rules(&load::<LinkManagerSettings>(Some(file), &[])?),
+        None => standard(),
+    };
+    let verdict = classify(&rules, &arguments.flow()?);
+    if arguments.json {
+        let queue = verdict.service.queue();
+        let passed: Vec<_> =
+            verdict.passed.iter().map(|(rule, why)| json!({"rule": rule, "why_not": why})).collect();
+        return say(&serde_json::to_string_pretty(&json!({
+            "service": verdict.service.as_str(), "class": queue.to_string(), "dscp": queue.phb().codepoint().number(),
+            "rule": verdict.by.as_ref().map(|(_, name)| name), "because": verdict.because, "passed": passed,
+        }))?);
+    }
+    say(&text(&verdict))
+}
+
+fn text(verdict: &Verdict) -> String {
+    let queue = verdict.service.queue();
+    let mut lines = vec![format!("{}: {}, marked {}", verdict.service, queue, queue.phb())];
+    match &verdict.by {
+        Some((place, name)) => {
+            let because = if verdict.because.is_empty() {
+                "it holds for all".into()
+            } else {
+                verdict.because.join("; ")
+            };
+            lines.push(format!("by rule {} '{name}': {because}", place + 1));
+        }
+        None => lines.push("since no rule holds".into()),
+    }
+    lines.extend(verdict.passed.iter().map(|(rule, why)| format!("  not '{rule}': {why}")));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_names_the_rule_what_held_and_what_did_not() {
+        let flow =
+            Flow::new(Protocol::Udp, "10.0.0.2:40000".parse().unwrap(), "192.0.2.1:53".parse().unwrap());
+        let said = text(&classify(&standard(), &flow));
+        let lines: Vec<_> = said.lines().collect();
+        assert_eq!(lines[0], "interactive: AF4, marked AF41");
+        assert_eq!(lines[1], "by rule 9 'names and time': port 53 is in 53");
+        assert!(lines.contains(&"  not 'updates': no name of its destination is known"), "{said}");
+    }
+
+    #[test]
+    fn first_bytes_are_pairs_of_digits() {
+        assert_eq!(hexadecimal("16 0301").unwrap().0, [22, 3, 1]);
+        for text in ["1", "+1", "zz", "160"] {
+            assert!(hexadecimal(text).is_err(), "{text}");
+        }
+    }
+}

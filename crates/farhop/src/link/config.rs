@@ -1,0 +1,133 @@
+//! From settings to what the link manager is told.
+
+use anyhow::{Context, bail};
+use farhop_diffserv::calls::{Hop, Ip};
+use farhop_diffserv::classify::{Behaviour, Condition, Net, Ports, Rule, standard};
+use farhop_diffserv::{Share, Shares};
+use farhop_link::{CallTerms, Config};
+use farhop_orbit::Profile;
+use farhop_settings::link_manager::RuleSettings;
+use farhop_settings::{Direction, LinkManagerSettings};
+use farhop_units::BitRate;
+
+/// What `settings` say.
+///
+/// # Errors
+/// No rate is known, or the shares contradict each other.
+pub(crate) fn config(settings: &LinkManagerSettings) -> anyhow::Result<Config> {
+    let mut shares = settings.shares.in_order().map(|share| Share { guaranteed: share.0, ceiling: 100 });
+    for (share, ceiling) in shares[1..].iter_mut().zip(settings.ceilings.in_order()) {
+        share.ceiling = ceiling.0;
+    }
+    let calls = &settings.calls;
+    let hop = Hop {
+        ip: if calls.ipv6 { Ip::V6 } else { Ip::V4 },
+        compressed: calls.compressed_headers,
+        overhead: calls.overhead,
+    };
+    Ok(Config {
+        interface: settings.interface.clone(),
+        rate: rate(settings)?,
+        margin: settings.margin.0,
+        shares: Shares::new(shares).context("[shares]")?,
+        round_trip: settings.round_trip,
+        rules: rules(settings),
+        calls: CallTerms { hop, plain: calls.rate, lease: calls.lease },
+        state: settings.calls_file.clone(),
+    })
+}
+
+fn rate(settings: &LinkManagerSettings) -> anyhow::Result<BitRate> {
+    if let Some(rate) = settings.rate {
+        return Ok(rate);
+    }
+    let profile = Profile::named(&settings.profile).context("profile")?;
+    let leg = match settings.direction {
+        Direction::Return => &profile.return_,
+        Direction::Forward => &profile.forward,
+    };
+    match leg.rate {
+        Some(rate) => Ok(rate),
+        None => bail!("the link '{}' has no rate of its own; set 'rate'", settings.profile),
+    }
+}
+
+/// The operator's rules, then those that Farhop comes with.
+pub(crate) fn rules(settings: &LinkManagerSettings) -> Vec<Rule> {
+    let own = settings.rule.iter().map(rule);
+    let standard = if settings.standard_rules { standard() } else { Vec::new() };
+    own.chain(standard).collect()
+}
+
+fn rule(settings: &RuleSettings) -> Rule {
+    let mut conditions = Vec::new();
+    let mut add = |is_given: bool, condition: Condition| {
+        if is_given {
+            conditions.push(condition);
+        }
+    };
+    if let Some(protocol) = settings.protocol {
+        add(true, Condition::Protocol(protocol));
+    }
+    let ports = settings.ports.iter().map(|it| Ports { first: it.first, last: it.last }).collect();
+    add(!settings.ports.is_empty(), Condition::Ports(ports));
+    let nets = settings.addresses.iter().map(|it| Net { address: it.network, prefix: it.prefix }).collect();
+    add(!settings.addresses.is_empty(), Condition::Addresses(nets));
+    add(!settings.dscp.is_empty(), Condition::Marked(settings.dscp.clone()));
+    add(!settings.hosts.is_empty(), Condition::Hosts(settings.hosts.clone()));
+    if let Some(category) = settings.listed {
+        add(true, Condition::Listed(category));
+    }
+    add(!settings.alpn.is_empty(), Condition::Alpn(settings.alpn.clone()));
+    add(!settings.begins.is_empty(), Condition::Begins(settings.begins.clone()));
+    let behaviour = Behaviour {
+        time_at_least: settings.time_at_least,
+        bytes_at_least: settings.bytes_at_least,
+        packet_at_least: settings.packet_at_least,
+        packet_at_most: settings.packet_at_most,
+        rate_at_least: settings.rate_at_least,
+        rate_at_most: settings.rate_at_most,
+    };
+    add(behaviour != Behaviour::default(), Condition::Behaves(behaviour));
+    Rule { name: settings.name.to_string(), service: settings.service, conditions }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farhop_settings::parse;
+    use std::path::Path;
+
+    fn read(text: &str) -> anyhow::Result<Config> {
+        config(&parse(text, Path::new("link.toml"), &[])?)
+    }
+
+    #[test]
+    fn the_rate_is_the_one_that_is_given_else_that_of_the_profile_and_its_direction() {
+        let of =
+            |more: &str| read(&format!("interface = 'sat0'\nprofile = 'geo-hylas2'\n{more}")).unwrap().rate;
+        assert_eq!(of(""), BitRate::kbit(512));
+        assert_eq!(of("direction = 'forward'"), BitRate::mbit(8));
+        assert_eq!(of("rate = '1 Mbit/s'"), BitRate::mbit(1));
+        let line = read("interface = 'sat0'\nprofile = 'geo-9'").unwrap_err();
+        assert!(format!("{line:#}").contains("no link profile is called 'geo-9'"), "{line:#}");
+    }
+
+    #[test]
+    fn own_rules_come_before_the_standard_ones() {
+        let text = "interface = 'sat0'\nprofile = 'geo-hylas2'\n[[rule]]\nname = 'pbx'\nservice = 'voice'\nprotocol = 'udp'\nports = ['16384-32767']\n";
+        let rules = read(text).unwrap().rules;
+        assert_eq!((rules[0].name.as_str(), rules[0].conditions.len()), ("pbx", 2));
+        assert_eq!(rules.len(), standard().len() + 1);
+        assert_eq!(read(&format!("standard_rules = false\n{text}")).unwrap().rules.len(), 1);
+    }
+
+    #[test]
+    fn ten_calls_of_g729_fit_into_what_is_set_aside_by_default() {
+        use farhop_diffserv::calls::{Codec, rate};
+        let config = read("interface = 'sat0'\nprofile = 'geo-hylas2'").unwrap();
+        let share = farhop_link::plan(&config, Vec::new()).unwrap().plan.ef();
+        let call = rate(Codec::G729, std::time::Duration::from_millis(20), &config.calls.hop).unwrap();
+        assert_eq!(share.0 / call.0, 10, "the Ethernet header of each packet counted");
+    }
+}

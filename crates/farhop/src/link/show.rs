@@ -1,0 +1,164 @@
+//! What classes have and what they have done, as people read it.
+
+use std::fmt::Write as _;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use farhop_diffserv::Queue;
+use farhop_link::Shaped;
+use farhop_netdev::{LeafCounts, shaped};
+use farhop_settings::LinkManagerSettings;
+use farhop_units::{BitRate, Bytes};
+use serde_json::json;
+
+use crate::output::say;
+use crate::source::Source;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    source: Source,
+    /// Prints it as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let settings: LinkManagerSettings = arguments.source.load()?;
+    let leaves = in_force(&settings.interface)?;
+    if arguments.json {
+        let of = |leaf: &LeafCounts| {
+            json!({
+                "class": name(leaf.minor), "rate": leaf.rate, "ceiling": leaf.ceiling, "queue": leaf.kind,
+                "bytes": leaf.bytes, "packets": leaf.packets, "dropped": leaf.dropped, "waiting_bytes": leaf.waiting,
+            })
+        };
+        let classes: Vec<_> = leaves.iter().map(of).collect();
+        return say(&serde_json::to_string_pretty(
+            &json!({"interface": settings.interface, "classes": classes}),
+        )?);
+    }
+    say(&counts(&settings.interface, &leaves, None))
+}
+
+/// How long between two looks.
+const LOOK: Duration = Duration::from_secs(1);
+
+pub(super) fn watch(interface: &str) -> anyhow::Result<()> {
+    let mut before: Option<(Instant, Vec<LeafCounts>)> = None;
+    loop {
+        let now = (Instant::now(), in_force(interface)?);
+        let past = before.as_ref().map(|(at, leaves)| (now.0.duration_since(*at), leaves.as_slice()));
+        say(&counts(interface, &now.1, past))?;
+        before = Some(now);
+        sleep(LOOK);
+    }
+}
+
+fn in_force(interface: &str) -> anyhow::Result<Vec<LeafCounts>> {
+    let Some(shaped) = shaped(interface)? else {
+        bail!("{interface} has no classes of Farhop's; `farhop link apply` puts them into force");
+    };
+    if !shaped.has_rules {
+        bail!(
+            "{interface} has Farhop's classes, but somebody has taken the rules that lead to them; `farhop link apply` puts them back"
+        );
+    }
+    Ok(shaped.leaves)
+}
+
+/// The class of a leaf.
+fn name(minor: u16) -> String {
+    let place = usize::from(minor >> 4).checked_sub(1);
+    place.and_then(|place| Queue::ALL.get(place)).map_or_else(|| format!("{minor:x}"), Queue::to_string)
+}
+
+fn counts(interface: &str, leaves: &[LeafCounts], past: Option<(Duration, &[LeafCounts])>) -> String {
+    let mut text = format!(
+        "{interface}\n{:<5}  {:<12}  {:>10}  {:>10}  {:>9}  {:>10}  {:>7}  {:>10}",
+        "class", "for", "guaranteed", "rate now", "packets", "bytes", "dropped", "waiting"
+    );
+    for leaf in leaves {
+        let now = past.and_then(|(time, leaves)| {
+            let before = leaves.iter().find(|before| before.minor == leaf.minor)?;
+            let bits = leaf.bytes.saturating_sub(before.bytes).saturating_mul(8) as f64 / time.as_secs_f64();
+            Some(format!("{:.0} kbit/s", bits / 1e3))
+        });
+        let service =
+            Queue::ALL.iter().find(|queue| queue.to_string() == name(leaf.minor)).map(|it| it.service());
+        let _ = write!(
+            text,
+            "\n{:<5}  {:<12}  {:>10}  {:>10}  {:>9}  {:>10}  {:>7}  {:>10}",
+            name(leaf.minor),
+            service.map_or_else(String::new, |service| service.to_string()),
+            leaf.rate,
+            now.unwrap_or_else(|| "-".into()),
+            leaf.packets,
+            Bytes(leaf.bytes).to_string(),
+            leaf.dropped,
+            Bytes(leaf.waiting).to_string(),
+        );
+    }
+    text
+}
+
+/// What each class would have.
+pub(super) fn table(shaped: &Shaped) -> String {
+    let plan = &shaped.plan;
+    let mut text = format!(
+        "{}: a link of {}, of which {} are sent at; voice waits {} ms at most behind a packet of others\n\n{:<5}  {:<12}  {:<8}  {:>15}  {:>15}",
+        shaped.shaping.interface,
+        plan.link,
+        plan.shaped,
+        (plan.wait_behind_others().as_secs_f64() * 1e4).ceil() / 10.0,
+        "class",
+        "for",
+        "marked",
+        "guaranteed",
+        "at most"
+    );
+    for queued in &plan.queues {
+        let _ = write!(
+            text,
+            "\n{:<5}  {:<12}  {:<8}  {:>15}  {:>15}",
+            queued.queue.to_string(),
+            queued.queue.service().to_string(),
+            queued.queue.phb().to_string(),
+            short(queued.guaranteed),
+            short(queued.ceiling),
+        );
+    }
+    if !shaped.left.is_empty() {
+        text.push_str("\n\nThe kernel does not look into flows, and is not given these rules:");
+        for left in &shaped.left {
+            let _ = write!(text, "\n  {} (goes by {})", left.rule, left.why);
+        }
+    }
+    text
+}
+
+/// In kbit/s and three digits of what is less.
+fn short(rate: BitRate) -> String {
+    BitRate(rate.0 / 10 * 10).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_bear_the_names_of_their_classes() {
+        assert_eq!(
+            (name(0x10), name(0x60), name(0x70), name(0x90)),
+            ("EF".into(), "DE".into(), "LE".into(), "90".into())
+        );
+    }
+
+    #[test]
+    fn a_second_look_has_the_rate_of_the_time_between() {
+        let leaf = |bytes| LeafCounts { minor: 0x10, rate: "300Kbit".into(), bytes, ..LeafCounts::default() };
+        let text = counts("sat0", &[leaf(5_000)], Some((Duration::from_millis(500), &[leaf(2_000)])));
+        assert!(text.contains("EF     voice") && text.contains("48 kbit/s"), "{text}");
+    }
+}

@@ -1,0 +1,335 @@
+//! A device's egress divided among classes: a hierarchical token bucket (tc-htb(8)) with a leaf for each, and an nftables table
+//! of our own that says which packet waits where and what it is marked with. Packets are led by `meta priority`, the class of
+//! the bucket itself, so that no filter of traffic control is needed.
+//!
+//! Mechanism only: rates, classes and rules are the caller's. What is ours bears our handle and our name; whatever else
+//! stands on the device is left alone, and where that is in the way nothing is done.
+
+mod counts;
+mod rules;
+mod tree;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+pub use counts::{LeafCounts, Shaped};
+
+use crate::host::{feed, run};
+use crate::{Error, Network, capability};
+
+/// The handle of the root: what bears it on a device is ours.
+const HANDLE: &str = "fa40:";
+
+/// A leaf of the bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leaf {
+    /// Its number below the root, from 2.
+    pub minor: u16,
+    /// Who has what is left over first: 0 to 7.
+    pub priority: u8,
+    /// What it has whatever the others do, in bits/s.
+    pub rate: u64,
+    /// What it never exceeds, in bits/s.
+    pub ceiling: u64,
+    /// Bytes that go at once after a pause.
+    pub burst: u64,
+    /// Bytes that it sends in turn with its equals.
+    pub quantum: u64,
+    /// Bytes that wait at most, where the leaf is a plain FIFO.
+    pub room: u64,
+    /// Whether flows in it are to be kept apart; else it is a plain FIFO, as suits packets that never queue.
+    pub fair: bool,
+    /// The codepoint that its packets leave with.
+    pub codepoint: u8,
+    /// Codepoints that packets may keep, such as other drop precedences.
+    pub keeps: [Option<u8>; 2],
+}
+
+/// Which packets wait at which leaf: all of what is given has to hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MarkRule {
+    /// `tcp` or `udp`.
+    pub protocol: Option<&'static str>,
+    /// One of the ports is one of these, first and last.
+    pub ports: Vec<(u16, u16)>,
+    /// One of the addresses is in one of these.
+    pub networks: Vec<Network>,
+    /// They came with one of these codepoints.
+    pub codepoints: Vec<u8>,
+    /// The leaf.
+    pub minor: u16,
+}
+
+/// What a device's egress is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shaping {
+    /// The device.
+    pub interface: String,
+    /// The rate of all together, in bits/s.
+    pub rate: u64,
+    /// Bytes that go at once after a pause.
+    pub burst: u64,
+    /// Its leaves.
+    pub leaves: Vec<Leaf>,
+    /// The round trip of the connections that cross; a leaf that measures its queue needs it.
+    pub round_trip: Duration,
+    /// Rules in order; the first that holds decides.
+    pub rules: Vec<MarkRule>,
+    /// The leaf of media that [`Shaping::media`] and [`set_media`] name, which goes before all rules.
+    pub media_leaf: u16,
+    /// Addresses and UDP ports of media.
+    pub media: Vec<SocketAddr>,
+    /// The leaf of what no rule holds for.
+    pub otherwise: u16,
+}
+
+/// What a leaf is made of; the kernel may lack the better ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeafKind {
+    /// Each flow in turn, and none with a standing queue (RFC 8290).
+    FqCodel,
+    /// Each flow in turn (tc-sfq(8)).
+    Sfq,
+    /// One after the other.
+    Fifo,
+}
+
+/// What [`Shaping::apply`] has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Applied {
+    /// What leaves are made of.
+    pub kind: LeafKind,
+    /// Whether nothing of ours was there before.
+    pub new: bool,
+}
+
+impl LeafKind {
+    /// From the best on.
+    pub const ALL: [LeafKind; 3] = [LeafKind::FqCodel, LeafKind::Sfq, LeafKind::Fifo];
+
+    /// Its name in traffic control.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LeafKind::FqCodel => "fq_codel",
+            LeafKind::Sfq => "sfq",
+            LeafKind::Fifo => "bfifo",
+        }
+    }
+}
+
+/// What stands at the root of a device's egress.
+#[derive(Debug, PartialEq, Eq)]
+enum Root {
+    /// What the kernel puts there by itself.
+    Default,
+    Ours,
+    /// Kind and handle.
+    Foreign(String),
+}
+
+impl Shaping {
+    /// Puts it into force, in place of what was of ours. Where it fails and nothing of ours was there, nothing is.
+    ///
+    /// # Errors
+    /// No right to change networks, no such device, something of others' at its root, `tc` or `nft` missing or refusing,
+    /// or a kernel without HTB.
+    pub fn apply(&self) -> Result<Applied, Error> {
+        require()?;
+        let new = match root(&self.interface)? {
+            Root::Default => true,
+            Root::Ours => false,
+            Root::Foreign(what) => {
+                return Err(Error::ForeignQueue { interface: self.interface.clone(), what });
+            }
+        };
+        // A table that nft would refuse is no reason to have touched the device.
+        feed("nft", &["-c", "-f", "-"], &self.table())?;
+        let applied = self.put(new);
+        if applied.is_err() && new {
+            let _ = remove_root(&self.interface);
+        }
+        applied
+    }
+
+    fn put(&self, new: bool) -> Result<Applied, Error> {
+        if new {
+            let line = self.root_line();
+            feed("tc", &["-batch", "-"], &line).map_err(|error| match error {
+                Error::Command { reason, .. } if is_unknown(&reason) => Error::NoHtb,
+                other => other,
+            })?;
+        }
+        batch(&self.class_lines())?;
+        let kind = self.put_leaves()?;
+        feed("nft", &["-f", "-"], &self.table())?;
+        Ok(Applied { kind, new })
+    }
+
+    /// The best kind of leaf that this kernel has.
+    fn put_leaves(&self) -> Result<LeafKind, Error> {
+        let mut last = None;
+        for kind in LeafKind::ALL {
+            match batch(&self.leaf_lines(kind)) {
+                Ok(()) => return Ok(kind),
+                Err(Error::Command { reason, command }) if is_unknown(&reason) => {
+                    last = Some(Error::Command { command, reason });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last.unwrap_or(Error::NoHtb))
+    }
+
+    /// What [`Shaping::apply`] would run, line by line, on a device with nothing of ours and with such leaves.
+    pub fn in_words(&self, kind: LeafKind) -> String {
+        let lines = [self.root_line()].into_iter().chain(self.class_lines()).chain(self.leaf_lines(kind));
+        let mut text: String = lines.map(|line| format!("tc {line}\n")).collect();
+        text.push_str("nft -f - <<END\n");
+        text.push_str(&self.table());
+        text.push_str("END\n");
+        text
+    }
+}
+
+/// Names the media that go first from now on, in one step; the other rules stay as they are.
+///
+/// # Errors
+/// Nothing of ours is in force there, or `nft` is missing or refuses.
+pub fn set_media(interface: &str, media: &[SocketAddr]) -> Result<(), Error> {
+    require()?;
+    feed("nft", &["-f", "-"], &rules::media_text(interface, media))
+}
+
+/// What is in force at a device, and what has passed; `None` where nothing of ours is.
+///
+/// # Errors
+/// No such device, or `tc` is missing or refuses.
+pub fn shaped(interface: &str) -> Result<Option<Shaped>, Error> {
+    if root(interface)? != Root::Ours {
+        return Ok(None);
+    }
+    let classes = run("tc", &["-s", "class", "show", "dev", interface])?;
+    let queues = run("tc", &["qdisc", "show", "dev", interface])?;
+    let text = |output: std::process::Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(Some(counts::read(&text(classes), &text(queues), has_table(interface)?)))
+}
+
+/// Takes away what is ours at a device, and nothing else; whether there was something.
+///
+/// # Errors
+/// No right to change networks, or `tc` or `nft` is missing or refuses.
+pub fn unshape(interface: &str) -> Result<bool, Error> {
+    require()?;
+    // What has vanished has taken its queues along; the table stands.
+    let is_ours = match root(interface) {
+        Ok(root) => root == Root::Ours,
+        Err(Error::NoInterface { .. }) => false,
+        Err(error) => return Err(error),
+    };
+    let table = has_table(interface)?;
+    if table {
+        run("nft", &["delete", "table", "inet", &rules::table_name(interface)])?;
+    }
+    if is_ours {
+        remove_root(interface)?;
+    }
+    Ok(table || is_ours)
+}
+
+/// Whether the device is there.
+pub fn has_interface(interface: &str) -> bool {
+    nix::net::if_::if_nametoindex(interface).is_ok()
+}
+
+/// The right to change networks, for this process and for the tools that it runs.
+fn require() -> Result<(), Error> {
+    capability::require_net_admin("shaping a link")?;
+    capability::pass_net_admin_on();
+    Ok(())
+}
+
+fn remove_root(interface: &str) -> Result<(), Error> {
+    run("tc", &["qdisc", "del", "dev", interface, "root"]).map(drop)
+}
+
+fn has_table(interface: &str) -> Result<bool, Error> {
+    let output = run("nft", &["list", "tables", "inet"])?;
+    let line = format!("table inet {}", rules::table_name(interface));
+    Ok(String::from_utf8_lossy(&output.stdout).lines().any(|it| it.trim() == line))
+}
+
+fn root(interface: &str) -> Result<Root, Error> {
+    if !rules::is_device_name(interface) || !has_interface(interface) {
+        return Err(Error::NoInterface { interface: interface.into() });
+    }
+    let output = run("tc", &["qdisc", "show", "dev", interface])?;
+    Ok(read_root(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// `qdisc htb fa40: root refcnt 2 …`. Handle 0: is what the kernel chose.
+fn read_root(text: &str) -> Root {
+    let of_root = |line: &str| {
+        let mut words = line.split_whitespace();
+        (words.next() == Some("qdisc")).then_some(())?;
+        let (kind, handle) = (words.next()?, words.next()?);
+        (words.next() == Some("root")).then(|| (kind.to_owned(), handle.to_owned()))
+    };
+    match text.lines().find_map(of_root) {
+        None => Root::Default,
+        Some((_, handle)) if handle == "0:" => Root::Default,
+        Some((kind, handle)) if kind == "htb" && handle == HANDLE => Root::Ours,
+        Some((kind, handle)) => Root::Foreign(format!("{kind} {handle}")),
+    }
+}
+
+/// What the kernel says of a kind that it does not have, today and of old.
+fn is_unknown(reason: &str) -> bool {
+    ["qdisc kind is unknown", "No such file or directory", "Unknown qdisc"]
+        .iter()
+        .any(|it| reason.contains(it))
+}
+
+fn batch(lines: &[String]) -> Result<(), Error> {
+    feed("tc", &["-batch", "-"], &lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_the_root_is_is_told_by_its_handle() {
+        assert_eq!(read_root("qdisc noqueue 0: root refcnt 2 \n"), Root::Default);
+        assert_eq!(read_root(""), Root::Default);
+        let ours = "qdisc htb fa40: root refcnt 2 r2q 10 default 0x60\nqdisc bfifo fa51: parent fa40:10 limit 12112b\n";
+        assert_eq!(read_root(ours), Root::Ours);
+        assert_eq!(read_root("qdisc htb 1: root refcnt 2 r2q 10"), Root::Foreign("htb 1:".into()));
+        assert_eq!(read_root("qdisc cake 8001: root refcnt 2"), Root::Foreign("cake 8001:".into()));
+        // What is not at the root is in nobody's way.
+        assert_eq!(read_root("qdisc ingress ffff: parent ffff:fff1 ----------------\n"), Root::Default);
+    }
+
+    #[test]
+    fn who_may_not_change_networks_is_told_so_and_nothing_is_done() {
+        let shaping = Shaping {
+            interface: "lo".into(),
+            rate: 1_000_000,
+            burst: 64,
+            leaves: Vec::new(),
+            round_trip: Duration::from_millis(600),
+            rules: Vec::new(),
+            media_leaf: 0x10,
+            media: Vec::new(),
+            otherwise: 0x60,
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                capability::give_up_net_admin().unwrap();
+                for refused in [shaping.apply().map(drop), set_media("lo", &[]), unshape("lo").map(drop)] {
+                    let line = refused.unwrap_err().to_string();
+                    assert!(line.starts_with("shaping a link needs CAP_NET_ADMIN"), "{line}");
+                }
+            });
+        });
+    }
+}

@@ -1,0 +1,192 @@
+//! The nftables table: which packet that leaves by the device waits where, and what it is marked with.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+
+use super::{Leaf, MarkRule, Shaping};
+
+/// Whether rules can hold this name as it is: the kernel's `dev_valid_name`, without what would end a text.
+pub(super) fn is_device_name(name: &str) -> bool {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@+".contains(&byte);
+    (1..=15).contains(&name.len()) && name.bytes().all(good)
+}
+
+/// One table for each device; what an identifier cannot hold is written as its number.
+pub(super) fn table_name(interface: &str) -> String {
+    let mut name = String::from("farhop_link_");
+    for byte in interface.bytes() {
+        match byte {
+            _ if byte.is_ascii_alphanumeric() => name.push(byte.into()),
+            _ => {
+                let _ = write!(name, "_{byte:02x}");
+            }
+        }
+    }
+    name
+}
+
+impl Shaping {
+    /// The table as `nft -f` reads it, in place of the one of its name, in one step.
+    pub(super) fn table(&self) -> String {
+        let name = table_name(&self.interface);
+        let mut text = format!("table inet {name}\ndelete table inet {name}\ntable inet {name} {{\n");
+        for (family, kind, is_v4) in [("ip", "ipv4_addr", true), ("ip6", "ipv6_addr", false)] {
+            let elements = elements(&self.media, is_v4);
+            let elements = elements.map_or(String::new(), |list| format!(" elements = {{ {list} }};"));
+            let _ = writeln!(text, "set media_{family} {{ type {kind} . inet_service;{elements} }}");
+        }
+        for leaf in &self.leaves {
+            put_leaf(&mut text, leaf);
+        }
+        let _ =
+            writeln!(text, "chain leave {{\ntype filter hook postrouting priority mangle; policy accept;");
+        let _ = writeln!(text, "oifname != \"{}\" accept", self.interface);
+        for family in ["ip", "ip6"] {
+            for (address, port) in [("daddr", "dport"), ("saddr", "sport")] {
+                let media = format!("{family} {address} . udp {port} @media_{family}");
+                let _ = writeln!(text, "{media} goto leaf_{:x}", self.media_leaf);
+            }
+        }
+        for rule in &self.rules {
+            put_rule(&mut text, rule);
+        }
+        let _ = writeln!(text, "goto leaf_{:x}\n}}\n}}", self.otherwise);
+        text
+    }
+}
+
+/// What leads a packet to its leaf, and marks it.
+fn put_leaf(text: &mut String, leaf: &Leaf) {
+    let minor = leaf.minor;
+    let _ = writeln!(text, "chain leaf_{minor:x} {{\nmeta priority set fa40:{minor:x}");
+    let keeps: Vec<String> = leaf.keeps.iter().flatten().map(u8::to_string).collect();
+    for family in ["ip", "ip6"] {
+        if !keeps.is_empty() {
+            let _ = writeln!(text, "{family} dscp {{ {} }} accept", keeps.join(", "));
+        }
+        let _ = writeln!(text, "{family} dscp set {} accept", leaf.codepoint);
+    }
+    text.push_str("accept\n}\n");
+}
+
+/// Its conditions are alternatives of families and ends, which nftables has no word for: a line for each.
+fn put_rule(text: &mut String, rule: &MarkRule) {
+    let protocols: &[&str] = match rule.protocol {
+        Some("tcp") => &["tcp"],
+        Some(_) => &["udp"],
+        None => &[""],
+    };
+    let ports: Vec<String> = rule.ports.iter().map(|(first, last)| format!("{first}-{last}")).collect();
+    let ports = ports.join(", ");
+    let by_port: Vec<String> = if ports.is_empty() {
+        protocols
+            .iter()
+            .map(|it| if it.is_empty() { String::new() } else { format!("meta l4proto {it} ") })
+            .collect()
+    } else {
+        // `th` reads both at once, and would read them of whatever has other fields there.
+        let protocols = if protocols == [""] { "{ tcp, udp }" } else { protocols[0] };
+        ["dport", "sport"].map(|end| format!("meta l4proto {protocols} th {end} {{ {ports} }} ")).to_vec()
+    };
+    let mut by_address = Vec::new();
+    for (family, is_v4) in [("ip", true), ("ip6", false)] {
+        let mine = rule.networks.iter().filter(|network| network.address.is_ipv4() == is_v4);
+        let nets: Vec<String> =
+            mine.map(|network| format!("{}/{}", network.address, network.prefix)).collect();
+        if !nets.is_empty() {
+            let nets = nets.join(", ");
+            by_address.extend(["daddr", "saddr"].map(|end| format!("{family} {end} {{ {nets} }} ")));
+        }
+    }
+    let marks: Vec<String> = rule.codepoints.iter().map(u8::to_string).collect();
+    let by_mark: Vec<String> = match marks.join(", ") {
+        marks if marks.is_empty() => vec![String::new()],
+        marks => ["ip", "ip6"].map(|family| format!("{family} dscp {{ {marks} }} ")).to_vec(),
+    };
+    if by_address.is_empty() {
+        by_address.push(String::new());
+    }
+    for port in &by_port {
+        for address in &by_address {
+            for mark in &by_mark {
+                // No packet is of both families.
+                if address.starts_with("ip ") && mark.starts_with("ip6 ")
+                    || address.starts_with("ip6 ") && mark.starts_with("ip ")
+                {
+                    continue;
+                }
+                let _ = writeln!(text, "{address}{mark}{port}goto leaf_{:x}", rule.minor);
+            }
+        }
+    }
+}
+
+/// What puts other media in the place of those named before.
+pub(super) fn media_text(interface: &str, media: &[SocketAddr]) -> String {
+    let name = table_name(interface);
+    let mut text = String::new();
+    for (family, is_v4) in [("ip", true), ("ip6", false)] {
+        let _ = writeln!(text, "flush set inet {name} media_{family}");
+        if let Some(list) = elements(media, is_v4) {
+            let _ = writeln!(text, "add element inet {name} media_{family} {{ {list} }}");
+        }
+    }
+    text
+}
+
+fn elements(media: &[SocketAddr], is_v4: bool) -> Option<String> {
+    let mut items: Vec<String> = media
+        .iter()
+        .filter(|it| it.is_ipv4() == is_v4)
+        .map(|it| format!("{} . {}", it.ip(), it.port()))
+        .collect();
+    items.sort();
+    items.dedup(); // two calls may share a gateway's port
+    (!items.is_empty()).then(|| items.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_devices_make_names_of_tables_that_differ() {
+        assert_eq!(table_name("sat0"), "farhop_link_sat0");
+        assert_eq!(table_name("eth0.5"), "farhop_link_eth0_2e5");
+        assert_ne!(table_name("a-b"), table_name("a_b"));
+        assert!(is_device_name("wlan0@x") && !is_device_name("a\"b") && !is_device_name(""));
+    }
+
+    #[test]
+    fn a_rule_is_a_line_for_each_end_and_family() {
+        let mut text = String::new();
+        let rule = MarkRule {
+            protocol: Some("udp"),
+            ports: vec![(16384, 32767)],
+            networks: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()],
+            codepoints: vec![46],
+            minor: 0x10,
+        };
+        put_rule(&mut text, &rule);
+        assert_eq!(text.lines().count(), 8, "{text}");
+        let line =
+            "ip6 saddr { fd00::/8 } ip6 dscp { 46 } meta l4proto udp th sport { 16384-32767 } goto leaf_10";
+        assert!(text.lines().any(|it| it == line), "{text}");
+        let mut text = String::new();
+        put_rule(&mut text, &MarkRule { ports: vec![(53, 53)], minor: 0x20, ..MarkRule::default() });
+        assert_eq!(
+            text,
+            "meta l4proto { tcp, udp } th dport { 53-53 } goto leaf_20\nmeta l4proto { tcp, udp } th sport { 53-53 } goto leaf_20\n"
+        );
+    }
+
+    #[test]
+    fn media_are_named_anew_in_one_step() {
+        let media = ["10.0.0.1:16384", "10.0.0.1:16384", "[fd00::1]:4000"].map(|it| it.parse().unwrap());
+        assert_eq!(
+            media_text("sat0", &media),
+            "flush set inet farhop_link_sat0 media_ip\nadd element inet farhop_link_sat0 media_ip { 10.0.0.1 . 16384 }\n\
+             flush set inet farhop_link_sat0 media_ip6\nadd element inet farhop_link_sat0 media_ip6 { fd00::1 . 4000 }\n"
+        );
+    }
+}
