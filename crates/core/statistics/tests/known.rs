@@ -67,8 +67,8 @@ fn few_pairs_are_judged_by_student_and_no_difference_is_none() {
     close(interval.high, -1.833_333 + 0.717_109);
     assert_eq!((shift.method, shift.effect, shift.is_shown()), (Method::Student, -1.0, true));
 
-    let none = Shift::of(&[(1.0, 1.2), (1.0, 0.8), (1.0, 1.1), (1.0, 0.9)]).unwrap();
-    assert!(!none.is_shown() && none.effect.abs() < 1e-9 && none.shift.abs() < 1e-9);
+    let none = Shift::of(&[(1.0, 1.25), (1.0, 0.75), (1.0, 1.125), (1.0, 0.875)]).unwrap();
+    assert_eq!((none.is_shown(), none.effect, none.shift), (false, 0.0, 0.0));
     assert!(!Shift::of(&[(1.0, 2.0)]).unwrap().is_shown(), "one pair shows nothing");
     assert_eq!(Shift::of(&[]), None);
 }
