@@ -1,7 +1,7 @@
 //! Where the loads of a plan are made: a scene on the link that is wanted, both ends of Farhop where they are, and the loader
 //! in the client's namespace.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,8 +34,9 @@ pub(crate) struct Bench<'a> {
     /// In the clear, and over TLS.
     graphs: Vec<[Arc<PageGraph>; 2]>,
     scene: Option<OnLink>,
-    /// What a reader must be told of the links, once for each.
-    pub(crate) notes: Vec<String>,
+    /// Links that were measured, and what a reader must be told of those that no load has told of yet.
+    measured: HashSet<usize>,
+    notes: Vec<String>,
     _folder: tempfile::TempDir,
 }
 
@@ -60,7 +61,16 @@ impl<'a> Bench<'a> {
             .iter()
             .map(|page| Ok([Arc::new(PageGraph::of(page, false)?), Arc::new(PageGraph::of(page, true)?)]));
         let graphs = graphs.collect::<Result<_, PlanError>>()?;
-        Ok(Bench { plan, interrupt, pages: built, graphs, scene: None, notes: Vec::new(), _folder: folder })
+        Ok(Bench {
+            plan,
+            interrupt,
+            pages: built,
+            graphs,
+            scene: None,
+            measured: HashSet::new(),
+            notes: Vec::new(),
+            _folder: folder,
+        })
     }
 
     /// Makes one load; a load that goes wrong is a run with faults.
@@ -104,6 +114,7 @@ impl<'a> Bench<'a> {
             }
             break;
         }
+        run.notes = std::mem::take(&mut self.notes);
         run.took_s = (begin.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         Ok(run)
     }
@@ -144,8 +155,7 @@ impl<'a> Bench<'a> {
             Besides { names: own::names(plan, &self.pages), ..Besides::default() },
             self.interrupt.clone(),
         )?;
-        let told = format!("{}: ", spec.name);
-        if !self.notes.iter().any(|note| note.starts_with(&told)) {
+        if self.measured.insert(link) {
             let mut calibration = scene.testbed.calibrate()?;
             for _ in 1..ATTEMPTS {
                 if calibration.fitness().is_fit() {
@@ -158,7 +168,8 @@ impl<'a> Bench<'a> {
                 Fitness::Fit => String::new(),
                 Fitness::Unfit(reason) => format!("; off by more than 2 %: {reason}"),
             };
-            self.notes.push(format!("{told}{calibration}{unfit}; servers: {}", scene.ready.settings));
+            self.notes
+                .push(format!("{}: {calibration}{unfit}; servers: {}", spec.name, scene.ready.settings));
         }
         Ok(scene)
     }

@@ -97,9 +97,8 @@ pub fn run(arguments: &RunArguments) -> Result<(), PlanError> {
         eprintln!("{line}")
     });
     // Whatever ended it: what was measured is told.
-    let notes = std::mem::take(&mut bench.notes);
     drop(bench);
-    write_results(&plan, &runs, arguments.quick, &notes, &out)?;
+    write_results(&plan, &runs, arguments.quick, &out)?;
     eprintln!("results: {}", out.join("report.html").display());
     match done {
         Err(PlanError::Compare(CompareError::Interrupted)) => Err(PlanError::Stopped { done: runs.len() }),
@@ -136,14 +135,8 @@ fn carry_out(
     Ok(())
 }
 
-fn write_results(
-    plan: &Plan,
-    runs: &[Run],
-    quick: bool,
-    notes: &[String],
-    out: &Path,
-) -> Result<(), PlanError> {
-    let study = study(plan, runs, quick, notes);
+fn write_results(plan: &Plan, runs: &[Run], quick: bool, out: &Path) -> Result<(), PlanError> {
+    let study = study(plan, runs, quick);
     // Every field is a number, a text or a list of them: there is nothing that JSON could refuse.
     let json = serde_json::to_string_pretty(&study).unwrap_or_default() + "\n";
     for (name, text) in
@@ -193,7 +186,7 @@ fn shown(plan: &Plan) -> String {
             text.push('\n');
         }
     };
-    let about = study(plan, &[], false, &[]);
+    let about = study(plan, &[], false);
     let named = |all: &[farhop_report::Named]| {
         all.iter().map(|named| (named.name.clone(), named.words.clone())).collect::<Vec<_>>()
     };

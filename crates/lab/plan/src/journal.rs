@@ -35,6 +35,9 @@ pub struct Run {
     pub faults: Vec<String>,
     /// How long it took with all that belongs to it, in seconds.
     pub took_s: f64,
+    /// What a reader must be told of the link that was brought up for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// What a journal begins with.

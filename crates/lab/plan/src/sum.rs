@@ -10,8 +10,14 @@ use crate::journal::Run;
 use crate::measure::Measure;
 use crate::plan::{Axis, Cell, Figure, Plan, Through, VariantSpec};
 
-/// Sums up what was measured so far; `quick` stamps it so, `notes` are told to the reader beside the plan's own.
-pub fn study(plan: &Plan, runs: &[Run], quick: bool, notes: &[String]) -> Study {
+/// Sums up what was measured so far; `quick` stamps it so.
+pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
+    let mut notes = plan.notes.clone();
+    for note in runs.iter().flat_map(|run| &run.notes) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
     let course = Course::new(plan, runs);
     let named = |name: &str, words: String| Named { name: name.into(), words };
     let cells: Vec<StudyCell> =
@@ -44,7 +50,7 @@ pub fn study(plan: &Plan, runs: &[Run], quick: bool, notes: &[String]) -> Study 
         shifts: shifts(plan, runs),
         cells,
         method: METHOD.map(str::to_owned).to_vec(),
-        notes: [plan.notes.as_slice(), notes].concat(),
+        notes,
     }
 }
 

@@ -245,7 +245,7 @@ fn repetitions_end_as_soon_as_every_variant_of_a_page_is_known_well_enough() {
         [count("slow", "ten"), count("slow", "photos"), count("own", "ten"), count("own", "photos")],
         [6, 12, 6, 6]
     );
-    let found = study(&plan, &runs, false, &[]);
+    let found = study(&plan, &runs, false);
     assert!(found.complete);
     let settled = |variant: &str| found.cell("photos", "slow", variant).unwrap().settled;
     assert_eq!([settled("direct"), settled("old")], [true, false]);
@@ -271,9 +271,11 @@ fn variants_take_turns_and_a_repetition_has_one_seed_for_all() {
 #[test]
 fn a_variant_that_never_loads_keeps_nobody_waiting_and_is_told() {
     let plan = read(WHOLE).unwrap();
-    let runs = live(&plan, |cell, _| (cell.variant != 2).then_some(3.0));
+    let mut runs = live(&plan, |cell, _| (cell.variant != 2).then_some(3.0));
+    runs[3].notes = vec!["a note".into()];
+    runs[4].notes = vec!["a note".into()];
     assert_eq!(runs.len(), 24, "two repetitions of each");
-    let found = study(&plan, &runs, false, &["a note".into()]);
+    let found = study(&plan, &runs, false);
     let cell = found.cell("ten", "own", "old").unwrap();
     assert_eq!(
         (cell.runs, cell.values.len(), cell.failures.as_slice()),
@@ -294,7 +296,7 @@ fn shifts_pair_repetitions_and_figures_have_a_line_for_each_variant() {
                 + f64::from(round) * 0.001 * cell.variant as f64,
         )
     });
-    let found = study(&plan, &runs, true, &[]);
+    let found = study(&plan, &runs, true);
     let shift =
         found.shifts.iter().find(|it| it.page == "ten" && it.link == "own" && it.variant == "two").unwrap();
     assert_eq!(
