@@ -16,10 +16,13 @@ pub fn student_975(freedom: usize) -> f64 {
     match freedom {
         0 => f64::INFINITY,
         1..=30 => TABLE[freedom - 1],
-        // Abramowitz and Stegun 26.7.5, to the second order: right to 1e-5 from here on.
+        // Abramowitz and Stegun 26.7.5, to the third order: right to 1e-5 from here on.
         _ => {
             let (z, n) = (NORMAL, freedom as f64);
-            z + (z.powi(3) + z) / (4.0 * n) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n)
+            let first = (z.powi(3) + z) / 4.0;
+            let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+            let third = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
+            z + first / n + second / n.powi(2) + third / n.powi(3)
         }
     }
 }
