@@ -67,16 +67,15 @@ impl OwnServers {
         if all.is_empty() {
             return Ok(None);
         }
-        let failed = |what: &'static str| PlanError::file(what);
         let hosts = all.iter().map(|(_, _, host)| (*host).to_owned()).collect::<Vec<_>>();
         let made = rcgen::generate_simple_self_signed(hosts);
-        let made = made.map_err(|error| failed("a certificate")(std::io::Error::other(error)))?;
+        let made = made.map_err(|error| PlanError::file("a certificate")(std::io::Error::other(error)))?;
         let certificate = made.cert.der().clone();
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
         let config = tls(vec![certificate.clone()], key.into());
-        let config = config.map_err(|error| failed("TLS")(std::io::Error::other(error)))?;
+        let config = config.map_err(|error| PlanError::file("TLS")(std::io::Error::other(error)))?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.map_err(failed("the servers' runtime"))?;
+        let runtime = runtime.map_err(PlanError::file("the servers' runtime"))?;
         for (variant, page, host) in all {
             let name = name(variant, host);
             let Some(address) = scene.spec.names.get(&name) else { continue };

@@ -176,7 +176,7 @@ fn shift(plan: &Plan, runs: &[Run], cell: Cell, measure: Measure) -> Option<Stud
 /// Lines are variants (or what their `line` says), and groups of pages; cells that share a line and a place are averaged, and
 /// then have no interval.
 fn plot(plan: &Plan, cells: &[StudyCell], figure: &Figure) -> Plot {
-    let mut lines: Vec<(String, Vec<(f64, Vec<&StudyCell>)>)> = Vec::new();
+    let mut lines: Vec<(String, Vec<Place<'_>>)> = Vec::new();
     for (place, cell) in plan.cells().into_iter().zip(cells) {
         let (page, link, variant) =
             (&plan.pages[place.page], &plan.links[place.link], &plan.variants[place.variant]);
@@ -224,6 +224,9 @@ fn plot(plan: &Plan, cells: &[StudyCell], figure: &Figure) -> Plot {
         lines: drawn.collect(),
     }
 }
+
+/// A place on the axis, and the cells that stand there.
+type Place<'a> = (f64, Vec<&'a StudyCell>);
 
 fn point(x: f64, cells: &[&StudyCell], measure: Measure) -> Point {
     let values: Vec<_> = cells.iter().filter_map(|cell| cell.values.get(measure.name())).collect();
