@@ -17,6 +17,9 @@ pub(crate) struct Arguments {
 enum Experiment {
     Compare(farhop_compare::CompareArguments),
     Transport(farhop_lab_transport::TransportArguments),
+    List(farhop_plan::ListArguments),
+    Show(farhop_plan::ShowArguments),
+    Run(farhop_plan::RunArguments),
     Shell(ShellArguments),
     Measure(farhop_measure::MeasureArguments),
     Pages(farhop_measure::PagesArguments),
@@ -47,6 +50,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.experiment {
         Experiment::Compare(arguments) => farhop_compare::compare(arguments)?,
         Experiment::Transport(arguments) => farhop_lab_transport::transport(arguments)?,
+        Experiment::List(arguments) => farhop_plan::list(arguments)?,
+        Experiment::Show(arguments) => farhop_plan::show(arguments)?,
+        Experiment::Run(arguments) => farhop_plan::run(arguments)?,
         Experiment::Origins(arguments) => farhop_compare::origins(arguments)?,
         Experiment::Remotes(arguments) => crate::remotes::run(arguments)?,
         Experiment::Shell(arguments) => return shell(arguments),

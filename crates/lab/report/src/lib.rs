@@ -5,6 +5,7 @@ mod accounts;
 mod html;
 mod result;
 mod spread;
+mod study;
 mod table;
 mod transport;
 mod waterfall;
@@ -16,6 +17,9 @@ pub use result::{
     saving, saving_at_limit,
 };
 pub use spread::Spread;
+pub use study::{
+    Line, Plot, Point, STUDY_SCHEMA, Study, StudyCell, StudyShift, StudySummary, study_csv, study_html,
+};
 pub use table::table;
 pub use transport::{
     Cell, Condition, LinkResult, Named, TRANSPORT_SCHEMA, Transports, WorkloadResult, transport_html,

@@ -1,0 +1,66 @@
+//! How connections are made: a trait of the caller's choice, and TCP as its everyday form.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpSocket;
+
+use crate::dns::Names;
+
+/// A connection.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Any connection.
+pub type BoxStream = Box<dyn Stream>;
+
+/// A connection being made.
+pub type Connecting = Pin<Box<dyn Future<Output = io::Result<BoxStream>> + Send>>;
+
+/// Makes connections: to origins, or to the proxy where there is one.
+pub trait Connect: Send + Sync + 'static {
+    /// Connects to this host and port. `receive_buffer` is what the load asks for ([`Settings`](crate::Settings)).
+    fn connect(&self, host: &str, port: u16, receive_buffer: Option<usize>) -> Connecting;
+}
+
+/// Connects over TCP, in the network namespace of the thread that it runs on.
+#[derive(Debug, Clone)]
+pub struct TcpConnector {
+    names: Arc<Names>,
+}
+
+impl TcpConnector {
+    /// Resolves names as `names` says.
+    pub fn new(names: Names) -> TcpConnector {
+        TcpConnector { names: Arc::new(names) }
+    }
+
+    /// The same with nothing resolved yet, for another load.
+    #[must_use]
+    pub fn anew(&self) -> TcpConnector {
+        TcpConnector::new(self.names.anew())
+    }
+}
+
+impl Connect for TcpConnector {
+    fn connect(&self, host: &str, port: u16, receive_buffer: Option<usize>) -> Connecting {
+        let (names, host) = (self.names.clone(), host.to_owned());
+        Box::pin(async move {
+            let address = SocketAddr::new(names.address(&host).await?, port);
+            let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+            socket.set_nonblocking(true)?;
+            if let Some(bytes) = receive_buffer {
+                // Before connecting: the window's scale is chosen then (RFC 7323 §2.2).
+                socket.set_recv_buffer_size(bytes)?;
+            }
+            let stream = TcpSocket::from_std_stream(socket.into()).connect(address).await?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream) as BoxStream)
+        })
+    }
+}

@@ -1,0 +1,208 @@
+//! HTTP/2 on one connection to an origin: requests within the limit of streams, pushes as the settings want them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::client::{PushPromise, PushPromises, PushedResponseFuture, ResponseFuture, SendRequest};
+use http::{Method, Request, Response};
+use tokio::sync::{Semaphore, watch};
+use url::Url;
+
+use crate::body::Body;
+use crate::course::{Course, Origin};
+use crate::fields;
+use crate::graph::Object;
+use crate::open::open;
+use crate::settings::Push;
+
+/// One connection from its beginning to its end.
+pub(crate) async fn work(course: Arc<Course>, origin: Origin, push: Push) {
+    let (place, stream) = match open(&course, &origin).await {
+        Ok(opened) => opened,
+        Err(fault) => return course.unreachable(&origin, &fault),
+    };
+    let settings = &course.settings;
+    let mut builder = h2::client::Builder::new();
+    builder
+        .initial_window_size(settings.windows.stream)
+        .initial_connection_window_size(settings.windows.connection)
+        .enable_push(push != Push::Off);
+    let (mut requests, connection) = match builder.handshake::<_, Bytes>(stream).await {
+        Ok(made) => made,
+        Err(error) => return course.unreachable(&origin, &format!("HTTP/2: {error}")),
+    };
+    let (end, mut ended) = tokio::sync::oneshot::channel();
+    course.spawn(async move {
+        let fault = connection.await.err().map(|error| format!("HTTP/2: {error}"));
+        let _ = end.send(fault); // nobody waits for it once it stood idle for too long
+    });
+    let streams = Arc::new(Semaphore::new(settings.streams.max(1)));
+    let (under_way, watched) = watch::channel(0usize);
+    let idle = rest(watched, settings.idle);
+    tokio::pin!(idle);
+    let mut brought = false;
+    let fault = loop {
+        let next = async {
+            let permit = streams.clone().acquire_owned().await.ok(); // it is never closed
+            (permit, course.take(&origin, 1).await)
+        };
+        let (permit, batch) = tokio::select! {
+            biased;
+            fault = &mut ended => break fault.ok().flatten(),
+            next = next => next,
+            () = &mut idle => break None,
+        };
+        course.rest(&origin); // one connection is enough, however much is under way on it
+        let Some(object) = batch.into_iter().next() else { continue };
+        match ask(&course, &mut requests, object, place).await {
+            Ok((response, pushes)) => {
+                brought = true;
+                under_way.send_modify(|count| *count += 1);
+                let (under_way, answer) =
+                    (under_way.clone(), Answer { course: course.clone(), object, place, push });
+                course.spawn(async move {
+                    answer.read(response, pushes).await;
+                    under_way.send_modify(|count| *count -= 1);
+                    drop(permit);
+                });
+            }
+            Err(fault) => course.failed(object, &fault),
+        }
+    };
+    match fault.filter(|_| !brought) {
+        Some(fault) => course.unreachable(&origin, &fault),
+        None => course.gone(&origin),
+    }
+}
+
+/// Waits until nothing was under way for so long; for ever without a limit.
+async fn rest(mut under_way: watch::Receiver<usize>, idle: Option<Duration>) {
+    let Some(idle) = idle else { return std::future::pending().await };
+    loop {
+        if under_way.wait_for(|count| *count == 0).await.is_err() {
+            return;
+        }
+        tokio::select! {
+            biased;
+            changed = under_way.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep(idle) => return,
+        }
+    }
+}
+
+/// Sends the request for an object.
+async fn ask(
+    course: &Arc<Course>,
+    requests: &mut SendRequest<Bytes>,
+    object: usize,
+    place: usize,
+) -> Result<(ResponseFuture, PushPromises), String> {
+    let request = request(&course.graph.objects[object])?;
+    let ready = std::future::poll_fn(|context| requests.poll_ready(context)).await;
+    ready.map_err(|error| format!("HTTP/2: {error}"))?;
+    course.asked(object, place);
+    let (mut response, _) =
+        requests.send_request(request, true).map_err(|error| format!("HTTP/2: {error}"))?;
+    let pushes = response.push_promises();
+    Ok((response, pushes))
+}
+
+fn request(object: &Object) -> Result<Request<()>, String> {
+    let mut request = Request::builder().method(Method::GET).uri(object.url.as_str());
+    for (name, value) in fields::of(object) {
+        request = request.header(name, value);
+    }
+    request.body(()).map_err(|error| error.to_string())
+}
+
+/// One answer, and what is promised with it.
+struct Answer {
+    course: Arc<Course>,
+    object: usize,
+    place: usize,
+    push: Push,
+}
+
+impl Answer {
+    async fn read(self, response: ResponseFuture, mut pushes: PushPromises) {
+        tokio::pin!(response);
+        let mut may_push = true;
+        let response = loop {
+            tokio::select! {
+                biased;
+                // Ahead of the bytes that name what is promised (RFC 9113 §8.4).
+                promise = pushes.push_promise(), if may_push => may_push = self.promised(promise),
+                response = &mut response => break response,
+            }
+        };
+        let done = match response {
+            Ok(response) => self.body(response, Some((pushes, may_push))).await,
+            Err(error) => Err(format!("HTTP/2: {error}")),
+        };
+        if let Err(fault) = done {
+            self.course.failed(self.object, &fault);
+        }
+    }
+
+    /// Reads a body, and takes what is promised meanwhile.
+    async fn body(
+        &self,
+        response: Response<RecvStream>,
+        pushes: Option<(PushPromises, bool)>,
+    ) -> Result<(), String> {
+        self.course.begun(self.object);
+        let (head, mut stream) = response.into_parts();
+        let coding = head.headers.get(http::header::CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+        let mut body = Body::new(coding)?;
+        let (mut pushes, mut may_push) = pushes.map_or((None, false), |(pushes, may)| (Some(pushes), may));
+        loop {
+            let promise = async {
+                match pushes.as_mut() {
+                    Some(pushes) => pushes.push_promise().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                promise = promise, if may_push => may_push = self.promised(promise),
+                data = stream.data() => {
+                    let Some(data) = data else { break };
+                    let data = data.map_err(|error| format!("HTTP/2: {error}"))?;
+                    let released = stream.flow_control().release_capacity(data.len());
+                    released.map_err(|error| format!("HTTP/2: {error}"))?;
+                    self.course.known(self.object, body.push(&data)?);
+                }
+            }
+        }
+        self.course.arrived(self.object, head.status.as_u16(), body);
+        Ok(())
+    }
+
+    /// A promise came: taken, or dropped, which resets it. Whether more may come.
+    fn promised(&self, promise: Option<Result<PushPromise, h2::Error>>) -> bool {
+        let Some(Ok(promise)) = promise else { return false };
+        let (request, response) = promise.into_parts();
+        if self.push != Push::Accepted {
+            self.course.refused();
+            return true;
+        }
+        let url = Url::parse(&request.uri().to_string()).ok();
+        if let Some(object) = url.and_then(|url| self.course.promised(&url, self.place)) {
+            let pushed = Answer { course: self.course.clone(), object, place: self.place, push: self.push };
+            self.course.spawn(pushed.pushed(response));
+        }
+        true
+    }
+
+    async fn pushed(self, response: PushedResponseFuture) {
+        let done = match response.await {
+            Ok(response) => self.body(response, None).await,
+            Err(error) => Err(format!("HTTP/2: {error}")),
+        };
+        if let Err(fault) = done {
+            self.course.failed(self.object, &fault);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Loads as they are made, one JSON line each, on disk before the next one begins: an interruption loses nothing.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::PlanError;
+use crate::plan::{Cell, Plan};
+
+/// The form of the file; another one is not read.
+const VERSION: u32 = 1;
+
+/// One load.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The page's name.
+    pub page: String,
+    /// The link's name.
+    pub link: String,
+    /// The variant's name.
+    pub variant: String,
+    /// The repetition, from 0.
+    pub round: u32,
+    /// The seed of the link.
+    pub seed: u64,
+    /// By measure; nothing where the load did not come right.
+    pub values: BTreeMap<String, f64>,
+    /// Whether the link was late in each attempt: an indication, not a measurement.
+    pub late: bool,
+    /// What went wrong, one line each.
+    pub faults: Vec<String>,
+    /// How long it took with all that belongs to it, in seconds.
+    pub took_s: f64,
+    /// What a reader must be told of the link that was brought up for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// What a journal begins with.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Head {
+    farhop_plan: u32,
+    plan: String,
+    digest: String,
+}
+
+/// A journal that is open for more.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+}
+
+impl Run {
+    /// Whether every byte was right.
+    pub fn counts(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// Its cell; none where the plan has it no more.
+    pub(crate) fn cell(&self, plan: &Plan) -> Option<Cell> {
+        Some(Cell {
+            link: plan.links.iter().position(|link| link.name == self.link)?,
+            page: plan.pages.iter().position(|page| page.name == self.page)?,
+            variant: plan.variants.iter().position(|variant| variant.name == self.variant)?,
+        })
+    }
+}
+
+impl Journal {
+    /// Begins a journal anew; what stands at `path` goes.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn begin(path: &Path, plan: &Plan) -> Result<Journal, PlanError> {
+        let file = File::create(path).map_err(PlanError::file(path))?;
+        let mut journal = Journal { path: path.into(), file };
+        journal.line(&head(plan))?;
+        Ok(journal)
+    }
+
+    /// Goes on with the journal at `path`, or begins one where there is none: the loads that it has. A last line that was
+    /// not finished is cut off.
+    ///
+    /// # Errors
+    /// It is of another plan, damaged, or cannot be read.
+    pub fn resume(path: &Path, plan: &Plan) -> Result<(Journal, Vec<Run>), PlanError> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok((Journal::begin(path, plan)?, Vec::new()));
+            }
+            Err(error) => return Err(PlanError::file(path)(error)),
+        };
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let mut lines = text[..whole].lines();
+        let Some(first) = lines.next() else { return Ok((Journal::begin(path, plan)?, Vec::new())) };
+        if serde_json::from_str::<Head>(first).ok() != Some(head(plan)) {
+            return Err(PlanError::OtherPlan { path: path.into() });
+        }
+        let runs = lines.enumerate().map(|(place, line)| {
+            serde_json::from_str(line).map_err(|error| PlanError::Journal {
+                path: path.into(),
+                line: place + 2,
+                reason: format!("this is no load: {error}"),
+            })
+        });
+        let runs = runs.collect::<Result<Vec<Run>, _>>()?;
+        let mut file = OpenOptions::new().write(true).open(path).map_err(PlanError::file(path))?;
+        file.set_len(whole as u64).map_err(PlanError::file(path))?;
+        file.seek(SeekFrom::End(0)).map_err(PlanError::file(path))?;
+        Ok((Journal { path: path.into(), file }, runs))
+    }
+
+    /// Keeps a load.
+    ///
+    /// # Errors
+    /// The disk refuses; what was kept before stays.
+    pub fn keep(&mut self, run: &Run) -> Result<(), PlanError> {
+        self.line(run)
+    }
+
+    fn line(&mut self, content: &impl Serialize) -> Result<(), PlanError> {
+        // Every field is a number, a text or a list of them: there is nothing that JSON could refuse.
+        let text = serde_json::to_string(content).unwrap_or_default() + "\n";
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
+        written.map_err(PlanError::file(&self.path))
+    }
+}
+
+fn head(plan: &Plan) -> Head {
+    Head { farhop_plan: VERSION, plan: plan.name.clone(), digest: plan.digest.clone() }
+}

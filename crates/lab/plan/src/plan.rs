@@ -1,0 +1,237 @@
+//! A plan as it is carried out: everything that its file says, checked. Plain data.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use farhop_compare::Variant;
+use farhop_loader::Settings;
+use farhop_orbit::Profile;
+use farhop_units::Bytes;
+
+use crate::measure::Measure;
+
+/// What is to be found out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Its name: that of its file.
+    pub name: String,
+    /// In a sentence.
+    pub title: String,
+    /// The study that it repeats.
+    pub study: Option<String>,
+    /// What is loaded.
+    pub pages: Vec<PageSpec>,
+    /// Over what.
+    pub links: Vec<LinkSpec>,
+    /// In which ways.
+    pub variants: Vec<VariantSpec>,
+    /// What is measured.
+    pub measures: Vec<Measure>,
+    /// The measure whose interval ends the repetitions.
+    pub goal: Measure,
+    /// The variant that all others are compared with: its place.
+    pub base: usize,
+    /// How often.
+    pub runs: Runs,
+    /// What `--quick` leaves of it.
+    pub quick: Quick,
+    /// The first repetition's seed.
+    pub seed: u64,
+    /// When a load is given up.
+    pub timeout: Duration,
+    /// The figures.
+    pub figures: Vec<Figure>,
+    /// What differs from the study, and other things that a reader must know.
+    pub notes: Vec<String>,
+    /// Tells this plan from any other: a hash of its text.
+    pub digest: String,
+}
+
+/// Repetitions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Runs {
+    /// At least.
+    pub least: u32,
+    /// At most.
+    pub most: u32,
+    /// Enough where half of the 95 % interval is within this share of the median.
+    pub within: f64,
+}
+
+/// A quick look.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Quick {
+    /// Repetitions of each cell.
+    pub runs: u32,
+    /// The places of the pages that are loaded; all where it is empty.
+    pub pages: Vec<usize>,
+    /// The places of the links.
+    pub links: Vec<usize>,
+}
+
+/// A page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PageSpec {
+    /// What results call it.
+    pub name: String,
+    /// What it is.
+    pub kind: PageKind,
+    /// Where it stands on the axis of a figure.
+    pub at: Option<f64>,
+    /// Pages of one group are one line of a figure.
+    pub group: Option<String>,
+}
+
+/// What a page is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PageKind {
+    /// One that the lab makes, by name.
+    Known(String),
+    /// A document of this size with so many objects of that size, which no coding shrinks.
+    Made {
+        /// How many.
+        objects: u32,
+        /// Bytes of each.
+        object: Bytes,
+        /// Bytes of the document.
+        document: Bytes,
+    },
+    /// A folder, with the path of its document.
+    Folder(PathBuf, String),
+}
+
+/// A link.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkSpec {
+    /// What results call it.
+    pub name: String,
+    /// The satellite.
+    pub profile: Profile,
+    /// Where it stands on the axis of a figure.
+    pub at: Option<f64>,
+}
+
+/// A way to load pages.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VariantSpec {
+    /// What results call it.
+    pub name: String,
+    /// What stands in between.
+    pub through: Through,
+    /// What the loader does.
+    pub settings: Settings,
+    /// Whether a server of the lab's own answers instead of the stock one: for pushes and 0-RTT.
+    pub own: bool,
+    /// The share of what the document names that this server pushes.
+    pub push: Option<f64>,
+    /// Where it stands on the axis of a figure.
+    pub at: Option<f64>,
+    /// Variants of one line of a figure have the same name here.
+    pub line: Option<String>,
+}
+
+/// What stands between loader and origins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Through {
+    /// Nothing.
+    Direct,
+    /// Both ends of Farhop.
+    Farhop {
+        /// As the lab knows it.
+        variant: Variant,
+        /// Lines of `[link]` of both ends' settings.
+        link: String,
+        /// Lines of the remote's settings.
+        remote: String,
+        /// Of ground's.
+        ground: String,
+    },
+}
+
+/// A figure: what stands on the axis across, and what is a line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// The study's number.
+    pub figure: String,
+    /// What it shows.
+    pub title: String,
+    /// What is drawn.
+    pub measure: Measure,
+    /// What stands across.
+    pub x: Axis,
+    /// Its name.
+    pub label: String,
+    /// What the study found.
+    pub found: String,
+}
+
+/// What a figure has across.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Axis {
+    /// Pages.
+    Page,
+    /// Links.
+    Link,
+    /// Variants.
+    Variant,
+}
+
+/// One page over one link in one way, by their places in the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cell {
+    /// The link.
+    pub link: usize,
+    /// The page.
+    pub page: usize,
+    /// The variant.
+    pub variant: usize,
+}
+
+impl Plan {
+    /// What `--quick` leaves: fewer pages, links and repetitions.
+    #[must_use]
+    pub fn quickened(&self) -> Plan {
+        let Quick { runs, pages, links } = &self.quick;
+        let chosen = |chosen: &[usize], place: &usize| chosen.is_empty() || chosen.contains(place);
+        let mut plan = self.clone();
+        plan.runs = Runs { least: *runs, most: *runs, ..self.runs };
+        plan.pages = keep(&self.pages, |place| chosen(pages, place));
+        plan.links = keep(&self.links, |place| chosen(links, place));
+        plan.digest = format!("{} quick", self.digest);
+        plan
+    }
+
+    /// Every cell, link by link, page by page.
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for link in 0..self.links.len() {
+            for page in 0..self.pages.len() {
+                cells.extend((0..self.variants.len()).map(|variant| Cell { link, page, variant }));
+            }
+        }
+        cells
+    }
+
+    /// `httpep-5 over geo-256k, browser`
+    pub fn in_words(&self, cell: Cell) -> String {
+        let Cell { link, page, variant } = cell;
+        format!("{} over {}, {}", self.pages[page].name, self.links[link].name, self.variants[variant].name)
+    }
+}
+
+fn keep<T: Clone>(all: &[T], wanted: impl Fn(&usize) -> bool) -> Vec<T> {
+    all.iter().enumerate().filter(|(place, _)| wanted(place)).map(|(_, it)| it.clone()).collect()
+}
+
+impl PageSpec {
+    /// `40 objects of 8000 B and a document of 4000 B`
+    pub fn in_words(&self) -> String {
+        match &self.kind {
+            PageKind::Known(name) => format!("the lab's page {name}"),
+            PageKind::Made { objects, object, document } => {
+                format!("{objects} objects of {} B and a document of {} B", object.0, document.0)
+            }
+            PageKind::Folder(folder, entry) => format!("{} of {}", entry, folder.display()),
+        }
+    }
+}

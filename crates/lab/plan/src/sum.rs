@@ -1,0 +1,236 @@
+//! From loads to what they say: every cell, every variant against the base, the figures. Pure.
+
+use std::collections::BTreeMap;
+
+use farhop_report::{Line, Named, Plot, Point, Study, StudyCell, StudyShift};
+use farhop_statistics::{Shift, Summary};
+
+use crate::course::Course;
+use crate::journal::Run;
+use crate::measure::Measure;
+use crate::plan::{Axis, Cell, Figure, Plan, Through, VariantSpec};
+
+/// Sums up what was measured so far; `quick` stamps it so.
+pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
+    let mut notes = plan.notes.clone();
+    for note in runs.iter().flat_map(|run| &run.notes) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    let course = Course::new(plan, runs);
+    let named = |name: &str, words: String| Named { name: name.into(), words };
+    let cells: Vec<StudyCell> =
+        plan.cells().into_iter().map(|cell| summed(plan, runs, &course, cell)).collect();
+    let rtt = |profile: &farhop_orbit::Profile| profile.rtt().as_millis();
+    let rate =
+        |rate: Option<farhop_units::BitRate>| rate.map_or("no limit".to_owned(), |rate| rate.to_string());
+    Study {
+        plan: plan.name.clone(),
+        title: plan.title.clone(),
+        study: plan.study.clone(),
+        quick,
+        complete: course.next().is_none(),
+        runs: [plan.runs.least, plan.runs.most],
+        within: plan.runs.within,
+        seed: plan.seed,
+        pages: plan.pages.iter().map(|page| named(&page.name, page.in_words())).collect(),
+        links: plan
+            .links
+            .iter()
+            .map(|link| {
+                let profile = &link.profile;
+                let (down, up) = (rate(profile.forward.rate), rate(profile.return_.rate));
+                named(&link.name, format!("{down} down, {up} up, {} ms round trip", rtt(profile)))
+            })
+            .collect(),
+        variants: plan.variants.iter().map(|it| named(&it.name, in_words(it))).collect(),
+        measures: plan.measures.iter().map(|measure| named(measure.name(), measure.unit().into())).collect(),
+        plots: plan.figures.iter().map(|figure| plot(plan, &cells, figure)).collect(),
+        shifts: shifts(plan, runs),
+        cells,
+        method: METHOD.map(str::to_owned).to_vec(),
+        notes,
+    }
+}
+
+const METHOD: [&str; 5] = [
+    "the lab's own page loader, which runs no scripts and paints nothing, in a namespace behind the emulated link; every byte compared",
+    "everything cold: no name, connection or answer is known from before; Farhop's ends are started anew for each load, their carrier up",
+    "variants in turn, beginning with another one in each repetition; where the link has chance in it, each load begins with the repetition's seed",
+    "a load during which the link was late (99th percentile above 1 ms) is repeated, three times at most",
+    "points are medians, intervals Student's of the mean; shifts are Hodges and Lehmann's of pairs, their intervals by signed ranks from six pairs on, else Student's",
+];
+
+/// What a variant is.
+fn in_words(variant: &VariantSpec) -> String {
+    let settings = &variant.settings;
+    let through = match &variant.through {
+        Through::Direct => "direct".to_owned(),
+        Through::Farhop { variant, link, remote, ground } => {
+            let told = [link, remote, ground].map(|lines| lines.trim().replace('\n', ", "));
+            let told: Vec<String> = told.into_iter().filter(|told| !told.is_empty()).collect();
+            let told = if told.is_empty() { String::new() } else { format!(" with {}", told.join(", ")) };
+            format!("through {}{told}", variant.name())
+        }
+    };
+    let mut words = format!(
+        "{through}: {:?}, handshake {:?}, {} connections",
+        settings.protocol, settings.handshake, settings.connections
+    );
+    let mut add = |text: String| {
+        words.push_str(", ");
+        words.push_str(&text);
+    };
+    if let Some(retry) = settings.retry {
+        add(format!("retry timer {}", farhop_units::format_duration(retry)));
+    }
+    if let Some(bytes) = settings.receive_buffer {
+        add(format!("receive buffer {bytes} B"));
+    }
+    if let Some(idle) = settings.idle {
+        add(format!("idle timeout {}", farhop_units::format_duration(idle)));
+    }
+    if variant.own {
+        add("a server of the lab's own".into());
+    }
+    if let Some(share) = variant.push {
+        add(format!("{} % pushed", (share * 1e4).round() / 1e2));
+    }
+    if matches!(settings.protocol, farhop_loader::Protocol::Http2(_)) {
+        add(format!("{} streams", settings.streams));
+    }
+    words
+}
+
+fn of_cell<'a>(plan: &'a Plan, runs: &'a [Run], cell: Cell) -> impl Iterator<Item = &'a Run> {
+    runs.iter().filter(move |run| run.cell(plan) == Some(cell))
+}
+
+fn summed(plan: &Plan, runs: &[Run], course: &Course<'_>, cell: Cell) -> StudyCell {
+    let counting: Vec<&Run> = of_cell(plan, runs, cell).filter(|run| run.counts()).collect();
+    let mut failures: Vec<String> = Vec::new();
+    for fault in of_cell(plan, runs, cell).flat_map(|run| &run.faults) {
+        if !failures.contains(fault) && failures.len() < 5 {
+            failures.push(fault.clone());
+        }
+    }
+    let values = plan.measures.iter().filter_map(|measure| {
+        let summary = Summary::of(counting.iter().filter_map(|run| run.values.get(measure.name()).copied()))?;
+        Some((measure.name().to_owned(), summary.into()))
+    });
+    StudyCell {
+        page: plan.pages[cell.page].name.clone(),
+        link: plan.links[cell.link].name.clone(),
+        variant: plan.variants[cell.variant].name.clone(),
+        runs: counting.len() as u32,
+        late: counting.iter().filter(|run| run.late).count() as u32,
+        settled: course.is_settled(cell),
+        values: values.collect(),
+        failures,
+    }
+}
+
+/// Every variant against the base, repetition by repetition, for every measure that a figure or the goal names.
+fn shifts(plan: &Plan, runs: &[Run]) -> Vec<StudyShift> {
+    let mut measures = vec![plan.goal];
+    for figure in &plan.figures {
+        if !measures.contains(&figure.measure) {
+            measures.push(figure.measure);
+        }
+    }
+    let mut shifts = Vec::new();
+    for cell in plan.cells().into_iter().filter(|cell| cell.variant != plan.base) {
+        for measure in &measures {
+            shifts.extend(shift(plan, runs, cell, *measure));
+        }
+    }
+    shifts
+}
+
+fn shift(plan: &Plan, runs: &[Run], cell: Cell, measure: Measure) -> Option<StudyShift> {
+    let by_round = |cell: Cell| -> BTreeMap<u32, f64> {
+        let counting = of_cell(plan, runs, cell).filter(|run| run.counts());
+        counting.filter_map(|run| Some((run.round, *run.values.get(measure.name())?))).collect()
+    };
+    let (base, own) = (by_round(Cell { variant: plan.base, ..cell }), by_round(cell));
+    let pairs: Vec<(f64, f64)> =
+        base.iter().filter_map(|(round, base)| Some((*base, *own.get(round)?))).collect();
+    let shift = Shift::of(&pairs)?;
+    let (method, verdict) = StudyShift::words(&shift);
+    Some(StudyShift {
+        page: plan.pages[cell.page].name.clone(),
+        link: plan.links[cell.link].name.clone(),
+        measure: measure.name().into(),
+        base: plan.variants[plan.base].name.clone(),
+        variant: plan.variants[cell.variant].name.clone(),
+        pairs: shift.pairs,
+        shift: shift.shift,
+        interval: shift.interval.map(|interval| [interval.low, interval.high]),
+        method: method.into(),
+        effect: shift.effect,
+        verdict: verdict.into(),
+    })
+}
+
+/// Lines are variants (or what their `line` says), and groups of pages; cells that share a line and a place are averaged, and
+/// then have no interval.
+fn plot(plan: &Plan, cells: &[StudyCell], figure: &Figure) -> Plot {
+    let mut lines: Vec<(String, Vec<Place<'_>>)> = Vec::new();
+    for (place, cell) in plan.cells().into_iter().zip(cells) {
+        let (page, link, variant) =
+            (&plan.pages[place.page], &plan.links[place.link], &plan.variants[place.variant]);
+        if !cell.values.contains_key(figure.measure.name()) {
+            continue;
+        }
+        let name = variant.line.as_ref().unwrap_or(&variant.name);
+        let name = page.group.as_ref().map_or_else(|| name.clone(), |group| format!("{name}, {group}"));
+        let at = match figure.x {
+            Axis::Page => page.at,
+            Axis::Link => link.at,
+            Axis::Variant => variant.at,
+        };
+        let line = match lines.iter().position(|(known, _)| *known == name) {
+            Some(line) => line,
+            None => {
+                lines.push((name, Vec::new()));
+                lines.len() - 1
+            }
+        };
+        // What has no place of its own on the axis is as far everywhere: a level line.
+        let everywhere: Vec<f64> = plan.variants.iter().filter_map(|variant| variant.at).collect();
+        let places = match at {
+            Some(at) => vec![at],
+            None => everywhere,
+        };
+        for at in places {
+            let points = &mut lines[line].1;
+            match points.iter_mut().find(|(known, _)| *known == at) {
+                Some((_, here)) => here.push(cell),
+                None => points.push((at, vec![cell])),
+            }
+        }
+    }
+    let drawn = lines.into_iter().map(|(name, mut points)| {
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        Line { name, points: points.iter().map(|(x, here)| point(*x, here, figure.measure)).collect() }
+    });
+    Plot {
+        figure: figure.figure.clone(),
+        title: figure.title.clone(),
+        x: figure.label.clone(),
+        y: format!("{} ({})", figure.measure.name(), figure.measure.unit()),
+        found: figure.found.clone(),
+        lines: drawn.collect(),
+    }
+}
+
+/// A place on the axis, and the cells that stand there.
+type Place<'a> = (f64, Vec<&'a StudyCell>);
+
+fn point(x: f64, cells: &[&StudyCell], measure: Measure) -> Point {
+    let values: Vec<_> = cells.iter().filter_map(|cell| cell.values.get(measure.name())).collect();
+    let y = values.iter().map(|value| value.median).sum::<f64>() / values.len().max(1) as f64;
+    let interval = if let [one] = values.as_slice() { one.interval } else { None };
+    Point { x, y, interval }
+}

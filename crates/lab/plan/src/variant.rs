@@ -1,0 +1,137 @@
+//! From the table of a variant to what the loader does and what stands in between.
+
+use std::time::Duration;
+
+use clap::ValueEnum as _;
+use farhop_compare::Variant;
+use farhop_loader::{Handshake, Persistence, Protocol, Push, Settings};
+use farhop_units::Bytes;
+
+use crate::form;
+use crate::plan::{Through, VariantSpec};
+use crate::read::{Wrong, quantity, word, wrong};
+
+/// The variant that a table says.
+pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wrong> {
+    let at = form.name.span();
+    let defaults = Settings::default();
+    let protocols = [
+        ("http/1.0", Protocol::Http1(Persistence::NonPersistent)),
+        ("http/1.1", Protocol::Http1(Persistence::Persistent)),
+        ("http/2", Protocol::Http2(Push::Off)),
+    ];
+    let mut protocol = form.protocol.as_ref().map_or(Ok(defaults.protocol), |text| word(text, &protocols))?;
+    if let Some(depth) = form.pipeline {
+        if protocol != Protocol::Http1(Persistence::Persistent) || depth == 0 {
+            return Err(wrong(
+                at,
+                "'pipeline' is how many requests http/1.1 has ahead of their answers, 1 or more",
+            ));
+        }
+        protocol = Protocol::Http1(Persistence::Pipelined(depth));
+    }
+    if form.push.is_some() || form.pushes.is_some() {
+        if protocol != Protocol::Http2(Push::Off) {
+            return Err(wrong(at, "'push' and 'pushes' are http/2's"));
+        }
+        let pushes = [("accepted", Push::Accepted), ("refused", Push::Refused), ("off", Push::Off)];
+        let pushes = form.pushes.as_ref().map_or(Ok(Push::Accepted), |text| word(text, &pushes))?;
+        protocol = Protocol::Http2(pushes);
+    }
+    let handshakes = [
+        ("plain", Handshake::Plain),
+        ("full", Handshake::Full),
+        ("resumed", Handshake::Resumed),
+        ("0-rtt", Handshake::ZeroRtt),
+    ];
+    let secure_by_itself = matches!(protocol, Protocol::Http2(_));
+    let handshake = match &form.handshake {
+        Some(text) => word(text, &handshakes)?,
+        None if secure_by_itself => Handshake::Full,
+        None => Handshake::Plain,
+    };
+    if secure_by_itself && handshake == Handshake::Plain {
+        return Err(wrong(at, "origins speak http/2 over TLS alone: handshake = 'full' or 'resumed'"));
+    }
+    if !secure_by_itself && form.streams.is_some() {
+        return Err(wrong(at, "'streams' are http/2's"));
+    }
+    let connections = form.connections.unwrap_or(if secure_by_itself { 1 } else { defaults.connections });
+    if connections == 0 || connections > 256 || form.streams == Some(0) {
+        return Err(wrong(at, "'connections' are 1 to 256, 'streams' 1 or more"));
+    }
+    if secure_by_itself && connections != 1 {
+        return Err(wrong(at, "http/2 has one connection to each origin"));
+    }
+    let through = through(form)?;
+    let push = quantity(&form.push, farhop_units::parse_share)?;
+    let needs_own = push.is_some() || handshake == Handshake::ZeroRtt;
+    if form.own_server == Some(false) && needs_own {
+        return Err(wrong(
+            at,
+            "stock servers neither push nor answer 0-RTT in their first flight: own_server = true",
+        ));
+    }
+    let own = form.own_server.unwrap_or(needs_own);
+    if own && through != Through::Direct {
+        return Err(wrong(
+            at,
+            "the lab's own server is asked directly: neither through Farhop nor through a tunnel",
+        ));
+    }
+    let buffer = quantity(&form.receive_buffer, str::parse::<Bytes>)?;
+    Ok(VariantSpec {
+        name: form.name.get_ref().clone(),
+        settings: Settings {
+            protocol,
+            handshake,
+            connections,
+            retry: quantity(&form.retry, farhop_units::parse_duration)?,
+            receive_buffer: buffer.map(|buffer| usize::try_from(buffer.0).unwrap_or(usize::MAX)),
+            streams: form.streams.unwrap_or(defaults.streams),
+            idle: quantity(&form.idle, farhop_units::parse_duration)?,
+            patience,
+            ..defaults
+        },
+        own,
+        push,
+        through,
+        at: form.at,
+        line: form.line.clone(),
+    })
+}
+
+fn through(form: &form::Variant) -> Result<Through, Wrong> {
+    let name = form.through.as_ref().map_or("direct", |through| through.get_ref().as_str());
+    let at = form.through.as_ref().map_or(form.name.span(), |through| through.span());
+    let of_farhop = [form.carrier.is_some(), form.tcp_connections.is_some(), form.congestion.is_some()];
+    if name == "direct" {
+        if of_farhop.contains(&true) {
+            return Err(wrong(
+                at,
+                "'carrier', 'tcp_connections' and 'congestion' are Farhop's: say through which",
+            ));
+        }
+        return Ok(Through::Direct);
+    }
+    let known = || Variant::value_variants().iter().filter(|variant| variant.is_farhop());
+    let Some(variant) = known().find(|variant| variant.name() == name) else {
+        let known = known().map(|variant| variant.name()).collect::<Vec<_>>().join(", ");
+        return Err(wrong(at, format!("'{name}' is none of direct, {known}")));
+    };
+    let mut remote = String::new();
+    if let Some(carrier) = &form.carrier {
+        let carrier = word(carrier, &[("auto", "auto"), ("quic", "quic"), ("tcp", "tcp")])?;
+        remote.push_str(&format!("carrier = \"{carrier}\"\n"));
+    }
+    if let Some(connections) = form.tcp_connections {
+        if !(1..=8).contains(&connections) {
+            return Err(wrong(at, "'tcp_connections' are 1 to 8"));
+        }
+        remote.push_str(&format!("tcp_connections = {connections}\n"));
+    }
+    let controllers = ["auto", "rate", "bbr", "hybla", "cubic", "newreno"].map(|name| (name, name));
+    let congestion = form.congestion.as_ref().map(|text| word(text, &controllers)).transpose()?;
+    let link = congestion.map(|name| format!("congestion = \"{name}\"\n")).unwrap_or_default();
+    Ok(Through::Farhop { variant: *variant, link, remote, ground: String::new() })
+}

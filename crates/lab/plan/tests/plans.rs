@@ -1,0 +1,324 @@
+//! Plans as files: what is said is done, and what is wrong is told with its line. And the course of a plan: pairs, turns, and
+//! when there are enough.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use farhop_loader::{Handshake, Persistence, Protocol, Push};
+use farhop_plan::{Axis, Cell, Course, Measure, PageKind, Plan, Run, Through, estimate, study};
+use farhop_units::{BitRate, Bytes};
+
+const WHOLE: &str = r#"
+title = "All that can be said"
+study = "HTTPEP"
+seed = 7
+timeout = "90 s"
+measures = ["load", "bytes"]
+base = "direct"
+runs = { least = 2, most = 4, within = "10 %" }
+quick = { runs = 1, pages = ["ten"], links = ["slow"] }
+
+[[page]]
+name = "ten"
+objects = 10
+object = "8 KB"
+at = 10
+[[page]]
+name = "photos"
+at = 30
+
+[[link]]
+name = "slow"
+like = "geo-256k"
+rate = "128 kbit/s"
+loss = "1 %"
+terrestrial_loss = "2 %"
+at = 128
+[[link]]
+name = "own"
+file = "mine.toml"
+at = 1
+
+[[variant]]
+name = "direct"
+protocol = "http/1.1"
+pipeline = 4
+connections = 2
+retry = "250 ms"
+receive_buffer = "128 KB"
+idle = "5 s"
+[[variant]]
+name = "two"
+protocol = "http/2"
+handshake = "resumed"
+streams = 50
+[[variant]]
+name = "old"
+protocol = "http/1.0"
+through = "farhop-identity"
+carrier = "tcp"
+tcp_connections = 8
+congestion = "bbr"
+
+[[plot]]
+figure = "9"
+title = "Load time"
+measure = "load"
+x = "page"
+label = "objects"
+found = "something"
+"#;
+
+fn read(text: &str) -> Result<Plan, String> {
+    let mut open = |path: &Path| match path.to_str() {
+        Some("plans/mine.toml") => Ok("like = 'geo-2m'\nreturn.trace = 'up.trace'\n".to_owned()),
+        Some("plans/up.trace") => Ok("10\n".to_owned()),
+        other => Err(format!("{other:?} is not there")),
+    };
+    Plan::from_toml(text, "plans/sample.toml", &mut open).map_err(|error| error.to_string())
+}
+
+/// The plan with a line of it replaced.
+fn with(line: &str, other: &str) -> Result<Plan, String> {
+    assert!(WHOLE.contains(line), "{line}");
+    read(&WHOLE.replacen(line, other, 1))
+}
+
+#[test]
+fn what_a_file_says_is_what_is_done() {
+    let plan = read(WHOLE).unwrap();
+    assert_eq!((plan.name.as_str(), plan.seed, plan.timeout), ("sample", 7, Duration::from_secs(90)));
+    assert_eq!((plan.runs.least, plan.runs.most, plan.runs.within), (2, 4, 0.1));
+    assert_eq!(plan.measures, [Measure::Load, Measure::Bytes]);
+    let made = PageKind::Made { objects: 10, object: Bytes(8_000), document: Bytes(4_000) };
+    assert_eq!((&plan.pages[0].kind, &plan.pages[1].kind), (&made, &PageKind::Known("photos".into())));
+    let slow = &plan.links[0].profile;
+    assert_eq!(slow.forward.rate, Some(BitRate::kbit(128)));
+    assert_eq!(slow.return_.rate, Some(BitRate::kbit(256)));
+    assert_eq!(slow.forward.loss.share(Bytes(1500)), 0.01);
+    assert_eq!(slow.forward.before.loss.share(Bytes(1500)), 0.02, "towards the user the ground comes first");
+    assert_eq!(slow.return_.after.loss.share(Bytes(1500)), 0.02);
+    assert_eq!(plan.links[1].profile.return_.rate, Some(BitRate::kbit(1200)), "a packet each 10 ms");
+    let [direct, two, old] = &plan.variants[..] else { panic!("three variants") };
+    assert_eq!(direct.settings.protocol, Protocol::Http1(Persistence::Pipelined(4)));
+    assert_eq!((direct.settings.connections, direct.settings.receive_buffer), (2, Some(128_000)));
+    assert_eq!(direct.settings.retry, Some(Duration::from_millis(250)));
+    assert_eq!(direct.settings.idle, Some(Duration::from_secs(5)));
+    assert_eq!(
+        (direct.through.clone(), direct.settings.patience),
+        (Through::Direct, Duration::from_secs(90))
+    );
+    assert_eq!(
+        (two.settings.protocol, two.settings.handshake),
+        (Protocol::Http2(Push::Off), Handshake::Resumed)
+    );
+    assert_eq!((two.settings.streams, two.settings.connections), (50, 1));
+    let Through::Farhop { variant, link, remote, .. } = &old.through else { panic!("through Farhop") };
+    assert_eq!(variant.name(), "farhop-identity");
+    assert_eq!(
+        (link.as_str(), remote.as_str()),
+        ("congestion = \"bbr\"\n", "carrier = \"tcp\"\ntcp_connections = 8\n")
+    );
+    assert_eq!((plan.figures[0].x, plan.figures[0].measure), (Axis::Page, Measure::Load));
+    assert_eq!(plan.cells().len(), 12);
+    let quick = plan.quickened();
+    assert_eq!((quick.cells().len(), quick.runs.least, quick.runs.most), (3, 1, 1));
+    assert_ne!(quick.digest, plan.digest);
+}
+
+#[test]
+fn pushes_and_0_rtt_have_a_server_of_the_labs_own() {
+    let plan = with("streams = 50", "push = \"30 %\"\npushes = \"refused\"").unwrap();
+    let two = &plan.variants[1];
+    assert_eq!((two.settings.protocol, two.own, two.push), (Protocol::Http2(Push::Refused), true, Some(0.3)));
+    let plan = with("handshake = \"resumed\"", "handshake = \"0-rtt\"").unwrap();
+    assert_eq!((plan.variants[1].settings.handshake, plan.variants[1].own), (Handshake::ZeroRtt, true));
+    assert!(!plan.variants[0].own && !plan.variants[2].own);
+}
+
+#[test]
+fn what_is_wrong_with_a_plan_is_told_with_its_line() {
+    let line_of = |text: &str| WHOLE.lines().position(|line| line == text).unwrap() + 1;
+    let table = [
+        ("seed = 7", "sead = 7", "unknown field `sead`"),
+        ("timeout = \"90 s\"", "timeout = \"90\"", "'90' is not a duration, write it like '650 ms'"),
+        (
+            "measures = [\"load\", \"bytes\"]",
+            "measures = [\"speed\"]",
+            "nothing is measured that is called 'speed': there are load, ",
+        ),
+        ("base = \"direct\"", "base = \"none\"", "no variant of this plan is called 'none'"),
+        (
+            "runs = { least = 2, most = 4, within = \"10 %\" }",
+            "runs = { least = 2, most = 1, within = \"10 %\" }",
+            "'least' is 1 or more",
+        ),
+        (
+            "quick = { runs = 1, pages = [\"ten\"], links = [\"slow\"] }",
+            "quick = { runs = 1, pages = [\"nine\"] }",
+            "no page of this plan is called 'nine'",
+        ),
+        (
+            "name = \"photos\"",
+            "name = \"fotos\"",
+            "the lab makes no page called 'fotos': there are flags, photos, ",
+        ),
+        ("name = \"photos\"", "name = \"ten\"\nobjects = 1\nobject = '1 KB'", "two pages are called 'ten'"),
+        ("like = \"geo-256k\"", "like = \"geo-257k\"", "no link profile is called 'geo-257k'"),
+        ("file = \"mine.toml\"", "file = \"yours.toml\"", "Some(\"plans/yours.toml\") is not there"),
+        ("tcp_connections = 8", "tcp_connections = 9", "'tcp_connections' are 1 to 8"),
+        ("measure = \"load\"", "measure = \"packets\"", "'packets' is not among the measures of this plan"),
+        ("x = \"page\"", "x = \"time\"", "'time' is none of page, link, variant"),
+        ("x = \"page\"", "x = \"variant\"", "'direct' stands nowhere on this axis: give it an 'at'"),
+    ];
+    for (line, other, reason) in table {
+        let error = with(line, other).unwrap_err();
+        let place = error.strip_prefix("plans/sample.toml:").unwrap_or_else(|| panic!("{error}"));
+        let (number, said) = place.split_once(": ").unwrap();
+        assert!(said.starts_with(reason), "{other}: {said}");
+        // The place of a whole table is its header, or a key in it.
+        let off = line_of(line).abs_diff(number.parse().unwrap());
+        assert!(off <= 6, "{other}: line {number}");
+        assert!(!error.contains('\n'));
+    }
+    let elsewhere = [
+        ("streams = 50", "push = \"130 %\"", "'130 %' is not a share"),
+        ("pipeline = 4", "push = \"30 %\"", "'push' and 'pushes' are http/2's"),
+        (
+            "streams = 50",
+            "push = \"30 %\"\nown_server = false",
+            "stock servers neither push nor answer 0-RTT",
+        ),
+        ("streams = 50", "push = \"30 %\"\nthrough = \"farhop\"", "the lab's own server is asked directly"),
+        ("streams = 50", "connections = 3", "http/2 has one connection to each origin"),
+        ("handshake = \"resumed\"", "handshake = \"plain\"", "origins speak http/2 over TLS alone"),
+        ("through = \"farhop-identity\"", "", "'carrier', 'tcp_connections' and 'congestion' are Farhop's"),
+        ("through = \"farhop-identity\"", "through = \"squid\"", "'squid' is none of direct, farhop"),
+        ("rate = \"128 kbit/s\"", "rate = \"0 kbit/s\"", "at 0 bit/s nothing would ever pass"),
+    ];
+    for (line, other, reason) in elsewhere {
+        let error = with(line, other).unwrap_err();
+        assert!(error.contains(reason), "{error}");
+    }
+    assert!(read("title = 'x'").unwrap_err().ends_with("there is no [[page]]: a plan has one at least"));
+}
+
+/// Lives a course in which the n-th load of a cell takes what `time` says.
+fn live(plan: &Plan, time: impl Fn(Cell, u32) -> Option<f64>) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut course = Course::new(plan, &[]);
+    while let Some(next) = course.next() {
+        let Cell { link, page, variant } = next.cell;
+        let value = time(next.cell, next.round);
+        let run = Run {
+            page: plan.pages[page].name.clone(),
+            link: plan.links[link].name.clone(),
+            variant: plan.variants[variant].name.clone(),
+            round: next.round,
+            seed: next.seed,
+            values: value.map(|value| ("load".to_owned(), value)).into_iter().collect(),
+            faults: if value.is_none() { vec!["it fell over".into()] } else { Vec::new() },
+            ..Run::default()
+        };
+        course.made(&run);
+        runs.push(run);
+        assert!(runs.len() < 1000, "it does not end");
+    }
+    runs
+}
+
+#[test]
+fn repetitions_end_as_soon_as_every_variant_of_a_page_is_known_well_enough() {
+    let plan = read(WHOLE).unwrap();
+    // One page varies so much in one variant that all of its variants go on to the most.
+    let runs = live(&plan, |cell, round| {
+        let wild = (cell.link, cell.page, cell.variant) == (0, 1, 2);
+        Some(10.0 + if wild { f64::from(round) * 5.0 } else { f64::from(round) * 0.01 })
+    });
+    let mut counts: HashMap<(String, String), u32> = HashMap::new();
+    runs.iter().for_each(|run| *counts.entry((run.link.clone(), run.page.clone())).or_default() += 1);
+    let count = |link: &str, page: &str| counts[&(link.to_owned(), page.to_owned())];
+    assert_eq!(
+        [count("slow", "ten"), count("slow", "photos"), count("own", "ten"), count("own", "photos")],
+        [6, 12, 6, 6]
+    );
+    let found = study(&plan, &runs, false);
+    assert!(found.complete);
+    let settled = |variant: &str| found.cell("photos", "slow", variant).unwrap().settled;
+    assert_eq!([settled("direct"), settled("old")], [true, false]);
+}
+
+#[test]
+fn variants_take_turns_and_a_repetition_has_one_seed_for_all() {
+    let plan = read(WHOLE).unwrap();
+    let runs = live(&plan, |_, round| Some(f64::from(round)));
+    let first: Vec<(u32, u64, &str)> = runs
+        .iter()
+        .filter(|run| run.link == "slow" && run.page == "ten")
+        .map(|run| (run.round, run.seed, run.variant.as_str()))
+        .collect();
+    assert_eq!(
+        first[..6],
+        [(0, 7, "direct"), (0, 7, "two"), (0, 7, "old"), (1, 8, "two"), (1, 8, "old"), (1, 8, "direct")]
+    );
+    // Repetition by repetition: no page has its second before all have their first.
+    assert!(runs[..12].iter().all(|run| run.round == 0) && runs[12..24].iter().all(|run| run.round == 1));
+}
+
+#[test]
+fn a_variant_that_never_loads_keeps_nobody_waiting_and_is_told() {
+    let plan = read(WHOLE).unwrap();
+    let mut runs = live(&plan, |cell, _| (cell.variant != 2).then_some(3.0));
+    runs[3].notes = vec!["a note".into()];
+    runs[4].notes = vec!["a note".into()];
+    assert_eq!(runs.len(), 24, "two repetitions of each");
+    let found = study(&plan, &runs, false);
+    let cell = found.cell("ten", "own", "old").unwrap();
+    assert_eq!(
+        (cell.runs, cell.values.len(), cell.failures.as_slice()),
+        (0, 0, &["it fell over".to_owned()][..])
+    );
+    assert_eq!(found.notes, ["a note"]);
+    assert!(found.shifts.iter().all(|shift| shift.variant == "two" && shift.verdict == "no difference"));
+}
+
+#[test]
+fn shifts_pair_repetitions_and_figures_have_a_line_for_each_variant() {
+    let plan = read(WHOLE).unwrap();
+    // The machine is slow in odd repetitions: only pairs show that the second variant takes a second less.
+    let runs = live(&plan, |cell, round| {
+        Some(
+            10.0 + f64::from(round % 2) * 8.0 - cell.variant as f64
+                + cell.page as f64
+                + f64::from(round) * 0.001 * cell.variant as f64,
+        )
+    });
+    let found = study(&plan, &runs, true);
+    let shift =
+        found.shifts.iter().find(|it| it.page == "ten" && it.link == "own" && it.variant == "two").unwrap();
+    assert_eq!(
+        (shift.pairs, shift.verdict.as_str(), shift.effect, shift.method.as_str()),
+        (4, "less", -1.0, "student")
+    );
+    assert!((shift.shift + 1.0).abs() < 0.01, "{}", shift.shift);
+    let plot = &found.plots[0];
+    assert_eq!((plot.figure.as_str(), plot.x.as_str(), plot.y.as_str()), ("9", "objects", "load (s)"));
+    let names: Vec<&str> = plot.lines.iter().map(|line| line.name.as_str()).collect();
+    assert_eq!(names, ["direct", "two", "old"]);
+    let places: Vec<f64> = plot.lines[0].points.iter().map(|point| point.x).collect();
+    assert_eq!(places, [10.0, 30.0]);
+    assert!((plot.lines[0].points[1].y - plot.lines[0].points[0].y - 1.0).abs() < 1e-9, "links are averaged");
+    assert!(found.stamp().starts_with("quick: 4 runs"));
+}
+
+#[test]
+fn an_estimate_grows_with_repetitions_and_round_trips() {
+    let plan = read(WHOLE).unwrap();
+    let whole = estimate(&plan);
+    assert_eq!(whole.loads, [24, 48]);
+    assert!(whole.time[0] < whole.time[1] && whole.time[0] > Duration::from_secs(60));
+    assert!(estimate(&plan.quickened()).time[1] < whole.time[0]);
+}

@@ -1,0 +1,143 @@
+//! What a plan found as one HTML file that needs nothing else: figures with what the study found beside them, then every
+//! number. Pure.
+
+use std::fmt::Write;
+
+use super::plot::plot;
+use super::{Study, StudyCell, StudyShift};
+use crate::Named;
+use crate::html::{escape, page};
+
+/// The whole page.
+pub fn study_html(study: &Study) -> String {
+    let mut body = String::new();
+    let _ = writeln!(
+        body,
+        "<section>\n<h2 class=\"profile\">{}</h2>\n<p class=\"claim\"><b>{}</b></p>",
+        escape(&study.title),
+        escape(&study.stamp())
+    );
+    body.push_str("</section>\n");
+    for figure in &study.plots {
+        let number =
+            if figure.figure.is_empty() { String::new() } else { format!("Figure {}: ", figure.figure) };
+        let _ = writeln!(body, "<section>\n<h3>{}{}</h3>", escape(&number), escape(&figure.title));
+        plot(&mut body, figure);
+        if !figure.found.is_empty() {
+            let who = study.study.as_deref().unwrap_or("The study");
+            let _ = writeln!(body, "<p><b>{} found:</b> {}</p>", escape(who), escape(&figure.found));
+        }
+        body.push_str("</section>\n");
+    }
+    shifts(&mut body, study);
+    cells(&mut body, study);
+    let listed = |names: &[Named]| {
+        names.iter().map(|named| format!("{}: {}", named.name, named.words)).collect::<Vec<_>>().join("; ")
+    };
+    let conditions = vec![
+        ("Repetitions", repetitions(study)),
+        ("Pages", listed(&study.pages)),
+        ("Links", listed(&study.links)),
+        ("Variants", listed(&study.variants)),
+        ("Measures", listed(&study.measures)),
+        ("Method", study.method.join("; ")),
+    ];
+    let study_words = study.study.as_ref().map(|study| format!(", after {study}")).unwrap_or_default();
+    page(&format!("plan {}{study_words}", study.plan), &body, &study.notes, &conditions)
+}
+
+fn repetitions(study: &Study) -> String {
+    let [least, most] = study.runs;
+    format!(
+        "{least} to {most} of each cell, until half of the 95 % interval of every variant of a page on a link is within {} % of its median; seeds from {} on, the same for all variants",
+        (study.within * 1e4).round() / 1e2,
+        study.seed
+    )
+}
+
+fn shifts(out: &mut String, study: &Study) {
+    if study.shifts.is_empty() {
+        return;
+    }
+    out.push_str("<section>\n<h3>Run for run against the base</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>page</th><th>link</th><th>measure</th><th>variant</th><th>against</th><th>pairs</th><th>shift</th><th>95 % interval</th><th>effect</th><th>verdict</th></tr></thead>\n<tbody>\n");
+    for shift in &study.shifts {
+        let StudyShift { page, link, measure, variant, base, pairs, effect, verdict, .. } = shift;
+        let interval = ends(shift.interval);
+        let _ = writeln!(
+            out,
+            "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{pairs}</td><td>{}</td><td>{interval}</td><td>{effect:.2}</td><td>{}</td></tr>",
+            escape(page),
+            escape(link),
+            escape(measure),
+            escape(variant),
+            escape(base),
+            number(shift.shift),
+            escape(verdict)
+        );
+    }
+    out.push_str("</tbody></table></div>\n</section>\n");
+}
+
+fn cells(out: &mut String, study: &Study) {
+    out.push_str("<section>\n<h3>Every cell</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>page</th><th>link</th><th>variant</th><th>measure</th><th>runs</th><th>median</th><th>mean</th><th>p95</th><th>min–max</th><th>95 % interval</th></tr></thead>\n<tbody>\n");
+    for cell in &study.cells {
+        for (measure, values) in &cell.values {
+            let unit = study.unit(measure);
+            let unit = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
+            let _ = writeln!(
+                out,
+                "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}–{}</td><td>{}</td></tr>",
+                escape(&cell.page),
+                escape(&cell.link),
+                escape(&cell.variant),
+                escape(measure),
+                escape(&unit),
+                runs(cell),
+                number(values.median),
+                number(values.mean),
+                number(values.p95),
+                number(values.min),
+                number(values.max),
+                ends(values.interval)
+            );
+        }
+        if cell.values.is_empty() {
+            let why = cell.failures.first().map_or("not loaded", String::as_str);
+            let _ = writeln!(
+                out,
+                "<tr><th>{}</th><td>{}</td><td>{}</td><td class=\"absent\" colspan=\"7\">{}</td></tr>",
+                escape(&cell.page),
+                escape(&cell.link),
+                escape(&cell.variant),
+                escape(why)
+            );
+        }
+    }
+    out.push_str("</tbody></table></div>\n</section>\n");
+}
+
+fn runs(cell: &StudyCell) -> String {
+    let late = if cell.late > 0 { format!(", {} late", cell.late) } else { String::new() };
+    let open = if cell.settled { "" } else { ", wide" };
+    format!("{}{late}{open}", cell.runs)
+}
+
+fn ends(interval: Option<[f64; 2]>) -> String {
+    interval.map_or("–".into(), |[low, high]| format!("{}–{}", number(low), number(high)))
+}
+
+/// Four digits that count.
+fn number(value: f64) -> String {
+    let digits = if value == 0.0 { 0 } else { (3 - value.abs().log10().floor() as i32).clamp(0, 6) };
+    format!("{value:.*}", digits as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_four_digits_that_count() {
+        assert_eq!([0.0, 12.3456, 0.012_344, 4_567_890.0].map(number), ["0", "12.35", "0.01234", "4567890"]);
+    }
+}
