@@ -26,6 +26,10 @@ counters! {
         hints_skipped,
         /// Pages read to their end.
         pages_read,
+        /// Responses held at the remote that origins confirmed before a browser asked.
+        confirmed,
+        /// Responses held at the remote that origins did not confirm when ground asked.
+        outdated,
         /// Times that what was promised to a page was settled.
         pages_settled,
         /// Requests made to origins.

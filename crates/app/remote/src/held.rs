@@ -8,7 +8,8 @@ use farhop_freshness::{Fallback, Handling, Reply, Stored, Validated, Validation}
 use farhop_front::Responder;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_store::{Held, Partition};
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
+use url::Url;
 
 use crate::Remote;
 use crate::answers::{Trouble, forward, from_repository, tell_handling};
@@ -152,7 +153,7 @@ pub(crate) async fn confirm(
     match held.head.validated_by(request, &not_modified.fields, requested_at, now) {
         Validated::Stored(fresh) => {
             let held = Held { head: Arc::new((*fresh).clone()), ..held.clone() };
-            renew(remote, user, fetch, held.id, held.partition, *fresh).await;
+            renew(remote, user, &fetch.url, request, held.id, held.partition, *fresh).await;
             Confirmed::Held(held)
         }
         Validated::Client => Confirmed::Client,
@@ -160,14 +161,25 @@ pub(crate) async fn confirm(
     }
 }
 
-/// A renewed head takes the place of the old one, unless it forbids to be kept there.
-async fn renew(remote: &Remote, user: u64, fetch: &Fetch, id: u64, partition: Partition, fresh: Stored) {
-    let allowed = partition_for(user, &fetch.url, &fetch.head.fields, fresh.status, &fresh.fields);
-    if allowed.is_some_and(|allowed| allowed == partition || allowed == Partition::Shared) {
+/// A renewed head takes the place of the old one, unless it forbids to be kept there: then the entry goes, and this gives
+/// `false`.
+pub(crate) async fn renew(
+    remote: &Remote,
+    user: u64,
+    url: &Url,
+    request: &HeaderMap,
+    id: u64,
+    partition: Partition,
+    fresh: Stored,
+) -> bool {
+    let allowed = partition_for(user, url, request, fresh.status, &fresh.fields);
+    let may_stay = allowed.is_some_and(|allowed| allowed == partition || allowed == Partition::Shared);
+    if may_stay {
         remote.repository().freshen(id, fresh.kept_by(partition.scope())).await;
     } else {
         remote.repository().evict(id).await;
     }
+    may_stay
 }
 
 /// A 200 to HEAD has come: what is held for a GET is renewed by it or, where it tells of something else, is stale and goes
@@ -192,7 +204,7 @@ pub(crate) async fn described(
             if held.head.is_described_by(&head.fields, length) {
                 let mut fresh = (*held.head).clone();
                 fresh.freshen(request, &head.fields, requested_at, SystemTime::now());
-                renew(remote, user, fetch, held.id, partition, fresh).await;
+                renew(remote, user, &fetch.url, request, held.id, partition, fresh).await;
             } else {
                 remote.repository().evict(held.id).await;
             }

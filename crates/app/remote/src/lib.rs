@@ -43,6 +43,7 @@ mod unreachable;
 mod uplink;
 mod upload;
 mod users;
+mod validating;
 mod websocket;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -95,6 +96,8 @@ pub struct Remote {
     announced: Announced,
     strange: transparent::Strange,
     doubts: revalidate::Doubts,
+    validating: validating::Validating,
+    mirror: mirror::Mirror,
     parts: parts::Parts,
     census: clients::Census,
     caught: clients::Census,
@@ -203,6 +206,16 @@ impl Remote {
     /// What is being asked about behind clients' backs.
     fn doubts(&self) -> &revalidate::Doubts {
         &self.doubts
+    }
+
+    /// What ground asks about.
+    fn validating(&self) -> &validating::Validating {
+        &self.validating
+    }
+
+    /// What ground was told of what is held.
+    fn mirror(&self) -> &mirror::Mirror {
+        &self.mirror
     }
 
     fn parts(&self) -> &parts::Parts {
