@@ -28,3 +28,4 @@ mod support;
 mod transparent;
 mod tunnels;
 mod users;
+mod validation;

@@ -19,6 +19,8 @@ pub(crate) struct InProcess {
     pub(crate) link: Link,
     pub(crate) events: Bus,
     pub(crate) proxy: SocketAddr,
+    pub(crate) ground: Ground,
+    pub(crate) ground_events: Bus,
     _remote: Running,
     serving: tokio::task::JoinHandle<()>,
 }
@@ -49,11 +51,13 @@ impl InProcess {
         let mut listener =
             Listener::new(at_ground, ground_identity, peers, plan, plan.default_choice(End::Ground)).unwrap();
         let address = listener.local_addr().unwrap();
-        let ground = Ground::new(settings.ground, 1, Bus::new()).unwrap();
+        let ground_events = Bus::new();
+        let ground = Ground::new(settings.ground, 1, ground_events.clone()).unwrap();
+        let served = ground.clone();
         let serving = tokio::spawn(async move {
             while let Some(accepted) = listener.accept().await {
                 let accepted = accepted.unwrap();
-                let ground = ground.clone();
+                let ground = served.clone();
                 tokio::spawn(async move { ground.serve_carrier(accepted.connection, accepted.name).await });
             }
         });
@@ -67,7 +71,8 @@ impl InProcess {
         };
         let remote = farhop_remote::start(settings.remote, reach, events.clone(), false).await.unwrap();
         assert!(remote.connected(Duration::from_secs(30)).await, "no carrier came up");
-        InProcess { link, events, proxy: remote.addresses()[0], _remote: remote, serving }
+        let proxy = remote.addresses()[0];
+        InProcess { link, events, proxy, ground, ground_events, _remote: remote, serving }
     }
 }
 

@@ -30,6 +30,10 @@ counters! {
         sites_judged,
         /// Pages read to their end.
         pages_read,
+        /// Responses held at the remote that origins confirmed before a browser asked.
+        confirmed,
+        /// Responses held at the remote that origins did not confirm when ground asked.
+        outdated,
         /// Times that what was promised to a page was settled.
         pages_settled,
         /// Requests made to origins.

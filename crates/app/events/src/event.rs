@@ -218,6 +218,16 @@ events! {
         skipped: BTreeMap<String, u64>,
     } counts |counters| { counters.pages_read.add(1) }
 
+    /// Ground asked an origin, before any browser did, whether what the remote holds is still right.
+    Debug Validated "validated" {
+        /// The exchange of the document.
+        page: ExchangeId,
+        /// The resource.
+        url: String,
+        /// Whether it is; else the new one is pushed.
+        confirmed: bool,
+    } counts |counters| { if *confirmed { counters.confirmed.add(1) } else { counters.outdated.add(1) } }
+
     /// Ground has a whole response from an origin.
     Debug Fetched "fetched" {
         /// The exchange it was fetched for; for a promise, that of its page.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhop_bundle::{Decision, Unasked, Urgency, Way};
 use farhop_events::{Event, ExchangeId};
-use farhop_htotp::frame::{Failure, Priority};
+use farhop_htotp::frame::{Coding, Failure, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_origin::Upload;
 use farhop_page::{Confidence, Destination, Hint, Mode, Source};
@@ -20,14 +20,16 @@ use crate::carrier::Carrier;
 use crate::delivery::Delivery;
 use crate::failure;
 use crate::head;
+use crate::mirror::Stale;
 use crate::order::{Limits, Order};
 use crate::origins::Asked;
 use crate::owner::{Known, Owner};
 use crate::page::{Page, is_document};
 use crate::reading::{Decided, Reading};
-use crate::tally::{HELD, NOT_PUBLIC, Tally, UNSEEN, skip_words};
+use crate::tally::{HELD, NOT_PUBLIC, Tally, UNSEEN, VALIDATED, skip_words};
 use crate::treatment::{Treatment, content_length, has_body, treatment};
-use crate::variant::Purpose;
+use crate::validation;
+use crate::variant::{self, Purpose};
 
 /// The bundle of one load of one page, frames included. It ends with the last stream that is read for it.
 pub(crate) struct Bundle {
@@ -59,8 +61,11 @@ struct Wish {
     head: RequestHead,
     /// Redirects that led there.
     way: Way,
+    priority: Priority,
     /// The browser has asked for it: it is no guess any more.
     wanted: Arc<AtomicBool>,
+    /// What the remote holds of it: the origin is only asked whether that is still right.
+    stale: Option<Stale>,
 }
 
 impl Wish {
@@ -152,11 +157,19 @@ impl Bundle {
     ) {
         let Some(head) = request_head(&unasked) else { return };
         let priority = Priority { urgency: urgency.level, incremental: urgency.incremental };
+        // Over plain HTTP a frame's document is asked for like a page: the remote knows it by its promise.
+        let is_frame = hint.destination == Destination::Frame;
+        let stale = held_stale(&self.carrier, &self.owner, &unasked).filter(|_| !is_frame);
+        let promise = match &stale {
+            Some(stale) => sender.validate(stale.entry, &head, priority),
+            None => sender.promise(&head, priority),
+        };
         // `None` once nobody reads this stream any more.
-        let Some(promise) = sender.promise(&head, priority) else { return };
-        lock(&self.tally).promised();
-        let bus = &self.carrier.ground.bus;
-        bus.emit(Event::Promised { promise, page: self.page, url: bus.url(unasked.url.as_str()) });
+        let Some(promise) = promise else { return };
+        match &stale {
+            Some(_) => lock(&self.tally).skipped(VALIDATED),
+            None => self.tell_promised(promise, &unasked),
+        }
         let unwanted = self.carrier.promised(promise);
         let bundle = Arc::downgrade(self);
         let wanted = Arc::new(AtomicBool::new(false));
@@ -168,7 +181,7 @@ impl Bundle {
             }
         });
         let origin = head.origin();
-        let wish = Wish { promise, reading, hint, unasked, head, way, wanted };
+        let wish = Wish { promise, reading, hint, unasked, head, way, priority, wanted, stale };
         // Of names in scripts the first show whether there are more: they need not wait for each other.
         let guess = wish.hint.confidence == Confidence::Guess && wish.hint.source != Source::Mention;
         let job = Job { wish, unwanted };
@@ -176,6 +189,35 @@ impl Bundle {
             true => lock(&self.order).add_guess(origin, job),
             false => lock(&self.order).add(urgency.level, origin, job),
         }
+    }
+
+    fn tell_promised(&self, promise: u64, unasked: &Unasked) {
+        lock(&self.tally).promised();
+        let bus = &self.carrier.ground.bus;
+        bus.emit(Event::Promised { promise, page: self.page, url: bus.url(unasked.url.as_str()) });
+    }
+
+    /// The same with what was named before, by what has not changed: of what was guessed then, what was right is held. About
+    /// a frame that is held the browser asks.
+    pub(crate) fn add_again(
+        self: &Arc<Self>,
+        reading: &Arc<Reading>,
+        mut decided: Vec<Decided>,
+        sender: &Sender,
+    ) {
+        decided.retain(|one| match (one.hint.destination, one.hint.confidence) {
+            (Destination::Frame, _) => !self.is_held(&one.decision),
+            (_, Confidence::Guess) => self.is_held(&one.decision),
+            _ => true,
+        });
+        self.add(reading, decided, sender);
+    }
+
+    /// Whether the remote has what was decided on, fresh or not.
+    fn is_held(&self, decision: &Decision) -> bool {
+        let Decision::Fetch(unasked, _) = decision else { return false };
+        is_held(&self.carrier, &self.owner, unasked)
+            || held_stale(&self.carrier, &self.owner, unasked).is_some()
     }
 
     /// Begins what may begin.
@@ -236,16 +278,33 @@ impl Bundle {
         if self.allowance.is_used_up() {
             return Err(failure::withdrawn(&UsedUp::Page));
         }
+        let conditional = wish.stale.as_ref().map(|stale| validation::question(&wish.head, stale));
+        let purpose = Purpose {
+            destination: Some(wish.hint.destination),
+            integrity: wish.hint.integrity.is_some(),
+            cors: wish.hint.mode != Mode::NoCors,
+        };
+        let policy = ground.settings().squeeze.policy;
+        let request = variant::towards_origin(conditional.as_ref().unwrap_or(&wish.head), purpose, policy);
         let asked = Asked {
             owner: &self.owner,
             exchange: self.page,
-            head: &wish.head,
+            head: &request,
             upload: Upload::empty(),
             informed: None,
         };
         let response = ground.origins.fetch(asked).await?;
         if self.known.never().note(&wish.unasked.url, &response.fields) {
             return Err(failure::withdrawn(&"the response sets a cookie"));
+        }
+        if let (Some(stale), Some(conditional)) = (&wish.stale, &conditional) {
+            let confirmed = response.status == StatusCode::NOT_MODIFIED;
+            let url = ground.bus.url(wish.unasked.url.as_str());
+            ground.bus.emit(Event::Validated { page: self.page, url, confirmed });
+            if confirmed {
+                let head = validation::answer(conditional, stale, response.fields);
+                return self.confirm(wish, &head);
+            }
         }
         wish.reading.answered(&wish.unasked, response.status, &response.fields);
         let status = response.status;
@@ -266,13 +325,8 @@ impl Bundle {
         if wish.is_guess() && length.is_none() {
             share.bind(most, Arc::clone(&wish.wanted));
         }
-        let Some(sender) = self.carrier.hop.push(wish.promise) else { return Ok(0) };
+        let Some(sender) = self.push(wish) else { return Ok(0) };
         self.add(&wish.reading, more, &sender);
-        let purpose = Purpose {
-            destination: Some(wish.hint.destination),
-            integrity: wish.hint.integrity.is_some(),
-            cors: wish.hint.mode != Mode::NoCors,
-        };
         let rate = self.carrier.rate();
         let treatment = treatment(&wish.head, &head, purpose, ground.means(rate));
         let page = self.reader(wish, &head, &treatment);
@@ -307,6 +361,28 @@ impl Bundle {
         Ok(delivered.crossed_bytes)
     }
 
+    /// The origin has confirmed what the remote holds.
+    fn confirm(self: &Arc<Self>, wish: &Wish, head: &ResponseHead) -> Result<u64, Failure> {
+        let Some(mut sender) = self.carrier.hop.push(wish.promise) else { return Ok(0) };
+        self.add_again(&wish.reading, wish.reading.confirmed(&wish.hint), &sender);
+        sender.answer(head, Coding::Identity, None);
+        sender.finish(None);
+        Ok(0)
+    }
+
+    /// The stream on which a whole response is pushed; `None` where nobody wants it. Where only a word was announced on what
+    /// the remote holds, it is promised in that word's place.
+    fn push(&self, wish: &Wish) -> Option<Sender> {
+        let word = self.carrier.hop.push(wish.promise)?;
+        if wish.stale.is_none() {
+            return Some(word);
+        }
+        let promise = word.promise(&wish.head, wish.priority)?;
+        self.tell_promised(promise, &wish.unasked);
+        word.fail(failure::withdrawn(&"what is held has changed"));
+        self.carrier.hop.push(promise)
+    }
+
     /// Who reads along for what the response names in turn.
     fn reader(self: &Arc<Self>, wish: &Wish, head: &ResponseHead, treatment: &Treatment) -> Option<Page> {
         let decoded = matches!(treatment, Treatment::Recode(_));
@@ -333,6 +409,13 @@ pub(crate) fn is_held(carrier: &Carrier, owner: &Owner, unasked: &Unasked) -> bo
     let Unasked { url, fields } = unasked;
     let passes_by = fields.contains_key(header::CACHE_CONTROL) || fields.contains_key(header::PRAGMA);
     !passes_by && carrier.holds_fresh(owner, url, fields)
+}
+
+/// What the remote holds of it and has to have validated; nothing for a reload that passes caches by.
+fn held_stale(carrier: &Carrier, owner: &Owner, unasked: &Unasked) -> Option<Stale> {
+    let Unasked { url, fields } = unasked;
+    let passes_by = fields.contains_key(header::CACHE_CONTROL) || fields.contains_key(header::PRAGMA);
+    carrier.holds_stale(owner, url, fields).filter(|_| !passes_by)
 }
 
 /// The request as a browser will ask it through the remote.

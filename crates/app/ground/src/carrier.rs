@@ -28,7 +28,8 @@ use url::Url;
 use crate::ahead::{Ahead, Visitor};
 use crate::exchange::Exchange;
 use crate::ground::Shared;
-use crate::mirror::Mirror;
+use crate::mirror::{Mirror, Stale};
+use crate::named::Opener;
 use crate::owner::Owner;
 use crate::tunnel::Tunnel;
 
@@ -49,7 +50,8 @@ pub(crate) struct Carrier {
     connection: Connection,
     since: Instant,
     state: Mutex<State>,
-    mirror: Mutex<Mirror>,
+    number: u64,
+    mirror: Arc<Mutex<Mirror>>,
     /// Exchanges, tunnels, and fetches of what nobody asked for.
     under_way: AtomicU64,
     exchanges: AtomicU64,
@@ -83,6 +85,7 @@ impl Carrier {
         number: u64,
         connection: Connection,
     ) -> Arc<Carrier> {
+        let mirror = ground.mirrors.of(&remote);
         Arc::new(Carrier {
             ground,
             hop,
@@ -93,7 +96,8 @@ impl Carrier {
             connection,
             since: Instant::now(),
             state: Mutex::default(),
-            mirror: Mutex::default(),
+            number,
+            mirror,
             under_way: AtomicU64::new(0),
             exchanges: AtomicU64::new(0),
             tunnels: AtomicU64::new(0),
@@ -102,6 +106,8 @@ impl Carrier {
 
     /// Serves until the carrier ends. What nobody has asked for ends with it; the rest may go on on another.
     pub(crate) async fn serve(self: &Arc<Self>) {
+        let heard = self.mirror().listen_to(self.number);
+        self.hop.tell_heard(heard);
         let mut sizes = self.hop.sizes();
         loop {
             self.ground.fit(&sizes.borrow_and_update());
@@ -118,7 +124,8 @@ impl Carrier {
         let tasks = std::mem::take(&mut self.lock().tasks);
         // Dropped outside of the lock, which the ends of tasks take: nobody is left to answer.
         drop(tasks);
-        *self.mirror() = Mirror::default();
+        // It is left from now on, and kept for the next carrier.
+        self.ground.mirrors.of(&self.remote);
         let why = self.hop.closed().map_or_else(|| "it has ended".into(), |closed| closed.to_string());
         self.ground.bus.emit(Event::CarrierDown { peer: self.remote.to_string(), why, exchanges });
     }
@@ -166,13 +173,21 @@ impl Carrier {
             Incoming::Left { user, connection } => {
                 self.ground.origins.leave(&self.owner(user), &connection);
             }
-            Incoming::Mirror(word) => self.mirror().hear(word, self.since.elapsed()),
+            Incoming::Mirror(word) => {
+                let differ = self.mirror().hear(self.number, word, self.ground.now());
+                if let Some((of, buckets)) = differ {
+                    self.hop.tell_differ(of as u64, buckets);
+                }
+            }
             Incoming::Hello(hello) => self.lock().hello = Some(hello),
             // A remote that drains begins nothing more; what is under way goes on.
             Incoming::Drain => {}
             Incoming::Rejoin { carrier, claim } => self.rejoin(carrier, claim),
             // Only ground pushes and says what goes on; the session lets no such stream through.
-            Incoming::Push { .. } | Incoming::Rejoined { .. } => {}
+            Incoming::Push { .. }
+            | Incoming::Rejoined { .. }
+            | Incoming::Heard(_)
+            | Incoming::Differ { .. } => {}
         }
     }
 
@@ -231,6 +246,11 @@ impl Carrier {
         self.lock().hello.as_ref().map(|hello| (hello.epoch, user))
     }
 
+    /// Whose page a user of the remote opens; none before the remote has introduced itself.
+    pub(crate) fn opener(&self, user: u64) -> Option<Opener> {
+        Some(Opener { remote: Arc::clone(&self.remote), visitor: self.visitor(user)? })
+    }
+
     /// Runs a task until it or the carrier ends.
     pub(crate) fn spawn(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
         let mut state = self.lock();
@@ -287,12 +307,17 @@ impl Carrier {
     /// Whether the remote will answer this request of `owner` from what it holds, as far as is known here.
     pub(crate) fn holds_fresh(&self, owner: &Owner, url: &Url, request: &HeaderMap) -> bool {
         let round_trip = self.connection.rtt();
-        self.mirror().holds_fresh(owner.user, url, request, self.since.elapsed(), round_trip)
+        self.mirror().holds_fresh(owner.user, url, request, self.ground.now(), round_trip)
+    }
+
+    /// What the remote holds for this request of `owner` and has to have validated, as far as is known here.
+    pub(crate) fn holds_stale(&self, owner: &Owner, url: &Url, request: &HeaderMap) -> Option<Stale> {
+        self.mirror().holds_stale(owner.user, url, request)
     }
 
     /// A push of `response` to `request` is complete: until the remote's word comes it counts as held.
     pub(crate) fn pushed(&self, owner: &Owner, request: &RequestHead, response: &ResponseHead) {
-        self.mirror().pushed(owner.user, request, response, self.since.elapsed());
+        self.mirror().pushed(owner.user, request, response, self.ground.now());
     }
 
     fn mirror(&self) -> MutexGuard<'_, Mirror> {
@@ -368,6 +393,7 @@ impl Carrier {
             "tunnels": self.tunnels.load(Relaxed),
             "promises": self.lock().promises.len(),
             "mirror": self.mirror().len(),
+            "validators": self.mirror().validators(),
         })
     }
 

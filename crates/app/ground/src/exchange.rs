@@ -109,6 +109,7 @@ impl Exchange {
         if let Some((_, noted)) = &noted {
             self.lead_on(&known, noted, &answer.head, &sender, Vec::new());
         }
+        self.recall(&answer.head, &early, &sender);
         let document = self.page(&answer, early);
         if document.is_some() {
             // Whatever else the page brings, its document goes first.
@@ -246,10 +247,42 @@ impl Exchange {
             None => self.open(head, early.known, noted)?,
         };
         if let Ok(url) = Url::parse(&self.request.url()) {
-            let read = Read { page: self.id, url, reading: Arc::clone(&reading), allowance };
+            let read = Read { page: self.id, url: url.clone(), reading: Arc::clone(&reading), allowance };
             self.carrier.ground.recent.note(&self.owner, read, Instant::now());
+            let before = self.carrier.opener(self.owner.user);
+            let before = before.and_then(|opener| self.carrier.ground.pages.recall(&opener, &url));
+            before.into_iter().for_each(|before| reading.recall(before));
+            self.remember(url, &reading);
         }
         Page::document(&bundle, reading, head, matches!(treatment, Treatment::Recode(_)))
+    }
+
+    /// A page that has not changed: what it named when it was last read is asked about or fetched, in the same flight.
+    fn recall(&self, head: &ResponseHead, early: &Early<'_>, sender: &Sender) {
+        if head.status != StatusCode::NOT_MODIFIED || !opens_page(&self.request.method, &self.request.fields)
+        {
+            return;
+        }
+        let (Some(noted), Ok(url)) = (early.noted, Url::parse(&self.request.url())) else { return };
+        let Some(opener) = self.carrier.opener(self.owner.user) else { return };
+        let Some(before) = self.carrier.ground.pages.recall(&opener, &url) else { return };
+        let Some(confirmed) = before.confirmed_by(&head.fields) else { return };
+        let opened = match &early.opened {
+            Some(Opened { reading, bundle, .. }) => {
+                reading.answer(&self.request, &confirmed, noted);
+                Some((Arc::clone(reading), Arc::clone(bundle)))
+            }
+            None => self.open(&confirmed, early.known, noted).map(|opened| (opened.reading, opened.bundle)),
+        };
+        let Some((reading, bundle)) = opened else { return };
+        bundle.add_again(&reading, reading.again(&before), sender);
+        self.remember(url, &reading);
+    }
+
+    fn remember(&self, url: Url, reading: &Reading) {
+        if let (Some(opener), Some(named)) = (self.carrier.opener(self.owner.user), reading.named()) {
+            self.carrier.ground.pages.note(opener, url, &named);
+        }
     }
 
     /// A page that is answered with `head`; `None` where none is to be read.

@@ -33,6 +33,8 @@ use crate::carrier::Carrier;
 use crate::error::GroundError;
 use crate::explain::{Explained, explain};
 use crate::imaging::{Means, Squeezing};
+use crate::mirrors::Mirrors;
+use crate::named::Pages;
 use crate::names::{Names, Speaker};
 use crate::origins::Origins;
 use crate::owner::Owners;
@@ -56,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) ahead: Ahead,
     pub(crate) names: Names,
     pub(crate) recent: Recent,
+    pub(crate) pages: Pages,
+    pub(crate) mirrors: Mirrors,
     pub(crate) spool: Spool,
     pub(crate) encoders: Semaphore,
     pub(crate) squeezing: Squeezing,
@@ -99,6 +103,8 @@ impl Ground {
             ahead: Ahead::default(),
             names: Names::default(),
             recent: Recent::default(),
+            pages: Pages::default(),
+            mirrors: Mirrors::default(),
             encoders: Semaphore::new(ENCODERS),
             plan,
             repairs: OnceLock::new(),
@@ -266,6 +272,11 @@ impl Shared {
         self.lock().values().filter(|carrier| carrier.hop.closed().is_none()).cloned().collect()
     }
 
+    /// Since this ground began.
+    pub(crate) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
     fn session_config(&self, round_trip: Duration) -> Config {
         let hello = Hello {
             versions: Vec::new(),
@@ -277,6 +288,7 @@ impl Shared {
             hello,
             pace: Pace { rate: self.plan.sending_rate(End::Ground), ..Pace::default() },
             probe: Probe { patience: self.settings().probe.patience + round_trip, ..Probe::default() },
+            keeps_log: true,
             ..Config::default()
         }
     }

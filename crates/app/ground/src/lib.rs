@@ -16,6 +16,8 @@ mod ground;
 mod head;
 mod imaging;
 mod mirror;
+mod mirrors;
+mod named;
 mod names;
 mod order;
 mod origins;
@@ -32,6 +34,7 @@ mod tally;
 mod treatment;
 mod tunnel;
 mod upload;
+mod validation;
 mod variant;
 mod websocket;
 #[cfg(test)]

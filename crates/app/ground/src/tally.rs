@@ -92,6 +92,9 @@ pub(crate) fn source_word(source: Source) -> &'static str {
 /// What the remote will answer by itself.
 pub(crate) const HELD: &str = "the remote holds it";
 
+/// What the remote holds, and the origin is asked about.
+pub(crate) const VALIDATED: &str = "the remote holds it, and it is validated";
+
 /// A hint at an address that is not fetched from.
 pub(crate) const NOT_PUBLIC: &str = "its address is not of the public internet";
 

@@ -17,6 +17,8 @@ pub(crate) enum Early {
     Informed(ResponseHead),
     /// A response to this request will come unasked.
     Promised(Offer),
+    /// The origin is asked about what is held under this number.
+    Validating { promise: u64, entry: u64 },
     /// The response's head; the body follows.
     Head { head: ResponseHead, coding: Coding, resumed: Option<u64> },
     /// There will be none.
@@ -30,6 +32,7 @@ pub(crate) async fn early(receiver: &mut Receiver) -> Early {
     match receiver.next().await {
         Arrival::Informed(head) => Early::Informed(head),
         Arrival::Promised { promise, priority, head } => Early::Promised(Offer { promise, priority, head }),
+        Arrival::Validating { promise, entry } => Early::Validating { promise, entry },
         Arrival::Answered { head, coding, resumed } => Early::Head { head, coding, resumed },
         Arrival::Failed(failure) => Early::Failed(failure),
         // An exchange has a head first; anything else here is a peer that gave up.
@@ -80,6 +83,7 @@ pub(crate) async fn carry(
             Arrival::Promised { promise, priority, head } => {
                 page.promised(Offer { promise, priority, head }).await;
             }
+            Arrival::Validating { promise, entry } => page.validating(promise, entry).await,
             Arrival::Trailers(fields) => trailers = Some(fields),
             Arrival::Ended if decoder.as_ref().is_none_or(HopDecoder::is_complete) => {
                 intake.finish(trailers);

@@ -4,18 +4,22 @@ use std::sync::Arc;
 
 use farhop_events::{Event, ExchangeId};
 use farhop_transport::hop::Incoming;
+use tokio::sync::mpsc::{self, UnboundedSender};
 
+use crate::mirror::Said;
 use crate::uplink::Carrier;
 use crate::{Remote, mirror, promising};
 
 /// Takes what ground begins, for as long as the carrier lasts.
 pub(crate) async fn attend(remote: Arc<Remote>, carrier: Carrier) {
+    let (say, said) = mpsc::unbounded_channel();
     tokio::select! {
-        () = take(&remote, &carrier) => {}
-        never = mirror::keep(&remote, &carrier.hop) => match never {},
+        () = take(&remote, &carrier, &say) => {}
+        never = mirror::keep(&remote, &carrier.hop, said) => match never {},
         () = fit(&remote, &carrier) => {}
     }
     remote.desk().carrier_lost(carrier.generation, remote.now());
+    remote.validating().carrier_lost(carrier.generation);
 }
 
 /// Keeps to what fits the path, for as long as what is new goes by this carrier.
@@ -33,7 +37,7 @@ async fn fit(remote: &Remote, carrier: &Carrier) {
     }
 }
 
-async fn take(remote: &Arc<Remote>, carrier: &Carrier) {
+async fn take(remote: &Arc<Remote>, carrier: &Carrier, say: &UnboundedSender<Said>) {
     while let Some(incoming) = carrier.hop.accept().await {
         match incoming {
             Incoming::Push { promise, receiver } => promising::pushed(remote, carrier, promise, receiver),
@@ -45,6 +49,9 @@ async fn take(remote: &Arc<Remote>, carrier: &Carrier) {
             Incoming::Rejoined { exchange } => {
                 remote.bus().emit(Event::Rejoined { exchange: ExchangeId(exchange) });
             }
+            // Fails only once nothing is told here any more.
+            Incoming::Heard(position) => drop(say.send(Said::Heard(position))),
+            Incoming::Differ { of, buckets } => drop(say.send(Said::Differ(of, buckets))),
             Incoming::Rejoin { .. }
             | Incoming::Exchange { .. }
             | Incoming::Tunnel { .. }

@@ -9,6 +9,7 @@ use farhop_front::Responder;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_store::{Held, Partition};
 use http::{HeaderMap, Method, StatusCode};
+use url::Url;
 
 use crate::Remote;
 use crate::answers::{Trouble, forward, from_repository, tell_handling};
@@ -165,7 +166,7 @@ pub(crate) async fn confirm(
     match held.head.validated_by(request, &not_modified.fields, requested_at, now) {
         Validated::Stored(fresh) => {
             let held = Held { head: Arc::new((*fresh).clone()), ..held.clone() };
-            renew(remote, user, fetch, held.id, held.partition, *fresh).await;
+            renew(remote, user, &fetch.url, request, held.id, held.partition, *fresh).await;
             Confirmed::Held(held)
         }
         Validated::Client => Confirmed::Client,
@@ -173,14 +174,25 @@ pub(crate) async fn confirm(
     }
 }
 
-/// A renewed head takes the place of the old one, unless it forbids to be kept there.
-async fn renew(remote: &Remote, user: u64, fetch: &Fetch, id: u64, partition: Partition, fresh: Stored) {
-    let allowed = partition_for(user, &fetch.url, &fetch.head.fields, fresh.status, &fresh.fields);
-    if allowed.is_some_and(|allowed| allowed == partition || allowed == Partition::Shared) {
+/// A renewed head takes the place of the old one, unless it forbids to be kept there: then the entry goes, and this gives
+/// `false`.
+pub(crate) async fn renew(
+    remote: &Remote,
+    user: u64,
+    url: &Url,
+    request: &HeaderMap,
+    id: u64,
+    partition: Partition,
+    fresh: Stored,
+) -> bool {
+    let allowed = partition_for(user, url, request, fresh.status, &fresh.fields);
+    let may_stay = allowed.is_some_and(|allowed| allowed == partition || allowed == Partition::Shared);
+    if may_stay {
         remote.repository().freshen(id, fresh.kept_by(partition.scope())).await;
     } else {
         remote.repository().evict(id).await;
     }
+    may_stay
 }
 
 /// What is held was asked about, and this is no 304: where it is a full response, what is held is not suitable any more, even
@@ -240,7 +252,7 @@ pub(crate) async fn described(
             if held.head.is_described_by(&head.fields, length) {
                 let mut fresh = (*held.head).clone();
                 fresh.freshen(request, &head.fields, requested_at, SystemTime::now());
-                renew(remote, user, fetch, held.id, partition, fresh).await;
+                renew(remote, user, &fetch.url, request, held.id, partition, fresh).await;
             } else {
                 remote.repository().evict(held.id).await;
             }

@@ -44,6 +44,7 @@ mod unreachable;
 mod uplink;
 mod upload;
 mod users;
+mod validating;
 mod websocket;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -99,6 +100,8 @@ pub struct Remote {
     announced: Announced,
     strange: transparent::Strange,
     doubts: revalidate::Doubts,
+    validating: validating::Validating,
+    mirror: mirror::Mirror,
     parts: parts::Parts,
     holdouts: holdouts::Holdouts,
     census: clients::Census,
@@ -219,6 +222,16 @@ impl Remote {
 
     fn holdouts(&self) -> &holdouts::Holdouts {
         &self.holdouts
+    }
+
+    /// What ground asks about.
+    fn validating(&self) -> &validating::Validating {
+        &self.validating
+    }
+
+    /// What ground was told of what is held.
+    fn mirror(&self) -> &mirror::Mirror {
+        &self.mirror
     }
 
     fn parts(&self) -> &parts::Parts {

@@ -40,8 +40,45 @@ pub(crate) enum Found {
     Ask { why: Crossing, field: Option<String>, stale: Option<Stale> },
 }
 
-/// Looks a request up. Waits for the head of a promise that answers it.
+/// Looks a request up. Waits for the head of a promise that answers it, and for what the origin says of what is held where
+/// ground is asking already.
 pub(crate) async fn look_up(remote: &Remote, exchange: &Exchange) -> Found {
+    let mut found = look(remote, exchange).await;
+    if let Some(awaited) = found.stale().and_then(|held| remote.validating().awaited(held.id)) {
+        awaited.over().await;
+        found = look(remote, exchange).await;
+    }
+    let Some(entry) = found.stale().map(|held| held.id) else { return found };
+    // What has to be validated whenever it is used was, for this.
+    let Exchange { user, fetch, .. } = exchange;
+    let page = remote.desk().page_of(exchange.id, user, &fetch.url, &fetch.head.fields);
+    if !remote.validating().take_confirmed(entry, user, page, remote.now()) {
+        return found;
+    }
+    let held = remote.repository().entry(entry).await.map(|(_, held)| held);
+    match held.and_then(|held| HeldAnswer::to(fetch, held, AnsweredFrom::Validated)) {
+        Some(answer) => {
+            let head = &answer.held.head;
+            remote.desk().answered(exchange.id, &fetch.url, head.status, &head.fields, remote.now());
+            Found::Held { answer, doubtful: false }
+        }
+        None => found,
+    }
+}
+
+impl Found {
+    /// What is held and answers as soon as it is validated; nothing where the client wants the origin's own word.
+    fn stale(&self) -> Option<&Held> {
+        match self {
+            Found::Ask { why: Crossing::Stale, field: None, stale: Some(stale) } if stale.validates => {
+                Some(&stale.held)
+            }
+            _ => None,
+        }
+    }
+}
+
+async fn look(remote: &Remote, exchange: &Exchange) -> Found {
     let Exchange { user, fetch, course, .. } = exchange;
     let exchange = exchange.id;
     let fields = &fetch.head.fields;

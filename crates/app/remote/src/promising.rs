@@ -23,6 +23,7 @@ use crate::lookup::{Stocked, in_repository, partition_for, to_store};
 use crate::stock;
 use crate::uplink::Carrier;
 use crate::users::User;
+use crate::validating::{self, Asker};
 
 /// A promise as it arrives.
 #[derive(Debug)]
@@ -34,6 +35,7 @@ pub(crate) struct Offer {
 
 /// The page to which the promises of a stream belong: of its document's exchange, of a push within it, or of an exchange
 /// for something that it needs.
+#[derive(Clone)]
 pub(crate) struct Page {
     remote: Arc<Remote>,
     user: User,
@@ -58,6 +60,27 @@ impl Page {
             hop: carrier.hop.clone(),
             generation: carrier.generation,
         }
+    }
+
+    /// The page for which ground asks, on this carrier.
+    fn of(remote: &Arc<Remote>, asker: Asker, carrier: &Carrier) -> Self {
+        let Asker { user, client, page: exchange } = asker;
+        let (hop, generation) = (carrier.hop.clone(), carrier.generation);
+        Page { remote: Arc::clone(remote), user, client, exchange, hop, generation }
+    }
+
+    pub(crate) fn remote(&self) -> &Arc<Remote> {
+        &self.remote
+    }
+
+    /// Who is asked for.
+    pub(crate) fn asker(&self) -> Asker {
+        Asker { user: self.user.clone(), client: self.client, page: self.exchange }
+    }
+
+    /// A promise of this number on the page's carrier.
+    pub(crate) fn wire(&self, promise: u64) -> Wire {
+        (self.generation, promise)
     }
 
     /// A promise: taken down before any byte that comes after it can be read by a browser, unless the repository has a
@@ -138,9 +161,20 @@ pub(crate) fn tell_wanted(remote: &Remote, wanted: Option<(Wire, Priority)>) {
 
 /// A push has come: it keeps its promise, once that is known.
 pub(crate) fn pushed(remote: &Arc<Remote>, carrier: &Carrier, promise: u64, receiver: Receiver) {
-    let found = remote.desk().pushed((carrier.generation, promise), receiver, remote.now());
+    let wire = (carrier.generation, promise);
+    if let Some(asker) = remote.validating().asker(wire) {
+        return validating::begin(Page::of(remote, asker, carrier), promise, receiver);
+    }
+    let found = remote.desk().pushed(wire, receiver, remote.now());
     if let Some((id, receiver)) = found {
-        begin_keeping(remote, &carrier.hop, carrier.generation, id, receiver);
+        return begin_keeping(remote, &carrier.hop, carrier.generation, id, receiver);
+    }
+    // Taken down in between: whoever did so may not have seen the push.
+    if let Some(asker) = remote.validating().asker(wire) {
+        let receiver = remote.desk().take_orphan(wire);
+        receiver.into_iter().for_each(|receiver| {
+            validating::begin(Page::of(remote, asker.clone(), carrier), promise, receiver);
+        });
     }
 }
 
@@ -173,6 +207,7 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
         match early {
             Early::Head { head, coding, .. } => break (Arc::new(head), coding),
             Early::Promised(offer) => page.promised(offer).await,
+            Early::Validating { promise, entry } => page.validating(promise, entry).await,
             Early::Informed(_) => {}
             Early::Failed(_) | Early::Lost => return remote.desk().withdraw(id, remote.now()),
         }

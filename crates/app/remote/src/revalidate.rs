@@ -52,7 +52,11 @@ impl Drop for Claim {
 /// Begins to ask about what answers `client`, unless that is under way.
 pub(crate) fn begin(remote: &Arc<Remote>, client: &Exchange, held: Held) {
     // RFC 9111 §5.2.1.5: nothing that comes of such a request may be stored.
-    if RequestDirectives::of(&client.fetch.head.fields).no_store || !remote.doubts().lock().insert(held.id) {
+    let is_asked = remote.validating().awaited(held.id).is_some();
+    if is_asked
+        || RequestDirectives::of(&client.fetch.head.fields).no_store
+        || !remote.doubts().lock().insert(held.id)
+    {
         return;
     }
     let claim = Claim { remote: Arc::clone(remote), entry: held.id };

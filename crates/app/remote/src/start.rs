@@ -221,6 +221,8 @@ fn start_with(
         announced: Announced::default(),
         strange: transparent::Strange::default(),
         doubts: Default::default(),
+        validating: Default::default(),
+        mirror: Default::default(),
         census: clients::Census::default(),
         caught: clients::Census::default(),
         exchanges: AtomicU64::new(1),

@@ -5,7 +5,8 @@ mod support;
 
 use bytes::Bytes;
 use farhop_htotp::frame::Coding;
-use farhop_htotp::mirror::{Bound, Entry, Word, fingerprint};
+use farhop_htotp::mirror::{Bound, Entry, Position, Word, fingerprint};
+use farhop_htotp::session::Config;
 use farhop_transport::hop::{Hop, Incoming};
 use http::{HeaderMap, HeaderValue, header};
 use support::{PATIENCE, World, answer, head, world};
@@ -29,7 +30,7 @@ async fn stored(hop: &Hop) -> Vec<Entry> {
         match told(hop).await {
             Word::Reset => {}
             Word::Stored(entries) => return entries,
-            Word::Evicted(numbers) => panic!("{numbers:?} gone"),
+            other => panic!("{other:?}"),
         }
     }
 }
@@ -87,4 +88,50 @@ async fn what_is_stale_at_once_or_varies_by_unknown_fields_is_not_told() {
     fetch(&world, "/told", ANYONES).await;
     let entries = stored(&world.hop).await;
     assert_eq!(entries.len(), 1, "only the last: {entries:?}");
+}
+
+/// Loses the carrier; ground has heard so much of the log.
+async fn go_on(world: &mut World, heard: Position) {
+    world.hop.close();
+    world.hop = world.listener.carrier_with(Config { keeps_log: true, ..Config::default() }).await;
+    world.hop.tell_heard(heard);
+}
+
+#[tokio::test]
+async fn on_another_carrier_only_what_ground_has_not_heard_is_told() {
+    let mut world = world().await;
+    fetch(&world, "/a", ANYONES).await;
+    let [a] = stored(&world.hop).await[..] else { panic!("one entry") };
+    go_on(&mut world, Position::default()).await;
+    assert_eq!(told(&world.hop).await, Word::Reset, "it has heard nothing");
+    let Word::Log(at) = told(&world.hop).await else { panic!("the log begins") };
+    let told_again = stored(&world.hop).await;
+    assert_eq!(told_again.iter().map(|entry| entry.number).collect::<Vec<_>>(), [a.number]);
+    fetch(&world, "/b", ANYONES).await;
+    let [b] = stored(&world.hop).await[..] else { panic!("one entry") };
+
+    // All of it: then nothing but what is new.
+    let heard = Position { next: at.next + 2, ..at };
+    go_on(&mut world, heard).await;
+    assert_eq!(told(&world.hop).await, Word::Log(heard));
+    fetch(&world, "/c", ANYONES).await;
+    let [c] = stored(&world.hop).await[..] else { panic!("one entry") };
+    assert!(![a.number, b.number].contains(&c.number));
+
+    // All but the last.
+    go_on(&mut world, heard).await;
+    let Word::Log(now) = told(&world.hop).await else { panic!("the log goes on") };
+    assert_eq!(now, Position { next: heard.next + 1, ..at });
+    let again = stored(&world.hop).await;
+    assert_eq!(again.iter().map(|entry| entry.number).collect::<Vec<_>>(), [c.number]);
+
+    // It does not know: both compare what was told, and what differs is told.
+    go_on(&mut world, Position { next: 0, ..at }).await;
+    assert!(matches!(told(&world.hop).await, Word::Log(_)));
+    let Word::Summary(sums) = told(&world.hop).await else { panic!("a summary") };
+    world.hop.tell_differ(sums.len() as u64, (0..sums.len() as u64).collect());
+    assert!(matches!(told(&world.hop).await, Word::Log(_)));
+    let mut again: Vec<u64> = stored(&world.hop).await.iter().map(|entry| entry.number).collect();
+    again.sort_unstable();
+    assert_eq!(again, [a.number, b.number, c.number]);
 }

@@ -4,7 +4,7 @@
 //! Pure: the caller passes the time; nothing is stored here. In the order of a response's life: may it be stored
 //! (`storable`), what is kept of it (`stored`), which requests it answers (`vary`), whether now (`verdict` over `age`,
 //! `lifetime`, `directives`), in what form (`reply` over `precondition`, `ranges`; `partial` where not all of it is there), how the origin is asked about it and what
-//! that changes (`validation`), what makes it doubtful (`invalidation`), and what clients are told (`cache_status`).
+//! that changes (`validation`; by what another may ask: `validators`), what makes it doubtful (`invalidation`), and what clients are told (`cache_status`).
 
 mod age;
 mod cache_status;
@@ -22,6 +22,7 @@ mod storable;
 mod stored;
 mod tags;
 mod validation;
+mod validators;
 mod vary;
 mod verdict;
 
@@ -36,7 +37,8 @@ pub use reply::{Reply, Validation};
 pub use storable::{NotStorable, shareable, storable};
 pub use stored::Stored;
 pub use validation::Validated;
-pub use vary::vary_matches;
+pub use validators::Validators;
+pub use vary::{named_by_vary, vary_matches};
 pub use verdict::{Fallback, Verdict, Why, is_error};
 
 /// Who may be answered from a store.

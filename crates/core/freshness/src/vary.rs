@@ -20,6 +20,15 @@ pub(crate) fn named(response: &HeaderMap) -> impl Iterator<Item = HeaderName> {
     members(response, &header::VARY).filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
 }
 
+/// The fields that the `Vary` of a response names; `None` where it names more than fields.
+pub fn named_by_vary(response: &HeaderMap) -> Option<Vec<HeaderName>> {
+    if response.get_all(header::VARY).iter().any(|value| value.to_str().is_err()) {
+        return None;
+    }
+    let name = |name: &str| HeaderName::from_bytes(name.as_bytes()).ok().filter(|name| name.as_str() != "*");
+    members(response, &header::VARY).map(name).collect()
+}
+
 /// Lets `to` have the values of this field that `from` has.
 pub(crate) fn copy(to: &mut HeaderMap, name: &HeaderName, from: &HeaderMap) {
     to.remove(name);

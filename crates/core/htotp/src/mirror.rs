@@ -1,16 +1,42 @@
-//! The mirror: what the remote holds fresh, told to ground as a log of stores and evictions, so that ground does not
-//! push what is there. Here are its words and the fingerprint by which both ends know an entry. Nothing of a URL or a
-//! field can be read from it.
+//! The mirror: what the remote holds, told to ground as a log of stores and evictions, so that ground does not push what
+//! is there, and asks the origin about what is stale there. Here are its words and the fingerprint by which both ends know
+//! an entry. Nothing of a URL or of a request's field can be read from it.
 
+mod heard;
+mod ledger;
+mod summary;
+
+pub use heard::{Effect, Heard};
+pub use ledger::{Content, Ledger, Opening, Telling};
+
+use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName};
+
+/// Entries that are told of; beyond that those of the lowest numbers give way.
+pub const MOST: usize = 50_000;
+
+/// A place in the log of a remote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Position {
+    /// Names the log; 0 is none.
+    pub log: u64,
+    /// Number of the next record; 0 where it is not known what was heard.
+    pub next: u64,
+}
 
 /// What the remote says of its repository, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Word {
     /// All that was said before is void: what is held follows anew.
     Reset,
-    /// These are held; one whose number was told before replaces what was said of it.
+    /// The log goes on here. Each entry in the following words is a record.
+    Log(Position),
+    /// Sums of what ground was told of, by buckets ([`Ledger`]).
+    Summary(Vec<u32>),
+    /// These are held; one whose number was told before replaces what was said of it, but for its validators.
     Stored(Vec<Entry>),
+    /// By what the origins of these can be asked; it replaces what was said before.
+    Validators(Vec<Validators>),
     /// These numbers are held no longer.
     Evicted(Vec<u64>),
 }
@@ -24,10 +50,21 @@ pub struct Entry {
     pub user: Option<u64>,
     /// Which request fields it is bound to.
     pub bound: Bound,
-    /// Seconds for which it stays fresh (RFC 9111 §4.2).
+    /// Seconds for which it stays fresh (RFC 9111 §4.2); 0 where it is stale, or has to be validated whenever it is used.
     pub fresh_s: u64,
     /// See [`fingerprint`].
     pub fingerprint: u64,
+}
+
+/// By what the origin of an entry can be asked whether it is still right (RFC 9110 §8.8).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Validators {
+    /// The entry.
+    pub number: u64,
+    /// Its entity tag as it stands in `ETag`; empty where it has none.
+    pub tag: Bytes,
+    /// Its `Last-Modified` in seconds since 1970; 0 where it has none.
+    pub modified: u64,
 }
 
 /// A set of request fields whose values decide whether a held response answers: those that its `Vary` names, and what

@@ -9,16 +9,17 @@ mod standing;
 mod tests;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use farhop_bundle::{Decision, Load, Noted, Unasked, Way, content_policies};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_page::{Destination, Document, Hint, Options, ResourceId};
+use farhop_page::{Destination, Document, Hint, Initiator, Options, Policy, ResourceId};
 use farhop_settings::ground::BundleSettings;
 use http::{HeaderMap, StatusCode, header};
 use url::Url;
 
+use crate::named::Named;
 use crate::owner::Known;
 use crate::page::XHTML;
 use crate::treatment::{charset, media_type};
@@ -42,6 +43,10 @@ pub(crate) struct Decided {
 pub(crate) struct Reading {
     standing: Standing,
     document: Mutex<Document>,
+    /// What it names is noted here, if it is a page that may be validated.
+    named: Mutex<Option<Arc<Named>>>,
+    /// What it named when it was last read, if it has changed since.
+    before: OnceLock<Arc<Named>>,
 }
 
 impl Reading {
@@ -62,7 +67,9 @@ impl Reading {
         let matching = options.matching.clone();
         let document = Mutex::new(document(&url, response, options));
         let load = Load::new(url, request.fields.clone(), &response.fields, noted);
-        Some(Reading { standing: Standing::page(load, known, matching, settings), document })
+        let named = Mutex::new(Named::new(response).map(Arc::new));
+        let standing = Standing::page(load, known, matching, settings);
+        Some(Reading { standing, document, named, before: OnceLock::new() })
     }
 
     /// Of what it names, nothing is fetched that may well not be used.
@@ -75,6 +82,7 @@ impl Reading {
     pub(crate) fn answer(&self, request: &RequestHead, response: &ResponseHead, noted: &Noted) {
         self.standing.answered(request, response, noted);
         let xml = media_type(&response.fields) == XHTML;
+        *lock(&self.named) = Named::new(response).map(Arc::new);
         let mut document = lock(&self.document);
         document.answered(charset(&response.fields).as_deref(), xml);
         document.obey(content_policies(&response.fields));
@@ -100,18 +108,22 @@ impl Reading {
         let matching = standing.matching();
         let options = Options { default_icon: false, matching, scripting, ..own };
         let document = Mutex::new(document(&standing.url(), response, options));
-        Some(Reading { standing, document })
+        Some(Reading { standing, document, named: Mutex::default(), before: OnceLock::new() })
     }
 
     /// Reads on, and decides about what that finds.
     pub(crate) fn read(&self, on: impl FnOnce(&mut Document) -> Vec<Hint>) -> Vec<Decided> {
+        let named = self.named();
         let mut document = lock(&self.document);
         let mut hints = VecDeque::from(on(&mut document));
         let mut policies = VecDeque::from(document.policies());
         let mut all = Vec::new();
         while let Some(hint) = hints.pop_front() {
             while let Some(policy) = policies.pop_front_if(|policy| policy.from <= hint.order) {
-                self.standing.obey(&policy);
+                self.obey(&policy, named.as_deref());
+            }
+            if let Some(named) = &named {
+                named.note(&hint);
             }
             let way = Way::default();
             let decision = self.standing.decide(&hint, &hint.url, &way);
@@ -121,7 +133,66 @@ impl Reading {
             }
             all.push(Decided { hint, decision, way });
         }
-        policies.iter().for_each(|policy| self.standing.obey(policy));
+        policies.iter().for_each(|policy| self.obey(policy, named.as_deref()));
+        all
+    }
+
+    fn obey(&self, policy: &Policy, named: Option<&Named>) {
+        if let Some(named) = named {
+            named.obey(policy);
+        }
+        self.standing.obey(policy);
+    }
+
+    /// What it has named so far; `None` if it is none that may be validated.
+    pub(crate) fn named(&self) -> Option<Arc<Named>> {
+        lock(&self.named).clone()
+    }
+
+    /// The page named this when it was last read.
+    pub(crate) fn recall(&self, before: Arc<Named>) {
+        // The first word counts: there is one document.
+        let _ = self.before.set(before);
+    }
+
+    /// What the hint names has not changed, and is not read: decides about what had waited for it, and about what it named
+    /// when it was last read.
+    pub(crate) fn confirmed(&self, hint: &Hint) -> Vec<Decided> {
+        let mut decided = self.lost(hint);
+        if let Some(before) = self.before.get() {
+            let (mut hints, _) = before.all();
+            hints.retain(|one| match &one.initiator {
+                Initiator::Sheet(url) | Initiator::Module(url) => *url == hint.url,
+                Initiator::Document => false,
+            });
+            decided.extend(self.decide_again(hints, Vec::new()));
+        }
+        decided
+    }
+
+    /// Decides anew about what was named before, by a page that has not changed since.
+    pub(crate) fn again(&self, before: &Named) -> Vec<Decided> {
+        let (hints, policies) = before.all();
+        self.decide_again(hints, policies)
+    }
+
+    fn decide_again(&self, hints: Vec<Hint>, policies: Vec<Policy>) -> Vec<Decided> {
+        let (named, mut policies) = (self.named(), VecDeque::from(policies));
+        let mut all = Vec::new();
+        for hint in hints {
+            while let Some(policy) = policies.pop_front_if(|policy| policy.from <= hint.order) {
+                self.obey(&policy, named.as_deref());
+            }
+            if let Some(named) = &named {
+                named.note(&hint);
+            }
+            let way = Way::default();
+            let decision = self.standing.decide(&hint, &hint.url, &way);
+            if let Decision::Fetch(..) = decision {
+                self.weigh(HINT);
+            }
+            all.push(Decided { hint, decision, way });
+        }
         all
     }
 

@@ -123,6 +123,8 @@ pub struct Reply {
     pub informed: Vec<ResponseHead>,
     /// Each with the number of body bytes that had arrived before it.
     pub promises: Vec<(u64, RequestHead, usize)>,
+    /// What is asked about in place of a promise: its number, and the entry.
+    pub validating: Vec<(u64, u64)>,
     pub head: Option<ResponseHead>,
     pub coding: Coding,
     pub resumed: Option<u64>,
@@ -145,6 +147,7 @@ impl Reply {
                 Arrival::Promised { promise, head, .. } => {
                     reply.promises.push((promise, head, reply.body.len()));
                 }
+                Arrival::Validating { promise, entry } => reply.validating.push((promise, entry)),
                 Arrival::Answered { head, coding, resumed } => {
                     (reply.head, reply.coding, reply.resumed) = (Some(head), coding, resumed);
                 }

@@ -271,6 +271,11 @@ impl Desk {
         None
     }
 
+    /// A push that came before it was said what it is.
+    pub(crate) fn take_orphan(&mut self, wire: Wire) -> Option<Receiver> {
+        self.orphans.remove(&wire).map(|(receiver, _)| receiver)
+    }
+
     /// What is known of a promise whose push has begun; `None` when nobody wants it any more.
     pub(crate) fn known(&self, id: PromiseId) -> Option<Known> {
         let entry = self.entries.get(&id)?;

@@ -39,9 +39,13 @@ pub enum Listening {
 impl Listening {
     /// The next carrier.
     pub async fn carrier(&mut self) -> Hop {
-        let start = |connection: Connection| {
-            Hop::start_lasting(connection, Role::Ground, Config::default(), &PathPlan::UNKNOWN)
-        };
+        self.carrier_with(Config::default()).await
+    }
+
+    /// The same, with a session that is set up so.
+    pub async fn carrier_with(&mut self, config: Config) -> Hop {
+        let start =
+            |connection: Connection| Hop::start_lasting(connection, Role::Ground, config, &PathPlan::UNKNOWN);
         match self {
             Listening::Quic(listener) => {
                 let accepted = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap().unwrap();

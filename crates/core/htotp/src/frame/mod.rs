@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 use crate::fields::SectionError;
-use crate::mirror::Word;
+use crate::mirror::{Position, Word};
 
 pub use reader::{FrameReader, data_header, fuzz};
 
@@ -39,6 +39,7 @@ pub mod kind {
     pub const RESPONSE: u64 = 0x17;
     pub const INFORMATIONAL: u64 = 0x19;
     pub const PROMISE: u64 = 0x1b;
+    pub const VALIDATING: u64 = 0x1c;
     pub const FAILURE: u64 = 0x1d;
     pub const PUSH: u64 = 0x21;
     pub const REJOIN: u64 = 0x23;
@@ -49,6 +50,11 @@ pub mod kind {
     pub const MIRROR: u64 = 0x41;
     pub const STORED: u64 = 0x43;
     pub const EVICTED: u64 = 0x45;
+    pub const VALIDATORS: u64 = 0x46;
+    pub const LOG: u64 = 0x48;
+    pub const SUMMARY: u64 = 0x4a;
+    pub const HEARD: u64 = 0x4c;
+    pub const DIFFER: u64 = 0x4e;
     pub const PATH: u64 = 0x58;
 
     /// Every type that this version knows, with its name in docs/htotp.md.
@@ -72,6 +78,7 @@ pub mod kind {
         (RESPONSE, "RESPONSE"),
         (INFORMATIONAL, "INFORMATIONAL"),
         (PROMISE, "PROMISE"),
+        (VALIDATING, "VALIDATING"),
         (FAILURE, "FAILURE"),
         (PUSH, "PUSH"),
         (REJOIN, "REJOIN"),
@@ -82,6 +89,11 @@ pub mod kind {
         (MIRROR, "MIRROR"),
         (STORED, "STORED"),
         (EVICTED, "EVICTED"),
+        (VALIDATORS, "VALIDATORS"),
+        (LOG, "LOG"),
+        (SUMMARY, "SUMMARY"),
+        (HEARD, "HEARD"),
+        (DIFFER, "DIFFER"),
         (PATH, "PATH"),
     ];
 
@@ -95,6 +107,8 @@ pub mod kind {
 pub mod setting {
     /// Ground, 1: it takes tunnels that are marked.
     pub const MARKED_TUNNELS: u64 = 2;
+    /// Ground, 1: it remembers the mirror's log beyond the carrier, and says `HEARD`.
+    pub const LOG_KEPT: u64 = 4;
 }
 
 /// DiffServ-like class of an exchange or tunnel; the scheduler serves lower values first.
@@ -305,6 +319,11 @@ pub enum Frame {
         priority: Priority,
         section: Bytes,
     },
+    /// The origin is asked about this entry of the mirror; the push of this promise says what comes of that.
+    Validating {
+        promise: u64,
+        entry: u64,
+    },
     Failure(Failure),
     Push {
         promise: u64,
@@ -323,6 +342,13 @@ pub enum Frame {
     /// The next byte of a marked tunnel is urgent.
     Urgent,
     Mirror(Word),
+    /// How far ground has heard the mirror's log.
+    Heard(Position),
+    /// Of so many buckets of a summary, these differ from what ground knows.
+    Differ {
+        of: u64,
+        buckets: Vec<u64>,
+    },
     Path(PathReport),
 }
 

@@ -152,7 +152,7 @@ fn read_in_pieces(data: &[u8], piece: usize) -> (Vec<Frame>, Option<FrameError>)
 mod tests {
     use super::super::{Class, Coding, Failure, Hello, PathReport, Priority, Resume, Side, Tunnel, Verdict};
     use super::*;
-    use crate::mirror::{Bound, Entry, Word};
+    use crate::mirror::{Bound, Entry, Position, Validators, Word};
     use proptest::prelude::*;
     use std::net::IpAddr;
 
@@ -210,6 +210,24 @@ mod tests {
                 Frame::Mirror(Word::Stored(all.into_iter().map(entry).collect()))
             }),
             proptest::collection::vec(0..varint::MAX, 0..9).prop_map(|all| Frame::Mirror(Word::Evicted(all))),
+            proptest::collection::vec((0..varint::MAX, "\\PC{0,40}", 0..varint::MAX), 0..9).prop_map(|all| {
+                let validators = |(number, tag, modified): (u64, String, u64)| Validators {
+                    number,
+                    tag: tag.into(),
+                    modified,
+                };
+                Frame::Mirror(Word::Validators(all.into_iter().map(validators).collect()))
+            }),
+            proptest::collection::vec(any::<u32>(), 0..20)
+                .prop_map(|sums| Frame::Mirror(Word::Summary(sums))),
+            (0..varint::MAX, 0..varint::MAX, any::<bool>()).prop_map(|(log, next, heard)| {
+                let position = Position { log, next };
+                if heard { Frame::Heard(position) } else { Frame::Mirror(Word::Log(position)) }
+            }),
+            (0..varint::MAX, proptest::collection::vec(0..varint::MAX, 0..9))
+                .prop_map(|(of, buckets)| Frame::Differ { of, buckets }),
+            (0..varint::MAX, 0..varint::MAX)
+                .prop_map(|(promise, entry)| Frame::Validating { promise, entry }),
             (0..varint::MAX, 0..999u64, class.clone(), priority.clone(), resume, bytes.clone()).prop_map(
                 |(exchange, user, class, priority, resume, section)| Frame::Request {
                     exchange,

@@ -10,7 +10,7 @@ use super::{
     kind,
 };
 use crate::fields::codec;
-use crate::mirror::{Bound, Entry, Word};
+use crate::mirror::{Bound, Entry, Position, Validators, Word};
 use crate::varint;
 
 impl Frame {
@@ -35,6 +35,7 @@ impl Frame {
             Frame::Response { .. } => kind::RESPONSE,
             Frame::Informational(_) => kind::INFORMATIONAL,
             Frame::Promise { .. } => kind::PROMISE,
+            Frame::Validating { .. } => kind::VALIDATING,
             Frame::Failure(_) => kind::FAILURE,
             Frame::Push { .. } => kind::PUSH,
             Frame::Taken(_) => kind::TAKEN,
@@ -46,6 +47,11 @@ impl Frame {
             Frame::Mirror(Word::Reset) => kind::MIRROR,
             Frame::Mirror(Word::Stored(_)) => kind::STORED,
             Frame::Mirror(Word::Evicted(_)) => kind::EVICTED,
+            Frame::Mirror(Word::Validators(_)) => kind::VALIDATORS,
+            Frame::Mirror(Word::Log(_)) => kind::LOG,
+            Frame::Mirror(Word::Summary(_)) => kind::SUMMARY,
+            Frame::Heard(_) => kind::HEARD,
+            Frame::Differ { .. } => kind::DIFFER,
             Frame::Path(_) => kind::PATH,
         }
     }
@@ -120,6 +126,20 @@ impl Frame {
             }
             Frame::Mirror(Word::Evicted(numbers)) => {
                 numbers.iter().for_each(|number| varint::put(out, *number));
+            }
+            Frame::Mirror(Word::Validators(all)) => all.iter().for_each(|it| put_validators(it, out)),
+            Frame::Mirror(Word::Log(position)) | Frame::Heard(position) => {
+                varint::put(out, position.log);
+                varint::put(out, position.next);
+            }
+            Frame::Mirror(Word::Summary(sums)) => sums.iter().for_each(|sum| out.put_u32(*sum)),
+            Frame::Differ { of, buckets } => {
+                varint::put(out, *of);
+                buckets.iter().for_each(|bucket| varint::put(out, *bucket));
+            }
+            Frame::Validating { promise, entry } => {
+                varint::put(out, *promise);
+                varint::put(out, *entry);
             }
             Frame::Request { exchange, user, class, priority, resume, section } => {
                 varint::put(out, *exchange);
@@ -256,6 +276,32 @@ impl Frame {
                 }
                 Frame::Mirror(Word::Evicted(numbers))
             }
+            kind::VALIDATORS => {
+                let mut all = Vec::new();
+                while value.has_remaining() {
+                    all.push(read_validators(value)?);
+                }
+                Frame::Mirror(Word::Validators(all))
+            }
+            kind::LOG => Frame::Mirror(Word::Log(read_position(value)?)),
+            kind::HEARD => Frame::Heard(read_position(value)?),
+            kind::SUMMARY => {
+                let mut sums = Vec::new();
+                while value.has_remaining() {
+                    sums.push((value.remaining() >= 4).then(|| value.get_u32())?);
+                }
+                Frame::Mirror(Word::Summary(sums))
+            }
+            kind::DIFFER => {
+                let (of, mut buckets) = (varint::take(value)?, Vec::new());
+                while value.has_remaining() {
+                    buckets.push(varint::take(value)?);
+                }
+                Frame::Differ { of, buckets }
+            }
+            kind::VALIDATING => {
+                Frame::Validating { promise: varint::take(value)?, entry: varint::take(value)? }
+            }
             kind::TRAILERS => Frame::Trailers(rest(value)),
             kind::INFORMATIONAL => Frame::Informational(rest(value)),
             kind::RESPONSE => {
@@ -332,6 +378,21 @@ fn read_entry(value: &mut Bytes) -> Option<Entry> {
     let (bound, fresh_s) = (Bound::from_bits(byte(value)?)?, varint::take(value)?);
     let fingerprint = (value.remaining() >= 8).then(|| value.get_u64())?;
     Some(Entry { number, user, bound, fresh_s, fingerprint })
+}
+
+fn read_position(value: &mut Bytes) -> Option<Position> {
+    Some(Position { log: varint::take(value)?, next: varint::take(value)? })
+}
+
+fn put_validators(validators: &Validators, out: &mut Vec<u8>) {
+    varint::put(out, validators.number);
+    codec::put_string(&validators.tag, out);
+    varint::put(out, validators.modified.min(varint::MAX));
+}
+
+fn read_validators(value: &mut Bytes) -> Option<Validators> {
+    let (number, tag) = (varint::take(value)?, codec::take_string(value).ok()?);
+    Some(Validators { number, tag: tag.to_vec().into(), modified: varint::take(value)? })
 }
 
 fn byte(value: &mut Bytes) -> Option<u8> {

@@ -10,7 +10,7 @@ use crate::frame::{
     Class, Coding, Failure, FrameError, Hello, PathReport, Priority, Resume, Tunnel, Verdict,
 };
 use crate::head::{RequestHead, ResponseHead};
-use crate::mirror::Word;
+use crate::mirror::{Position, Word};
 use crate::scheduler::StreamId;
 
 /// Which way a stream carries bytes.
@@ -92,6 +92,12 @@ pub enum Event {
         priority: Priority,
         head: RequestHead,
     },
+    /// Remote: the origin is asked whether this entry is still right; a push of this number says what comes of that.
+    Validating {
+        stream: StreamId,
+        promise: u64,
+        entry: u64,
+    },
     /// Remote: the promised response begins.
     Pushed {
         stream: StreamId,
@@ -120,6 +126,13 @@ pub enum Event {
     },
     /// Ground: what the remote says of what it holds.
     Mirror(Word),
+    /// Remote: how far ground has heard the mirror's log, on carriers before this one.
+    Heard(Position),
+    /// Remote: of so many buckets of the mirror's summary these differ.
+    Differ {
+        of: u64,
+        buckets: Vec<u64>,
+    },
     /// Remote: a push that was held back until its promise came can be read on.
     Released {
         stream: StreamId,

@@ -136,7 +136,9 @@ impl Driver {
                 self.session.taken(1, 1, 1000 * bytes.len());
                 self.session.write(stream, bytes);
             }
-            Event::Promised { promise, .. } => self.session.refuse_promises(promise..=promise),
+            Event::Promised { promise, .. } | Event::Validating { promise, .. } => {
+                self.session.refuse_promises(promise..=promise);
+            }
             Event::Ended { stream } | Event::Reset { stream, .. } | Event::Stopped { stream, .. } => {
                 self.session.cancel(stream, code::CANCELLED);
             }

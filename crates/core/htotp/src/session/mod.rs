@@ -74,6 +74,8 @@ pub struct Config {
     pub sections: SectionLimit,
     /// Liveness: how the remote probes, and after what silence either end takes the link for cut.
     pub probe: Probe,
+    /// Ground: it remembers the mirror's log beyond the carrier, and says so and how far it has heard.
+    pub keeps_log: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +157,8 @@ pub struct Session {
     greeted: bool,
     /// Remote: ground takes marked tunnels.
     marks: bool,
+    /// Remote: whether ground remembers the mirror's log, once it has said.
+    log_kept: Option<bool>,
     taken: Taken,
     /// Bytes kept by the readers of all streams.
     unfinished: usize,
@@ -184,6 +188,7 @@ impl Session {
             early: Vec::new(),
             greeted: false,
             marks: false,
+            log_kept: None,
             taken: Taken::default(),
             unfinished: 0,
             heads: 0,
@@ -205,7 +210,9 @@ impl Session {
         hello.versions = vec![VERSION];
         self.send_control(&Frame::Hello(hello));
         if self.role == Role::Ground {
-            self.send_control(&Frame::Settings(vec![(setting::MARKED_TUNNELS, 1)]));
+            let kept = self.config.keeps_log.then_some((setting::LOG_KEPT, 1));
+            let settings = [(setting::MARKED_TUNNELS, 1)].into_iter().chain(kept);
+            self.send_control(&Frame::Settings(settings.collect()));
         }
     }
 

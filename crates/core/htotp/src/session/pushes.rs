@@ -92,6 +92,26 @@ impl Session {
         Some(promise)
     }
 
+    /// Ground: announces, like [`Session::promise`], that the origin is asked whether this entry of the mirror, which
+    /// answers `head`, is still right. The push of the number that this gives says so by a 304, or says nothing by failing.
+    pub fn validate(
+        &mut self,
+        id: StreamId,
+        entry: u64,
+        head: &RequestHead,
+        priority: Priority,
+    ) -> Option<u64> {
+        let stream = self.streams.get(&id).filter(|stream| stream.may_write())?;
+        let place = Place { class: Class::Web, user: stream.place.user, priority, asked: false };
+        let promise = self.promises.next;
+        self.promises.next += 1;
+        // The remote knows no request that promises on this push could be written against.
+        let (origin, lines) = (Bytes::from(head.origin()), Arc::default());
+        self.promises.open.insert(promise, Open { origin, place, lines });
+        self.scheduler.enqueue(id, Frame::Validating { promise, entry }.encode());
+        Some(promise)
+    }
+
     /// Ground: opens the stream of a promised response; `None` when the remote does not want it any more.
     pub fn push(&mut self, promise: u64) -> Option<StreamId> {
         let Open { origin, place, lines } = self.promises.open.remove(&promise)?;
@@ -176,16 +196,27 @@ impl Session {
             stream.base = Some(Arc::clone(&lines));
         }
         self.events.push_back(Event::Promised { stream: id, promise, priority, head });
+        self.announce(promise, lines);
+        Ok(())
+    }
+
+    /// Remote: the origin is asked about an entry of the mirror.
+    pub(super) fn handle_validating(&mut self, id: StreamId, promise: u64, entry: u64) {
+        self.events.push_back(Event::Validating { stream: id, promise, entry });
+        self.announce(promise, Arc::default());
+    }
+
+    /// Remote: what the push of this promise names is written against `base`.
+    fn announce(&mut self, promise: u64, base: Arc<Lines>) {
         match self.promises.ahead.remove(&promise) {
             Some(push) => {
                 if let Some(stream) = self.streams.get_mut(&push) {
-                    stream.base = Some(lines);
+                    stream.base = Some(base);
                     self.promises.released.push(push);
                 }
             }
-            None => drop(self.promises.announced.insert(promise, lines)),
+            None => drop(self.promises.announced.insert(promise, base)),
         }
-        Ok(())
     }
 
     /// Reads what was held back of pushes whose promises are here. In turn, not in depth: a chain of pushes can be of

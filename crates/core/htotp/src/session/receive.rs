@@ -161,12 +161,14 @@ impl Session {
                 self.tell_stopped(id);
                 Ok(())
             }
-            (Role::Ground, Direction::One, Frame::Mirror(Word::Reset)) if self.mirror.is_none() => {
+            (Role::Ground, Direction::One, Frame::Mirror(word @ (Word::Reset | Word::Log(_))))
+                if self.mirror.is_none() =>
+            {
                 if let Some(stream) = self.streams.get_mut(&id) {
                     (stream.kind, stream.phase) = (Kind::Mirror, Phase::Body);
                 }
                 self.mirror = Some(id);
-                self.events.push_back(Event::Mirror(Word::Reset));
+                self.events.push_back(Event::Mirror(word));
                 Ok(())
             }
             (Role::Remote, Direction::One, Frame::Push { promise }) => {
@@ -205,6 +207,8 @@ impl Session {
             Frame::Settings(pairs) => {
                 let marks = pairs.iter().rfind(|(number, _)| *number == setting::MARKED_TUNNELS);
                 self.marks = marks.map_or(self.marks, |(_, value)| *value == 1);
+                let kept = pairs.iter().rfind(|(number, _)| *number == setting::LOG_KEPT);
+                self.log_kept = Some(kept.is_some_and(|(_, value)| *value == 1));
             }
             Frame::Taken(positions) => {
                 let taken = |(exchange, position)| Event::Taken { exchange, position };
@@ -238,6 +242,12 @@ impl Session {
             Frame::Reorder { exchange, priority } if self.role == Role::Ground => {
                 self.reorder_own(exchange, priority);
             }
+            Frame::Heard(position) if self.role == Role::Remote => {
+                self.events.push_back(Event::Heard(position));
+            }
+            Frame::Differ { of, buckets } if self.role == Role::Remote => {
+                self.events.push_back(Event::Differ { of, buckets });
+            }
             other => return Err(FrameError::Misplaced(other.kind())),
         }
         Ok(())
@@ -270,6 +280,9 @@ impl Session {
             }
             (Phase::Head | Phase::Body, Frame::Promise { promise, priority, section }) => {
                 self.handle_promise(now, id, promise, priority, section)?;
+            }
+            (Phase::Head | Phase::Body, Frame::Validating { promise, entry }) => {
+                self.handle_validating(id, promise, entry);
             }
             (Phase::Body, Frame::Data(bytes)) => self.events.push_back(Event::Body { stream: id, bytes }),
             (Phase::Body, Frame::Trailers(section)) => self.trailers(now, id, section)?,

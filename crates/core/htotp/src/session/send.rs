@@ -13,7 +13,7 @@ use crate::fields::Lines;
 use crate::fields::shelf::{Base, Kind as SectionKind};
 use crate::frame::{Class, Coding, Failure, Frame, PathReport, Priority, Resume, Side, Tunnel, data_header};
 use crate::head::{self, RequestHead, ResponseHead};
-use crate::mirror::Word;
+use crate::mirror::{Position, Word};
 use crate::scheduler::{Pace, Place, StreamId};
 
 /// How a request is asked.
@@ -181,7 +181,8 @@ impl Session {
                 let place = Place { class: Class::Background, user: 0, priority, asked: false };
                 let id = self.open(Kind::Mirror, Direction::One, place);
                 self.mirror = Some(id);
-                if word != Word::Reset {
+                // After `HEARD` it may be the log that goes on.
+                if !matches!(word, Word::Reset | Word::Log(_)) {
                     self.scheduler.enqueue(id, Frame::Mirror(Word::Reset).encode());
                 }
                 id
@@ -189,6 +190,21 @@ impl Session {
         };
         self.scheduler.enqueue(id, Frame::Mirror(word).encode());
         self.scheduler.queued(id)
+    }
+
+    /// Remote: whether ground remembers the mirror's log beyond the carrier; `None` before it has said so or not.
+    pub fn log_kept(&self) -> Option<bool> {
+        self.log_kept
+    }
+
+    /// Ground: says how far it has heard the mirror's log.
+    pub fn tell_heard(&mut self, position: Position) {
+        self.send_control(&Frame::Heard(position));
+    }
+
+    /// Ground: says which of so many buckets of the mirror's summary differ.
+    pub fn tell_differ(&mut self, of: u64, buckets: Vec<u64>) {
+        self.send_control(&Frame::Differ { of, buckets });
     }
 
     /// Remote: bytes of the mirror's log that wait.

@@ -12,7 +12,7 @@ use farhop_htotp::frame::{
     Class, Coding, Failure, Frame, FrameReader, Hello, Priority, Resume, Side, Tunnel, Verdict, kind,
 };
 use farhop_htotp::journal::{Hearing, Said};
-use farhop_htotp::mirror::{Bound, Entry, Word};
+use farhop_htotp::mirror::{Bound, Entry, Position, Validators, Word};
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Direction, Event, Role, Session, Transmit, code};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -178,7 +178,12 @@ pub(crate) fn record() -> String {
     ground.answer(now, page, &html, Coding::Zstd, None);
     let style = get("site.test", "/style.css", &[cookie[0], ("referer", "http://site.test/")]);
     let image = get("cdn.test", "/logo.png", &[("referer", "http://site.test/")]);
+    let held = get("site.test", "/held.css", &[("referer", "http://site.test/")]);
     let [style, image] = [style, image].map(|head| ground.promise(now, page, &head, Priority::default()));
+    let held = ground.validate(page, 1, &held, Priority::default()).and_then(|promise| ground.push(promise));
+    let held = held.expect("nobody refused it");
+    ground.answer(now, held, &response(StatusCode::NOT_MODIFIED, &[]), Coding::Identity, None);
+    ground.finish(now, held, None);
     ground.write(page, Bytes::from_static(b"not really zstd"));
     ground.finish(now, page, Some(&fields(&[("x-sum", "7")])));
     let push = style.and_then(|promise| ground.push(promise)).expect("nobody refused it");
@@ -199,9 +204,14 @@ pub(crate) fn record() -> String {
     tape.settle();
     let image = image.expect("the page is open");
     let entry = Entry { number: 1, user: Some(1), bound: Bound::default(), fresh_s: 3600, fingerprint: 7 };
-    for word in [Word::Reset, Word::Stored(vec![entry]), Word::Evicted(vec![1])] {
+    let validators = Validators { number: 1, tag: "\"5f3a-61b2\"".into(), modified: 784_111_777 };
+    let stored = [Word::Stored(vec![entry]), Word::Validators(vec![validators])];
+    let more = [Word::Evicted(vec![1]), Word::Log(Position { log: 9, next: 4 }), Word::Summary(vec![7])];
+    for word in [Word::Reset].into_iter().chain(stored).chain(more) {
         tape.ends[REMOTE].tell_mirror(word);
     }
+    tape.ends[GROUND].tell_heard(Position { log: 9, next: 3 });
+    tape.ends[GROUND].tell_differ(1, vec![0]);
     tape.ends[REMOTE].want(image, Priority::default());
     tape.ends[REMOTE].refuse_promises(image..=image);
 
@@ -404,6 +414,7 @@ fn words(event: &Event) -> String {
         Event::Promised { promise, priority, head, .. } => {
             format!("promised {promise}, {}: {}", order(priority), request(head))
         }
+        Event::Validating { promise, entry, .. } => format!("validating entry {entry} for {promise}"),
         Event::Pushed { promise, .. } => format!("pushed {promise}"),
         Event::Unwanted { promises } if promises.start() == promises.end() => {
             format!("unwanted {}", promises.start())
@@ -416,6 +427,8 @@ fn words(event: &Event) -> String {
         Event::Left { user, connection } => format!("left {connection} of user {user}"),
         Event::Released { .. } => "released".into(),
         Event::Mirror(word) => format!("mirror {word:?}"),
+        Event::Heard(Position { log, next }) => format!("heard log {log} before {next}"),
+        Event::Differ { of, buckets } => format!("{buckets:?} of {of} differ"),
         Event::Body { bytes, .. } => format!("body {:?}", text(bytes)),
         Event::Trailers { fields, .. } => format!("trailers{}", listed(fields)),
         Event::Ended { .. } => "ended".into(),

@@ -25,7 +25,7 @@ pub(super) fn relocate(
     let place = line.as_ref().map(|line| line.place());
     let Some(mut slot) = from.lock().remove(id) else { return false };
     // What was promised on the lost carrier is lost with it.
-    slot.arrivals.retain(|arrival| !matches!(arrival, Arrival::Promised { .. }));
+    slot.arrivals.retain(|arrival| arrival.promise().is_none());
     slot.buffered = slot.arrivals.iter().map(Arrival::size).sum();
     slot.paused = false;
     let exchange = slot.kept.as_ref().map(|kept| kept.nature.exchange());

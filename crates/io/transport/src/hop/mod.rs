@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::{Class, Hello, Priority, Resume, Tunnel};
-use farhop_htotp::mirror::Word;
+use farhop_htotp::mirror::{Position, Word};
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Role, Session};
 use farhop_htotp::unread::Unread;
@@ -97,6 +97,10 @@ pub enum Incoming {
     Left { user: u64, connection: String },
     /// Ground: what the remote says of what it holds.
     Mirror(Word),
+    /// Remote: how far ground has heard the mirror's log, on carriers before this one.
+    Heard(Position),
+    /// Remote: of so many buckets of the mirror's summary these differ.
+    Differ { of: u64, buckets: Vec<u64> },
     /// The peer introduced itself.
     Hello(Hello),
     /// The peer takes no more exchanges.
@@ -357,6 +361,23 @@ impl Hop {
         let waiting = self.0.lock().session.tell_mirror(word);
         self.0.work.notify_one();
         waiting
+    }
+
+    /// Remote: whether ground remembers the mirror's log beyond the carrier; `None` before it has said so or not.
+    pub fn log_kept(&self) -> Option<bool> {
+        self.0.lock().session.log_kept()
+    }
+
+    /// Ground: says how far it has heard the mirror's log.
+    pub fn tell_heard(&self, position: Position) {
+        self.0.lock().session.tell_heard(position);
+        self.0.work.notify_one();
+    }
+
+    /// Ground: says which of so many buckets of the mirror's summary differ.
+    pub fn tell_differ(&self, of: u64, buckets: Vec<u64>) {
+        self.0.lock().session.tell_differ(of, buckets);
+        self.0.work.notify_one();
     }
 
     /// Remote: bytes of the mirror's log that wait.

@@ -147,7 +147,11 @@ impl State {
         let bytes = match arrival {
             Arrival::Informed(_) => return journal.heard_head(false),
             Arrival::Answered { .. } | Arrival::TunnelOpened => return journal.heard_head(true),
-            Arrival::Promised { .. } | Arrival::Urgent | Arrival::Trailers(_) | Arrival::Lost => return,
+            Arrival::Promised { .. }
+            | Arrival::Validating { .. }
+            | Arrival::Urgent
+            | Arrival::Trailers(_)
+            | Arrival::Lost => return,
             // What one side gave up is over.
             Arrival::Reset(_) => return self.unkeep(id),
             Arrival::Body(bytes) => {

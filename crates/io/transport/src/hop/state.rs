@@ -73,8 +73,8 @@ impl State {
 
     /// A promise that nobody reads is not wanted: its push would wait for it for ever.
     pub(super) fn refuse_unread(&mut self, arrival: &Arrival) {
-        if let Arrival::Promised { promise, .. } = arrival {
-            self.session.refuse_promises(*promise..=*promise);
+        if let Some(promise) = arrival.promise() {
+            self.session.refuse_promises(promise..=promise);
         }
     }
 
@@ -92,6 +92,9 @@ impl State {
                 }
                 Event::Promised { stream, promise, priority, head } => {
                     self.deliver(stream, Arrival::Promised { promise, priority, head });
+                }
+                Event::Validating { stream, promise, entry } => {
+                    self.deliver(stream, Arrival::Validating { promise, entry });
                 }
                 Event::Body { stream, bytes } => self.deliver(stream, Arrival::Body(bytes)),
                 Event::Trailers { stream, fields } => self.deliver(stream, Arrival::Trailers(fields)),
@@ -141,6 +144,8 @@ impl State {
                     self.incoming.push_back(Incoming::Left { user, connection });
                 }
                 Event::Mirror(word) => self.incoming.push_back(Incoming::Mirror(word)),
+                Event::Heard(position) => self.incoming.push_back(Incoming::Heard(position)),
+                Event::Differ { of, buckets } => self.incoming.push_back(Incoming::Differ { of, buckets }),
                 Event::Released { stream } => self.resume.push(stream),
                 Event::Hello(hello) => self.incoming.push_back(Incoming::Hello(hello)),
                 Event::Drain => self.incoming.push_back(Incoming::Drain),

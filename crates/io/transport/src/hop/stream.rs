@@ -34,6 +34,11 @@ pub enum Arrival {
         priority: Priority,
         head: RequestHead,
     },
+    /// The origin is asked whether this entry of the mirror is still right; the push of this promise says what comes of that.
+    Validating {
+        promise: u64,
+        entry: u64,
+    },
     /// Part of the body or of the tunnel.
     Body(Bytes),
     /// The next byte of the tunnel is urgent.
@@ -52,6 +57,14 @@ pub enum Arrival {
 }
 
 impl Arrival {
+    /// The promise that it makes: it ends with its carrier.
+    pub(super) fn promise(&self) -> Option<u64> {
+        match self {
+            Arrival::Promised { promise, .. } | Arrival::Validating { promise, .. } => Some(*promise),
+            _ => None,
+        }
+    }
+
     /// Bytes that it counts for while it waits: without heads, a peer that sends nothing else would never be paused.
     pub(super) fn size(&self) -> usize {
         match self {
@@ -61,7 +74,7 @@ impl Arrival {
             Arrival::Trailers(fields) => fields_size(fields),
             Arrival::Failed(failure) => failure.token.len() + failure.detail.len(),
             // What it keeps from being joined.
-            Arrival::Urgent => SMALL,
+            Arrival::Urgent | Arrival::Validating { .. } => SMALL,
             Arrival::Ended | Arrival::Reset(_) | Arrival::TunnelOpened | Arrival::Lost => 0,
         }
     }
@@ -129,10 +142,9 @@ impl Receiver {
             let read_ahead = state.read_ahead();
             let arrival = match state.slots.get_mut(&id) {
                 Some(slot) => {
-                    let promised = |arrival: &Arrival| matches!(arrival, Arrival::Promised { .. });
                     if state.closed.is_some() {
                         // What was promised is lost with its carrier.
-                        slot.arrivals.retain(|arrival| !promised(arrival));
+                        slot.arrivals.retain(|arrival| arrival.promise().is_none());
                     }
                     let arrival = slot.arrivals.pop_front();
                     slot.buffered = slot.buffered.saturating_sub(arrival.as_ref().map_or(0, Arrival::size));
@@ -270,6 +282,18 @@ impl Sender {
             }
             shared.work.notify_one();
             state.session.promise(shared.now(), id, head, priority)
+        })
+    }
+
+    /// Ground: announces, as [`Sender::promise`] does, that the origin is asked whether this entry of the mirror, which
+    /// answers `head`, is still right.
+    pub fn validate(&self, entry: u64, head: &RequestHead, priority: Priority) -> Option<u64> {
+        self.line.act(|shared, state, id| {
+            if state.closed.is_some() {
+                return None;
+            }
+            shared.work.notify_one();
+            state.session.validate(id, entry, head, priority)
         })
     }
 

@@ -1,0 +1,207 @@
+//! What pages named when they were last read, for when they have not changed: the origin answers 304, and there is no text to
+//! read. It is remembered for a while, for the user who opened the page.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use farhop_htotp::ResponseHead;
+use farhop_page::{Hint, Policy};
+use http::StatusCode;
+use http::header::{self, HeaderMap};
+use url::Url;
+
+use crate::ahead::Visitor;
+
+/// Pages that are remembered, for all users together, and bytes of what they named; the oldest go first.
+const MOST: usize = 512;
+const BYTES: usize = 24 << 20;
+/// Hints of one page: about as many as its budget of requests.
+const HINTS: usize = 600;
+
+/// What one page named, itself and through its style sheets and modules.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// Of the response that was read.
+    head: ResponseHead,
+    found: Mutex<Found>,
+    size: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    hints: Vec<Hint>,
+    policies: Vec<Policy>,
+}
+
+impl Named {
+    /// Nothing yet of a page that is answered with `head`; `None` where no 304 can follow.
+    pub(crate) fn new(head: &ResponseHead) -> Option<Named> {
+        let fields = &head.fields;
+        let has_validator = fields.contains_key(header::ETAG) || fields.contains_key(header::LAST_MODIFIED);
+        if head.status != StatusCode::OK || !has_validator {
+            return None;
+        }
+        let size = fields.iter().map(|(name, value)| 64 + name.as_str().len() + value.len()).sum::<usize>();
+        Some(Named { head: head.clone(), found: Mutex::default(), size: AtomicUsize::new(1024 + size) })
+    }
+
+    pub(crate) fn note(&self, hint: &Hint) {
+        let mut found = lock(&self.found);
+        if found.hints.len() < HINTS {
+            self.size.fetch_add(size_of::<Hint>() + 2 * hint.url.as_str().len(), Relaxed);
+            found.hints.push(hint.clone());
+        }
+    }
+
+    pub(crate) fn obey(&self, policy: &Policy) {
+        let mut found = lock(&self.found);
+        if found.policies.len() < HINTS {
+            self.size.fetch_add(size_of::<Policy>() + policy.text.len(), Relaxed);
+            found.policies.push(policy.clone());
+        }
+    }
+
+    /// All of it so far, in order.
+    pub(crate) fn all(&self) -> (Vec<Hint>, Vec<Policy>) {
+        let found = lock(&self.found);
+        (found.hints.clone(), found.policies.clone())
+    }
+
+    /// The head of the page, which is confirmed by a 304 with these fields (RFC 9111 §3.2). `None` if that is about another
+    /// version than was read.
+    pub(crate) fn confirmed_by(&self, not_modified: &HeaderMap) -> Option<ResponseHead> {
+        let opaque = |fields: &HeaderMap| {
+            let tag = fields.get(header::ETAG)?.as_bytes();
+            Some(tag.strip_prefix(b"W/").unwrap_or(tag).to_vec())
+        };
+        if let (Some(told), Some(own)) = (opaque(not_modified), opaque(&self.head.fields))
+            && told != own
+        {
+            return None;
+        }
+        let mut head = self.head.clone();
+        for name in not_modified.keys().filter(|name| **name != header::CONTENT_LENGTH) {
+            head.fields.remove(name);
+            for value in not_modified.get_all(name) {
+                head.fields.append(name.clone(), value.clone());
+            }
+        }
+        Some(head)
+    }
+}
+
+/// Whose page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Opener {
+    /// The remote's name in the settings.
+    pub(crate) remote: Arc<str>,
+    /// The user, by a name that outlives the carrier.
+    pub(crate) visitor: Visitor,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Pages(Mutex<VecDeque<(Opener, Url, Arc<Named>)>>);
+
+impl Pages {
+    /// `opener` reads the page at `url`.
+    pub(crate) fn note(&self, opener: Opener, mut url: Url, named: &Arc<Named>) {
+        url.set_fragment(None);
+        let mut pages = lock(&self.0);
+        pages.retain(|(own, at, _)| *own != opener || *at != url);
+        pages.push_back((opener, url, Arc::clone(named)));
+        // What has been named since is weighed now.
+        let size =
+            |(_, url, named): &(Opener, Url, Arc<Named>)| named.size.load(Relaxed) + 2 * url.as_str().len();
+        let mut bytes: usize = pages.iter().map(size).sum();
+        while pages.len() > MOST || (bytes > BYTES && pages.len() > 1) {
+            let Some(oldest) = pages.pop_front() else { break };
+            bytes = bytes.saturating_sub(size(&oldest));
+        }
+    }
+
+    /// What the page at `url` named when `opener` last read it. It is in use again.
+    pub(crate) fn recall(&self, opener: &Opener, url: &Url) -> Option<Arc<Named>> {
+        let mut pages = lock(&self.0);
+        let is_it = |(own, at, _): &(Opener, Url, Arc<Named>)| {
+            own == opener && at[..url::Position::AfterQuery] == url[..url::Position::AfterQuery]
+        };
+        let place = pages.iter().position(is_it)?;
+        let page = pages.remove(place)?;
+        let named = Arc::clone(&page.2);
+        pages.push_back(page);
+        Some(named)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farhop_page::{Destination, Mode, Source};
+    use http::HeaderValue;
+
+    fn head(tag: &'static str) -> ResponseHead {
+        let fields = [(header::ETAG, tag), (header::CACHE_CONTROL, "max-age=0"), (header::SERVER, "s")];
+        let fields = fields.into_iter().map(|(name, value)| (name, HeaderValue::from_static(value)));
+        ResponseHead { status: StatusCode::OK, fields: fields.collect() }
+    }
+
+    fn opener(user: u64) -> Opener {
+        Opener { remote: "ship".into(), visitor: (1, user) }
+    }
+
+    fn url(path: &str) -> Url {
+        Url::parse("http://site.test/").unwrap().join(path).unwrap()
+    }
+
+    #[test]
+    fn a_page_is_remembered_for_who_read_it_until_others_take_its_place() {
+        let (pages, named) = (Pages::default(), Arc::new(Named::new(&head("\"1\"")).unwrap()));
+        pages.note(opener(1), url("/a#part"), &named);
+        assert!(pages.recall(&opener(1), &url("/a#other")).is_some());
+        assert!(pages.recall(&opener(2), &url("/a")).is_none(), "another user's");
+        assert!(pages.recall(&opener(1), &url("/a?b")).is_none());
+        for number in 0..MOST {
+            assert!(pages.recall(&opener(1), &url("/a")).is_some(), "it is in use");
+            pages.note(opener(2), url(&format!("/{number}")), &named);
+        }
+        assert!(pages.recall(&opener(2), &url("/0")).is_none());
+        assert_eq!(lock(&pages.0).len(), MOST);
+    }
+
+    #[test]
+    fn pages_that_name_much_leave_room_for_fewer() {
+        let pages = Pages::default();
+        let hint = Hint::new(url(&"x".repeat(100_000)), Destination::Image, Mode::NoCors, Source::Image);
+        for number in 0..3 {
+            let named = Arc::new(Named::new(&head("\"1\"")).unwrap());
+            (0..2 * HINTS).for_each(|_| named.note(&hint));
+            assert_eq!(named.all().0.len(), HINTS);
+            pages.note(opener(number), url("/"), &named);
+        }
+        assert_eq!(lock(&pages.0).len(), 1, "the newest stays, whatever it takes");
+    }
+
+    #[test]
+    fn a_304_renews_the_fields_of_the_version_that_was_read() {
+        let named = Named::new(&head("W/\"1\"")).unwrap();
+        let told = |tag| {
+            HeaderMap::from_iter(
+                [(header::ETAG, tag), (header::CACHE_CONTROL, "no-cache")]
+                    .map(|(name, value)| (name, HeaderValue::from_static(value))),
+            )
+        };
+        assert!(named.confirmed_by(&told("\"2\"")).is_none());
+        let head = named.confirmed_by(&told("\"1\"")).unwrap();
+        assert_eq!(
+            (&head.fields[header::CACHE_CONTROL], &head.fields[header::SERVER]),
+            (&HeaderValue::from_static("no-cache"), &HeaderValue::from_static("s"),)
+        );
+        assert!(Named::new(&ResponseHead { status: StatusCode::NOT_FOUND, ..head }).is_none());
+    }
+}

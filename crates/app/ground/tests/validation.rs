@@ -1,0 +1,193 @@
+//! What the remote holds and has to have validated: ground asks the origin about it along with the page that names it.
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use farhop_htotp::RequestHead;
+use farhop_htotp::mirror::{Bound, Entry, Validators, Word, fingerprint};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use support::{Origin, Pair, Peer, Reply, navigate, pushed};
+use tokio::time::{Duration, sleep};
+
+const PAGE: &str = "<!doctype html><title>t</title><link rel=icon href=data:,><link rel=stylesheet href=/a.css>\
+                    <img src=/c.png><img src=/d.png>";
+const FRESH_AGAIN: &str = "HTTP/1.1 304 Not Modified\r\netag: \"1\"\r\ncache-control: max-age=600\r\n\r\n";
+
+/// The page, and files whose tag is `"1"`: asked with that, they are confirmed. `/changed` files have another by now.
+async fn answer(mut peer: Peer) -> Option<Peer> {
+    let confirmed = peer.head.contains("if-none-match: \"1\"\r\n");
+    match peer.path().to_owned().as_str() {
+        "/" if !confirmed => {
+            peer.answer("content-type: text/html | etag: \"1\" | cache-control: no-cache", PAGE).await;
+        }
+        "/c.png" if confirmed => {
+            peer.answer("content-type: image/png | etag: \"2\" | cache-control: max-age=600", "a new one")
+                .await;
+        }
+        "/d.png" if confirmed => {
+            peer.say(FRESH_AGAIN.replace("\r\n\r\n", "\r\nset-cookie: a=b\r\n\r\n")).await;
+        }
+        _ if confirmed => peer.say(FRESH_AGAIN).await,
+        path => peer.answer("content-type: text/css | etag: \"1\" | cache-control: max-age=0", path).await,
+    }
+    Some(peer)
+}
+
+fn entry(origin: &Origin, number: u64, user: Option<u64>, path: &str) -> Entry {
+    let bound = Bound::to([&header::ORIGIN]).unwrap();
+    let url = format!("http://{}{path}", origin.addr);
+    let fingerprint = fingerprint(user, &url, bound, &HeaderMap::new());
+    Entry { number, user, bound, fresh_s: 0, fingerprint }
+}
+
+/// Tells that these are held, stale, with the tag `"1"`, and waits until ground has heard it.
+async fn hold(pair: &Pair, entries: Vec<Entry>) {
+    let validators =
+        entries.iter().map(|entry| Validators { number: entry.number, tag: "\"1\"".into(), modified: 0 });
+    let (validators, count) = (validators.collect(), entries.len());
+    pair.hop.tell_mirror(Word::Stored(entries));
+    pair.hop.tell_mirror(Word::Validators(validators));
+    while pair.ground.status()["carriers"][0]["validators"] != count {
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The pushes of a page, by number.
+async fn pushes(pair: &Pair, count: usize) -> BTreeMap<u64, Reply> {
+    let mut all = BTreeMap::new();
+    while all.len() < count {
+        let (number, reply) = pushed(pair).await;
+        all.insert(number, reply);
+    }
+    all
+}
+
+/// The page asked for with the tag of what the remote holds of it.
+fn again(origin: &Origin) -> RequestHead {
+    let mut head = navigate(origin, "/");
+    head.fields.insert(header::IF_NONE_MATCH, HeaderValue::from_static("\"1\""));
+    head
+}
+
+#[tokio::test]
+async fn what_a_page_names_and_the_remote_holds_stale_is_asked_about_and_confirmed_in_a_few_bytes() {
+    let (origin, pair) = (Origin::start(answer).await, Pair::new(&[]).await);
+    hold(&pair, vec![entry(&origin, 7, None, "/a.css"), entry(&origin, 8, Some(6), "/c.png")]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    let [(word, 7)] = reply.validating[..] else { panic!("{:?}", reply.validating) };
+    assert_eq!(reply.promised_paths(), ["/c.png", "/d.png"], "one is another user's, of one nothing is held");
+    let pushes = pushes(&pair, 3).await;
+    let confirmed = &pushes[&word];
+    assert_eq!((confirmed.head().status, confirmed.body.len()), (StatusCode::NOT_MODIFIED, 0));
+    let fields: Vec<&str> = confirmed.head().fields.keys().map(|name| name.as_str()).collect();
+    assert_eq!(fields, ["cache-control"], "the remote knows the rest");
+    let asked = origin.requests();
+    assert!(
+        asked.iter().any(|head| head.starts_with("get /a.css ") && head.contains("if-none-match: \"1\""))
+    );
+    assert!(!asked.iter().any(|head| head.starts_with("get /c.png ") && head.contains("if-none-match")));
+    assert_eq!(pair.bus.counters().snapshot()["confirmed"], 1);
+}
+
+#[tokio::test]
+async fn what_has_changed_is_promised_and_pushed_whole() {
+    let (origin, pair) = (Origin::start(answer).await, Pair::new(&[]).await);
+    hold(&pair, vec![entry(&origin, 7, None, "/c.png")]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    let [(word, 7)] = reply.validating[..] else { panic!("{:?}", reply.validating) };
+    let pushes = pushes(&pair, 4).await;
+    let told = &pushes[&word];
+    assert!(told.head.is_none() && told.failure.is_some());
+    assert_eq!(told.promised_paths(), ["/c.png"]);
+    let (promise, asked, _) = &told.promises[0];
+    assert!(!asked.fields.contains_key(header::IF_NONE_MATCH), "it is the browser's request");
+    assert_eq!(pushes[promise].body, b"a new one");
+    assert_eq!(pair.bus.counters().snapshot()["outdated"], 1);
+}
+
+#[tokio::test]
+async fn a_confirmation_that_sets_a_cookie_is_left_to_the_browser() {
+    let (origin, pair) = (Origin::start(answer).await, Pair::new(&[]).await);
+    hold(&pair, vec![entry(&origin, 7, None, "/d.png")]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    let [(word, 7)] = reply.validating[..] else { panic!("{:?}", reply.validating) };
+    assert!(pushes(&pair, 3).await[&word].failure.is_some());
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    assert!(reply.validating.is_empty(), "it is not fetched unasked again");
+}
+
+#[tokio::test]
+async fn a_page_that_has_not_changed_has_all_that_it_names_validated_in_the_same_flight() {
+    let (origin, pair) = (Origin::start(answer).await, Pair::new(&[]).await);
+    let first = pair.get(&navigate(&origin, "/")).await;
+    assert_eq!(first.promised_paths(), ["/a.css", "/c.png", "/d.png"]);
+    pushes(&pair, 3).await;
+    hold(&pair, vec![entry(&origin, 7, None, "/a.css")]).await;
+
+    let reply = pair.get(&again(&origin)).await;
+    assert_eq!((reply.head().status, reply.body.len()), (StatusCode::NOT_MODIFIED, 0));
+    let [(word, 7)] = reply.validating[..] else { panic!("{:?}", reply.validating) };
+    assert_eq!(reply.promised_paths(), ["/c.png", "/d.png"], "these are not held");
+    assert_eq!(pushes(&pair, 3).await[&word].head().status, StatusCode::NOT_MODIFIED);
+
+    // And once more: it is remembered on.
+    let reply = pair.get(&again(&origin)).await;
+    assert_eq!((reply.validating.len(), reply.promises.len()), (1, 2));
+}
+
+#[tokio::test]
+async fn what_a_sheet_named_is_asked_about_when_the_sheet_is_confirmed_on_a_page_that_has_changed() {
+    let origin = Origin::start(|mut peer: Peer| async move {
+        let confirmed = peer.head.contains("if-none-match: \"1\"\r\n");
+        match peer.path().to_owned().as_str() {
+            "/" => {
+                let page = "<!doctype html><link rel=icon href=data:,><link rel=stylesheet href=/a.css>";
+                peer.answer("content-type: text/html | etag: \"1\" | cache-control: no-cache", page).await;
+            }
+            _ if confirmed => peer.say(FRESH_AGAIN).await,
+            "/a.css" => {
+                let fields = "content-type: text/css | etag: \"1\" | cache-control: max-age=0";
+                peer.answer(fields, "@import '/b.css';").await;
+            }
+            _ => peer.answer("content-type: text/css | etag: \"1\" | cache-control: max-age=0", "p {}").await,
+        }
+        Some(peer)
+    })
+    .await;
+    let pair = Pair::new(&[]).await;
+    assert_eq!(pair.get(&navigate(&origin, "/")).await.promised_paths(), ["/a.css"]);
+    pushes(&pair, 2).await;
+    hold(&pair, vec![entry(&origin, 7, None, "/a.css"), entry(&origin, 8, None, "/b.css")]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    let [(sheet, 7)] = reply.validating[..] else { panic!("{:?}", reply.validating) };
+    let pushes = pushes(&pair, 2).await;
+    let [(named, 8)] = pushes[&sheet].validating[..] else { panic!("{:?}", pushes[&sheet]) };
+    assert_eq!(pushes[&named].head().status, StatusCode::NOT_MODIFIED);
+}
+
+#[tokio::test]
+async fn what_a_page_named_is_known_of_its_user_alone() {
+    let (origin, pair) = (Origin::start(answer).await, Pair::new(&[]).await);
+    pair.get(&navigate(&origin, "/")).await;
+    pushes(&pair, 3).await;
+    let ask = farhop_htotp::session::Ask { exchange: 900, user: 8, ..Default::default() };
+    let (mut sender, mut receiver) = pair.hop.ask(ask, &again(&origin));
+    sender.finish(None);
+    let reply = Reply::take(&mut receiver).await;
+    assert_eq!(reply.head().status, StatusCode::NOT_MODIFIED);
+    assert!(reply.promises.is_empty() && reply.validating.is_empty());
+}
+
+#[tokio::test]
+async fn a_reload_that_passes_caches_by_gets_the_whole_page() {
+    let (origin, pair) = (Origin::start(answer).await, Pair::new(&[]).await);
+    hold(&pair, vec![entry(&origin, 7, None, "/a.css")]).await;
+    let mut reload = navigate(&origin, "/");
+    for (name, value) in [(header::CACHE_CONTROL, "no-cache"), (header::PRAGMA, "no-cache")] {
+        reload.fields.insert(name, HeaderValue::from_static(value));
+    }
+    let reply = pair.get(&reload).await;
+    assert_eq!(reply.promised_paths(), ["/a.css", "/c.png", "/d.png"]);
+}

@@ -1,0 +1,217 @@
+//! What is held and stale, and ground has validated before the browser asks for it.
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
+mod support;
+
+use std::net::Ipv4Addr;
+
+use bytes::Bytes;
+use farhop_htotp::ResponseHead;
+use farhop_htotp::frame::{Coding, Priority};
+use farhop_htotp::mirror::{Validators, Word};
+use farhop_transport::hop::{Incoming, Sender};
+use http::StatusCode;
+use support::{Asked, PATIENCE, REFERER, UNCACHEABLE, World, answer, failure, head, predicted, send, world};
+use tokio::time::timeout;
+
+const DOCUMENT: &str =
+    "accept: text/html,*/*\r\nupgrade-insecure-requests: 1\r\nuser-agent: Mozilla/5.0 Chrome/156.0.0.0\r\n";
+const AGENT: &str = "user-agent: Mozilla/5.0 Chrome/156.0.0.0\r\n";
+const STALE: &[(&str, &str)] =
+    &[("cache-control", "max-age=0"), ("etag", "\"a\""), ("vary", "accept-language")];
+
+fn not_modified(fields: &[(&'static str, &'static str)]) -> ResponseHead {
+    ResponseHead { status: StatusCode::NOT_MODIFIED, ..head(fields) }
+}
+
+/// Lets `/a.css` be fetched and held with these fields; gives its validators as they are told.
+async fn hold(world: &World, fields: &[(&'static str, &'static str)]) -> Validators {
+    let client = world.get("/a.css", AGENT).await;
+    let Asked { mut sender, .. } = world.asked().await;
+    sender.answer(&head(fields), Coding::Identity, None);
+    sender.write(Bytes::from_static(b"what is held")).await.unwrap();
+    sender.finish(None);
+    assert!(answer(client).await.contains("what is held"));
+    loop {
+        let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("a word comes").unwrap();
+        if let Incoming::Mirror(Word::Validators(told)) = incoming {
+            let [told] = &told[..] else { panic!("one entry: {told:?}") };
+            return told.clone();
+        }
+    }
+}
+
+/// A client at this address loads a page along with which `entry` is validated; gives the number to answer under.
+async fn page_at(world: &World, address: Ipv4Addr, entry: u64) -> u64 {
+    let mut client = world.client_at(address).await;
+    send(&mut client, "GET", "/", DOCUMENT).await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    let promise = sender.validate(entry, &predicted(&asked, "/a.css"), Priority::default()).unwrap();
+    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    sender.finish(None);
+    answer(client).await;
+    promise
+}
+
+async fn page(world: &World, entry: u64) -> u64 {
+    page_at(world, Ipv4Addr::LOCALHOST, entry).await
+}
+
+/// What the page's browser gets for `/a.css`, while nothing of that crosses.
+async fn given(world: &World) -> String {
+    let crossed = world.crossed();
+    let given = answer(world.get("/a.css", &format!("{AGENT}{REFERER}")).await).await;
+    assert_eq!(world.crossed(), crossed, "nothing crosses: {given}");
+    given
+}
+
+/// Asks for `/a.css`, which crosses, with this condition.
+async fn crosses(world: &World, condition: Option<&str>) {
+    let client = world.get("/a.css", &format!("{AGENT}{REFERER}")).await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    assert_eq!(asked.path, "/a.css");
+    let said = asked.fields.get("if-none-match").map(|tag| tag.to_str().unwrap());
+    assert_eq!(said, condition);
+    if condition.is_some() {
+        sender.answer(&not_modified(&[("etag", "\"a\"")]), Coding::Identity, None);
+        sender.finish(None);
+        return assert!(answer(client).await.contains("what is held"));
+    }
+    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    sender.write(Bytes::from_static(b"asked")).await.unwrap();
+    sender.finish(None);
+    assert!(answer(client).await.contains("asked"));
+}
+
+fn confirm(mut push: Sender, fields: &[(&'static str, &'static str)]) {
+    push.answer(&not_modified(fields), Coding::Identity, None);
+    push.finish(None);
+}
+
+#[tokio::test]
+async fn what_is_held_is_told_with_its_validators_once() {
+    let world = world().await;
+    let told = hold(&world, STALE).await;
+    assert_eq!((&told.tag[..], told.modified), (&b"\"a\""[..], 0));
+    let promise = page(&world, told.number).await;
+    confirm(world.hop.push(promise).unwrap(), &[("cache-control", "max-age=600")]);
+    loop {
+        let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("a word comes").unwrap();
+        match incoming {
+            Incoming::Mirror(Word::Stored(entries)) => {
+                assert_eq!((entries.len(), entries[0].number), (1, told.number));
+                assert!((590..=600).contains(&entries[0].fresh_s));
+                break;
+            }
+            Incoming::Mirror(Word::Validators(again)) => panic!("{again:?} were told before"),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_ground_has_validated_answers_without_a_crossing_and_is_fresh_from_then_on() {
+    let world = world().await;
+    let entry = hold(&world, STALE).await.number;
+    let promise = page(&world, entry).await;
+    // The browser asks before anything is known, and waits.
+    let waiting = world.get("/a.css", &format!("{AGENT}{REFERER}")).await;
+    confirm(world.hop.push(promise).unwrap(), &[("cache-control", "max-age=600"), ("x-new", "1")]);
+    let got = answer(waiting).await;
+    assert!(got.contains("what is held") && got.contains("X-New: 1"), "{got}");
+    let got = given(&world).await;
+    assert!(got.contains("what is held") && got.contains("max-age=600"), "{got}");
+    assert_eq!(world.crossed(), 2, "the entry, when it was fetched, and the page");
+}
+
+#[tokio::test]
+async fn what_has_to_be_validated_whenever_it_is_used_answers_the_page_that_it_was_validated_for_once() {
+    let world = world().await;
+    let entry = hold(&world, &[("cache-control", "no-cache"), ("etag", "\"a\"")]).await.number;
+    let promise = page(&world, entry).await;
+    confirm(world.hop.push(promise).unwrap(), &[]);
+    assert!(given(&world).await.contains("what is held"));
+    crosses(&world, Some("\"a\"")).await;
+}
+
+#[tokio::test]
+async fn where_nothing_comes_of_it_the_browsers_request_crosses() {
+    let world = world().await;
+    let entry = hold(&world, STALE).await.number;
+    let promise = page(&world, entry).await;
+    world.hop.push(promise).unwrap().fail(failure());
+    crosses(&world, Some("\"a\"")).await;
+    for wrong in [("etag", "\"b\""), ("vary", "accept-language, cookie"), ("vary", "*")] {
+        let promise = page(&world, entry).await;
+        confirm(world.hop.push(promise).unwrap(), &[("cache-control", "max-age=600"), wrong]);
+        crosses(&world, Some("\"a\"")).await;
+    }
+}
+
+#[tokio::test]
+async fn what_has_changed_is_promised_where_its_confirmation_was_awaited() {
+    let world = world().await;
+    let entry = hold(&world, STALE).await.number;
+    let mut client = world.client().await;
+    send(&mut client, "GET", "/", DOCUMENT).await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    let predicted = predicted(&asked, "/a.css");
+    let word = sender.validate(entry, &predicted, Priority::default()).unwrap();
+    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    sender.finish(None);
+    answer(client).await;
+    let fields = format!("{DOCUMENT}{REFERER}").replace("upgrade-insecure-requests: 1\r\n", "");
+    let waiting = world.get("/a.css", &fields).await;
+    let word = world.hop.push(word).unwrap();
+    let promise = word.promise(&predicted, Priority::default()).unwrap();
+    word.fail(failure());
+    let mut push = world.hop.push(promise).unwrap();
+    push.answer(&head(&[("cache-control", "max-age=600"), ("etag", "\"b\"")]), Coding::Identity, None);
+    push.write(Bytes::from_static(b"what is new")).await.unwrap();
+    push.finish(None);
+    assert!(answer(waiting).await.contains("what is new"));
+    assert_eq!(world.crossed(), 2);
+}
+
+#[tokio::test]
+async fn nothing_is_validated_that_is_not_held_or_is_anothers() {
+    let world = world().await;
+    let own = [("cache-control", "private, max-age=0"), ("etag", "\"a\"")];
+    let entry = hold(&world, &own).await.number;
+    for (address, entry) in [(Ipv4Addr::new(127, 0, 0, 2), entry), (Ipv4Addr::LOCALHOST, entry + 1)] {
+        let promise = page_at(&world, address, entry).await;
+        loop {
+            let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("a word comes").unwrap();
+            if let Incoming::Unwanted { promises } = incoming {
+                assert_eq!(promises, promise..=promise);
+                break;
+            }
+        }
+    }
+    let promise = page(&world, entry).await;
+    confirm(world.hop.push(promise).unwrap(), &[("cache-control", "private, max-age=600")]);
+    assert!(given(&world).await.contains("what is held"), "its own user's");
+}
+
+#[tokio::test]
+async fn a_word_of_the_origin_that_forbids_to_keep_it_is_obeyed() {
+    let world = world().await;
+    let entry = hold(&world, STALE).await.number;
+    let promise = page(&world, entry).await;
+    confirm(world.hop.push(promise).unwrap(), &[("cache-control", "no-store")]);
+    crosses(&world, None).await;
+}
+
+#[tokio::test]
+async fn who_waits_asks_when_the_carrier_is_lost() {
+    let mut world = world().await;
+    let entry = hold(&world, STALE).await.number;
+    page(&world, entry).await;
+    let waiting = world.get("/a.css", &format!("{AGENT}{REFERER}")).await;
+    world.lose_carrier().await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    assert_eq!(asked.fields["if-none-match"], "\"a\"");
+    sender.answer(&not_modified(&[("etag", "\"a\"")]), Coding::Identity, None);
+    sender.finish(None);
+    assert!(answer(waiting).await.contains("what is held"));
+}
