@@ -12,6 +12,7 @@ mod lab;
 mod limits;
 mod local;
 mod log;
+mod models;
 mod output;
 mod path;
 mod plan;
@@ -48,6 +49,7 @@ enum Command {
     Control(control::Arguments),
     Explain(explain::Arguments),
     Path(path::Arguments),
+    Models(models::Arguments),
     Lab(lab::Arguments),
     // `farhop remote` starts this one itself.
     #[command(hide = true)]
@@ -76,6 +78,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Control(arguments) => control::run(&arguments)?,
         Command::Explain(arguments) => explain::run(&arguments)?,
         Command::Path(arguments) => path::run(&arguments)?,
+        Command::Models(arguments) => models::run(&arguments)?,
         Command::Lab(arguments) => return lab::run(&arguments),
         Command::Privileged(arguments) => privileged::run(&arguments)?,
         Command::Demo(arguments) => farhop_compare::demo(&arguments)?,

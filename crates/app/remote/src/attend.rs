@@ -50,6 +50,7 @@ async fn take(remote: &Arc<Remote>, carrier: &Carrier) {
             | Incoming::Tunnel { .. }
             | Incoming::Prepare { .. }
             | Incoming::Left { .. }
+            | Incoming::Used { .. }
             | Incoming::Mirror(_) => {}
         }
     }

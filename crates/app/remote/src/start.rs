@@ -280,5 +280,6 @@ async fn keep_time(remote: Arc<Remote>) {
         let now = remote.now();
         remote.desk().lapse(now);
         promising::tell_unwanted(&remote);
+        promising::tell_used(&remote);
     }
 }

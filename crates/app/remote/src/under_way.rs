@@ -28,6 +28,10 @@ impl UnderWay {
             desk.asks(*id, user, &fetch.url, fields, now);
         }
         promising::tell_unwanted(remote);
+        if opens_page(&fetch.head.method, fields) {
+            // What the last page has used teaches what the next one needs.
+            promising::tell_used(remote);
+        }
         UnderWay { remote: Arc::clone(remote), exchange: *id }
     }
 }

@@ -49,6 +49,7 @@ pub mod kind {
     pub const MIRROR: u64 = 0x41;
     pub const STORED: u64 = 0x43;
     pub const EVICTED: u64 = 0x45;
+    pub const USED: u64 = 0x50;
     pub const PATH: u64 = 0x58;
 
     /// Every type that this version knows, with its name in docs/htotp.md.
@@ -82,6 +83,7 @@ pub mod kind {
         (MIRROR, "MIRROR"),
         (STORED, "STORED"),
         (EVICTED, "EVICTED"),
+        (USED, "USED"),
         (PATH, "PATH"),
     ];
 
@@ -268,6 +270,11 @@ pub enum Frame {
     Wanted {
         promise: u64,
         priority: Priority,
+    },
+    /// This promise, and as many that follow it.
+    Used {
+        promise: u64,
+        more: u64,
     },
     Prepare {
         user: u64,
