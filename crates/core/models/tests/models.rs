@@ -110,7 +110,7 @@ fn a_new_release_has_to_prove_itself_and_the_old_one_is_gone() {
     }
     models.learn(&visit(1, "/", &[script("/app.99aa22bb.js")]), NOW);
     assert_eq!(foreseen(&mut models, 1, "/", NOW), [("/app.99aa22bb.js".to_owned(), Means::Promise)]);
-    for _ in 0..3 {
+    for _ in 0..4 {
         models.learn(&visit(1, "/", &[script("/app.99aa22bb.js")]), NOW);
     }
     assert_eq!(pushed(&mut models, 1, "/"), ["/app.99aa22bb.js"]);

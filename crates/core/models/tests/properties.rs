@@ -52,6 +52,8 @@ fn visit(step: &Step) -> Visit {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
     #[test]
     fn nobody_is_served_what_only_others_have_shown(steps in steps()) {
         let mut models = Models::new(LIMITS);
