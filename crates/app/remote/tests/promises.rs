@@ -159,7 +159,7 @@ async fn ground_is_told_of_a_promise_that_the_repository_has_answered_for() {
     let mut events = world.bus.subscribe();
     let promise = document(&world).await;
     let mut push = world.hop.push(promise).unwrap();
-    push.answer(&head(&[("cache-control", "private, max-age=600")]), Coding::Identity, None);
+    push.answer(&head(&[("cache-control", "max-age=600")]), Coding::Identity, None);
     push.write(Bytes::from_static(b"promised")).await.unwrap();
     push.finish(None);
     until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
