@@ -17,6 +17,7 @@ mod hostile_page;
 mod keys;
 mod logins;
 mod mirror;
+mod models;
 mod outages;
 mod pac;
 mod portal;

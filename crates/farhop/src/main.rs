@@ -13,6 +13,7 @@ mod limits;
 mod link;
 mod local;
 mod log;
+mod models;
 mod output;
 mod path;
 mod plan;
@@ -50,6 +51,7 @@ enum Command {
     Explain(explain::Arguments),
     Path(path::Arguments),
     Link(link::Arguments),
+    Models(models::Arguments),
     Lab(lab::Arguments),
     // `farhop remote` starts this one itself.
     #[command(hide = true)]
@@ -79,6 +81,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Explain(arguments) => explain::run(&arguments)?,
         Command::Path(arguments) => path::run(&arguments)?,
         Command::Link(arguments) => link::run(&arguments)?,
+        Command::Models(arguments) => models::run(&arguments)?,
         Command::Lab(arguments) => return lab::run(&arguments),
         Command::Privileged(arguments) => privileged::run(&arguments)?,
         Command::Demo(arguments) => farhop_compare::demo(&arguments)?,

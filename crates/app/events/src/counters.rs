@@ -70,6 +70,16 @@ counters! {
         stored,
         /// Responses dropped from the repository.
         evicted,
+        /// Pages of which something was begun before their origin had answered.
+        pages_foreseen,
+        /// Promises made for that.
+        foreseen,
+        /// Visits that taught page models.
+        visits_learned,
+        /// Of what was foreseen in them, what was sent.
+        foreseen_sent,
+        /// Of that, what was used.
+        foreseen_used,
         /// Tunnels opened.
         tunnels,
         /// Connections made ahead, to hosts that usually follow another.

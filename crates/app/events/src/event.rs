@@ -204,6 +204,41 @@ events! {
         why: String,
     } counts |counters| { counters.hints_skipped.add(1) }
 
+    /// Ground began with what earlier visits say that a page needs, before the page's origin had answered.
+    Debug PageForeseen "page_foreseen" {
+        /// The exchange of the document.
+        page: ExchangeId,
+        /// The document.
+        url: String,
+        /// Resources that were promised and fetched.
+        pushed: u64,
+        /// Resources that were promised, and are fetched when they are asked for.
+        promised: u64,
+        /// Hosts to which connections were made.
+        connected: u64,
+    } counts |counters| {
+        counters.pages_foreseen.add(1);
+        counters.foreseen.add(*pushed + *promised)
+    }
+
+    /// A visit of a page is over, and what it asked for was learned.
+    Debug VisitLearned "visit_learned" {
+        /// Whose it was.
+        user: String,
+        /// The document.
+        url: String,
+        /// Resources that it asked for.
+        asked: u64,
+        /// Resources that were sent since earlier visits had asked for them.
+        sent: u64,
+        /// How many of these were used.
+        used: u64,
+    } counts |counters| {
+        counters.visits_learned.add(1);
+        counters.foreseen_sent.add(*sent);
+        counters.foreseen_used.add(*used)
+    }
+
     /// Ground has read a page to its end, frames, stylesheets and modules included.
     Debug PageRead "page_read" {
         /// The exchange of the document.

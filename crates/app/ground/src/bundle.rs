@@ -1,6 +1,9 @@
 //! What a page will need, fetched before anyone asks: promises on the stream whose bytes mention it, fetches in the
 //! order of render priority, pushes, which may name more. What is worth it is decided by then (`reading`).
 
+mod learned;
+
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,8 +15,9 @@ use farhop_origin::Upload;
 use farhop_page::{Confidence, Destination, Hint, Mode, Source};
 use farhop_transport::hop::Sender;
 use http::{Method, StatusCode, header};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
+use url::Url;
 
 use crate::allowance::{Allowance, UsedUp};
 use crate::carrier::Carrier;
@@ -21,6 +25,7 @@ use crate::delivery::Delivery;
 use crate::failure;
 use crate::head;
 use crate::mirror::Stale;
+use crate::models::{Made, is_anyones};
 use crate::order::{Limits, Order};
 use crate::origins::Asked;
 use crate::owner::{Known, Owner};
@@ -42,6 +47,8 @@ pub(crate) struct Bundle {
     tally: Mutex<Tally>,
     /// Decided on when there was no stream to promise it on; the next one takes it.
     waiting: Mutex<Vec<(Arc<Reading>, Decided)>>,
+    /// Promised, and not fetched before it is asked for or named.
+    held_back: Mutex<HashMap<Url, Arc<Notify>>>,
 }
 
 /// A promise that is to be kept.
@@ -95,6 +102,7 @@ impl Bundle {
             order: Mutex::default(),
             tally: Mutex::new(Tally::new(&ground.bus, page, url)),
             waiting: Mutex::default(),
+            held_back: Mutex::default(),
         })
     }
 
@@ -116,10 +124,13 @@ impl Bundle {
             if waiting.is_empty() {
                 return self.begin();
             }
-            for (reading, Decided { hint, decision, way }) in waiting {
+            for (reading, Decided { hint, decision, way, until_asked }) in waiting {
                 lock(&self.tally).found(&hint);
                 match decision {
-                    Decision::Skip(skip) => self.skip(&hint, skip_words(skip)),
+                    Decision::Skip(skip) => {
+                        self.named(&hint);
+                        self.skip(&hint, skip_words(skip));
+                    }
                     Decision::Fetch(unasked, _) if self.carrier.ground.origins.refuses(&unasked.url) => {
                         self.skip(&hint, NOT_PUBLIC);
                         self.keep(&reading, reading.lost(&hint));
@@ -134,7 +145,8 @@ impl Bundle {
                         self.keep(&reading, reading.lost(&hint));
                     }
                     Decision::Fetch(unasked, urgency) => {
-                        self.promise(reading, hint, (unasked, way), urgency, sender);
+                        let wish = (reading, hint, until_asked);
+                        self.promise(wish, (unasked, way), urgency, sender);
                     }
                 }
             }
@@ -149,8 +161,7 @@ impl Bundle {
 
     fn promise(
         self: &Arc<Self>,
-        reading: Arc<Reading>,
-        hint: Hint,
+        (reading, hint, until_asked): (Arc<Reading>, Hint, bool),
         (unasked, way): (Unasked, Way),
         urgency: Urgency,
         sender: &Sender,
@@ -168,14 +179,21 @@ impl Bundle {
         let Some(promise) = promise else { return };
         match &stale {
             Some(_) => lock(&self.tally).skipped(VALIDATED),
-            None => self.tell_promised(promise, &unasked),
+            None => {
+                self.tell_promised(promise, &unasked);
+                let made = Made { hint: &hint, url: &unasked.url, urgency: urgency.level };
+                self.carrier.ground.models.promised(&self.owner, self.page, promise, made);
+            }
         }
         let unwanted = self.carrier.promised(promise);
         let bundle = Arc::downgrade(self);
         let wanted = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&wanted);
+        let release = Arc::new(Notify::new());
+        let released = Arc::clone(&release);
         self.carrier.on_wanted(promise, move |priority| {
             asked.store(true, Relaxed);
+            released.notify_one();
             if let Some(bundle) = bundle.upgrade() {
                 lock(&bundle.order).hurry(priority.urgency, |job| job.wish.promise == promise);
             }
@@ -185,6 +203,9 @@ impl Bundle {
         // Of names in scripts the first show whether there are more: they need not wait for each other.
         let guess = wish.hint.confidence == Confidence::Guess && wish.hint.source != Source::Mention;
         let job = Job { wish, unwanted };
+        if until_asked {
+            return self.hold(job, urgency.level, origin, release);
+        }
         match guess {
             true => lock(&self.order).add_guess(origin, job),
             false => lock(&self.order).add(urgency.level, origin, job),
@@ -308,6 +329,10 @@ impl Bundle {
         }
         wish.reading.answered(&wish.unasked, response.status, &response.fields);
         let status = response.status;
+        let anyones = is_anyones(&wish.unasked.url, &wish.unasked.fields, status, &response.fields);
+        if wish.hint.source == Source::OthersVisits && !anyones {
+            return Err(failure::withdrawn(&"only others have asked for it, and it may be personal"));
+        }
         let head = head::towards_remote(status, response.fields, self.page);
         let (length, most) = (content_length(&head.fields), wish.reading.guess_allowance());
         if wish.is_guess() && length.is_some_and(|length| length > most) {
@@ -326,6 +351,7 @@ impl Bundle {
             share.bind(most, Arc::clone(&wish.wanted));
         }
         let Some(sender) = self.push(wish) else { return Ok(0) };
+        ground.models.sent(&self.owner, wish.promise, anyones);
         self.add(&wish.reading, more, &sender);
         let rate = self.carrier.rate();
         let treatment = treatment(&wish.head, &head, purpose, ground.means(rate));

@@ -47,7 +47,7 @@ pub(crate) struct Carrier {
     pub(crate) remote: Arc<str>,
     /// Whose the remote's users are, for as long as this carrier numbers them.
     owners: Arc<str>,
-    connection: Connection,
+    pub(crate) connection: Connection,
     since: Instant,
     state: Mutex<State>,
     number: u64,
@@ -164,6 +164,7 @@ impl Carrier {
             }
             Incoming::Unwanted { promises } => self.unwanted(promises),
             Incoming::Wanted { promise, priority } => self.wanted(promise, priority),
+            Incoming::Used { promises } => self.ground.models.used(&self.owners, promises),
             Incoming::Prepare { user, scheme, host, port } => {
                 let (ground, owner) = (Arc::clone(&self.ground), self.owner(user));
                 let place = Place { host: host.to_ascii_lowercase(), port };
@@ -287,6 +288,7 @@ impl Carrier {
     }
 
     fn wanted(&self, promise: u64, priority: Priority) {
+        self.ground.models.used(&self.owners, promise..=promise);
         let wanted = self.lock().promises.get(&promise).and_then(|promise| promise.wanted.clone());
         // Without the lock: who is told may begin to fetch.
         if let Some(wanted) = wanted {
@@ -296,6 +298,7 @@ impl Carrier {
 
     /// None of a run of promises is wanted; the run may be longer than what is promised.
     fn unwanted(&self, promises: RangeInclusive<u64>) {
+        self.ground.models.unwanted(&self.owners, promises.clone());
         let settled: Vec<Promise> = {
             let mut state = self.lock();
             let numbers: Vec<u64> = state.promises.range(promises).map(|(number, _)| *number).collect();

@@ -20,6 +20,9 @@ pub enum GroundError {
     /// What is measured of paths cannot be kept.
     #[error(transparent)]
     Paths(#[from] MemoryError),
+    /// What is learned of pages cannot be kept.
+    #[error(transparent)]
+    Models(#[from] crate::models::ModelsError),
     /// The identity cannot be read.
     #[error("identity: {0}")]
     Identity(#[from] IdentityError),

@@ -56,14 +56,16 @@ pub(crate) struct Exchange {
 pub(crate) struct Early<'a> {
     pub(crate) known: &'a Arc<Known>,
     pub(crate) noted: Option<&'a Noted>,
-    /// Of the first 103 response with `Link` fields. HTML, "process early hint headers": there is no second.
+    /// As far as earlier visits tell, or the first 103 response with `Link` fields.
     pub(crate) opened: Option<Opened>,
+    /// That response was there. HTML, "process early hint headers": there is no second.
+    pub(crate) informed: bool,
 }
 
 /// A page as far as it was told of before its response.
 pub(crate) struct Opened {
-    reading: Arc<Reading>,
-    bundle: Arc<Bundle>,
+    pub(crate) reading: Arc<Reading>,
+    pub(crate) bundle: Arc<Bundle>,
     allowance: Allowance,
 }
 
@@ -97,7 +99,8 @@ impl Exchange {
         }
         let asking = self.asking_page();
         let noted_here = noted.as_ref().map(|(_, noted)| noted);
-        let mut early = Early { known: &known, noted: noted_here, opened: None };
+        let opened = noted_here.and_then(|noted| self.foresee(&known, noted, &sender));
+        let mut early = Early { known: &known, noted: noted_here, opened, informed: false };
         // The body may still be on its way when the answer is; it is given up with the exchange.
         let (response, _uploading) = match self.ask(&sender, receiver, &mut early).await {
             Ok(answered) => answered,
@@ -111,6 +114,7 @@ impl Exchange {
         }
         self.recall(&answer.head, &early, &sender);
         let document = self.page(&answer, early);
+        self.teach(&answer.head, document.is_some(), started);
         if document.is_some() {
             // Whatever else the page brings, its document goes first.
             sender.reprioritize(DOCUMENT);
@@ -158,14 +162,13 @@ impl Exchange {
     fn inform(&self, sender: &Sender, informed: Informed, early: &mut Early<'_>) {
         let head = head::towards_remote(informed.status, informed.fields, self.id);
         let hints = head.status == StatusCode::EARLY_HINTS && head.fields.contains_key(header::LINK);
-        if hints
-            && early.opened.is_none()
-            && opens_page(&self.request.method, &self.request.fields)
-            && let Some(noted) = early.noted
-            && let Some(opened) = self.open(&head, early.known, noted)
-        {
-            opened.bundle.add(&opened.reading, opened.reading.links(&head.fields, true), sender);
-            early.opened = Some(opened);
+        if hints && !early.informed && opens_page(&self.request.method, &self.request.fields) {
+            early.informed = true;
+            let opened = early.opened.take();
+            early.opened = opened.or_else(|| self.open(&head, early.known, early.noted?));
+            if let Some(opened) = &early.opened {
+                opened.bundle.add(&opened.reading, opened.reading.links(&head.fields, true), sender);
+            }
         }
         sender.inform(&head);
     }
@@ -286,7 +289,7 @@ impl Exchange {
     }
 
     /// A page that is answered with `head`; `None` where none is to be read.
-    fn open(&self, head: &ResponseHead, known: &Arc<Known>, noted: &Noted) -> Option<Opened> {
+    pub(crate) fn open(&self, head: &ResponseHead, known: &Arc<Known>, noted: &Noted) -> Option<Opened> {
         let settings = &self.carrier.ground.settings().bundle;
         if !settings.enabled || self.request.sent_to().is_some() || self.eagerness == Eagerness::Nothing {
             return None;
@@ -299,6 +302,16 @@ impl Exchange {
         let url = self.request.url();
         let bundle = Bundle::new(&self.carrier, &self.owner, known, self.id, &url, allowance.clone());
         Some(Opened { reading, bundle, allowance })
+    }
+
+    /// What the models learn of the answer to this request: of the page that it is, or that asks for it.
+    pub(crate) fn teach(&self, head: &ResponseHead, is_page: bool, at: Instant) {
+        let models = &self.carrier.ground.models;
+        if opens_page(&self.request.method, &self.request.fields) {
+            models.answered(&self.owner, self.id, is_page.then_some(head));
+        } else {
+            models.crossed(&self.owner, &self.request, head, at, self.carrier.connection.rtt());
+        }
     }
 
     /// The page that this is asked for, if it was read a moment ago.

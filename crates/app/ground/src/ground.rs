@@ -35,6 +35,7 @@ use crate::explain::{Explained, explain};
 use crate::imaging::{Means, Squeezing};
 use crate::mirrors::Mirrors;
 use crate::named::Pages;
+use crate::models::PageModels;
 use crate::names::{Names, Speaker};
 use crate::origins::Origins;
 use crate::owner::Owners;
@@ -60,6 +61,7 @@ pub(crate) struct Shared {
     pub(crate) recent: Recent,
     pub(crate) pages: Pages,
     pub(crate) mirrors: Mirrors,
+    pub(crate) models: PageModels,
     pub(crate) spool: Spool,
     pub(crate) encoders: Semaphore,
     pub(crate) squeezing: Squeezing,
@@ -97,6 +99,7 @@ impl Ground {
             origins: Origins::new(&settings, bus.clone())?,
             spool: Spool::new(&settings.spool),
             squeezing: Squeezing::new(&settings.squeeze),
+            models: PageModels::open(&settings.models, &bus)?,
             settings: RwLock::new(Arc::new(settings)),
             bus,
             owners: Owners::default(),
@@ -179,6 +182,7 @@ impl Ground {
         self.0.bus.set_host_only(settings.log.host_only);
         let trusted = self.0.origins.set(&settings);
         self.0.squeezing.set(&settings.squeeze);
+        self.0.models.set(&settings.models);
         *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
         trusted
     }
@@ -197,6 +201,8 @@ impl Ground {
             draining.spawn(async move { carrier.drain(deadline).await });
         }
         while draining.join_next().await.is_some() {}
+        let models = self.0.models.clone();
+        let _ = tokio::task::spawn_blocking(move || models.save()).await;
     }
 
     /// The plan for the page at `url`, as a browser with these request fields would get it: what ground would promise
@@ -213,6 +219,14 @@ impl Ground {
         Arc::clone(&self.0)
     }
 
+    /// What `farhop models` shows and erases.
+    ///
+    /// # Errors
+    /// What is asked is not understood.
+    pub fn models(&self, args: Value) -> Result<Value, String> {
+        self.0.models.command(args)
+    }
+
     /// What `farhop path` shows.
     pub fn path(&self) -> Value {
         let carriers: Vec<Value> = self.0.lock().values().map(|carrier| carrier.path()).collect();
@@ -227,6 +241,7 @@ impl Ground {
             "version": env!("CARGO_PKG_VERSION"),
             "up_s": self.0.started.elapsed().as_secs(),
             "carriers": carriers,
+            "models": self.0.models.status(),
         })
     }
 }

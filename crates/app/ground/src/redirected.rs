@@ -165,8 +165,10 @@ impl Step {
         let answer = exchange.treat(response);
         let share = exchange.share(&answer.head)?;
         let Some(sender) = exchange.carrier.hop.push(promise) else { return Ok(()) };
-        let early = Early { known: &known, noted: Some(&noted), opened: None };
+        let opened = exchange.foresee(&known, &noted, &sender);
+        let early = Early { known: &known, noted: Some(&noted), opened, informed: false };
         let page = exchange.page(&answer, early);
+        exchange.teach(&answer.head, page.is_some(), started);
         exchange.lead_on(&known, &noted, &answer.head, &sender, before);
         exchange.deliver(sender, answer, page, Some(share), started).await;
         Ok(())

@@ -134,6 +134,7 @@ async fn accept_tcp(listener: Option<&mut tcp::Listener>) -> Result<tcp::Accepte
 /// The commands of the control socket.
 pub(crate) fn commands(ground: &Ground, bus: Bus) -> Server {
     let (told, explained, measured) = (ground.clone(), ground.clone(), ground.clone());
+    let learned = ground.clone();
     Server::new(bus)
         .command("status", "carriers, what is under way, time up, version", move |_| {
             let status = told.status();
@@ -142,6 +143,10 @@ pub(crate) fn commands(ground: &Ground, bus: Bus) -> Server {
         .command("path", "what is measured of the hop, what is decided by it, and why", move |_| {
             let path = measured.path();
             async move { Ok(path) }
+        })
+        .command("models", "what was learned of pages: {\"site\": HOST, \"erase\": true}", move |args| {
+            let learned = learned.models(args);
+            async move { learned }
         })
         .command("explain", "the plan for a page: {\"url\": URL, \"fields\": {NAME: VALUE}}", move |args| {
             let ground = explained.clone();

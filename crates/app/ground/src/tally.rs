@@ -86,6 +86,8 @@ pub(crate) fn source_word(source: Source) -> &'static str {
         Source::Mention => "name in a script",
         Source::LinkField => "link field",
         Source::EarlyHints => "early hints",
+        Source::OwnVisits => "own visits",
+        Source::OthersVisits => "others' visits",
     }
 }
 

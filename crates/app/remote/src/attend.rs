@@ -57,6 +57,7 @@ async fn take(remote: &Arc<Remote>, carrier: &Carrier, say: &UnboundedSender<Sai
             | Incoming::Tunnel { .. }
             | Incoming::Prepare { .. }
             | Incoming::Left { .. }
+            | Incoming::Used { .. }
             | Incoming::Mirror(_) => {}
         }
     }

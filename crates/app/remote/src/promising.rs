@@ -150,6 +150,15 @@ pub(crate) fn tell_unwanted(remote: &Remote) {
     }
 }
 
+/// Tells ground which of its promises have answered requests.
+pub(crate) fn tell_used(remote: &Remote) {
+    let used = remote.desk().take_used();
+    let Some(carrier) = remote.uplink().now().filter(|_| !used.is_empty()) else { return };
+    for (_, promises) in used.into_iter().filter(|(generation, _)| *generation == carrier.generation) {
+        carrier.hop.tell_used(promises);
+    }
+}
+
 /// Tells ground what the browser waits for.
 pub(crate) fn tell_wanted(remote: &Remote, wanted: Option<(Wire, Priority)>) {
     if let (Some(((generation, promise), priority)), Some(carrier)) = (wanted, remote.uplink().now())

@@ -285,5 +285,6 @@ async fn keep_time(remote: Arc<Remote>) {
         remote.desk().lapse(now);
         remote.holdouts().close(now);
         promising::tell_unwanted(&remote);
+        promising::tell_used(&remote);
     }
 }

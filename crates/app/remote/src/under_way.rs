@@ -30,6 +30,10 @@ impl UnderWay {
             desk.page_of(*id, user, &fetch.url, fields)
         };
         promising::tell_unwanted(remote);
+        if opens {
+            // What the last page has used teaches what the next one needs.
+            promising::tell_used(remote);
+        }
         let eagerness = match opens && page == *id {
             true => remote.holdouts().begin(&remote.settings().evidence, user, *id, &fetch.url, now),
             false => Eagerness::All,

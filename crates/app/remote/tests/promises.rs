@@ -9,7 +9,7 @@ use bytes::Bytes;
 use farhop_events::{Event, PromiseEnd};
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::{Coding, Priority};
-use farhop_transport::hop::{Gone, Sender};
+use farhop_transport::hop::{Gone, Incoming, Sender};
 use http::Method;
 use support::{
     Asked, BROWSER, PATIENCE, REFERER, UNCACHEABLE, World, answer, answer_with, failure, head, page,
@@ -151,6 +151,28 @@ async fn a_push_ahead_of_its_promise_waits_for_it() {
     answer(client).await;
     assert!(answer(world.get("/a.css", &format!("{BROWSER}{REFERER}")).await).await.contains("promised"));
     assert_eq!(world.crossed(), 1);
+}
+
+#[tokio::test]
+async fn ground_is_told_of_a_promise_that_the_repository_has_answered_for() {
+    let world = world().await;
+    let mut events = world.bus.subscribe();
+    let promise = document(&world).await;
+    let mut push = world.hop.push(promise).unwrap();
+    push.answer(&head(&[("cache-control", "max-age=600")]), Coding::Identity, None);
+    push.write(Bytes::from_static(b"promised")).await.unwrap();
+    push.finish(None);
+    until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
+    let got = answer(world.get("/a.css", &format!("{BROWSER}{REFERER}")).await).await;
+    assert!(got.contains("promised"), "{got}");
+    loop {
+        let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("ground is told").unwrap();
+        match incoming {
+            Incoming::Used { promises } => break assert_eq!(promises, promise..=promise),
+            Incoming::Wanted { promise, .. } => panic!("{promise} was here when it was asked for"),
+            _ => {}
+        }
+    }
 }
 
 #[tokio::test]

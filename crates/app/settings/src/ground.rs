@@ -52,6 +52,8 @@ settings! {
             origin: OriginSettings;
             /// What is fetched for a page before anyone asks.
             bundle: BundleSettings;
+            /// What is remembered of pages, for the next visit.
+            models: ModelsSettings;
             /// How bodies are made small for the long hop.
             squeeze: SqueezeSettings;
             /// Bodies that wait for the long hop.
@@ -118,6 +120,21 @@ settings! {
             bytes: Bytes, default "16 MB", range "0 B" to "1 GB", chosen "geo-hylas2: 16 s of the forward link", live true;
             /// Most unasked fetches under way at a time for one page.
             concurrent: u32, default "64", range "1" to "1000", chosen "geo-hylas2: keeps the link full from origins 50 ms away", live true;
+        }
+    }
+}
+
+settings! {
+    /// What is remembered of pages.
+    pub struct ModelsSettings {
+        values {
+            /// Whether it is remembered what a page was followed by, and begun with at its next visit before the page is there.
+            enabled: bool, default "true", live true;
+            /// Memory for it. Pages that were not visited for the longest go first.
+            size: Bytes, default "16 MB", range "0 B" to "4 GB", chosen "any link: some two thousand pages of a hundred resources", live true;
+            /// File in which it outlives the process, as far as three users have shown it: scripts, styles, images and fonts of pages
+            /// that they all have visited. "auto": none. What a single user has shown is never written down.
+            file: Option<PathBuf>, default "auto";
         }
     }
 }

@@ -326,6 +326,13 @@ impl Document {
         context.take_hints()
     }
 
+    /// `hint` is foreseen before the page is read, and fetched: where the page names the same, that is no news.
+    pub fn foreseen(&mut self, hint: Hint) {
+        let context = &mut self.page.context;
+        context.add(hint);
+        context.take_hints();
+    }
+
     /// What `hint`, a [`Source::Mention`], named was fetched, and is there or not: what follows from that.
     pub fn mention_found(&mut self, hint: &Hint, is_there: bool) -> Vec<Hint> {
         let Page { scripts, context, .. } = &mut self.page;

@@ -219,6 +219,10 @@ pub enum Source {
     LinkField,
     /// A `Link` field of a 103 response (RFC 8297).
     EarlyHints,
+    /// What the user's earlier visits of the page have asked for.
+    OwnVisits,
+    /// What others' visits of the page have asked for.
+    OthersVisits,
 }
 
 /// How long the page can do without a resource.

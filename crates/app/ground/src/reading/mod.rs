@@ -14,9 +14,10 @@ use std::time::SystemTime;
 
 use farhop_bundle::{Decision, Load, Noted, Unasked, Way, content_policies};
 use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_models::Foreseen;
 use farhop_page::{Destination, Document, Hint, Initiator, Options, Policy, ResourceId};
 use farhop_settings::ground::BundleSettings;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use url::Url;
 
 use crate::named::Named;
@@ -37,6 +38,8 @@ pub(crate) struct Decided {
     pub(crate) decision: Decision,
     /// Redirects that led from what the hint names to what was decided about.
     pub(crate) way: Way,
+    /// It is fetched once the browser asks for it, or the page names it.
+    pub(crate) until_asked: bool,
 }
 
 /// One document of the page. The streams of everything that is read for it share it.
@@ -131,7 +134,7 @@ impl Reading {
                 Decision::Skip(_) => hints.extend(document.resource_lost(&hint)),
                 Decision::Fetch(..) => self.weigh(HINT),
             }
-            all.push(Decided { hint, decision, way });
+            all.push(Decided { hint, decision, way, until_asked: false });
         }
         policies.iter().for_each(|policy| self.obey(policy, named.as_deref()));
         all
@@ -191,9 +194,30 @@ impl Reading {
             if let Decision::Fetch(..) = decision {
                 self.weigh(HINT);
             }
-            all.push(Decided { hint, decision, way });
+            all.push(Decided { hint, decision, way, until_asked: false });
         }
         all
+    }
+
+    /// The request that the browser would send for what `hint` names.
+    pub(crate) fn would_ask(&self, hint: &Hint) -> Option<Unasked> {
+        self.standing.would_ask(hint)
+    }
+
+    /// Decides about what earlier visits say that the page needs, before anything of it is read.
+    pub(crate) fn foresee(&self, hint: Hint, one: &Foreseen, until_asked: bool) -> Decided {
+        let way = Way::default();
+        let mut decision = self.standing.decide(&hint, &hint.url, &way);
+        if let Decision::Fetch(unasked, urgency) = &mut decision {
+            shape(unasked, one, &self.url());
+            urgency.level = one.needs.urgency.unwrap_or(urgency.level);
+            self.weigh(HINT);
+            // What is only promised is heard of again where the page names it.
+            if !until_asked {
+                lock(&self.document).foreseen(hint.clone());
+            }
+        }
+        Decided { hint, decision, way, until_asked }
     }
 
     /// So many bytes more were read for the page.
@@ -252,7 +276,7 @@ impl Reading {
         let decided = led.map(|(way, target)| (self.standing.decide(hint, &target, &way), way));
         match decided {
             Some((decision @ Decision::Fetch(..), way)) => {
-                vec![Decided { hint: hint.clone(), decision, way }]
+                vec![Decided { hint: hint.clone(), decision, way, until_asked: false }]
             }
             _ => self.lost(hint),
         }
@@ -292,6 +316,29 @@ impl Reading {
     /// A guess took this many bytes.
     pub(crate) fn spent_on_guess(&self, hint: &Hint, bytes: u64) {
         self.standing.plan().spent_on_guess(hint, bytes);
+    }
+}
+
+/// Makes of a foreseen request what was seen of it: what scripts have said, and whether it told the origin of the page.
+/// What others have taught goes without credentials.
+fn shape(unasked: &mut Unasked, one: &Foreseen, page: &Url) {
+    let fields = &mut unasked.fields;
+    for (name, value) in &one.needs.said {
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
+            fields.insert(name, value);
+        }
+    }
+    match one.needs.origin {
+        Some(false) => _ = fields.remove(header::ORIGIN),
+        Some(true) if !fields.contains_key(header::ORIGIN) => {
+            if let Ok(origin) = HeaderValue::from_str(&page.origin().ascii_serialization()) {
+                fields.insert(header::ORIGIN, origin);
+            }
+        }
+        _ => {}
+    }
+    if !one.own {
+        fields.remove(header::COOKIE);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
-use farhop_bundle::{Budget, Decision, Load, Noted, Plan, Skip, Unasked, Way};
+use farhop_bundle::{Budget, Decision, Load, Noted, Plan, Skip, Unasked, Way, unasked};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_page::{Destination, Hint, Policy, PolicyKind, Steps};
 use farhop_settings::ground::BundleSettings;
@@ -132,6 +132,14 @@ impl Standing {
         response: &ResponseHead,
     ) -> Option<(Way, Url)> {
         self.tell(|load| load.led(hint, way, request, response.status, &response.fields))
+    }
+
+    /// The request that the browser would send for what `hint` names, if that is known.
+    pub(super) fn would_ask(&self, hint: &Hint) -> Option<Unasked> {
+        self.tell(|load| {
+            let cookies = self.visit.known.cookies();
+            unasked(load, hint, &cookies, SystemTime::now()).ok()
+        })
     }
 
     /// Decides about `target`, to which this way led from what `hint` names.

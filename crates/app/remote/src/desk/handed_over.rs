@@ -7,6 +7,7 @@ use farhop_bundle::PromiseId;
 use farhop_events::ExchangeId;
 use url::Url;
 
+use super::Wire;
 use crate::books;
 use crate::users::User;
 
@@ -19,6 +20,7 @@ const ACCOUNTED: Duration = Duration::from_secs(10);
 /// A promise that the repository answers for.
 pub(super) struct Handed {
     pub(super) promise: PromiseId,
+    pub(super) wire: Wire,
     pub(super) user: User,
     pub(super) page: ExchangeId,
     pub(super) url: Url,

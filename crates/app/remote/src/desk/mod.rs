@@ -110,6 +110,8 @@ pub(crate) struct Desk {
     unwanted: VecDeque<Wire>,
     /// Those of them of which ground has not been told.
     untold: Vec<Wire>,
+    /// Promises that have answered requests, of which ground has not been told.
+    used: Vec<Wire>,
     /// Loads of pages, oldest first, left or not.
     begun: VecDeque<LoadId>,
     next: u64,
@@ -133,6 +135,7 @@ impl Desk {
             unwanted: VecDeque::new(),
             begun: VecDeque::new(),
             untold: Vec::new(),
+            used: Vec::new(),
             next: 0,
         }
     }
@@ -320,8 +323,8 @@ impl Desk {
             return self.books.used_up(&used, (!cacheable).then_some(PromiseEnd::Used), now);
         }
         if let Some(stored) = stored {
-            let Entry { user, page, url, .. } = entry;
-            let handed = Handed { promise: id, user, page, url, bytes };
+            let Entry { user, page, url, wire, .. } = entry;
+            let handed = Handed { promise: id, wire, user, page, url, bytes };
             if let Some(oldest) = self.handed_over.insert(stored, handed, now) {
                 self.books.unused(&oldest.entry(), PromiseEnd::Lapsed);
             }
@@ -367,6 +370,10 @@ impl Desk {
                 if !std::mem::replace(&mut entry.used, true) {
                     let (page, url) = (entry.page, &entry.url);
                     self.books.used(&books::Entry { promise: id, page, url, bytes });
+                    // Of the others it is told that they are wanted.
+                    if wanted.is_none() {
+                        note_used(&mut self.used, wire);
+                    }
                 }
                 Ok(Answering { promise: id, wire, promised, wanted })
             }
@@ -388,6 +395,7 @@ impl Desk {
         if let Some(handed) = self.handed_over.take(stored) {
             self.books.used(&handed.entry());
             self.books.used_up(&handed.entry(), None, now);
+            note_used(&mut self.used, handed.wire);
         }
     }
 
@@ -482,11 +490,27 @@ impl Desk {
 
     /// Runs of promises that ground has to be told are not wanted, by carrier.
     pub(crate) fn take_untold(&mut self) -> Vec<(u64, RangeInclusive<u64>)> {
-        let mut untold = std::mem::take(&mut self.untold);
-        untold.sort_unstable();
-        let runs = untold.chunk_by(|a, b| a.0 == b.0 && a.1 + 1 == b.1);
-        runs.filter_map(|run| Some((run.first()?.0, run.first()?.1..=run.last()?.1))).collect()
+        runs(std::mem::take(&mut self.untold))
     }
+
+    /// Runs of promises that have answered requests, of which ground has to be told, by carrier.
+    pub(crate) fn take_used(&mut self) -> Vec<(u64, RangeInclusive<u64>)> {
+        runs(std::mem::take(&mut self.used))
+    }
+}
+
+/// Takes down that a promise has answered a request. Ground is told every second, where there is a carrier: without one,
+/// what is more has nobody to be told to.
+fn note_used(used: &mut Vec<Wire>, wire: Wire) {
+    if used.len() < MOST_UNWANTED {
+        used.push(wire);
+    }
+}
+
+fn runs(mut all: Vec<Wire>) -> Vec<(u64, RangeInclusive<u64>)> {
+    all.sort_unstable();
+    let runs = all.chunk_by(|a, b| a.0 == b.0 && a.1 + 1 == b.1);
+    runs.filter_map(|run| Some((run.first()?.0, run.first()?.1..=run.last()?.1))).collect()
 }
 
 impl Entry {

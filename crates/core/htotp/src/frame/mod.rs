@@ -55,6 +55,7 @@ pub mod kind {
     pub const SUMMARY: u64 = 0x4a;
     pub const HEARD: u64 = 0x4c;
     pub const DIFFER: u64 = 0x4e;
+    pub const USED: u64 = 0x50;
     pub const PATH: u64 = 0x58;
 
     /// Every type that this version knows, with its name in docs/htotp.md.
@@ -94,6 +95,7 @@ pub mod kind {
         (SUMMARY, "SUMMARY"),
         (HEARD, "HEARD"),
         (DIFFER, "DIFFER"),
+        (USED, "USED"),
         (PATH, "PATH"),
     ];
 
@@ -282,6 +284,11 @@ pub enum Frame {
     Wanted {
         promise: u64,
         priority: Priority,
+    },
+    /// This promise, and as many that follow it.
+    Used {
+        promise: u64,
+        more: u64,
     },
     Prepare {
         user: u64,

@@ -181,6 +181,7 @@ mod tests {
             (0..varint::MAX).prop_map(Frame::Ping),
             (0..varint::MAX).prop_map(Frame::Saved),
             (0..varint::MAX, 0..9u64).prop_map(|(promise, more)| Frame::Unwanted { promise, more }),
+            (0..varint::MAX, 0..9u64).prop_map(|(promise, more)| Frame::Used { promise, more }),
             (0..varint::MAX, priority.clone())
                 .prop_map(|(promise, priority)| Frame::Wanted { promise, priority }),
             (0..varint::MAX, priority.clone())

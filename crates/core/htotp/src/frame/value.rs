@@ -29,6 +29,7 @@ impl Frame {
             Frame::Prepare { .. } => kind::PREPARE,
             Frame::Reorder { .. } => kind::REORDER,
             Frame::Left { .. } => kind::LEFT,
+            Frame::Used { .. } => kind::USED,
             Frame::Request { .. } => kind::REQUEST,
             Frame::Data(_) => kind::DATA,
             Frame::Trailers(_) => kind::TRAILERS,
@@ -98,7 +99,7 @@ impl Frame {
             | Frame::Push { promise: n } => {
                 varint::put(out, *n);
             }
-            Frame::Unwanted { promise, more } => {
+            Frame::Unwanted { promise, more } | Frame::Used { promise, more } => {
                 varint::put(out, *promise);
                 if *more > 0 {
                     varint::put(out, *more);
@@ -228,9 +229,12 @@ impl Frame {
             kind::SAVED => Frame::Saved(varint::take(value)?),
             kind::RETIRE => Frame::Retire(varint::take(value)?),
             kind::UNWANTED => {
-                let promise = varint::take(value)?;
-                let more = if value.has_remaining() { varint::take(value)? } else { 0 };
+                let (promise, more) = run(value)?;
                 Frame::Unwanted { promise, more }
+            }
+            kind::USED => {
+                let (promise, more) = run(value)?;
+                Frame::Used { promise, more }
             }
             kind::WANTED => {
                 let promise = varint::take(value)?;
@@ -408,6 +412,12 @@ fn read_address(value: &mut Bytes) -> Option<IpAddr> {
     let address = rest(value);
     let four = <[u8; 4]>::try_from(&address[..]).map(IpAddr::from);
     four.or_else(|_| <[u8; 16]>::try_from(&address[..]).map(IpAddr::from)).ok()
+}
+
+/// A number, and how many of those after it are meant as well.
+fn run(value: &mut Bytes) -> Option<(u64, u64)> {
+    let first = varint::take(value)?;
+    Some((first, if value.has_remaining() { varint::take(value)? } else { 0 }))
 }
 
 fn text(value: &mut Bytes) -> Option<String> {

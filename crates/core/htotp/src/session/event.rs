@@ -107,6 +107,10 @@ pub enum Event {
     Unwanted {
         promises: RangeInclusive<u64>,
     },
+    /// Ground: these have answered requests; some may never have been promised.
+    Used {
+        promises: RangeInclusive<u64>,
+    },
     /// Ground: the user's browser asks for this promise, which is not whole yet.
     Wanted {
         promise: u64,

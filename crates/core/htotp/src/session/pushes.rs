@@ -136,6 +136,13 @@ impl Session {
         self.send_control(&Frame::Wanted { promise, priority });
     }
 
+    /// Remote: requests of the user's browser were answered by these promises.
+    pub fn tell_used(&mut self, promises: RangeInclusive<u64>) {
+        let (promise, last) = promises.into_inner();
+        let Some(more) = last.checked_sub(promise) else { return };
+        self.send_control(&Frame::Used { promise, more });
+    }
+
     /// Ground: the remote does not want a run of promises. A push that is open is the app's to give up.
     pub(super) fn handle_unwanted(&mut self, promise: u64, more: u64) {
         let all = promise..=promise.saturating_add(more);

@@ -229,6 +229,10 @@ impl Session {
             Frame::Unwanted { promise, more } if self.role == Role::Ground => {
                 self.handle_unwanted(promise, more)
             }
+            Frame::Used { promise, more } if self.role == Role::Ground => {
+                let promises = promise..=promise.saturating_add(more);
+                self.events.push_back(Event::Used { promises });
+            }
             Frame::Wanted { promise, priority } if self.role == Role::Ground => {
                 self.handle_wanted(promise, priority)
             }

@@ -420,6 +420,7 @@ fn words(event: &Event) -> String {
             format!("unwanted {}", promises.start())
         }
         Event::Unwanted { promises } => format!("unwanted {} to {}", promises.start(), promises.end()),
+        Event::Used { promises } => format!("used {} to {}", promises.start(), promises.end()),
         Event::Wanted { promise, priority } => format!("wanted {promise}, {}", order(priority)),
         Event::Prepare { user, scheme, host, port } => {
             format!("prepare {scheme}://{host}:{port} for user {user}")

@@ -89,6 +89,8 @@ pub enum Incoming {
     Push { promise: u64, receiver: Receiver },
     /// Ground: the remote does not want these, of which some may never have been promised.
     Unwanted { promises: RangeInclusive<u64> },
+    /// Ground: these have answered requests; some may never have been promised.
+    Used { promises: RangeInclusive<u64> },
     /// Ground: the user's browser asks for this promise. If its push is open it has been moved already.
     Wanted { promise: u64, priority: Priority },
     /// Ground: the user's client is about to ask this host.
@@ -329,6 +331,12 @@ impl Hop {
     /// Remote: these promises are not wanted.
     pub fn refuse_promises(&self, promises: RangeInclusive<u64>) {
         self.0.lock().session.refuse_promises(promises);
+        self.0.work.notify_one();
+    }
+
+    /// Remote: these promises have answered requests.
+    pub fn tell_used(&self, promises: RangeInclusive<u64>) {
+        self.0.lock().session.tell_used(promises);
         self.0.work.notify_one();
     }
 

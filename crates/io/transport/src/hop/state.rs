@@ -134,6 +134,7 @@ impl State {
                     self.incoming.push_back(Incoming::Push { promise, receiver });
                 }
                 Event::Unwanted { promises } => self.incoming.push_back(Incoming::Unwanted { promises }),
+                Event::Used { promises } => self.incoming.push_back(Incoming::Used { promises }),
                 Event::Wanted { promise, priority } => {
                     self.incoming.push_back(Incoming::Wanted { promise, priority });
                 }

@@ -1,0 +1,257 @@
+//! Page models at ground: what visits show is gathered (`visits`), learned and kept (`file`), and what the models foresee
+//! is begun as soon as a document is asked for (`foresight`). What follows from a visit is `farhop_models`' to say.
+
+mod file;
+mod foresight;
+mod seen;
+mod visits;
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use farhop_events::{Bus, Event, ExchangeId};
+use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_models::{Foreseen, Limits, Models, Policies, User, Visit};
+use farhop_page::Hint;
+use farhop_settings::ground::ModelsSettings;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+use url::Url;
+
+use crate::error::GroundError;
+use crate::owner::Owner;
+pub use file::ModelsError;
+pub(crate) use seen::is_anyones;
+use visits::{KEPT, Visits};
+
+/// How often what has been learned is written.
+const WRITE_EVERY: Duration = Duration::from_secs(60);
+
+/// See the module. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct PageModels(Arc<Inner>);
+
+struct Inner {
+    state: Mutex<State>,
+    file: Option<PathBuf>,
+}
+
+struct State {
+    models: Models,
+    visits: Visits,
+    bus: Bus,
+    /// Something was learned since it was written.
+    changed: bool,
+}
+
+/// What `models` is asked over the control socket.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[derive(Default)]
+struct Asked {
+    site: Option<String>,
+    erase: bool,
+}
+
+impl PageModels {
+    /// With what the file of the settings holds, if they name one. Must be called inside a tokio runtime.
+    pub(crate) fn open(settings: &ModelsSettings, bus: &Bus) -> Result<PageModels, GroundError> {
+        let limits = limits(settings);
+        let models = match &settings.file {
+            Some(file) => file::load(file, limits)?,
+            None => Models::new(limits),
+        };
+        let state = State { models, visits: Visits::default(), bus: bus.clone(), changed: false };
+        let inner = Arc::new(Inner { state: Mutex::new(state), file: settings.file.clone() });
+        if inner.file.is_some() {
+            tokio::spawn(write_now_and_then(Arc::downgrade(&inner)));
+        }
+        Ok(PageModels(inner))
+    }
+
+    /// These settings are in force from now on.
+    pub(crate) fn set(&self, settings: &ModelsSettings) {
+        self.lock().models.limit(limits(settings));
+    }
+
+    /// The user asks for `page` with this exchange: what the models foresee. A visit begins that will be learned, whether
+    /// anything is foreseen or not.
+    fn begin(
+        &self,
+        owner: &Owner,
+        user: User,
+        exchange: ExchangeId,
+        page: &Url,
+        now: Instant,
+    ) -> (Policies, Vec<Foreseen>) {
+        let mut state = self.lock();
+        // The visit before this one teaches what this one needs.
+        let ended = state.visits.begin(owner, user.clone(), exchange, page, now);
+        state.learn(ended);
+        let foreseen = state.models.foresee(&user, page, unix_seconds());
+        drop(state);
+        let inner = Arc::downgrade(&self.0);
+        tokio::spawn(async move {
+            sleep_until(now + KEPT).await;
+            if let Some(inner) = inner.upgrade() {
+                let mut state = inner.lock();
+                let ended = state.visits.over(Instant::now());
+                state.learn(ended);
+            }
+        });
+        foreseen
+    }
+
+    /// The page of this visit is here, with this response; `None`: it is no page, so that what was foreseen was in vain.
+    pub(crate) fn answered(&self, owner: &Owner, exchange: ExchangeId, response: Option<&ResponseHead>) {
+        self.lock().visits.answered(owner, exchange, response);
+    }
+
+    /// The remote will answer this by itself: whether it is asked for will not be seen.
+    fn unseen(&self, owner: &Owner, exchange: ExchangeId, url: &Url) {
+        self.lock().visits.unseen(owner, exchange, url);
+    }
+
+    /// This was promised for the page of a visit.
+    pub(crate) fn promised(&self, owner: &Owner, exchange: ExchangeId, promise: u64, made: Made<'_>) {
+        self.lock().visits.promised(owner, exchange, promise, &made, Instant::now());
+    }
+
+    /// What was promised is being sent; `anyones`: it may be given to anyone.
+    pub(crate) fn sent(&self, owner: &Owner, promise: u64, anyones: bool) {
+        self.lock().visits.sent(&owner.remote, promise, anyones);
+    }
+
+    /// Promises on the carrier of this name have answered requests.
+    pub(crate) fn used(&self, carrier: &Arc<str>, promises: RangeInclusive<u64>) {
+        self.lock().visits.used(carrier, promises);
+    }
+
+    /// The remote does not want these: it holds them, or their page was left.
+    pub(crate) fn unwanted(&self, carrier: &Arc<str>, promises: RangeInclusive<u64>) {
+        self.lock().visits.unwanted(carrier, promises);
+    }
+
+    /// The browser asked for this, which came `at` this time over a hop with this round trip, and which is answered so.
+    pub(crate) fn crossed(
+        &self,
+        owner: &Owner,
+        request: &RequestHead,
+        response: &ResponseHead,
+        at: Instant,
+        round_trip: Duration,
+    ) {
+        let Some(seen) = seen::seen(request, response) else { return };
+        // Of what was promised within a round trip before, the remote knew nothing when it sent this.
+        let unheard = at.checked_sub(round_trip).unwrap_or(at);
+        self.lock().visits.crossed(owner, seen, at, unheard);
+    }
+
+    /// What `models` answers.
+    pub(crate) fn command(&self, args: Value) -> Result<Value, String> {
+        let asked: Asked = match args {
+            Value::Null => Asked::default(),
+            args => serde_json::from_value(args).map_err(|error| error.to_string())?,
+        };
+        let mut state = self.lock();
+        if asked.erase {
+            state.visits.forget();
+            let erased = state.models.erase(asked.site.as_deref());
+            state.changed = true;
+            drop(state);
+            self.save();
+            return Ok(json!({ "erased": erased }));
+        }
+        match asked.site {
+            Some(site) => Ok(json!({ "site": site, "models": state.models.told(&site, unix_seconds()) })),
+            None => Ok(
+                json!({ "bytes": state.models.bytes(), "sites": state.models.hosts(), "file": self.0.file }),
+            ),
+        }
+    }
+
+    /// For `status`.
+    pub(crate) fn status(&self) -> Value {
+        let state = self.lock();
+        json!({
+            "models": state.models.len(),
+            "bytes": state.models.bytes(),
+            "visits": state.visits.len(),
+            "uses": state.visits.uses(),
+        })
+    }
+
+    /// Writes what has changed.
+    pub(crate) fn save(&self) {
+        self.0.save();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock()
+    }
+}
+
+/// A promise, as it teaches.
+pub(crate) struct Made<'a> {
+    pub(crate) hint: &'a Hint,
+    pub(crate) url: &'a Url,
+    pub(crate) urgency: u8,
+}
+
+impl State {
+    fn learn(&mut self, ended: Vec<Visit>) {
+        for visit in ended {
+            self.models.learn(&visit, unix_seconds());
+            self.bus.emit(Event::VisitLearned {
+                user: visit.user.to_string(),
+                url: self.bus.url(visit.page.as_str()),
+                asked: visit.asked.len() as u64,
+                sent: u64::from(visit.sent),
+                used: u64::from(visit.used),
+            });
+            self.changed = true;
+        }
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // What is learned is advice: no invariant spans a panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn save(&self) {
+        let Some(file) = &self.file else { return };
+        let text = {
+            let mut state = self.lock();
+            if !std::mem::take(&mut state.changed) {
+                return;
+            }
+            state.models.to_text()
+        };
+        if let Err(error) = file::save(file, &text) {
+            tracing::warn!(target: "farhop", "{error}");
+        }
+    }
+}
+
+async fn write_now_and_then(inner: Weak<Inner>) {
+    let mut ticks = tokio::time::interval(WRITE_EVERY);
+    loop {
+        ticks.tick().await;
+        let Some(inner) = inner.upgrade() else { return };
+        // A disk may be asleep.
+        let _ = tokio::task::spawn_blocking(move || inner.save()).await;
+    }
+}
+
+fn limits(settings: &ModelsSettings) -> Limits {
+    Limits { bytes: usize::try_from(settings.size.0).unwrap_or(usize::MAX) }
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
