@@ -11,6 +11,7 @@ use farhop_bundle::Place;
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::Verdict;
 use farhop_htotp::frame::{Hello, Priority};
+use farhop_htotp::mirror::Word;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_transport::hop::{Claim, Hop, Incoming};
 use farhop_transport::path::End;
@@ -25,10 +26,13 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::ahead::{Ahead, Visitor};
+use crate::bases::Memory;
 use crate::exchange::Exchange;
 use crate::ground::Shared;
+use crate::kin::{Kin, Recipient};
 use crate::mirror::Mirror;
 use crate::owner::Owner;
+use crate::treatment::Treatment;
 use crate::tunnel::Tunnel;
 
 /// How often a carrier that is drained is looked at.
@@ -162,6 +166,11 @@ impl Carrier {
             Incoming::Left { user, connection } => {
                 self.ground.origins.leave(&self.owner(user), &connection);
             }
+            Incoming::Mirror(word @ (Word::Holds(_) | Word::Lacks(_))) => {
+                if let Some(memory) = self.memory() {
+                    self.ground.bases.hear(&memory, &word);
+                }
+            }
             Incoming::Mirror(word) => self.mirror().hear(word, self.since.elapsed()),
             Incoming::Hello(hello) => self.lock().hello = Some(hello),
             // A remote that drains begins nothing more; what is under way goes on.
@@ -225,6 +234,26 @@ impl Carrier {
     /// A user by a name that outlives the carrier; none before the remote has introduced itself.
     pub(crate) fn visitor(&self, user: u64) -> Option<Visitor> {
         self.lock().hello.as_ref().map(|hello| (hello.epoch, user))
+    }
+
+    /// The remote by what it remembers, which outlives the carrier; none before it has introduced itself.
+    fn memory(&self) -> Option<Memory> {
+        let epoch = self.lock().hello.as_ref()?.epoch;
+        Some(Memory { remote: Arc::clone(&self.remote), epoch })
+    }
+
+    /// What the answer to a request of `owner` is to others that the remote has been sent.
+    pub(crate) fn kin(
+        &self,
+        owner: &Owner,
+        request: &RequestHead,
+        response: &ResponseHead,
+        treatment: &Treatment,
+        resumes: bool,
+    ) -> Option<Kin> {
+        let means = self.ground.means(self.rate());
+        let to = Recipient { memory: self.memory()?, user: owner.user, resumes, means };
+        Kin::of(&self.ground.bases, to, request, response, treatment)
     }
 
     /// Runs a task until it or the carrier ends.

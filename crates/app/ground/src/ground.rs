@@ -29,6 +29,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::ahead::Ahead;
+use crate::bases::Bases;
 use crate::carrier::Carrier;
 use crate::error::GroundError;
 use crate::explain::{Explained, explain};
@@ -59,6 +60,7 @@ pub(crate) struct Shared {
     pub(crate) spool: Spool,
     pub(crate) encoders: Semaphore,
     pub(crate) squeezing: Squeezing,
+    pub(crate) bases: Arc<Bases>,
     pub(crate) plan: PathPlan,
     /// Of the socket on which carriers over QUIC come.
     pub(crate) repairs: OnceLock<Repairs>,
@@ -93,6 +95,7 @@ impl Ground {
             origins: Origins::new(&settings, bus.clone())?,
             spool: Spool::new(&settings.spool),
             squeezing: Squeezing::new(&settings.squeeze),
+            bases: Arc::new(Bases::new(settings.squeeze.deltas.0)),
             settings: RwLock::new(Arc::new(settings)),
             bus,
             owners: Owners::default(),
@@ -173,6 +176,7 @@ impl Ground {
         self.0.bus.set_host_only(settings.log.host_only);
         let trusted = self.0.origins.set(&settings);
         self.0.squeezing.set(&settings.squeeze);
+        self.0.bases.set(settings.squeeze.deltas.0);
         *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
         trusted
     }
@@ -220,6 +224,7 @@ impl Ground {
             "end": "ground",
             "version": env!("CARGO_PKG_VERSION"),
             "up_s": self.0.started.elapsed().as_secs(),
+            "texts": self.0.bases.status(),
             "carriers": carriers,
         })
     }
@@ -276,6 +281,7 @@ impl Shared {
         Config {
             hello,
             pace: Pace { rate: self.plan.sending_rate(End::Ground), ..Pace::default() },
+            bodies: self.bases.is_on(),
             probe: Probe { patience: self.settings().probe.patience + round_trip, ..Probe::default() },
             ..Config::default()
         }

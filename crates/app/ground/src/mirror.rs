@@ -54,6 +54,8 @@ impl Mirror {
             }
             Word::Stored(entries) => entries.into_iter().for_each(|entry| self.store(entry, now)),
             Word::Evicted(numbers) => numbers.iter().for_each(|number| self.forget(*number)),
+            // Of bodies, whatever they answer: `bases`.
+            Word::Holds(_) | Word::Lacks(_) => {}
         }
     }
 

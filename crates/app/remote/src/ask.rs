@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use farhop_events::{Event, Side};
 use farhop_freshness::{Part, Stored};
 use farhop_front::RequestBody;
-use farhop_htotp::frame::{Class, Coding, Resume};
+use farhop_htotp::frame::{Class, Resume};
 use farhop_htotp::session::Ask;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_store::{Body, Partition};
@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::Remote;
 use crate::answers::Trouble;
 use crate::arriving::{self, Early};
+use crate::bodies::{self, Decoding};
 use crate::exchange::Exchange;
 use crate::held;
 use crate::lookup::{partition_for, to_store};
@@ -160,10 +161,20 @@ impl<'a> Asking<'a> {
                     return Ok(Progress::Switched(Switched { head, sender, receiver }));
                 }
                 Early::Head { head, coding, resumed } => {
+                    let (hop, user) = (&crossed.carrier.hop, self.exchange.user.id);
+                    let Some(decoding) = bodies::decoding(self.remote, hop, user, coding).await else {
+                        if !self.exchange.fetch.is_repeatable() {
+                            return Err(NotAnswered::Lost);
+                        }
+                        self.send(Some(bodies::plainly())).await?;
+                        crossed = self.crossing.take().ok_or(NotAnswered::Lost)?;
+                        continue;
+                    };
+                    let resumed = resumed.filter(|offset| *offset > 0);
                     if let Some(mut unused) = crossed.sender.take() {
                         unused.finish(None);
                     }
-                    let (body, stored) = self.receive(crossed, &head, resumed, coding).await;
+                    let (body, stored) = self.receive(crossed, &head, resumed, decoding).await;
                     return Ok(Progress::Asked(Asked { head, body, resumed, stored }));
                 }
             }
@@ -219,7 +230,7 @@ impl<'a> Asking<'a> {
         crossed: Crossed,
         head: &ResponseHead,
         resumed: Option<u64>,
-        coding: Coding,
+        decoding: Decoding,
     ) -> (Body, bool) {
         let Crossed { carrier, receiver, page, promised, requested_at, .. } = crossed;
         let remote = self.remote;
@@ -277,7 +288,7 @@ impl<'a> Asking<'a> {
         let (remote, peer) = (Arc::clone(remote), carrier.peer);
         tokio::spawn(async move {
             let _upload = upload;
-            match (arriving::carry(receiver, coding, intake, &page).await, stored) {
+            match (arriving::carry(receiver, decoding, intake, &page).await, stored) {
                 (Ok(()), Some(stored)) => stock::tell_stored(&remote, stored).await,
                 (Ok(()), None) => {
                     if let Some(joining) = to_join {

@@ -6,13 +6,14 @@ use farhop_events::{Event, ExchangeId};
 use farhop_transport::hop::Incoming;
 
 use crate::uplink::Carrier;
-use crate::{Remote, mirror, promising};
+use crate::{Remote, bodies, mirror, promising};
 
 /// Takes what ground begins, for as long as the carrier lasts.
 pub(crate) async fn attend(remote: Arc<Remote>, carrier: Carrier) {
     tokio::select! {
         () = take(&remote, &carrier) => {}
         never = mirror::keep(&remote, &carrier.hop) => match never {},
+        never = bodies::keep(&remote, &carrier.hop) => match never {},
         () = fit(&remote, &carrier) => {}
     }
     remote.desk().carrier_lost(carrier.generation, remote.now());

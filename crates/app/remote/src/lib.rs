@@ -10,6 +10,7 @@ mod arriving;
 mod ask;
 mod attend;
 mod auth;
+mod bodies;
 mod books;
 mod caller;
 mod carry;
@@ -96,6 +97,7 @@ pub struct Remote {
     strange: transparent::Strange,
     doubts: revalidate::Doubts,
     parts: parts::Parts,
+    bodies: bodies::Bodies,
     census: clients::Census,
     caught: clients::Census,
     exchanges: AtomicU64,
@@ -207,6 +209,11 @@ impl Remote {
 
     fn parts(&self) -> &parts::Parts {
         &self.parts
+    }
+
+    /// What changed texts may be sent against.
+    fn bodies(&self) -> &bodies::Bodies {
+        &self.bodies
     }
 
     fn census(&self) -> &clients::Census {

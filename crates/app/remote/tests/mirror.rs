@@ -29,7 +29,7 @@ async fn stored(hop: &Hop) -> Vec<Entry> {
         match told(hop).await {
             Word::Reset => {}
             Word::Stored(entries) => return entries,
-            Word::Evicted(numbers) => panic!("{numbers:?} gone"),
+            other => panic!("{other:?}"),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::prefix::{Mismatch, Step};
 use crate::treatment::{Treatment, describe_decoded};
 
 /// How long an encoder is waited for when all are taken.
-const PATIENCE: Duration = Duration::from_millis(500);
+pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 /// Text is coded in pieces of at least half of that while they follow each other without a pause.
 const BATCHES_IN_SMALL: u64 = 2;
 /// How often a body that is held back looks whether the link is cut.
@@ -98,6 +98,9 @@ impl Flow<'_> {
 
     /// The next piece of the body as it is delivered.
     pub(super) async fn take(&mut self, sender: &Sender, bytes: Bytes) -> Result<(), Failure> {
+        if let Some(kin) = &mut self.kin {
+            kin.take(&bytes);
+        }
         let fresh = match &mut self.prefix {
             None => bytes.clone(),
             Some(prefix) => match prefix.take(bytes.clone()).map_err(|error| failure::mismatch(&error))? {
@@ -143,6 +146,9 @@ impl Flow<'_> {
             return Err(failure::mismatch(&Mismatch));
         }
         self.scan_end(sender);
+        if let Some(kin) = self.kin.take() {
+            kin.whole();
+        }
         let Some((encoder, _permit)) = self.encoder.take() else { return Ok(()) };
         let gathered = std::mem::take(&mut self.gathered);
         let coded = self

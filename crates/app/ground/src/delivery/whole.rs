@@ -5,14 +5,18 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use farhop_htotp::frame::{Coding, Failure};
-use farhop_squeeze::{LARGEST_IMAGE, PIECE, Recipe};
+use farhop_htotp::mirror::BodyHash;
+use farhop_squeeze::{LARGEST_BASE, LARGEST_IMAGE, PIECE, Recipe};
 use farhop_transport::hop::{Gone, Sender};
 use farhop_units::BitRate;
 use http::HeaderMap;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
+use super::stream::PATIENCE;
 use super::{End, Flow, Undelivered};
+use crate::bases::Base;
 use crate::body::Part;
+use crate::kin::Kin;
 use crate::treatment::{Treatment, content_length, describe_decoded};
 use crate::variant;
 
@@ -25,8 +29,34 @@ const SMALL_DECODED: usize = 512 * 1024;
 /// How long the rest of a small text is waited for: its last byte is rarely far behind its head, and the hop takes
 /// far longer. A body that trickles is streamed as it comes.
 const GATHER: Duration = Duration::from_millis(30);
+/// How long one is waited for that is probably like another: what it saves of the link's time is far more. So much takes an
+/// origin that makes its page while it sends it.
+const GATHER_ALIKE: Duration = Duration::from_millis(100);
+/// What is longer is coded on a thread for such work.
+const LONG: usize = 64 * 1024;
 /// How much longer an image is waited for whose beginning was delivered before.
 const RESUMED: Duration = Duration::from_secs(60);
+
+/// A text as it crosses.
+struct Coded {
+    coding: Coding,
+    bytes: Bytes,
+    /// How many more it would have been by itself.
+    spared: u64,
+}
+
+/// The shortest way to code a text, if that is shorter than the text. Where there is a base it is coded both ways, and goes
+/// against it only if that, with the base's name, is shorter: so it never takes more bytes than by itself.
+fn coded(text: &[u8], base: Option<&Base>, level: i32) -> Option<Coded> {
+    let alone = farhop_squeeze::compress(text, level).ok().filter(|bytes| bytes.len() < text.len());
+    let least = alone.as_ref().map_or(text.len(), Bytes::len);
+    let against = base.and_then(|base| {
+        let bytes = farhop_squeeze::compress_against(&base.body, text, level).ok()?;
+        let spared = least.checked_sub(bytes.len() + BodyHash::LENGTH).filter(|spared| *spared > 0)?;
+        Some(Coded { coding: Coding::Delta(base.hash), bytes, spared: spared as u64 })
+    });
+    against.or_else(|| Some(Coded { coding: Coding::Zstd, bytes: alone?, spared: 0 }))
+}
 
 /// Bytes of a text that crosses in one go over a link of this rate.
 pub(super) fn small(rate: Option<BitRate>) -> u64 {
@@ -34,16 +64,30 @@ pub(super) fn small(rate: Option<BitRate>) -> u64 {
 }
 
 impl Flow<'_> {
-    /// A text whose length is known and small.
-    pub(super) fn is_small(&self) -> bool {
-        self.treatment != Treatment::Pass
-            && self.prefix.is_none()
-            && content_length(&self.head.fields).is_some_and(|length| length <= self.small)
+    /// How much of a text is waited for at most, and how long, so that it crosses in one go.
+    pub(super) fn gathers(&self) -> Option<(usize, Duration)> {
+        if self.treatment == Treatment::Pass || self.prefix.is_some() {
+            return None;
+        }
+        if self.base().is_some() {
+            return Some((LARGEST_BASE, GATHER_ALIKE));
+        }
+        let is_small = content_length(&self.head.fields).is_some_and(|length| length <= self.small);
+        is_small.then_some((SMALL_DECODED, GATHER))
+    }
+
+    fn base(&self) -> Option<&Base> {
+        self.kin.as_ref().and_then(Kin::base)
     }
 
     /// Waits a moment for the whole of a text. Nothing is answered before, so an origin that fails gets an error page.
-    pub(super) async fn gather(&mut self, sender: &mut Sender) -> Result<Option<End>, Undelivered> {
-        match self.collect(sender, SMALL_DECODED, Instant::now() + GATHER).await? {
+    pub(super) async fn gather(
+        &mut self,
+        sender: &mut Sender,
+        most: usize,
+        patience: Duration,
+    ) -> Result<Option<End>, Undelivered> {
+        match self.collect(sender, most, Instant::now() + patience).await? {
             (whole, Some(Ok(trailers))) => Ok(Some(self.answer_whole(sender, whole, trailers).await)),
             (beginning, Some(Err(failure))) => self.deliver_cut(sender, beginning, failure).await.map(Some),
             (beginning, None) => Ok(self.begin_with(sender, beginning).await),
@@ -159,14 +203,69 @@ impl Flow<'_> {
         if let Treatment::Recode(_) = self.treatment {
             describe_decoded(&mut self.head, Some(whole.len() as u64));
         }
-        let level = self.level;
-        let squeezed = self.ground.squeezing.counted(|| farhop_squeeze::compress(&whole, level).ok());
-        let (coding, bytes) = match squeezed.filter(|squeezed| squeezed.len() < whole.len()) {
-            Some(squeezed) => (Coding::Zstd, squeezed),
-            None => (Coding::Identity, whole),
-        };
+        let base = self.base().cloned();
+        if let Some(kin) = self.kin.take() {
+            kin.whole_at_once(&whole);
+        }
+        let Coded { coding, bytes, spared } = self.code(whole, base).await;
+        self.spared = spared;
         sender.answer(&self.head, coding, None);
         self.enqueue(bytes)?;
         Ok(trailers)
+    }
+
+    /// A whole text in as few bytes as can be: as it is, coded by itself, or against what the remote holds.
+    async fn code(&self, whole: Bytes, base: Option<Base>) -> Coded {
+        // Memory is bounded as for those that are coded in a stream.
+        let permit = match base {
+            Some(_) => timeout(PATIENCE, self.ground.encoders.acquire()).await.ok().and_then(Result::ok),
+            None => None,
+        };
+        let base = base.filter(|_| permit.is_some());
+        let (level, text) = (self.level, whole.clone());
+        let work = move || coded(&text, base.as_ref(), level);
+        let done = if whole.len() > LONG {
+            let timed = move || {
+                let begun = std::time::Instant::now();
+                (work(), begun.elapsed())
+            };
+            match tokio::task::spawn_blocking(timed).await {
+                Ok((done, took)) => {
+                    self.ground.squeezing.charge(took);
+                    done
+                }
+                Err(panic) => {
+                    tracing::warn!("a text could not be coded: {panic}");
+                    None
+                }
+            }
+        } else {
+            self.ground.squeezing.counted(work)
+        };
+        done.unwrap_or(Coded { coding: Coding::Identity, bytes: whole, spared: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn against_a_base_no_text_takes_more_bytes_than_by_itself(
+            body in proptest::collection::vec(any::<u8>(), 1..3000),
+            text in proptest::collection::vec(any::<u8>(), 1..3000),
+            shared in 0usize..3000,
+            level in 1i32..12,
+        ) {
+            let text = [&body[..shared.min(body.len())], &text].concat();
+            let base = Base { hash: BodyHash::of(&body), body: body.into() };
+            let length = |coded: Option<Coded>| coded.map_or(text.len(), |coded| {
+                let named = matches!(coded.coding, Coding::Delta(_));
+                coded.bytes.len() + if named { BodyHash::LENGTH } else { 0 }
+            });
+            prop_assert!(length(coded(&text, Some(&base), level)) <= length(coded(&text, None, level)));
+        }
     }
 }

@@ -40,7 +40,8 @@ impl Listening {
     /// The next carrier.
     pub async fn carrier(&mut self) -> Hop {
         let start = |connection: Connection| {
-            Hop::start_lasting(connection, Role::Ground, Config::default(), &PathPlan::UNKNOWN)
+            let config = Config { bodies: true, ..Config::default() };
+            Hop::start_lasting(connection, Role::Ground, config, &PathPlan::UNKNOWN)
         };
         match self {
             Listening::Quic(listener) => {

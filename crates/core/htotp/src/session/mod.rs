@@ -74,6 +74,8 @@ pub struct Config {
     pub sections: SectionLimit,
     /// Liveness: how the remote probes, and after what silence either end takes the link for cut.
     pub probe: Probe,
+    /// Ground: it makes use of being told which bodies the remote holds, and says so.
+    pub bodies: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +157,8 @@ pub struct Session {
     greeted: bool,
     /// Remote: ground takes marked tunnels.
     marks: bool,
+    /// Remote: ground makes use of being told which bodies are held.
+    bodies: bool,
     taken: Taken,
     /// Bytes kept by the readers of all streams.
     unfinished: usize,
@@ -184,6 +188,7 @@ impl Session {
             early: Vec::new(),
             greeted: false,
             marks: false,
+            bodies: false,
             taken: Taken::default(),
             unfinished: 0,
             heads: 0,
@@ -205,7 +210,11 @@ impl Session {
         hello.versions = vec![VERSION];
         self.send_control(&Frame::Hello(hello));
         if self.role == Role::Ground {
-            self.send_control(&Frame::Settings(vec![(setting::MARKED_TUNNELS, 1)]));
+            let mut settings = vec![(setting::MARKED_TUNNELS, 1)];
+            if self.config.bodies {
+                settings.push((setting::BODIES, 1));
+            }
+            self.send_control(&Frame::Settings(settings));
         }
     }
 

@@ -195,6 +195,11 @@ impl Session {
         self.mirror.map_or(0, |id| self.scheduler.queued(id))
     }
 
+    /// Remote: whether ground has said that it makes use of [`Word::Holds`] and [`Word::Lacks`].
+    pub fn takes_bodies(&self) -> bool {
+        self.bodies
+    }
+
     /// Ground: says why there is no (whole) answer, and ends the stream.
     pub fn fail(&mut self, id: StreamId, failure: Failure) {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.may_write()) else { return };

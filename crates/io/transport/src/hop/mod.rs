@@ -360,6 +360,11 @@ impl Hop {
         waiting
     }
 
+    /// Remote: whether ground has said that it makes use of being told which bodies are held.
+    pub fn takes_bodies(&self) -> bool {
+        self.0.lock().session.takes_bodies()
+    }
+
     /// Remote: bytes of the mirror's log that wait.
     pub fn mirror_backlog(&self) -> usize {
         self.0.lock().session.mirror_backlog()
