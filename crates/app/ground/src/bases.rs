@@ -212,7 +212,8 @@ impl State {
         for id in ids {
             let Some(kept) = self.kept.get_mut(&id) else { continue };
             // What is another user's says nothing of this one's, even if it is equal.
-            let is_its = kept.purpose.owner.is_none() || body.user.is_none() || kept.purpose.owner == body.user;
+            let is_its =
+                kept.purpose.owner.is_none() || body.user.is_none() || kept.purpose.owner == body.user;
             if is_its && kept.held != Some(None) {
                 kept.held = Some(body.user);
             }
@@ -319,7 +320,13 @@ mod tests {
     #[test]
     fn the_last_version_goes_before_the_page_most_alike_and_that_before_the_newest() {
         let bases = Bases::new(MB);
-        for (path, word) in [("/news/1-first", "a"), ("/news/2-second", "b"), ("/news/2-secret", "c"), ("/news/1-first", "d"), ("/news/9-else", "e")] {
+        for (path, word) in [
+            ("/news/1-first", "a"),
+            ("/news/2-second", "b"),
+            ("/news/2-secret", "c"),
+            ("/news/1-first", "d"),
+            ("/news/9-else", "e"),
+        ] {
             bases.keep(purpose(None, path), text(word));
             holds(&bases, None, word);
         }

@@ -200,8 +200,7 @@ impl Exchange {
         {
             sender.reprioritize(DOWNLOAD);
         }
-        let kin =
-            self.carrier.kin(&self.owner, &self.request, &head, &treatment, self.resume.is_some());
+        let kin = self.carrier.kin(&self.owner, &self.request, &head, &treatment, self.resume.is_some());
         let delivery = Delivery {
             ground,
             kin,

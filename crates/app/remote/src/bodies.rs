@@ -193,6 +193,8 @@ impl Log {
 
     fn note(&mut self, remote: &Remote, change: &Change) -> Result<(), Missed> {
         match change {
+            // What is known is only held on with another head.
+            Change::Stored { id, .. } if remote.bodies().lock().held.contains_key(id) => {}
             Change::Stored { id, .. } => self.entries.push_back(*id),
             Change::Evicted { id, .. } => {
                 let mut state = remote.bodies().lock();
@@ -264,9 +266,7 @@ async fn look(remote: &Remote, id: u64) -> Look {
         return Look::Untold;
     }
     match whole(&held.body).await.filter(|bytes| can_be_base(bytes)) {
-        Some(bytes) => {
-            Look::Whole(HeldBody { user: whose(held.partition), hash: BodyHash::of(&bytes) })
-        }
+        Some(bytes) => Look::Whole(HeldBody { user: whose(held.partition), hash: BodyHash::of(&bytes) }),
         None => Look::Untold,
     }
 }

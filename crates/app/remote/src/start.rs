@@ -29,10 +29,10 @@ use crate::adrift::Adrift;
 use crate::announced::Announced;
 use crate::attend::attend;
 use crate::auth::Gate;
+use crate::bodies::Bodies;
 use crate::caller::{self, Caller, Target};
 use crate::consent::{Consent, ConsentError};
 use crate::desk::Desk;
-use crate::bodies::Bodies;
 use crate::parts::Parts;
 use crate::passwords::PasswordsError;
 use crate::running::Running;
@@ -157,7 +157,9 @@ fn start_with(
         Some((address, key)) => vec![caller::in_process("ground", address, key)],
         None => targets(&settings)?,
     };
-    let epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64);
+    let epoch = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |t| t.as_millis() as u64);
     let plan = reach.plan;
     let choice = caller::choice(&plan);
     let config = caller::session_config(&settings, &plan, epoch);

@@ -124,7 +124,11 @@ async fn a_base_that_is_not_held_is_told_of_and_the_body_asked_for_plainly() {
     assert_eq!((again.resume, &again.head), (Some(nothing), &asked.head));
     give(&mut again.sender, &head(ANYONES), Coding::Identity, Some(0), &after).await;
     assert!(answer(client).await.as_bytes().ends_with(&after));
-    assert_eq!(holds(&world).await, [HeldBody { user: None, hash: BodyHash::of(&after) }], "it is held as ever");
+    assert_eq!(
+        holds(&world).await,
+        [HeldBody { user: None, hash: BodyHash::of(&after) }],
+        "it is held as ever"
+    );
 }
 
 #[tokio::test]
@@ -192,8 +196,12 @@ async fn short_bodies_and_those_that_are_no_texts_are_not_told_of() {
     let image = [("content-type", "image/png"), ("cache-control", "max-age=0"), ("etag", "\"1\"")];
     fetch(&world, &image, &text("image")).await;
     fetch(&world, ANYONES, b"short").await;
-    let coded =
-        [("content-type", "text/css"), ("cache-control", "max-age=0"), ("etag", "\"1\""), ("content-encoding", "gzip")];
+    let coded = [
+        ("content-type", "text/css"),
+        ("cache-control", "max-age=0"),
+        ("etag", "\"1\""),
+        ("content-encoding", "gzip"),
+    ];
     fetch(&world, &coded, &text("coded")).await;
     fetch(&world, NEVER, &text("secret")).await;
     fetch(&world, ANYONES, &text("told")).await;

@@ -24,13 +24,15 @@ fn ground_says_in_its_settings_whether_it_makes_use_of_bodies() {
 fn words_of_bodies_come_in_order_behind_the_reset_that_opens_the_mirror() {
     let mut pair = session(true);
     let body = |user, text: &[u8]| HeldBody { user, hash: BodyHash::of(text) };
-    let words = [Word::Holds(vec![body(None, b"a"), body(Some(7), b"b")]), Word::Lacks(vec![body(None, b"a")])];
+    let words =
+        [Word::Holds(vec![body(None, b"a"), body(Some(7), b"b")]), Word::Lacks(vec![body(None, b"a")])];
     for word in words.clone() {
         pair.remote().tell_mirror(word);
     }
     pair.run(Duration::from_secs(4));
     let events = pair.events(GROUND).into_iter();
-    let heard: Vec<Word> =
-        events.filter_map(|(_, event)| if let Event::Mirror(word) = event { Some(word) } else { None }).collect();
+    let heard: Vec<Word> = events
+        .filter_map(|(_, event)| if let Event::Mirror(word) = event { Some(word) } else { None })
+        .collect();
     assert_eq!(heard, [&[Word::Reset][..], &words].concat());
 }

@@ -231,10 +231,8 @@ mod tests {
                 .prop_map(|(coding, resumed, section)| Frame::Response { coding, resumed, section }),
             (any::<bool>(), proptest::collection::vec((0..varint::MAX, any::<[u8; 16]>()), 0..9)).prop_map(
                 |(holds, all)| {
-                    let body = |(user, hash): (u64, _)| HeldBody {
-                        user: user.checked_sub(1),
-                        hash: BodyHash(hash),
-                    };
+                    let body =
+                        |(user, hash): (u64, _)| HeldBody { user: user.checked_sub(1), hash: BodyHash(hash) };
                     let bodies = all.into_iter().map(body).collect();
                     Frame::Mirror(if holds { Word::Holds(bodies) } else { Word::Lacks(bodies) })
                 }
