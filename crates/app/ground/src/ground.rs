@@ -43,6 +43,8 @@ use crate::spool::Spool;
 
 /// Bodies that are squeezed in a stream at a time. At level 9 an encoder holds 3.5 MB, at level 19 6 MB.
 const ENCODERS: usize = 12;
+/// What all texts take that are gathered to be sent against others, in KB.
+const ALIKE_KB: usize = 24 * 1024;
 
 /// The end near the internet. Clones are the same ground.
 #[derive(Clone)]
@@ -59,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) recent: Recent,
     pub(crate) spool: Spool,
     pub(crate) encoders: Semaphore,
+    /// KB of texts that are gathered to be sent against others.
+    pub(crate) alike: Semaphore,
     pub(crate) squeezing: Squeezing,
     pub(crate) bases: Arc<Bases>,
     pub(crate) plan: PathPlan,
@@ -103,6 +107,7 @@ impl Ground {
             names: Names::default(),
             recent: Recent::default(),
             encoders: Semaphore::new(ENCODERS),
+            alike: Semaphore::new(ALIKE_KB),
             plan,
             repairs: OnceLock::new(),
             socket: OnceLock::new(),

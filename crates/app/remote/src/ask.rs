@@ -166,6 +166,8 @@ impl<'a> Asking<'a> {
                         if !self.exchange.fetch.is_repeatable() {
                             return Err(NotAnswered::Lost);
                         }
+                        // Two streams must not have one number.
+                        drop(crossed);
                         self.send(Some(bodies::plainly())).await?;
                         crossed = self.crossing.take().ok_or(NotAnswered::Lost)?;
                         continue;

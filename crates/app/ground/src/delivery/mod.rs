@@ -171,7 +171,7 @@ impl Flow<'_> {
         let end = match self.treatment {
             Treatment::Image(recipe) => self.remake(sender, recipe).await?,
             _ => match self.gathers() {
-                Some((most, patience)) => self.gather(sender, most, patience).await?,
+                Some(gathering) => self.gather(sender, gathering).await?,
                 None => self.begin(sender).await,
             },
         };

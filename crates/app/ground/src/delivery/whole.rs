@@ -32,6 +32,8 @@ const GATHER: Duration = Duration::from_millis(30);
 /// How long one is waited for that is probably like another: what it saves of the link's time is far more. So much takes an
 /// origin that makes its page while it sends it.
 const GATHER_ALIKE: Duration = Duration::from_millis(100);
+/// How many times as long a coded text is taken to be at most when it is decoded.
+const EXPANDS: u64 = 10;
 /// What is longer is coded on a thread for such work.
 const LONG: usize = 64 * 1024;
 /// How much longer an image is waited for whose beginning was delivered before.
@@ -63,17 +65,33 @@ pub(super) fn small(rate: Option<BitRate>) -> u64 {
     rate.map_or(SMALL.1, |rate| rate.bytes_in(SMALL_TIME).0.clamp(SMALL.0, SMALL.1))
 }
 
+/// How a text is waited for.
+pub(super) struct Gathering {
+    /// Bytes of it at most.
+    most: usize,
+    patience: Duration,
+    /// It may be sent against another, so that it may be long.
+    is_alike: bool,
+}
+
 impl Flow<'_> {
-    /// How much of a text is waited for at most, and how long, so that it crosses in one go.
-    pub(super) fn gathers(&self) -> Option<(usize, Duration)> {
+    /// How a text is waited for that crosses in one go.
+    pub(super) fn gathers(&self) -> Option<Gathering> {
         if self.treatment == Treatment::Pass || self.prefix.is_some() {
             return None;
         }
+        let length = content_length(&self.head.fields);
         if self.base().is_some() {
-            return Some((LARGEST_BASE, GATHER_ALIKE));
+            let most = match (length, &self.treatment) {
+                (Some(length), Treatment::Squeeze) => length,
+                (Some(length), _) => length.saturating_mul(EXPANDS),
+                (None, _) => LARGEST_BASE as u64,
+            };
+            let most = most.min(LARGEST_BASE as u64) as usize;
+            return Some(Gathering { most, patience: GATHER_ALIKE, is_alike: true });
         }
-        let is_small = content_length(&self.head.fields).is_some_and(|length| length <= self.small);
-        is_small.then_some((SMALL_DECODED, GATHER))
+        let is_small = length.is_some_and(|length| length <= self.small);
+        is_small.then_some(Gathering { most: SMALL_DECODED, patience: GATHER, is_alike: false })
     }
 
     fn base(&self) -> Option<&Base> {
@@ -84,9 +102,18 @@ impl Flow<'_> {
     pub(super) async fn gather(
         &mut self,
         sender: &mut Sender,
-        most: usize,
-        patience: Duration,
+        Gathering { most, patience, is_alike }: Gathering,
     ) -> Result<Option<End>, Undelivered> {
+        let ground = self.ground;
+        let _room = if is_alike {
+            let kilobytes = most.div_ceil(1024) as u32;
+            match timeout(PATIENCE, ground.alike.acquire_many(kilobytes)).await {
+                Ok(Ok(room)) => Some(room),
+                _ => return Ok(self.begin(sender).await),
+            }
+        } else {
+            None
+        };
         match self.collect(sender, most, Instant::now() + patience).await? {
             (whole, Some(Ok(trailers))) => Ok(Some(self.answer_whole(sender, whole, trailers).await)),
             (beginning, Some(Err(failure))) => self.deliver_cut(sender, beginning, failure).await.map(Some),
