@@ -173,9 +173,9 @@ impl State {
         };
         let of_shape = self.by_shape.get(&shape).map_or(&[][..], Vec::as_slice);
         let versions: Vec<u64> =
-            of_shape.iter().filter(|id| self.kept.get(id).is_some_and(is_same_kind)).copied().collect();
+            of_shape.iter().filter(|id| self.kept.get(*id).is_some_and(is_same_kind)).copied().collect();
         let mut held = None;
-        let same = versions.iter().find(|id| self.kept.get(id).is_some_and(|kept| kept.hash == hash));
+        let same = versions.iter().find(|id| self.kept.get(*id).is_some_and(|kept| kept.hash == hash));
         if let Some(same) = same {
             held = self.forget(*same).and_then(|kept| kept.held);
         } else if versions.len() >= VERSIONS {
@@ -281,7 +281,7 @@ mod tests {
         assert!(base(&bases, 1, "/").is_some(), "another said so");
         bases.hear(&memory(1), &Word::Lacks(vec![body]));
         assert!(base(&bases, 1, "/").is_none());
-        // It was given up in one memory and taken in in another.
+        // It was given up as one entry and is held as another.
         holds(&bases, None, "a");
         assert!(base(&bases, 1, "/").is_some());
     }

@@ -242,10 +242,11 @@ impl Flow<'_> {
     }
 
     /// A whole text in as few bytes as can be: as it is, coded by itself, or against what the remote holds.
-    async fn code(&self, whole: Bytes, base: Option<Base>) -> Coded {
+    async fn code(&mut self, whole: Bytes, base: Option<Base>) -> Coded {
+        let ground = self.ground;
         // Memory is bounded as for those that are coded in a stream.
         let permit = match base {
-            Some(_) => timeout(PATIENCE, self.ground.encoders.acquire()).await.ok().and_then(Result::ok),
+            Some(_) => timeout(PATIENCE, ground.encoders.acquire()).await.ok().and_then(Result::ok),
             None => None,
         };
         let base = base.filter(|_| permit.is_some());
@@ -258,7 +259,7 @@ impl Flow<'_> {
             };
             match tokio::task::spawn_blocking(timed).await {
                 Ok((done, took)) => {
-                    self.ground.squeezing.charge(took);
+                    ground.squeezing.charge(took);
                     done
                 }
                 Err(panic) => {
@@ -267,7 +268,7 @@ impl Flow<'_> {
                 }
             }
         } else {
-            self.ground.squeezing.counted(work)
+            ground.squeezing.counted(work)
         };
         done.unwrap_or(Coded { coding: Coding::Identity, bytes: whole, spared: 0 })
     }
