@@ -8,7 +8,7 @@ use farhop_htotp::frame::{Coding, Failure};
 use farhop_htotp::mirror::BodyHash;
 use farhop_squeeze::{LARGEST_BASE, LARGEST_IMAGE, PIECE, Recipe};
 use farhop_transport::hop::{Gone, Sender};
-use farhop_units::BitRate;
+use farhop_units::{BitRate, Bytes as Length};
 use http::HeaderMap;
 use tokio::time::{Instant, timeout};
 
@@ -29,9 +29,10 @@ const SMALL_DECODED: usize = 512 * 1024;
 /// How long the rest of a small text is waited for: its last byte is rarely far behind its head, and the hop takes
 /// far longer. A body that trickles is streamed as it comes.
 const GATHER: Duration = Duration::from_millis(30);
-/// How long one is waited for that is probably like another: what it saves of the link's time is far more. So much takes an
-/// origin that makes its page while it sends it.
-const GATHER_ALIKE: Duration = Duration::from_millis(100);
+/// How long one is waited for that is probably like another: as long as the link would need for it by itself, and this at most.
+const GATHER_ALIKE: Duration = Duration::from_millis(250);
+/// How many times as short a text becomes by itself, about.
+const SHRINKS: u64 = 4;
 /// How many times as long a coded text is taken to be at most when it is decoded.
 const EXPANDS: u64 = 10;
 /// What is longer is coded on a thread for such work.
@@ -81,14 +82,16 @@ impl Flow<'_> {
             return None;
         }
         let length = content_length(&self.head.fields);
-        if self.base().is_some() {
+        if let Some(base) = self.base() {
             let most = match (length, &self.treatment) {
                 (Some(length), Treatment::Squeeze) => length,
                 (Some(length), _) => length.saturating_mul(EXPANDS),
                 (None, _) => LARGEST_BASE as u64,
             };
             let most = most.min(LARGEST_BASE as u64) as usize;
-            return Some(Gathering { most, patience: GATHER_ALIKE, is_alike: true });
+            let link_time = |rate: BitRate| rate.time_for(Length(base.body.len() as u64 / SHRINKS));
+            let patience = self.rate.map_or(GATHER, link_time).clamp(GATHER, GATHER_ALIKE);
+            return Some(Gathering { most, patience, is_alike: true });
         }
         let is_small = length.is_some_and(|length| length <= self.small);
         is_small.then_some(Gathering { most: SMALL_DECODED, patience: GATHER, is_alike: false })
@@ -109,7 +112,7 @@ impl Flow<'_> {
             let kilobytes = most.div_ceil(1024) as u32;
             match timeout(PATIENCE, ground.alike.acquire_many(kilobytes)).await {
                 Ok(Ok(room)) => Some(room),
-                _ => return Ok(self.begin(sender).await),
+                _ => return Ok(self.begin(sender, &[]).await),
             }
         } else {
             None
@@ -134,7 +137,7 @@ impl Flow<'_> {
             room = self.ground.squeezing.room(content_length(&self.head.fields), self.rate, begun) => room,
             gone = sender.gone() => return Err(gone.into()),
         };
-        let Some((_held, turn)) = room else { return Ok(self.begin(sender).await) };
+        let Some((_held, turn)) = room else { return Ok(self.begin(sender, &[]).await) };
         // What was begun must come out the same again, however long it takes.
         let deadline = turn.collected_by + if begun { RESUMED } else { Duration::ZERO };
         let (image, ended) = self.collect(sender, LARGEST_IMAGE as usize, deadline).await?;
@@ -185,7 +188,7 @@ impl Flow<'_> {
 
     /// Begins a body that will be streamed, with what is here of it.
     async fn begin_with(&mut self, sender: &Sender, beginning: Bytes) -> Option<End> {
-        match self.begin(sender).await {
+        match self.begin(sender, &beginning).await {
             Some(end) => Some(end),
             None => self.take_all(sender, beginning).await.err().map(Err),
         }
