@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::shape::{Address, likeness};
 
-/// Texts kept, whatever their length; each costs about 500 bytes besides.
+/// Texts kept, whatever their length; each counts so many bytes besides, and those of its URL.
 const MOST: usize = 8_192;
 const OVERHEAD: usize = 512;
 /// What is shorter is not worth a word of the remote's.
@@ -57,6 +57,10 @@ struct Kept {
 }
 
 impl Kept {
+    fn size(&self) -> usize {
+        self.body.len() + OVERHEAD + 2 * self.purpose.address.url().len()
+    }
+
     /// Whether `user` may be sent something against it: it was this user's or everyone's, here and at the remote.
     fn serves(&self, user: u64) -> bool {
         let is_for = |owner: Option<u64>| owner.is_none_or(|owner| owner == user);
@@ -183,10 +187,11 @@ impl State {
         }
         let id = self.next;
         self.next += 1;
-        self.bytes += body.len() + OVERHEAD;
-        self.by_hash.entry((purpose.memory.clone(), hash)).or_default().push(id);
+        let kept = Kept { purpose, hash, body, held };
+        self.bytes += kept.size();
+        self.by_hash.entry((kept.purpose.memory.clone(), hash)).or_default().push(id);
         self.by_shape.entry(shape).or_default().push(id);
-        self.kept.insert(id, Kept { purpose, hash, body, held });
+        self.kept.insert(id, kept);
         self.fit();
     }
 
@@ -200,7 +205,7 @@ impl State {
 
     fn forget(&mut self, id: u64) -> Option<Kept> {
         let kept = self.kept.remove(&id)?;
-        self.bytes -= kept.body.len() + OVERHEAD;
+        self.bytes -= kept.size();
         let memory = &kept.purpose.memory;
         strike(&mut self.by_hash, &(memory.clone(), kept.hash), id);
         strike(&mut self.by_shape, &(memory.clone(), kept.purpose.address.shape().to_owned()), id);
@@ -342,9 +347,10 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded_and_the_oldest_goes_first() {
-        let bases = Bases::new(20 * (2 * SMALLEST + OVERHEAD) as u64);
+        let url = "http://site.test/00".len();
+        let bases = Bases::new(20 * (2 * SMALLEST + OVERHEAD + 2 * url) as u64);
         for number in 0..100 {
-            bases.keep(purpose(None, &format!("/{number}")), text(&format!("{number:02}")));
+            bases.keep(purpose(None, &format!("/{number:02}")), text(&format!("{number:02}")));
             holds(&bases, None, &format!("{number:02}"));
         }
         assert_eq!(bases.lock().kept.len(), 20);

@@ -15,6 +15,9 @@ use crate::imaging::Means;
 use crate::shape::Address;
 use crate::treatment::{Treatment, content_length, media_type};
 
+/// What has a longer URL is kept by none.
+const LONGEST_URL: usize = 2 * 1024;
+
 /// See the module.
 pub(crate) struct Kin {
     bases: Arc<Bases>,
@@ -53,7 +56,7 @@ impl Kin {
         {
             return None;
         }
-        let url = Url::parse(&request.url()).ok()?;
+        let url = Url::parse(&request.url()).ok().filter(|url| url.as_str().len() <= LONGEST_URL)?;
         let Recipient { memory, user, resumes, means } = to;
         let (asked, fields) = (&request.fields, &response.fields);
         // As the remote decides where it keeps it.
