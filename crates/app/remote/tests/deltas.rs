@@ -10,6 +10,7 @@ use bytes::Bytes;
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Priority, Resume};
 use farhop_htotp::mirror::{BodyHash, HeldBody, Word};
+use farhop_htotp::session::Config;
 use farhop_squeeze::compress_against;
 use farhop_transport::hop::{Arrival, Incoming, Sender};
 use support::{Asked, BROWSER, PATIENCE, REFERER, World, answer, head, predicted, read_until, send, world};
@@ -188,6 +189,27 @@ async fn a_push_against_what_is_not_held_is_given_up_and_what_it_promised_asked_
     assert_eq!((asked.head.path.as_str(), asked.resume), ("/a", None));
     give(&mut asked.sender, &head(NEVER), Coding::Identity, None, b"after all").await;
     assert!(answer(client).await.ends_with("after all"));
+}
+
+#[tokio::test]
+async fn a_ground_that_makes_no_use_of_it_is_told_of_no_bodies() {
+    let mut world = world().await;
+    world.hop.close();
+    world.hop = world.listener.carrier_with(Config::default()).await;
+    let fresh = [("content-type", "text/css"), ("cache-control", "max-age=600")];
+    for path in ["/a", "/b", "/c"] {
+        let client = world.get(path, "").await;
+        let mut asked = world.asked().await;
+        give(&mut asked.sender, &head(&fresh), Coding::Identity, None, &text(path)).await;
+        assert!(answer(client).await.as_bytes().ends_with(&text(path)));
+        loop {
+            match timeout(PATIENCE, world.hop.accept()).await.expect("a word comes").unwrap() {
+                Incoming::Mirror(Word::Stored(_)) => break,
+                Incoming::Mirror(Word::Holds(bodies)) => panic!("{bodies:?}"),
+                _ => {}
+            }
+        }
+    }
 }
 
 #[tokio::test]

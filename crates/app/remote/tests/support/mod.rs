@@ -37,12 +37,15 @@ pub enum Listening {
 }
 
 impl Listening {
-    /// The next carrier.
+    /// The next carrier, of a ground that makes use of being told of bodies.
     pub async fn carrier(&mut self) -> Hop {
-        let start = |connection: Connection| {
-            let config = Config { bodies: true, ..Config::default() };
-            Hop::start_lasting(connection, Role::Ground, config, &PathPlan::UNKNOWN)
-        };
+        self.carrier_with(Config { bodies: true, ..Config::default() }).await
+    }
+
+    /// The next carrier.
+    pub async fn carrier_with(&mut self, config: Config) -> Hop {
+        let start =
+            |connection: Connection| Hop::start_lasting(connection, Role::Ground, config, &PathPlan::UNKNOWN);
         match self {
             Listening::Quic(listener) => {
                 let accepted = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap().unwrap();
