@@ -261,29 +261,71 @@ async fn a_text_that_is_pushed_crosses_as_what_differs_too() {
 
 #[tokio::test]
 async fn a_long_text_that_comes_in_pieces_is_a_base_for_the_next() {
-    let slow = Origin::start(|mut peer: Peer| async move {
-        let body = [text(1), text(3), text(4), text(5), text(6), text(7)].concat();
+    let whole = || [text(1), text(3), text(4), text(5), text(6), text(7)].concat();
+    let origin = Origin::start(move |mut peer: Peer| async move {
         let fields = format!("content-type: text/html\r\n{ANYONES}\r\nconnection: close");
         peer.say(format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n")).await;
-        let slow = !peer.path().contains("quick");
-        for piece in body.chunks(20_000) {
+        for piece in whole().chunks(20_000) {
             peer.say(piece).await;
-            if slow {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
         }
         None
     })
     .await;
-    let pair = Pair::new(&[]).await;
-    let whole = [text(1), text(3), text(4), text(5), text(6), text(7)].concat();
-    let cold = ask(&pair, 7, &get(&slow, "/slow/1"), None, &[]).await;
+    let (pair, whole) = (Pair::new(&[]).await, whole());
+    let cold = ask(&pair, 7, &get(&origin, "/1"), None, &[]).await;
     assert_eq!((cold.coding, &cold.body), (Coding::Zstd, &whole));
     tell(&pair, None, &whole, 1).await;
-    // Whole at once, or again in pieces, which go against it as they come.
-    for (path, most) in [("/slow/quick", 400), ("/slow/2", 400)] {
-        let again = ask(&pair, 7, &get(&slow, path), None, &[&whole]).await;
-        assert_eq!((again.coding, &again.body), (Coding::Delta(BodyHash::of(&whole)), &whole), "{path}");
-        assert!(again.crossed < most, "{} {path}", again.crossed);
+    let again = ask(&pair, 7, &get(&origin, "/2"), None, &[&whole]).await;
+    assert_eq!((again.coding, &again.body), (Coding::Delta(BodyHash::of(&whole)), &whole));
+    assert!(again.crossed < 100, "{}", again.crossed);
+}
+
+/// What has a base is waited for, but not for ever, and what it names is promised meanwhile, once.
+#[tokio::test]
+async fn a_page_that_stands_still_is_streamed_by_itself_and_read_along_once() {
+    let more = Arc::new(tokio::sync::Notify::new());
+    let gate = Arc::clone(&more);
+    let origin = Origin::start(move |mut peer: Peer| {
+        let gate = Arc::clone(&gate);
+        async move {
+            if peer.path() == "/a.css" {
+                peer.answer("content-type: text/css|cache-control: no-store", "a { color: red }").await;
+                return Some(peer);
+            }
+            let fields = format!("content-type: text/html\r\n{ANYONES}\r\nconnection: close");
+            peer.say(format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n<link rel=stylesheet href=/a.css>")).await;
+            peer.say(text(1)).await;
+            if peer.path() == "/2" {
+                gate.notified().await;
+            }
+            peer.say(text(2)).await;
+            None
+        }
+    })
+    .await;
+    let pair = Pair::new(&[]).await;
+    let page = [&b"<link rel=stylesheet href=/a.css>"[..], &text(1), &text(2)].concat();
+    assert_eq!(ask(&pair, 7, &navigate(&origin, "/1"), None, &[]).await.body, page);
+    tell(&pair, None, &page, 1).await;
+    let ask = Ask { exchange: 5, user: 7, ..Ask::default() };
+    let (mut sender, mut receiver) = pair.hop.ask(ask, &navigate(&origin, "/2"));
+    sender.finish(None);
+    let first = receiver.next().await;
+    assert!(matches!(first, Arrival::Promised { .. }), "{first:?}");
+    // The head comes though the origin has said nothing more.
+    let second = receiver.next().await;
+    assert!(matches!(second, Arrival::Answered { coding: Coding::Zstd, .. }), "{second:?}");
+    more.notify_one();
+    let (mut decoder, mut body) = (HopDecoder::default(), Vec::new());
+    loop {
+        match receiver.next().await {
+            Arrival::Body(bytes) => decoder.feed(bytes),
+            Arrival::Ended => break,
+            other => panic!("{other:?}"),
+        }
+        while let Some(piece) = decoder.pull().unwrap() {
+            body.extend_from_slice(&piece);
+        }
     }
+    assert_eq!(body, page);
 }

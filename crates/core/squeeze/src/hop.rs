@@ -22,6 +22,9 @@ const LEAST_DELTA_WINDOW_LOG: u32 = 16;
 /// Largest body in bytes that serves as a base, and that is coded against one: each costs its decoder that much memory.
 pub const LARGEST_BASE: usize = 1 << 20;
 
+/// Below this level zstd remembers too little of a base to find what is equal. Where much is, it is quick all the same.
+const LEAST_DELTA_LEVEL: i32 = 6;
+
 /// With these bytes begins what zstd takes for a trained dictionary and not for a text (RFC 8878 §5).
 const DICTIONARY: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
 
@@ -64,21 +67,6 @@ impl Encoder {
         for setting in settings {
             context.set_parameter(setting).map_err(|_| SqueezeError::Codec(NAME))?;
         }
-        Ok(Encoder { context })
-    }
-
-    /// An encoder at `level` against a base that its reader has, of which a copy is kept, for a body of whatever length. With a checksum, as
-    /// [`compress_against`].
-    ///
-    /// # Errors
-    /// [`SqueezeError::Codec`]: it cannot be a base, or there is no memory.
-    pub fn against(base: &[u8], level: i32) -> Result<Self, SqueezeError> {
-        if !can_be_base(base) {
-            return Err(SqueezeError::Codec(NAME));
-        }
-        let window_log = delta_window_log(base.len());
-        let mut context = context_against(level, window_log)?;
-        context.load_dictionary(base).map_err(|_| SqueezeError::Codec(NAME))?;
         Ok(Encoder { context })
     }
 
@@ -211,21 +199,6 @@ pub fn delta_memory(base: usize) -> usize {
     (1 << delta_window_log(base)) + 2 * base
 }
 
-fn context_against<'a>(level: i32, window_log: u32) -> Result<CCtx<'a>, SqueezeError> {
-    let mut context = CCtx::try_create().ok_or(SqueezeError::Codec(NAME))?;
-    let settings = [
-        CParameter::CompressionLevel(level.clamp(1, 19)),
-        CParameter::WindowLog(window_log),
-        // The result is held, so a fault of whatever kind must not stay: four bytes say that it is none.
-        CParameter::ChecksumFlag(true),
-        CParameter::ContentSizeFlag(false),
-    ];
-    for setting in settings {
-        context.set_parameter(setting).map_err(|_| SqueezeError::Codec(NAME))?;
-    }
-    Ok(context)
-}
-
 /// Compresses a whole body against a base that its reader has, as a frame with a checksum of what it decodes to.
 ///
 /// # Errors
@@ -239,7 +212,17 @@ pub fn compress_against(base: &[u8], body: &[u8], level: i32) -> Result<Bytes, S
     }
     let length = (base.len() + body.len()) as u64;
     let window_log = (u64::BITS - length.leading_zeros()).clamp(10, delta_window_log(base.len()));
-    let mut context = context_against(level, window_log)?;
+    let mut context = CCtx::try_create().ok_or(SqueezeError::Codec(NAME))?;
+    let settings = [
+        CParameter::CompressionLevel(level.clamp(LEAST_DELTA_LEVEL, 19)),
+        CParameter::WindowLog(window_log),
+        // The result is held, so a fault of whatever kind must not stay: four bytes say that it is none.
+        CParameter::ChecksumFlag(true),
+        CParameter::ContentSizeFlag(false),
+    ];
+    for setting in settings {
+        context.set_parameter(setting).map_err(|_| SqueezeError::Codec(NAME))?;
+    }
     context.ref_prefix(base).map_err(|_| SqueezeError::Codec(NAME))?;
     let mut output = Vec::with_capacity(zstd::zstd_safe::compress_bound(body.len()));
     context.compress2(&mut output, body).map_err(|_| SqueezeError::Codec(NAME))?;

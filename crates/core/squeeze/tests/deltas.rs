@@ -73,48 +73,6 @@ fn a_text_that_has_changed_little_is_a_small_part_of_what_it_is_alone() {
 }
 
 #[test]
-fn a_stream_against_a_base_decodes_as_far_as_it_has_come_and_is_as_small() {
-    let (before, after) = (text(9_000, 1), [text(3_000, 1), text(100, 2), text(9_000, 1)].concat());
-    let mut encoder = Encoder::against(&before, 9).unwrap();
-    let mut decoder = HopDecoder::against(&before).unwrap();
-    let (mut crossed, mut came) = (0, Vec::new());
-    let mut take = |coded: Bytes, came: &mut Vec<u8>| {
-        crossed += coded.len();
-        decoder.feed(coded);
-        while let Some(piece) = decoder.pull().unwrap() {
-            came.extend_from_slice(&piece);
-        }
-        decoder.is_complete()
-    };
-    for chunk in after.chunks(10_000) {
-        let before = came.len();
-        assert!(!take(encoder.chunk(chunk).unwrap(), &mut came));
-        assert_eq!(came.len(), before + chunk.len());
-    }
-    assert!(take(encoder.finish(&[]).unwrap(), &mut came));
-    assert_eq!(came, after);
-    assert!(crossed < 1_500, "{crossed}");
-}
-
-/// What ground decides by its first part goes on so: whatever follows takes no more than by itself.
-#[test]
-fn a_stream_that_begins_like_its_base_and_goes_on_otherwise_takes_no_more_than_by_itself() {
-    let base = text(20_000, 1);
-    for (alike, rest, seed) in [(2_048, 300_000, 2), (16_384, 600_000, 3), (65_536, 900_000, 4)] {
-        let body = [&base[..alike], &text(100_000, seed)[..rest]].concat();
-        for level in [1, 3, 9, 15] {
-            let crossed = |mut encoder: Encoder| {
-                let chunks = body.chunks(32_768).map(|chunk| encoder.chunk(chunk).unwrap().len());
-                chunks.sum::<usize>() + encoder.finish(&[]).unwrap().len()
-            };
-            let alone = crossed(Encoder::new(level, None).unwrap());
-            let against = crossed(Encoder::against(&base, level).unwrap()) + 16;
-            assert!(against <= alone + 32, "{against} and {alone} at {level}, {alike} alike");
-        }
-    }
-}
-
-#[test]
 fn all_of_the_largest_base_serves_the_last_byte_of_the_largest_body() {
     let whole = text(200_000, 3);
     let (base, rest) = whole.split_at(LARGEST_BASE);

@@ -8,7 +8,6 @@ mod whole;
 use bytes::BytesMut;
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Resume};
-use farhop_htotp::mirror::BodyHash;
 use farhop_squeeze::Encoder;
 use farhop_transport::hop::{Gone, Sender};
 use farhop_units::BitRate;
@@ -116,7 +115,7 @@ impl Delivery<'_> {
             page: self.page,
             share: self.share,
             encoder: None,
-            against: None,
+            read_along: 0,
             gathered: BytesMut::new(),
             crossed: 0,
             spared: 0,
@@ -159,8 +158,8 @@ struct Flow<'a> {
     page: Option<Page>,
     share: Option<Share>,
     encoder: Option<(Encoder, SemaphorePermit<'a>)>,
-    /// What the encoder refers to.
-    against: Option<BodyHash>,
+    /// Bytes that were read along before they are delivered.
+    read_along: usize,
     /// Bytes for the encoder: together they become smaller. They wait only while more follow without a pause.
     gathered: BytesMut,
     crossed: u64,
@@ -176,7 +175,7 @@ impl Flow<'_> {
             Treatment::Image(recipe) => self.remake(sender, recipe).await?,
             _ => match self.gathers() {
                 Some(gathering) => self.gather(sender, gathering).await?,
-                None => self.begin(sender, &[]).await,
+                None => self.begin(sender).await,
             },
         };
         self.stream(sender, end).await

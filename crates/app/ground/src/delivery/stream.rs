@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_htotp::frame::{Coding, Failure};
-use farhop_htotp::mirror::BodyHash;
 use farhop_squeeze::Encoder;
 use farhop_transport::hop::{Gone, Sender};
 use futures_util::FutureExt;
@@ -16,7 +15,6 @@ use tokio::time::{sleep, timeout};
 use super::{End, Flow, Undelivered};
 use crate::body::{Part, Source};
 use crate::failure;
-use crate::kin::Kin;
 use crate::prefix::{Mismatch, Step};
 use crate::treatment::{Treatment, describe_decoded};
 
@@ -24,21 +22,19 @@ use crate::treatment::{Treatment, describe_decoded};
 pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 /// Text is coded in pieces of at least half of that while they follow each other without a pause.
 const BATCHES_IN_SMALL: u64 = 2;
-/// So many bytes of a text tell whether the rest is like its base.
-const TELLING: usize = 2 * 1024;
 /// How often a body that is held back looks whether the link is cut.
 const LOOK: Duration = Duration::from_secs(2);
 
 impl Flow<'_> {
-    /// Answers with a body that will be streamed and begins so; not before the part that was delivered is known to be equal.
-    pub(super) async fn begin(&mut self, sender: &Sender, beginning: &[u8]) -> Option<End> {
+    /// Answers with a body that will be streamed; not before the part that was delivered is known to be equal.
+    pub(super) async fn begin(&mut self, sender: &Sender) -> Option<End> {
         if let Treatment::Recode(_) = self.treatment {
             describe_decoded(&mut self.head, None);
         }
         if self.treatment != Treatment::Pass {
             // Encoders hold megabytes, so their number is bounded. Without one, text crosses as it is delivered.
             let permit = timeout(PATIENCE, self.ground.encoders.acquire()).await.ok().and_then(Result::ok);
-            self.encoder = permit.and_then(|permit| Some((self.encoder_for(beginning)?, permit)));
+            self.encoder = permit.and_then(|permit| Some((Encoder::new(self.level, None).ok()?, permit)));
         }
         let Some(prefix) = &self.prefix else {
             self.answer(sender, None);
@@ -52,32 +48,8 @@ impl Flow<'_> {
     }
 
     fn answer(&mut self, sender: &Sender, resumed: Option<u64>) {
-        let coding = match (&self.encoder, self.against) {
-            (None, _) => Coding::Identity,
-            (Some(_), None) => Coding::Zstd,
-            (Some(_), Some(base)) => Coding::Delta(base),
-        };
+        let coding = if self.encoder.is_some() { Coding::Zstd } else { Coding::Identity };
         sender.answer(&self.head, coding, resumed);
-    }
-
-    /// How a stream that begins so is coded: against a base only where the beginning, coded both ways, shows that this takes
-    /// far fewer bytes, so that what follows cannot well lose as much.
-    fn encoder_for(&mut self, beginning: &[u8]) -> Option<Encoder> {
-        let (level, alone) = (self.level, Encoder::new(self.level, None).ok()?);
-        let Some(base) = self.kin.as_ref().and_then(Kin::base).filter(|_| beginning.len() >= TELLING) else {
-            return Some(alone);
-        };
-        let first = |encoder: Option<Encoder>| Some(encoder?.chunk(beginning).ok()?.len());
-        let against = || Encoder::against(&base.body, level).ok();
-        let tried = || Some((first(Encoder::new(level, None).ok())?, first(against())?));
-        let (by_itself, by_base) = self.ground.squeezing.counted(tried)?;
-        let with_name = by_base + BodyHash::LENGTH;
-        if with_name > by_itself / 2 {
-            return Some(alone);
-        }
-        let encoder = against()?;
-        (self.against, self.spared) = (Some(base.hash), (by_itself - with_name) as u64);
-        Some(encoder)
     }
 
     /// Reads and writes, each as far as the other allows, until the end is written.
@@ -147,7 +119,9 @@ impl Flow<'_> {
                 }
             },
         };
-        self.scan(sender, bytes).await;
+        let read = self.read_along.min(bytes.len());
+        self.read_along -= read;
+        self.scan(sender, bytes.slice(read..)).await;
         if self.encoder.is_none() {
             return self.enqueue(fresh);
         }
@@ -197,7 +171,9 @@ impl Flow<'_> {
     }
 
     pub(super) async fn scan(&mut self, sender: &Sender, bytes: Bytes) {
-        if let Some(page) = &mut self.page {
+        if let Some(page) = &mut self.page
+            && !bytes.is_empty()
+        {
             page.read(bytes, sender).await;
         }
     }

@@ -8,7 +8,7 @@ use farhop_htotp::frame::{Coding, Failure};
 use farhop_htotp::mirror::BodyHash;
 use farhop_squeeze::{LARGEST_BASE, LARGEST_IMAGE, PIECE, Recipe};
 use farhop_transport::hop::{Gone, Sender};
-use farhop_units::{BitRate, Bytes as Length};
+use farhop_units::BitRate;
 use http::HeaderMap;
 use tokio::time::{Instant, timeout};
 
@@ -29,10 +29,9 @@ const SMALL_DECODED: usize = 512 * 1024;
 /// How long the rest of a small text is waited for: its last byte is rarely far behind its head, and the hop takes
 /// far longer. A body that trickles is streamed as it comes.
 const GATHER: Duration = Duration::from_millis(30);
-/// How long one is waited for that is probably like another: as long as the link would need for it by itself, and this at most.
+/// How long one is waited for that is probably like another. What it names is promised meanwhile, and it is not over later than it would
+/// be in a stream.
 const GATHER_ALIKE: Duration = Duration::from_millis(250);
-/// How many times as short a text becomes by itself, about.
-const SHRINKS: u64 = 4;
 /// How many times as long a coded text is taken to be at most when it is decoded.
 const EXPANDS: u64 = 10;
 /// What is longer is coded on a thread for such work.
@@ -82,16 +81,14 @@ impl Flow<'_> {
             return None;
         }
         let length = content_length(&self.head.fields);
-        if let Some(base) = self.base() {
+        if self.base().is_some() {
             let most = match (length, &self.treatment) {
                 (Some(length), Treatment::Squeeze) => length,
                 (Some(length), _) => length.saturating_mul(EXPANDS),
                 (None, _) => LARGEST_BASE as u64,
             };
             let most = most.min(LARGEST_BASE as u64) as usize;
-            let link_time = |rate: BitRate| rate.time_for(Length(base.body.len() as u64 / SHRINKS));
-            let patience = self.rate.map_or(GATHER, link_time).clamp(GATHER, GATHER_ALIKE);
-            return Some(Gathering { most, patience, is_alike: true });
+            return Some(Gathering { most, patience: GATHER_ALIKE, is_alike: true });
         }
         let is_small = length.is_some_and(|length| length <= self.small);
         is_small.then_some(Gathering { most: SMALL_DECODED, patience: GATHER, is_alike: false })
@@ -112,12 +109,12 @@ impl Flow<'_> {
             let kilobytes = most.div_ceil(1024) as u32;
             match timeout(PATIENCE, ground.alike.acquire_many(kilobytes)).await {
                 Ok(Ok(room)) => Some(room),
-                _ => return Ok(self.begin(sender, &[]).await),
+                _ => return Ok(self.begin(sender).await),
             }
         } else {
             None
         };
-        match self.collect(sender, most, Instant::now() + patience).await? {
+        match self.collect(sender, most, Instant::now() + patience, is_alike).await? {
             (whole, Some(Ok(trailers))) => Ok(Some(self.answer_whole(sender, whole, trailers).await)),
             (beginning, Some(Err(failure))) => self.deliver_cut(sender, beginning, failure).await.map(Some),
             (beginning, None) => Ok(self.begin_with(sender, beginning).await),
@@ -137,10 +134,10 @@ impl Flow<'_> {
             room = self.ground.squeezing.room(content_length(&self.head.fields), self.rate, begun) => room,
             gone = sender.gone() => return Err(gone.into()),
         };
-        let Some((_held, turn)) = room else { return Ok(self.begin(sender, &[]).await) };
+        let Some((_held, turn)) = room else { return Ok(self.begin(sender).await) };
         // What was begun must come out the same again, however long it takes.
         let deadline = turn.collected_by + if begun { RESUMED } else { Duration::ZERO };
-        let (image, ended) = self.collect(sender, LARGEST_IMAGE as usize, deadline).await?;
+        let (image, ended) = self.collect(sender, LARGEST_IMAGE as usize, deadline, false).await?;
         let trailers = match ended {
             Some(Ok(trailers)) => trailers,
             Some(Err(failure)) => return self.deliver_cut(sender, image, failure).await.map(Some),
@@ -160,12 +157,14 @@ impl Flow<'_> {
         Ok(Some(self.deliver_whole(sender, recoded.bytes.into(), None).await))
     }
 
-    /// Body bytes until the end, `most` or the deadline; with the end if that was it.
+    /// Body bytes until the end, `most` or the deadline; with the end if that was it. If `reads`, what they name is promised
+    /// as they come.
     async fn collect(
         &mut self,
         sender: &Sender,
         most: usize,
         deadline: Instant,
+        reads: bool,
     ) -> Result<(Bytes, Option<End>), Gone> {
         let mut collected = BytesMut::new();
         loop {
@@ -176,7 +175,13 @@ impl Flow<'_> {
                 gone = sender.gone() => return Err(gone),
             };
             match part {
-                Ok(Part::Bytes(bytes)) => collected.extend_from_slice(&bytes),
+                Ok(Part::Bytes(bytes)) => {
+                    collected.extend_from_slice(&bytes);
+                    if reads {
+                        self.read_along += bytes.len();
+                        self.scan(sender, bytes).await;
+                    }
+                }
                 Ok(Part::End(trailers)) => return Ok((collected.freeze(), Some(Ok(trailers)))),
                 Err(failure) => return Ok((collected.freeze(), Some(Err(failure)))),
             }
@@ -188,7 +193,7 @@ impl Flow<'_> {
 
     /// Begins a body that will be streamed, with what is here of it.
     async fn begin_with(&mut self, sender: &Sender, beginning: Bytes) -> Option<End> {
-        match self.begin(sender, &beginning).await {
+        match self.begin(sender).await {
             Some(end) => Some(end),
             None => self.take_all(sender, beginning).await.err().map(Err),
         }
@@ -228,7 +233,8 @@ impl Flow<'_> {
 
     /// Answers with a body that is whole at hand.
     async fn answer_whole(&mut self, sender: &Sender, whole: Bytes, trailers: Option<HeaderMap>) -> End {
-        self.scan(sender, whole.clone()).await;
+        let read = std::mem::take(&mut self.read_along);
+        self.scan(sender, whole.slice(read..)).await;
         self.scan_end(sender);
         if let Treatment::Recode(_) = self.treatment {
             describe_decoded(&mut self.head, Some(whole.len() as u64));
