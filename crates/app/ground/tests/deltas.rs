@@ -244,7 +244,7 @@ async fn nothing_is_kept_where_settings_say_so() {
 async fn a_text_that_is_pushed_crosses_as_what_differs_too() {
     let (pair, site) = (Pair::new(&[]).await, Changing::start("cache-control: max-age=0").await);
     let (before, after) = (text(1), text(2));
-    site.put("/", b"<!doctype html><link rel=stylesheet href=a.css>");
+    site.put("/", b"<!doctype html><link rel=icon href=data:,><link rel=stylesheet href=a.css>");
     for (style, bases) in [(&before, &[][..]), (&after, &[&before[..]][..])] {
         site.put("/a.css", style);
         ask(&pair, 7, &navigate(&site.origin, "/"), None, &[]).await;
