@@ -12,7 +12,7 @@ use farhop_htotp::frame::{Coding, Priority, Resume};
 use farhop_htotp::mirror::{BodyHash, HeldBody, Word};
 use farhop_htotp::session::Config;
 use farhop_squeeze::compress_against;
-use farhop_transport::hop::{Arrival, Incoming, Sender};
+use farhop_transport::hop::{Incoming, Sender};
 use support::{Asked, BROWSER, PATIENCE, REFERER, World, answer, head, predicted, read_until, send, world};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -87,7 +87,7 @@ async fn what_differs_from_what_is_held_is_put_together_and_held_in_turn() {
         let mut asked = world.asked().await;
         assert_eq!(asked.resume, None);
         let coded = compress_against(&before, &next, 9).unwrap();
-        assert!(coded.len() < 200);
+        assert!(coded.len() < next.len() / 2, "{}", coded.len());
         let coding = Coding::Delta(BodyHash::of(&before));
         give(&mut asked.sender, &head(ANYONES), coding, None, &coded).await;
         assert_eq!(given(client).await, next);
@@ -245,19 +245,4 @@ async fn short_bodies_and_those_that_are_no_texts_are_not_told_of() {
     fetch(&world, NEVER, &text("secret")).await;
     fetch(&world, ANYONES, &text("told")).await;
     assert_eq!(holds(&world).await, [HeldBody { user: None, hash: BodyHash::of(&text("told")) }]);
-}
-
-#[tokio::test]
-async fn a_client_that_leaves_ends_what_comes_against_a_base_as_anything_else() {
-    let world = world().await;
-    let before = text("before");
-    fetch(&world, ONES_OWN, &before).await;
-    holds(&world).await;
-    let client = world.get("/a", "").await;
-    let Asked { sender, mut receiver, .. } = world.asked().await;
-    drop(client);
-    while !matches!(receiver.next().await, Arrival::Ended | Arrival::Reset(_) | Arrival::Lost) {}
-    sender.answer(&head(NEVER), Coding::Delta(BodyHash::of(&before)), None);
-    let _ = timeout(PATIENCE, sender.gone()).await.expect("nobody takes it");
-    fetch(&world, ANYONES, &text("next")).await;
 }
