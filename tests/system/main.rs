@@ -10,6 +10,7 @@ mod caching;
 mod carriers;
 mod clients;
 mod conformance;
+mod deltas;
 mod destinations;
 mod histories;
 mod hostile;

@@ -42,6 +42,10 @@ counters! {
         bytes_from_origins,
         /// Body bytes that the long hop was spared by coding them anew.
         bytes_squeezed,
+        /// Bodies that were sent as what differs from one that the remote holds.
+        deltas,
+        /// Body bytes that the long hop was spared by that, beside what coding each by itself spares.
+        bytes_spared_by_deltas,
         /// Times that a carrier came up.
         carriers_up,
         /// Times that a carrier was lost.

@@ -277,10 +277,14 @@ events! {
         origin_bytes: u64,
         /// Body bytes as they crossed.
         crossed_bytes: u64,
+        /// How many more it would have been had the body not been sent as what differs from one that the remote holds.
+        spared_bytes: u64,
         /// From the request to the end of the response.
         total_ms: u64,
     } counts |counters| {
         counters.fetches.add(1);
+        counters.deltas.add(u64::from(*spared_bytes > 0));
+        counters.bytes_spared_by_deltas.add(*spared_bytes);
         counters.bytes_from_origins.add(*origin_bytes);
         counters.bytes_squeezed.add(origin_bytes.saturating_sub(*crossed_bytes))
     }

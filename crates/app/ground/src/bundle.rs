@@ -362,6 +362,7 @@ impl Bundle {
         let pushed = head.clone();
         let delivery = Delivery {
             ground,
+            kin: self.carrier.kin(&self.owner, &wish.head, &head, &treatment, false),
             request: &wish.head.fields,
             treatment,
             body: has_body(&wish.head.method, status).then_some(response.body),
@@ -382,6 +383,7 @@ impl Bundle {
             status: status.as_u16(),
             origin_bytes: delivered.origin_bytes,
             crossed_bytes: delivered.crossed_bytes,
+            spared_bytes: delivered.spared_bytes,
             total_ms: started.elapsed().as_millis() as u64,
         });
         Ok(delivered.crossed_bytes)

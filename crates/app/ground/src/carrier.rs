@@ -12,6 +12,7 @@ use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::Verdict;
 use farhop_htotp::frame::{Hello, Priority};
 use farhop_htotp::head::UNASKED;
+use farhop_htotp::mirror::Word;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_transport::hop::{Claim, Hop, Incoming};
 use farhop_transport::path::End;
@@ -26,11 +27,14 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::ahead::{Ahead, Visitor};
+use crate::bases::Memory;
 use crate::exchange::Exchange;
 use crate::ground::Shared;
+use crate::kin::{Kin, Recipient};
 use crate::mirror::{Mirror, Stale};
 use crate::named::Opener;
 use crate::owner::Owner;
+use crate::treatment::Treatment;
 use crate::tunnel::Tunnel;
 
 /// How often a carrier that is drained is looked at.
@@ -174,6 +178,11 @@ impl Carrier {
             Incoming::Left { user, connection } => {
                 self.ground.origins.leave(&self.owner(user), &connection);
             }
+            Incoming::Mirror(word @ (Word::Holds(_) | Word::Lacks(_))) => {
+                if let Some(memory) = self.memory() {
+                    self.ground.bases.hear(&memory, &word);
+                }
+            }
             Incoming::Mirror(word) => {
                 let differ = self.mirror().hear(self.number, word, self.ground.now());
                 if let Some((of, buckets)) = differ {
@@ -250,6 +259,26 @@ impl Carrier {
     /// Whose page a user of the remote opens; none before the remote has introduced itself.
     pub(crate) fn opener(&self, user: u64) -> Option<Opener> {
         Some(Opener { remote: Arc::clone(&self.remote), visitor: self.visitor(user)? })
+    }
+
+    /// The remote by what it remembers, which outlives the carrier; none before it has introduced itself.
+    fn memory(&self) -> Option<Memory> {
+        let epoch = self.lock().hello.as_ref()?.epoch;
+        Some(Memory { remote: Arc::clone(&self.remote), epoch })
+    }
+
+    /// What the answer to a request of `owner` is to others that the remote has been sent.
+    pub(crate) fn kin(
+        &self,
+        owner: &Owner,
+        request: &RequestHead,
+        response: &ResponseHead,
+        treatment: &Treatment,
+        resumes: bool,
+    ) -> Option<Kin> {
+        let means = self.ground.means(self.rate());
+        let to = Recipient { memory: self.memory()?, user: owner.user, resumes, means };
+        Kin::of(&self.ground.bases, to, request, response, treatment)
     }
 
     /// Runs a task until it or the carrier ends.

@@ -206,8 +206,10 @@ impl Exchange {
         {
             sender.reprioritize(DOWNLOAD);
         }
+        let kin = self.carrier.kin(&self.owner, &self.request, &head, &treatment, self.resume.is_some());
         let delivery = Delivery {
             ground,
+            kin,
             head,
             request: &self.request.fields,
             treatment,
@@ -226,6 +228,7 @@ impl Exchange {
                 status: status.as_u16(),
                 origin_bytes: delivered.origin_bytes,
                 crossed_bytes: delivered.crossed_bytes,
+                spared_bytes: delivered.spared_bytes,
                 total_ms: started.elapsed().as_millis() as u64,
             }),
             Err(Undelivered::Failed(failure)) if !unasked => {

@@ -29,6 +29,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::ahead::Ahead;
+use crate::bases::Bases;
 use crate::carrier::Carrier;
 use crate::error::GroundError;
 use crate::explain::{Explained, explain};
@@ -45,6 +46,8 @@ use crate::spool::Spool;
 
 /// Bodies that are squeezed in a stream at a time. At level 9 an encoder holds 3.5 MB, at level 19 6 MB.
 const ENCODERS: usize = 12;
+/// What all texts take that are gathered to be sent against others, in KB.
+const ALIKE_KB: usize = 24 * 1024;
 
 /// The end near the internet. Clones are the same ground.
 #[derive(Clone)]
@@ -64,7 +67,10 @@ pub(crate) struct Shared {
     pub(crate) models: PageModels,
     pub(crate) spool: Spool,
     pub(crate) encoders: Semaphore,
+    /// KB of texts that are gathered to be sent against others.
+    pub(crate) alike: Semaphore,
     pub(crate) squeezing: Squeezing,
+    pub(crate) bases: Arc<Bases>,
     pub(crate) plan: PathPlan,
     /// Of the socket on which carriers over QUIC come.
     pub(crate) repairs: OnceLock<Repairs>,
@@ -100,6 +106,7 @@ impl Ground {
             spool: Spool::new(&settings.spool),
             squeezing: Squeezing::new(&settings.squeeze),
             models: PageModels::open(&settings.models, &bus)?,
+            bases: Arc::new(Bases::new(settings.squeeze.deltas.0)),
             settings: RwLock::new(Arc::new(settings)),
             bus,
             owners: Owners::default(),
@@ -109,6 +116,7 @@ impl Ground {
             pages: Pages::default(),
             mirrors: Mirrors::default(),
             encoders: Semaphore::new(ENCODERS),
+            alike: Semaphore::new(ALIKE_KB),
             plan,
             repairs: OnceLock::new(),
             socket: OnceLock::new(),
@@ -183,6 +191,7 @@ impl Ground {
         let trusted = self.0.origins.set(&settings);
         self.0.squeezing.set(&settings.squeeze);
         self.0.models.set(&settings.models);
+        self.0.bases.set(settings.squeeze.deltas.0);
         *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
         trusted
     }
@@ -240,6 +249,7 @@ impl Ground {
             "end": "ground",
             "version": env!("CARGO_PKG_VERSION"),
             "up_s": self.0.started.elapsed().as_secs(),
+            "texts": self.0.bases.status(),
             "carriers": carriers,
             "models": self.0.models.status(),
         })
@@ -302,6 +312,7 @@ impl Shared {
         Config {
             hello,
             pace: Pace { rate: self.plan.sending_rate(End::Ground), ..Pace::default() },
+            bodies: self.bases.is_on(),
             probe: Probe { patience: self.settings().probe.patience + round_trip, ..Probe::default() },
             keeps_log: true,
             ..Config::default()

@@ -109,8 +109,13 @@ impl Squeezing {
     pub(crate) fn counted<T>(&self, work: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let done = work();
-        lock(&self.work).budget.charge(begun.elapsed(), self.since.elapsed());
+        self.charge(begun.elapsed());
         done
+    }
+
+    /// Work that was done elsewhere has taken so long.
+    pub(crate) fn charge(&self, took: Duration) {
+        lock(&self.work).budget.charge(took, self.since.elapsed());
     }
 
     /// Room and a turn for an image of this length. `None`: there is no room, or it is not worth waiting for. An image

@@ -4,6 +4,7 @@
 
 mod ahead;
 mod allowance;
+mod bases;
 mod body;
 mod bundle;
 mod carrier;
@@ -15,6 +16,7 @@ mod failure;
 mod ground;
 mod head;
 mod imaging;
+mod kin;
 mod mirror;
 mod mirrors;
 mod named;
@@ -30,6 +32,7 @@ mod reading;
 mod recent;
 mod redirected;
 mod server;
+mod shape;
 mod spool;
 mod tally;
 mod treatment;

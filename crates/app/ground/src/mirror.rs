@@ -87,6 +87,8 @@ impl Mirror {
             }
             Word::Validators(all) => all.into_iter().for_each(|own| self.learn(own)),
             Word::Evicted(numbers) => numbers.iter().for_each(|number| self.forget(*number)),
+            // Of bodies, whatever they answer: `bases`.
+            Word::Holds(_) | Word::Lacks(_) => {}
         }
         effect.differ
     }

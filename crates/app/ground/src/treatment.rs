@@ -75,6 +75,8 @@ fn image_recipe(
         && !is_attachment(fields)
         && !fields.contains_key(header::CONTENT_ENCODING)
         && !fields.contains_key(header::CONTENT_RANGE)
+        // RFC 9842 §2.1: what the origin codes against later are these bytes.
+        && !fields.contains_key("use-as-dictionary")
         // RFC 9110 §7.7
         && !has_directive(fields, &header::CACHE_CONTROL, "no-transform")
         && !VOUCHING.iter().any(|name| fields.contains_key(*name));
@@ -298,6 +300,15 @@ mod tests {
                 Pass,
             ),
             (takes, "content-type: text/html | content-encoding: unheard-of", Pass),
+            // RFC 9842: only the client has the dictionary.
+            ("accept-encoding: dcb, dcz", "content-type: text/javascript | content-encoding: dcb", Pass),
+            ("accept-encoding: dcb, dcz", "content-type: text/javascript | content-encoding: dcz", Pass),
+            // A dictionary is what the body decodes to.
+            (
+                takes,
+                "content-type: text/css | content-encoding: gzip | use-as-dictionary: match=\"/*\"",
+                gzip(),
+            ),
             ("accept-encoding: br", "content-type: text/html | content-encoding: gzip", Pass),
             ("", "content-type: text/html | content-encoding: gzip", Pass),
             ("accept-encoding: gzip;q=0", "content-type: text/html | content-encoding: gzip", Pass),

@@ -74,6 +74,7 @@ impl Exchange {
             status: StatusCode::SWITCHING_PROTOCOLS.as_u16(),
             origin_bytes: bytes,
             crossed_bytes: bytes,
+            spared_bytes: 0,
             total_ms: started.elapsed().as_millis() as u64,
         });
     }

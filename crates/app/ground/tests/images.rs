@@ -47,6 +47,10 @@ async fn gallery() -> Origin {
             }
             "/odd" => peer.answer("content-type: image/jpeg", noise(5000)).await,
             "/kept" => peer.answer("content-type: image/jpeg|cache-control: no-transform", photo()).await,
+            // RFC 9842: what comes later is coded against these bytes.
+            "/dictionary" => {
+                peer.answer("content-type: image/jpeg|use-as-dictionary: match=\"/*\"", photo()).await;
+            }
             _ => return None,
         }
         Some(peer)
@@ -82,6 +86,7 @@ async fn whoever_does_not_show_it_gets_the_origins_bytes() {
         image(&origin, "/photo", &[("range", "bytes=0-")]),
         image(&origin, "/photo", &[("cache-control", "no-transform")]),
         image(&origin, "/kept", &[]),
+        image(&origin, "/dictionary", &[]),
     ];
     for head in asked {
         let reply = pair.get(&head).await;

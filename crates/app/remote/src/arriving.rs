@@ -3,11 +3,11 @@
 
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure};
-use farhop_squeeze::HopDecoder;
 use farhop_store::{Body, Broken, Budget, Intake};
 use farhop_transport::hop::{Arrival, Receiver};
 use std::sync::Arc;
 
+use crate::bodies::Decoding;
 use crate::promising::{Offer, Page};
 
 /// What comes before the body.
@@ -49,13 +49,13 @@ pub(crate) fn body(budget: &Arc<Budget>, limit: u64) -> (Intake, Body) {
 /// come between the bytes, always before the bytes after them are readable. Gives the bytes as they stood decoded.
 pub(crate) async fn carry(
     mut receiver: Receiver,
-    coding: Coding,
+    decoding: Decoding,
     mut intake: Intake,
     page: &Page,
 ) -> Result<(), Broken> {
-    let mut decoder = match coding {
-        Coding::Identity => None,
-        Coding::Zstd => Some(HopDecoder::default()),
+    let (mut decoder, _counted) = match decoding {
+        Decoding::Identity => (None, None),
+        Decoding::Zstd(decoder, counted) => (Some(decoder), counted),
     };
     let mut trailers = None;
     loop {
@@ -85,7 +85,7 @@ pub(crate) async fn carry(
             }
             Arrival::Validating { promise, entry } => page.validating(promise, entry).await,
             Arrival::Trailers(fields) => trailers = Some(fields),
-            Arrival::Ended if decoder.as_ref().is_none_or(HopDecoder::is_complete) => {
+            Arrival::Ended if decoder.as_ref().is_none_or(|decoder| decoder.is_complete()) => {
                 intake.finish(trailers);
                 return Ok(());
             }

@@ -8,7 +8,7 @@ use farhop_bundle::Eagerness;
 use farhop_events::{Event, Side};
 use farhop_freshness::{Part, Stored};
 use farhop_front::RequestBody;
-use farhop_htotp::frame::{Class, Coding, Resume};
+use farhop_htotp::frame::{Class, Resume};
 use farhop_htotp::head::UNASKED;
 use farhop_htotp::session::Ask;
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use crate::Remote;
 use crate::answers::Trouble;
 use crate::arriving::{self, Early};
+use crate::bodies::{self, Decoding};
 use crate::exchange::Exchange;
 use crate::held;
 use crate::lookup::{partition_for, to_store};
@@ -166,10 +167,22 @@ impl<'a> Asking<'a> {
                     return Ok(Progress::Switched(Switched { head, sender, receiver }));
                 }
                 Early::Head { head, coding, resumed } => {
+                    let (hop, user) = (&crossed.carrier.hop, self.exchange.user.id);
+                    let Some(decoding) = bodies::decoding(self.remote, hop, user, coding).await else {
+                        if !self.exchange.fetch.is_repeatable() {
+                            return Err(NotAnswered::Lost);
+                        }
+                        // Two streams must not have one number.
+                        drop(crossed);
+                        self.send(Some(bodies::plainly())).await?;
+                        crossed = self.crossing.take().ok_or(NotAnswered::Lost)?;
+                        continue;
+                    };
+                    let resumed = resumed.filter(|offset| *offset > 0);
                     if let Some(mut unused) = crossed.sender.take() {
                         unused.finish(None);
                     }
-                    let (body, stored) = self.receive(crossed, &head, resumed, coding).await;
+                    let (body, stored) = self.receive(crossed, &head, resumed, decoding).await;
                     return Ok(Progress::Asked(Asked { head, body, resumed, stored }));
                 }
             }
@@ -225,7 +238,7 @@ impl<'a> Asking<'a> {
         crossed: Crossed,
         head: &ResponseHead,
         resumed: Option<u64>,
-        coding: Coding,
+        decoding: Decoding,
     ) -> (Body, bool) {
         let Crossed { carrier, receiver, page, promised, requested_at, .. } = crossed;
         let remote = self.remote;
@@ -287,7 +300,7 @@ impl<'a> Asking<'a> {
         let (remote, peer) = (Arc::clone(remote), carrier.peer);
         tokio::spawn(async move {
             let _upload = upload;
-            match (arriving::carry(receiver, coding, intake, &page).await, stored) {
+            match (arriving::carry(receiver, decoding, intake, &page).await, stored) {
                 (Ok(()), Some(stored)) => stock::tell_stored(&remote, stored).await,
                 (Ok(()), None) => {
                     if let Some(joining) = to_join {

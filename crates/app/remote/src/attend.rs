@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 
 use crate::mirror::Said;
 use crate::uplink::Carrier;
-use crate::{Remote, mirror, promising};
+use crate::{Remote, bodies, mirror, promising};
 
 /// Takes what ground begins, for as long as the carrier lasts.
 pub(crate) async fn attend(remote: Arc<Remote>, carrier: Carrier) {
@@ -16,6 +16,7 @@ pub(crate) async fn attend(remote: Arc<Remote>, carrier: Carrier) {
     tokio::select! {
         () = take(&remote, &carrier, &say) => {}
         never = mirror::keep(&remote, &carrier.hop, said) => match never {},
+        never = bodies::keep(&remote, &carrier.hop) => match never {},
         () = fit(&remote, &carrier) => {}
     }
     remote.desk().carrier_lost(carrier.generation, remote.now());

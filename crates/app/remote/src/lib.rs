@@ -10,6 +10,7 @@ mod arriving;
 mod ask;
 mod attend;
 mod auth;
+mod bodies;
 mod books;
 mod caller;
 mod carry;
@@ -104,6 +105,7 @@ pub struct Remote {
     mirror: mirror::Mirror,
     parts: parts::Parts,
     holdouts: holdouts::Holdouts,
+    bodies: bodies::Bodies,
     census: clients::Census,
     caught: clients::Census,
     exchanges: AtomicU64,
@@ -236,6 +238,11 @@ impl Remote {
 
     fn parts(&self) -> &parts::Parts {
         &self.parts
+    }
+
+    /// What changed texts may be sent against.
+    fn bodies(&self) -> &bodies::Bodies {
+        &self.bodies
     }
 
     fn census(&self) -> &clients::Census {

@@ -16,6 +16,7 @@ use url::Url;
 
 use crate::Remote;
 use crate::arriving::{self, Early};
+use crate::bodies;
 use crate::desk::{Known, Made, Promised, Wire};
 use crate::exchange::Exchange;
 use crate::held;
@@ -221,6 +222,10 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
             Early::Failed(_) | Early::Lost => return remote.desk().withdraw(id, remote.now()),
         }
     };
+    // Without its base it is of no use; whoever asks for it then is answered in the ordinary way.
+    let Some(decoding) = bodies::decoding(remote, &page.hop, known.user.id, coding).await else {
+        return remote.desk().withdraw(id, remote.now());
+    };
     let (intake, body) = arriving::body(remote.budget(), remote.settings().repository.entry.0);
     if !remote.desk().head(id, &head, body.clone(), remote.now()) {
         return;
@@ -239,7 +244,7 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
     drop(body);
     let abandon = intake.abandon();
     let carried = tokio::select! {
-        carried = arriving::carry(receiver, coding, intake, page) => carried,
+        carried = arriving::carry(receiver, decoding, intake, page) => carried,
         // Whoever has found it in the repository meanwhile gets all of it.
         () = async { gone(known.state.clone()).await; abandon.when_unread().await } => return,
     };

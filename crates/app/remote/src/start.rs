@@ -29,6 +29,7 @@ use crate::adrift::Adrift;
 use crate::announced::Announced;
 use crate::attend::attend;
 use crate::auth::Gate;
+use crate::bodies::Bodies;
 use crate::caller::{self, Caller, Target};
 use crate::consent::{Consent, ConsentError};
 use crate::desk::Desk;
@@ -157,7 +158,9 @@ fn start_with(
         Some((address, key)) => vec![caller::in_process("ground", address, key)],
         None => targets(&settings)?,
     };
-    let epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs());
+    let epoch = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |t| t.as_millis() as u64);
     let plan = reach.plan;
     let choice = caller::choice(&plan);
     let config = caller::session_config(&settings, &plan, epoch);
@@ -206,6 +209,7 @@ fn start_with(
         users: Users::new(Arc::clone(&repository)),
         repository,
         parts: Parts::new(Arc::clone(&budget)),
+        bodies: Bodies::default(),
         budget,
         gate,
         consent,

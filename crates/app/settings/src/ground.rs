@@ -152,6 +152,9 @@ settings! {
             /// Processor time for all of it, as a share of one core; ten seconds' worth are saved up. When little is
             /// left, settings get cheaper; when none is, images cross as they are.
             cpu: Percent, default "50 %", range "0 %" to "6400 %", chosen "geo-hylas2: the two megabytes of photographs of a page take at most half of the 5 s saved up", live true;
+            /// Bytes of text already sent that are kept in memory, so that what has changed of it, or is made like it, crosses as
+            /// what differs; 0 B for none.
+            deltas: Bytes, default "16 MB", range "0 B" to "4 GB", chosen "geo-hylas2: the text of about thirty pages", live true;
         }
     }
 }

@@ -30,6 +30,9 @@ pub enum NotStorable {
     /// `Vary: *` never matches again.
     #[error("the response varies by everything")]
     VaryEverything,
+    /// Coded with a dictionary, and does not vary by which one the client has.
+    #[error("the response is coded with a dictionary and does not vary by it")]
+    Dictionary,
     /// Nothing says or implies a lifetime.
     #[error("nothing says how long it could be fresh")]
     NoFreshness,
@@ -66,6 +69,12 @@ pub fn storable(
     if members(response, &header::VARY).any(|name| name == "*") {
         return Err(NotStorable::VaryEverything);
     }
+    // RFC 9842 §6.2: such a response MUST vary by it. One that does not would be given to clients that cannot read it.
+    if is_coded_with_dictionary(response)
+        && !members(response, &header::VARY).any(|name| name.eq_ignore_ascii_case("available-dictionary"))
+    {
+        return Err(NotStorable::Dictionary);
+    }
     if scope == Scope::Shared {
         // RFC 9111 §3, §5.2.2.7.
         if directives.private {
@@ -88,6 +97,12 @@ pub fn storable(
         || (scope == Scope::Private && directives.private)
         || is_heuristically_cacheable(status);
     if lasting { Ok(()) } else { Err(NotStorable::NoFreshness) }
+}
+
+/// Whether one of its content codings needs a dictionary that the client has (RFC 9842 §4, §5).
+fn is_coded_with_dictionary(response: &HeaderMap) -> bool {
+    let is_such = |coding: &str| ["dcb", "dcz"].iter().any(|such| coding.eq_ignore_ascii_case(such));
+    members(response, &header::CONTENT_ENCODING).any(is_such)
 }
 
 /// Whether a status answers conditions, ranges or expectations of its request (RFC 9110 §15.5.13, §15.5.17, §15.5.18), which no

@@ -39,6 +39,35 @@ pub enum Word {
     Validators(Vec<Validators>),
     /// These numbers are held no longer.
     Evicted(Vec<u64>),
+    /// These bodies are held: others may cross as what differs from them.
+    Holds(Vec<HeldBody>),
+    /// These are not, or no longer.
+    Lacks(Vec<HeldBody>),
+}
+
+/// A body that is held whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HeldBody {
+    /// For whom: one user, or everyone.
+    pub user: Option<u64>,
+    /// Which.
+    pub hash: BodyHash,
+}
+
+/// Names a body by what it is: the first 16 bytes of its BLAKE3 hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BodyHash(pub [u8; Self::LENGTH]);
+
+impl BodyHash {
+    /// In bytes.
+    pub const LENGTH: usize = 16;
+
+    /// Of this body.
+    pub fn of(body: &[u8]) -> BodyHash {
+        let mut hash = [0; Self::LENGTH];
+        hash.copy_from_slice(&blake3::hash(body).as_bytes()[..Self::LENGTH]);
+        BodyHash(hash)
+    }
 }
 
 /// One response that is held whole.

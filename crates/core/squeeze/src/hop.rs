@@ -12,6 +12,22 @@ use zstd::zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
 /// both ends.
 pub const HOP_WINDOW_LOG: u32 = 20;
 
+/// Windows over a base and what is coded against it are at most 2^21 bytes: both as large as they may be. Those over a
+/// smaller base are smaller.
+pub const DELTA_WINDOW_LOG: u32 = 21;
+
+/// And at least 2^16, which is what a short base costs.
+const LEAST_DELTA_WINDOW_LOG: u32 = 16;
+
+/// Largest body in bytes that serves as a base, and that is coded against one: each costs its decoder that much memory.
+pub const LARGEST_BASE: usize = 1 << 20;
+
+/// Below this level zstd remembers too little of a base to find what is equal. Where much is, it is quick all the same.
+const LEAST_DELTA_LEVEL: i32 = 6;
+
+/// With these bytes begins what zstd takes for a trained dictionary and not for a text (RFC 8878 §5).
+const DICTIONARY: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
+
 /// Window for bodies of unknown length.
 const UNKNOWN_WINDOW_LOG: u32 = 18;
 
@@ -117,6 +133,18 @@ impl Default for HopDecoder {
 }
 
 impl HopDecoder {
+    /// For a body that was coded by [`compress_against`] this base.
+    ///
+    /// # Errors
+    /// [`SqueezeError::Codec`]: it cannot be a base, or there is no memory.
+    pub fn against(base: &[u8]) -> Result<Self, SqueezeError> {
+        if !can_be_base(base) {
+            return Err(SqueezeError::Codec(NAME));
+        }
+        let stage = Zstd::against(base, delta_window_log(base.len()))?;
+        Ok(HopDecoder { stage, input: Bytes::new() })
+    }
+
     /// Gives the next chunk, when [`pull`](HopDecoder::pull) has given `None`.
     pub fn feed(&mut self, chunk: Bytes) {
         self.input =
@@ -153,6 +181,53 @@ impl HopDecoder {
 /// [`SqueezeError::Codec`].
 pub fn compress(body: &[u8], level: i32) -> Result<Bytes, SqueezeError> {
     Encoder::new(level, Some(body.len() as u64))?.finish(body)
+}
+
+/// Whether these bytes may serve as a base.
+pub fn can_be_base(base: &[u8]) -> bool {
+    !base.is_empty() && base.len() <= LARGEST_BASE && !base.starts_with(&DICTIONARY)
+}
+
+/// The largest window over a base of so many bytes: four to eight times as much.
+fn delta_window_log(base: usize) -> u32 {
+    let bits = usize::BITS - base.saturating_mul(4).leading_zeros();
+    bits.clamp(LEAST_DELTA_WINDOW_LOG, DELTA_WINDOW_LOG)
+}
+
+/// Bytes that [`HopDecoder::against`] a base of so many takes, with the base itself.
+pub fn delta_memory(base: usize) -> usize {
+    (1 << delta_window_log(base)) + 2 * base
+}
+
+/// Compresses a whole body against a base that its reader has, as a frame with a checksum of what it decodes to.
+///
+/// # Errors
+/// [`SqueezeError::TooLarge`] for the body, [`SqueezeError::Codec`].
+pub fn compress_against(base: &[u8], body: &[u8], level: i32) -> Result<Bytes, SqueezeError> {
+    if body.len() > LARGEST_BASE {
+        return Err(SqueezeError::TooLarge(LARGEST_BASE));
+    }
+    if !can_be_base(base) {
+        return Err(SqueezeError::Codec(NAME));
+    }
+    let length = (base.len() + body.len()) as u64;
+    let window_log = (u64::BITS - length.leading_zeros()).clamp(10, delta_window_log(base.len()));
+    let mut context = CCtx::try_create().ok_or(SqueezeError::Codec(NAME))?;
+    let settings = [
+        CParameter::CompressionLevel(level.clamp(LEAST_DELTA_LEVEL, 19)),
+        CParameter::WindowLog(window_log),
+        // The result is held, so a fault of whatever kind must not stay: four bytes say that it is none.
+        CParameter::ChecksumFlag(true),
+        CParameter::ContentSizeFlag(false),
+    ];
+    for setting in settings {
+        context.set_parameter(setting).map_err(|_| SqueezeError::Codec(NAME))?;
+    }
+    context.ref_prefix(base).map_err(|_| SqueezeError::Codec(NAME))?;
+    let mut output = Vec::with_capacity(zstd::zstd_safe::compress_bound(body.len()));
+    context.compress2(&mut output, body).map_err(|_| SqueezeError::Codec(NAME))?;
+    output.shrink_to_fit();
+    Ok(output.into())
 }
 
 /// Decodes a whole small body, of at most `limit` bytes.

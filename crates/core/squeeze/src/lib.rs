@@ -12,6 +12,7 @@
 //! | [`Encoder`] | unknown length: 1.6 MB at level 3, 3.7 MB at 9; known: as the body, 0.2 MB for 5 KB |
 //! | [`recode`] | up to 9 bytes for each of at most [`MAX_PIXELS`] pixels, beside the file |
 //! | [`HopDecoder`] | 1.3 MB: windows beyond 2^[`HOP_WINDOW_LOG`] are refused |
+//! | [`HopDecoder::against`] | [`delta_memory`]: 0.4 MB over a base of 50 KB, 4 MB over one of [`LARGEST_BASE`] |
 
 mod brotli_stage;
 mod budget;
@@ -29,7 +30,10 @@ mod zstd_stage;
 
 pub use budget::{CpuBudget, Load};
 pub use decoder::{Coding, Decoder, UnknownCoding, parse_codings};
-pub use hop::{Encoder, HOP_WINDOW_LOG, HopDecoder, compress, decompress};
+pub use hop::{
+    DELTA_WINDOW_LOG, Encoder, HOP_WINDOW_LOG, HopDecoder, LARGEST_BASE, can_be_base, compress,
+    compress_against, decompress, delta_memory,
+};
 pub use image::{
     Done, Format, ImageOffer, Kept, LARGEST_IMAGE, LEAST_IMAGE, MAX_PIXELS, Recipe, Recoded, image_plan,
     pixel_count, recode,

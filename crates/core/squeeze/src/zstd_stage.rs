@@ -20,6 +20,13 @@ impl Zstd {
         debug_assert!(bounded.is_ok());
         Zstd { context, complete: false }
     }
+
+    /// The same for frames that refer to `base`, of which a copy is kept.
+    pub(crate) fn against(base: &[u8], window_log: u32) -> Result<Self, SqueezeError> {
+        let mut stage = Zstd::new(window_log);
+        stage.context.load_dictionary(base).map_err(|_| SqueezeError::Codec(NAME))?;
+        Ok(stage)
+    }
 }
 
 impl Stage for Zstd {

@@ -18,6 +18,7 @@ use crate::allowance::Share;
 use crate::body::Source;
 use crate::failure;
 use crate::ground::Shared;
+use crate::kin::Kin;
 use crate::origins::OriginBody;
 use crate::page::Page;
 use crate::prefix::{Mismatch, Prefix};
@@ -28,6 +29,8 @@ use crate::treatment::{Treatment, describe_decoded};
 pub(crate) struct Delivery<'a> {
     /// The end it passes through.
     pub(crate) ground: &'a Shared,
+    /// What it is to texts that crossed before.
+    pub(crate) kin: Option<Kin>,
     /// As it would be without treatment.
     pub(crate) head: ResponseHead,
     /// Fields of the request, as the client sent them.
@@ -53,6 +56,8 @@ pub(crate) struct Delivered {
     pub(crate) origin_bytes: u64,
     /// Body bytes to the hop.
     pub(crate) crossed_bytes: u64,
+    /// How many more that would have been without what the remote holds.
+    pub(crate) spared_bytes: u64,
     /// Why it is not whole.
     pub(crate) outcome: Result<(), Undelivered>,
 }
@@ -80,7 +85,7 @@ impl Delivery<'_> {
                 let failure = failure::mismatch(&Mismatch);
                 sender.fail(failure.clone());
                 let outcome = Err(Undelivered::Failed(failure));
-                return Delivered { origin_bytes: 0, crossed_bytes: 0, outcome };
+                return Delivered { origin_bytes: 0, crossed_bytes: 0, spared_bytes: 0, outcome };
             }
             let mut head = self.head;
             if let Treatment::Recode(_) = self.treatment {
@@ -88,7 +93,7 @@ impl Delivery<'_> {
             }
             sender.answer(&head, Coding::Identity, None);
             sender.finish(None);
-            return Delivered { origin_bytes: 0, crossed_bytes: 0, outcome: Ok(()) };
+            return Delivered { origin_bytes: 0, crossed_bytes: 0, spared_bytes: 0, outcome: Ok(()) };
         };
         let source = match &self.treatment {
             Treatment::Recode(codings) => Source::new(body, codings),
@@ -99,6 +104,7 @@ impl Delivery<'_> {
             rate: self.rate,
             level: self.ground.means(self.rate).level.max(1),
             ground: self.ground,
+            kin: self.kin,
             request: self.request,
             source,
             queue: self.ground.spool.queue(),
@@ -109,11 +115,13 @@ impl Delivery<'_> {
             page: self.page,
             share: self.share,
             encoder: None,
+            read_along: 0,
             gathered: BytesMut::new(),
             crossed: 0,
+            spared: 0,
         };
         let outcome = flow.run(&mut sender).await;
-        let (origin_bytes, crossed_bytes) = (flow.source.received(), flow.crossed);
+        let (origin_bytes, crossed_bytes, spared_bytes) = (flow.source.received(), flow.crossed, flow.spared);
         let outcome = match outcome {
             Ok(trailers) => {
                 sender.finish(trailers.as_ref());
@@ -125,7 +133,7 @@ impl Delivery<'_> {
             }
             Err(Undelivered::Gone) => Err(Undelivered::Gone),
         };
-        Delivered { origin_bytes, crossed_bytes, outcome }
+        Delivered { origin_bytes, crossed_bytes, spared_bytes, outcome }
     }
 }
 
@@ -139,6 +147,7 @@ struct Flow<'a> {
     rate: Option<BitRate>,
     level: i32,
     ground: &'a Shared,
+    kin: Option<Kin>,
     request: &'a HeaderMap,
     source: Source,
     queue: Queue,
@@ -149,9 +158,12 @@ struct Flow<'a> {
     page: Option<Page>,
     share: Option<Share>,
     encoder: Option<(Encoder, SemaphorePermit<'a>)>,
+    /// Bytes that were read along before they are delivered.
+    read_along: usize,
     /// Bytes for the encoder: together they become smaller. They wait only while more follow without a pause.
     gathered: BytesMut,
     crossed: u64,
+    spared: u64,
 }
 
 impl Flow<'_> {
@@ -161,8 +173,10 @@ impl Flow<'_> {
         }
         let end = match self.treatment {
             Treatment::Image(recipe) => self.remake(sender, recipe).await?,
-            _ if self.is_small() => self.gather(sender).await?,
-            _ => self.begin(sender).await,
+            _ => match self.gathers() {
+                Some(gathering) => self.gather(sender, gathering).await?,
+                None => self.begin(sender).await,
+            },
         };
         self.stream(sender, end).await
     }

@@ -19,7 +19,7 @@ use crate::prefix::{Mismatch, Step};
 use crate::treatment::{Treatment, describe_decoded};
 
 /// How long an encoder is waited for when all are taken.
-const PATIENCE: Duration = Duration::from_millis(500);
+pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 /// Text is coded in pieces of at least half of that while they follow each other without a pause.
 const BATCHES_IN_SMALL: u64 = 2;
 /// How often a body that is held back looks whether the link is cut.
@@ -98,6 +98,9 @@ impl Flow<'_> {
 
     /// The next piece of the body as it is delivered.
     pub(super) async fn take(&mut self, sender: &Sender, bytes: Bytes) -> Result<(), Failure> {
+        if let Some(kin) = &mut self.kin {
+            kin.take(&bytes);
+        }
         let fresh = match &mut self.prefix {
             None => bytes.clone(),
             Some(prefix) => match prefix.take(bytes.clone()).map_err(|error| failure::mismatch(&error))? {
@@ -116,7 +119,9 @@ impl Flow<'_> {
                 }
             },
         };
-        self.scan(sender, bytes).await;
+        let read = self.read_along.min(bytes.len());
+        self.read_along -= read;
+        self.scan(sender, bytes.slice(read..)).await;
         if self.encoder.is_none() {
             return self.enqueue(fresh);
         }
@@ -143,6 +148,9 @@ impl Flow<'_> {
             return Err(failure::mismatch(&Mismatch));
         }
         self.scan_end(sender);
+        if let Some(kin) = self.kin.take() {
+            kin.whole();
+        }
         let Some((encoder, _permit)) = self.encoder.take() else { return Ok(()) };
         let gathered = std::mem::take(&mut self.gathered);
         let coded = self
@@ -163,7 +171,9 @@ impl Flow<'_> {
     }
 
     pub(super) async fn scan(&mut self, sender: &Sender, bytes: Bytes) {
-        if let Some(page) = &mut self.page {
+        if let Some(page) = &mut self.page
+            && !bytes.is_empty()
+        {
             page.read(bytes, sender).await;
         }
     }

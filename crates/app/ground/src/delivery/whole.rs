@@ -5,14 +5,18 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use farhop_htotp::frame::{Coding, Failure};
-use farhop_squeeze::{LARGEST_IMAGE, PIECE, Recipe};
+use farhop_htotp::mirror::BodyHash;
+use farhop_squeeze::{LARGEST_BASE, LARGEST_IMAGE, PIECE, Recipe};
 use farhop_transport::hop::{Gone, Sender};
 use farhop_units::BitRate;
 use http::HeaderMap;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
+use super::stream::PATIENCE;
 use super::{End, Flow, Undelivered};
+use crate::bases::Base;
 use crate::body::Part;
+use crate::kin::Kin;
 use crate::treatment::{Treatment, content_length, describe_decoded};
 use crate::variant;
 
@@ -25,25 +29,92 @@ const SMALL_DECODED: usize = 512 * 1024;
 /// How long the rest of a small text is waited for: its last byte is rarely far behind its head, and the hop takes
 /// far longer. A body that trickles is streamed as it comes.
 const GATHER: Duration = Duration::from_millis(30);
+/// How long one is waited for that is probably like another. What it names is promised meanwhile, and it is not over later than it would
+/// be in a stream.
+const GATHER_ALIKE: Duration = Duration::from_millis(250);
+/// How many times as long a coded text is taken to be at most when it is decoded.
+const EXPANDS: u64 = 10;
+/// What is longer is coded on a thread for such work.
+const LONG: usize = 64 * 1024;
 /// How much longer an image is waited for whose beginning was delivered before.
 const RESUMED: Duration = Duration::from_secs(60);
+
+/// A text as it crosses.
+struct Coded {
+    coding: Coding,
+    bytes: Bytes,
+    /// How many more it would have been by itself.
+    spared: u64,
+}
+
+/// The shortest way to code a text, if that is shorter than the text. Where there is a base it is coded both ways, and goes
+/// against it only if that, with the base's name, is shorter: so it never takes more bytes than by itself.
+fn coded(text: &[u8], base: Option<&Base>, level: i32) -> Option<Coded> {
+    let alone = farhop_squeeze::compress(text, level).ok().filter(|bytes| bytes.len() < text.len());
+    let least = alone.as_ref().map_or(text.len(), Bytes::len);
+    let against = base.and_then(|base| {
+        let bytes = farhop_squeeze::compress_against(&base.body, text, level).ok()?;
+        let spared = least.checked_sub(bytes.len() + BodyHash::LENGTH).filter(|spared| *spared > 0)?;
+        Some(Coded { coding: Coding::Delta(base.hash), bytes, spared: spared as u64 })
+    });
+    against.or_else(|| Some(Coded { coding: Coding::Zstd, bytes: alone?, spared: 0 }))
+}
 
 /// Bytes of a text that crosses in one go over a link of this rate.
 pub(super) fn small(rate: Option<BitRate>) -> u64 {
     rate.map_or(SMALL.1, |rate| rate.bytes_in(SMALL_TIME).0.clamp(SMALL.0, SMALL.1))
 }
 
+/// How a text is waited for.
+pub(super) struct Gathering {
+    /// Bytes of it at most.
+    most: usize,
+    patience: Duration,
+    /// It may be sent against another, so that it may be long.
+    is_alike: bool,
+}
+
 impl Flow<'_> {
-    /// A text whose length is known and small.
-    pub(super) fn is_small(&self) -> bool {
-        self.treatment != Treatment::Pass
-            && self.prefix.is_none()
-            && content_length(&self.head.fields).is_some_and(|length| length <= self.small)
+    /// How a text is waited for that crosses in one go.
+    pub(super) fn gathers(&self) -> Option<Gathering> {
+        if self.treatment == Treatment::Pass || self.prefix.is_some() {
+            return None;
+        }
+        let length = content_length(&self.head.fields);
+        if self.base().is_some() {
+            let most = match (length, &self.treatment) {
+                (Some(length), Treatment::Squeeze) => length,
+                (Some(length), _) => length.saturating_mul(EXPANDS),
+                (None, _) => LARGEST_BASE as u64,
+            };
+            let most = most.min(LARGEST_BASE as u64) as usize;
+            return Some(Gathering { most, patience: GATHER_ALIKE, is_alike: true });
+        }
+        let is_small = length.is_some_and(|length| length <= self.small);
+        is_small.then_some(Gathering { most: SMALL_DECODED, patience: GATHER, is_alike: false })
+    }
+
+    fn base(&self) -> Option<&Base> {
+        self.kin.as_ref().and_then(Kin::base)
     }
 
     /// Waits a moment for the whole of a text. Nothing is answered before, so an origin that fails gets an error page.
-    pub(super) async fn gather(&mut self, sender: &mut Sender) -> Result<Option<End>, Undelivered> {
-        match self.collect(sender, SMALL_DECODED, Instant::now() + GATHER).await? {
+    pub(super) async fn gather(
+        &mut self,
+        sender: &mut Sender,
+        Gathering { most, patience, is_alike }: Gathering,
+    ) -> Result<Option<End>, Undelivered> {
+        let ground = self.ground;
+        let _room = if is_alike {
+            let kilobytes = most.div_ceil(1024) as u32;
+            match timeout(PATIENCE, ground.alike.acquire_many(kilobytes)).await {
+                Ok(Ok(room)) => Some(room),
+                _ => return Ok(self.begin(sender).await),
+            }
+        } else {
+            None
+        };
+        match self.collect(sender, most, Instant::now() + patience, is_alike).await? {
             (whole, Some(Ok(trailers))) => Ok(Some(self.answer_whole(sender, whole, trailers).await)),
             (beginning, Some(Err(failure))) => self.deliver_cut(sender, beginning, failure).await.map(Some),
             (beginning, None) => Ok(self.begin_with(sender, beginning).await),
@@ -66,7 +137,7 @@ impl Flow<'_> {
         let Some((_held, turn)) = room else { return Ok(self.begin(sender).await) };
         // What was begun must come out the same again, however long it takes.
         let deadline = turn.collected_by + if begun { RESUMED } else { Duration::ZERO };
-        let (image, ended) = self.collect(sender, LARGEST_IMAGE as usize, deadline).await?;
+        let (image, ended) = self.collect(sender, LARGEST_IMAGE as usize, deadline, false).await?;
         let trailers = match ended {
             Some(Ok(trailers)) => trailers,
             Some(Err(failure)) => return self.deliver_cut(sender, image, failure).await.map(Some),
@@ -86,12 +157,14 @@ impl Flow<'_> {
         Ok(Some(self.deliver_whole(sender, recoded.bytes.into(), None).await))
     }
 
-    /// Body bytes until the end, `most` or the deadline; with the end if that was it.
+    /// Body bytes until the end, `most` or the deadline; with the end if that was it. If `reads`, what they name is promised
+    /// as they come.
     async fn collect(
         &mut self,
         sender: &Sender,
         most: usize,
         deadline: Instant,
+        reads: bool,
     ) -> Result<(Bytes, Option<End>), Gone> {
         let mut collected = BytesMut::new();
         loop {
@@ -102,7 +175,13 @@ impl Flow<'_> {
                 gone = sender.gone() => return Err(gone),
             };
             match part {
-                Ok(Part::Bytes(bytes)) => collected.extend_from_slice(&bytes),
+                Ok(Part::Bytes(bytes)) => {
+                    collected.extend_from_slice(&bytes);
+                    if reads {
+                        self.read_along += bytes.len();
+                        self.scan(sender, bytes).await;
+                    }
+                }
                 Ok(Part::End(trailers)) => return Ok((collected.freeze(), Some(Ok(trailers)))),
                 Err(failure) => return Ok((collected.freeze(), Some(Err(failure)))),
             }
@@ -154,19 +233,76 @@ impl Flow<'_> {
 
     /// Answers with a body that is whole at hand.
     async fn answer_whole(&mut self, sender: &Sender, whole: Bytes, trailers: Option<HeaderMap>) -> End {
-        self.scan(sender, whole.clone()).await;
+        let read = std::mem::take(&mut self.read_along);
+        self.scan(sender, whole.slice(read..)).await;
         self.scan_end(sender);
         if let Treatment::Recode(_) = self.treatment {
             describe_decoded(&mut self.head, Some(whole.len() as u64));
         }
-        let level = self.level;
-        let squeezed = self.ground.squeezing.counted(|| farhop_squeeze::compress(&whole, level).ok());
-        let (coding, bytes) = match squeezed.filter(|squeezed| squeezed.len() < whole.len()) {
-            Some(squeezed) => (Coding::Zstd, squeezed),
-            None => (Coding::Identity, whole),
-        };
+        let base = self.base().cloned();
+        if let Some(kin) = self.kin.take() {
+            kin.whole_at_once(&whole);
+        }
+        let Coded { coding, bytes, spared } = self.code(whole, base).await;
+        self.spared = spared;
         sender.answer(&self.head, coding, None);
         self.enqueue(bytes)?;
         Ok(trailers)
+    }
+
+    /// A whole text in as few bytes as can be: as it is, coded by itself, or against what the remote holds.
+    async fn code(&mut self, whole: Bytes, base: Option<Base>) -> Coded {
+        let ground = self.ground;
+        // Memory is bounded as for those that are coded in a stream.
+        let permit = match base {
+            Some(_) => timeout(PATIENCE, ground.encoders.acquire()).await.ok().and_then(Result::ok),
+            None => None,
+        };
+        let base = base.filter(|_| permit.is_some());
+        let (level, text) = (self.level, whole.clone());
+        let work = move || coded(&text, base.as_ref(), level);
+        let done = if whole.len() > LONG {
+            let timed = move || {
+                let begun = std::time::Instant::now();
+                (work(), begun.elapsed())
+            };
+            match tokio::task::spawn_blocking(timed).await {
+                Ok((done, took)) => {
+                    ground.squeezing.charge(took);
+                    done
+                }
+                Err(panic) => {
+                    tracing::warn!("a text could not be coded: {panic}");
+                    None
+                }
+            }
+        } else {
+            ground.squeezing.counted(work)
+        };
+        done.unwrap_or(Coded { coding: Coding::Identity, bytes: whole, spared: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn against_a_base_no_text_takes_more_bytes_than_by_itself(
+            body in proptest::collection::vec(any::<u8>(), 1..3000),
+            text in proptest::collection::vec(any::<u8>(), 1..3000),
+            shared in 0usize..3000,
+            level in 1i32..12,
+        ) {
+            let text = [&body[..shared.min(body.len())], &text].concat();
+            let base = Base { hash: BodyHash::of(&body), body: body.into() };
+            let length = |coded: Option<Coded>| coded.map_or(text.len(), |coded| {
+                let named = matches!(coded.coding, Coding::Delta(_));
+                coded.bytes.len() + if named { BodyHash::LENGTH } else { 0 }
+            });
+            prop_assert!(length(coded(&text, Some(&base), level)) <= length(coded(&text, None, level)));
+        }
     }
 }

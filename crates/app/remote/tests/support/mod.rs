@@ -37,9 +37,9 @@ pub enum Listening {
 }
 
 impl Listening {
-    /// The next carrier.
+    /// The next carrier, of a ground that makes use of being told of bodies.
     pub async fn carrier(&mut self) -> Hop {
-        self.carrier_with(Config::default()).await
+        self.carrier_with(Config { bodies: true, ..Config::default() }).await
     }
 
     /// The same, with a session that is set up so.

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 use crate::fields::SectionError;
-use crate::mirror::{Position, Word};
+use crate::mirror::{BodyHash, Position, Word};
 
 pub use reader::{FrameReader, data_header, fuzz};
 
@@ -57,6 +57,8 @@ pub mod kind {
     pub const DIFFER: u64 = 0x4e;
     pub const USED: u64 = 0x50;
     pub const PATH: u64 = 0x58;
+    pub const HOLDS: u64 = 0x60;
+    pub const LACKS: u64 = 0x62;
 
     /// Every type that this version knows, with its name in docs/htotp.md.
     pub const ALL: &[(u64, &str)] = &[
@@ -97,6 +99,8 @@ pub mod kind {
         (DIFFER, "DIFFER"),
         (USED, "USED"),
         (PATH, "PATH"),
+        (HOLDS, "HOLDS"),
+        (LACKS, "LACKS"),
     ];
 
     /// True for a type that this version knows.
@@ -109,6 +113,8 @@ pub mod kind {
 pub mod setting {
     /// Ground, 1: it takes tunnels that are marked.
     pub const MARKED_TUNNELS: u64 = 2;
+    /// Ground, 1: it makes use of being told which bodies the remote holds.
+    pub const BODIES: u64 = 3;
     /// Ground, 1: it remembers the mirror's log beyond the carrier, and says `HEARD`.
     pub const LOG_KEPT: u64 = 4;
 }
@@ -183,13 +189,14 @@ pub enum Verdict {
 
 /// How a body's bytes are coded on the hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(u8)]
 pub enum Coding {
     /// As they are.
     #[default]
-    Identity = 0,
+    Identity,
     /// One zstd frame.
-    Zstd = 1,
+    Zstd,
+    /// One zstd frame that refers to this body, which the remote holds.
+    Delta(BodyHash),
 }
 
 /// The side at which an exchange failed.

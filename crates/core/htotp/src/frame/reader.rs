@@ -152,7 +152,7 @@ fn read_in_pieces(data: &[u8], piece: usize) -> (Vec<Frame>, Option<FrameError>)
 mod tests {
     use super::super::{Class, Coding, Failure, Hello, PathReport, Priority, Resume, Side, Tunnel, Verdict};
     use super::*;
-    use crate::mirror::{Bound, Entry, Position, Validators, Word};
+    use crate::mirror::{BodyHash, Bound, Entry, HeldBody, Position, Validators, Word};
     use proptest::prelude::*;
     use std::net::IpAddr;
 
@@ -164,6 +164,11 @@ mod tests {
             (0..varint::MAX, any::<[u8; 32]>()).prop_map(|(offset, prefix)| Resume { offset, prefix }),
         );
         let class = (0u8..6).prop_map(Class::from_bits);
+        let codings = prop_oneof![
+            Just(Coding::Identity),
+            Just(Coding::Zstd),
+            any::<[u8; 16]>().prop_map(|hash| Coding::Delta(BodyHash(hash)))
+        ];
         prop_oneof![
             (
                 proptest::collection::vec(0..varint::MAX, 0..5),
@@ -241,13 +246,14 @@ mod tests {
             ),
             bytes.clone().prop_filter("empty DATA has no piece", |b| !b.is_empty()).prop_map(Frame::Data),
             bytes.clone().prop_map(Frame::Trailers),
-            (any::<bool>(), proptest::option::of(0..varint::MAX), bytes.clone()).prop_map(
-                |(zstd, resumed, section)| {
-                    Frame::Response {
-                        coding: if zstd { Coding::Zstd } else { Coding::Identity },
-                        resumed,
-                        section,
-                    }
+            (codings, proptest::option::of(0..varint::MAX), bytes.clone())
+                .prop_map(|(coding, resumed, section)| Frame::Response { coding, resumed, section }),
+            (any::<bool>(), proptest::collection::vec((0..varint::MAX, any::<[u8; 16]>()), 0..9)).prop_map(
+                |(holds, all)| {
+                    let body =
+                        |(user, hash): (u64, _)| HeldBody { user: user.checked_sub(1), hash: BodyHash(hash) };
+                    let bodies = all.into_iter().map(body).collect();
+                    Frame::Mirror(if holds { Word::Holds(bodies) } else { Word::Lacks(bodies) })
                 }
             ),
             (0..varint::MAX, priority, bytes).prop_map(|(promise, priority, section)| Frame::Promise {

@@ -10,7 +10,7 @@ use super::{
     kind,
 };
 use crate::fields::codec;
-use crate::mirror::{Bound, Entry, Position, Validators, Word};
+use crate::mirror::{BodyHash, Bound, Entry, HeldBody, Position, Validators, Word};
 use crate::varint;
 
 impl Frame {
@@ -53,6 +53,8 @@ impl Frame {
             Frame::Mirror(Word::Summary(_)) => kind::SUMMARY,
             Frame::Heard(_) => kind::HEARD,
             Frame::Differ { .. } => kind::DIFFER,
+            Frame::Mirror(Word::Holds(_)) => kind::HOLDS,
+            Frame::Mirror(Word::Lacks(_)) => kind::LACKS,
             Frame::Path(_) => kind::PATH,
         }
     }
@@ -121,6 +123,9 @@ impl Frame {
             }
             Frame::Drain | Frame::TunnelOpened | Frame::Urgent | Frame::Mirror(Word::Reset) => {}
             Frame::Mirror(Word::Stored(entries)) => entries.iter().for_each(|entry| put_entry(entry, out)),
+            Frame::Mirror(Word::Holds(bodies) | Word::Lacks(bodies)) => {
+                bodies.iter().for_each(|body| put_body(body, out));
+            }
             Frame::Path(PathReport { arriving, lost }) => {
                 varint::put(out, *arriving);
                 varint::put(out, *lost);
@@ -156,7 +161,15 @@ impl Frame {
                 out.extend_from_slice(bytes)
             }
             Frame::Response { coding, resumed, section } => {
-                out.push((*coding as u8) << 1 | u8::from(resumed.is_some()));
+                let number = match coding {
+                    Coding::Identity => 0,
+                    Coding::Zstd => 1,
+                    Coding::Delta(_) => 3,
+                };
+                out.push(number << 1 | u8::from(resumed.is_some()));
+                if let Coding::Delta(BodyHash(base)) = coding {
+                    out.extend_from_slice(base);
+                }
                 if let Some(offset) = resumed {
                     varint::put(out, *offset);
                 }
@@ -269,6 +282,8 @@ impl Frame {
                 }
                 Frame::Mirror(Word::Stored(entries))
             }
+            kind::HOLDS => Frame::Mirror(Word::Holds(read_bodies(value)?)),
+            kind::LACKS => Frame::Mirror(Word::Lacks(read_bodies(value)?)),
             kind::PATH => {
                 let arriving = varint::take(value)?;
                 Frame::Path(PathReport { arriving, lost: varint::take(value)? })
@@ -313,6 +328,7 @@ impl Frame {
                 let coding = match flags >> 1 {
                     0 => Coding::Identity,
                     1 => Coding::Zstd,
+                    3 => Coding::Delta(read_hash(value)?),
                     _ => return None,
                 };
                 let resumed = if flags & 1 == 1 { Some(varint::take(value)?) } else { None };
@@ -397,6 +413,25 @@ fn put_validators(validators: &Validators, out: &mut Vec<u8>) {
 fn read_validators(value: &mut Bytes) -> Option<Validators> {
     let (number, tag) = (varint::take(value)?, codec::take_string(value).ok()?);
     Some(Validators { number, tag: tag.to_vec().into(), modified: varint::take(value)? })
+}
+
+fn put_body(body: &HeldBody, out: &mut Vec<u8>) {
+    varint::put(out, body.user.map_or(0, |user| user + 1));
+    out.extend_from_slice(&body.hash.0);
+}
+
+fn read_bodies(value: &mut Bytes) -> Option<Vec<HeldBody>> {
+    let mut bodies = Vec::new();
+    while value.has_remaining() {
+        let user = varint::take(value)?.checked_sub(1);
+        bodies.push(HeldBody { user, hash: read_hash(value)? });
+    }
+    Some(bodies)
+}
+
+fn read_hash(value: &mut Bytes) -> Option<BodyHash> {
+    let hash = (value.remaining() >= BodyHash::LENGTH).then(|| value.split_to(BodyHash::LENGTH))?;
+    Some(BodyHash(<[u8; BodyHash::LENGTH]>::try_from(&hash[..]).ok()?))
 }
 
 fn byte(value: &mut Bytes) -> Option<u8> {

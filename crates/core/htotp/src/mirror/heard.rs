@@ -57,6 +57,8 @@ impl Heard {
                     self.entries.remove(number);
                 }
             }
+            // Of bodies, whatever they answer: they are no records of the log.
+            Word::Holds(_) | Word::Lacks(_) => {}
         }
         effect
     }

@@ -76,6 +76,8 @@ pub struct Config {
     pub probe: Probe,
     /// Ground: it remembers the mirror's log beyond the carrier, and says so and how far it has heard.
     pub keeps_log: bool,
+    /// Ground: it makes use of being told which bodies the remote holds, and says so.
+    pub bodies: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,6 +161,8 @@ pub struct Session {
     marks: bool,
     /// Remote: whether ground remembers the mirror's log, once it has said.
     log_kept: Option<bool>,
+    /// Remote: ground makes use of being told which bodies are held.
+    bodies: bool,
     taken: Taken,
     /// Bytes kept by the readers of all streams.
     unfinished: usize,
@@ -189,6 +193,7 @@ impl Session {
             greeted: false,
             marks: false,
             log_kept: None,
+            bodies: false,
             taken: Taken::default(),
             unfinished: 0,
             heads: 0,
@@ -211,7 +216,8 @@ impl Session {
         self.send_control(&Frame::Hello(hello));
         if self.role == Role::Ground {
             let kept = self.config.keeps_log.then_some((setting::LOG_KEPT, 1));
-            let settings = [(setting::MARKED_TUNNELS, 1)].into_iter().chain(kept);
+            let bodies = self.config.bodies.then_some((setting::BODIES, 1));
+            let settings = [(setting::MARKED_TUNNELS, 1)].into_iter().chain(bodies).chain(kept);
             self.send_control(&Frame::Settings(settings.collect()));
         }
     }

@@ -205,10 +205,13 @@ impl Session {
             // The first word says which rules the others keep.
             other if !self.greeted => return Err(FrameError::Misplaced(other.kind())),
             Frame::Settings(pairs) => {
-                let marks = pairs.iter().rfind(|(number, _)| *number == setting::MARKED_TUNNELS);
-                self.marks = marks.map_or(self.marks, |(_, value)| *value == 1);
-                let kept = pairs.iter().rfind(|(number, _)| *number == setting::LOG_KEPT);
-                self.log_kept = Some(kept.is_some_and(|(_, value)| *value == 1));
+                let said = |setting, before| {
+                    let last = pairs.iter().rfind(|(number, _)| *number == setting);
+                    last.map_or(before, |(_, value)| *value == 1)
+                };
+                self.marks = said(setting::MARKED_TUNNELS, self.marks);
+                self.bodies = said(setting::BODIES, self.bodies);
+                self.log_kept = Some(said(setting::LOG_KEPT, false));
             }
             Frame::Taken(positions) => {
                 let taken = |(exchange, position)| Event::Taken { exchange, position };

@@ -207,9 +207,19 @@ impl Session {
         self.send_control(&Frame::Differ { of, buckets });
     }
 
+    /// Remote: whether anything was said of the mirror.
+    pub fn mirror_begun(&self) -> bool {
+        self.mirror.is_some()
+    }
+
     /// Remote: bytes of the mirror's log that wait.
     pub fn mirror_backlog(&self) -> usize {
         self.mirror.map_or(0, |id| self.scheduler.queued(id))
+    }
+
+    /// Remote: whether ground has said that it makes use of [`Word::Holds`] and [`Word::Lacks`].
+    pub fn takes_bodies(&self) -> bool {
+        self.bodies
     }
 
     /// Ground: says why there is no (whole) answer, and ends the stream.

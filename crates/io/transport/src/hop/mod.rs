@@ -371,6 +371,11 @@ impl Hop {
         waiting
     }
 
+    /// Remote: whether anything was said of the mirror.
+    pub fn mirror_begun(&self) -> bool {
+        self.0.lock().session.mirror_begun()
+    }
+
     /// Remote: whether ground remembers the mirror's log beyond the carrier; `None` before it has said so or not.
     pub fn log_kept(&self) -> Option<bool> {
         self.0.lock().session.log_kept()
@@ -386,6 +391,11 @@ impl Hop {
     pub fn tell_differ(&self, of: u64, buckets: Vec<u64>) {
         self.0.lock().session.tell_differ(of, buckets);
         self.0.work.notify_one();
+    }
+
+    /// Remote: whether ground has said that it makes use of being told which bodies are held.
+    pub fn takes_bodies(&self) -> bool {
+        self.0.lock().session.takes_bodies()
     }
 
     /// Remote: bytes of the mirror's log that wait.

@@ -1,0 +1,232 @@
+//! A text on its way to a remote: what it may be sent against, and what is kept of it for those that come after
+//! (`bases`). It codes nothing.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use farhop_freshness::{Scope, shareable, storable};
+use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_squeeze::{LARGEST_BASE, Load};
+use http::{Method, StatusCode};
+use url::{Position, Url};
+
+use crate::bases::{Base, Bases, Memory, Purpose};
+use crate::imaging::Means;
+use crate::shape::Address;
+use crate::treatment::{Treatment, content_length, media_type};
+
+/// What has a longer URL is kept by none.
+const LONGEST_URL: usize = 2 * 1024;
+
+/// See the module.
+pub(crate) struct Kin {
+    bases: Arc<Bases>,
+    purpose: Purpose,
+    base: Option<Base>,
+    /// What has come of it, if it will be kept.
+    so_far: Option<Vec<u8>>,
+    counted: usize,
+}
+
+/// Who is sent a text, and how.
+pub(crate) struct Recipient {
+    pub(crate) memory: Memory,
+    pub(crate) user: u64,
+    /// Part of it was delivered before.
+    pub(crate) resumes: bool,
+    pub(crate) means: Means,
+}
+
+impl Kin {
+    /// Of the answer to `request`, if it is a text that others may be like.
+    pub(crate) fn of(
+        bases: &Arc<Bases>,
+        to: Recipient,
+        request: &RequestHead,
+        response: &ResponseHead,
+        treatment: &Treatment,
+    ) -> Option<Kin> {
+        let is_text = matches!(treatment, Treatment::Squeeze | Treatment::Recode(_));
+        if !is_text
+            || request.method != Method::GET
+            || response.status != StatusCode::OK
+            || request.is_of_its_connection()
+            || content_length(&response.fields).is_some_and(|length| length > LARGEST_BASE as u64)
+            || !bases.is_on()
+        {
+            return None;
+        }
+        let url = Url::parse(&request.url()).ok().filter(|url| url.as_str().len() <= LONGEST_URL)?;
+        let Recipient { memory, user, resumes, means } = to;
+        let (asked, fields) = (&request.fields, &response.fields);
+        // As the remote decides where it keeps it.
+        let is_anyones = shareable(url.scheme() == "https", asked, response.status, fields);
+        let is_own = || storable(&Method::GET, asked, response.status, fields, Scope::Private).is_ok();
+        let kept = is_anyones || is_own();
+        let purpose = Purpose {
+            memory,
+            owner: (!is_anyones).then_some(user),
+            address: Address::of(&url[..Position::AfterQuery]),
+            media: media_type(fields).into(),
+        };
+        // Coding both ways takes time.
+        let may_differ = !resumes && means.load != Load::Spent;
+        let base = may_differ.then(|| bases.base(&purpose, user)).flatten();
+        (kept || base.is_some()).then(|| Kin::new(bases, purpose, base, kept))
+    }
+
+    fn new(bases: &Arc<Bases>, purpose: Purpose, base: Option<Base>, kept: bool) -> Kin {
+        Kin { bases: Arc::clone(bases), purpose, base, so_far: kept.then(Vec::new), counted: 0 }
+    }
+
+    /// What it may be sent against.
+    pub(crate) fn base(&self) -> Option<&Base> {
+        self.base.as_ref()
+    }
+
+    /// The next bytes of it, as they are delivered.
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        let Some(so_far) = &mut self.so_far else { return };
+        self.counted += bytes.len();
+        let has_room = self.bases.expect(bytes.len());
+        if !has_room || so_far.len() + bytes.len() > LARGEST_BASE {
+            self.so_far = None;
+            return self.release();
+        }
+        so_far.extend_from_slice(bytes);
+    }
+
+    /// All of it was sent.
+    pub(crate) fn whole(mut self) {
+        if let Some(body) = self.so_far.take() {
+            self.bases.keep(self.purpose.clone(), body.into());
+        }
+    }
+
+    /// All of it, which was at hand at once, is sent.
+    pub(crate) fn whole_at_once(mut self, body: &Bytes) {
+        if self.so_far.take().is_some() {
+            // A body may be a view of a larger buffer.
+            self.bases.keep(self.purpose.clone(), Bytes::copy_from_slice(body));
+        }
+    }
+
+    fn release(&mut self) {
+        self.bases.expect_no_more(std::mem::take(&mut self.counted));
+    }
+}
+
+impl Drop for Kin {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::written::{fields, request};
+    use farhop_htotp::mirror::{BodyHash, HeldBody, Word};
+    use farhop_squeeze::Policy;
+
+    const MEANS: Means = Means { policy: Policy::Gentle, level: 9, load: Load::Light };
+
+    fn memory() -> Memory {
+        Memory { remote: "ship".into(), epoch: 1 }
+    }
+
+    fn kin(bases: &Arc<Bases>, user: u64, asked: &str, answered: &str) -> Option<Kin> {
+        let to = Recipient { memory: memory(), user, resumes: false, means: MEANS };
+        let response = ResponseHead { status: StatusCode::OK, fields: fields(answered) };
+        Kin::of(bases, to, &request(asked), &response, &Treatment::Squeeze)
+    }
+
+    fn send(bases: &Arc<Bases>, user: u64, asked: &str, answered: &str) {
+        let body = "text ".repeat(200).into_bytes();
+        let mut kin = kin(bases, user, asked, answered).unwrap();
+        body.chunks(7).for_each(|piece| kin.take(piece));
+        kin.whole();
+        let owner = if answered.contains("private") { Some(user) } else { None };
+        let held = HeldBody { user: owner, hash: BodyHash::of(&body) };
+        bases.hear(&memory(), &Word::Holds(vec![held]));
+    }
+
+    fn has_base(bases: &Arc<Bases>, user: u64, asked: &str, answered: &str) -> bool {
+        kin(bases, user, asked, answered).is_some_and(|kin| kin.base().is_some())
+    }
+
+    const ANYONES: &str = "content-type: text/html | cache-control: max-age=60";
+    const OWN: &str = "content-type: text/html | cache-control: private, max-age=60";
+
+    #[test]
+    fn what_is_one_users_is_a_base_for_that_user_alone_and_what_is_anyones_for_all() {
+        let bases = Arc::new(Bases::new(1 << 20));
+        send(&bases, 1, "cookie: a=1", OWN);
+        for answered in [OWN, ANYONES] {
+            assert!(has_base(&bases, 1, "cookie: a=1", answered));
+            assert!(!has_base(&bases, 2, "cookie: a=1", answered), "not even with the same cookies");
+        }
+        send(&bases, 1, "", ANYONES);
+        assert!(has_base(&bases, 2, "", ANYONES) && has_base(&bases, 2, "cookie: a=2", OWN));
+    }
+
+    #[test]
+    fn what_must_not_be_stored_is_not_kept_but_may_be_sent_against_what_is() {
+        const NEVER: &str = "content-type: text/html | cache-control: no-store";
+        let bases = Arc::new(Bases::new(1 << 20));
+        assert!(kin(&bases, 1, "", NEVER).is_none());
+        send(&bases, 1, "", ANYONES);
+        let kin = kin(&bases, 1, "", NEVER).unwrap();
+        assert!(kin.base().is_some() && kin.so_far.is_none());
+    }
+
+    #[test]
+    fn what_resumes_or_comes_when_there_is_no_time_is_sent_against_nothing() {
+        let bases = Arc::new(Bases::new(1 << 20));
+        send(&bases, 1, "", ANYONES);
+        let response = ResponseHead { status: StatusCode::OK, fields: fields(ANYONES) };
+        for (resumes, load, expected) in
+            [(false, Load::Light, true), (true, Load::Light, false), (false, Load::Spent, false)]
+        {
+            let to = Recipient { memory: memory(), user: 1, resumes, means: Means { load, ..MEANS } };
+            let kin = Kin::of(&bases, to, &request(""), &response, &Treatment::Squeeze).unwrap();
+            assert_eq!(kin.base().is_some(), expected, "{resumes} {load:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_no_200_or_too_long_is_nothing_to_others() {
+        let bases = Arc::new(Bases::new(1 << 20));
+        let of = |status, answered: &str, treatment| {
+            let to = Recipient { memory: memory(), user: 1, resumes: false, means: MEANS };
+            let response = ResponseHead { status, fields: fields(answered) };
+            Kin::of(&bases, to, &request(""), &response, &treatment).is_some()
+        };
+        assert!(of(StatusCode::OK, ANYONES, Treatment::Squeeze));
+        assert!(!of(StatusCode::OK, ANYONES, Treatment::Pass));
+        assert!(!of(StatusCode::NOT_FOUND, ANYONES, Treatment::Squeeze));
+        assert!(!of(StatusCode::OK, &format!("{ANYONES} | content-length: 2000000"), Treatment::Squeeze));
+        bases.set(0);
+        assert!(!of(StatusCode::OK, ANYONES, Treatment::Squeeze));
+    }
+
+    #[test]
+    fn texts_under_way_count_and_too_long_ones_are_given_up() {
+        let bases = Arc::new(Bases::new(2 << 20));
+        let mut long = kin(&bases, 1, "", ANYONES).unwrap();
+        let room_for = |bytes: usize| {
+            let has = bases.expect(bytes);
+            bases.expect_no_more(bytes);
+            has
+        };
+        (0..1024).for_each(|_| long.take(&[b'b'; 1024]));
+        assert!(room_for(1 << 20) && !room_for((1 << 20) + 1));
+        long.take(b"b");
+        assert!(long.so_far.is_none() && room_for(2 << 20));
+        let mut cut = kin(&bases, 1, "", ANYONES).unwrap();
+        cut.take(b"some");
+        assert!(!room_for(2 << 20));
+        drop(cut);
+        assert!(room_for(2 << 20));
+    }
+}
