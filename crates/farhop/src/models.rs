@@ -1,6 +1,6 @@
 //! `farhop models`: what a running ground has learned of pages; shows it, and forgets it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     })
 }
 
-async fn ask(socket: &PathBuf, args: Value) -> anyhow::Result<Value> {
+async fn ask(socket: &Path, args: Value) -> anyhow::Result<Value> {
     let mut client = Client::connect(socket).await?;
     let commands = client.call("commands", Value::Null).await?;
     if commands.get("models").is_none() {

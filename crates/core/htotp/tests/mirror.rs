@@ -163,7 +163,7 @@ impl World {
             Word::Stored(all) => all.len(),
             Word::Validators(all) => all.len(),
             Word::Evicted(all) => all.len(),
-            Word::Reset | Word::Log(_) | Word::Summary(_) => 0,
+            Word::Reset | Word::Log(_) | Word::Summary(_) | Word::Holds(_) | Word::Lacks(_) => 0,
         };
         if !matches!(&word, Word::Stored(all) if all.is_empty())
             && !matches!(&word, Word::Validators(all) if all.is_empty())
@@ -201,7 +201,7 @@ impl World {
             self.known.remove(number);
         }
         match word {
-            Word::Reset | Word::Log(_) | Word::Summary(_) => {}
+            Word::Reset | Word::Log(_) | Word::Summary(_) | Word::Holds(_) | Word::Lacks(_) => {}
             Word::Stored(all) => {
                 for Entry { number, fresh_s, fingerprint, .. } in all {
                     let known = self.known.entry(number).or_insert(Content {

@@ -27,7 +27,9 @@ impl Body {
     pub(crate) fn new(coding: Option<&str>) -> Result<Body, String> {
         let content = match coding.map(str::trim).unwrap_or("identity") {
             coding if coding.eq_ignore_ascii_case("identity") => Content::Identity(Vec::new()),
-            coding if coding.eq_ignore_ascii_case("gzip") => Content::Gzip(Box::new(GzDecoder::new(Vec::new()))),
+            coding if coding.eq_ignore_ascii_case("gzip") => {
+                Content::Gzip(Box::new(GzDecoder::new(Vec::new())))
+            }
             coding => return Err(format!("its content coding '{coding}' was not asked for")),
         };
         Ok(Body { coded: 0, content })

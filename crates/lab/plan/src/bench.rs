@@ -201,7 +201,12 @@ fn once(
     let mut ends = None;
     let interrupt = &scene.interrupt;
     if let Through::Farhop { variant, link, remote, ground } = &variant.through {
-        let tuning = Tuning { link: link.clone(), remote: remote.clone(), ground: ground.clone(), ..Tuning::default() };
+        let tuning = Tuning {
+            link: link.clone(),
+            remote: remote.clone(),
+            ground: ground.clone(),
+            ..Tuning::default()
+        };
         let started = Ends::start_tuned(scene.stage(), *variant, &tuning)?;
         settings.proxy = Some((started.proxy.ip().to_string(), started.proxy.port()));
         // As the lab's own check has it: what is lossy by policy.

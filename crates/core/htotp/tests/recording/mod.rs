@@ -409,7 +409,12 @@ fn words(event: &Event) -> String {
         }
         Event::Informed { head, .. } => format!("informed {}", response(head)),
         Event::Answered { head, coding, resumed, .. } => {
-            format!("answered in coding {}, resumed at {resumed:?}: {}", *coding as u8, response(head))
+            let coding = match coding {
+                Coding::Identity => 0,
+                Coding::Zstd => 1,
+                Coding::Delta(_) => 3,
+            };
+            format!("answered in coding {coding}, resumed at {resumed:?}: {}", response(head))
         }
         Event::Promised { promise, priority, head, .. } => {
             format!("promised {promise}, {}: {}", order(priority), request(head))
