@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use farhop_bundle::{Decision, Noted, opens_page};
+use farhop_bundle::{Decision, Eagerness, Noted, opens_page};
 use farhop_events::Event;
 use farhop_htotp::ResponseHead;
 use farhop_models::{Foreseen, Means, Policies, User};
@@ -42,7 +42,7 @@ impl Exchange {
         let user = User { remote: Arc::clone(&self.carrier.remote), epoch, number };
         let now = Instant::now();
         let (policies, foreseen) = ground.models.begin(&self.owner, user, self.id, &page, now);
-        if foreseen.is_empty() {
+        if foreseen.is_empty() || self.eagerness != Eagerness::All {
             return None;
         }
         let head = ResponseHead { status: StatusCode::OK, fields: fields(&policies) };
