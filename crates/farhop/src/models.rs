@@ -122,7 +122,9 @@ fn list(known: &Value) -> String {
         known["bytes"],
         known["file"].as_str().unwrap_or("nothing"),
     )];
-    lines.extend(sites.into_iter().flatten().map(|(host, models)| format!("{models:>6}  {host}")));
+    let line =
+        |(host, models): (&String, &Value)| format!("{:>6}  {host}", models.as_u64().unwrap_or_default());
+    lines.extend(sites.into_iter().flatten().map(line));
     lines.join("\n")
 }
 

@@ -119,7 +119,7 @@ fn a_wrong_command_line_is_told_in_one_line_with_what_was_meant_and_where_the_re
         ),
         (
             &["check", "x", "--as", "moon"],
-            "invalid value 'moon' for '--as <END>' [possible values: remote, ground, local]; see farhop check --help",
+            "invalid value 'moon' for '--as <END>' [possible values: remote, ground, local, link]; see farhop check --help",
         ),
         (
             &["check", "x", "--reference"],
