@@ -26,6 +26,7 @@ mod requests;
 mod rotation;
 mod slow_clients;
 mod starting;
+mod store;
 mod support;
 mod transparent;
 mod tunnels;

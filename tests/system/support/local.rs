@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -19,9 +20,13 @@ pub(crate) struct Local {
 impl Local {
     /// Starts it with these options besides its own and waits until it serves.
     pub(crate) async fn start(options: &[&str]) -> Local {
+        Local::start_as(farhop(), options).await
+    }
+
+    /// The same of `command`, which becomes the program.
+    pub(crate) async fn start_as(mut command: Command, options: &[&str]) -> Local {
         let folder = tempfile::tempdir().unwrap();
         let control = folder.path().join("remote.sock");
-        let mut command = farhop();
         command.args(["local", "--listen", "127.0.0.1:0", "--control"]).arg(&control).args(options);
         let mut program = Program::start(command, folder.path(), "local");
         let mut output = BufReader::new(program.child.stdout.take().unwrap());
@@ -39,6 +44,11 @@ impl Local {
     /// With every loopback address open to it.
     pub(crate) async fn allowed(options: &[&str]) -> Local {
         Local::start(&[&["--allow", "127.0.0.0/8"], options].concat()).await
+    }
+
+    /// What the remote end is doing.
+    pub(crate) async fn status(&self) -> Value {
+        ask(&self.control, "status").await.unwrap()
     }
 
     /// What the remote end has counted.

@@ -13,9 +13,11 @@ pub mod manners;
 pub mod pattern;
 pub mod site;
 pub mod urgent;
+pub mod versions;
 
 pub use entrance::entrance;
 pub use hostile::{HostileOrigin, Step};
 pub use hostile_page::HostilePage;
 pub use manners::Manners;
 pub use site::{File, Site, SiteOrigin};
+pub use versions::Versions;

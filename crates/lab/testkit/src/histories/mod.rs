@@ -7,7 +7,7 @@
 
 mod judge;
 mod origin;
-mod random;
+pub(crate) mod random;
 mod site;
 mod user;
 

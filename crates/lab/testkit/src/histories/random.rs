@@ -2,10 +2,10 @@
 
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 #[derive(Debug, Clone)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Random {
+    pub(crate) fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0xd129_0428_8c5c_cfd3) ^ 0x5851_f42d_4c95_7f2d)
     }
 
@@ -18,27 +18,27 @@ impl Random {
     }
 
     /// A number below `bound`, which is not 0.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
     /// A number from `least` to `most`, both included.
-    pub(super) fn between(&mut self, least: u64, most: u64) -> u64 {
+    pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most - least + 1)
     }
 
     /// True `part` times out of `whole`.
-    pub(super) fn chance(&mut self, part: u64, whole: u64) -> bool {
+    pub(crate) fn chance(&mut self, part: u64, whole: u64) -> bool {
         self.below(whole) < part
     }
 
     /// One of these.
-    pub(super) fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(crate) fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }
 
     /// A generator of its own.
-    pub(super) fn fork(&mut self) -> Random {
+    pub(crate) fn fork(&mut self) -> Random {
         Random::new(self.next())
     }
 }
