@@ -12,7 +12,7 @@ use farhop_htotp::frame::{
     Class, Coding, Failure, Frame, FrameReader, Hello, Priority, Resume, Side, Tunnel, Verdict, kind,
 };
 use farhop_htotp::journal::{Hearing, Said};
-use farhop_htotp::mirror::{Bound, Entry, Position, Validators, Word};
+use farhop_htotp::mirror::{BodyHash, Bound, Entry, HeldBody, Position, Validators, Word};
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Direction, Event, Role, Session, Transmit, code};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -210,6 +210,11 @@ pub(crate) fn record() -> String {
     for word in [Word::Reset].into_iter().chain(stored).chain(more) {
         tape.ends[REMOTE].tell_mirror(word);
     }
+    let body = HeldBody { user: Some(1), hash: BodyHash([7; BodyHash::LENGTH]) };
+    for word in [Word::Holds(vec![body]), Word::Lacks(vec![body])] {
+        tape.ends[REMOTE].tell_mirror(word);
+    }
+    tape.ends[REMOTE].tell_used(image..=image);
     tape.ends[GROUND].tell_heard(Position { log: 9, next: 3 });
     tape.ends[GROUND].tell_differ(1, vec![0]);
     tape.ends[REMOTE].want(image, Priority::default());
