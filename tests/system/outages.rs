@@ -263,3 +263,22 @@ async fn a_post_under_way_when_the_link_is_cut_is_sent_once_and_answered() {
     assert!(tokio::time::timeout(Duration::ZERO, listener.accept()).await.is_err(), "it was sent again");
     assert_eq!(ends.events.counters().snapshot()["carriers_down"], 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_path_loses_outlives_the_ends_at_a_contracted_rate_too() {
+    let site = Site::new().file("/some", File::pattern(5, 1_000_000)).serve().await;
+    let (mut pair, relay) = Pair::relayed_as("geo-20m", &["carrier=quic"]).await;
+    relay.set(|way| way.loses = 40);
+    let mut download = Download::start(pair.proxy, &site.url("/some"), 5).await;
+    assert!(download.take(1_000_000).await);
+    pair.remote.stop();
+    pair.ground.stop();
+    let lost: Vec<f64> = pair
+        .paths("ground")
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(' ').nth(3)?.split_once('@')?.0.parse().ok())
+        .collect();
+    // One packet in forty, seen through an estimate that began at none.
+    assert!(matches!(lost[..], [lost] if (0.005..0.05).contains(&lost)), "{lost:?}");
+}

@@ -33,14 +33,19 @@ impl Pair {
 
     /// As [`Pair::start`], with these settings of the remote (`key=value`) over what it needs.
     pub(crate) async fn start_with(sets: &[&str]) -> Pair {
-        let mut pair = Pair::with(Trust::Each, sets, PORT);
+        let mut pair = Pair::with(Trust::Each, sets, PORT, "none");
         pair.await_carrier().await;
         pair
     }
 
     /// As [`Pair::start_with`], with a way between the ends that can be broken.
     pub(crate) async fn relayed(sets: &[&str]) -> (Pair, Relay) {
-        let mut pair = Pair::with(Trust::Each, sets, PORT + 1);
+        Pair::relayed_as("none", sets).await
+    }
+
+    /// As [`Pair::relayed`], both ends being told that the link is this one.
+    pub(crate) async fn relayed_as(link: &str, sets: &[&str]) -> (Pair, Relay) {
+        let mut pair = Pair::with(Trust::Each, sets, PORT + 1, link);
         let at = |port| SocketAddr::new(pair.proxy.ip(), port);
         let relay = Relay::start(at(PORT), at(PORT + 1)).await;
         pair.await_carrier().await;
@@ -49,11 +54,11 @@ impl Pair {
 
     /// Two ends of which one does not know the other; a request waits a moment for the carrier that never comes.
     pub(crate) fn estranged(trust: Trust) -> Pair {
-        Pair::with(trust, &["timeouts.outage=2 s"], PORT)
+        Pair::with(trust, &["timeouts.outage=2 s"], PORT, "none")
     }
 
     /// Ground listens on `port`; the remote calls [`PORT`].
-    fn with(trust: Trust, sets: &[&str], port: u16) -> Pair {
+    fn with(trust: Trust, sets: &[&str], port: u16, link: &str) -> Pair {
         static PAIRS: AtomicU8 = AtomicU8::new(1);
         let number = PAIRS.fetch_add(1, Ordering::Relaxed);
         // All of 127/8 is this machine: by process and pair, nobody else is met there.
@@ -67,11 +72,11 @@ impl Pair {
         let ground_key = known(&ground_key, trust == Trust::RemoteExpectsAnother);
         let proxy = SocketAddr::from((host, 3128));
         let ground = format!(
-            "listen = '{host}:{port}'\nallow = ['127.0.0.0/8']\nlink.profile = 'none'\n\
+            "listen = '{host}:{port}'\nallow = ['127.0.0.0/8']\nlink.profile = '{link}'\n\
              [[remote]]\nname = 'ship'\nkeys = ['{remote_key}']\n"
         );
         let remote = format!(
-            "listen = ['{proxy}']\nlink.profile = 'none'\n\
+            "listen = ['{proxy}']\nlink.profile = '{link}'\n\
              [[ground]]\nname = 'home'\naddress = '{host}:{PORT}'\nkeys = ['{ground_key}']\n"
         );
         std::fs::write(folder.path().join("ground.toml"), ground).unwrap();
@@ -99,6 +104,11 @@ impl Pair {
     /// What an end has counted.
     pub(crate) async fn counters(&self, end: &str) -> serde_json::Value {
         ask(&self.control(end), "counters").await.unwrap()
+    }
+
+    /// What an end remembers of paths.
+    pub(crate) fn paths(&self, end: &str) -> String {
+        std::fs::read_to_string(self.folder.path().join(format!("{end}.paths"))).unwrap()
     }
 
     /// The control socket of an end.

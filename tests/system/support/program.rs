@@ -61,6 +61,13 @@ impl Program {
         kilobytes * 1024
     }
 
+    /// SIGTERM, and waits until it has ended well.
+    pub(crate) fn stop(&mut self) {
+        let asked = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        assert!(asked.success());
+        assert!(self.child.wait().unwrap().success(), "{}", self.said());
+    }
+
     /// SIGKILL, and its body taken away.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();

@@ -18,6 +18,8 @@ pub(crate) struct Way {
     /// Nothing passes; connections stand.
     pub(crate) cut: bool,
     pub(crate) udp: bool,
+    /// Of packets towards the remote, each so many-th gets lost; 0 for none.
+    pub(crate) loses: usize,
 }
 
 /// A relay that runs until it is dropped.
@@ -29,7 +31,7 @@ pub(crate) struct Relay {
 impl Relay {
     /// Passes on what comes to `at`.
     pub(crate) async fn start(at: SocketAddr, to: SocketAddr) -> Relay {
-        let way = watch::Sender::new(Way { severed: 0, cut: false, udp: true });
+        let way = watch::Sender::new(Way { severed: 0, cut: false, udp: true, loses: 0 });
         let (tcp, udp) = (TcpListener::bind(at).await.unwrap(), UdpSocket::bind(at).await.unwrap());
         let mut tasks = JoinSet::new();
         tasks.spawn(pass_tcp(tcp, to, way.subscribe()));
@@ -84,9 +86,10 @@ async fn pass_udp(near: Arc<UdpSocket>, to: SocketAddr, way: watch::Receiver<Way
             let (near, way) = (Arc::clone(&near), way.clone());
             tasks.spawn(async move {
                 let mut buffer = vec![0; 65_536];
-                loop {
+                for packet in 1_usize.. {
                     let Ok(length) = far.recv(&mut buffer).await else { continue };
-                    if passes(&way) {
+                    let loses = way.borrow().loses;
+                    if passes(&way) && (loses == 0 || !packet.is_multiple_of(loses)) {
                         let _ = near.send_to(&buffer[..length], from).await;
                     }
                 }

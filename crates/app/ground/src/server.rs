@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::io;
+use std::sync::Arc;
 
 use farhop_congestion::Choice;
 use farhop_control::{Server, Socket};
@@ -59,9 +60,8 @@ pub async fn run(
     if let Some(over_tcp) = &over_tcp {
         ground.know(over_tcp.begun());
     }
-    if choice.searches() {
-        listener.remember(Memory::open(&settings.paths)?);
-    }
+    let paths = Memory::open(&settings.paths)?;
+    listener.remember(Arc::clone(&paths));
     let control = Socket::open(&settings.control)?;
     let [mut terminate, mut interrupt, mut hangup] = [
         signals(SignalKind::terminate())?,
@@ -109,6 +109,8 @@ pub async fn run(
     }
     // Waited for, so that the control socket's file is gone when this returns.
     tasks.shutdown().await;
+    // A failure is in the log.
+    let _ = tokio::task::spawn_blocking(move || paths.save()).await;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use farhop_front::Listener;
 use farhop_settings::RemoteSettings;
 use farhop_settings::remote::InterceptionSettings;
 use farhop_settings::transparent::TransparentSettings;
+use farhop_transport::memory::Memory;
 use farhop_transport::socket::udp::UdpSocket;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -22,6 +23,8 @@ pub struct Running {
     pub(crate) remote: Arc<Remote>,
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) tasks: JoinSet<()>,
+    /// What is measured of paths; none where that is not kept.
+    pub(crate) paths: Option<Arc<Memory>>,
 }
 
 impl Running {
@@ -120,6 +123,10 @@ impl Running {
             carrier.hop.close();
         }
         self.tasks.shutdown().await;
+        if let Some(paths) = self.paths.take() {
+            // A failure is in the log.
+            let _ = tokio::task::spawn_blocking(move || paths.save()).await;
+        }
         self.remote.consent.save().await;
         self.remote.repository.close().await;
     }

@@ -13,6 +13,7 @@ use farhop_replacement::Link;
 use farhop_settings::{CarrierKind, RemoteSettings};
 use farhop_store::{Budget, Disk, DiskError, DiskOptions, Key, KeyError, Repository, Store};
 use farhop_transport::identity::{Identity, PublicKey};
+use farhop_transport::memory::Memory;
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::Dialer;
 use farhop_transport::race::{Choice as Over, Dialers};
@@ -173,8 +174,9 @@ fn start_with(
     let lanes = settings.tcp_connections as usize;
     let tcp = tcp::Dialer::new(reach.identity.clone(), plan, options, lanes);
     let mut quic = Dialer::new(reach.socket, reach.identity, plan, choice).map_err(StartError::Carrier)?;
-    if choice.searches() && is_kept {
-        quic = quic.remembering(farhop_transport::memory::Memory::open(&settings.paths)?);
+    let paths = if is_kept { Some(Memory::open(&settings.paths)?) } else { None };
+    if let Some(paths) = &paths {
+        quic = quic.remembering(Arc::clone(paths));
     }
     let repairs = quic.repairs();
     let dialers = Dialers::new(quic, tcp, over, &plan);
@@ -250,7 +252,7 @@ fn start_with(
     if let Some(socket) = socket {
         tasks.spawn(status::server(&remote, Server::new(remote.bus.clone())).serve(socket));
     }
-    Ok(Running { remote, addresses, tasks })
+    Ok(Running { remote, addresses, tasks, paths })
 }
 
 /// Where responses are held, as the settings have it.

@@ -1,5 +1,6 @@
-//! Farhop's two ends as processes of their own in the testbed, started anew for each load: keys, settings files, the
-//! counters of the remote over its control socket, and what both tell there.
+//! Farhop's two ends as processes of their own in the testbed, started anew for each load (of the path they know what loads before
+//! have measured: in the field they are up for days): keys, settings files, the counters of the remote over its control socket, and
+//! what both tell there.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ const PROXY_PORT: u16 = 3128;
 const CARRIER_PORT: u16 = 4433;
 /// How long a promise that nobody asks for lasts after its last byte (DESIGN.md), with room for the sweep.
 const LAPSE: Duration = Duration::from_secs(12);
+/// How long each of them may take to end.
+const ORDERLY: Duration = Duration::from_secs(3);
 
 /// Where ends run and write.
 #[derive(Clone, Copy)]
@@ -245,6 +248,18 @@ impl Ends {
         self.remote.0.kill_group().map_err(CompareError::file("the remote process"))?;
         self.remote = start(stage, "remote", Place::Remote)?;
         Ok(())
+    }
+
+    /// Ends both as a service manager would, so that they keep what they have measured of the path; with SIGKILL where that takes
+    /// too long.
+    pub fn stop(mut self) {
+        for (process, _) in [&mut self.remote, &mut self.ground] {
+            let deadline = Instant::now() + ORDERLY;
+            let asked = process.terminate().is_ok();
+            while asked && Instant::now() < deadline && matches!(process.try_wait(), Ok(None)) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
     }
 
     /// The most resident memory that remote and ground have held at a time; none for one that is gone.

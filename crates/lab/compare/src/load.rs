@@ -146,6 +146,9 @@ impl<'a> Loader<'a> {
             browser: load.browser.clone(),
             errors: load.errors.clone(),
         };
+        if let Way::Farhop(ends) = way {
+            ends.stop();
+        }
         self.last = Some(Last { load, unasked, picture: picture.filter(|picture| picture.exists()) });
         Ok(measured)
     }
