@@ -43,7 +43,9 @@ macro_rules! words {
 words! {
     /// Why a request crossed the long hop.
     pub enum Crossing {
-        /// Nothing was held and nobody had promised it: the page's own document, or a resource not discovered.
+        /// A page was gone to, and its document was not held: nobody could have known.
+        Navigation = "navigation",
+        /// Nothing was held and nobody had promised it: a resource not discovered.
         Undiscovered = "undiscovered",
         /// A response was held, but it was too old to use without asking.
         Stale = "stale",

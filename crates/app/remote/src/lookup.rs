@@ -78,6 +78,11 @@ impl Found {
     }
 }
 
+/// Why a request crosses of which nobody at ground knew.
+fn unforeseen(fields: &HeaderMap) -> Crossing {
+    if farhop_bundle::is_navigation(fields) { Crossing::Navigation } else { Crossing::Undiscovered }
+}
+
 async fn look(remote: &Remote, exchange: &Exchange) -> Found {
     let Exchange { user, fetch, course, .. } = exchange;
     let exchange = exchange.id;
@@ -86,12 +91,12 @@ async fn look(remote: &Remote, exchange: &Exchange) -> Found {
         let why = match (fetch.head.upgrades(), fetch.has_body) {
             (true, _) => Crossing::Upgrade,
             (false, true) => Crossing::Method,
-            (false, false) => Crossing::Undiscovered,
+            (false, false) => unforeseen(fields),
         };
         return Found::Ask { why, field: None, stale: None };
     }
     let asked = remote.desk().ask(user, &fetch.head.method, &fetch.url, fields, remote.now());
-    let (mut why, mut field) = (Crossing::Undiscovered, None);
+    let (mut why, mut field) = (unforeseen(fields), None);
     match asked {
         Ok(Answering { promise, wire, mut promised, wanted }) => {
             promising::tell_wanted(remote, course.promised(wire, wanted));
