@@ -204,6 +204,31 @@ async fn a_websocket_within_carries_words_both_ways() {
 }
 
 #[tokio::test]
+async fn the_last_word_of_a_websocket_comes_through_though_its_client_leaves_without_tls_own_goodbye() {
+    let world = world().await;
+    let mut client = within(&world).await;
+    let fields = "upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\n\
+                  sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    say(&mut client, "/socket", fields).await;
+    let Asked { mut sender, mut receiver, .. } = world.asked().await;
+    let switching = ResponseHead { status: StatusCode::SWITCHING_PROTOCOLS, ..head(&[]) };
+    sender.answer(&switching, Coding::Identity, None);
+    hear(&mut client, "\r\n\r\n").await;
+    client.write_all(b"goodbye").await.unwrap();
+    client.flush().await.unwrap();
+    let (mut connection, _) = client.into_inner();
+    connection.shutdown().await.unwrap();
+    assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), Arrival::Body("goodbye".into()));
+    assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), Arrival::Ended);
+    // It may still hear what the other side says to that.
+    sender.write("and you".into()).await.unwrap();
+    sender.finish(None);
+    let mut heard = Vec::new();
+    timeout(PATIENCE, connection.read_to_end(&mut heard)).await.unwrap().unwrap();
+    assert!(!heard.is_empty(), "sealed, but there");
+}
+
+#[tokio::test]
 async fn a_websocket_over_http2_is_the_same_at_ground() {
     let world = world().await;
     let client = world.connect("site.test:443").await;
