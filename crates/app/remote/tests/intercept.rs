@@ -7,6 +7,7 @@ mod support;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use farhop_authority::Terms;
 use farhop_events::{Bypass, Event};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Priority, Side};
@@ -16,7 +17,8 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme};
 use support::{
-    Asked, CACHEABLE, PATIENCE, World, failure, head, read_until, tls_client as config, until, world_with,
+    Asked, CACHEABLE, PATIENCE, World, failure, head, read_until, tls_client as config, until, world_under,
+    world_with,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -290,6 +292,26 @@ async fn what_is_for_another_name_or_protocol_goes_through_with_every_byte() {
     assert_eq!(tunnelled(&world).await, ("shell.test".into(), "SSH-2.0-client\r\n".into()));
     assert_eq!(bypassed(&world, Bypass::NotTls), 1);
     assert_eq!(world.bus.counters().intercepted(), 0);
+}
+
+#[tokio::test]
+async fn a_host_that_the_ca_may_not_vouch_for_goes_through_at_once_and_nothing_is_prepared_for_it() {
+    let permitted = vec!["site.test".parse().unwrap()].into();
+    let world = world_under(&Terms { permitted, ..Terms::default() }, &["interception.enabled=true"]).await;
+    // It waits for its server to begin, as those of mail do: nobody waits for its first word.
+    let _silent = world.connect("other.test:443").await;
+    let host = loop {
+        match timeout(PATIENCE, world.hop.accept()).await.expect("a tunnel is wanted").unwrap() {
+            Incoming::Prepare { host, .. } => panic!("{host} is prepared for nothing"),
+            Incoming::Tunnel { asked, .. } => break asked.host,
+            _ => {}
+        }
+    };
+    assert_eq!((host.as_str(), bypassed(&world, Bypass::NoHost)), ("other.test", 1));
+    assert_eq!(world.bus.counters().bypasses_learned(), 0);
+    let mut client = within(&world).await;
+    say(&mut client, "/", "").await;
+    assert_eq!(world.asked().await.head.url(), "https://site.test/");
 }
 
 #[tokio::test]
