@@ -145,6 +145,12 @@ async fn upwards(client: &Client, mut sender: Sender, sent: &mut u64, active: &A
                 sender.finish(None);
                 return End::Closed;
             }
+            // Browsers close without TLS's own goodbye, Chromium always: whether a conversation is over, its frames have told
+            // (RFC 6455 §7.1.1), and what came before, its last word, must not be lost to a reset.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                sender.finish(None);
+                return End::Closed;
+            }
             Ok((bytes, urgent)) => {
                 active.moved.notify_one();
                 active.client_spoke.store(true, Ordering::Relaxed);

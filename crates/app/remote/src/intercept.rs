@@ -58,10 +58,18 @@ impl Wish {
         tunnel: Tunnel,
     ) {
         match (decision, remote.leaves()) {
-            (Decision::Intercept, Some(leaves)) => {
-                self.announce(remote, &carrier);
-                self.intercept(remote, leaves, carrier, tunnel, client).await;
-            }
+            (Decision::Intercept, Some(leaves)) => match leaves.may_vouch_for(self.bare_host()) {
+                Ok(()) => {
+                    self.announce(remote, &carrier);
+                    self.intercept(remote, leaves, carrier, tunnel, client).await;
+                }
+                // Known before the client has said a word: neither it nor ground is kept busy with what comes to nothing.
+                Err(error) => {
+                    tracing::debug!(target: "farhop", "no certificate for {}: {error}", self.host);
+                    self.tell_bypassed(remote, Bypass::NoHost, None);
+                    self.pass(remote, &carrier, tunnel, || {}).await;
+                }
+            },
             (Decision::Intercept, None) => self.pass(remote, &carrier, tunnel, || {}).await,
             (Decision::PassThrough(why), _) => {
                 if remote.leaves().is_some() {

@@ -7,6 +7,7 @@ mod support;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use farhop_authority::Terms;
 use farhop_events::{Bypass, Event};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Priority, Side};
@@ -16,7 +17,8 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme};
 use support::{
-    Asked, CACHEABLE, PATIENCE, World, failure, head, read_until, tls_client as config, until, world_with,
+    Asked, CACHEABLE, PATIENCE, World, failure, head, read_until, tls_client as config, until, world_under,
+    world_with,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -204,6 +206,31 @@ async fn a_websocket_within_carries_words_both_ways() {
 }
 
 #[tokio::test]
+async fn the_last_word_of_a_websocket_comes_through_though_its_client_leaves_without_tls_own_goodbye() {
+    let world = world().await;
+    let mut client = within(&world).await;
+    let fields = "upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\n\
+                  sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    say(&mut client, "/socket", fields).await;
+    let Asked { mut sender, mut receiver, .. } = world.asked().await;
+    let switching = ResponseHead { status: StatusCode::SWITCHING_PROTOCOLS, ..head(&[]) };
+    sender.answer(&switching, Coding::Identity, None);
+    hear(&mut client, "\r\n\r\n").await;
+    client.write_all(b"goodbye").await.unwrap();
+    client.flush().await.unwrap();
+    let (mut connection, _) = client.into_inner();
+    connection.shutdown().await.unwrap();
+    assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), Arrival::Body("goodbye".into()));
+    assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), Arrival::Ended);
+    // It may still hear what the other side says to that.
+    sender.write("and you".into()).await.unwrap();
+    sender.finish(None);
+    let mut heard = Vec::new();
+    timeout(PATIENCE, connection.read_to_end(&mut heard)).await.unwrap().unwrap();
+    assert!(!heard.is_empty(), "sealed, but there");
+}
+
+#[tokio::test]
 async fn a_websocket_over_http2_is_the_same_at_ground() {
     let world = world().await;
     let client = world.connect("site.test:443").await;
@@ -265,6 +292,26 @@ async fn what_is_for_another_name_or_protocol_goes_through_with_every_byte() {
     assert_eq!(tunnelled(&world).await, ("shell.test".into(), "SSH-2.0-client\r\n".into()));
     assert_eq!(bypassed(&world, Bypass::NotTls), 1);
     assert_eq!(world.bus.counters().intercepted(), 0);
+}
+
+#[tokio::test]
+async fn a_host_that_the_ca_may_not_vouch_for_goes_through_at_once_and_nothing_is_prepared_for_it() {
+    let permitted = vec!["site.test".parse().unwrap()].into();
+    let world = world_under(&Terms { permitted, ..Terms::default() }, &["interception.enabled=true"]).await;
+    // It waits for its server to begin, as those of mail do: nobody waits for its first word.
+    let _silent = world.connect("other.test:443").await;
+    let host = loop {
+        match timeout(PATIENCE, world.hop.accept()).await.expect("a tunnel is wanted").unwrap() {
+            Incoming::Prepare { host, .. } => panic!("{host} is prepared for nothing"),
+            Incoming::Tunnel { asked, .. } => break asked.host,
+            _ => {}
+        }
+    };
+    assert_eq!((host.as_str(), bypassed(&world, Bypass::NoHost)), ("other.test", 1));
+    assert_eq!(world.bus.counters().bypasses_learned(), 0);
+    let mut client = within(&world).await;
+    say(&mut client, "/", "").await;
+    assert_eq!(world.asked().await.head.url(), "https://site.test/");
 }
 
 #[tokio::test]

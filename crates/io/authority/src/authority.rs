@@ -95,10 +95,11 @@ impl Authority {
 
     /// Makes a CA under `terms` in the place of the one in `folder`. For `overlap` those who have only the older
     /// certificate are served as before ([`Bridge`]); the older key is gone at once. With an `overlap` of zero, as
-    /// after a theft of the key, nothing is carried over.
+    /// after a theft of the key, nothing is carried over, nor of a CA that is over: its certificate serves nobody any more.
     ///
     /// # Errors
-    /// As [`Authority::load`]; or the last overlap has not ended, and only one can be carried over at a time.
+    /// As [`Authority::load`]; or the last overlap has not ended, and only one can be carried over at a time; or the older CA is
+    /// of the future.
     pub fn rotate(folder: &Path, terms: &Terms, overlap: Duration) -> Result<Authority, AuthorityError> {
         let now = SystemTime::now();
         let older = Authority::load(folder)?;
@@ -107,8 +108,11 @@ impl Authority {
             if let Some(running) = older.bridge_at(now) {
                 return Err(AuthorityError::Overlapping(day(running.until)));
             }
-            older.is_valid_at(now)?;
-            newer.bridge = Some(older.bridge_to(&newer, terms, now + overlap)?);
+            match older.is_valid_at(now) {
+                Ok(()) => newer.bridge = Some(older.bridge_to(&newer, terms, now + overlap)?),
+                Err(AuthorityError::Expired { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         file::replace(folder, &newer.text())?;
         Ok(newer)

@@ -76,6 +76,14 @@ impl Leaves {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether there can be a certificate for `host`, a DNS name or an IP address as URLs and CONNECT write it. None is made.
+    ///
+    /// # Errors
+    /// As those of [`Leaves::for_host`] that are known beforehand.
+    pub fn may_vouch_for(&self, host: &str) -> Result<(), AuthorityError> {
+        permitted(&self.authority(), &subject(host)?, SystemTime::now())
+    }
+
     /// Certificate and key with which to answer a handshake for `host`, a DNS name or an IP address as URLs and CONNECT
     /// write it.
     ///
@@ -87,8 +95,7 @@ impl Leaves {
     }
 
     fn for_host_at(&self, host: &str, now: SystemTime) -> Result<Arc<CertifiedKey>, AuthorityError> {
-        let subject =
-            Subject::parse(host).ok_or_else(|| AuthorityError::Host(host.chars().take(300).collect()))?;
+        let subject = subject(host)?;
         let authority = {
             let mut current = self.current();
             if let Some(leaf) = current.kept.look(&subject).filter(|leaf| leaf.given_out.contains(&now)) {
@@ -112,11 +119,8 @@ impl Leaves {
         subject: &Subject,
         now: SystemTime,
     ) -> Result<Leaf, AuthorityError> {
-        authority.is_valid_at(now)?;
+        permitted(authority, subject, now)?;
         let ca = authority.certificate();
-        if !ca.permitted().permits(subject) {
-            return Err(AuthorityError::NotPermitted(subject.to_string()));
-        }
         let mut params = CertificateParams::default();
         // Never the host: RFC 6125 has it in the SAN alone, and it can be longer than a common name may be.
         params.distinguished_name = DistinguishedName::new();
@@ -142,6 +146,20 @@ impl Leaves {
         }
         let certified = Arc::new(CertifiedKey::new(chain, Arc::clone(&self.signing)));
         Ok(Leaf { certified, given_out: now - DAY..until })
+    }
+}
+
+fn subject(host: &str) -> Result<Subject, AuthorityError> {
+    Subject::parse(host).ok_or_else(|| AuthorityError::Host(host.chars().take(300).collect()))
+}
+
+/// # Errors
+/// The CA is over, or of the future, or was made for others only.
+fn permitted(authority: &Authority, subject: &Subject, now: SystemTime) -> Result<(), AuthorityError> {
+    authority.is_valid_at(now)?;
+    match authority.certificate().permitted().permits(subject) {
+        true => Ok(()),
+        false => Err(AuthorityError::NotPermitted(subject.to_string())),
     }
 }
 
@@ -212,6 +230,7 @@ mod tests {
         let leaves = leaves();
         for host in ["", "*.example.org", "a b"] {
             assert!(matches!(leaves.for_host(host), Err(AuthorityError::Host(_))), "{host:?}");
+            assert!(matches!(leaves.may_vouch_for(host), Err(AuthorityError::Host(_))), "{host:?}");
         }
     }
 }

@@ -72,6 +72,16 @@ fn a_rotation_replaces_the_file_and_keeps_it_secret() {
 }
 
 #[test]
+fn a_ca_that_is_over_has_a_successor_which_carries_nothing_over() {
+    let folder = tempfile::tempdir().unwrap();
+    Authority::create(folder.path(), &Terms { lifetime: Duration::ZERO, ..Terms::default() }).unwrap();
+    assert!(Authority::load(folder.path()).unwrap().in_force().is_err());
+    let newer = Authority::rotate(folder.path(), &Terms::default(), Duration::from_secs(86_400)).unwrap();
+    assert!(newer.in_force().is_ok() && newer.bridge().is_none());
+    assert_eq!(Authority::load(folder.path()).unwrap().certificate(), newer.certificate());
+}
+
+#[test]
 fn a_key_that_others_can_read_is_refused_with_the_remedy() {
     let (_folder, file) = made();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();

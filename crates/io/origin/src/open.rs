@@ -7,7 +7,7 @@ use crate::http2::Http2;
 use crate::pool::Opened;
 use crate::request::Scheme;
 use crate::settings::Settings;
-use crate::tls::{Protocol, Tls, Trust};
+use crate::tls::{HandshakeFailure, Protocol, Tls, Trust};
 use crate::ways::round_trip;
 use std::sync::Arc;
 
@@ -25,8 +25,27 @@ impl Opener {
         Opener { connector, tls, settings }
     }
 
-    /// Opens a connection; within TLS it speaks one of `offered`, else HTTP/1.
+    /// Opens a connection; within TLS it speaks one of `offered`, else HTTP/1. A handshake that is cut off without a word is begun
+    /// anew, once: who looks for what an origin can't do learns nothing from a server that has just been restarted, and
+    /// nothing of any request has been said.
+    ///
+    /// # Errors
+    /// There is none.
     pub(crate) async fn open(
+        &self,
+        scheme: Scheme,
+        destination: &Destination,
+        offered: &[Protocol],
+    ) -> Result<Opened, Error> {
+        match self.open_once(scheme, destination, offered).await {
+            Err(Error::Tls { failure: HandshakeFailure::Closed, .. }) => {
+                self.open_once(scheme, destination, offered).await
+            }
+            opened => opened,
+        }
+    }
+
+    async fn open_once(
         &self,
         scheme: Scheme,
         destination: &Destination,

@@ -554,10 +554,12 @@ async fn a_stapled_word_of_the_issuer_revokes_and_nobody_elses_does() {
         signer: of.issuer.key(),
         responder: None,
     };
-    // By the root itself, by one between, and without an end to it.
+    // By the root itself, by one between, without an end to it, and long ago: what was revoked stays revoked.
     let forever = Stapled { times: ("20240101000000Z", None), ..word(&root) };
+    let old = Stapled { times: ("20230101000000Z", Some("20240101000000Z")), ..word(&root) };
     let by_one_between = seven(word(&between).der(), &between).under(&between);
-    for shown in [seven(word(&root).der(), &root), by_one_between, seven(forever.der(), &root)] {
+    let by_root = [word(&root), forever, old].map(|word| seven(word.der(), &root));
+    for shown in by_root.into_iter().chain([by_one_between]) {
         assert_eq!(problem(&shown, &trust, HOST).await, CertificateProblem::Revoked);
     }
     // By one whom the issuer lets speak for it, and by others below it.
@@ -586,7 +588,6 @@ async fn a_stapled_word_of_the_issuer_revokes_and_nobody_elses_does() {
         ("good", Stapled { status: vec![0x80, 0], ..word(&root) }.der()),
         ("unknown", Stapled { status: vec![0x82, 0], ..word(&root) }.der()),
         ("another serial", Stapled { serial: 8, ..word(&root) }.der()),
-        ("out of date", Stapled { times: ("20230101000000Z", Some("20240101000000Z")), ..word(&root) }.der()),
         ("of the future", Stapled { times: ("21230101000000Z", None), ..word(&root) }.der()),
         ("forged", forged),
         ("try later", tlv(0x30, &tlv(10, &[3]))),
@@ -615,11 +616,13 @@ async fn who_must_staple_is_refused_without_a_current_good_word() {
         Some(Stapled { of: &root, serial: 7, status, times, signer, responder: None }.der())
     };
     let (good, unknown) = (&[0x80, 0][..], &[0x82, 0][..]);
-    let (current, past) = (("20240101000000Z", None), ("20230101000000Z", Some("20240101000000Z")));
+    let current = ("20240101000000Z", Some("21240101000000Z"));
+    let (past, endless) = (("20230101000000Z", Some("20240101000000Z")), ("20240101000000Z", None));
     assert_eq!(judged(&shown(&[5], word(good, current, &root)), &trust, HOST).await, Ok(()));
     for (what, stapled) in [
         ("nothing", None),
         ("out of date", word(good, past, &root)),
+        ("of long ago, without an end", word(good, endless, &root)),
         ("unknown", word(unknown, current, &root)),
         ("another's word", word(good, current, &other)),
     ] {

@@ -17,6 +17,7 @@ use support::h2raw::{LAST, Wire};
 use support::tls::*;
 use support::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 const EMPTY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -111,6 +112,30 @@ async fn what_is_no_tls_is_told_from_what_closes() {
     let closed = failure(b"").await;
     assert!(matches!(&closed, Error::Tls { failure: HandshakeFailure::Closed, .. }), "{closed:?}");
     assert!(closed.retry_can_help());
+}
+
+#[tokio::test]
+async fn a_handshake_that_is_cut_off_is_begun_anew_once() {
+    let root = Authority::root("Root");
+    let shown = root.issue(&params(&[HOST]));
+    let acceptor = TlsAcceptor::from(Arc::new(config(&shown, &["http/1.1"], &BOTH_VERSIONS)));
+    for (cut_off, is_answered) in [(1, true), (usize::MAX, false)] {
+        let acceptor = acceptor.clone();
+        let origin = Origin::start(move |mut stream, number| {
+            let acceptor = acceptor.clone();
+            async move {
+                if number < cut_off {
+                    stream.read_u8().await.unwrap();
+                } else {
+                    obliging(acceptor.accept(stream).await.unwrap()).await;
+                }
+            }
+        })
+        .await;
+        let client = client_trusting(trusting(&root), Settings::default());
+        let answer = fetch(&client, secure_get(&origin, "/")).await;
+        assert_eq!((answer.is_ok(), origin.connections()), (is_answered, 2));
+    }
 }
 
 #[tokio::test]

@@ -96,6 +96,16 @@ pub async fn world_over(link: &str, more: &[&str]) -> World {
 
 /// The same over this link, of which both ends are told so much.
 pub async fn world_on(profile: &Profile, plan: PathPlan, more: &[&str]) -> World {
+    world_vouched_for(profile, plan, more, &Terms::default()).await
+}
+
+/// A world as [`world_with`] gives it, whose CA was made for what these terms say.
+pub async fn world_under(terms: &Terms, more: &[&str]) -> World {
+    let profile = Profile::named("none").unwrap();
+    world_vouched_for(&profile, PathPlan::for_profile(&profile), more, terms).await
+}
+
+async fn world_vouched_for(profile: &Profile, plan: PathPlan, more: &[&str], terms: &Terms) -> World {
     let over_tcp =
         profile.name == "none" && std::env::var("FARHOP_TEST_CARRIER").is_ok_and(|carrier| carrier == "tcp");
     let (link, at_ground, at_remote) = link::pair(profile, 1);
@@ -124,7 +134,7 @@ pub async fn world_on(profile: &Profile, plan: PathPlan, more: &[&str]) -> World
     let sets: Vec<String> = sets.iter().chain(more).map(|set| (*set).to_owned()).collect();
     let settings: RemoteSettings = farhop_settings::load(None, &sets).unwrap();
     let bus = Bus::new();
-    let authority = settings.interception.enabled.then(|| Authority::ephemeral(&Terms::default()).unwrap());
+    let authority = settings.interception.enabled.then(|| Authority::ephemeral(terms).unwrap());
     let authority = authority.map(Arc::new);
     let reach = Reach {
         socket: at_remote,

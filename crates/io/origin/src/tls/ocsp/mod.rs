@@ -16,6 +16,11 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 /// id-kp-OCSPSigning, as it is encoded.
 const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 
+/// How far ahead of this machine's clock a responder's may be, in seconds.
+const SKEW: u64 = 300;
+/// How long a word counts that does not say so, in seconds: newer word could be had at any time. As NSS has it.
+const DAY: u64 = 86_400;
+
 type Algorithms = &'static [&'static dyn SignatureVerificationAlgorithm];
 
 /// What `stapled` proves of the certificate at the end of `path`, at worst; nothing if it is not the issuer's word, or not
@@ -37,9 +42,10 @@ pub(super) fn word(
     answers.iter().map(|answer| answer.status).max()
 }
 
-/// RFC 6960 §3.2, 5 and 6. Without a next update newer word could be had at any time; a revocation stays one.
+/// RFC 6960 §3.2, 5 and 6. A revocation stays one, however old the word of it is.
 fn is_current(answer: &Answer<'_>, now: u64) -> bool {
-    answer.this_update <= now && answer.next_update.is_none_or(|next| now < next)
+    let until = answer.next_update.unwrap_or_else(|| answer.this_update.saturating_add(DAY));
+    answer.this_update <= now.saturating_add(SKEW) && (answer.status == Status::Revoked || now < until)
 }
 
 /// Whether `verify` accepts the signature by an algorithm that it can be of.
@@ -125,4 +131,30 @@ impl Issuer {
 /// `contents` as a SEQUENCE.
 fn sequence(contents: &[u8]) -> Option<Vec<u8>> {
     Any::from_tag_and_data(Tag::Sequence, contents).to_der_vec().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_good_word_counts_until_there_is_to_be_another_or_for_a_day_and_a_revocation_for_ever() {
+        const THEN: u64 = 1_704_067_200;
+        let counts = |status, next_update, now| {
+            let id = CertId { hash: String::new(), issuer_name: b"", issuer_key: b"", serial: b"" };
+            is_current(&Answer { id, status, this_update: THEN, next_update }, now)
+        };
+        let week = Some(THEN + 7 * DAY);
+        for (next_update, until) in [(week, THEN + 7 * DAY), (None, THEN + DAY)] {
+            for status in [Status::Good, Status::Unknown] {
+                assert!(counts(status, next_update, until - 1) && !counts(status, next_update, until));
+            }
+            assert!(counts(Status::Revoked, next_update, until + 1000 * DAY));
+            // The responder's clock may be a little ahead, and no more.
+            for status in [Status::Good, Status::Revoked] {
+                assert!(counts(status, next_update, THEN - SKEW));
+                assert!(!counts(status, next_update, THEN - SKEW - 1));
+            }
+        }
+    }
 }
