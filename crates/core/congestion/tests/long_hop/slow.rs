@@ -63,5 +63,12 @@ fn what_is_urgent_waits_for_few_packets_and_the_link_is_full() {
             )
         })
         .collect();
-    assert_eq!(rows, [""], "\n{}\n", rows.join("\n"));
+    let expected = [
+        "64 kbit/s: 1.2 packets on average, 2.0 at most, link used to 97.2 %",
+        "128 kbit/s: 2.5 packets on average, 4.4 at most, link used to 97.1 %",
+        "256 kbit/s: 4.3 packets on average, 6.9 at most, link used to 97.7 %",
+        "512 kbit/s: 8.9 packets on average, 14.1 at most, link used to 98.2 %",
+        "2 Mbit/s: 22.1 packets on average, 40.9 at most, link used to 98.2 %",
+    ];
+    assert_eq!(rows, expected, "\n{}\n", rows.join("\n"));
 }
