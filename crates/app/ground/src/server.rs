@@ -8,8 +8,9 @@ use std::sync::Arc;
 use farhop_congestion::Choice;
 use farhop_control::{Server, Socket};
 use farhop_events::{Bus, Event};
+use farhop_htotp::mux::Spread;
 use farhop_settings::ground::RemotePeer;
-use farhop_settings::{GroundSettings, changes};
+use farhop_settings::{GroundSettings, Spreading, changes};
 use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::memory::Memory;
 use farhop_transport::path::{End, PathPlan};
@@ -122,7 +123,11 @@ fn listen_tcp(
     peers: Peers,
 ) -> Result<tcp::Listener, GroundError> {
     let options = tcp::Options::new(plan, End::Ground, settings.tcp_congestion.as_deref())?;
-    let listener = tcp::Listener::bind(settings.listen, identity, peers, *plan, options);
+    let spread = match settings.tcp_streams {
+        Spreading::RoundRobin => Spread::RoundRobin,
+        Spreading::Priority => Spread::Priority,
+    };
+    let listener = tcp::Listener::bind(settings.listen, identity, peers, *plan, options.spreading(spread));
     listener.map_err(|error| GroundError::ListenTcp { addr: settings.listen, error })
 }
 

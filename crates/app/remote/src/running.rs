@@ -84,6 +84,7 @@ impl Running {
             carrier: kept.carrier,
             quic_again: kept.quic_again,
             tcp_connections: kept.tcp_connections,
+            tcp_streams: kept.tcp_streams,
             tcp_congestion: kept.tcp_congestion.clone(),
             role: kept.role,
             transparent: TransparentSettings {

@@ -9,8 +9,9 @@ use farhop_authority::{Authority, AuthorityError, Leaves};
 use farhop_control::{ControlError, Server, Socket};
 use farhop_events::Bus;
 use farhop_front::{ListenError, Listener};
+use farhop_htotp::mux::Spread;
 use farhop_replacement::Link;
-use farhop_settings::{CarrierKind, RemoteSettings};
+use farhop_settings::{CarrierKind, RemoteSettings, Spreading};
 use farhop_store::{Budget, Disk, DiskError, DiskOptions, Key, KeyError, Repository, Store};
 use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::memory::Memory;
@@ -171,8 +172,12 @@ fn start_with(
         CarrierKind::Tcp => Over::Only(Kind::Tcp),
     };
     let options = tcp::Options::new(&plan, End::Remote, settings.tcp_congestion.as_deref())?;
+    let spread = match settings.tcp_streams {
+        Spreading::RoundRobin => Spread::RoundRobin,
+        Spreading::Priority => Spread::Priority,
+    };
     let lanes = settings.tcp_connections as usize;
-    let tcp = tcp::Dialer::new(reach.identity.clone(), plan, options, lanes);
+    let tcp = tcp::Dialer::new(reach.identity.clone(), plan, options.spreading(spread), lanes);
     let mut quic = Dialer::new(reach.socket, reach.identity, plan, choice).map_err(StartError::Carrier)?;
     let paths = if is_kept { Some(Memory::open(&settings.paths)?) } else { None };
     if let Some(paths) = &paths {

@@ -10,7 +10,7 @@ use farhop_units::Bytes;
 use crate::common::{LinkSettings, LogSettings, ProbeSettings};
 use crate::end::End;
 use crate::error::SettingsError;
-use crate::kinds::{Cidr, PeerName, Percent};
+use crate::kinds::{Cidr, PeerName, Percent, Spreading};
 use crate::load::{Checked, check_peers, conflict};
 use crate::section::settings;
 use crate::source::Source;
@@ -23,6 +23,9 @@ settings! {
             listen: SocketAddr, default "0.0.0.0:4433";
             /// Whether remotes may come over TCP, as they do where UDP does not pass.
             tcp: bool, default "true";
+            /// By what goes unasked to the TCP connections of a carrier: round-robin uses all alike; priority keeps one for what is urgent (of
+            /// pages, what has an urgency below 3). Answers go where the remote asked.
+            tcp_streams: Spreading, default "round-robin";
             /// TCP congestion control by the kernel's name for it, such as hybla or bbr; auto leaves it to the system. It drives the
             /// forward link of carriers over TCP.
             tcp_congestion: Option<String>, default "auto";

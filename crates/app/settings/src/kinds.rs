@@ -172,6 +172,35 @@ impl fmt::Display for CarrierKind {
     }
 }
 
+/// By what the streams of an end go to the TCP connections of a carrier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spreading {
+    /// To each connection in turn.
+    RoundRobin,
+    /// One connection is kept for what is urgent.
+    Priority,
+}
+
+impl FromStr for Spreading {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "round-robin" => Ok(Spreading::RoundRobin),
+            "priority" => Ok(Spreading::Priority),
+            _ => Err(()),
+        }
+    }
+}
+
+impl fmt::Display for Spreading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Spreading::RoundRobin => "round-robin",
+            Spreading::Priority => "priority",
+        })
+    }
+}
+
 /// What the remote does for connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {

@@ -10,7 +10,7 @@ use farhop_units::Bytes;
 use crate::common::{LinkSettings, LogSettings, ProbeSettings};
 use crate::end::End;
 use crate::error::SettingsError;
-use crate::kinds::{CarrierKind, Cidr, HostPort, PeerName, Percent, PortRange, Role};
+use crate::kinds::{CarrierKind, Cidr, HostPort, PeerName, Percent, PortRange, Role, Spreading};
 use crate::load::{Checked, check_peers, conflict};
 use crate::section::settings;
 use crate::source::Source;
@@ -40,6 +40,10 @@ settings! {
             quic_again: Duration, default "30 s", range "1 s" to "1 h", chosen "any satellite link: a call in vain is some 6 KB";
             /// TCP connections of a carrier over TCP. A lost packet holds up only what is on its own.
             tcp_connections: u32, default "4", range "1" to "8", chosen "any satellite link: four slow starts at once, and a lost packet holds up a quarter";
+            /// By what requests go to the TCP connections of a carrier, and with them their answers: round-robin uses all alike; priority
+            /// keeps one for what is urgent (of pages, what has an urgency below 3), so that no download's loss or backlog holds that up.
+            /// What ground sends unasked goes by its own setting.
+            tcp_streams: Spreading, default "round-robin";
             /// TCP congestion control by the kernel's name for it, such as hybla or bbr; auto leaves it to the system. It drives the
             /// return link; ground's own setting drives the forward link.
             tcp_congestion: Option<String>, default "auto";

@@ -12,7 +12,7 @@ use farhop_squeeze::Policy;
 use farhop_units::{BitRate, Bytes, format_duration, parse_duration};
 
 use crate::kinds::{
-    CarrierKind, Cidr, Direction, Fec, HostPort, LogLevel, PeerName, Percent, PortRange, Role,
+    CarrierKind, Cidr, Direction, Fec, HostPort, LogLevel, PeerName, Percent, PortRange, Role, Spreading,
 };
 use crate::raw::Raw;
 
@@ -87,6 +87,7 @@ textual! {
     Opening, "opening", "one of \"tls\", \"http\", \"ssh\", \"sip\", \"rtsp\", \"rtp\", \"stun\", \"quic\", \"bittorrent\", \"rsync\"";
     Direction, "direction", "one of \"return\", \"forward\"";
     CarrierKind, "carrier", "one of \"auto\", \"quic\", \"tcp\"";
+    Spreading, "order", "one of \"round-robin\", \"priority\"";
     Role, "role", "one of \"transport\", \"application\", \"both\"";
     Choice, "controller", "a congestion controller: \"rate\", \"hybla\", \"bbr\", \"cubic\", \"newreno\" or \"auto\"";
     LogLevel, "level", "one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"";

@@ -61,7 +61,8 @@ const FALLEN_PATIENCE: Duration = Duration::from_millis(500);
 /// A round trip that loses so much, and no few packets, says that it does.
 const HEAVY_LOSS: f64 = 0.10;
 const ENOUGH_LOST: u64 = 3 * 1200;
-/// Beside the BDP: an eighth of it, within so many packets.
+/// Beside the BDP: an eighth of it, within so many packets, and one less where a packet takes longer than an acknowledgement is
+/// held back: there each is acknowledged alone.
 const SLACK_SHARE: f64 = 0.125;
 const SLACK_PACKETS: [f64; 2] = [2.0, 4.0];
 /// Share of the BDP at which a queue runs empty, and where the rate may have fallen since it was measured.
@@ -139,11 +140,19 @@ impl Bbr {
         self.bandwidth() * self.delay.min().as_secs_f64()
     }
 
+    /// How long a full packet takes at the bottleneck; zero while its rate is not known.
+    fn packet_time(&self) -> Duration {
+        let seconds = self.mtu as f64 / self.bandwidth();
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+
     /// The window for `gain` × BDP in flight at the bottleneck, with what the peer's delayed acknowledgements keep back and what
     /// a delay that varies holds up. Where a packet takes long it is little more, since each waits in a queue.
     fn sized(&self, gain: f64) -> f64 {
         let mtu = self.mtu as f64;
-        let packets = (SLACK_SHARE * self.bdp()).clamp(SLACK_PACKETS[0] * mtu, SLACK_PACKETS[1] * mtu);
+        let alone = if self.packet_time() > ACK_DELAY { 1.0 } else { 0.0 };
+        let least = (SLACK_PACKETS[0] - alone) * mtu;
+        let packets = (SLACK_SHARE * self.bdp()).clamp(least, SLACK_PACKETS[1] * mtu);
         let slack = self.bandwidth() * (ACK_DELAY + self.delay.variation() / 2).as_secs_f64() + packets;
         (gain * self.bdp() + slack).max(self.minimum())
     }
@@ -264,7 +273,9 @@ impl Bbr {
             Mode::Bare { since, before } if ack.sent >= since => self.bare(ack, before),
             Mode::Cruise { since, .. } => {
                 if ack.sent >= since {
-                    self.delay.swing(ack.sample());
+                    // One packet more or less before it is no variation of the path.
+                    let steady = self.packet_time().max(ACK_DELAY);
+                    self.delay.swing(ack.sample(), steady);
                 }
                 if self.delay.is_stale(ack.now) {
                     self.mode = Mode::Empty { before: None };

@@ -13,7 +13,7 @@ use std::time::Duration;
 use farhop_units::Bytes;
 
 use crate::hystart::{HyStart, Verdict};
-use crate::rounds::Rounds;
+use crate::rounds::{Rates, Rounds};
 use crate::window::Window;
 use crate::{Ack, Contract, Controller, Loss};
 
@@ -34,8 +34,8 @@ pub struct Hybla {
     hystart: HyStart,
     rounds: Rounds,
     min_rtt: Option<Duration>,
-    /// The most that a round trip has delivered, in bytes a second.
-    best: f64,
+    /// What the last round trips have delivered: a path that has become slower has another cap.
+    rates: Rates,
 }
 
 impl Hybla {
@@ -48,7 +48,7 @@ impl Hybla {
             hystart: HyStart::default(),
             rounds: Rounds::default(),
             min_rtt: contract.map(|contract| contract.rtt),
-            best: 0.0,
+            rates: Rates::default(),
         };
         hybla.window.threshold = hybla.contracted().unwrap_or(f64::INFINITY);
         hybla
@@ -67,7 +67,7 @@ impl Hybla {
 
     /// The window above which nothing is gained; none while the path is unknown.
     fn cap(&self) -> f64 {
-        let measured = self.best * self.min_rtt.unwrap_or_default().as_secs_f64();
+        let measured = self.rates.best() * self.min_rtt.unwrap_or_default().as_secs_f64();
         match self.contracted() {
             Some(contracted) => CAP * contracted,
             None if self.window.in_slow_start() || measured <= 0.0 => f64::INFINITY,
@@ -94,7 +94,10 @@ impl Controller for Hybla {
     fn on_ack(&mut self, ack: &Ack) {
         self.min_rtt = ack.min_rtt.or(self.min_rtt);
         if let Some(round) = self.rounds.on_ack(ack) {
-            self.best = self.best.max(round.rate());
+            // What an application that sent little got through says nothing, unless it is more.
+            if !round.app_limited || round.rate() > self.rates.best() {
+                self.rates.push(ack.now, round.rate());
+            }
         }
         if !self.window.may_grow(ack) {
             return;
@@ -178,6 +181,24 @@ mod tests {
         assert_eq!(hybla.window(), Bytes(450_000));
         // ρ² = 576 packets in a round trip.
         assert_eq!(round(&mut hybla, 4400), 900);
+    }
+
+    #[test]
+    fn a_path_that_has_become_slower_is_not_overfilled_for_ever() {
+        let mut hybla = Hybla::new(None, Bytes(1200));
+        hybla.steer(Bytes(600_000), Some(Bytes(0)));
+        let mut now = 0;
+        let mut deliver = |packets: u32, rounds: u32| {
+            for _ in 0..rounds {
+                now += 600;
+                (0..packets).for_each(|_| hybla.on_ack(&Ack { min_rtt: Some(RTT), ..ack_at(now) }));
+            }
+            hybla.window().0 / 1000
+        };
+        // 8 Mbit/s, then 2.
+        assert_eq!(deliver(500, 6), 900);
+        assert_eq!(deliver(125, 6), 900, "it may be a pause");
+        assert_eq!(deliver(125, 12), 225);
     }
 
     #[test]

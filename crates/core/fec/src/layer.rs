@@ -89,6 +89,12 @@ impl Layer {
         self.sender.remember(loss.clamp(0.0, 1.0));
     }
 
+    /// QUIC has been given `bytes` of a stream that are all there is of it for now, and sends them next: a head, an object or the
+    /// end of one. Once they are out they are repaired at once, as far as the share allows; an `urgent` one rather than others.
+    pub fn expect(&mut self, bytes: usize, urgent: bool) {
+        self.sender.expect(bytes, urgent);
+    }
+
     /// Appends a batch of QUIC packets as sources to `out` and gives their stride; `None` if they go out as they are: the other
     /// end has not said hello yet, or they belong to a handshake, or they are too small to be worth it.
     pub fn frame(&self, packets: &[u8], stride: usize, out: &mut Vec<u8>) -> Option<usize> {

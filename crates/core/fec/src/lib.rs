@@ -13,6 +13,7 @@
 
 pub mod decoder;
 pub mod encoder;
+mod ends;
 pub mod estimate;
 mod field;
 mod fuzz;

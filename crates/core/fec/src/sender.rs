@@ -4,12 +4,17 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::encoder::Encoder;
+use crate::ends::{Ended, Ends};
 use crate::estimate::Estimate;
 use crate::symbol::LENGTH;
 use crate::wire::{self, HEADER, ROOM, Repair, Report, Source};
 
 /// Bytes of repair that may be saved up, for the ends of bursts.
 const SAVINGS: f64 = 24e3;
+/// Repairs that may be sent before the share has called for them, for what is urgent and for the rest. They are made up for
+/// afterwards, so that in all as much is repaired as without haste.
+const AHEAD_URGENT: f64 = 2.0;
+const AHEAD: f64 = 1.0;
 /// Repairs whose places are remembered.
 const REMEMBERED: usize = 16;
 /// A burst may pause for so long at the least before it counts as over.
@@ -62,6 +67,7 @@ pub(crate) struct Sender {
     tail: Option<Duration>,
     /// Repairs that its end still wants.
     tail_repairs: usize,
+    ends: Ends,
     counters: Sent,
     reported: Report,
 }
@@ -86,6 +92,7 @@ impl Sender {
             gap: Duration::ZERO,
             tail: None,
             tail_repairs: 0,
+            ends: Ends::default(),
             counters: Sent::default(),
             reported: Report::default(),
         }
@@ -102,6 +109,14 @@ impl Sender {
         stride + if roomy { ROOM } else { HEADER }
     }
 
+    /// The next `bytes` of streams in packets not yet sent are all that there is of something for now. It is repaired as soon
+    /// as it is out, if the share allows that; an `urgent` one rather than others.
+    pub(crate) fn expect(&mut self, bytes: usize, urgent: bool) {
+        if self.share > 0.0 {
+            self.ends.expect(self.next, bytes, urgent);
+        }
+    }
+
     /// The packets of the last [`Sender::frame`] are on their way.
     pub(crate) fn sent(&mut self, now: Duration, packets: &[u8], stride: usize) {
         self.longest = self.longest.max(stride);
@@ -109,6 +124,7 @@ impl Sender {
             if self.share > 0.0 {
                 self.encoder.push(now, self.next, packet);
             }
+            self.ends.sent(self.next, packet.len());
             self.next = self.next.wrapping_add(1);
             let bytes = (packet.len() + HEADER) as f64;
             self.owed += self.share * bytes;
@@ -157,13 +173,14 @@ impl Sender {
         if self.share == 0.0 {
             self.encoder.forget(Duration::MAX);
             (self.owed, self.tail, self.tail_repairs) = (0.0, None, 0);
+            self.ends.clear();
         }
     }
 
-    /// Repairs that are wanting should nothing more be sent: for each of the last stretches between repairs, what it
-    /// wants without what has covered it.
-    fn wanting(&self) -> usize {
-        let window = self.encoder.len();
+    /// Repairs that the last packets of the window want should nothing more be sent: for each of the last stretches between
+    /// repairs, what it wants without what has covered it.
+    fn wanting(&self, packets: usize) -> usize {
+        let window = self.encoder.len().min(packets);
         let since = |place: &u32| (self.next.wrapping_sub(*place) as usize).min(window);
         let stretches = self.repaired.iter().map(since).chain([window]);
         let wants = stretches
@@ -172,28 +189,47 @@ impl Sender {
         wants.max().unwrap_or(0)
     }
 
+    /// Whether a repair of this size goes out before its time, for what has just ended. What may not go now does not go later.
+    fn hastens(&mut self, size: f64) -> bool {
+        let Some(Ended { first, urgent }) = self.ends.ended() else { return false };
+        let ahead = if urgent { AHEAD_URGENT } else { AHEAD };
+        let packets = self.next.wrapping_sub(first) as usize;
+        let hastens = self.owed - size >= -ahead * size && self.wanting(packets) > 0;
+        if !hastens {
+            self.ends.settle();
+        }
+        hastens
+    }
+
     /// The next repair to be sent, if one is due.
     pub(crate) fn poll_repair(&mut self, now: Duration) -> Option<Repair<'_>> {
         self.encoder.forget(now.saturating_sub(self.rtt.max(4 * SHORTEST_QUIET)));
         if self.encoder.is_empty() {
             (self.owed, self.tail_repairs) = (0.0, 0);
+            self.ends.settle();
             return None;
         }
         if self.tail.take_if(|tail| *tail <= now).is_some() {
-            self.tail_repairs = self.wanting();
+            self.tail_repairs = self.wanting(usize::MAX);
+            // What has not come by now was given up, or waits for a window.
+            self.ends.clear();
         }
         let size = (ROOM - LENGTH + self.encoder.sum_len()) as f64;
-        if self.owed < size && self.tail_repairs == 0 {
+        let hastens = self.tail_repairs == 0 && self.hastens(size);
+        if self.owed < size && self.tail_repairs == 0 && !hastens {
             return None;
         }
         if self.savings < size {
             // What cannot be paid for is not saved up either.
             (self.owed, self.tail_repairs) = (self.owed.min(size), 0);
+            self.ends.settle();
             return None;
         }
-        self.tail_repairs = self.tail_repairs.saturating_sub(1);
         self.savings -= size;
-        self.owed = (self.owed - size).max(-size);
+        // What haste took in advance is made up for; of what the ends of bursts want beyond the share, one repair is.
+        let least = if hastens { f64::MIN } else { self.owed.min(-size) };
+        self.owed = (self.owed - size).max(least);
+        self.tail_repairs = self.tail_repairs.saturating_sub(1);
         self.repaired.push_front(self.next);
         self.repaired.truncate(REMEMBERED);
         self.counters.repairs += 1;

@@ -73,6 +73,8 @@ pub struct Grant {
     pub segments: Vec<Bytes>,
     /// The stream ends after these.
     pub end: bool,
+    /// Nothing more of it waits.
+    pub drains: bool,
 }
 
 /// The order within a user: urgency, asked for or not, turn.
@@ -312,7 +314,7 @@ impl Scheduler {
 
     fn grant(&mut self, id: StreamId) -> Grant {
         let (most, stretch) = (self.piece(), self.stretch());
-        let mut grant = Grant { stream: id, segments: Vec::new(), end: false };
+        let mut grant = Grant { stream: id, segments: Vec::new(), end: false, drains: true };
         let size = self.streams.get(&id).map_or(0, |queue| queue.queued.min(most));
         self.charge(id, size);
         self.unready(id);
@@ -327,6 +329,7 @@ impl Scheduler {
                 grant.segments.push(segment);
             }
             queue.queued -= size;
+            grant.drains = queue.queued == 0;
             queue.busy = true;
             if queue.queued == 0 && queue.end {
                 queue.end = false;

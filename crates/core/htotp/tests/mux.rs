@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};
-use farhop_htotp::mux::{Event, Frame, Id, Mux, MuxError, Read, Windows};
-use farhop_htotp::session::{Direction, Role};
+use farhop_htotp::mux::{Event, Frame, Id, Mux, MuxError, Read, Spread, Windows};
+use farhop_htotp::session::{Direction, Role, URGENT};
 use proptest::prelude::*;
 
 const WINDOWS: Windows = Windows { stream: 256 << 10, total: 4 << 20, both: 1024, one: 1024 };
@@ -32,8 +32,8 @@ struct End {
 }
 
 impl End {
-    fn new(role: Role, lanes: usize, windows: Windows) -> End {
-        let mut mux = Mux::new(role, windows);
+    fn new(role: Role, lanes: usize, windows: Windows, spread: Spread) -> End {
+        let mut mux = Mux::new(role, windows).spreading(spread);
         for _ in 1..lanes {
             mux.add_lane();
         }
@@ -85,7 +85,11 @@ struct Pair {
 
 impl Pair {
     fn new(lanes: usize) -> Pair {
-        let end = |role| End::new(role, lanes, WINDOWS);
+        Pair::spreading(lanes, Spread::RoundRobin)
+    }
+
+    fn spreading(lanes: usize, spread: Spread) -> Pair {
+        let end = |role| End::new(role, lanes, WINDOWS, spread);
         Pair {
             ends: [end(Role::Remote), end(Role::Ground)],
             wires: [(); 2].map(|()| vec![VecDeque::new(); lanes]),
@@ -144,16 +148,17 @@ proptest! {
     #[test]
     fn what_is_written_is_read_whatever_the_lanes_do(
         lanes in 1usize..5,
+        by_priority in any::<bool>(),
         streams in proptest::collection::vec((0usize..2, 0usize..700_000, any::<bool>()), 1..12),
         turns in proptest::collection::vec((0usize..2, 0usize..4, 1usize..40_000), 0..300),
     ) {
-        let mut pair = Pair::new(lanes);
+        let mut pair = Pair::spreading(lanes, if by_priority { Spread::Priority } else { Spread::RoundRobin });
         let mut written = Vec::new();
         for (number, (end, length, both)) in streams.iter().enumerate() {
             let direction = if *both { Direction::Both } else { Direction::One };
             let id = pair.ends[*end].mux.open(direction);
             let bytes = body(*length, number);
-            pair.ends[*end].mux.write(id, vec![Bytes::from(bytes.clone())], true, number as i32 % 3);
+            pair.ends[*end].mux.write(id, vec![Bytes::from(bytes.clone())], true, URGENT + 1 - number as i32 % 3);
             written.push((*end, id, bytes));
         }
         for (end, lane, most) in turns {
@@ -203,6 +208,60 @@ fn streams_take_turns_on_the_lanes_and_the_most_urgent_goes_first() {
     (0..3).for_each(|lane| pair.deliver(0, lane, usize::MAX));
     let arrived: Vec<u64> = pair.ground().opened.iter().map(|id| id.0 >> 2).collect();
     assert_eq!(arrived, [3, 0, 4, 1, 5, 2]);
+}
+
+/// Whether what is urgent arrives though only the first lane delivers, while downloads fill them all.
+fn urgent_passes(spread: Spread) -> bool {
+    let mut pair = Pair::spreading(4, spread);
+    pair.run();
+    let downloads = (0..10).map(|_| (URGENT - 1, 3_000_000));
+    let urgent = (0..10).map(|_| (URGENT, 500));
+    let mut opened = Vec::new();
+    for (priority, length) in downloads.chain(urgent) {
+        let id = pair.remote().mux.open(Direction::Both);
+        pair.remote().mux.write(id, vec![body(length, 0).into()], true, priority);
+        opened.push(id);
+    }
+    pair.send(0, 0);
+    pair.deliver(0, 0, usize::MAX);
+    opened[10..].iter().all(|id| pair.ground().seen.get(id).is_some_and(|seen| seen.ended))
+}
+
+#[test]
+fn by_priority_no_download_holds_up_what_is_urgent_and_in_turn_it_may() {
+    assert!(urgent_passes(Spread::Priority));
+    assert!(!urgent_passes(Spread::RoundRobin));
+}
+
+#[test]
+fn by_priority_downloads_share_the_lanes_that_are_left() {
+    let mut pair = Pair::spreading(3, Spread::Priority);
+    pair.run();
+    for _ in 0..4 {
+        let id = pair.remote().mux.open(Direction::One);
+        pair.remote().mux.write(id, vec![body(10, 0).into()], true, URGENT - 5);
+    }
+    let sent: Vec<usize> = (0..3).map(|lane| pair.send(0, lane)).collect();
+    assert_eq!((sent[0], sent[1]), (0, sent[2]));
+    assert!(sent[1] > 20, "{sent:?}");
+    // A single lane takes all.
+    let mut pair = Pair::spreading(1, Spread::Priority);
+    let id = pair.remote().mux.open(Direction::One);
+    pair.remote().mux.write(id, vec![body(10, 0).into()], true, URGENT - 5);
+    pair.run();
+    assert!(pair.ground().seen[&id].ended);
+}
+
+#[test]
+fn by_priority_a_stream_that_is_stopped_before_it_has_written_is_stopped_where_it_goes() {
+    let mut pair = Pair::spreading(2, Spread::Priority);
+    pair.run();
+    let id = pair.remote().mux.open(Direction::Both);
+    pair.remote().mux.stop(id, 0x10);
+    pair.remote().mux.write(id, vec![body(10, 0).into()], true, URGENT - 5);
+    pair.run();
+    assert_eq!(pair.ground().seen[&id].stopped, Some(0x10));
+    assert!(pair.ground().seen[&id].ended);
 }
 
 #[test]
@@ -279,7 +338,7 @@ fn the_end_of_a_carrier_says_why() {
 
 /// What an end says to these frames on its first lane, and then on its second.
 fn judged(first: &[Frame], second: &[Frame]) -> Result<(), MuxError> {
-    let mut end = End::new(Role::Ground, 2, WINDOWS);
+    let mut end = End::new(Role::Ground, 2, WINDOWS, Spread::RoundRobin);
     for (lane, frames) in [(0, first), (1, second)] {
         for frame in frames {
             end.mux.handle_input(lane, &frame.encode())?;

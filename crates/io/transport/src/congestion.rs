@@ -10,6 +10,7 @@ use farhop_units::{BitRate, Bytes};
 use quinn::Connection;
 use quinn::congestion::{Controller, ControllerFactory};
 
+use crate::ends::Ends;
 use crate::memory::Recall;
 use crate::surcharge::Surcharge;
 use crate::wake;
@@ -31,7 +32,7 @@ pub fn factory(
         tracing::warn!("congestion control '{choice}' needs the link's rate, using '{measured}'");
         measured
     };
-    Arc::new(Factory { choice, contract, recall, surcharge: Surcharge::default() })
+    Arc::new(Factory { choice, contract, recall, surcharge: Surcharge::default(), ends: Ends::default() })
 }
 
 #[derive(Debug)]
@@ -40,6 +41,7 @@ struct Factory {
     contract: Option<Contract>,
     recall: Recall,
     surcharge: Surcharge,
+    ends: Ends,
 }
 
 impl ControllerFactory for Factory {
@@ -59,6 +61,7 @@ impl ControllerFactory for Factory {
             is_measured: false,
             recall: self.recall.clone(),
             surcharge: self.surcharge.clone(),
+            ends: self.ends.clone(),
             noted: None,
         })
     }
@@ -91,6 +94,11 @@ pub(crate) fn surcharge(connection: &Connection) -> Surcharge {
     adapter(connection).map(|adapter| adapter.surcharge).unwrap_or_default()
 }
 
+/// Where to say what ends in the bytes that `connection` was given.
+pub(crate) fn ends(connection: &Connection) -> Ends {
+    adapter(connection).map(|adapter| adapter.ends).unwrap_or_default()
+}
+
 fn adapter(connection: &Connection) -> Option<Adapter> {
     wake::controller(connection)?.into_any().downcast().ok().map(|adapter| *adapter)
 }
@@ -115,6 +123,7 @@ struct Adapter {
     is_measured: bool,
     recall: Recall,
     surcharge: Surcharge,
+    ends: Ends,
     noted: Option<Saved>,
 }
 

@@ -3,6 +3,7 @@
 pub mod begun;
 pub mod congestion;
 mod connection;
+mod ends;
 pub mod hop;
 pub mod identity;
 pub mod learned;

@@ -31,6 +31,9 @@ const HEADERS: u64 = 28;
 const LARGEST_GRANT: u64 = 16 << 10;
 /// No more than this share is taken off a rate for what left beyond it.
 const MOST_RELIEF: f64 = 0.25;
+/// What may be written beyond the window when it is urgent and whole: about a packet. On a slow link the next room is as far
+/// away as that packet is long.
+const LOAN: u64 = 1_400;
 /// What is shorter is the hosts' own.
 const SHORTEST_RTT: Duration = Duration::from_millis(1);
 /// A window is set anew when it has changed by more than this part of it.
@@ -124,6 +127,21 @@ impl WriteAhead {
     pub fn wake(&mut self, now: Duration, connection: &Connection) {
         self.room = Some(Room { until: now + self.hold, times: 3 });
         self.set = Bytes(3 * self.clean.0);
+        connection.set_send_window(self.set.0);
+    }
+
+    /// Makes room for `bytes` that are urgent and all that there is of something, if they are few: these do not wait for
+    /// what was written before them to be acknowledged. True if [`WriteAhead::take_back`] is to follow once they are written.
+    pub fn lend(&self, bytes: u64, connection: &Connection) -> bool {
+        let lends = bytes <= LOAN;
+        if lends {
+            connection.set_send_window(self.set.0 + bytes);
+        }
+        lends
+    }
+
+    /// The room is as large as it was.
+    pub fn take_back(&self, connection: &Connection) {
         connection.set_send_window(self.set.0);
     }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_htotp::frame::{Class, Coding, Tunnel};
+use farhop_htotp::frame::{Class, Coding, Priority, Tunnel};
+use farhop_htotp::mux::Spread;
 use farhop_htotp::session::{Ask, Config, Role};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_transport::hop::{Arrival, Closed, Hop, Incoming};
@@ -89,9 +90,15 @@ struct Pair {
 
 /// Both ends, with something between them that counts and cuts; all lanes have been called.
 async fn pair(lanes: usize) -> Pair {
+    pair_spreading(lanes, Spread::RoundRobin).await
+}
+
+async fn pair_spreading(lanes: usize, spread: Spread) -> Pair {
     let mut listener = listener(&[remote().public()]);
     let between = Between::new(listener.local_addr().unwrap()).await;
-    let (dialer, keys) = (dialer(lanes), [ground().public()]);
+    let options = Options::new(&PathPlan::UNKNOWN, End::Remote, None).unwrap().spreading(spread);
+    let dialer = Dialer::new(remote(), PathPlan::UNKNOWN, options, lanes);
+    let keys = [ground().public()];
     let (near, far) = tokio::join!(dialer.connect(between.addr, &keys), listener.accept());
     let (dialled, accepted) = (near.unwrap(), far.unwrap());
     assert_eq!((&*accepted.name, accepted.key), ("ship", remote().public()));
@@ -156,7 +163,8 @@ async fn serve(hop: Hop) {
 }
 
 async fn get(hop: &Hop, exchange: u64, length: usize) -> Vec<u8> {
-    let ask = Ask { exchange, user: 1, ..Ask::default() };
+    let priority = Priority { urgency: (exchange % 8) as u8, ..Priority::default() };
+    let ask = Ask { exchange, user: 1, priority, ..Ask::default() };
     let (mut sender, mut receiver) = hop.ask(ask, &request(&format!("/{length}")));
     sender.finish(None);
     let mut body = Vec::new();
@@ -172,8 +180,8 @@ async fn get(hop: &Hop, exchange: u64, length: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn exchanges_of_all_sizes_cross_on_one_lane_and_on_several() {
-    for lanes in [1, 4] {
-        let Pair { near, far, listening, .. } = pair(lanes).await;
+    for (lanes, spread) in [(1, Spread::RoundRobin), (4, Spread::RoundRobin), (4, Spread::Priority)] {
+        let Pair { near, far, listening, .. } = pair_spreading(lanes, spread).await;
         tokio::spawn(serve(far));
         let near = Arc::new(near);
         let gets = (0..40).map(|number| {

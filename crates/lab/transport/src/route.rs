@@ -47,7 +47,7 @@ const fn direct(name: &'static str, words: &'static str, controller: &'static st
 }
 
 /// All of them.
-pub const ROUTES: [Route; 16] = [
+pub const ROUTES: [Route; 17] = [
     Route {
         name: "farhop",
         words: "Farhop as it comes: told nothing of the link, which it measures",
@@ -65,6 +65,12 @@ pub const ROUTES: [Route; 16] = [
     tcp("farhop-tcp-1", "Farhop over one TCP connection, CUBIC", TCP_1, ""),
     tcp("farhop-tcp-2", "Farhop over 2 TCP connections, CUBIC", TCP_2, ""),
     tcp("farhop-tcp-4", "Farhop over 4 TCP connections, CUBIC", TCP_4, ""),
+    tcp(
+        "farhop-tcp-4+priority",
+        "Farhop over 4 TCP connections, one kept for what is urgent, CUBIC",
+        TCP_4_PRIORITY,
+        "tcp_streams = \"priority\"\n",
+    ),
     tcp("farhop-tcp-8", "Farhop over 8 TCP connections, CUBIC", TCP_8, ""),
     tcp("farhop-tcp-4+bbr", "Farhop over 4 TCP connections, BBR", TCP_4, "tcp_congestion = \"bbr\"\n"),
     direct("direct-cubic", "no proxy, the origin sends with CUBIC", "cubic"),
@@ -77,6 +83,7 @@ pub const ROUTES: [Route; 16] = [
 const TCP_1: &str = "carrier = \"tcp\"\ntcp_connections = 1\n";
 const TCP_2: &str = "carrier = \"tcp\"\ntcp_connections = 2\n";
 const TCP_4: &str = "carrier = \"tcp\"\ntcp_connections = 4\n";
+const TCP_4_PRIORITY: &str = "carrier = \"tcp\"\ntcp_connections = 4\ntcp_streams = \"priority\"\n";
 const TCP_8: &str = "carrier = \"tcp\"\ntcp_connections = 8\n";
 
 impl Route {

@@ -85,10 +85,11 @@ impl Delay {
         self.peak = Duration::ZERO;
     }
 
-    /// A sample of what was sent since then: a delay that goes away though no less is sent came from no queue.
-    pub(super) fn swing(&mut self, sample: Duration) {
+    /// A sample of what was sent since then: a delay that goes away though no less is sent came from no queue. What is within
+    /// `steady` is no variation.
+    pub(super) fn swing(&mut self, sample: Duration, steady: Duration) {
         self.peak = self.peak.max(sample);
-        self.raise(self.peak.saturating_sub(sample + ACK_DELAY));
+        self.raise(self.peak.saturating_sub(sample + steady));
     }
 
     /// A sample that shows no queue, however long it is.

@@ -3,4 +3,5 @@
 mod jitter;
 mod paced;
 mod simulation;
+mod slow;
 mod targets;

@@ -17,6 +17,7 @@ mod stream;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
 
 use bytes::Bytes;
 
@@ -25,7 +26,7 @@ pub use frame::{Frame, FrameReader, LARGEST, MuxError, Windows, kind};
 pub use fuzz::fuzz;
 use stream::{Ending, Incoming, Outgoing};
 
-use crate::session::{Direction, Role};
+use crate::session::{Direction, Role, URGENT};
 
 /// The most lanes that a carrier may have.
 pub const MOST_LANES: usize = 8;
@@ -52,6 +53,16 @@ impl Id {
     fn count(self) -> u64 {
         self.0 >> 2
     }
+}
+
+/// By what the streams of an end go to lanes. Each end decides for those that it opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Spread {
+    /// To the lane with the fewest, in turn among equals.
+    #[default]
+    RoundRobin,
+    /// The first lane is kept for what is [`URGENT`]; the rest go to the other lanes in turn.
+    Priority,
 }
 
 /// What happened.
@@ -122,6 +133,7 @@ struct Census {
 pub struct Mux {
     role: Role,
     windows: Windows,
+    spread: Spread,
     lanes: Vec<Lane>,
     next_lane: usize,
     streams: HashMap<Id, Stream>,
@@ -155,6 +167,7 @@ impl Mux {
         Mux {
             role,
             windows,
+            spread: Spread::default(),
             lanes: vec![Lane::default()],
             next_lane: 0,
             streams: HashMap::new(),
@@ -178,6 +191,12 @@ impl Mux {
         }
     }
 
+    /// This carrier, with streams that go to lanes by `spread`.
+    #[must_use]
+    pub fn spreading(self, spread: Spread) -> Self {
+        Mux { spread, ..self }
+    }
+
     /// Another lane has joined; gives its number.
     pub fn add_lane(&mut self) -> usize {
         self.lanes.push(Lane::default());
@@ -189,18 +208,47 @@ impl Mux {
         self.lanes.len()
     }
 
-    /// Opens a stream, on the lane with the fewest, in turn among equals. The peer hears of it with its first bytes.
+    /// Opens a stream. The peer hears of it with its first bytes.
     pub fn open(&mut self, direction: Direction) -> Id {
         let count = &mut self.opened[direction as usize];
         let id = Id::new(self.role, direction, *count);
         *count += 1;
-        let (lanes, next) = (self.lanes.len(), self.next_lane);
-        let after = |lane: usize| (lane + lanes - next) % lanes;
-        let lane = (0..lanes).min_by_key(|lane| (self.lanes[*lane].streams, after(*lane))).unwrap_or(0);
-        self.next_lane = (lane + 1) % lanes;
+        let lane = match self.spread {
+            Spread::RoundRobin => self.least_used(0..self.lanes.len()),
+            // Its first bytes show where it belongs.
+            Spread::Priority => 0,
+        };
         let incoming = (direction == Direction::Both).then(|| Incoming::new(self.windows.stream));
         self.insert(id, lane, false, Some(Outgoing::new(self.peer_window)), incoming);
         id
+    }
+
+    /// Of these lanes the one with the fewest streams, in turn among equals.
+    fn least_used(&mut self, among: Range<usize>) -> usize {
+        let (lanes, next) = (self.lanes.len(), self.next_lane);
+        let after = |lane: usize| (lane + lanes - next) % lanes;
+        let lane = among.min_by_key(|lane| (self.lanes[*lane].streams, after(*lane))).unwrap_or(0);
+        self.next_lane = (lane + 1) % lanes;
+        lane
+    }
+
+    /// Moves a stream that has written nothing yet to the lane where things of this priority go.
+    fn place(&mut self, id: Id, priority: i32) {
+        let Some(stream) = self.streams.get(&id).filter(|stream| !stream.on_wire) else { return };
+        let has_written = stream.outgoing.as_ref().is_none_or(|outgoing| outgoing.turn > 0);
+        let (from, lanes) = (stream.lane, self.lanes.len());
+        if has_written || priority >= URGENT || lanes == 1 {
+            return;
+        }
+        let to = self.least_used(1..lanes);
+        self.lanes[from].streams -= 1;
+        self.lanes[to].streams += 1;
+        if self.lanes[from].words.remove(&id) {
+            self.lanes[to].words.insert(id);
+        }
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.lane = to;
+        }
     }
 
     fn insert(
@@ -219,6 +267,9 @@ impl Mux {
     /// `priority` goes first, then what was handed over earlier.
     pub fn write(&mut self, id: Id, segments: Vec<Bytes>, end: bool, priority: i32) {
         self.unready(id);
+        if self.spread == Spread::Priority {
+            self.place(id, priority);
+        }
         self.turns += 1;
         let turn = self.turns;
         if let Some(outgoing) = self.streams.get_mut(&id).and_then(|stream| stream.outgoing.as_mut()) {

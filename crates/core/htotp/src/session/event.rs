@@ -11,7 +11,7 @@ use crate::frame::{
 };
 use crate::head::{RequestHead, ResponseHead};
 use crate::mirror::{Position, Word};
-use crate::scheduler::StreamId;
+use crate::scheduler::{Place, StreamId};
 
 /// Which way a stream carries bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,15 @@ pub enum Direction {
     /// From its opener.
     One,
 }
+
+/// How a carrier ranks what it has not sent yet: by class, then by urgency; higher goes first.
+pub(super) fn rank(place: &Place) -> i32 {
+    -(place.class as i32 * 8 + i32::from(place.priority.urgency))
+}
+
+/// What has at least this rank is urgent: whatever is of a class before pages, and of pages what stands above the urgency
+/// that a request has by default (3, RFC 9218 §4.1).
+pub const URGENT: i32 = -(Class::Web as i32 * 8 + 2);
 
 /// To be done on the carrier, in order.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,6 +46,8 @@ pub enum Transmit {
         end: bool,
         /// Higher goes first within what the carrier itself has not sent.
         priority: i32,
+        /// Nothing more of the stream waits: a head, a small object or the end of one is whole with these.
+        drains: bool,
     },
     /// Abandon the sending side.
     Reset(StreamId, u64),

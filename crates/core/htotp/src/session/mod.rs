@@ -26,9 +26,10 @@ use crate::fields::shelf::{Archive, Context, Kind as SectionKind, Shelf};
 use crate::fields::{Lines, SectionLimit};
 use crate::frame::{Class, Failure, Frame, FrameError, FrameReader, Hello, Priority, setting};
 use crate::journal::Hearing;
-use crate::scheduler::{Pace, Place, Scheduler, StreamId};
+use crate::scheduler::{Grant, Pace, Place, Scheduler, StreamId};
 
-pub use event::{Direction, Event, Transmit, code};
+use event::rank;
+pub use event::{Direction, Event, Transmit, URGENT, code};
 #[doc(hidden)]
 pub use fuzz::fuzz;
 pub use probe::{Probe, repeat};
@@ -385,7 +386,7 @@ impl Session {
         let id = grant.stream;
         let mut priority = 0;
         if let Some(stream) = self.streams.get_mut(&id) {
-            priority = -(i32::from(stream.place.class as u8) * 8 + i32::from(stream.place.priority.urgency));
+            priority = rank(&stream.place);
             if grant.end {
                 stream.writing = false;
             }
@@ -394,7 +395,8 @@ impl Session {
                 self.events.push_back(Event::Drained { stream: id });
             }
         }
-        Some(Transmit::Write { stream: id, segments: grant.segments, end: grant.end, priority })
+        let Grant { stream, segments, end, drains } = grant;
+        Some(Transmit::Write { stream, segments, end, priority, drains })
     }
 
     /// The carrier is full of writes of these streams, the most urgent of which sets what may still be added; none

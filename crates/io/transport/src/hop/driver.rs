@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_htotp::scheduler::StreamId;
-use farhop_htotp::session::{Direction, Transmit};
+use farhop_htotp::session::{Direction, Transmit, URGENT};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use quinn::{Chunk, Connection, ReadError, RecvStream, SendStream, StoppedError, VarInt, WriteError};
@@ -18,7 +18,9 @@ use tokio::time::Instant;
 
 use super::attune::{self, Attune};
 use super::{Closed, Shared};
+use crate::congestion;
 use crate::connection::quic_name;
+use crate::ends::{End as Last, Ends};
 use crate::path::End;
 use crate::wake;
 use crate::write_ahead::WriteAhead;
@@ -43,9 +45,17 @@ type Stopped = (StreamId, Result<Option<VarInt>, StoppedError>);
 
 /// A sending side: at rest, or lent to a write that a reset can interrupt.
 enum Out {
-    Opening { waiting: Option<(Vec<Bytes>, bool, i32)> },
+    Opening { waiting: Option<Handed> },
     Idle(SendStream),
     Lent(oneshot::Sender<u64>),
+}
+
+/// What the session has written.
+struct Handed {
+    segments: Vec<Bytes>,
+    end: bool,
+    priority: i32,
+    drains: bool,
 }
 
 /// A receiving side: at rest because its reader is slow, or lent to a read that a stop can interrupt.
@@ -68,11 +78,14 @@ struct Driver {
     waiting: Vec<Waiting>,
     ahead: WriteAhead,
     attune: Attune,
+    ends: Ends,
 }
 
 struct Waiting {
     id: StreamId,
     overtaken: bool,
+    /// Room was made for it.
+    lent: bool,
 }
 
 /// Writes that may wait for the carrier at a time: it serves them in no order, so few may.
@@ -81,6 +94,7 @@ const MOST_WAITING: usize = 2;
 /// Runs until the connection ends or the session gives it up.
 pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: WriteAhead, end: End) {
     let mut driver = Driver {
+        ends: congestion::ends(&connection),
         connection,
         shared,
         outs: HashMap::new(),
@@ -214,15 +228,18 @@ impl Driver {
                     (id, stream)
                 }));
             }
-            Transmit::Write { stream, segments, end, priority } => match self.outs.get_mut(&stream) {
-                Some(Out::Opening { waiting }) => *waiting = Some((segments, end, priority)),
-                Some(Out::Idle(_)) => {
-                    if let Some(Out::Idle(send)) = self.outs.remove(&stream) {
-                        self.start_write(stream, send, segments, end, priority);
+            Transmit::Write { stream, segments, end, priority, drains } => {
+                let handed = Handed { segments, end, priority, drains };
+                match self.outs.get_mut(&stream) {
+                    Some(Out::Opening { waiting }) => *waiting = Some(handed),
+                    Some(Out::Idle(_)) => {
+                        if let Some(Out::Idle(send)) = self.outs.remove(&stream) {
+                            self.start_write(stream, send, handed);
+                        }
                     }
+                    Some(Out::Lent(_)) | None => {}
                 }
-                Some(Out::Lent(_)) | None => {}
-            },
+            }
             Transmit::Reset(id, code) => match self.outs.remove(&id) {
                 Some(Out::Idle(mut send)) => {
                     // The peer may have stopped or finished it meanwhile: nothing is left to reset then.
@@ -255,7 +272,7 @@ impl Driver {
             Some(Out::Opening { waiting }) => {
                 self.watch(id, &send);
                 match waiting {
-                    Some((segments, end, priority)) => self.start_write(id, send, segments, end, priority),
+                    Some(handed) => self.start_write(id, send, handed),
                     None => drop(self.outs.insert(id, Out::Idle(send))),
                 }
             }
@@ -286,22 +303,23 @@ impl Driver {
         }
     }
 
-    fn start_write(
-        &mut self,
-        id: StreamId,
-        mut send: SendStream,
-        mut segments: Vec<Bytes>,
-        end: bool,
-        priority: i32,
-    ) {
+    fn start_write(&mut self, id: StreamId, mut send: SendStream, handed: Handed) {
+        let Handed { mut segments, end, priority, drains } = handed;
+        let last = Last { bytes: segments.iter().map(Bytes::len).sum(), urgent: priority >= URGENT };
+        let ends = self.ends.clone();
         let (interrupt, interrupted) = oneshot::channel();
         self.outs.insert(id, Out::Lent(interrupt));
-        self.waiting.push(Waiting { id, overtaken: false });
+        let lent = drains && last.urgent && self.ahead.lend(last.bytes as u64, &self.connection);
+        self.waiting.push(Waiting { id, overtaken: false, lent });
         self.writes.push(Box::pin(async move {
             let _ = send.set_priority(priority);
             tokio::select! {
                 biased;
                 result = send.write_all_chunks(&mut segments) => {
+                    if drains && result.is_ok() {
+                        // Before QUIC has sent it, as a rule: it is woken by the write.
+                        ends.tell(last);
+                    }
                     if end {
                         let _ = send.finish();
                         return (id, None, result);
@@ -318,7 +336,9 @@ impl Driver {
 
     fn written(&mut self, id: StreamId, stream: Option<SendStream>, result: Result<(), WriteError>) {
         if let Some(place) = self.waiting.iter().position(|waiting| waiting.id == id) {
-            self.waiting.remove(place);
+            if self.waiting.remove(place).lent {
+                self.ahead.take_back(&self.connection);
+            }
             self.waiting[..place].iter_mut().for_each(|earlier| earlier.overtaken = true);
         }
         if !matches!(self.outs.get(&id), Some(Out::Lent(_))) {

@@ -234,7 +234,7 @@ impl Driver {
                 let id = self.mux.open(direction);
                 self.bind(name, id);
             }
-            Transmit::Write { stream, segments, end, priority } => {
+            Transmit::Write { stream, segments, end, priority, .. } => {
                 if let Some(id) = known(stream) {
                     self.mux.write(id, segments, end, priority);
                 }

@@ -19,7 +19,7 @@ use crate::congestion;
 use crate::identity::Identity;
 use crate::memory::Recall;
 use crate::path::{End, PathPlan};
-use crate::socket::fec::FecSocket;
+use crate::socket::fec::{FecSocket, Ties};
 use crate::wake;
 
 pub use accept::{Accepted, DuplicateKey, Listener, Peers, Refused};
@@ -85,8 +85,9 @@ fn protect(socket: &Arc<FecSocket>, connection: &Connection, end: End, recall: R
     let (remote, ground) = ((token(0), number(16)), (token(8), number(20)));
     let (own, theirs) = if end == End::Remote { (remote, ground) } else { (ground, remote) };
     let secret = Secret { own: own.0, theirs: theirs.0, first_sent: own.1, first_received: theirs.1 };
-    let surcharge = congestion::surcharge(connection);
-    socket.protect(connection.remote_address(), &secret, connection.rtt(), surcharge, recall);
+    let ties =
+        Ties { surcharge: congestion::surcharge(connection), ends: congestion::ends(connection), recall };
+    socket.protect(connection.remote_address(), &secret, connection.rtt(), ties);
 }
 
 /// The key that seals address validation tokens; lasting, so that a token outlives a restart.

@@ -50,7 +50,8 @@ impl Dialer {
         let setup = |detail: String| CarrierError::Setup { addr, detail };
         let peer = peer.ok_or_else(|| setup("the peer showed no key".into()))?;
         let id = carrier_id(&tls).map_err(|error| setup(error.to_string()))?;
-        let mut mux = Mux::new(Role::Remote, self.plan.mux_windows(End::Remote));
+        let mux = Mux::new(Role::Remote, self.plan.mux_windows(End::Remote));
+        let mut mux = mux.spreading(self.options.spread());
         let mut begin = BytesMut::new();
         mux.poll_output(0, &mut begin);
         self.say(&mut tls, addr, peer, &begin).await?;

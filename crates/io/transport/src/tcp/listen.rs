@@ -248,6 +248,7 @@ impl Shared {
         drop(carriers);
         self.added.notify_waiters();
         let mux = Mux::new(Role::Ground, self.plan.mux_windows(End::Ground));
+        let mux = mux.spreading(self.options.spread());
         Connection::new(addr, self.identity.public(), key, Parts { mux, first, joining })
     }
 

@@ -1,10 +1,11 @@
-//! What the kernel is told about the TCP connections of a carrier. Nothing here needs privileges; what a kernel
+//! What is set about the TCP connections of a carrier, in the kernel above all. Nothing here needs privileges; what a kernel
 //! has not got is left out, but for a congestion control that was asked for by name.
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use farhop_htotp::mux::Spread;
 use farhop_units::BitRate;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -59,6 +60,7 @@ pub struct Options {
     congestion: Option<String>,
     unsent: u32,
     patience: Duration,
+    spread: Spread,
 }
 
 impl Options {
@@ -71,9 +73,21 @@ impl Options {
             congestion: congestion.map(Into::into),
             unsent: unsent(plan.sending_rate(end)),
             patience: plan.idle_timeout(),
+            spread: Spread::default(),
         };
         options.check()?;
         Ok(options)
+    }
+
+    /// These, with streams that go to the connections by `spread`.
+    #[must_use]
+    pub fn spreading(self, spread: Spread) -> Self {
+        Options { spread, ..self }
+    }
+
+    /// By what the streams that this end opens go to the connections.
+    pub(super) fn spread(&self) -> Spread {
+        self.spread
     }
 
     /// Tries the congestion control on a socket that is good for nothing else.

@@ -74,8 +74,8 @@ impl FecSocket {
                 let ecn = if loud { meta.ecn.and(Some(EcnCodepoint::Ce)) } else { meta.ecn };
                 self.deliver(Recovered { packet, addr: meta.addr, dst_ip: meta.dst_ip, ecn });
             }
-            state.surcharge.set(state.layer.share() + self.halving.share(meta.addr));
-            state.recall.note_loss(state.layer.loss());
+            state.ties.spend(state.layer.share() + self.halving.share(meta.addr));
+            state.ties.recall.note_loss(state.layer.loss());
             self.flush(state, *now);
             Self::arm(peer, state);
         }

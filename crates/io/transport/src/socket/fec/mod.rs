@@ -29,6 +29,7 @@ use tokio::time::Instant;
 use arrive::Recovered;
 pub(crate) use halving::Halving;
 
+use crate::ends::Ends;
 use crate::memory::Recall;
 use crate::surcharge::Surcharge;
 
@@ -47,6 +48,29 @@ pub struct FecSocket {
     halves: Mutex<Joiner<SocketAddr>>,
 }
 
+/// What a layer has to do with the rest of its connection.
+#[derive(Debug)]
+pub(crate) struct Ties {
+    /// Where to say what is sent beside QUIC's bytes.
+    pub(crate) surcharge: Surcharge,
+    /// What ends in these.
+    pub(crate) ends: Ends,
+    /// Where what is lost is kept for the next connection over this path.
+    pub(crate) recall: Recall,
+}
+
+impl Ties {
+    /// So many bytes go out for each of QUIC's.
+    fn spend(&self, share: f64) {
+        self.surcharge.set(share);
+        self.ends.want(share > 0.0);
+    }
+
+    fn end(&self) {
+        self.spend(0.0);
+    }
+}
+
 #[derive(Debug)]
 struct Peer {
     epoch: Instant,
@@ -59,9 +83,7 @@ struct Peer {
 #[derive(Debug)]
 struct State {
     layer: Layer,
-    surcharge: Surcharge,
-    /// Where what is lost is kept for the next connection over this path.
-    recall: Recall,
+    ties: Ties,
     addr: SocketAddr,
     /// How the last batch went out; the layer's own datagrams go the same way.
     ecn: Option<EcnCodepoint>,
@@ -89,7 +111,7 @@ impl Peer {
     }
 
     fn end(&self) {
-        lock(&self.state).surcharge.set(0.0);
+        lock(&self.state).ties.end();
         if let Some(task) = lock(&self.task).take() {
             task.abort();
         }
@@ -127,18 +149,12 @@ impl FecSocket {
     }
 
     /// Brings the layer up towards `addr`, whose connection has proved who it is and gave `secret`; `rtt` is that of
-    /// the path. What is sent beside the connection's own bytes is told to `surcharge`; the layer begins with the loss that `recall`
-    /// knows of, and tells it what it finds. An earlier layer towards the same address ends. Must be called inside a tokio runtime.
-    pub(crate) fn protect(
-        self: &Arc<Self>,
-        addr: SocketAddr,
-        secret: &Secret,
-        rtt: Duration,
-        surcharge: Surcharge,
-        recall: Recall,
-    ) {
+    /// the path. The layer begins with the loss that was kept of it. An earlier layer towards the same address ends. Must be
+    /// called inside a tokio runtime.
+    pub(crate) fn protect(self: &Arc<Self>, addr: SocketAddr, secret: &Secret, rtt: Duration, ties: Ties) {
         let mut layer = Layer::new(Duration::ZERO, secret, self.terms, rtt);
-        layer.remember(recall.loss());
+        layer.remember(ties.recall.loss());
+        ties.spend(layer.share());
         let key = canonical(addr);
         lock(&self.early).retain(|(from, hello)| {
             let is_meant = *from == key && layer.knows(&hello.token);
@@ -152,8 +168,7 @@ impl FecSocket {
         });
         let state = State {
             layer,
-            surcharge,
-            recall,
+            ties,
             addr,
             ecn: None,
             src_ip: None,
@@ -202,7 +217,7 @@ impl FecSocket {
         if peers.get(&addr).is_some_and(|current| Arc::ptr_eq(current, peer)) {
             peers.remove(&addr);
         }
-        lock(&peer.state).surcharge.set(0.0);
+        lock(&peer.state).ties.end();
         true
     }
 
@@ -267,6 +282,9 @@ impl AsyncUdpSocket for FecSocket {
         let now = peer.now();
         (state.ecn, state.src_ip, state.last_used) = (transmit.ecn, transmit.src_ip, now);
         state.batch.clear();
+        for end in state.ties.ends.take() {
+            state.layer.expect(end.bytes, end.urgent);
+        }
         let Some(framed) = state.layer.frame(packets, stride, &mut state.batch) else {
             return self.put(transmit, stride);
         };

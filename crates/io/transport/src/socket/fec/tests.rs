@@ -3,10 +3,11 @@
 use std::future::poll_fn;
 
 use farhop_fec::halves::{LARGEST_WHOLE, halve};
-use farhop_fec::wire::Source;
+use farhop_fec::wire::{Report, Source};
 use quinn::udp::BATCH_SIZE;
 
 use super::*;
+use crate::ends::End;
 
 /// Where to, what, and the size of its segments.
 type Batch = (SocketAddr, Vec<u8>, Option<usize>);
@@ -73,6 +74,11 @@ fn secrets() -> (Secret, Secret) {
     (near, Secret { own: near.theirs, theirs: near.own, first_sent: 500, first_received: 100 })
 }
 
+/// Of a connection that nobody knows.
+fn ties() -> Ties {
+    Ties { surcharge: Surcharge::default(), ends: Ends::default(), recall: Recall::nothing() }
+}
+
 /// A socket with a layer towards [`PEER`], and the peer's own end of it.
 struct Scene {
     wire: Arc<Wire>,
@@ -86,7 +92,7 @@ impl Scene {
     fn new() -> Scene {
         let wire = Arc::new(Wire::default());
         let socket = FecSocket::new(wire.clone(), TERMS);
-        socket.protect(addr(PEER), &secrets().0, RTT, Surcharge::default(), Recall::nothing());
+        socket.protect(addr(PEER), &secrets().0, RTT, ties());
         Scene { wire, socket, peer: Layer::new(Duration::ZERO, &secrets().1, TERMS, RTT) }
     }
 
@@ -263,7 +269,7 @@ async fn a_hello_that_comes_before_its_handshake_is_through_is_kept_for_it() {
     for port in 100..150 {
         early.receive(port, &[&[&[0x0f, 0][..], &[9; 8]].concat()]).await;
     }
-    socket.protect(addr(PEER), &secrets().0, RTT, Surcharge::default(), Recall::nothing());
+    socket.protect(addr(PEER), &secrets().0, RTT, ties());
     early.sent();
     early.send(&packet(1, 200), None).unwrap();
     assert!(matches!(Datagram::decode(&early.sent()[0].1), Some(Datagram::Source(_))));
@@ -286,7 +292,7 @@ async fn who_moves_to_the_address_of_another_takes_its_place() {
     let mut scene = Scene::met().await;
     let secret = Secret { own: [3; 8], theirs: [4; 8], first_sent: 0, first_received: 0 };
     let surcharge = Surcharge::default();
-    scene.socket.protect(addr(99), &secret, RTT, surcharge.clone(), Recall::nothing());
+    scene.socket.protect(addr(99), &secret, RTT, Ties { surcharge: surcharge.clone(), ..ties() });
     surcharge.set(0.25);
     scene.peer = Layer::new(Duration::ZERO, &secrets().1, TERMS, RTT);
     let hello = scene.peer_says().remove(0);
@@ -385,4 +391,43 @@ async fn strangers_leave_nothing_behind() {
     assert!(lock(&scene.socket.early).len() <= 64);
     let peers = scene.socket.peers.read().unwrap();
     assert_eq!(peers.keys().collect::<Vec<_>>(), [&addr(PEER)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_ends_in_a_download_is_repaired_at_once() {
+    for told in [false, true] {
+        let mut scene = Scene::new();
+        let ends = Ends::default();
+        scene.peer = Layer::new(Duration::ZERO, &secrets().1, TERMS, RTT);
+        scene.socket.protect(addr(PEER), &secrets().0, RTT, Ties { ends: ends.clone(), ..ties() });
+        for hello in scene.peer_says() {
+            scene.receive(PEER, &[&hello]).await;
+        }
+        for (_, hello, _) in scene.sent() {
+            scene.peer.handle(Duration::ZERO, &hello);
+        }
+        // One packet in a hundred gets lost, as the peer reports.
+        let report = |newest, lost| Report { newest, lost, runs: lost, recovered: 0 };
+        for _ in 0..200 {
+            scene.send(&packet(1, 200), None).unwrap();
+        }
+        let mut reported = Vec::new();
+        Datagram::Report(report(299, 2)).encode(&mut reported);
+        scene.receive(PEER, &[&reported]).await;
+        scene.sent();
+        scene.send(&packet(2, 1000), None).unwrap();
+        if told {
+            ends.tell(End { bytes: 1500, urgent: true });
+        }
+        let mut repairs = Vec::new();
+        for count in 0..3 {
+            scene.send(&packet(3, 1000), None).unwrap();
+            let is_repair =
+                |(_, bytes, _): &Batch| matches!(Datagram::decode(bytes), Some(Datagram::Repair(_)));
+            if scene.sent().iter().any(is_repair) {
+                repairs.push(count);
+            }
+        }
+        assert_eq!(repairs, if told { vec![1] } else { vec![] }, "with its second packet");
+    }
 }
