@@ -70,6 +70,12 @@ impl Local {
         matches!(self.process.try_wait(), Ok(None))
     }
 
+    /// SIGKILL: it has no moment left.
+    pub(crate) fn kill(&mut self) {
+        // It may have ended by itself, which is all that is wanted.
+        let _ = self.process.kill_group();
+    }
+
     /// Where it serves.
     pub(crate) fn proxy(&self) -> SocketAddr {
         self.proxy
