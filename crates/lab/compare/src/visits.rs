@@ -57,9 +57,10 @@ pub struct Visit {
 
 /// A testbed with both ends up, for as many visits as one likes.
 pub struct Visits {
+    /// Goes before what it runs on.
+    way: Option<Way>,
     bench: Bench,
     timeout: Duration,
-    way: Option<Way>,
     smallest: Smallest,
 }
 
@@ -74,7 +75,7 @@ impl Visits {
         progress: &mut Progress<'_>,
     ) -> Result<Visits, CompareError> {
         let bench = Bench::up(experiment, interrupt, progress)?;
-        Ok(Visits { bench, timeout: experiment.plan.timeout, way: None, smallest: Smallest::default() })
+        Ok(Visits { way: None, bench, timeout: experiment.plan.timeout, smallest: Smallest::default() })
     }
 
     /// Starts both ends anew, with nothing held and nothing learned.
