@@ -104,7 +104,7 @@ pub(super) const ALL: &[Behaviour] = &[
         "a stale response without a tag is validated by its date",
         &[
             ("200 OK\r\nCache-Control: max-age=0\r\nLast-Modified: Sun, 02 Mar 2014 10:00:00 GMT", "a"),
-            ("304 Not Modified", ""),
+            ("304 Not Modified\r\nLast-Modified: Sun, 02 Mar 2014 10:00:00 GMT", ""),
         ],
         &[get(200, "a", Asked), get(200, "a", AskedWith("if-modified-since: sun, 02 mar 2014 10:00:00 gmt"))],
     ),
