@@ -2,6 +2,7 @@
 //! next. What changes in between is the caller's affair.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use farhop_orbit::Profile;
@@ -45,7 +46,9 @@ pub struct Visit {
     pub unasked: HashMap<String, Vec<bool>>,
     /// What the browser saw.
     pub load: Option<PageLoad>,
-    /// Resources as the folders have them, and what was wrong, one line each.
+    /// The files that it used, each once.
+    pub files: Vec<PathBuf>,
+    /// Resources as the folders have them.
     pub right: u64,
     /// One line for each resource that was not.
     pub wrong: Vec<String>,
@@ -154,6 +157,7 @@ impl Visits {
     ) -> Visit {
         let crossed = measured.accounts.map(|accounts| accounts.crossed).unwrap_or_default();
         let smallest_bytes = measured.checked.used.iter().map(|asset| self.smallest.size(asset)).sum();
+        let files = measured.checked.used.iter().map(|asset| asset.path.clone()).collect();
         let mut wrong = measured.checked.bad;
         wrong.extend(measured.errors);
         Visit {
@@ -164,6 +168,7 @@ impl Visits {
             wasted_bytes: measured.counters.wasted_bytes,
             unasked,
             load,
+            files,
             right: measured.checked.ok,
             wrong,
             smallest_bytes,

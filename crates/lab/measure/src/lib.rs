@@ -62,7 +62,7 @@ pub struct MeasureArguments {
     /// Measures only the groups of rows whose names contain WORD. Part 1: pages, transfers, outage, hostile, emulator, heads,
     /// fresh; part 2: pages, httpep, packages, histories, hostile, speed; part 3: pages, packages, handshakes,
     /// live, certificates, conformance, clients; part 4: downloads, fresh, loss, cut, tunnel, pages, carriers,
-    /// simulation, split, endurance; part 5: visits, scripts, cached, behaviours, histories, kills
+    /// simulation, split, endurance; part 5: visits, packages, scripts, cached, behaviours, histories, kills
     #[arg(long, value_name = "WORD")]
     pub only: Option<String>,
     /// The program PEPsal, for the rows of part 4 that are measured beside it

@@ -4,8 +4,9 @@ use crate::group::Group;
 use crate::{behaviours, cached, histories, kills, scripted, visits};
 
 /// All of them.
-pub(crate) const GROUPS: [Group; 6] = [
+pub(crate) const GROUPS: [Group; 7] = [
     Group { name: "visits", measure: visits::rows },
+    Group { name: "packages", measure: visits::package_rows },
     Group { name: "scripts", measure: scripted::rows },
     Group { name: "cached", measure: cached::rows },
     Group { name: "behaviours", measure: behaviours::rows },

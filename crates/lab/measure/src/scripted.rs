@@ -165,6 +165,7 @@ mod tests {
                 .map(|(path, before)| (format!("https://a.test{path}"), vec![*before]))
                 .collect(),
             load: None,
+            files: Vec::new(),
             right: 1,
             wrong: Vec::new(),
             smallest_bytes: 0,

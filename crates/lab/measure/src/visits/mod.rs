@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use farhop_compare::{Experiment, Plan, Variant, Visit, Visits, Who, delta};
 use farhop_orbit::Profile;
-use farhop_workload::npm;
 use farhop_workload::pages::{self, NAMES, Page};
+use farhop_workload::{npm, packages};
 
 use crate::group::Context;
 use crate::{MeasureError, Row};
@@ -28,15 +28,14 @@ const CROSSES: f64 = 0.10;
 const PRIVATE: &str = "/private/";
 const STALE: &str = "/stale/";
 
+/// The demonstration's pages, and the page of two users.
 pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
-    let runs = context.runs.unwrap_or(5);
     let mut rows = Vec::new();
     for name in NAMES {
-        rows.extend(match again(context, name, runs) {
-            Ok(rows) => rows,
-            Err(error) if error.is_interruption() => return Err(error),
-            Err(error) => vec![Row::unmeasured(name, &error)],
-        });
+        rows.extend(each(context, name, |folder| {
+            let built = pages::build(name, folder, &npm::cache_folder());
+            built.map_err(|error| MeasureError::Unexpected(error.to_string()))
+        })?);
     }
     rows.push(match second_user(context) {
         Ok(row) => row,
@@ -44,6 +43,59 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
         Err(error) => Row::unmeasured("a second user's first visit", &error),
     });
     Ok(rows)
+}
+
+/// The pages of packages, which others made.
+pub(crate) fn package_rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
+    let cache = npm::cache_folder().join("packages");
+    let only = std::env::var("FARHOP_PACKAGE").ok();
+    let mut rows = Vec::new();
+    for listed in packages::list()?.iter().filter(|page| only.as_ref().is_none_or(|name| *name == page.name))
+    {
+        rows.extend(each(context, &listed.name, |folder| {
+            let mut page = listed.fetch(&cache)?.page;
+            // It is changed here, and the cache is everybody's.
+            for (number, site) in page.sites.iter_mut().enumerate() {
+                let own = folder.join(number.to_string());
+                copy(&site.folder, &own).map_err(MeasureError::system("a copy of a package"))?;
+                site.folder = own;
+            }
+            Ok(page)
+        })?);
+    }
+    Ok(rows)
+}
+
+/// Both kinds of second visit to the page that `made` makes in a folder, or the reason why there are none.
+fn each(
+    context: &Context,
+    name: &str,
+    made: impl FnOnce(&Path) -> Result<Page, MeasureError>,
+) -> Result<Vec<Row>, MeasureError> {
+    context.interrupt.check()?;
+    let folder = tempfile::tempdir().map_err(MeasureError::system("a folder"))?;
+    let rows = made(folder.path()).and_then(|page| again(context, &page, context.runs.unwrap_or(5)));
+    match rows {
+        // Said at once: the others take an hour, and who stops meanwhile keeps these.
+        Ok(rows) => Ok(rows.into_iter().inspect(|row| eprintln!("{row}")).collect()),
+        Err(error) if error.is_interruption() => Err(error),
+        Err(error) => Ok(vec![Row::unmeasured(name, &error)]),
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let (path, place) = (entry.path(), to.join(entry.file_name()));
+        // A link to a file becomes the file; one that leads nowhere is no part of a site.
+        match path.metadata() {
+            Ok(about) if about.is_dir() && !path.is_symlink() => copy(&path, &place)?,
+            Ok(about) if about.is_file() => drop(std::fs::copy(&path, &place)?),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// A testbed for this page on `geo-hylas2`.
@@ -62,11 +114,9 @@ pub(crate) fn up(context: &Context, page: &Page) -> Result<Visits, MeasureError>
 }
 
 /// Both kinds of second visit, `runs` times, each run with new ends and a first visit of its own.
-fn again(context: &Context, name: &str, runs: u32) -> Result<Vec<Row>, MeasureError> {
-    let folder = tempfile::tempdir().map_err(MeasureError::system("a folder"))?;
-    let page = pages::build(name, folder.path(), &npm::cache_folder())
-        .map_err(|error| MeasureError::Unexpected(error.to_string()))?;
-    let mut visits = up(context, &page)?;
+fn again(context: &Context, page: &Page, runs: u32) -> Result<Vec<Row>, MeasureError> {
+    let name = &*page.name;
+    let mut visits = up(context, page)?;
     let rtt = visits.profile().rtt().as_secs_f64();
     let rate = visits.profile().forward.rate.map_or(f64::INFINITY, |rate| rate.0 as f64 / 8.0);
     let origin = page.sites.first().map_or(0.0, |site| site.delay.as_secs_f64());
@@ -75,17 +125,18 @@ fn again(context: &Context, name: &str, runs: u32) -> Result<Vec<Row>, MeasureEr
     let mut deltas = 0;
     for run in 1..=runs {
         context.interrupt.check()?;
-        browser.extend(visits.without_link(&page)?.plt_s);
-        cold.push(visits.direct(&page, Variant::DirectH2)?.bytes[0]);
+        browser.extend(visits.without_link(page)?.plt_s);
+        cold.push(visits.direct(page, Variant::DirectH2)?.bytes[0]);
         visits.begin()?;
         // What changed a moment ago is held fresh for no moment (RFC 9111 §4.2.2): a second visit asks about all of it.
-        touch(&page, SystemTime::now())?;
-        tell(name, run, "first visit", &visits.visit(&page, Who::User)?);
-        let visit = visits.visit(&page, Who::User)?;
+        touch(page, SystemTime::now())?;
+        let first = visits.visit(page, Who::User)?;
+        tell(name, run, "first visit", &first);
+        let visit = visits.visit(page, Who::User)?;
         tell(name, run, "unchanged", &visit);
         unchanged.add(visit);
-        deltas = change(&page, u64::from(run))?;
-        let visit = visits.visit(&page, Who::User)?;
+        deltas = change(&first.files, u64::from(run))?;
+        let visit = visits.visit(page, Who::User)?;
         tell(name, run, "changed", &visit);
         changed.add(visit);
     }
@@ -251,16 +302,16 @@ fn divided(folder: &Path) -> Result<u64, MeasureError> {
     Ok(private)
 }
 
-/// Changes a share of the text of each text file; what of it must cross at least, in bytes.
-fn change(page: &Page, seed: u64) -> Result<u64, MeasureError> {
+/// Changes a share of the text of each of these files that is text; what of it must cross at least, in bytes.
+fn change(files: &[PathBuf], seed: u64) -> Result<u64, MeasureError> {
     let failed = MeasureError::system("the text of a page");
     let mut all = 0;
-    for file in files(page)?.into_iter().filter(|file| is_text(file)) {
-        let old = std::fs::read(&file).map_err(&failed)?;
+    for file in files.iter().filter(|file| is_text(file)) {
+        let old = std::fs::read(file).map_err(&failed)?;
         let Ok(text) = std::str::from_utf8(&old) else { continue };
-        let new = edited(&file, text, CHANGED, seed).into_bytes();
+        let new = edited(file, text, CHANGED, seed).into_bytes();
         all += delta(&old, &new).map_err(&failed)?;
-        std::fs::write(&file, new).map_err(&failed)?;
+        std::fs::write(file, new).map_err(&failed)?;
     }
     if all == 0 {
         return Err(MeasureError::Unexpected("no text of the page could be changed".into()));
@@ -325,6 +376,7 @@ mod tests {
             wasted_bytes: 0,
             unasked: Default::default(),
             load: None,
+            files: Vec::new(),
             right: 10,
             wrong: wrong.iter().map(|line| (*line).to_owned()).collect(),
             smallest_bytes: 0,
@@ -353,6 +405,19 @@ mod tests {
         seen.add(visit(0.1, 1, &["other bytes"]));
         let rows = seen.rows("p", "again", 1.0, "limit_s");
         assert_eq!(rows.iter().map(|row| row.verdict).collect::<Vec<_>>(), [Verdict::Pass, Verdict::Miss]);
+    }
+
+    #[test]
+    fn a_copy_has_all_files_and_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        std::fs::create_dir_all(from.join("a")).unwrap();
+        std::fs::write(from.join("a/b.css"), "p { color: red } /* some words that are here */").unwrap();
+        copy(&from, &to).unwrap();
+        assert!(change(&[to.join("a/b.css")], 1).unwrap() > 0);
+        let read = |folder: &Path| std::fs::read_to_string(folder.join("a/b.css")).unwrap();
+        assert!(read(&to).starts_with("p { color: red }") && read(&to) != read(&from));
+        assert!(change(&[from.join("none.png")], 1).is_err(), "nothing would be changed");
     }
 
     #[test]
