@@ -16,7 +16,7 @@ pub fn sample<S: Section>(title: &str) -> String {
     for line in described::<S>() {
         match line {
             Described::Table { path, doc } => {
-                mark = if path.ends_with("[]") && path.contains('.') { "#" } else { "" };
+                mark = if path.ends_with("[]") && path.contains('.') { "# " } else { "" };
                 let name = match path.strip_suffix("[]") {
                     Some(list) => format!("[[{list}]]"),
                     None => format!("[{path}]"),
@@ -33,7 +33,10 @@ pub fn sample<S: Section>(title: &str) -> String {
                 }
                 let key = setting.key.rsplit('.').next().unwrap_or_default();
                 let _ = match &setting.default {
-                    Some(default) => writeln!(out, "#{key} = {}", shown_default(&setting, default)),
+                    Some(default) if mark.is_empty() => {
+                        writeln!(out, "#{key} = {}", shown_default(&setting, default))
+                    }
+                    Some(default) => writeln!(out, "{mark}{key} = {}", shown_default(&setting, default)),
                     None => writeln!(out, "{mark}{key} = {}", example(&setting)),
                 };
             }
