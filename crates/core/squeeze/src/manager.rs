@@ -178,15 +178,10 @@ impl Manager {
                 Users::All => Some(None).filter(|_| state.in_force).into_iter().collect(),
                 Users::Heavy => state.moved.iter().copied().map(Some).collect(),
             };
-            for user in users {
-                self.changes.push_back(Change {
-                    link: Arc::clone(link),
-                    user,
-                    service: rule.service,
-                    before: rule.policy.max(self.base),
-                    policy: base,
-                    why: "the rules have changed".into(),
-                });
+            let before = rule.policy.max(self.base);
+            for user in users.into_iter().filter(|_| before != base) {
+                let (link, service, why) = (Arc::clone(link), rule.service, "the rules have changed".into());
+                self.changes.push_back(Change { link, user, service, before, policy: base, why });
             }
         }
         (self.base, self.rules) = (base, rules);
@@ -370,15 +365,15 @@ fn changes_of(
         for user in users {
             let unasked = rule.service == Service::Unasked;
             let comes = user.map_or(new.in_force, |user| new.moved.contains(&user));
-            let share = user.filter(|_| old.in_force && new.in_force);
-            changes.push_back(Change {
-                link: Arc::clone(link),
-                user,
-                service: rule.service,
-                before: policy_in(base, rules, before, user, unasked),
-                policy: policy_in(base, rules, after, user, unasked),
-                why: reason(rule, load, comes, share.is_some()),
-            });
+            let by_share = user.is_some() && old.in_force && new.in_force;
+            let policy = policy_in(base, rules, after, user, unasked);
+            let before = policy_in(base, rules, before, user, unasked);
+            // Settings or another rule may ask for more than this one.
+            if before != policy {
+                let why = reason(rule, load, comes, by_share);
+                let (link, service) = (Arc::clone(link), rule.service);
+                changes.push_back(Change { link, user, service, before, policy, why });
+            }
         }
     }
 }
