@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use farhop_events::{Bus, Event};
 use farhop_settings::ground::SqueezeSettings;
-use farhop_squeeze::{Manager, Policy, Rule};
+use farhop_squeeze::{Manager, Moved, Policy, Rule};
 use farhop_units::{BitRate, Bytes};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -60,12 +60,13 @@ impl Components {
     /// For `status`: each link that is in use, how much of it, and which rules are in force for whom. Nothing without rules.
     pub(crate) fn status(&self) -> Value {
         let moved = self.lock().moved(self.since.elapsed());
-        let link = |(remote, in_use, rules): (Arc<str>, f64, Vec<(usize, Vec<u64>)>)| {
-            let rules: Vec<Value> =
-                rules.into_iter().map(|(rule, users)| json!({ "rule": rule, "users": users })).collect();
-            json!({ "remote": &*remote, "in_use_percent": (in_use * 100.0).round() as u64, "in_force": rules })
+        let told = |Moved { link, in_use, rules }| {
+            let rule = |(rule, users): (usize, Vec<u64>)| json!({ "rule": rule, "users": users });
+            let in_force: Vec<Value> = rules.into_iter().map(rule).collect();
+            let percent = (in_use * 100.0_f64).round() as u64;
+            json!({ "remote": &*link, "in_use_percent": percent, "in_force": in_force })
         };
-        moved.into_iter().map(link).collect()
+        moved.into_iter().map(told).collect()
     }
 
     fn judge(&self, cpu: f64, bus: &Bus) {

@@ -42,7 +42,7 @@ pub use image::{
 };
 pub use kinds::is_text;
 pub use level::text_level;
-pub use manager::{Change, Manager, Rule, Service, Signal, UnknownWord, Users};
+pub use manager::{Change, Manager, Moved, Rule, Service, Signal, UnknownWord, Users};
 pub use policy::{Policy, UnknownPolicy};
 pub use stage::SqueezeError;
 pub use worth::{PixelPace, is_worth_waiting};

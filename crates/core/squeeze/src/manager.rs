@@ -23,7 +23,7 @@ use crate::Policy;
 
 /// Time over which load is averaged: what was sent so long ago counts for 1/e of what is sent now. A page is a burst of a few
 /// seconds, and no reason.
-pub const AVERAGED: Duration = Duration::from_secs(5);
+const AVERAGED: Duration = Duration::from_secs(5);
 /// How often a link that is in use is judged.
 const LOOK: Duration = Duration::from_millis(500);
 /// Users of a link that are told apart.
@@ -127,6 +127,17 @@ pub struct Change {
     pub policy: Policy,
     /// Why, in words.
     pub why: String,
+}
+
+/// What is in force on a link.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moved {
+    /// Its name.
+    pub link: Arc<str>,
+    /// The share of its rate that is in use.
+    pub in_use: f64,
+    /// The number of each rule in force, with the users that it moves where it does not move all.
+    pub rules: Vec<(usize, Vec<u64>)>,
 }
 
 /// See the module.
@@ -266,13 +277,14 @@ impl Manager {
         policy_in(self.base, &self.rules, &known.states, Some(user), unasked)
     }
 
-    /// Links whose users are moved: its name, the share of it in use, and for each rule in force its number and whom it moves.
-    pub fn moved(&self, now: Duration) -> Vec<(Arc<str>, f64, Vec<(usize, Vec<u64>)>)> {
-        let moved = |link: &Link| -> Vec<(usize, Vec<u64>)> {
+    /// Every link that is in use or whose users are moved.
+    pub fn moved(&self, now: Duration) -> Vec<Moved> {
+        let moved = |(name, link): (&Arc<str>, &Link)| {
             let states = link.states.iter().enumerate().filter(|(_, state)| state.in_force);
-            states.map(|(number, state)| (number, state.moved.iter().copied().collect())).collect()
+            let rules = states.map(|(number, state)| (number, state.moved.iter().copied().collect()));
+            Moved { link: Arc::clone(name), in_use: link.in_use(now), rules: rules.collect() }
         };
-        self.links.iter().map(|(name, link)| (Arc::clone(name), link.in_use(now), moved(link))).collect()
+        self.links.iter().map(moved).collect()
     }
 }
 
