@@ -1,5 +1,6 @@
 //! RFC 9111 through both ends: what an origin allows decides when it is asked, and what clients get meanwhile.
 
+use farhop_testkit::behaviours::Origins;
 use farhop_testkit::pattern::bytes_at;
 use farhop_testkit::{File, HostileOrigin, Site, Step};
 use http::{Method, header};
@@ -111,4 +112,35 @@ async fn parts_become_the_whole() {
     assert_eq!((whole.status, whole.whole), (200, true));
     assert!(whole.bytes == bytes_at(7, 0, 100_000));
     assert_eq!(local.counters().await["requests_crossed"], 3);
+}
+
+/// The behaviours of the table that a client sees. `./run measure 5` does the same with a satellite in between.
+async fn behaves(secure: bool) {
+    let origins = Origins::start(secure).await;
+    let folder = tempfile::tempdir().unwrap();
+    let (root, own) = (folder.path().join("root.pem"), folder.path().join("own.pem"));
+    std::fs::write(&root, origins.root()).unwrap();
+    let (trust, own_name) = (format!("ground.origin.roots={}", root.display()), own.display().to_string());
+    let mut options = vec!["--set", "remote.connect_ports=1-65535"];
+    if secure {
+        let ports = "remote.interception.ports=1-65535";
+        options.extend(["--intercept", "--ca-out", &own_name, "--set", ports, "--set", &trust]);
+    }
+    let mut local = Local::allowed(&options).await;
+    let authority = if secure { std::fs::read_to_string(&own).unwrap() } else { String::new() };
+    let verdicts = origins.run(local.proxy, &authority).await;
+    local.program.assert_runs();
+    let wrong: Vec<_> = verdicts.iter().filter(|verdict| verdict.wrong.is_some()).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(verdicts.len() >= 30);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behaviours_hold_in_the_clear() {
+    behaves(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behaviours_hold_inside_tls_that_is_looked_into() {
+    behaves(true).await;
 }

@@ -28,6 +28,8 @@ counters! {
         restrained,
         /// Times that another amount of it proved to make a site quicker.
         sites_judged,
+        /// Times that images went by another policy under load, or by the old one again.
+        policies_moved,
         /// Pages read to their end.
         pages_read,
         /// Responses held at the remote that origins confirmed before a browser asked.

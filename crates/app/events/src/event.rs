@@ -194,6 +194,22 @@ events! {
         others: u64,
     } counts |counters| { counters.sites_judged.add(1) }
 
+    /// Under load, or since it is over, images for users of a remote go by another policy than before.
+    Info PolicyMoved "policy_moved" {
+        /// The remote, by its name in ground's settings.
+        remote: String,
+        /// The user, by the number that the remote gave; all of them where there is none.
+        user: Option<u64>,
+        /// Of what: `all`, what is `asked` for, or what is sent `unasked`.
+        service: String,
+        /// The policy before.
+        before: String,
+        /// The policy from now on.
+        policy: String,
+        /// Which load, and for how long.
+        why: String,
+    } counts |counters| { counters.policies_moved.add(1) }
+
     /// Ground found a hint and did not follow it.
     Debug HintSkipped "hint_skipped" {
         /// The exchange of the document.

@@ -6,15 +6,16 @@ use url::Url;
 /// query too. A text that is no URL (`host:port` of a CONNECT) has nothing to hide and is shown as it is,
 /// unless `host_only` is set and it has a path.
 pub fn shown_url(url: &str, host_only: bool) -> String {
+    // Each request is told of twice: what has nothing to hide is not taken apart.
+    if !host_only && !url.contains('@') {
+        return url.into();
+    }
     let Ok(mut parsed) =
         Url::parse(url).map_err(drop).and_then(|url| url.has_host().then_some(url).ok_or(()))
     else {
         let end = if host_only { url.find(['/', '?']).unwrap_or(url.len()) } else { url.len() };
         return url[..end].into();
     };
-    if !host_only && !url.contains('@') {
-        return url.into();
-    }
     // Neither fails for a URL with a host.
     let _ = parsed.set_username("");
     let _ = parsed.set_password(None);

@@ -305,7 +305,7 @@ impl Bundle {
             integrity: wish.hint.integrity.is_some(),
             cors: wish.hint.mode != Mode::NoCors,
         };
-        let policy = ground.settings().squeeze.policy;
+        let policy = self.carrier.policy(&self.owner, true);
         let request = variant::towards_origin(conditional.as_ref().unwrap_or(&wish.head), purpose, policy);
         let asked = Asked {
             owner: &self.owner,
@@ -354,7 +354,7 @@ impl Bundle {
         ground.models.sent(&self.owner, wish.promise, anyones);
         self.add(&wish.reading, more, &sender);
         let rate = self.carrier.rate();
-        let treatment = treatment(&wish.head, &head, purpose, ground.means(rate));
+        let treatment = treatment(&wish.head, &head, purpose, self.carrier.means(&self.owner, true));
         let page = self.reader(wish, &head, &treatment);
         if page.is_none() {
             self.follow(wish, &head, &sender);
@@ -362,6 +362,7 @@ impl Bundle {
         let pushed = head.clone();
         let delivery = Delivery {
             ground,
+            to: self.carrier.outlet(&self.owner),
             kin: self.carrier.kin(&self.owner, &wish.head, &head, &treatment, false),
             request: &wish.head.fields,
             treatment,

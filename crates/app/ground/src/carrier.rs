@@ -14,6 +14,7 @@ use farhop_htotp::frame::{Hello, Priority};
 use farhop_htotp::head::UNASKED;
 use farhop_htotp::mirror::Word;
 use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_squeeze::Policy;
 use farhop_transport::hop::{Claim, Hop, Incoming};
 use farhop_transport::path::End;
 use farhop_transport::{Connection, Name};
@@ -28,8 +29,10 @@ use url::Url;
 
 use crate::ahead::{Ahead, Visitor};
 use crate::bases::Memory;
+use crate::components::Outlet;
 use crate::exchange::Exchange;
 use crate::ground::Shared;
+use crate::imaging::Means;
 use crate::kin::{Kin, Recipient};
 use crate::mirror::{Mirror, Stale};
 use crate::named::Opener;
@@ -240,6 +243,21 @@ impl Carrier {
         let measured = || self.hop.measured().sending.unwrap_or(ASSUMED_RATE);
         let said = self.ground.plan.sending_rate(End::Ground);
         said.or_else(|| self.ground.settings().link.is_measured().then(measured))
+    }
+
+    /// To whom what is sent to this user goes.
+    pub(crate) fn outlet(&self, owner: &Owner) -> Outlet {
+        Outlet { remote: Arc::clone(&self.remote), user: owner.user }
+    }
+
+    /// The image policy for this user at this moment, for what is asked for or not.
+    pub(crate) fn policy(&self, owner: &Owner, unasked: bool) -> Policy {
+        self.ground.components.policy(&self.remote, owner.user, unasked)
+    }
+
+    /// What may be done to bodies for this user at this moment, asked for or not.
+    pub(crate) fn means(&self, owner: &Owner, unasked: bool) -> Means {
+        Means { policy: self.policy(owner, unasked), ..self.ground.means(self.rate()) }
     }
 
     /// What both ends call it; none before the handshake is over here.

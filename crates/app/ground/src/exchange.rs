@@ -136,7 +136,7 @@ impl Exchange {
             _ = sender.gone() => return Err(Unanswered::Gone),
         };
         let (informed, mut informing) = mpsc::unbounded_channel();
-        let policy = self.carrier.ground.settings().squeeze.policy;
+        let policy = self.carrier.policy(&self.owner, false);
         let request = variant::towards_origin(&self.request, Purpose::default(), policy);
         let asked =
             Asked { owner: &self.owner, exchange: self.id, head: &request, upload, informed: Some(informed) };
@@ -179,7 +179,7 @@ impl Exchange {
         let mut head = head::towards_remote(status, response.fields, self.id);
         confirm_decoded(&self.request.fields, &mut head);
         variant::confirm(&self.request.fields, &mut head);
-        let means = self.carrier.ground.means(self.carrier.rate());
+        let means = self.carrier.means(&self.owner, false);
         let treatment = treatment(&self.request, &head, Purpose::default(), means);
         let body = has_body(&self.request.method, status).then_some(response.body);
         Answer { head, treatment, body }
@@ -209,6 +209,7 @@ impl Exchange {
         let kin = self.carrier.kin(&self.owner, &self.request, &head, &treatment, self.resume.is_some());
         let delivery = Delivery {
             ground,
+            to: self.carrier.outlet(&self.owner),
             kin,
             head,
             request: &self.request.fields,

@@ -31,6 +31,7 @@ use url::Url;
 use crate::ahead::Ahead;
 use crate::bases::Bases;
 use crate::carrier::Carrier;
+use crate::components::{Components, keep};
 use crate::error::GroundError;
 use crate::explain::{Explained, explain};
 use crate::imaging::{Means, Squeezing};
@@ -70,6 +71,7 @@ pub(crate) struct Shared {
     /// KB of texts that are gathered to be sent against others.
     pub(crate) alike: Semaphore,
     pub(crate) squeezing: Squeezing,
+    pub(crate) components: Arc<Components>,
     pub(crate) bases: Arc<Bases>,
     pub(crate) plan: PathPlan,
     /// Of the socket on which carriers over QUIC come.
@@ -105,6 +107,7 @@ impl Ground {
             origins: Origins::new(&settings, bus.clone())?,
             spool: Spool::new(&settings.spool),
             squeezing: Squeezing::new(&settings.squeeze),
+            components: Arc::new(Components::new(&settings.squeeze)),
             models: PageModels::open(&settings.models, &bus)?,
             bases: Arc::new(Bases::new(settings.squeeze.deltas.0)),
             settings: RwLock::new(Arc::new(settings)),
@@ -127,7 +130,11 @@ impl Ground {
             carriers: Mutex::default(),
             next_carrier: AtomicU64::new(0),
         };
-        Ok(Ground(Arc::new(shared)))
+        let shared = Arc::new(shared);
+        let (judged, bus) = (Arc::downgrade(&shared.components), shared.bus.clone());
+        let asked = Arc::downgrade(&shared);
+        tokio::spawn(keep(judged, bus, move || Some(asked.upgrade()?.squeezing.used())));
+        Ok(Ground(shared))
     }
 
     /// Lets `status` tell what this socket repairs. The first word counts.
@@ -190,6 +197,7 @@ impl Ground {
         self.0.bus.set_host_only(settings.log.host_only);
         let trusted = self.0.origins.set(&settings);
         self.0.squeezing.set(&settings.squeeze);
+        self.0.components.set(&settings.squeeze, &self.0.bus);
         self.0.models.set(&settings.models);
         self.0.bases.set(settings.squeeze.deltas.0);
         *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
@@ -250,6 +258,7 @@ impl Ground {
             "version": env!("CARGO_PKG_VERSION"),
             "up_s": self.0.started.elapsed().as_secs(),
             "texts": self.0.bases.status(),
+            "loads": self.0.components.status(),
             "carriers": carriers,
             "models": self.0.models.status(),
         })

@@ -105,6 +105,11 @@ impl Squeezing {
         Means { policy: settings.policy, level, load }
     }
 
+    /// How much of the processor time that was saved up is used up: 1 is all of it.
+    pub(crate) fn used(&self) -> f64 {
+        lock(&self.work).budget.used(self.since.elapsed())
+    }
+
     /// Does `work` and counts what it takes.
     pub(crate) fn counted<T>(&self, work: impl FnOnce() -> T) -> T {
         let begun = Instant::now();

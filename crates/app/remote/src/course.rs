@@ -38,6 +38,8 @@ impl Exchange {
         let (course, asked_at) = (Arc::clone(&self.course), Arc::clone(&remote));
         let priorities = responder.priorities();
         tokio::select! {
+            // What is answered at once needs no order.
+            biased;
             () = self.answer(remote, body, responder) => {}
             never = course.follow(&asked_at, priorities) => match never {},
         }

@@ -11,14 +11,17 @@ pub fn sample<S: Section>(title: &str) -> String {
     let mut out = format!(
         "# {title}\n# Every setting is shown with its default. Remove the # of a line to change it.\n"
     );
+    // Of a list within a table none has to be there: an example would be in force.
+    let mut mark = "";
     for line in described::<S>() {
         match line {
             Described::Table { path, doc } => {
+                mark = if path.ends_with("[]") && path.contains('.') { "# " } else { "" };
                 let name = match path.strip_suffix("[]") {
                     Some(list) => format!("[[{list}]]"),
                     None => format!("[{path}]"),
                 };
-                let _ = write!(out, "\n\n# {doc}\n{name}\n");
+                let _ = write!(out, "\n\n# {doc}\n{mark}{name}\n");
             }
             Described::Setting(setting) => {
                 out.push('\n');
@@ -30,8 +33,11 @@ pub fn sample<S: Section>(title: &str) -> String {
                 }
                 let key = setting.key.rsplit('.').next().unwrap_or_default();
                 let _ = match &setting.default {
-                    Some(default) => writeln!(out, "#{key} = {}", shown_default(&setting, default)),
-                    None => writeln!(out, "{key} = {}", example(&setting)),
+                    Some(default) if mark.is_empty() => {
+                        writeln!(out, "#{key} = {}", shown_default(&setting, default))
+                    }
+                    Some(default) => writeln!(out, "{mark}{key} = {}", shown_default(&setting, default)),
+                    None => writeln!(out, "{mark}{key} = {}", example(&setting)),
                 };
             }
         }
@@ -124,6 +130,7 @@ fn example(setting: &Definition) -> &'static str {
         "profile" => "\"geo-hylas2\"",
         "interface" => "\"sat0\"",
         "service" => "\"bulk\"",
+        "policy" => "\"strong\"",
         "name" if setting.key.starts_with("rule") => "\"backups\"",
         _ if setting.key.starts_with("ground") => "\"home\"",
         _ => "\"ship\"",

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use farhop_squeeze::Policy;
+use farhop_squeeze::{Policy, Service, Signal, Users};
 use farhop_units::Bytes;
 
 use crate::common::{LinkSettings, LogSettings, ProbeSettings};
@@ -159,6 +159,33 @@ settings! {
             /// what differs; 0 B for none.
             deltas: Bytes, default "16 MB", range "0 B" to "4 GB", chosen "geo-hylas2: the text of about thirty pages", live true;
         }
+        lists {
+            /// While the link or the processor is loaded, users go by another image policy. Without a rule nobody does.
+            rule: PolicyRuleSettings;
+        }
+    }
+}
+
+settings! {
+    /// Under which load who goes by which image policy.
+    pub struct PolicyRuleSettings {
+        values {
+            /// The policy meanwhile. Where 'squeeze.policy' or another rule changes images further, that counts.
+            policy: Policy, live true;
+            /// What is looked at: link (the share of its rate in use, over some 5 s) or cpu (the share of what 'squeeze.cpu' has saved up
+            /// that is used up).
+            when: Signal, default "link", live true;
+            /// From which load on it is so.
+            above: Percent, default "85 %", range "1 %" to "1000 %", chosen "any link: a page is a burst of a few seconds and stays below", live true;
+            /// Under which load it is no more; less than 'above', so that nobody is moved to and fro.
+            below: Percent, default "50 %", range "0 %" to "1000 %", live true;
+            /// For how long the load has to be so, either way.
+            hold: Duration, default "10 s", range "0 s" to "1 h", live true;
+            /// Whose images: all, or heavy (of who takes more than an equal share of what is sent, while others are there).
+            users: Users, default "all", live true;
+            /// Which of them: all, asked (what they ask for) or unasked (what is sent before they ask).
+            service: Service, default "all", live true;
+        }
     }
 }
 
@@ -201,6 +228,15 @@ impl GroundSettings {
                 self.spool.exchange, self.spool.total
             );
             return Err(conflict(source, &format!("{prefix}spool.exchange"), reason));
+        }
+        for (number, rule) in self.squeeze.rule.iter().enumerate() {
+            if rule.below.0 >= rule.above.0 {
+                let reason = format!(
+                    "'below' ({}) is not less than 'above' ({}); lower the one or raise the other",
+                    rule.below, rule.above
+                );
+                return Err(conflict(source, &format!("{prefix}squeeze.rule.{number}.below"), reason));
+            }
         }
         Ok(())
     }

@@ -78,6 +78,9 @@ textual! {
     HostPort, "host:port", "a host with a port, write it like \"ground.example:4433\"";
     PeerName, "name", "a name of up to 64 letters, digits, '-', '_' or '.'";
     Policy, "policy", "an image policy: \"identity\", \"gentle\", \"httpep\" or \"strong\"";
+    farhop_squeeze::Signal, "load", "one of \"link\", \"cpu\"";
+    farhop_squeeze::Users, "users", "one of \"all\", \"heavy\"";
+    farhop_squeeze::Service, "what", "one of \"all\", \"asked\", \"unasked\"";
     HostPattern, "host pattern", "a host pattern, write it like \"example.org\", \".example.org\" (with all below), \"*.example.org\" (all below), \"*\" or, for an exception, \"!example.org\"";
     Category, "category", "one of \"banking\", \"health\", \"government\", \"app-stores\", \"updates\", \"messaging\", \"attestation\"";
     Fec, "when", "one of \"auto\", \"off\"";

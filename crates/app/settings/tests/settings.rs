@@ -260,6 +260,27 @@ fn the_samples_load_as_they_are_and_mean_the_defaults() {
     ground(&sample::<GroundSettings>("ground.toml")).unwrap();
 }
 
+#[test]
+fn rules_for_policies_are_an_example_in_the_sample_and_their_bounds_are_compared() {
+    let text = sample::<GroundSettings>("ground.toml");
+    assert_eq!(ground(&text).unwrap().squeeze.rule, []);
+    let uncommented: String = text
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(rest) if rest.starts_with("[[") || rest.starts_with("policy = ") => format!("{rest}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let [rule] = &ground(&uncommented).unwrap().squeeze.rule[..] else { panic!("{uncommented}") };
+    assert_eq!(rule.policy, farhop_squeeze::Policy::Strong);
+    assert_eq!((rule.hold, rule.above.fraction()), (Duration::from_secs(10), 0.85));
+    let refused = line(ground(&format!("{GROUND}[[squeeze.rule]]\npolicy = 'strong'\nbelow = '90 %'\n")));
+    assert!(refused.contains("'below' (90 %) is not less than 'above' (85 %)"), "{refused}");
+    assert!(
+        line(ground(&format!("{GROUND}[[squeeze.rule]]\npolicy = 'weak'\n"))).contains("an image policy")
+    );
+}
+
 /// The sample with nothing left commented out: each default is written as its setting reads it.
 #[test]
 fn every_default_of_the_sample_reads_back_as_the_default() {

@@ -65,6 +65,13 @@ impl CpuBudget {
         }
     }
 
+    /// The part of a full budget that is used up at `now`: 0 when nothing was done for long, 1 or more when none is left.
+    pub fn used(&mut self, now: Duration) -> f64 {
+        self.refill(now);
+        let full = self.share * BURST_S;
+        if full > 0.0 { 1.0 - self.left / full } else { 0.0 }
+    }
+
     /// Work that began when the budget allowed it has cost `cost`.
     pub fn charge(&mut self, cost: Duration, now: Duration) {
         self.refill(now);
@@ -94,6 +101,18 @@ mod tests {
         let loads = [0, 2, 4, 5].map(|s| budget.load_after(Duration::from_secs(s), Duration::ZERO));
         assert_eq!(loads, [Load::Light, Load::Light, Load::Heavy, Load::Spent]);
         assert_eq!(budget.load(Duration::ZERO), Load::Light);
+    }
+
+    #[test]
+    fn what_is_used_of_it_is_told_as_a_part_of_it() {
+        let mut budget = CpuBudget::new(0.5, s(0.0));
+        assert_eq!(budget.used(s(0.0)), 0.0);
+        budget.charge(s(2.5), s(0.0));
+        assert_eq!(budget.used(s(0.0)), 0.5);
+        budget.charge(s(5.0), s(0.0));
+        assert_eq!(budget.used(s(0.0)), 1.5);
+        assert_eq!(budget.used(s(100.0)), 0.0);
+        assert_eq!(CpuBudget::new(0.0, s(0.0)).used(s(0.0)), 0.0, "nothing is ever done");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What makes bodies small: streaming, bounded decoders for what origins send (`gzip`, `deflate`, `br`, `zstd`, chained),
-//! zstd both ways for the long hop, images coded anew by [`Policy`], and the processor time that it may take.
+//! zstd both ways for the long hop, images coded anew by [`Policy`], the processor time that it may take, and the [`Manager`] that
+//! moves users to other policies under load.
 //!
 //! Pure: bytes in, bytes out, nothing read or written elsewhere. Output comes in pieces of at most [`PIECE`] bytes, so
 //! a decompression bomb costs its receiver no memory. What a stream holds:
@@ -23,6 +24,7 @@ mod hop;
 mod image;
 mod kinds;
 mod level;
+mod manager;
 mod policy;
 mod stage;
 mod worth;
@@ -40,6 +42,7 @@ pub use image::{
 };
 pub use kinds::is_text;
 pub use level::text_level;
+pub use manager::{Change, Manager, Moved, Rule, Service, Signal, UnknownWord, Users};
 pub use policy::{Policy, UnknownPolicy};
 pub use stage::SqueezeError;
 pub use worth::{PixelPace, is_worth_waiting};

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How far images may differ from what their origin sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+/// How far images may differ from what their origin sent; the greater, the further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Policy {
     /// Not at all: every image crosses as the origin sent it.
     Identity,

@@ -92,6 +92,17 @@ impl Counters {
             ended: ends.values().filter_map(Value::as_u64).sum(),
         })
     }
+
+    /// What was counted after `before` was.
+    pub(crate) fn since(self, before: Counters) -> Counters {
+        Counters {
+            requests_crossed: self.requests_crossed.saturating_sub(before.requests_crossed),
+            promised: self.promised.saturating_sub(before.promised),
+            used: self.used.saturating_sub(before.used),
+            wasted_bytes: self.wasted_bytes.saturating_sub(before.wasted_bytes),
+            ended: self.ended.saturating_sub(before.ended),
+        }
+    }
 }
 
 impl Keys {
@@ -327,18 +338,30 @@ impl Ends {
         }
     }
 
-    /// The books of what the ends have done, once they have told of everything that `counters` counts.
+    /// How much remote and ground have told of so far.
+    pub(crate) fn told(&self) -> [usize; 2] {
+        self.heard.each_ref().map(|heard| heard.so_far().len())
+    }
+
+    /// The books of what the ends have done since they had told so much, once they have told of everything that `counters`
+    /// counts since then.
     ///
     /// # Errors
     /// The user wants to stop.
-    pub(crate) fn books(&self, stage: Stage<'_>, counters: &Counters) -> Result<Books, CompareError> {
+    pub(crate) fn books(
+        &self,
+        stage: Stage<'_>,
+        counters: &Counters,
+        told: [usize; 2],
+    ) -> Result<Books, CompareError> {
         let deadline = Instant::now() + Duration::from_secs(1);
         loop {
             let [remote, ground] = self.heard.each_ref().map(Hearing::so_far);
-            let books = Books::of(&remote, &ground);
-            let told = books.accounts.crossed.len() as u64 >= counters.requests_crossed
+            let new = |events: &[_], from: usize| events.get(from..).unwrap_or_default().to_vec();
+            let books = Books::of(&new(&remote, told[0]), &new(&ground, told[1]));
+            let all_told = books.accounts.crossed.len() as u64 >= counters.requests_crossed
                 && books.accounts.ends.values().sum::<u64>() >= counters.ended;
-            if told || Instant::now() > deadline {
+            if all_told || Instant::now() > deadline {
                 return Ok(books);
             }
             stage.interrupt.sleep(Duration::from_millis(20))?;

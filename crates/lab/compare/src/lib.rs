@@ -27,6 +27,7 @@ mod settle;
 mod site;
 mod summary;
 mod variant;
+mod visits;
 
 pub use cli::{CompareArguments, DemoArguments, OriginsArguments, compare, demo, origins};
 pub use compare::{Experiment, Loaded, Plan, Progress, Watch};
@@ -41,3 +42,4 @@ pub use restart::{Restarted, restart_mid_page};
 pub use scene::{Besides, Scene, last_words, spawn};
 pub use site::{HostDelay, SiteArgument};
 pub use variant::Variant;
+pub use visits::{Visit, Visits, Who, delta};

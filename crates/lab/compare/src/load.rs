@@ -77,6 +77,24 @@ impl<'a> Loader<'a> {
     /// result.
     pub(crate) fn load(&mut self, page: &Page, variant: Variant) -> Result<Measured, CompareError> {
         let mut way = Way::open(self.bench, variant)?;
+        self.load_by(page, variant, &mut way, Place::Client)
+    }
+
+    /// Loads a page once by a way that is open, from `place`. What Farhop's ends count and tell is of this load alone.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub(crate) fn load_by(
+        &mut self,
+        page: &Page,
+        variant: Variant,
+        way: &mut Way,
+        place: Place,
+    ) -> Result<Measured, CompareError> {
+        let before = match way {
+            Way::Farhop(ends) => Some((ends.settled_counters(self.bench.stage())?, ends.told())),
+            Way::Direct | Way::Squid(_) => None,
+        };
         let hosts = origins::names(&self.bench.spec);
         let (_, log_read) = new_lines(self.bench.log(), self.log_read, &hosts)?; // what came in between
         let host = page.sites.first().map(|site| site.host.as_str()).unwrap_or_default();
@@ -104,7 +122,7 @@ impl<'a> Loader<'a> {
         }
         let prepared = self.bench.browser.prepare(&order)?;
         self.bench.testbed.link().take_record();
-        let mut load = self.browse(prepared)?;
+        let mut load = self.browse(prepared, place)?;
         if let Some(failure) = load.document_failure() {
             load.load_ms = None; // an error page is no page, however quickly it loads
             load.errors.insert(0, failure);
@@ -113,10 +131,11 @@ impl<'a> Loader<'a> {
         let (seen, log_read) = new_lines(self.bench.log(), log_read, &hosts)?;
         self.log_read = log_read;
         let stage = self.bench.stage();
-        let (counters, books) = match &mut way {
+        let (counters, books) = match way {
             Way::Farhop(ends) => {
-                let counters = ends.settled_counters(stage)?;
-                (counters, Some(ends.books(stage, &counters)?))
+                let (counted, told) = before.unwrap_or_default();
+                let counters = ends.settled_counters(stage)?.since(counted);
+                (counters, Some(ends.books(stage, &counters, told)?))
             }
             Way::Direct | Way::Squid(_) => {
                 (Counters { requests_crossed: seen.requests, ..Counters::default() }, None)
@@ -165,8 +184,8 @@ impl<'a> Loader<'a> {
         measured
     }
 
-    fn browse(&self, prepared: Prepared) -> Result<PageLoad, CompareError> {
-        let mut process = self.bench.testbed.spawn_in(Place::Client, prepared.command()?)?;
+    fn browse(&self, prepared: Prepared, place: Place) -> Result<PageLoad, CompareError> {
+        let mut process = self.bench.testbed.spawn_in(place, prepared.command()?)?;
         // Beyond the page's own time: starting the browser, waiting for idleness, looking at bodies.
         let waited = self.bench.interrupt.wait(&mut process, self.timeout + Duration::from_secs(120));
         if !matches!(waited, Ok(Ended::Exited)) {
@@ -185,15 +204,15 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// What stands between browser and origins during a load, new for each.
-enum Way {
+/// What stands between browser and origins during a load.
+pub(crate) enum Way {
     Direct,
     Farhop(Box<Ends>),
     Squid(SquidPair),
 }
 
 impl Way {
-    fn open(bench: &Bench, variant: Variant) -> Result<Way, CompareError> {
+    pub(crate) fn open(bench: &Bench, variant: Variant) -> Result<Way, CompareError> {
         Ok(match variant {
             Variant::Squid => Way::Squid(SquidPair::start(bench.stage())?),
             variant if variant.is_farhop() => Way::Farhop(Ends::start(bench.stage(), variant)?.into()),

@@ -30,6 +30,7 @@ pub(crate) fn groups(part: &str) -> Option<&'static [Group]> {
         "2" => Some(&crate::part2::GROUPS),
         "3" => Some(&crate::part3::GROUPS),
         "4" => Some(&crate::part4::GROUPS),
+        "5" => Some(&crate::part5::GROUPS),
         _ => None,
     }
 }
@@ -50,6 +51,6 @@ mod tests {
             }
             parts += 1;
         }
-        assert_eq!(parts, 4);
+        assert_eq!(parts, 5);
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use farhop_netdev::Running;
 
@@ -68,6 +68,26 @@ impl Local {
     /// Whether the process still runs.
     pub(crate) fn runs(&mut self) -> bool {
         matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// SIGKILL: it has no moment left.
+    pub(crate) fn kill(&mut self) {
+        // It may have ended by itself, which is all that is wanted.
+        let _ = self.process.kill_group();
+    }
+
+    /// SIGTERM, as a service manager would, and waits until it has ended.
+    pub(crate) fn end(mut self, patience: Duration) -> Result<(), MeasureError> {
+        let failed = MeasureError::system("farhop local");
+        self.process.terminate().map_err(&failed)?;
+        let deadline = Instant::now() + patience;
+        while self.process.try_wait().map_err(&failed)?.is_none() {
+            if Instant::now() > deadline {
+                return Err(MeasureError::Unexpected("farhop local does not end".into()));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
     }
 
     /// Where it serves.

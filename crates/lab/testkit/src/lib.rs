@@ -3,6 +3,7 @@
 //! Everything listens on loopback, at a port of the system's choosing, and ends when it is dropped. Nothing
 //! here is for use outside tests: it panics where a test should fail.
 
+pub mod behaviours;
 pub mod conformance;
 pub mod entrance;
 pub mod heads;

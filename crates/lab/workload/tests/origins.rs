@@ -212,3 +212,26 @@ async fn a_site_may_have_a_second_server_known_by_another_name_that_sends_otherw
     let answer = sender.send_request(get("/")).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK, "it answers to the site's own name");
 }
+
+#[tokio::test]
+async fn an_origin_says_of_the_caching_of_each_path_what_it_was_told() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a/b", "c"] {
+        std::fs::create_dir_all(folder.path().join("site").join(name)).unwrap();
+        std::fs::write(folder.path().join("site").join(name).join("f.txt"), "text").unwrap();
+    }
+    let mut origin = OriginSpec::new("a.test", IpAddr::V4(Ipv4Addr::LOCALHOST), folder.path().join("site"));
+    origin.caching = [("/a/", "max-age=60"), ("/a/b/", "private")]
+        .map(|(path, value)| (path.to_owned(), value.to_owned()))
+        .into();
+    let spec = OriginsSpec::on_free_ports(vec![origin], folder.path());
+    let lab = Lab { ready: serve(&spec).await.unwrap(), folder };
+    let mut sender = lab.plain().await;
+    for (path, wanted) in [("/a/b/f.txt", Some("private")), ("/c/f.txt", None), ("/a/gone", None)] {
+        sender.ready().await.unwrap();
+        let answer = sender.send_request(get(path)).await.unwrap();
+        let said = answer.headers().get("cache-control").map(|value| value.to_str().unwrap().to_owned());
+        assert_eq!(said.as_deref(), wanted, "{path}");
+        answer.into_body().collect().await.unwrap();
+    }
+}

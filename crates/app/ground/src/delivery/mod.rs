@@ -16,6 +16,7 @@ use tokio::sync::SemaphorePermit;
 
 use crate::allowance::Share;
 use crate::body::Source;
+use crate::components::Outlet;
 use crate::failure;
 use crate::ground::Shared;
 use crate::kin::Kin;
@@ -29,6 +30,8 @@ use crate::treatment::{Treatment, describe_decoded};
 pub(crate) struct Delivery<'a> {
     /// The end it passes through.
     pub(crate) ground: &'a Shared,
+    /// To whom it goes.
+    pub(crate) to: Outlet,
     /// What it is to texts that crossed before.
     pub(crate) kin: Option<Kin>,
     /// As it would be without treatment.
@@ -104,6 +107,7 @@ impl Delivery<'_> {
             rate: self.rate,
             level: self.ground.means(self.rate).level.max(1),
             ground: self.ground,
+            to: self.to,
             kin: self.kin,
             request: self.request,
             source,
@@ -147,6 +151,7 @@ struct Flow<'a> {
     rate: Option<BitRate>,
     level: i32,
     ground: &'a Shared,
+    to: Outlet,
     kin: Option<Kin>,
     request: &'a HeaderMap,
     source: Source,

@@ -23,10 +23,41 @@ pub(super) struct Delivery {
     pub(super) from: AnsweredFrom,
     pub(super) status: StatusCode,
     pub(super) bytes: u64,
-    prefix: blake3::Hasher,
+    prefix: Prefix,
     pub(super) first_byte_ms: u64,
     asked_again: bool,
     pub(super) given: Given,
+}
+
+/// What the client has of a body, by its hash. Most bodies come in one piece, of which nobody asks for the rest: it is held, and
+/// hashed when there is more.
+#[derive(Default)]
+struct Prefix {
+    first: Bytes,
+    rest: Option<Box<blake3::Hasher>>,
+}
+
+impl Prefix {
+    fn take(&mut self, bytes: &Bytes) {
+        if self.first.is_empty() && self.rest.is_none() {
+            self.first = bytes.clone();
+            return;
+        }
+        let first = std::mem::take(&mut self.first);
+        let hasher = self.rest.get_or_insert_with(|| {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(&first);
+            Box::new(hasher)
+        });
+        hasher.update(bytes);
+    }
+
+    fn hash(&self) -> [u8; 32] {
+        match &self.rest {
+            Some(hasher) => *hasher.finalize().as_bytes(),
+            None => *blake3::hash(&self.first).as_bytes(),
+        }
+    }
 }
 
 impl Exchange {
@@ -78,6 +109,8 @@ impl Exchange {
         };
         loop {
             let piece = tokio::select! {
+                // Where there is always more, sending it finds out that the client has gone.
+                biased;
                 piece = reader.next() => piece,
                 () = reset_body(&out) => return self.client_gone(remote, &delivery, "the client closed the connection"),
             };
@@ -145,7 +178,7 @@ impl Exchange {
         if self.fetch.head.method != Method::GET || self.fetch.has_body {
             return Err("a request that may change something is not sent twice".into());
         }
-        let resume = Resume { offset: delivery.bytes, prefix: *delivery.prefix.finalize().as_bytes() };
+        let resume = Resume { offset: delivery.bytes, prefix: delivery.prefix.hash() };
         loop {
             self.crosses(remote, Crossing::Resumed, None);
             let mut asking = Asking::new(remote, self, self.fetch.head.clone());
@@ -178,7 +211,7 @@ impl Delivery {
             from,
             status,
             bytes: 0,
-            prefix: blake3::Hasher::new(),
+            prefix: Prefix::default(),
             first_byte_ms: 0,
             asked_again: false,
             given: Given::default(),
@@ -197,7 +230,7 @@ impl Delivery {
     }
 
     fn take(&mut self, bytes: &Bytes) {
-        self.prefix.update(bytes);
+        self.prefix.take(bytes);
         self.bytes += bytes.len() as u64;
     }
 }
@@ -227,4 +260,23 @@ fn is_same(before: &ResponseHead, again: &ResponseHead) -> bool {
     before.status == again.status
         && lengths_agree
         && DESCRIBE.iter().all(|name| values(before, name) == values(again, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_client_has_has_one_hash_however_many_pieces_it_came_in() {
+        for cuts in [&[][..], &[0], &[4], &[1, 1, 3], &[2, 7]] {
+            let mut prefix = Prefix::default();
+            let mut from = 0;
+            for to in cuts.iter().copied().chain([10]) {
+                prefix.take(&Bytes::from_static(&b"0123456789"[from..to]));
+                from = to;
+            }
+            assert_eq!(prefix.hash(), *blake3::hash(b"0123456789").as_bytes(), "{cuts:?}");
+        }
+        assert_eq!(Prefix::default().hash(), *blake3::hash(b"").as_bytes());
+    }
 }

@@ -56,6 +56,8 @@ impl Exchange {
         let (_under_way, eagerness) = UnderWay::begin(&remote, &self);
         self.eagerness = eagerness;
         let found = tokio::select! {
+            // What is held is found at once, without a look at the client.
+            biased;
             found = look_up(&remote, &self) => found,
             () = reset(&responder) => return Answer::ClientGone.finish(self, &remote, responder).await,
         };

@@ -10,7 +10,7 @@ pub mod h2;
 mod judge;
 mod notation;
 mod origin;
-mod secure;
+pub(crate) mod secure;
 mod strict;
 mod table;
 mod text;

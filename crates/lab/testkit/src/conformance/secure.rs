@@ -80,7 +80,7 @@ impl SecureOrigin {
 }
 
 /// A CA of this run, and the settings of a server that it vouches for.
-fn identity() -> (Arc<ServerConfig>, String) {
+pub(crate) fn identity() -> (Arc<ServerConfig>, String) {
     const MADE: &str = "this machine has randomness";
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -99,7 +99,7 @@ fn identity() -> (Arc<ServerConfig>, String) {
 }
 
 /// A client that trusts one CA and speaks `protocol`.
-fn client(authority: &str, protocol: &[u8]) -> Arc<ClientConfig> {
+pub(crate) fn client(authority: &str, protocol: &[u8]) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     let certificate = CertificateDer::from_pem_slice(authority.as_bytes()).expect("it is a certificate");
     roots.add(certificate).expect("it is that of a CA");
@@ -109,7 +109,7 @@ fn client(authority: &str, protocol: &[u8]) -> Arc<ClientConfig> {
 }
 
 /// Asks the proxy for a connection to the origin.
-async fn tunnel(proxy: SocketAddr, origin: SocketAddr) -> TcpStream {
+pub(crate) async fn tunnel(proxy: SocketAddr, origin: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(proxy).await.expect("the proxy accepts");
     let ask = format!("CONNECT {origin} HTTP/1.1\r\nHost: {origin}\r\n\r\n");
     stream.write_all(ask.as_bytes()).await.expect("the proxy listens");

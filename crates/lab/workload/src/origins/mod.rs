@@ -113,6 +113,7 @@ pub async fn serve(spec: &OriginsSpec) -> Result<Ready, OriginsError> {
                 delay: Duration::from_millis(wanted.delay_ms),
                 log: log.clone(),
                 secure,
+                caching: wanted.caching.clone(),
             })
         };
         let listen = |port| {

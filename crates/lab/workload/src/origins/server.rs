@@ -1,6 +1,7 @@
 //! The sockets of the origins: HTTP/1.1 on the plain port, HTTP/1.1 and HTTP/2 by ALPN on the TLS port, one pair per
 //! origin, all in one process. What is answered is decided in `answer`.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, SERVER};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, SERVER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -40,6 +41,17 @@ pub(super) struct Origin {
     pub(super) log: Arc<Log>,
     /// Whether these are its TLS connections.
     pub(super) secure: bool,
+    /// `Cache-Control` by path ([`super::OriginSpec::caching`]).
+    pub(super) caching: BTreeMap<String, String>,
+}
+
+impl Origin {
+    /// What is said of the caching of what stands at `path`.
+    fn cache_control(&self, path: &str) -> Option<HeaderValue> {
+        let fitting = self.caching.iter().filter(|(begins, _)| path.starts_with(begins.as_str()));
+        let (_, value) = fitting.max_by_key(|(begins, _)| begins.len())?;
+        HeaderValue::from_str(value).ok()
+    }
 }
 
 /// Opens a listening socket with its congestion control pinned; accepted sockets inherit it.
@@ -130,6 +142,12 @@ async fn respond(
     // are raised to HTTPS as any site does that moved there, else the variants would not load the same page.
     if origin.secure && answer.fields.get(CONTENT_TYPE).is_some_and(|media| media == "text/html") {
         answer.fields.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("upgrade-insecure-requests"));
+    }
+    // RFC 9110 §15.4.5: a 304 says what the 200 would have said.
+    if (answer.status.is_success() || answer.status == StatusCode::NOT_MODIFIED)
+        && let Some(caching) = origin.cache_control(head.uri.path())
+    {
+        answer.fields.insert(CACHE_CONTROL, caching);
     }
     origin.log.request(&origin.name, &head, answer.status);
     Ok(response(answer, head.method == Method::HEAD).await)

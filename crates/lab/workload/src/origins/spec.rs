@@ -85,6 +85,9 @@ pub struct OriginSpec {
     /// sockets inherit it.
     #[serde(default = "cubic")]
     pub congestion_control: String,
+    /// `Cache-Control` of what begins with a path, the longest path that fits; nothing is said of the rest.
+    #[serde(default)]
+    pub caching: BTreeMap<String, String>,
 }
 
 impl OriginSpec {
@@ -101,6 +104,7 @@ impl OriginSpec {
             delay_ms: 0,
             dns_name: None,
             congestion_control: cubic(),
+            caching: BTreeMap::new(),
         }
     }
 }

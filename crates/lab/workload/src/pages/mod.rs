@@ -7,7 +7,9 @@ mod flags;
 mod httpep;
 mod landscape;
 mod photos;
+mod scripted;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,6 +20,12 @@ pub const NAMES: [&str; 3] = ["flags", "photos", "article"];
 
 /// The pages of HTTPEP's study by name: one text with 1, 5, 10, 20 and 30 images.
 pub const HTTPEP: [&str; 5] = ["httpep-1", "httpep-5", "httpep-10", "httpep-20", "httpep-30"];
+
+/// Pages whose scripts ask for what no reading of them finds: a chain of modules, an AMD loader, a page made of a list.
+pub const SCRIPTED: [&str; 3] = ["modules", "amd", "rendered"];
+
+/// What scripts ask for on the pages of [`SCRIPTED`] lies below this path of their site.
+pub const BY_SCRIPT: &str = "/late/";
 
 /// A page ready to be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,12 +47,14 @@ pub struct Site {
     pub folder: PathBuf,
     /// What this origin adds before each answer: others' hosts are not next door to the page's own.
     pub delay: Duration,
+    /// `Cache-Control` of what begins with a path, the longest path that fits; nothing is said of the rest.
+    pub caching: BTreeMap<String, String>,
 }
 
 impl Site {
     /// A site that answers at once.
     pub fn new(host: impl Into<String>, folder: impl Into<PathBuf>) -> Site {
-        Site { host: host.into(), folder: folder.into(), delay: Duration::ZERO }
+        Site { host: host.into(), folder: folder.into(), delay: Duration::ZERO, caching: BTreeMap::new() }
     }
 }
 
@@ -52,7 +62,7 @@ impl Site {
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// No page has this name.
-    #[error("no page is called '{0}': the pages are {names}, {httpep}", names = NAMES.join(", "), httpep = HTTPEP.join(", "))]
+    #[error("no page is called '{0}': the pages are {names}, {httpep}, {scripted}", names = NAMES.join(", "), httpep = HTTPEP.join(", "), scripted = SCRIPTED.join(", "))]
     Unknown(String),
     /// A package is missing.
     #[error(transparent)]
@@ -89,6 +99,7 @@ pub fn build(name: &str, folder: &Path, node: &Path) -> Result<Page, PageError> 
         "flags" => flags::build(&own, node)?,
         "photos" => photos::build(&own)?,
         "article" => sites.extend(article::build(&own, node)?),
+        _ if SCRIPTED.contains(&name) => scripted::build(name, &own)?,
         _ => match httpep::images(name) {
             Some(images) => httpep::build(&own, images)?,
             None => return Err(PageError::Unknown(name.into())),
@@ -129,7 +140,7 @@ mod tests {
         assert_eq!(
             error,
             "no page is called 'flag': the pages are flags, photos, article, httpep-1, httpep-5, httpep-10, httpep-20, \
-             httpep-30"
+             httpep-30, modules, amd, rendered"
         );
     }
 

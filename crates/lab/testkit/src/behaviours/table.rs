@@ -1,0 +1,379 @@
+//! The behaviours: what an origin answers, one answer to each request that reaches it, the last to all that follow; what a client
+//! asks, and what it has to get.
+
+/// What reaches the origin at a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Nothing: what is held answers.
+    Idle,
+    /// A request.
+    Asked,
+    /// A request with this line among its fields, lower case.
+    AskedWith(&'static str),
+    /// Now or later, perhaps.
+    Any,
+}
+
+/// One request, and its answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    pub(super) method: &'static str,
+    pub(super) fields: &'static [(&'static str, &'static str)],
+    pub(super) status: u16,
+    pub(super) body: &'static str,
+    pub(super) origin: Origin,
+    /// A field that the answer has to have, and what has to stand in it; with an empty text, one that it must not have.
+    pub(super) has: Option<(&'static str, &'static str)>,
+}
+
+/// What holds, and where that is said.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Behaviour {
+    pub(super) section: &'static str,
+    pub(super) name: &'static str,
+    /// Status line's rest and fields, and body.
+    pub(super) answers: &'static [(&'static str, &'static str)],
+    pub(super) course: &'static [Step],
+}
+
+const fn get(status: u16, body: &'static str, origin: Origin) -> Step {
+    Step { method: "GET", fields: &[], status, body, origin, has: None }
+}
+
+impl Step {
+    const fn with(self, fields: &'static [(&'static str, &'static str)]) -> Step {
+        Step { fields, ..self }
+    }
+
+    const fn has(self, name: &'static str, text: &'static str) -> Step {
+        Step { has: Some((name, text)), ..self }
+    }
+
+    const fn by(self, method: &'static str) -> Step {
+        Step { method, ..self }
+    }
+}
+
+const fn it(
+    section: &'static str,
+    name: &'static str,
+    answers: &'static [(&'static str, &'static str)],
+    course: &'static [Step],
+) -> Behaviour {
+    Behaviour { section, name, answers, course }
+}
+
+use Origin::{Any, Asked, AskedWith, Idle};
+
+pub(super) const ALL: &[Behaviour] = &[
+    it(
+        "RFC 9111 §4.2",
+        "what is fresh answers without asking",
+        &[("200 OK\r\nCache-Control: max-age=600", "a"), ("200 OK", "b")],
+        &[get(200, "a", Asked), get(200, "a", Idle).has("cache-status", "hit"), get(200, "a", Idle)],
+    ),
+    it(
+        "RFC 9111 §5.2.2.5",
+        "what says no-store is asked for each time",
+        &[
+            ("200 OK\r\nCache-Control: no-store, max-age=600", "a"),
+            ("200 OK\r\nCache-Control: no-store", "b"),
+        ],
+        &[get(200, "a", Asked), get(200, "b", Asked)],
+    ),
+    it(
+        "RFC 9111 §5.2.2.4",
+        "what says no-cache is validated before each use",
+        &[
+            ("200 OK\r\nCache-Control: no-cache, max-age=600\r\nETag: \"a\"", "a"),
+            ("304 Not Modified\r\nETag: \"a\"", ""),
+        ],
+        &[get(200, "a", Asked), get(200, "a", AskedWith("if-none-match: \"a\"")), get(200, "a", Asked)],
+    ),
+    it(
+        "RFC 9111 §4.3.1",
+        "a stale response is validated by its tag",
+        &[
+            ("200 OK\r\nCache-Control: max-age=0\r\nETag: \"a\"", "a"),
+            ("304 Not Modified\r\nETag: \"a\"", ""),
+        ],
+        &[get(200, "a", Asked), get(200, "a", AskedWith("if-none-match: \"a\""))],
+    ),
+    it(
+        "RFC 9111 §4.3.1",
+        "a stale response without a tag is validated by its date",
+        &[
+            ("200 OK\r\nCache-Control: max-age=0\r\nLast-Modified: Sun, 02 Mar 2014 10:00:00 GMT", "a"),
+            ("304 Not Modified\r\nLast-Modified: Sun, 02 Mar 2014 10:00:00 GMT", ""),
+        ],
+        &[get(200, "a", Asked), get(200, "a", AskedWith("if-modified-since: sun, 02 mar 2014 10:00:00 gmt"))],
+    ),
+    it(
+        "RFC 9111 §4.3.3",
+        "another response to a validation takes the place of what is held",
+        &[
+            ("200 OK\r\nCache-Control: max-age=0\r\nETag: \"a\"", "a"),
+            ("200 OK\r\nCache-Control: max-age=600\r\nETag: \"b\"", "b"),
+        ],
+        &[get(200, "a", Asked), get(200, "b", Asked), get(200, "b", Idle)],
+    ),
+    it(
+        "RFC 9111 §4.3.4",
+        "a 304 gives what is held its fields and its freshness",
+        &[
+            ("200 OK\r\nCache-Control: max-age=0\r\nETag: \"a\"\r\nX-Told: one", "a"),
+            ("304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"a\"\r\nX-Told: two", ""),
+        ],
+        &[
+            get(200, "a", Asked).has("x-told", "one"),
+            get(200, "a", Asked).has("x-told", "two"),
+            get(200, "a", Idle).has("x-told", "two"),
+        ],
+    ),
+    it(
+        "RFC 9111 §5.2.2.10",
+        "s-maxage goes before max-age in the shared store",
+        &[("200 OK\r\nCache-Control: max-age=0, s-maxage=600", "a"), ("200 OK", "b")],
+        &[get(200, "a", Asked), get(200, "a", Idle)],
+    ),
+    it(
+        "RFC 9111 §5.3",
+        "Expires in the future makes fresh",
+        &[("200 OK\r\nExpires: Sat, 06 Nov 2094 08:49:37 GMT", "a"), ("200 OK", "b")],
+        &[get(200, "a", Asked), get(200, "a", Idle)],
+    ),
+    it(
+        "RFC 9110 §5.6.7",
+        "Expires as asctime writes it is a date",
+        &[("200 OK\r\nExpires: Sat Nov  6 08:49:37 2094", "a"), ("200 OK", "b")],
+        &[get(200, "a", Asked), get(200, "a", Idle)],
+    ),
+    it(
+        "RFC 9111 §5.3",
+        "an Expires that is no date is in the past",
+        &[("200 OK\r\nExpires: 0", "a"), ("200 OK\r\nExpires: 0", "b")],
+        &[get(200, "a", Asked), get(200, "b", Asked)],
+    ),
+    it(
+        "RFC 9111 §5.3",
+        "max-age goes before Expires",
+        &[("200 OK\r\nCache-Control: max-age=600\r\nExpires: 0", "a"), ("200 OK", "b")],
+        &[get(200, "a", Asked), get(200, "a", Idle)],
+    ),
+    it(
+        "RFC 9111 §4.2.3",
+        "the age that a response comes with counts",
+        &[("200 OK\r\nCache-Control: max-age=600\r\nAge: 700", "a"), ("200 OK", "b")],
+        &[get(200, "a", Asked), get(200, "b", Asked)],
+    ),
+    it(
+        "RFC 9111 §5.1",
+        "what is given from the store says its age",
+        &[("200 OK\r\nCache-Control: max-age=600\r\nAge: 100", "a")],
+        &[get(200, "a", Asked), get(200, "a", Idle).has("age", "10")],
+    ),
+    it(
+        "RFC 9111 §1.2.2",
+        "seconds beyond all numbers are very many",
+        &[("200 OK\r\nCache-Control: max-age=99999999999999999999", "a"), ("200 OK", "b")],
+        &[get(200, "a", Asked), get(200, "a", Idle)],
+    ),
+    it(
+        "RFC 9111 §4.2.2",
+        "what was changed long ago is fresh for a while without a word",
+        &[("200 OK\r\nLast-Modified: Sun, 02 Mar 2014 10:00:00 GMT", "a"), ("200 OK", "b")],
+        &[get(200, "a", Asked), get(200, "a", Idle)],
+    ),
+    it(
+        "RFC 9111 §4.1",
+        "what varies answers only requests with the same fields",
+        &[
+            ("200 OK\r\nCache-Control: max-age=600\r\nVary: Accept-Language", "en"),
+            ("200 OK\r\nCache-Control: max-age=600\r\nVary: Accept-Language", "de"),
+            ("200 OK", "none"),
+        ],
+        &[
+            get(200, "en", Asked).with(&[("accept-language", "en")]),
+            get(200, "de", Asked).with(&[("accept-language", "de")]),
+            get(200, "en", Idle).with(&[("accept-language", "en")]),
+            get(200, "de", Idle).with(&[("accept-language", "de")]),
+        ],
+    ),
+    it(
+        "RFC 9111 §4.1",
+        "what varies by everything answers nothing again",
+        &[
+            ("200 OK\r\nCache-Control: max-age=600\r\nVary: *", "a"),
+            ("200 OK\r\nCache-Control: max-age=600\r\nVary: *", "b"),
+        ],
+        &[get(200, "a", Asked), get(200, "b", Asked)],
+    ),
+    it(
+        "RFC 9111 §3.5",
+        "what came for credentials answers no others",
+        &[("200 OK\r\nCache-Control: max-age=600", "a"), ("200 OK\r\nCache-Control: max-age=600", "b")],
+        &[
+            get(200, "a", Asked).with(&[("authorization", "Basic YTph")]),
+            get(200, "b", Asked).with(&[("authorization", "Basic Yjpi")]),
+        ],
+    ),
+    it(
+        "RFC 9111 §4.4",
+        "an unsafe request drops what is held",
+        &[
+            ("200 OK\r\nCache-Control: max-age=600", "a"),
+            ("200 OK\r\nCache-Control: no-store", "posted"),
+            ("200 OK\r\nCache-Control: max-age=600", "b"),
+        ],
+        &[
+            get(200, "a", Asked),
+            get(200, "a", Idle),
+            get(200, "posted", Asked).by("POST"),
+            get(200, "b", Asked),
+        ],
+    ),
+    it(
+        "RFC 9111 §4.4",
+        "an unsafe request that failed drops nothing",
+        &[
+            ("200 OK\r\nCache-Control: max-age=600", "a"),
+            ("500 Internal Server Error\r\nCache-Control: no-store", "failed"),
+        ],
+        &[get(200, "a", Asked), get(500, "failed", Asked).by("POST"), get(200, "a", Idle)],
+    ),
+    it(
+        "RFC 9110 §9.3.2",
+        "HEAD is answered from what is held of a GET",
+        &[("200 OK\r\nCache-Control: max-age=600", "abc"), ("200 OK", "b")],
+        &[get(200, "abc", Asked), get(200, "", Idle).by("HEAD").has("content-length", "3")],
+    ),
+    it(
+        "RFC 9110 §14.2",
+        "a range is answered from what is held",
+        &[("200 OK\r\nCache-Control: max-age=600\r\nETag: \"a\"", "0123456789"), ("200 OK", "b")],
+        &[
+            get(200, "0123456789", Asked),
+            get(206, "234", Idle).with(&[("range", "bytes=2-4")]).has("content-range", "bytes 2-4/10"),
+            get(206, "89", Idle).with(&[("range", "bytes=-2")]),
+        ],
+    ),
+    it(
+        "RFC 9110 §13.1.5",
+        "a range of another representation is the whole",
+        &[("200 OK\r\nCache-Control: max-age=600\r\nETag: \"a\"", "0123456789"), ("200 OK", "b")],
+        &[
+            get(200, "0123456789", Asked),
+            get(200, "0123456789", Idle).with(&[("range", "bytes=2-4"), ("if-range", "\"other\"")]),
+        ],
+    ),
+    it(
+        "RFC 9111 §4.3.2",
+        "a client's tag is compared with what is fresh",
+        &[("200 OK\r\nCache-Control: max-age=600\r\nETag: \"a\"", "a"), ("200 OK", "b")],
+        &[
+            get(200, "a", Asked),
+            get(304, "", Idle).with(&[("if-none-match", "\"x\", W/\"a\"")]),
+            get(200, "a", Idle).with(&[("if-none-match", "\"x\"")]),
+        ],
+    ),
+    it(
+        "RFC 9111 §4.3.2",
+        "a client's date is compared with what is fresh",
+        &[
+            ("200 OK\r\nCache-Control: max-age=600\r\nLast-Modified: Sun, 02 Mar 2014 10:00:00 GMT", "a"),
+            ("200 OK", "b"),
+        ],
+        &[
+            get(200, "a", Asked),
+            get(304, "", Idle).with(&[("if-modified-since", "Sun, 02 Mar 2014 10:00:00 GMT")]),
+            get(200, "a", Idle).with(&[("if-modified-since", "Sat, 01 Mar 2014 10:00:00 GMT")]),
+        ],
+    ),
+    it(
+        "RFC 5861 §4",
+        "what is held stands in for an origin that fails, where that is allowed",
+        &[
+            ("200 OK\r\nCache-Control: max-age=0, stale-if-error=600", "a"),
+            ("503 Service Unavailable", "broken"),
+        ],
+        &[get(200, "a", Asked), get(200, "a", Asked)],
+    ),
+    it(
+        "RFC 9111 §5.2.2.2",
+        "what must be revalidated never stands in",
+        &[
+            ("200 OK\r\nCache-Control: max-age=0, must-revalidate, stale-if-error=600", "a"),
+            ("503 Service Unavailable", "broken"),
+        ],
+        &[get(200, "a", Asked), get(503, "broken", Asked)],
+    ),
+    it(
+        "RFC 5861 §3",
+        "what is stale is given at once where it may be renewed behind",
+        &[
+            ("200 OK\r\nCache-Control: max-age=0, stale-while-revalidate=600", "a"),
+            ("200 OK\r\nCache-Control: max-age=600", "b"),
+        ],
+        &[get(200, "a", Asked), get(200, "a", Any)],
+    ),
+    it(
+        "RFC 9111 §5.2.1.7",
+        "only-if-cached is 504 where nothing is held, and an answer where something is",
+        &[("200 OK\r\nCache-Control: max-age=600", "a")],
+        &[
+            get(504, "*", Idle).with(&[("cache-control", "only-if-cached")]),
+            get(200, "a", Asked),
+            get(200, "a", Idle).with(&[("cache-control", "only-if-cached")]),
+        ],
+    ),
+    it(
+        "RFC 9111 §5.2.1.4",
+        "a client that says no-cache has the origin asked",
+        &[("200 OK\r\nCache-Control: max-age=600", "a"), ("200 OK\r\nCache-Control: max-age=600", "b")],
+        &[
+            get(200, "a", Asked),
+            get(200, "b", Asked).with(&[("cache-control", "no-cache")]),
+            get(200, "b", Idle),
+        ],
+    ),
+    it(
+        "RFC 9111 §5.2.1.1",
+        "a client that wants nothing older than now has the origin asked",
+        &[("200 OK\r\nCache-Control: max-age=600", "a"), ("200 OK\r\nCache-Control: max-age=600", "b")],
+        &[get(200, "a", Asked), get(200, "b", Asked).with(&[("cache-control", "max-age=0")])],
+    ),
+    it(
+        "RFC 9111 §5.2.1.5",
+        "what came for a client that says no-store is not held",
+        &[("200 OK\r\nCache-Control: max-age=600", "a"), ("200 OK\r\nCache-Control: max-age=600", "b")],
+        &[get(200, "a", Asked).with(&[("cache-control", "no-store")]), get(200, "b", Asked)],
+    ),
+    it(
+        "RFC 9111 §5.2.2.4",
+        "a field that needs validation is left out of what is given without",
+        &[("200 OK\r\nCache-Control: max-age=600, no-cache=\"X-Once\"\r\nX-Once: 1\r\nX-Ever: 1", "a")],
+        &[
+            get(200, "a", Asked).has("x-once", "1"),
+            get(200, "a", Idle).has("x-ever", "1"),
+            get(200, "a", Idle).has("x-once", ""),
+        ],
+    ),
+    it(
+        "RFC 9111 §3",
+        "an error that says for how long is held as anything else",
+        &[("404 Not Found\r\nCache-Control: max-age=600", "gone"), ("200 OK", "b")],
+        &[get(404, "gone", Asked), get(404, "gone", Idle)],
+    ),
+    it(
+        "RFC 9111 §5.2.2.3",
+        "what must be understood and is, is held although it says no-store",
+        &[("200 OK\r\nCache-Control: must-understand, no-store, max-age=600", "a"), ("200 OK", "b")],
+        &[get(200, "a", Asked), get(200, "a", Idle)],
+    ),
+    it(
+        "RFC 9111 §3",
+        "an answer of a status that nobody knows is not held without a word",
+        &[("299 Whatever\r\nLast-Modified: Sun, 02 Mar 2014 10:00:00 GMT", "a"), ("200 OK", "b")],
+        &[get(299, "a", Asked), get(200, "b", Asked)],
+    ),
+];
