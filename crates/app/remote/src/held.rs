@@ -118,6 +118,9 @@ impl HeldAnswer {
     ) -> Result<(), (Exchange, Responder)> {
         let is_whole = self.held.body.is_whole();
         let Some(mut body) = self.body() else { return Err((exchange, responder)) };
+        if body.is_some() && self.held.body.is_broken() {
+            return Err((exchange, responder));
+        }
         // What is whole is here at once, or damaged on disk: as long as the client has nothing of it, the origin's own answer is
         // as good, whatever that is by now.
         if let Some(body) = body.as_mut().filter(|_| is_whole)
