@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::io::copy_bidirectional;
+use tokio::io::{copy, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -17,6 +17,8 @@ pub(crate) struct Way {
     severed: u64,
     /// Nothing passes; connections stand.
     pub(crate) cut: bool,
+    /// Nothing passes towards `to`; what comes from there does.
+    pub(crate) up_cut: bool,
     pub(crate) udp: bool,
 }
 
@@ -29,7 +31,7 @@ pub(crate) struct Relay {
 impl Relay {
     /// Passes on what comes to `at`.
     pub(crate) async fn start(at: SocketAddr, to: SocketAddr) -> Relay {
-        let way = watch::Sender::new(Way { severed: 0, cut: false, udp: true });
+        let way = watch::Sender::new(Way { severed: 0, cut: false, up_cut: false, udp: true });
         let (tcp, udp) = (TcpListener::bind(at).await.unwrap(), UdpSocket::bind(at).await.unwrap());
         let mut tasks = JoinSet::new();
         tasks.spawn(pass_tcp(tcp, to, way.subscribe()));
@@ -57,10 +59,12 @@ async fn pass_tcp(listener: TcpListener, to: SocketAddr, way: watch::Receiver<Wa
             let number = way.borrow_and_update().severed;
             let Ok(mut far) = TcpStream::connect(to).await else { return };
             loop {
+                let Way { cut, up_cut, .. } = *way.borrow();
                 tokio::select! {
                     biased;
                     changed = way.changed() => if changed.is_err() || way.borrow().severed > number { return },
-                    _ = copy_bidirectional(&mut near, &mut far), if !way.borrow().cut => return,
+                    _ = copy_bidirectional(&mut near, &mut far), if !cut && !up_cut => return,
+                    _ = copy(&mut far, &mut near), if !cut && up_cut => return,
                 }
             }
         });
@@ -74,7 +78,7 @@ async fn pass_udp(near: Arc<UdpSocket>, to: SocketAddr, way: watch::Receiver<Way
     let mut buffer = vec![0; 65_536];
     loop {
         let Ok((length, from)) = near.recv_from(&mut buffer).await else { continue };
-        if !passes(&way) {
+        if !passes(&way) || way.borrow().up_cut {
             continue;
         }
         if let Entry::Vacant(client) = clients.entry(from) {

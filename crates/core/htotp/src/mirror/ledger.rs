@@ -186,6 +186,8 @@ impl Ledger {
         self.owed.clear();
         self.turns.clear();
         self.evicted.clear();
+        // A record of its own: where its word is lost, ground has heard less than was said.
+        self.next += 1;
         self.floor = self.next;
         Position { log: self.log, next: self.next }
     }
