@@ -5,6 +5,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use farhop_htotp::RequestHead;
@@ -14,6 +15,7 @@ use farhop_transport::hop::{Arrival, Receiver};
 use http::HeaderMap;
 use serde_json::{Value, json};
 use support::{Origin, Pair, Peer, Reply, get, navigate, pushed, site};
+use tokio::sync::watch;
 
 const PAGE: &str = "<!doctype html><link rel=icon href=data:,><script src=/loader.js></script><p>text</p>";
 /// What its mark-up names, which may be promised as early where a page is as short as this.
@@ -267,4 +269,55 @@ async fn what_may_be_written_down_outlives_ground_and_is_its_owners_alone() {
     assert!(promises.iter().any(|(_, head, ahead)| *ahead && head.path == "/mod/a.js"), "{promises:?}");
     pair.ground.models(json!({ "erase": true })).unwrap();
     assert!(!std::fs::read_to_string(&file).unwrap().contains("/mod/a.js"));
+}
+
+/// A page whose content policy is another from its fourth visit on; its images are answered once the test lets them.
+async fn moody(let_in: watch::Receiver<bool>) -> Origin {
+    let visits = Arc::new(AtomicU64::new(0));
+    Origin::start(move |mut peer: Peer| {
+        let (visits, mut let_in) = (Arc::clone(&visits), let_in.clone());
+        async move {
+            if peer.path() != "/" {
+                if peer.path().ends_with(".png") {
+                    let_in.wait_for(|open| *open).await.unwrap();
+                }
+                return answer(peer).await;
+            }
+            // As pages do that give each of their responses a nonce of its own.
+            let visit = visits.fetch_add(1, Relaxed);
+            let images = if visit < 3 { "'self'" } else { "'none'" };
+            let policy = format!("script-src 'nonce-{visit}'; img-src {images}");
+            let fields = format!(
+                "content-type: text/html | cache-control: no-store | content-security-policy: {policy}"
+            );
+            let page = PAGE.replace("<script", &format!("<script nonce={visit}"));
+            peer.answer(&fields, page).await;
+            Some(peer)
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_the_page_forbids_now_is_not_sent_once_that_is_known() {
+    let (lets, let_in) = watch::channel(true);
+    let (origin, pair) = (moody(let_in).await, pair(&[]).await);
+    let browser = browser(&pair, &origin, 7);
+    let document = navigate(&origin, "/");
+    for _ in 0..3 {
+        browser.load(&document).await;
+    }
+    lets.send_replace(false);
+    let promises = browser.open(&document).await;
+    let images = promises.iter().filter(|(_, head, _)| head.path.ends_with(".png")).count();
+    assert_eq!(images, IMAGES, "the page of the last visit had them: {promises:?}");
+    lets.send_replace(true);
+    for _ in &promises {
+        let (number, push) = pushed(&pair).await;
+        let (_, head, _) = promises.iter().find(|(promise, ..)| *promise == number).unwrap();
+        match head.path.ends_with(".png") {
+            true => assert_eq!(push.failure().token, "promise_withdrawn", "{}", head.path),
+            false => assert!(push.failure.is_none(), "{}: {push:?}", head.path),
+        }
+    }
 }

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use farhop_bundle::{Decision, Load, Noted, Unasked, Way, content_policies};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_models::Foreseen;
-use farhop_page::{Destination, Document, Hint, Initiator, Options, Policy, ResourceId};
+use farhop_page::{Destination, Document, Hint, Initiator, Options, Policy, ResourceId, Source};
 use farhop_settings::ground::BundleSettings;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use url::Url;
@@ -24,6 +24,7 @@ use crate::named::Named;
 use crate::owner::Known;
 use crate::page::XHTML;
 use crate::treatment::{charset, media_type};
+pub(crate) use opening::nonce;
 use opening::{agent, document, info, options};
 use refusal::{is_confined, is_refused};
 use standing::Standing;
@@ -50,6 +51,8 @@ pub(crate) struct Reading {
     named: Mutex<Option<Arc<Named>>>,
     /// What it named when it was last read, if it has changed since.
     before: OnceLock<Arc<Named>>,
+    /// Once its response is here, of which more was known before: the nonce of its content policy.
+    nonce: OnceLock<Option<Box<str>>>,
 }
 
 impl Reading {
@@ -72,7 +75,7 @@ impl Reading {
         let load = Load::new(url, request.fields.clone(), &response.fields, noted);
         let named = Mutex::new(Named::new(response).map(Arc::new));
         let standing = Standing::page(load, known, matching, settings);
-        Some(Reading { standing, document, named, before: OnceLock::new() })
+        Some(Reading { standing, document, named, before: OnceLock::new(), nonce: OnceLock::new() })
     }
 
     /// Of what it names, nothing is fetched that may well not be used.
@@ -86,6 +89,8 @@ impl Reading {
         self.standing.answered(request, response, noted);
         let xml = media_type(&response.fields) == XHTML;
         *lock(&self.named) = Named::new(response).map(Arc::new);
+        // There is one response.
+        let _ = self.nonce.set(nonce(&response.fields));
         let mut document = lock(&self.document);
         document.answered(charset(&response.fields).as_deref(), xml);
         document.obey(content_policies(&response.fields));
@@ -111,7 +116,8 @@ impl Reading {
         let matching = standing.matching();
         let options = Options { default_icon: false, matching, scripting, ..own };
         let document = Mutex::new(document(&standing.url(), response, options));
-        Some(Reading { standing, document, named: Mutex::default(), before: OnceLock::new() })
+        let (named, before, nonce) = <_>::default();
+        Some(Reading { standing, document, named, before, nonce })
     }
 
     /// Reads on, and decides about what that finds.
@@ -218,6 +224,14 @@ impl Reading {
             }
         }
         Decided { hint, decision, way, until_asked }
+    }
+
+    /// Whether the page may still ask for what earlier visits have taught, which was decided on by what it said at the last of
+    /// them: by its own response, once that is here.
+    pub(crate) fn still_allows(&self, hint: &Hint, target: &Url, way: &Way) -> bool {
+        let is_foreseen = matches!(hint.source, Source::OwnVisits | Source::OthersVisits);
+        let Some(nonce) = self.nonce.get().filter(|_| is_foreseen) else { return true };
+        self.standing.allows(&Hint { nonce: nonce.clone(), ..hint.clone() }, target, way)
     }
 
     /// So many bytes more were read for the page.
