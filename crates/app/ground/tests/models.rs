@@ -321,3 +321,22 @@ async fn what_the_page_forbids_now_is_not_sent_once_that_is_known() {
         }
     }
 }
+
+#[tokio::test]
+async fn the_plan_of_a_page_tells_what_earlier_visits_have_taught() {
+    let (origin, pair) = (gallery().await, pair(&[]).await);
+    let document = navigate(&origin, "/");
+    let url = document.url().parse().unwrap();
+    let explained = async || pair.ground.explain(&url, document.fields.clone()).await.unwrap();
+    assert_eq!(explained().await.learned, []);
+    for _ in 0..3 {
+        browser(&pair, &origin, 7).load(&document).await;
+    }
+    let learned = explained().await.learned;
+    let own = learned.iter().find(|learned| learned.user.as_deref() == Some("ship/7")).unwrap();
+    assert_eq!((&own.template, own.visits), (&None, 2), "the third is not over");
+    let list = own.resources.iter().find(|one| one.url.ends_with("/list.json")).unwrap();
+    assert_eq!((&*list.destination, list.means.as_deref()), ("fetch", Some("push")), "{own:?}");
+    let all = learned.iter().find(|learned| learned.user.is_none()).unwrap();
+    assert_eq!(all.resources, [], "one user's serves no other");
+}

@@ -262,3 +262,19 @@ fn another_version_is_told_from_damage() {
     assert!(error("{\"version\": 1}").starts_with("it is damaged"));
     assert!(error("").starts_with("it is damaged"));
 }
+
+#[test]
+fn what_is_known_of_one_page_is_told_with_what_pages_like_it_have_taught() {
+    let mut models = Models::new(LIMITS);
+    models.learn(&visit(1, "/item/1", &[script("/a.js")]), NOW);
+    models.learn(&visit(1, "/other", &[script("/b.js")]), NOW);
+    let told = models.told_of(&url("/item/1#part"), NOW);
+    let names: Vec<_> = told.iter().map(|model| (model.user.is_some(), model.template)).collect();
+    assert_eq!(names.len(), 4, "{told:?}");
+    assert!(names.contains(&(true, false)) && names.contains(&(false, true)), "{told:?}");
+    let own = told.iter().find(|model| model.user.is_some() && !model.template).unwrap();
+    assert_eq!(own.resources[0].url, url("/a.js").as_str());
+    let like = models.told_of(&url("/item/2"), NOW);
+    assert!(like.len() == 2 && like.iter().all(|model| model.template), "{like:?}");
+    assert!(models.told_of(&url("/else"), NOW).is_empty());
+}

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use farhop_events::{Bus, Event, ExchangeId};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_models::{Foreseen, Limits, Models, Policies, User, Visit};
+use farhop_models::{Foreseen, Limits, Models, Policies, ToldModel, User, Visit};
 use farhop_page::Hint;
 use farhop_settings::ground::ModelsSettings;
 use serde::Deserialize;
@@ -171,6 +171,11 @@ impl PageModels {
                 json!({ "bytes": state.models.bytes(), "sites": state.models.hosts(), "file": self.0.file }),
             ),
         }
+    }
+
+    /// What is known of this page, and of pages like it.
+    pub(crate) fn told(&self, page: &Url) -> Vec<ToldModel> {
+        self.lock().models.told_of(page, unix_seconds())
     }
 
     /// For `status`.
