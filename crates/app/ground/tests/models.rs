@@ -340,3 +340,29 @@ async fn the_plan_of_a_page_tells_what_earlier_visits_have_taught() {
     let all = learned.iter().find(|learned| learned.user.is_none()).unwrap();
     assert_eq!(all.resources, [], "one user's serves no other");
 }
+
+#[tokio::test]
+async fn a_users_own_models_outlive_ground_where_the_settings_name_a_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ground.own");
+    let set = format!("models.own_file={}", file.display());
+    let origin = gallery().await;
+    let document = navigate(&origin, "/");
+    {
+        let pair = pair(&[&set]).await;
+        for _ in 0..3 {
+            browser(&pair, &origin, 7).load(&document).await;
+        }
+        pair.ground.drain(std::time::Duration::from_millis(1)).await;
+    }
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let pair = pair(&[&set]).await;
+    assert_eq!(known(&pair, None), [] as [Value; 0], "what one has shown is not everyone's");
+    let load = browser(&pair, &origin, 7).load(&document).await;
+    assert_eq!((load.ahead.len(), load.crossed), (wanted().len() - 1, vec![]), "as if nothing had been");
+    let other = browser(&pair, &origin, 8).open(&document).await;
+    assert!(other.iter().all(|(_, head, _)| head.path == NAMED), "{other:?}");
+    pair.ground.models(json!({ "site": "127.0.0.1", "erase": true })).unwrap();
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("127.0.0.1"));
+}

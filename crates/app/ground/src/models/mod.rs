@@ -24,6 +24,7 @@ use url::Url;
 use crate::error::GroundError;
 use crate::owner::Owner;
 pub use file::ModelsError;
+use file::ModelsFile;
 pub(crate) use seen::is_anyones;
 use visits::{KEPT, Visits};
 
@@ -36,7 +37,12 @@ pub(crate) struct PageModels(Arc<Inner>);
 
 struct Inner {
     state: Mutex<State>,
-    file: Option<PathBuf>,
+    /// Everyone's.
+    file: Option<ModelsFile>,
+    /// Of each user.
+    own: Option<ModelsFile>,
+    /// Held while what has changed is written: what is older must not come later.
+    writes: Mutex<()>,
 }
 
 struct State {
@@ -57,16 +63,24 @@ struct Asked {
 }
 
 impl PageModels {
-    /// With what the file of the settings holds, if they name one. Must be called inside a tokio runtime.
+    /// With what the files of the settings hold, if they name any. Must be called inside a tokio runtime.
     pub(crate) fn open(settings: &ModelsSettings, bus: &Bus) -> Result<PageModels, GroundError> {
         let limits = limits(settings);
-        let models = match &settings.file {
-            Some(file) => file::load(file, limits)?,
-            None => Models::new(limits),
-        };
+        let mut models = Models::new(limits);
+        let named =
+            |setting, file: &Option<PathBuf>| file.as_ref().map(|file| ModelsFile::new(setting, file));
+        let (file, own) = (named("file", &settings.file), named("own_file", &settings.own_file));
+        if let Some(file) = &file {
+            let nothing = models.to_text();
+            file.load(limits, &nothing, |text| Models::from_text(text, limits).map(|read| models = read))?;
+        }
+        if let Some(own) = &own {
+            let nothing = models.own_to_text();
+            own.load(limits, &nothing, |text| models.add_own(text))?;
+        }
         let state = State { models, visits: Visits::default(), bus: bus.clone(), changed: false };
-        let inner = Arc::new(Inner { state: Mutex::new(state), file: settings.file.clone() });
-        if inner.file.is_some() {
+        let inner = Arc::new(Inner { state: Mutex::new(state), file, own, writes: Mutex::default() });
+        if inner.file.is_some() || inner.own.is_some() {
             tokio::spawn(write_now_and_then(Arc::downgrade(&inner)));
         }
         Ok(PageModels(inner))
@@ -167,9 +181,12 @@ impl PageModels {
         }
         match asked.site {
             Some(site) => Ok(json!({ "site": site, "models": state.models.told(&site, unix_seconds()) })),
-            None => Ok(
-                json!({ "bytes": state.models.bytes(), "sites": state.models.hosts(), "file": self.0.file }),
-            ),
+            None => {
+                let path = |file: &Option<ModelsFile>| file.as_ref().map(|file| file.path().to_owned());
+                let (file, own) = (path(&self.0.file), path(&self.0.own));
+                let (bytes, sites) = (state.models.bytes(), state.models.hosts());
+                Ok(json!({ "bytes": bytes, "sites": sites, "file": file, "own_file": own }))
+            }
         }
     }
 
@@ -229,16 +246,22 @@ impl Inner {
     }
 
     fn save(&self) {
-        let Some(file) = &self.file else { return };
-        let text = {
+        if self.file.is_none() && self.own.is_none() {
+            return;
+        }
+        let _writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (all, own) = {
             let mut state = self.lock();
             if !std::mem::take(&mut state.changed) {
                 return;
             }
-            state.models.to_text()
+            let all = self.file.as_ref().map(|file| (file, state.models.to_text()));
+            (all, self.own.as_ref().map(|file| (file, state.models.own_to_text())))
         };
-        if let Err(error) = file::save(file, &text) {
-            tracing::warn!(target: "farhop", "{error}");
+        for (file, text) in all.into_iter().chain(own) {
+            if let Err(error) = file.save(&text) {
+                tracing::warn!(target: "farhop", "{error}");
+            }
         }
     }
 }
