@@ -453,7 +453,7 @@ pub(crate) fn is_held(carrier: &Carrier, owner: &Owner, unasked: &Unasked) -> bo
 }
 
 /// What the remote holds of it and has to have validated; nothing for a reload that passes caches by.
-fn held_stale(carrier: &Carrier, owner: &Owner, unasked: &Unasked) -> Option<Stale> {
+pub(crate) fn held_stale(carrier: &Carrier, owner: &Owner, unasked: &Unasked) -> Option<Stale> {
     let Unasked { url, fields } = unasked;
     let passes_by = fields.contains_key(header::CACHE_CONTROL) || fields.contains_key(header::PRAGMA);
     carrier.holds_stale(owner, url, fields).filter(|_| !passes_by)

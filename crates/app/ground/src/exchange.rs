@@ -264,7 +264,7 @@ impl Exchange {
     }
 
     /// A page that has not changed: what it named when it was last read is asked about or fetched, in the same flight.
-    fn recall(&self, head: &ResponseHead, early: &Early<'_>, sender: &Sender) {
+    pub(crate) fn recall(&self, head: &ResponseHead, early: &Early<'_>, sender: &Sender) {
         if head.status != StatusCode::NOT_MODIFIED || !opens_page(&self.request.method, &self.request.fields)
         {
             return;

@@ -213,6 +213,11 @@ impl Desk {
         }
     }
 
+    /// The origin is asked about what is held at `url`, for this page.
+    pub(crate) fn note_validated(&mut self, page: ExchangeId, url: &Url) {
+        self.book.note_validated(LoadId(page.0), url);
+    }
+
     /// Takes down a promise. Gives the push's receiver if it came before its promise; `None` twice when the promise
     /// is not wanted.
     pub(crate) fn promise(&mut self, user: &User, made: Made) -> Option<(PromiseId, Option<Receiver>)> {
