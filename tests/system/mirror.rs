@@ -199,7 +199,12 @@ async fn what_changed_unheard_before_a_cut_is_made_good_on_the_next_carrier() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn that_all_was_given_up_before_a_cut_is_known_on_the_next_carrier() {
-    let (mut pair, relay) = Pair::relayed(&["carrier=tcp"]).await;
+    // On disk, since there all of it goes at once.
+    let folder = tempfile::tempdir().unwrap();
+    let set =
+        |name: &str, file: &str| format!("store.{name}={:?}", folder.path().join(file).display().to_string());
+    let (directory, key) = (set("directory", "store"), set("key", "store.key"));
+    let (mut pair, relay) = Pair::relayed(&["carrier=tcp", &directory, &key]).await;
     let site = site().await;
     load(&pair, &site.url("/first"), HELD + 1).await;
     let before = promised(&pair).await.as_u64().unwrap();
