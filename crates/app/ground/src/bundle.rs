@@ -378,6 +378,8 @@ impl Bundle {
         let delivered = delivery.run(sender).await;
         if delivered.outcome.is_ok() {
             self.carrier.pushed(&self.owner, &wish.head, &pushed);
+            let (to, made) = ((&self.carrier.remote, self.owner.user), (&wish.hint, wish.priority.urgency));
+            ground.models.pushed(to, made, &wish.unasked, &pushed, anyones);
         }
         ground.bus.emit(Event::Fetched {
             exchange: self.page,

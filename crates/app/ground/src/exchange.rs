@@ -313,7 +313,8 @@ impl Exchange {
         if opens_page(&self.request.method, &self.request.fields) {
             models.answered(&self.owner, self.id, is_page.then_some(head));
         } else {
-            models.crossed(&self.owner, &self.request, head, at, self.carrier.connection.rtt());
+            let (asked, rtt) = ((&self.request, head), self.carrier.connection.rtt());
+            models.crossed(&self.owner, &self.carrier.remote, asked, at, rtt);
         }
     }
 

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Priority;
+use farhop_htotp::mirror::{Bound, Entry, Word, fingerprint};
 use farhop_htotp::session::Ask;
 use farhop_transport::hop::{Arrival, Receiver};
-use http::HeaderMap;
+use http::{HeaderMap, header};
 use serde_json::{Value, json};
 use support::{Origin, Pair, Peer, Reply, get, navigate, pushed, site};
 use tokio::sync::watch;
@@ -72,6 +73,11 @@ fn asked(origin: &Origin, path: &str) -> RequestHead {
     head
 }
 
+fn next_exchange() -> u64 {
+    static EXCHANGES: AtomicU64 = AtomicU64::new(1);
+    EXCHANGES.fetch_add(1, Relaxed)
+}
+
 /// A browser that loads the page, and the remote that it asks through.
 struct Browser<'a> {
     pair: &'a Pair,
@@ -94,8 +100,10 @@ impl Browser<'_> {
     }
 
     fn ask(&self, head: &RequestHead) -> Receiver {
-        static EXCHANGES: AtomicU64 = AtomicU64::new(1);
-        let exchange = EXCHANGES.fetch_add(1, Relaxed);
+        self.ask_as(next_exchange(), head)
+    }
+
+    fn ask_as(&self, exchange: u64, head: &RequestHead) -> Receiver {
         let ask = Ask { exchange, user: self.user, ..Ask::default() };
         let (mut sender, receiver) = self.pair.hop.ask(ask, head);
         sender.finish(None);
@@ -365,4 +373,38 @@ async fn a_users_own_models_outlive_ground_where_the_settings_name_a_file() {
     assert!(other.iter().all(|(_, head, _)| head.path == NAMED), "{other:?}");
     pair.ground.models(json!({ "site": "127.0.0.1", "erase": true })).unwrap();
     assert!(!std::fs::read_to_string(&file).unwrap().contains("127.0.0.1"));
+}
+
+#[tokio::test]
+async fn what_the_remote_answers_by_itself_is_learned_from_its_word() {
+    let (origin, pair) = (gallery().await, pair(&[]).await);
+    let browser = browser(&pair, &origin, 7);
+    let document = navigate(&origin, "/");
+    browser.load(&document).await;
+    let (head, bound) = (asked(&origin, "/mod/a.js"), Bound::to([&header::ORIGIN]).unwrap());
+    let fingerprint = fingerprint(None, &head.url(), bound, &head.fields);
+    let held = Entry { number: 5, user: None, bound, fresh_s: 3600, fingerprint };
+    pair.hop.tell_mirror(Word::Stored(vec![held]));
+    while pair.ground.status()["carriers"][0]["mirror"] != 1 {
+        tokio::task::yield_now().await;
+    }
+    for visit in 1..=3 {
+        let page = next_exchange();
+        let reply = Reply::take(&mut browser.ask_as(page, &document)).await;
+        assert!(!reply.promised_paths().contains(&"/mod/a.js"), "it is held: {reply:?}");
+        // Of the others nobody knows what they are.
+        pair.hop.tell_answered(page, vec![(5, 300), (6, 400)]);
+        while pair.ground.status()["models"]["answered"] != visit {
+            tokio::task::yield_now().await;
+        }
+    }
+    pair.hop.tell_answered(u64::MAX >> 2, vec![(5, 300)]);
+    let models = known(&pair, Some("ship/7"));
+    let resources = models[0]["resources"].as_array().unwrap();
+    let module = resources.iter().find(|one| one["url"].as_str().unwrap().ends_with("/mod/a.js")).unwrap();
+    assert_eq!(
+        (&module["visits"], &module["asked"]),
+        (&3.into(), &3.into()),
+        "the last is not over: {module}"
+    );
 }

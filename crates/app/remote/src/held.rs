@@ -14,7 +14,7 @@ use url::Url;
 use crate::Remote;
 use crate::answers::{Trouble, forward, from_repository, tell_handling};
 use crate::exchange::Exchange;
-use crate::lookup::{is_bound_alike, partition_for, reply};
+use crate::lookup::{NO_ENTRY, is_bound_alike, partition_for, reply};
 use crate::request::Fetch;
 use crate::section::Section;
 
@@ -137,6 +137,15 @@ impl HeldAnswer {
         tell_handling(&mut head, self.asked.unwrap_or_else(hit));
         if self.from == AnsweredFrom::Repository {
             remote.desk().used_from_repository(self.held.id, remote.now());
+        }
+        // What has crossed ground has seen.
+        if self.asked.is_none() && self.held.id != NO_ENTRY {
+            let (user, fetch) = (&exchange.user, &exchange.fetch);
+            let mut desk = remote.desk();
+            let page = desk.page_of(exchange.id, user, &fetch.url, &fetch.head.fields);
+            if page != exchange.id {
+                desk.answered_here(page, self.held.id, remote.now());
+            }
         }
         match body {
             Some(body) => exchange.deliver(remote, responder, &head, body, self.from).await,

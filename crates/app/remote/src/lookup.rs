@@ -24,7 +24,7 @@ use crate::request::Fetch;
 use crate::users::User;
 
 /// The number of what has none in the repository.
-const NO_ENTRY: u64 = u64::MAX;
+pub(crate) const NO_ENTRY: u64 = u64::MAX;
 
 /// How a request is answered.
 pub(crate) enum Found {

@@ -59,6 +59,8 @@ impl Exchange {
             let Some(asks) = opened.reading.would_ask(&hint) else { continue };
             if is_held(&self.carrier, &self.owner, &asks) {
                 ground.models.unseen(&self.owner, self.id, &one.url);
+                let held = self.carrier.held_as(&self.owner, &asks);
+                ground.models.held(&self.carrier.remote, held, one);
                 continue;
             }
             let means = match one.means {

@@ -3,6 +3,7 @@
 
 mod file;
 mod foresight;
+mod kinds;
 mod seen;
 mod visits;
 
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use farhop_bundle::Unasked;
 use farhop_events::{Bus, Event, ExchangeId};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_models::{Foreseen, Limits, Models, Policies, ToldModel, User, Visit};
@@ -22,9 +24,11 @@ use tokio::time::{Instant, sleep_until};
 use url::Url;
 
 use crate::error::GroundError;
+use crate::mirror;
 use crate::owner::Owner;
 pub use file::ModelsError;
 use file::ModelsFile;
+use kinds::{Kind, Kinds};
 pub(crate) use seen::is_anyones;
 use visits::{KEPT, Visits};
 
@@ -48,6 +52,7 @@ struct Inner {
 struct State {
     models: Models,
     visits: Visits,
+    kinds: Kinds,
     bus: Bus,
     /// Something was learned since it was written.
     changed: bool,
@@ -78,7 +83,8 @@ impl PageModels {
             let nothing = models.own_to_text();
             own.load(limits, &nothing, |text| models.add_own(text))?;
         }
-        let state = State { models, visits: Visits::default(), bus: bus.clone(), changed: false };
+        let (visits, kinds) = (Visits::default(), Kinds::default());
+        let state = State { models, visits, kinds, bus: bus.clone(), changed: false };
         let inner = Arc::new(Inner { state: Mutex::new(state), file, own, writes: Mutex::default() });
         if inner.file.is_some() || inner.own.is_some() {
             tokio::spawn(write_now_and_then(Arc::downgrade(&inner)));
@@ -153,15 +159,58 @@ impl PageModels {
     pub(crate) fn crossed(
         &self,
         owner: &Owner,
-        request: &RequestHead,
-        response: &ResponseHead,
+        remote: &Arc<str>,
+        (request, response): (&RequestHead, &ResponseHead),
         at: Instant,
         round_trip: Duration,
     ) {
         let Some(seen) = seen::seen(request, response) else { return };
+        let mut state = self.lock();
+        let held = mirror::fingerprints_of(owner.user, &seen.url, &request.fields, &response.fields);
+        let (url, mut needs) = (seen.url.clone(), seen.needs.clone());
+        needs.initiator = None;
+        let kind = Kind { url, needs, anyones: seen.anyones };
+        state.kinds.note(remote, held, kind);
         // Of what was promised within a round trip before, the remote knew nothing when it sent this.
         let unheard = at.checked_sub(round_trip).unwrap_or(at);
-        self.lock().visits.crossed(owner, seen, at, unheard);
+        state.visits.crossed(owner, seen, at, unheard);
+    }
+
+    /// This remote holds under these fingerprints what was foreseen.
+    fn held(&self, remote: &Arc<str>, fingerprints: Vec<u64>, one: &Foreseen) {
+        // Whether anyone may have it everyone's models learn from what crosses.
+        let kind = Kind { url: one.url.clone(), needs: one.needs.clone(), anyones: false };
+        self.lock().kinds.note(remote, fingerprints.into_iter(), kind);
+    }
+
+    /// This was pushed to a user of this remote, which may hold it from now on.
+    pub(crate) fn pushed(
+        &self,
+        (remote, user): (&Arc<str>, u64),
+        (hint, urgency): (&Hint, u8),
+        request: &Unasked,
+        response: &ResponseHead,
+        anyones: bool,
+    ) {
+        let held = mirror::fingerprints_of(user, &request.url, &request.fields, &response.fields);
+        let needs = visits::needs(&Made { hint, url: &request.url, urgency });
+        let kind = Kind { url: request.url.clone(), needs, anyones };
+        self.lock().kinds.note(remote, held, kind);
+    }
+
+    /// The remote has answered by itself what the page of this exchange asked for on the carrier of this name, so long after the
+    /// page, from what it holds under this fingerprint.
+    pub(crate) fn answered_here(
+        &self,
+        (remote, carrier): (&Arc<str>, &Arc<str>),
+        page: ExchangeId,
+        fingerprint: u64,
+        after: Duration,
+    ) {
+        let mut state = self.lock();
+        if let Some(kind) = state.kinds.of(remote, fingerprint) {
+            state.visits.answered_here(carrier, page, &kind, after);
+        }
     }
 
     /// What `models` answers.
@@ -173,6 +222,7 @@ impl PageModels {
         let mut state = self.lock();
         if asked.erase {
             state.visits.forget();
+            state.kinds.forget();
             let erased = state.models.erase(asked.site.as_deref());
             state.changed = true;
             drop(state);
@@ -203,6 +253,7 @@ impl PageModels {
             "bytes": state.models.bytes(),
             "visits": state.visits.len(),
             "uses": state.visits.uses(),
+            "answered": state.visits.answered_by_remotes(),
         })
     }
 

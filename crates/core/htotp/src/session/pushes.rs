@@ -143,6 +143,14 @@ impl Session {
         self.send_control(&Frame::Used { promise, more });
     }
 
+    /// Remote: of what the page of this exchange asked for, these entries of the mirror have answered, each so many milliseconds
+    /// after the page was asked for.
+    pub fn tell_answered(&mut self, page: u64, entries: Vec<(u64, u64)>) {
+        if !entries.is_empty() {
+            self.send_control(&Frame::Answered { page, entries });
+        }
+    }
+
     /// Ground: the remote does not want a run of promises. A push that is open is the app's to give up.
     pub(super) fn handle_unwanted(&mut self, promise: u64, more: u64) {
         let all = promise..=promise.saturating_add(more);
