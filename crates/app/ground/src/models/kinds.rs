@@ -8,7 +8,7 @@ use farhop_models::Needs;
 use url::Url;
 
 /// Responses that are known; what was noted the longest ago goes first.
-const MOST: usize = 16_384;
+const MOST: usize = 8_192;
 /// Longer URLs are not learned either.
 const LONGEST: usize = 1024;
 
