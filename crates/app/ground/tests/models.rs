@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Priority;
-use farhop_htotp::mirror::{Bound, Entry, Word, fingerprint};
+use farhop_htotp::mirror::{Bound, Entry, Validators, Word, fingerprint};
 use farhop_htotp::session::Ask;
 use farhop_transport::hop::{Arrival, Receiver};
 use http::{HeaderMap, header};
@@ -371,8 +371,26 @@ async fn a_users_own_models_outlive_ground_where_the_settings_name_a_file() {
     assert_eq!((load.ahead.len(), load.crossed), (wanted().len() - 1, vec![]), "as if nothing had been");
     let other = browser(&pair, &origin, 8).open(&document).await;
     assert!(other.iter().all(|(_, head, _)| head.path == NAMED), "{other:?}");
+    // What of it is held and stale is asked about, though nobody remembers what the page named.
+    let held = entry(&origin, "/mod/b.js", 0);
+    let validators = Validators { number: held.number, tag: "\"1\"".into(), modified: 0 };
+    pair.hop.tell_mirror(Word::Stored(vec![held]));
+    pair.hop.tell_mirror(Word::Validators(vec![validators]));
+    while pair.ground.status()["carriers"][0]["validators"] != 1 {
+        tokio::task::yield_now().await;
+    }
+    let mut asking = browser(&pair, &origin, 7).ask_as(next_exchange(), &document);
+    let reply = Reply::take(&mut asking).await;
+    assert_eq!(reply.validating.iter().map(|(_, entry)| *entry).collect::<Vec<_>>(), [5], "{reply:?}");
     pair.ground.models(json!({ "site": "127.0.0.1", "erase": true })).unwrap();
     assert!(!std::fs::read_to_string(&file).unwrap().contains("127.0.0.1"));
+}
+
+/// What the remote holds of this, for everyone, so many seconds fresh.
+fn entry(origin: &Origin, path: &str, fresh_s: u64) -> Entry {
+    let (head, bound) = (asked(origin, path), Bound::to([&header::ORIGIN]).unwrap());
+    let fingerprint = fingerprint(None, &head.url(), bound, &head.fields);
+    Entry { number: 5, user: None, bound, fresh_s, fingerprint }
 }
 
 #[tokio::test]
@@ -381,10 +399,7 @@ async fn what_the_remote_answers_by_itself_is_learned_from_its_word() {
     let browser = browser(&pair, &origin, 7);
     let document = navigate(&origin, "/");
     browser.load(&document).await;
-    let (head, bound) = (asked(&origin, "/mod/a.js"), Bound::to([&header::ORIGIN]).unwrap());
-    let fingerprint = fingerprint(None, &head.url(), bound, &head.fields);
-    let held = Entry { number: 5, user: None, bound, fresh_s: 3600, fingerprint };
-    pair.hop.tell_mirror(Word::Stored(vec![held]));
+    pair.hop.tell_mirror(Word::Stored(vec![entry(&origin, "/mod/a.js", 3600)]));
     while pair.ground.status()["carriers"][0]["mirror"] != 1 {
         tokio::task::yield_now().await;
     }
