@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use farhop_bundle::{Decision, Load, Noted, Unasked, Way, content_policies};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_models::Foreseen;
-use farhop_page::{Destination, Document, Hint, Initiator, Options, Policy, ResourceId, Source};
+use farhop_page::{Destination, Document, Hint, Initiator, Options, Policy, PolicyKind, ResourceId, Source};
 use farhop_settings::ground::BundleSettings;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use url::Url;
@@ -25,7 +25,7 @@ use crate::owner::Known;
 use crate::page::XHTML;
 use crate::treatment::{charset, media_type};
 pub(crate) use opening::nonce;
-use opening::{agent, document, info, options};
+use opening::{agent, document, info, nonce_of, options};
 use refusal::{is_confined, is_refused};
 use standing::Standing;
 
@@ -53,6 +53,8 @@ pub(crate) struct Reading {
     before: OnceLock<Arc<Named>>,
     /// Once its response is here, of which more was known before: the nonce of its content policy.
     nonce: OnceLock<Option<Box<str>>>,
+    /// The same of a policy in its mark-up.
+    nonce_within: OnceLock<Box<str>>,
 }
 
 impl Reading {
@@ -75,7 +77,8 @@ impl Reading {
         let load = Load::new(url, request.fields.clone(), &response.fields, noted);
         let named = Mutex::new(Named::new(response).map(Arc::new));
         let standing = Standing::page(load, known, matching, settings);
-        Some(Reading { standing, document, named, before: OnceLock::new(), nonce: OnceLock::new() })
+        let (before, nonce, nonce_within) = <_>::default();
+        Some(Reading { standing, document, named, before, nonce, nonce_within })
     }
 
     /// Of what it names, nothing is fetched that may well not be used.
@@ -116,8 +119,8 @@ impl Reading {
         let matching = standing.matching();
         let options = Options { default_icon: false, matching, scripting, ..own };
         let document = Mutex::new(document(&standing.url(), response, options));
-        let (named, before, nonce) = <_>::default();
-        Some(Reading { standing, document, named, before, nonce })
+        let (named, before, nonce, nonce_within) = <_>::default();
+        Some(Reading { standing, document, named, before, nonce, nonce_within })
     }
 
     /// Reads on, and decides about what that finds.
@@ -149,6 +152,10 @@ impl Reading {
     fn obey(&self, policy: &Policy, named: Option<&Named>) {
         if let Some(named) = named {
             named.obey(policy);
+        }
+        if let (PolicyKind::Content, Some(nonce)) = (policy.kind, nonce_of(&policy.text)) {
+            // The first counts, as in a field.
+            let _ = self.nonce_within.set(nonce);
         }
         self.standing.obey(policy);
     }
@@ -231,7 +238,8 @@ impl Reading {
     pub(crate) fn still_allows(&self, hint: &Hint, target: &Url, way: &Way) -> bool {
         let is_foreseen = matches!(hint.source, Source::OwnVisits | Source::OthersVisits);
         let Some(nonce) = self.nonce.get().filter(|_| is_foreseen) else { return true };
-        self.standing.allows(&Hint { nonce: nonce.clone(), ..hint.clone() }, target, way)
+        let nonce = nonce.clone().or_else(|| self.nonce_within.get().cloned());
+        self.standing.allows(&Hint { nonce, ..hint.clone() }, target, way)
     }
 
     /// So many bytes more were read for the page.

@@ -18,10 +18,13 @@ pub(super) fn info<'a>(response: &ResponseHead, charset: Option<&'a str>) -> Res
 /// The nonce of a response's content policy. Who knew one before was allowed what was asked for then.
 pub(crate) fn nonce(response: &HeaderMap) -> Option<Box<str>> {
     let policies = response.get_all(header::CONTENT_SECURITY_POLICY).into_iter();
-    policies.filter_map(|policy| policy.to_str().ok()).find_map(|policy| {
-        let (_, rest) = policy.split_once("'nonce-")?;
-        rest.split_once('\'').map(|(nonce, _)| nonce.into())
-    })
+    policies.filter_map(|policy| policy.to_str().ok()).find_map(nonce_of)
+}
+
+/// The nonce of a content policy.
+pub(super) fn nonce_of(policy: &str) -> Option<Box<str>> {
+    let (_, rest) = policy.split_once("'nonce-")?;
+    rest.split_once('\'').map(|(nonce, _)| nonce.into())
 }
 
 /// What the browser is called.
