@@ -408,12 +408,12 @@ async fn what_the_remote_answers_by_itself_is_learned_from_its_word() {
         let reply = Reply::take(&mut browser.ask_as(page, &document)).await;
         assert!(!reply.promised_paths().contains(&"/mod/a.js"), "it is held: {reply:?}");
         // Of the others nobody knows what they are.
-        pair.hop.tell_answered(page, vec![(5, 300), (6, 400)]);
+        pair.hop.tell_answered(page, &[(5, 300), (6, 400)]);
         while pair.ground.status()["models"]["answered"] != visit {
             tokio::task::yield_now().await;
         }
     }
-    pair.hop.tell_answered(u64::MAX >> 2, vec![(5, 300)]);
+    pair.hop.tell_answered(u64::MAX >> 2, &[(5, 300)]);
     let models = known(&pair, Some("ship/7"));
     let resources = models[0]["resources"].as_array().unwrap();
     let module = resources.iter().find(|one| one["url"].as_str().unwrap().ends_with("/mod/a.js")).unwrap();

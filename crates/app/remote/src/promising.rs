@@ -159,7 +159,7 @@ pub(crate) fn tell_used(remote: &Remote) {
     };
     let Some(carrier) = remote.uplink().now() else { return };
     for (page, entries) in answered {
-        carrier.hop.tell_answered(page.0, entries);
+        carrier.hop.tell_answered(page.0, &entries);
     }
     for (_, promises) in used.into_iter().filter(|(generation, _)| *generation == carrier.generation) {
         carrier.hop.tell_used(promises);

@@ -16,6 +16,9 @@ use crate::frame::{Class, Frame, FrameError, Priority, kind};
 use crate::head::RequestHead;
 use crate::scheduler::{Place, StreamId};
 
+/// Entries in one `ANSWERED`, so that it is no longer than 4 KiB.
+const ANSWERED_TOGETHER: usize = 256;
+
 /// What a session knows of promises. Each end uses its half.
 #[derive(Default)]
 pub(super) struct Promises {
@@ -145,9 +148,9 @@ impl Session {
 
     /// Remote: of what the page of this exchange asked for, these entries of the mirror have answered, each so many milliseconds
     /// after the page was asked for.
-    pub fn tell_answered(&mut self, page: u64, entries: Vec<(u64, u64)>) {
-        if !entries.is_empty() {
-            self.send_control(&Frame::Answered { page, entries });
+    pub fn tell_answered(&mut self, page: u64, entries: &[(u64, u64)]) {
+        for entries in entries.chunks(ANSWERED_TOGETHER) {
+            self.send_control(&Frame::Answered { page, entries: entries.to_vec() });
         }
     }
 

@@ -215,7 +215,7 @@ pub(crate) fn record() -> String {
         tape.ends[REMOTE].tell_mirror(word);
     }
     tape.ends[REMOTE].tell_used(image..=image);
-    tape.ends[REMOTE].tell_answered(1, vec![(1, 650)]);
+    tape.ends[REMOTE].tell_answered(1, &[(1, 650)]);
     tape.ends[GROUND].tell_heard(Position { log: 9, next: 3 });
     tape.ends[GROUND].tell_differ(1, vec![0]);
     tape.ends[REMOTE].want(image, Priority::default());

@@ -345,7 +345,7 @@ impl Hop {
 
     /// Remote: these entries of the mirror have answered what the page of this exchange asked for, each so many milliseconds
     /// after the page.
-    pub fn tell_answered(&self, page: u64, entries: Vec<(u64, u64)>) {
+    pub fn tell_answered(&self, page: u64, entries: &[(u64, u64)]) {
         self.0.lock().session.tell_answered(page, entries);
         self.0.work.notify_one();
     }
