@@ -60,11 +60,17 @@ async fn pass_tcp(listener: TcpListener, to: SocketAddr, way: watch::Receiver<Wa
             let Ok(mut far) = TcpStream::connect(to).await else { return };
             loop {
                 let Way { cut, up_cut, .. } = *way.borrow();
+                let pass = async {
+                    match (cut, up_cut) {
+                        (true, _) => std::future::pending().await,
+                        (false, true) => copy(&mut far, &mut near).await.map(drop),
+                        (false, false) => copy_bidirectional(&mut near, &mut far).await.map(drop),
+                    }
+                };
                 tokio::select! {
                     biased;
                     changed = way.changed() => if changed.is_err() || way.borrow().severed > number { return },
-                    _ = copy_bidirectional(&mut near, &mut far), if !cut && !up_cut => return,
-                    _ = copy(&mut far, &mut near), if !cut && up_cut => return,
+                    _ = pass => return,
                 }
             }
         });

@@ -239,12 +239,12 @@ impl Client {
     }
 
     async fn send(&mut self, thing: u64, method: Method, part: Option<Range<u64>>) -> Result<Came, Failed> {
+        let asked = format!("{method} /{thing} for user {}, part {part:?}", self.user);
         let mut request = Request::builder()
             .method(method)
             .uri(format!("http://{}/{thing}", self.at))
             .header(header::HOST, self.at.to_string())
             .header(USER, self.user);
-        let asked = format!("{method} /{thing} for user {}, part {part:?}", self.user);
         if let Some(part) = part {
             request = request.header(header::RANGE, format!("bytes={}-{}", part.start, part.end - 1));
         }
