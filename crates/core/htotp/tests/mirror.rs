@@ -331,6 +331,20 @@ fn that_all_was_given_up_is_found_out_where_the_word_of_it_is_lost() {
 }
 
 #[test]
+fn what_was_to_be_compared_is_compared_on_the_next_carrier() {
+    for heard in 0..4 {
+        let mut world = World::new(9);
+        (0..50).for_each(|number| world.step(&Step::Store(number % 2)));
+        world.settle();
+        world.step(&Step::Clear);
+        world.step(&Step::Lose(0));
+        world.step(&Step::Lose(heard));
+        world.settle();
+        assert!(world.known.is_empty(), "after {heard} words: {:?}", world.known);
+    }
+}
+
+#[test]
 fn more_changes_than_are_remembered_are_found_by_comparing() {
     let mut world = World::new(9);
     (0..3_000).for_each(|_| world.step(&Step::Store(1)));
