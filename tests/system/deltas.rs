@@ -131,7 +131,8 @@ async fn a_ground_that_was_restarted_sends_whole_texts_and_then_what_differs_aga
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_coded_with_a_clients_dictionary_is_that_clients_alone() {
     let pair = Pair::start().await;
-    for vary in ["Vary: Accept-Encoding, Available-Dictionary\r\n", ""] {
+    let varies = ["Vary: Accept-Encoding, Available-Dictionary\r\n", ""];
+    for (coding, vary) in ["dcz", "dcb"].into_iter().flat_map(|coding| varies.map(|vary| (coding, vary))) {
         let coded = b"\x5e\x2a\x4d\x18 what only a dictionary makes sense of";
         let play = |head: String, body: &[u8]| {
             let head = format!(
@@ -141,7 +142,7 @@ async fn what_is_coded_with_a_clients_dictionary_is_that_clients_alone() {
             vec![Step::ReadHead, Step::Send([head.as_bytes(), body].concat().into()), Step::Close]
         };
         let origin = HostileOrigin::playing(vec![
-            play(format!("Content-Encoding: dcz\r\n{vary}"), coded),
+            play(format!("Content-Encoding: {coding}\r\n{vary}"), coded),
             play(vary.into(), b"in plain words"),
         ])
         .await;
@@ -151,7 +152,7 @@ async fn what_is_coded_with_a_clients_dictionary_is_that_clients_alone() {
             .header("available-dictionary", ":pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG4=:")
             .header("dictionary-id", "\"/app.js\"");
         let given = send(pair.proxy, asked.body(Empty::new().boxed()).unwrap()).await;
-        assert_eq!((given.field("content-encoding"), &given.bytes[..]), ("dcz", &coded[..]));
+        assert_eq!((given.field("content-encoding"), &given.bytes[..]), (coding, &coded[..]));
         let head = origin.heads()[0].to_ascii_lowercase();
         assert!(
             head.contains("available-dictionary: :pzgm1av0iebkarczz7exknyszb8lzamrv7j32a2ffg4=:"),
@@ -163,4 +164,19 @@ async fn what_is_coded_with_a_clients_dictionary_is_that_clients_alone() {
         let given = send(pair.proxy, asked.body(Empty::new().boxed()).unwrap()).await;
         assert_eq!((given.field("content-encoding"), given.text()), ("", "in plain words".into()), "{vary}");
     }
+}
+
+/// RFC 9842 §2.1.1: what a client may use as a dictionary reaches it as its origin made it, with the origin's word on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dictionary_reaches_the_client_as_it_is() {
+    let pair = Pair::start().await;
+    let text = contents(1)[2].2.clone();
+    let offer = "match=\"/a.*\", id=\"v1\"";
+    let file = File::new("text/javascript", text.clone()).field("use-as-dictionary", offer);
+    let site = Site::new().file("/a.js", file.field("cache-control", "max-age=600")).serve().await;
+    for _ in 0..2 {
+        let given = get(&pair, &site.url("/a.js")).await;
+        assert_eq!((given.field("use-as-dictionary"), given.text()), (offer, text.clone()));
+    }
+    assert_eq!(site.times("/a.js"), 1, "it is held");
 }

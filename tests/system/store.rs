@@ -82,7 +82,7 @@ async fn all_right(site: &Versions, local: &mut Local, number: u64, answers: u64
     let outcome = load.end().await;
     local.program.assert_runs();
     assert_right(&outcome);
-    assert_eq!((outcome.cut, outcome.errors), (0, 0), "{outcome:?}");
+    assert_eq!((outcome.cut, outcome.errors), (0, 0), "{outcome:?}; {}", local.program.said());
     outcome
 }
 
@@ -200,6 +200,26 @@ async fn what_is_arriving_when_it_stops_is_asked_for_anew() {
         assert_eq!(get(local.proxy, &url).await.text(), "0123456789");
     }
     assert_eq!(origin.heads().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_is_damaged_is_set_aside_in_one_line() {
+    for harm in [cut_in_half, overwrite] {
+        let (place, site) = (Place::new(), Versions::of(THINGS).await);
+        let mut local = place.start(&[]).await;
+        all_right(&site, &mut local, 1, 200).await;
+        stop(local).await;
+        harm(&place.store().join("index.redb"));
+        let mut local = place.start(&[]).await;
+        all_right(&site, &mut local, 2, 200).await;
+        let said = stop(local).await;
+        assert_eq!(said.matches("is set aside").count(), 1, "{said}");
+        let mut local = place.start(&[]).await;
+        let outcome = all_right(&site, &mut local, 3, 100).await;
+        assert!(outcome.hits > 0, "{outcome:?}");
+        let said = stop(local).await;
+        assert!(!said.contains("set aside"), "{said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

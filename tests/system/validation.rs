@@ -16,6 +16,8 @@ const NAMED: [(&str, &str, &str); 3] = [
     ("/check.js", "text/javascript", "no-cache"),
     ("/logo.png", "image/png", "private, max-age=0"),
 ];
+const DOCUMENT: [(&str, &str); 2] =
+    [("accept", "text/html,application/xhtml+xml,*/*;q=0.8"), ("upgrade-insecure-requests", "1")];
 const AGENT: &str = "Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0.0.0 Safari/537.36";
 
 fn file(kind: &'static str, body: String, cache: &str) -> File {
@@ -33,7 +35,8 @@ fn content(path: &str, version: u32) -> String {
 }
 
 async fn site() -> SiteOrigin {
-    let site = Site::new().file("/page", file("text/html", PAGE.into(), "no-cache"));
+    let to_page = File::new("text/html", "").field("cache-control", "no-store").field("location", "/page");
+    let site = Site::new().file("/page", file("text/html", PAGE.into(), "no-cache")).file("/old", to_page);
     let named = NAMED.into_iter();
     let site =
         named.fold(site, |site, (path, kind, cache)| site.file(path, file(kind, content(path, 1), cache)));
@@ -49,9 +52,7 @@ async fn get(ends: &InProcess, url: &str, fields: &[(&str, &str)]) -> Answer {
 /// Opens the page as a browser does whose cache is empty, with all that it names; gives what came of that, in order.
 async fn visit(ends: &InProcess, site: &SiteOrigin) -> Vec<String> {
     let url = site.url("/page");
-    let document =
-        [("accept", "text/html,application/xhtml+xml,*/*;q=0.8"), ("upgrade-insecure-requests", "1")];
-    assert_eq!(get(ends, &url, &document).await.text(), PAGE);
+    assert_eq!(get(ends, &url, &DOCUMENT).await.text(), PAGE);
     let mut given = Vec::new();
     for (path, kind, _) in NAMED {
         let accept = match kind {
@@ -113,4 +114,19 @@ async fn what_has_changed_meanwhile_is_there_in_its_new_version() {
     assert_eq!(visit(&ends, &site).await, versions([1, 2, 2]));
     let counters = ends.ground_events.counters().snapshot();
     assert_eq!((&counters["confirmed"], &counters["outdated"]), (&1.into(), &2.into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_behind_a_redirect_is_validated_in_the_flight_of_the_redirect() {
+    let (ends, site) = (InProcess::start("none").await, site().await);
+    visit(&ends, &site).await;
+    known(&ends).await;
+    let crossed = || ends.events.counters().snapshot()["requests_crossed"].as_u64().unwrap();
+    let before = crossed();
+    let led = get(&ends, &site.url("/old"), &DOCUMENT).await;
+    assert_eq!((led.status, led.field("location")), (302, "/page"));
+    assert_eq!(visit(&ends, &site).await, versions([1, 1, 1]));
+    assert_eq!(crossed(), before + 1, "the redirect alone");
+    assert_eq!(ends.ground_events.counters().snapshot()["confirmed"], 4);
+    assert_eq!(ends.ground_events.counters().snapshot()["outdated"], 0);
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use farhop_control::Client;
 use farhop_events::Bus;
-use farhop_ground::{Explained, Explanation, Ground};
+use farhop_ground::{Explained, Explanation, Follows, Ground, Learned};
 use farhop_settings::{LocalSettings, load};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -160,6 +160,7 @@ fn text(plan: &Explained) -> String {
         let why = resource.left.as_deref().unwrap_or_default();
         lines.push(format!("  {}{}: {why}", resource.url, named_by(resource)));
     }
+    lines.extend(plan.learned.iter().filter(|learned| !learned.resources.is_empty()).flat_map(taught));
     if !plan.unread.is_empty() {
         lines.push("\nnot read, so that what they name is not in this plan".into());
         lines.extend(plan.unread.iter().map(|unread| format!("  {unread}")));
@@ -167,9 +168,63 @@ fn text(plan: &Explained) -> String {
     lines.join("\n")
 }
 
+/// What one model of the page has to say, the surest first.
+fn taught(learned: &Learned) -> Vec<String> {
+    let whose = learned.user.as_ref().map_or_else(|| "everyone's".into(), |user| format!("user {user}'s"));
+    let of = match &learned.template {
+        Some(template) => format!("{} pages like {template}", learned.visits),
+        None => format!("{} of this page", learned.visits),
+    };
+    let mut resources: Vec<&Follows> = learned.resources.iter().collect();
+    resources.sort_by_key(|one| std::cmp::Reverse(one.confidence_percent));
+    let mut lines = vec![format!("\nlearned from {whose} visits, {of}: done as soon as it is asked for")];
+    lines.extend(resources.into_iter().map(|one| {
+        let means = one.means.as_deref().unwrap_or("nothing");
+        format!("  {means:<8} {:>3} %  {:<8}  {}", one.confidence_percent, one.destination, one.url)
+    }));
+    lines
+}
+
 fn named_by(resource: &Explanation) -> String {
     match resource.named_by.as_str() {
         "document" => String::new(),
         file => format!(" (named by {file})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_earlier_visits_have_taught_is_told_surest_first() {
+        let follows = |url: &str, confidence_percent, means: Option<&str>| Follows {
+            url: url.into(),
+            destination: "script".into(),
+            confidence_percent,
+            means: means.map(Into::into),
+        };
+        let learned = Learned {
+            user: Some("ship/7".into()),
+            template: None,
+            visits: 3,
+            resources: vec![
+                follows("http://a.test/b.js", 20, None),
+                follows("http://a.test/a.js", 91, Some("push")),
+            ],
+        };
+        let plan = Explained {
+            url: "http://a.test/".into(),
+            status: 200,
+            notes: Vec::new(),
+            resources: Vec::new(),
+            unread: Vec::new(),
+            learned: vec![learned],
+        };
+        let expected = "http://a.test/ (status 200): 0 promised, 0 left to the browser\n\n\
+                        learned from user ship/7's visits, 3 of this page: done as soon as it is asked for\n  \
+                        push      91 %  script    http://a.test/a.js\n  \
+                        nothing   20 %  script    http://a.test/b.js";
+        assert_eq!(text(&plan), expected);
     }
 }

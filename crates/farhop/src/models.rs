@@ -115,12 +115,14 @@ async fn ask(socket: &Path, args: Value) -> anyhow::Result<Value> {
 }
 
 fn list(known: &Value) -> String {
+    let files: Vec<&str> = ["file", "own_file"].iter().filter_map(|file| known[file].as_str()).collect();
+    let on_disk = if files.is_empty() { "nothing".to_owned() } else { files.join(" and ") };
     let sites = known["sites"].as_object();
     let mut lines = vec![format!(
         "{} hosts, {} bytes in memory; on disk: {}",
         sites.map_or(0, serde_json::Map::len),
         known["bytes"],
-        known["file"].as_str().unwrap_or("nothing"),
+        on_disk,
     )];
     let line =
         |(host, models): (&String, &Value)| format!("{:>6}  {host}", models.as_u64().unwrap_or_default());
@@ -190,5 +192,7 @@ mod tests {
             list(&known),
             "2 hosts, 5000 bytes in memory; on disk: nothing\n     2  a.test\n     4  b.test"
         );
+        let kept = json!({ "bytes": 0, "sites": {}, "file": "/all", "own_file": "/own" });
+        assert_eq!(list(&kept), "0 hosts, 0 bytes in memory; on disk: /all and /own");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::io::copy_bidirectional;
+use tokio::io::{copy, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -17,6 +17,8 @@ pub(crate) struct Way {
     severed: u64,
     /// Nothing passes; connections stand.
     pub(crate) cut: bool,
+    /// Nothing passes towards `to`; what comes from there does.
+    pub(crate) up_cut: bool,
     pub(crate) udp: bool,
     /// Of packets towards the remote, each so many-th gets lost; 0 for none.
     pub(crate) loses: usize,
@@ -31,7 +33,7 @@ pub(crate) struct Relay {
 impl Relay {
     /// Passes on what comes to `at`.
     pub(crate) async fn start(at: SocketAddr, to: SocketAddr) -> Relay {
-        let way = watch::Sender::new(Way { severed: 0, cut: false, udp: true, loses: 0 });
+        let way = watch::Sender::new(Way { severed: 0, cut: false, up_cut: false, udp: true, loses: 0 });
         let (tcp, udp) = (TcpListener::bind(at).await.unwrap(), UdpSocket::bind(at).await.unwrap());
         let mut tasks = JoinSet::new();
         tasks.spawn(pass_tcp(tcp, to, way.subscribe()));
@@ -59,10 +61,18 @@ async fn pass_tcp(listener: TcpListener, to: SocketAddr, way: watch::Receiver<Wa
             let number = way.borrow_and_update().severed;
             let Ok(mut far) = TcpStream::connect(to).await else { return };
             loop {
+                let Way { cut, up_cut, .. } = *way.borrow();
+                let pass = async {
+                    match (cut, up_cut) {
+                        (true, _) => std::future::pending().await,
+                        (false, true) => copy(&mut far, &mut near).await.map(drop),
+                        (false, false) => copy_bidirectional(&mut near, &mut far).await.map(drop),
+                    }
+                };
                 tokio::select! {
                     biased;
                     changed = way.changed() => if changed.is_err() || way.borrow().severed > number { return },
-                    _ = copy_bidirectional(&mut near, &mut far), if !way.borrow().cut => return,
+                    _ = pass => return,
                 }
             }
         });
@@ -76,7 +86,7 @@ async fn pass_udp(near: Arc<UdpSocket>, to: SocketAddr, way: watch::Receiver<Way
     let mut buffer = vec![0; 65_536];
     loop {
         let Ok((length, from)) = near.recv_from(&mut buffer).await else { continue };
-        if !passes(&way) {
+        if !passes(&way) || way.borrow().up_cut {
             continue;
         }
         if let Entry::Vacant(client) = clients.entry(from) {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use farhop_bundle::{Decision, Unasked, Urgency, Way};
+use farhop_bundle::{Decision, Skip, Unasked, Urgency, Way};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Coding, Failure, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -299,6 +299,7 @@ impl Bundle {
         if self.allowance.is_used_up() {
             return Err(failure::withdrawn(&UsedUp::Page));
         }
+        self.judge_anew(wish)?;
         let conditional = wish.stale.as_ref().map(|stale| validation::question(&wish.head, stale));
         let purpose = Purpose {
             destination: Some(wish.hint.destination),
@@ -350,6 +351,8 @@ impl Bundle {
         if wish.is_guess() && length.is_none() {
             share.bind(most, Arc::clone(&wish.wanted));
         }
+        // The page may have come meanwhile.
+        self.judge_anew(wish)?;
         let Some(sender) = self.push(wish) else { return Ok(0) };
         ground.models.sent(&self.owner, wish.promise, anyones);
         self.add(&wish.reading, more, &sender);
@@ -376,6 +379,8 @@ impl Bundle {
         let delivered = delivery.run(sender).await;
         if delivered.outcome.is_ok() {
             self.carrier.pushed(&self.owner, &wish.head, &pushed);
+            let (to, made) = ((&self.carrier.remote, self.owner.user), (&wish.hint, wish.priority.urgency));
+            ground.models.pushed(to, made, &wish.unasked, &pushed, anyones);
         }
         ground.bus.emit(Event::Fetched {
             exchange: self.page,
@@ -388,6 +393,16 @@ impl Bundle {
             total_ms: started.elapsed().as_millis() as u64,
         });
         Ok(delivered.crossed_bytes)
+    }
+
+    /// Fails where the page's response, which is here by now, forbids what its last one allowed.
+    fn judge_anew(&self, wish: &Wish) -> Result<(), Failure> {
+        if wish.reading.still_allows(&wish.hint, &wish.unasked.url, &wish.way) {
+            return Ok(());
+        }
+        let why = skip_words(Skip::ContentPolicy);
+        self.skip(&wish.hint, why);
+        Err(failure::withdrawn(&why))
     }
 
     /// The origin has confirmed what the remote holds.
@@ -441,7 +456,7 @@ pub(crate) fn is_held(carrier: &Carrier, owner: &Owner, unasked: &Unasked) -> bo
 }
 
 /// What the remote holds of it and has to have validated; nothing for a reload that passes caches by.
-fn held_stale(carrier: &Carrier, owner: &Owner, unasked: &Unasked) -> Option<Stale> {
+pub(crate) fn held_stale(carrier: &Carrier, owner: &Owner, unasked: &Unasked) -> Option<Stale> {
     let Unasked { url, fields } = unasked;
     let passes_by = fields.contains_key(header::CACHE_CONTROL) || fields.contains_key(header::PRAGMA);
     carrier.holds_stale(owner, url, fields).filter(|_| !passes_by)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use farhop_bundle::{Eagerness, Place};
+use farhop_bundle::{Eagerness, Place, Unasked};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::Verdict;
 use farhop_htotp::frame::{Hello, Priority};
@@ -172,6 +172,7 @@ impl Carrier {
             Incoming::Unwanted { promises } => self.unwanted(promises),
             Incoming::Wanted { promise, priority } => self.wanted(promise, priority),
             Incoming::Used { promises } => self.ground.models.used(&self.owners, promises),
+            Incoming::AnsweredHere { page, entries } => self.answered_here(ExchangeId(page), entries),
             Incoming::Prepare { user, scheme, host, port } => {
                 let (ground, owner) = (Arc::clone(&self.ground), self.owner(user));
                 let place = Place { host: host.to_ascii_lowercase(), port };
@@ -358,6 +359,22 @@ impl Carrier {
     pub(crate) fn holds_fresh(&self, owner: &Owner, url: &Url, request: &HeaderMap) -> bool {
         let round_trip = self.connection.rtt();
         self.mirror().holds_fresh(owner.user, url, request, self.ground.now(), round_trip)
+    }
+
+    /// Under which fingerprints the remote holds what answers this request.
+    pub(crate) fn held_as(&self, owner: &Owner, asks: &Unasked) -> Vec<u64> {
+        self.mirror().held_as(owner.user, &asks.url, &asks.fields)
+    }
+
+    fn answered_here(&self, page: ExchangeId, entries: Vec<(u64, u64)>) {
+        for (entry, after_ms) in entries {
+            let fingerprint = self.mirror().fingerprint(entry);
+            if let Some(fingerprint) = fingerprint {
+                let after = Duration::from_millis(after_ms);
+                let from = (&self.remote, &self.owners);
+                self.ground.models.answered_here(from, page, fingerprint, after);
+            }
+        }
     }
 
     /// What the remote holds for this request of `owner` and has to have validated, as far as is known here.

@@ -265,7 +265,7 @@ impl Exchange {
     }
 
     /// A page that has not changed: what it named when it was last read is asked about or fetched, in the same flight.
-    fn recall(&self, head: &ResponseHead, early: &Early<'_>, sender: &Sender) {
+    pub(crate) fn recall(&self, head: &ResponseHead, early: &Early<'_>, sender: &Sender) {
         if head.status != StatusCode::NOT_MODIFIED || !opens_page(&self.request.method, &self.request.fields)
         {
             return;
@@ -314,7 +314,8 @@ impl Exchange {
         if opens_page(&self.request.method, &self.request.fields) {
             models.answered(&self.owner, self.id, is_page.then_some(head));
         } else {
-            models.crossed(&self.owner, &self.request, head, at, self.carrier.connection.rtt());
+            let (asked, rtt) = ((&self.request, head), self.carrier.connection.rtt());
+            models.crossed(&self.owner, &self.carrier.remote, asked, at, rtt);
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use farhop_bundle::{Decision, Navigation, Noted, Unasked, is_attachment, leads_to};
 use farhop_events::ExchangeId;
 use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_models::{ToldModel, ToldResource};
 use farhop_origin::Upload;
 use farhop_page::{Destination, Hint, Initiator};
 use http::{HeaderMap, Method, StatusCode};
@@ -44,6 +45,52 @@ pub struct Explained {
     pub resources: Vec<Explanation>,
     /// What could not be read, and why: its own needs are not in the plan.
     pub unread: Vec<String>,
+    /// What earlier visits have taught of the page, by whose they were.
+    #[serde(default)]
+    pub learned: Vec<Learned>,
+}
+
+/// A model of the page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Learned {
+    /// The user whom it serves, `None` for everyone.
+    pub user: Option<String>,
+    /// What the URLs of its pages are like, if it is not of this page alone.
+    pub template: Option<String>,
+    /// Visits that taught it; of a template: pages.
+    pub visits: u32,
+    /// What follows, as far as it may serve anybody.
+    pub resources: Vec<Follows>,
+}
+
+/// What follows the page, as earlier visits have shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Follows {
+    /// What.
+    pub url: String,
+    /// What it is used as.
+    pub destination: String,
+    /// How sure it is that the next visit asks for it.
+    pub confidence_percent: u8,
+    /// What is done as soon as the page is asked for: `push`, `promise`, `connect`, or nothing.
+    pub means: Option<String>,
+}
+
+impl From<ToldModel> for Learned {
+    fn from(told: ToldModel) -> Self {
+        let follows = |one: ToldResource| Follows {
+            url: one.url,
+            destination: one.destination.into(),
+            confidence_percent: one.confidence_percent,
+            means: one.means.map(Into::into),
+        };
+        Learned {
+            user: told.user,
+            template: told.template.then_some(told.page),
+            visits: told.visits,
+            resources: told.resources.into_iter().map(follows).collect(),
+        }
+    }
 }
 
 /// What is planned for one resource.
@@ -87,11 +134,13 @@ pub(crate) async fn explain(ground: &Shared, url: &Url, fields: HeaderMap) -> Re
         notes,
         resources: Vec::new(),
         unread: Vec::new(),
+        learned: Vec::new(),
     };
     if !is_document(&head) {
         plan.notes.push(format!("not a page: {}", what(&head)));
         return Ok(plan);
     }
+    plan.learned = ground.models.told(&unasked.url).into_iter().map(Learned::from).collect();
     let settings = ground.settings();
     let reading = Reading::page(&request, &head, &noted, &known, &settings.bundle);
     let reading = Arc::new(reading.ok_or("the page has no URL that a browser could load")?);

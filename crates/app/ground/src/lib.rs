@@ -46,7 +46,7 @@ mod websocket;
 mod written;
 
 pub use error::GroundError;
-pub use explain::{Explained, Explanation};
+pub use explain::{Explained, Explanation, Follows, Learned};
 pub use ground::Ground;
 pub use models::ModelsError;
 pub use names::Speaker;

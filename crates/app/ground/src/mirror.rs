@@ -131,6 +131,16 @@ impl Mirror {
         }
     }
 
+    /// The fingerprint of an entry that the remote holds.
+    pub(crate) fn fingerprint(&self, entry: u64) -> Option<u64> {
+        self.entries.get(&entry).copied()
+    }
+
+    /// Under which of the remote's fingerprints there is an answer to this request of `user`, fresh or not.
+    pub(crate) fn held_as(&self, user: u64, url: &Url, request: &HeaderMap) -> Vec<u64> {
+        self.fingerprints(user, url, request).filter(|key| self.told.contains_key(key)).collect()
+    }
+
     /// Entries that the remote has told of and that are not gone.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
@@ -200,6 +210,33 @@ fn without_fragment(url: &Url) -> &str {
     &url[..url::Position::AfterQuery]
 }
 
+/// The fingerprints under which the remote may hold this response: as everyone's, and as this user's own.
+pub(crate) fn fingerprints_of(
+    user: u64,
+    url: &Url,
+    request: &HeaderMap,
+    response: &HeaderMap,
+) -> impl Iterator<Item = u64> {
+    let vary = names_of_vary(response);
+    let own: Vec<HeaderName> = PRIVATE_TO.iter().chain(unfamiliar(request)).cloned().collect();
+    let all = [(None, vec![header::ORIGIN]), (Some(user), own)];
+    all.into_iter().filter_map(move |(whose, mut names)| {
+        names.extend(vary.clone()?);
+        Some(fingerprint(whose, without_fragment(url), Bound::to(&names)?, request))
+    })
+}
+
+/// The fields that a response varies by; `None` where no request is like another.
+fn names_of_vary(response: &HeaderMap) -> Option<Vec<HeaderName>> {
+    let mut names = Vec::new();
+    for value in response.get_all(header::VARY) {
+        for name in value.to_str().ok()?.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            names.push(HeaderName::try_from(name).ok().filter(|_| name != "*")?);
+        }
+    }
+    Some(names)
+}
+
 /// Under which set of fields, and for how long, the remote keeps a response for this user at the least: where it keeps
 /// it for everyone, its own word will say so.
 fn kept_as(request: &HeaderMap, response: &ResponseHead) -> Option<(Bound, Duration)> {
@@ -211,11 +248,7 @@ fn kept_as(request: &HeaderMap, response: &ResponseHead) -> Option<(Bound, Durat
     let now = SystemTime::now();
     let stored = Stored::new(request, response.status, &response.fields, now, now);
     let mut names: Vec<HeaderName> = PRIVATE_TO.iter().chain(unfamiliar(request)).cloned().collect();
-    for value in response.fields.get_all(header::VARY) {
-        for name in value.to_str().ok()?.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            names.push(HeaderName::try_from(name).ok().filter(|_| name != "*")?);
-        }
-    }
+    names.extend(names_of_vary(&response.fields)?);
     Some((Bound::to(&names)?, stored.lifetime(scope).saturating_sub(stored.age(now))))
 }
 

@@ -5,15 +5,18 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Priority;
+use farhop_htotp::mirror::{Bound, Entry, Validators, Word, fingerprint};
 use farhop_htotp::session::Ask;
 use farhop_transport::hop::{Arrival, Receiver};
-use http::HeaderMap;
+use http::{HeaderMap, header};
 use serde_json::{Value, json};
 use support::{Origin, Pair, Peer, Reply, get, navigate, pushed, site};
+use tokio::sync::watch;
 
 const PAGE: &str = "<!doctype html><link rel=icon href=data:,><script src=/loader.js></script><p>text</p>";
 /// What its mark-up names, which may be promised as early where a page is as short as this.
@@ -70,6 +73,11 @@ fn asked(origin: &Origin, path: &str) -> RequestHead {
     head
 }
 
+fn next_exchange() -> u64 {
+    static EXCHANGES: AtomicU64 = AtomicU64::new(1);
+    EXCHANGES.fetch_add(1, Relaxed)
+}
+
 /// A browser that loads the page, and the remote that it asks through.
 struct Browser<'a> {
     pair: &'a Pair,
@@ -92,8 +100,10 @@ impl Browser<'_> {
     }
 
     fn ask(&self, head: &RequestHead) -> Receiver {
-        static EXCHANGES: AtomicU64 = AtomicU64::new(1);
-        let exchange = EXCHANGES.fetch_add(1, Relaxed);
+        self.ask_as(next_exchange(), head)
+    }
+
+    fn ask_as(&self, exchange: u64, head: &RequestHead) -> Receiver {
         let ask = Ask { exchange, user: self.user, ..Ask::default() };
         let (mut sender, receiver) = self.pair.hop.ask(ask, head);
         sender.finish(None);
@@ -267,4 +277,149 @@ async fn what_may_be_written_down_outlives_ground_and_is_its_owners_alone() {
     assert!(promises.iter().any(|(_, head, ahead)| *ahead && head.path == "/mod/a.js"), "{promises:?}");
     pair.ground.models(json!({ "erase": true })).unwrap();
     assert!(!std::fs::read_to_string(&file).unwrap().contains("/mod/a.js"));
+}
+
+/// A page whose content policy is another from its fourth visit on; its images are answered once the test lets them.
+async fn moody(let_in: watch::Receiver<bool>) -> Origin {
+    let visits = Arc::new(AtomicU64::new(0));
+    Origin::start(move |mut peer: Peer| {
+        let (visits, mut let_in) = (Arc::clone(&visits), let_in.clone());
+        async move {
+            if peer.path() != "/" {
+                if peer.path().ends_with(".png") {
+                    let_in.wait_for(|open| *open).await.unwrap();
+                }
+                return answer(peer).await;
+            }
+            // As pages do that give each of their responses a nonce of its own.
+            let visit = visits.fetch_add(1, Relaxed);
+            let images = if visit < 3 { "'self'" } else { "'none'" };
+            let policy = format!("script-src 'nonce-{visit}'; img-src {images}");
+            let fields = format!(
+                "content-type: text/html | cache-control: no-store | content-security-policy: {policy}"
+            );
+            let page = PAGE.replace("<script", &format!("<script nonce={visit}"));
+            peer.answer(&fields, page).await;
+            Some(peer)
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_the_page_forbids_now_is_not_sent_once_that_is_known() {
+    let (lets, let_in) = watch::channel(true);
+    let (origin, pair) = (moody(let_in).await, pair(&[]).await);
+    let browser = browser(&pair, &origin, 7);
+    let document = navigate(&origin, "/");
+    for _ in 0..3 {
+        browser.load(&document).await;
+    }
+    lets.send_replace(false);
+    let promises = browser.open(&document).await;
+    let images = promises.iter().filter(|(_, head, _)| head.path.ends_with(".png")).count();
+    assert_eq!(images, IMAGES, "the page of the last visit had them: {promises:?}");
+    lets.send_replace(true);
+    for _ in &promises {
+        let (number, push) = pushed(&pair).await;
+        let (_, head, _) = promises.iter().find(|(promise, ..)| *promise == number).unwrap();
+        match head.path.ends_with(".png") {
+            true => assert_eq!(push.failure().token, "promise_withdrawn", "{}", head.path),
+            false => assert!(push.failure.is_none(), "{}: {push:?}", head.path),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_plan_of_a_page_tells_what_earlier_visits_have_taught() {
+    let (origin, pair) = (gallery().await, pair(&[]).await);
+    let document = navigate(&origin, "/");
+    let url = document.url().parse().unwrap();
+    let explained = async || pair.ground.explain(&url, document.fields.clone()).await.unwrap();
+    assert_eq!(explained().await.learned, []);
+    for _ in 0..3 {
+        browser(&pair, &origin, 7).load(&document).await;
+    }
+    let learned = explained().await.learned;
+    let own = learned.iter().find(|learned| learned.user.as_deref() == Some("ship/7")).unwrap();
+    assert_eq!((&own.template, own.visits), (&None, 2), "the third is not over");
+    let list = own.resources.iter().find(|one| one.url.ends_with("/list.json")).unwrap();
+    assert_eq!((&*list.destination, list.means.as_deref()), ("fetch", Some("push")), "{own:?}");
+    let all = learned.iter().find(|learned| learned.user.is_none()).unwrap();
+    assert_eq!(all.resources, [], "one user's serves no other");
+}
+
+#[tokio::test]
+async fn a_users_own_models_outlive_ground_where_the_settings_name_a_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ground.own");
+    let set = format!("models.own_file={}", file.display());
+    let origin = gallery().await;
+    let document = navigate(&origin, "/");
+    {
+        let pair = pair(&[&set]).await;
+        for _ in 0..3 {
+            browser(&pair, &origin, 7).load(&document).await;
+        }
+        pair.ground.drain(std::time::Duration::from_millis(1)).await;
+    }
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let pair = pair(&[&set]).await;
+    assert_eq!(known(&pair, None), [] as [Value; 0], "what one has shown is not everyone's");
+    let load = browser(&pair, &origin, 7).load(&document).await;
+    assert_eq!((load.ahead.len(), load.crossed), (wanted().len() - 1, vec![]), "as if nothing had been");
+    let other = browser(&pair, &origin, 8).open(&document).await;
+    assert!(other.iter().all(|(_, head, _)| head.path == NAMED), "{other:?}");
+    // What of it is held and stale is asked about, though nobody remembers what the page named.
+    let held = entry(&origin, "/mod/b.js", 0);
+    let validators = Validators { number: held.number, tag: "\"1\"".into(), modified: 0 };
+    pair.hop.tell_mirror(Word::Stored(vec![held]));
+    pair.hop.tell_mirror(Word::Validators(vec![validators]));
+    while pair.ground.status()["carriers"][0]["validators"] != 1 {
+        tokio::task::yield_now().await;
+    }
+    let mut asking = browser(&pair, &origin, 7).ask_as(next_exchange(), &document);
+    let reply = Reply::take(&mut asking).await;
+    assert_eq!(reply.validating.iter().map(|(_, entry)| *entry).collect::<Vec<_>>(), [5], "{reply:?}");
+    pair.ground.models(json!({ "site": "127.0.0.1", "erase": true })).unwrap();
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("127.0.0.1"));
+}
+
+/// What the remote holds of this, for everyone, so many seconds fresh.
+fn entry(origin: &Origin, path: &str, fresh_s: u64) -> Entry {
+    let (head, bound) = (asked(origin, path), Bound::to([&header::ORIGIN]).unwrap());
+    let fingerprint = fingerprint(None, &head.url(), bound, &head.fields);
+    Entry { number: 5, user: None, bound, fresh_s, fingerprint }
+}
+
+#[tokio::test]
+async fn what_the_remote_answers_by_itself_is_learned_from_its_word() {
+    let (origin, pair) = (gallery().await, pair(&[]).await);
+    let browser = browser(&pair, &origin, 7);
+    let document = navigate(&origin, "/");
+    browser.load(&document).await;
+    pair.hop.tell_mirror(Word::Stored(vec![entry(&origin, "/mod/a.js", 3600)]));
+    while pair.ground.status()["carriers"][0]["mirror"] != 1 {
+        tokio::task::yield_now().await;
+    }
+    for visit in 1..=3 {
+        let page = next_exchange();
+        let reply = Reply::take(&mut browser.ask_as(page, &document)).await;
+        assert!(!reply.promised_paths().contains(&"/mod/a.js"), "it is held: {reply:?}");
+        // Of the others nobody knows what they are.
+        pair.hop.tell_answered(page, &[(5, 300), (6, 400)]);
+        while pair.ground.status()["models"]["answered"] != visit {
+            tokio::task::yield_now().await;
+        }
+    }
+    pair.hop.tell_answered(u64::MAX >> 2, &[(5, 300)]);
+    let models = known(&pair, Some("ship/7"));
+    let resources = models[0]["resources"].as_array().unwrap();
+    let module = resources.iter().find(|one| one["url"].as_str().unwrap().ends_with("/mod/a.js")).unwrap();
+    assert_eq!(
+        (&module["visits"], &module["asked"]),
+        (&3.into(), &3.into()),
+        "the last is not over: {module}"
+    );
 }

@@ -191,3 +191,57 @@ async fn a_reload_that_passes_caches_by_gets_the_whole_page() {
     let reply = pair.get(&reload).await;
     assert_eq!(reply.promised_paths(), ["/a.css", "/c.png", "/d.png"]);
 }
+
+/// The same behind a redirect from `/old`.
+async fn moved(mut peer: Peer) -> Option<Peer> {
+    if peer.path() == "/old" {
+        peer.say("HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n").await;
+        return Some(peer);
+    }
+    answer(peer).await
+}
+
+#[tokio::test]
+async fn a_page_behind_a_redirect_is_asked_about_and_what_it_names_in_the_same_flight() {
+    let (origin, pair) = (Origin::start(moved).await, Pair::new(&[]).await);
+    pair.get(&navigate(&origin, "/")).await;
+    pushes(&pair, 3).await;
+    hold(&pair, vec![entry(&origin, 7, None, "/"), entry(&origin, 8, None, "/a.css")]).await;
+
+    let reply = pair.get(&navigate(&origin, "/old")).await;
+    assert_eq!((reply.validating.len(), reply.promises.len()), (1, 0), "{reply:?}");
+    let (word, 7) = reply.validating[0] else { panic!("{:?}", reply.validating) };
+    let pushes = pushes(&pair, 4).await;
+    let page = &pushes[&word];
+    assert_eq!((page.head().status, page.body.len()), (StatusCode::NOT_MODIFIED, 0));
+    assert_eq!(page.promised_paths(), ["/c.png", "/d.png"], "these are not held");
+    let [(style, 8)] = page.validating[..] else { panic!("{:?}", page.validating) };
+    assert_eq!(pushes[&style].head().status, StatusCode::NOT_MODIFIED);
+    let asked = origin.requests();
+    assert!(asked.iter().any(|head| head.starts_with("get / ") && head.contains("if-none-match: \"1\"")));
+}
+
+#[tokio::test]
+async fn a_page_behind_a_redirect_that_has_changed_is_promised_and_pushed() {
+    let origin = Origin::start(|mut peer: Peer| async move {
+        match peer.path() {
+            "/old" => return moved(peer).await,
+            _ => {
+                let fields = "content-type: text/html | etag: \"2\" | cache-control: no-cache";
+                peer.answer(fields, "<!doctype html><link rel=icon href=data:,>another").await;
+            }
+        }
+        Some(peer)
+    })
+    .await;
+    let pair = Pair::new(&[]).await;
+    hold(&pair, vec![entry(&origin, 7, None, "/")]).await;
+    let reply = pair.get(&navigate(&origin, "/old")).await;
+    let (word, 7) = reply.validating[0] else { panic!("{:?}", reply.validating) };
+    let pushes = pushes(&pair, 2).await;
+    let told = &pushes[&word];
+    assert!(told.head.is_none() && told.failure.is_some());
+    assert_eq!(told.promised_paths(), ["/"]);
+    assert!(pushes[&told.promises[0].0].body.ends_with(b"another"));
+    assert_eq!(pair.bus.counters().snapshot()["outdated"], 1);
+}

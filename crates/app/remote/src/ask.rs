@@ -12,7 +12,7 @@ use farhop_htotp::frame::{Class, Resume};
 use farhop_htotp::head::UNASKED;
 use farhop_htotp::session::Ask;
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_store::{Body, Partition};
+use farhop_store::{Body, Partition, Reader};
 use farhop_transport::hop::{Receiver, Sender};
 use http::header::{CONTENT_LENGTH, RANGE};
 use http::{HeaderValue, Method, StatusCode};
@@ -35,7 +35,8 @@ use crate::websocket::{self, Switched};
 /// An answer that has begun.
 pub(crate) struct Asked {
     pub(crate) head: ResponseHead,
-    pub(crate) body: Body,
+    /// Of its body, from the beginning.
+    pub(crate) reader: Reader,
     pub(crate) resumed: Option<u64>,
     /// It is held from now on.
     pub(crate) stored: bool,
@@ -182,8 +183,8 @@ impl<'a> Asking<'a> {
                     if let Some(mut unused) = crossed.sender.take() {
                         unused.finish(None);
                     }
-                    let (body, stored) = self.receive(crossed, &head, resumed, decoding).await;
-                    return Ok(Progress::Asked(Asked { head, body, resumed, stored }));
+                    let (reader, stored) = self.receive(crossed, &head, resumed, decoding).await;
+                    return Ok(Progress::Asked(Asked { head, reader, resumed, stored }));
                 }
             }
         }
@@ -239,7 +240,7 @@ impl<'a> Asking<'a> {
         head: &ResponseHead,
         resumed: Option<u64>,
         decoding: Decoding,
-    ) -> (Body, bool) {
+    ) -> (Reader, bool) {
         let Crossed { carrier, receiver, page, promised, requested_at, .. } = crossed;
         let remote = self.remote;
         let fetch = &self.exchange.fetch;
@@ -278,6 +279,8 @@ impl<'a> Asking<'a> {
             .flatten();
         let limit = if partition.is_some() { remote.settings().repository.entry.0 } else { 0 };
         let (intake, body) = arriving::body(remote.budget(), limit);
+        // Before anyone else can find it: where memory is short, what others have read of it is let go.
+        let reader = body.reader().expect("what has just begun has its beginning");
         let (mut stored, mut to_join) = (None, None);
         if let Some(partition) = partition {
             let entry = to_store(partition, &fetch.head.fields, head, requested_at);
@@ -312,7 +315,7 @@ impl<'a> Asking<'a> {
                 }
             }
         });
-        (body, is_stored)
+        (reader, is_stored)
     }
 }
 

@@ -59,6 +59,7 @@ async fn take(remote: &Arc<Remote>, carrier: &Carrier, say: &UnboundedSender<Sai
             | Incoming::Prepare { .. }
             | Incoming::Left { .. }
             | Incoming::Used { .. }
+            | Incoming::AnsweredHere { .. }
             | Incoming::Mirror(_) => {}
         }
     }

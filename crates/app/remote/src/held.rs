@@ -14,7 +14,7 @@ use url::Url;
 use crate::Remote;
 use crate::answers::{Trouble, forward, from_repository, tell_handling};
 use crate::exchange::Exchange;
-use crate::lookup::{is_bound_alike, partition_for, reply};
+use crate::lookup::{NO_ENTRY, is_bound_alike, partition_for, reply};
 use crate::request::Fetch;
 use crate::section::Section;
 
@@ -118,6 +118,9 @@ impl HeldAnswer {
     ) -> Result<(), (Exchange, Responder)> {
         let is_whole = self.held.body.is_whole();
         let Some(mut body) = self.body() else { return Err((exchange, responder)) };
+        if body.is_some() && self.held.body.is_broken() {
+            return Err((exchange, responder));
+        }
         // What is whole is here at once, or damaged on disk: as long as the client has nothing of it, the origin's own answer is
         // as good, whatever that is by now.
         if let Some(body) = body.as_mut().filter(|_| is_whole)
@@ -134,6 +137,15 @@ impl HeldAnswer {
         tell_handling(&mut head, self.asked.unwrap_or_else(hit));
         if self.from == AnsweredFrom::Repository {
             remote.desk().used_from_repository(self.held.id, remote.now());
+        }
+        // What has crossed ground has seen.
+        if self.asked.is_none() && self.held.id != NO_ENTRY {
+            let (user, fetch) = (&exchange.user, &exchange.fetch);
+            let mut desk = remote.desk();
+            let page = desk.page_of(exchange.id, user, &fetch.url, &fetch.head.fields);
+            if page != exchange.id {
+                desk.answered_here(page, self.held.id, remote.now());
+            }
         }
         match body {
             Some(body) => exchange.deliver(remote, responder, &head, body, self.from).await,

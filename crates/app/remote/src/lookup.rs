@@ -24,7 +24,7 @@ use crate::request::Fetch;
 use crate::users::User;
 
 /// The number of what has none in the repository.
-const NO_ENTRY: u64 = u64::MAX;
+pub(crate) const NO_ENTRY: u64 = u64::MAX;
 
 /// How a request is answered.
 pub(crate) enum Found {
@@ -59,7 +59,7 @@ pub(crate) async fn look_up(remote: &Remote, exchange: &Exchange) -> Found {
     match held.and_then(|held| HeldAnswer::to(fetch, held, AnsweredFrom::Validated)) {
         Some(answer) => {
             let head = &answer.held.head;
-            remote.desk().answered(exchange.id, &fetch.url, head.status, &head.fields, remote.now());
+            remote.desk().answered(page, &fetch.url, head.status, &head.fields, remote.now());
             Found::Held { answer, doubtful: false }
         }
         None => found,

@@ -151,10 +151,16 @@ pub(crate) fn tell_unwanted(remote: &Remote) {
     }
 }
 
-/// Tells ground which of its promises have answered requests.
+/// Tells ground which of its promises have answered requests, and what of what is held.
 pub(crate) fn tell_used(remote: &Remote) {
-    let used = remote.desk().take_used();
-    let Some(carrier) = remote.uplink().now().filter(|_| !used.is_empty()) else { return };
+    let (used, answered) = {
+        let mut desk = remote.desk();
+        (desk.take_used(), desk.take_answered_here())
+    };
+    let Some(carrier) = remote.uplink().now() else { return };
+    for (page, entries) in answered {
+        carrier.hop.tell_answered(page.0, &entries);
+    }
     for (_, promises) in used.into_iter().filter(|(generation, _)| *generation == carrier.generation) {
         carrier.hop.tell_used(promises);
     }

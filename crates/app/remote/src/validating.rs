@@ -156,11 +156,13 @@ impl Page {
             Partition::Shared => true,
             Partition::User(user) => user == asker.user.id,
         };
-        let may_answer = held.is_some_and(|(_, held)| is_own(&held));
-        if !may_answer || !remote.validating().begin(wire, entry, asker, remote.now()) {
+        let url = held.filter(|(_, held)| is_own(held)).and_then(|(url, _)| Url::parse(&url).ok());
+        let page = asker.page;
+        let Some(url) = url.filter(|_| remote.validating().begin(wire, entry, asker, remote.now())) else {
             remote.desk().refuse(wire);
             return crate::promising::tell_unwanted(remote);
-        }
+        };
+        remote.desk().note_validated(page, &url);
         let receiver = remote.desk().take_orphan(wire);
         if let Some(receiver) = receiver {
             begin(self.clone(), promise, receiver);

@@ -176,6 +176,34 @@ async fn ground_is_told_of_a_promise_that_the_repository_has_answered_for() {
 }
 
 #[tokio::test]
+async fn ground_is_told_what_the_repository_has_answered_to_a_page() {
+    let world = world().await;
+    let mut events = world.bus.subscribe();
+    let promise = document(&world).await;
+    let mut push = world.hop.push(promise).unwrap();
+    push.answer(&head(&[("cache-control", "max-age=600")]), Coding::Identity, None);
+    push.write(Bytes::from_static(b"promised")).await.unwrap();
+    push.finish(None);
+    until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
+    answer(world.get("/a.css", &format!("{BROWSER}{REFERER}")).await).await;
+    loop {
+        let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("ground is told").unwrap();
+        if let Incoming::AnsweredHere { entries, .. } = incoming {
+            break assert!(matches!(entries[..], [(0, _)]), "{entries:?}");
+        }
+    }
+    // What nobody's page asks for is nobody's visit, and what crosses ground has seen.
+    answer(world.get("/a.css", "").await).await;
+    assert!(answer(world.get("/a.css", &format!("{BROWSER}{REFERER}")).await).await.contains("promised"));
+    loop {
+        let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("ground is told").unwrap();
+        if let Incoming::AnsweredHere { entries, .. } = incoming {
+            break assert_eq!(entries.len(), 1, "{entries:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_promise_that_is_taken_back_sends_whoever_waits_to_ask() {
     let world = world().await;
     let (_, promise) = page(&world).await;

@@ -136,8 +136,11 @@ settings! {
             /// Memory for it. Pages that were not visited for the longest go first.
             size: Bytes, default "16 MB", range "0 B" to "4 GB", chosen "any link: some two thousand pages of a hundred resources", live true;
             /// File in which it outlives the process, as far as three users have shown it: scripts, styles, images and fonts of pages
-            /// that they all have visited. "auto": none. What a single user has shown is never written down.
+            /// that they all have visited. "auto": none. What a single user has shown is never written there.
             file: Option<PathBuf>, default "auto";
+            /// File in which what each user has shown outlives ground, to serve that user alone. It tells which pages they have
+            /// visited: only its owner may read it, and it is not encrypted. "auto": none, it is held in memory only.
+            own_file: Option<PathBuf>, default "auto";
         }
     }
 }

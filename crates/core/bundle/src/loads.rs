@@ -22,7 +22,7 @@ use url::Url;
 const MAX_PER_USER: usize = 64;
 /// Pages of all users: most of them went away without a word.
 const MAX: usize = 4096;
-/// Frames of one page that are remembered.
+/// Frames of one page that are remembered, and URLs about which is asked for it.
 const MAX_FRAMES: usize = 64;
 /// Once the next document is shown: a page that has been silent for so long is left. Scripts that are being run make a page
 /// silent, too; to end it then costs round trips, to end it late costs some bytes.
@@ -61,6 +61,8 @@ struct Open {
     page: Url,
     /// Documents of frames that were promised to it, with the `Referer` of their requests.
     frames: Vec<(Url, Option<HeaderValue>)>,
+    /// What is held at these URLs the origin is asked about, for this page.
+    validated: Vec<Url>,
     /// Its exchanges in [`Loads::under_way`].
     under_way: usize,
     /// When it was last seen to live.
@@ -116,6 +118,7 @@ impl Loads {
             user: Arc::clone(user),
             page: url,
             frames: Vec::new(),
+            validated: Vec::new(),
             under_way: 0,
             active: Duration::ZERO,
             leaving: None,
@@ -158,6 +161,26 @@ impl Loads {
             let place = open.frames.iter().position(is_this);
             place.map(|place| open.frames.swap_remove(place)).is_some()
         })
+    }
+
+    /// The origin is asked about what is held at `url`, for `load`.
+    pub(crate) fn note_validated(&mut self, load: LoadId, url: Url) {
+        if let Some(open) = self.find(load)
+            && open.validated.len() < MAX_FRAMES
+        {
+            open.validated.push(url);
+        }
+    }
+
+    /// Whether a navigation is for the document to which a redirect has led a page, and about which the origin was asked for that:
+    /// it goes on with this page. Each is asked for once.
+    pub(crate) fn is_led(&mut self, user: &Arc<str>, url: &Url, request: &HeaderMap) -> bool {
+        let own = self.open.iter_mut().filter(|open| open.user == *user);
+        let led = own.filter(|open| open.is_asked_for(url, request)).find_map(|open| {
+            let place = open.validated.iter().position(|validated| validated == url)?;
+            Some(open.validated.swap_remove(place))
+        });
+        led.is_some()
     }
 
     /// `exchange` begins at `now`, a request of `user`: its page lives.

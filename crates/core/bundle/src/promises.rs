@@ -102,6 +102,7 @@ impl Promises {
         if !is_navigation(request)
             || self.loads.is_frame(user, &url, request)
             || self.is_promised(user, &url, request)
+            || self.loads.is_led(user, &url, request)
         {
             return Vec::new();
         }
@@ -145,6 +146,12 @@ impl Promises {
         ids.iter()
             .filter_map(|id| self.open.get(id))
             .any(|promise| !promise.is_spent() && compare(&promise.request, request).is_ok())
+    }
+
+    /// The origin is asked about what is held at `url`, for the page of `load`: if a redirect leads its document there, that is
+    /// still this page's.
+    pub fn note_validated(&mut self, load: LoadId, url: &Url) {
+        self.loads.note_validated(load, without_fragment(url));
     }
 
     /// The page of `load` is gone: its exchange failed, or its user is. Returns the promises that end with it.

@@ -252,6 +252,12 @@ impl Load {
         }
     }
 
+    /// Whether the document, as far as it is known by now, may fetch what `hint` names from `target`, to which this way led:
+    /// by its content policies, and by the rules for mixed content.
+    pub fn allows(&self, hint: &Hint, target: &Url, way: &Way) -> bool {
+        self.target(hint, target, !way.is_empty()).is_ok_and(|allowed| allowed == *target)
+    }
+
     /// The policy in force for `hint`, as recorded from the families.
     fn referrer_policy(&self, hint: &Hint) -> ReferrerPolicy {
         let of_rule = matches!(

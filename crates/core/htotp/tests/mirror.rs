@@ -35,6 +35,8 @@ enum Step {
     Renew(usize),
     Revalidate(usize),
     Evict(usize),
+    /// All is given up at once.
+    Clear,
     /// So many changes are missed by who tells: all that is held is listed then.
     Miss(usize),
     Say,
@@ -97,6 +99,13 @@ impl World {
                     self.held.remove(&number);
                     self.ledger.evicted(number);
                 }
+            }
+            // On no carrier it is noted when there is one.
+            Step::Clear if !self.speaks => {}
+            Step::Clear => {
+                self.held.clear();
+                let at = self.ledger.clear();
+                [Word::Reset, Word::Log(at)].into_iter().for_each(|word| self.put(word));
             }
             Step::Miss(count) => {
                 for place in 0..*count {
@@ -241,6 +250,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => any::<usize>().prop_map(Step::Renew),
         1 => any::<usize>().prop_map(Step::Revalidate),
         2 => any::<usize>().prop_map(Step::Evict),
+        1 => Just(Step::Clear),
         1 => (1..20_usize).prop_map(Step::Miss),
         6 => Just(Step::Say),
         6 => (1..4_usize).prop_map(Step::Deliver),
@@ -307,6 +317,31 @@ fn a_remote_that_begins_a_log_of_its_own_voids_what_was_known() {
     world.connect();
     assert!(world.settle() >= 50);
     assert_eq!(world.known, world.held);
+}
+
+#[test]
+fn that_all_was_given_up_is_found_out_where_the_word_of_it_is_lost() {
+    let mut world = World::new(9);
+    (0..50).for_each(|number| world.step(&Step::Store(number % 2)));
+    world.settle();
+    world.step(&Step::Clear);
+    world.step(&Step::Lose(0));
+    world.settle();
+    assert!(world.known.is_empty(), "{:?}", world.known);
+}
+
+#[test]
+fn what_was_to_be_compared_is_compared_on_the_next_carrier() {
+    for heard in 0..4 {
+        let mut world = World::new(9);
+        (0..50).for_each(|number| world.step(&Step::Store(number % 2)));
+        world.settle();
+        world.step(&Step::Clear);
+        world.step(&Step::Lose(0));
+        world.step(&Step::Lose(heard));
+        world.settle();
+        assert!(world.known.is_empty(), "after {heard} words: {:?}", world.known);
+    }
 }
 
 #[test]

@@ -126,8 +126,8 @@ impl Models {
     }
 
     /// What was read from a file, used at this time of the clock, unless there is no room for it or it is known better.
-    pub(crate) fn restore(&mut self, of: Of, model: Model, used: u64) {
-        let key = (Whose::All, of);
+    pub(crate) fn restore(&mut self, whose: Whose, of: Of, model: Model, used: u64) {
+        let key = (whose, of);
         let size = key.1.text().len() + size_of::<(Whose, Of)>() + model.size();
         if self.kept.contains_key(&key) || self.bytes + size > self.limits.bytes {
             return;

@@ -61,6 +61,8 @@ pub(crate) struct SavedNeeds {
     origin: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     urgency: Option<u8>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    said: Vec<(String, String)>,
 }
 
 impl From<&Needs> for SavedNeeds {
@@ -71,6 +73,7 @@ impl From<&Needs> for SavedNeeds {
             initiator: needs.initiator.as_ref().map(|url| url.as_str().to_owned()),
             origin: needs.origin,
             urgency: needs.urgency,
+            said: needs.said.clone(),
         }
     }
 }
@@ -84,11 +87,12 @@ impl SavedNeeds {
         };
         let destination = DESTINATIONS.iter().find(|(_, word)| *word == self.destination)?.0;
         let mode = MODES.iter().find(|(_, word)| *word == self.mode)?.0;
-        if self.urgency.is_some_and(|level| level > 7) {
+        let is_lower = |name: &str| !name.is_empty() && !name.contains(|c: char| c.is_ascii_uppercase());
+        if self.urgency.is_some_and(|level| level > 7) || !self.said.iter().all(|(name, _)| is_lower(name)) {
             return None;
         }
-        let (origin, urgency) = (self.origin, self.urgency);
-        Some(Needs { destination, mode, initiator, origin, said: Vec::new(), urgency })
+        let (origin, urgency, said) = (self.origin, self.urgency, self.said.clone());
+        Some(Needs { destination, mode, initiator, origin, said, urgency })
     }
 }
 
@@ -145,6 +149,7 @@ mod tests {
                     initiator: Url::parse("http://a.test/app.js").ok(),
                     origin: Some(true),
                     urgency: Some(3),
+                    said: vec![("x-requested-with".into(), "XMLHttpRequest".into())],
                     ..Needs::new(destination, mode)
                 };
                 assert_eq!(SavedNeeds::from(&needs).read(), Some(needs));

@@ -1,5 +1,5 @@
-//! What is kept of everyone's models, as a text: JSON with a version, small enough to read by eye. What a single user has
-//! shown, or two, is not in it.
+//! What is kept of models, as a text: JSON with a version, small enough to read by eye. In that of everyone's is nothing that a
+//! single user has shown, or two; users' own are a text of their own.
 
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -7,7 +7,7 @@ use url::Url;
 use crate::history::History;
 use crate::model::{LONGEST_URL, Model, Resource};
 use crate::models::{LONGEST_PAGE, Limits, Models, Of, Whose};
-use crate::needs::SavedNeeds;
+use crate::needs::{Needs, SavedNeeds};
 use crate::pattern::plain;
 use crate::visit::{Asked, Policies, User, Visit};
 
@@ -47,6 +47,9 @@ struct Saved {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SavedModel {
+    /// Whose; everyone's is nobody's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<SavedUser>,
     page: String,
     template: bool,
     visits: u32,
@@ -54,7 +57,17 @@ struct SavedModel {
     used_percent: u8,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     referrer_policy: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    content_policies: Vec<String>,
     resources: Vec<SavedResource>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedUser {
+    remote: String,
+    epoch: u64,
+    number: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -68,12 +81,22 @@ struct SavedResource {
 }
 
 impl Models {
-    /// What may be written down.
+    /// What may be written down of everyone's.
     pub fn to_text(&self) -> String {
+        self.text_of(|whose| *whose == Whose::All)
+    }
+
+    /// What users' own models are.
+    pub fn own_to_text(&self) -> String {
+        self.text_of(|whose| *whose != Whose::All)
+    }
+
+    fn text_of(&self, is_meant: impl Fn(&Whose) -> bool) -> String {
         // The one used last at the front: where a reader has less room, that is what it takes.
-        let mut all: Vec<_> = self.kept.iter().filter(|((whose, _), _)| *whose == Whose::All).collect();
+        let mut all: Vec<_> = self.kept.iter().filter(|((whose, _), _)| is_meant(whose)).collect();
         all.sort_by_key(|(_, kept)| std::cmp::Reverse(kept.used));
-        let models = all.into_iter().filter_map(|((_, of), kept)| saved(of, &kept.model)).collect();
+        let models =
+            all.into_iter().filter_map(|((whose, of), kept)| saved(whose, of, &kept.model)).collect();
         // Strings and numbers only: nothing in it can fail to be JSON.
         serde_json::to_string_pretty(&Saved { version: VERSION, models }).unwrap_or_default()
     }
@@ -83,26 +106,45 @@ impl Models {
     /// # Errors
     /// The text is of another version, or damaged.
     pub fn from_text(text: &str, limits: Limits) -> Result<Models, SavedError> {
-        let Versioned { version } = serde_json::from_str(text)?;
-        if version != VERSION {
-            return Err(SavedError::Version(version));
-        }
-        let saved: Saved = serde_json::from_str(text)?;
         let mut models = Models::new(limits);
-        let mut read = Vec::new();
-        for model in saved.models {
-            let page = model.page.clone();
-            read.push(model.read().ok_or_else(|| SavedError::Damaged(format!("the model of {page:?}")))?);
-        }
-        for ((of, model), used) in read.into_iter().rev().zip(1..).collect::<Vec<_>>().into_iter().rev() {
-            models.restore(of, model, used);
-        }
+        models.take(read(text, false)?);
         Ok(models)
+    }
+
+    /// Adds what [`Models::own_to_text`] wrote, as far as there is room.
+    ///
+    /// # Errors
+    /// The text is of another version, or damaged: nothing of it is added.
+    pub fn add_own(&mut self, text: &str) -> Result<(), SavedError> {
+        self.take(read(text, true)?);
+        Ok(())
+    }
+
+    fn take(&mut self, read: Vec<(Whose, Of, Model)>) {
+        let all: Vec<_> = read.into_iter().rev().zip(1..).collect();
+        for ((whose, of, model), used) in all.into_iter().rev() {
+            self.restore(whose, of, model, used);
+        }
     }
 }
 
+/// The models of a text, which are all users' `own` or all everyone's.
+fn read(text: &str, own: bool) -> Result<Vec<(Whose, Of, Model)>, SavedError> {
+    let Versioned { version } = serde_json::from_str(text)?;
+    if version != VERSION {
+        return Err(SavedError::Version(version));
+    }
+    let saved: Saved = serde_json::from_str(text)?;
+    let one = |model: SavedModel| {
+        let page = model.page.clone();
+        let read = model.read().filter(|(whose, ..)| own != (*whose == Whose::All));
+        read.ok_or_else(|| SavedError::Damaged(format!("the model of {page:?}")))
+    };
+    saved.models.into_iter().map(one).collect()
+}
+
 /// `None` where nothing of it may be written down.
-fn saved(of: &Of, model: &Model) -> Option<SavedModel> {
+fn saved(whose: &Whose, of: &Of, model: &Model) -> Option<SavedModel> {
     let shown = model.resources.iter().filter(|resource| resource.shown_by.is_none());
     let resources: Vec<SavedResource> = shown
         .map(|resource| SavedResource {
@@ -113,20 +155,28 @@ fn saved(of: &Of, model: &Model) -> Option<SavedModel> {
             delay_ms: resource.delay_ms,
         })
         .collect();
+    let user = match whose {
+        Whose::All => None,
+        Whose::Own(User { remote, epoch, number }) => {
+            Some(SavedUser { remote: remote.to_string(), epoch: *epoch, number: *number })
+        }
+    };
     (!resources.is_empty()).then(|| SavedModel {
+        user,
         page: of.text().to_owned(),
         template: matches!(of, Of::Template(_)),
         visits: model.visits,
         at: model.at,
         used_percent: model.trust,
         referrer_policy: model.policies.referrer.clone(),
+        content_policies: model.policies.content.clone(),
         resources,
     })
 }
 
 impl SavedModel {
     /// `None` for what nobody wrote.
-    fn read(self) -> Option<(Of, Model)> {
+    fn read(self) -> Option<(Whose, Of, Model)> {
         let url = fetchable(&self.page, LONGEST_PAGE)?;
         let of = match self.template {
             true => Of::Template(self.page),
@@ -136,17 +186,27 @@ impl SavedModel {
         if self.used_percent > 100 {
             return None;
         }
-        let resources = self.resources.into_iter().map(SavedResource::read).collect::<Option<Vec<_>>>()?;
-        let policies = Policies { referrer: self.referrer_policy, content: Vec::new() };
+        let whose = match self.user {
+            None => Whose::All,
+            Some(SavedUser { remote, epoch, number }) => {
+                Whose::Own(User { remote: remote.into(), epoch, number })
+            }
+        };
+        let read = |resource: SavedResource| resource.read(&whose);
+        let resources = self.resources.into_iter().map(read).collect::<Option<Vec<_>>>()?;
+        let policies = Policies { referrer: self.referrer_policy, content: self.content_policies };
+        // What is kept for all, and what is too long, was never written.
+        let policies = Some(&policies).filter(|own| own.kept(whose == Whose::All) == **own)?.clone();
         let (visits, at, trust) = (self.visits, self.at, self.used_percent);
-        Some((of, Model { visits, at, trust, policies, resources }))
+        Some((whose, of, Model { visits, at, trust, policies, resources }))
     }
 }
 
 impl SavedResource {
-    fn read(self) -> Option<Resource> {
+    fn read(self, whose: &Whose) -> Option<Resource> {
         let url = fetchable(&self.url, LONGEST_URL)?;
-        let needs = self.needs.read().filter(|needs| needs.may_be_shared())?;
+        let may = |needs: &Needs| needs.may_be_learned() && (*whose != Whose::All || needs.may_be_shared());
+        let needs = self.needs.read().filter(may)?;
         if url.as_str() != self.url || !self.history.is_valid() {
             return None;
         }
@@ -172,6 +232,11 @@ pub fn fuzz(data: &[u8]) {
         assert_eq!(read.ok(), Some(again), "what is written is read back");
     }
     let mut models = Models::new(limits);
+    if models.add_own(&text).is_ok() {
+        let again = models.own_to_text();
+        let mut read = Models::new(limits);
+        assert!(read.add_own(&again).is_ok() && read.own_to_text() == again, "what is written is read back");
+    }
     let mut lines = text.lines().filter_map(|line| Url::parse(line).ok());
     let mut now = 0;
     while let Some(page) = lines.next() {

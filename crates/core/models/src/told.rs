@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use url::Url;
 
 use crate::foresight::Means;
 use crate::models::{Models, Of, Whose};
 use crate::needs::{destination_word, mode_word};
+use crate::pattern::{plain, template};
 
 /// A model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -62,8 +64,18 @@ impl Models {
 
     /// What is known of pages of this host at `now`, in Unix seconds.
     pub fn told(&self, host: &str, now: u64) -> Vec<ToldModel> {
-        let of_host = self.kept.iter().filter(|((_, of), _)| of.host().as_deref() == Some(host));
-        let told = of_host.map(|((whose, of), kept)| {
+        self.told_where(|of| of.host().as_deref() == Some(host), now)
+    }
+
+    /// What is known of this page, and of pages like it, at `now`, in Unix seconds.
+    pub fn told_of(&self, page: &Url, now: u64) -> Vec<ToldModel> {
+        let (own, like) = (Of::Page(plain(page)), template(page).map(Of::Template));
+        self.told_where(|of| *of == own || Some(of) == like.as_ref(), now)
+    }
+
+    fn told_where(&self, is_meant: impl Fn(&Of) -> bool, now: u64) -> Vec<ToldModel> {
+        let meant = self.kept.iter().filter(|((_, of), _)| is_meant(of));
+        let told = meant.map(|((whose, of), kept)| {
             let model = &kept.model;
             let shown = model.resources.iter().filter(|resource| resource.shown_by.is_none());
             let resources: Vec<_> = shown

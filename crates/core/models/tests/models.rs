@@ -262,3 +262,47 @@ fn another_version_is_told_from_damage() {
     assert!(error("{\"version\": 1}").starts_with("it is damaged"));
     assert!(error("").starts_with("it is damaged"));
 }
+
+#[test]
+fn what_is_known_of_one_page_is_told_with_what_pages_like_it_have_taught() {
+    let mut models = Models::new(LIMITS);
+    models.learn(&visit(1, "/item/1", &[script("/a.js")]), NOW);
+    models.learn(&visit(1, "/other", &[script("/b.js")]), NOW);
+    let told = models.told_of(&url("/item/1#part"), NOW);
+    let names: Vec<_> = told.iter().map(|model| (model.user.is_some(), model.template)).collect();
+    assert_eq!(names.len(), 4, "{told:?}");
+    assert!(names.contains(&(true, false)) && names.contains(&(false, true)), "{told:?}");
+    let own = told.iter().find(|model| model.user.is_some() && !model.template).unwrap();
+    assert_eq!(own.resources[0].url, url("/a.js").as_str());
+    let like = models.told_of(&url("/item/2"), NOW);
+    assert!(like.len() == 2 && like.iter().all(|model| model.template), "{like:?}");
+    assert!(models.told_of(&url("/else"), NOW).is_empty());
+}
+
+#[test]
+fn a_users_own_models_are_written_and_read_by_themselves() {
+    let mut models = Models::new(LIMITS);
+    let policies = Policies { referrer: None, content: vec!["img-src 'self'".into()] };
+    let mut list = asked("/list.json", Destination::Fetch);
+    list.needs.said = vec![("accept".into(), "application/json".into())];
+    for _ in 0..2 {
+        let seen = [script("/a.js"), list.clone()];
+        models.learn(&Visit { policies: policies.clone(), ..visit(1, "/p/1", &seen) }, NOW);
+    }
+    let text = models.own_to_text();
+    assert!(!models.to_text().contains("site.test"), "it is not everyone's");
+    let mut read = Models::new(LIMITS);
+    read.add_own(&text).unwrap();
+    assert_eq!(read.own_to_text(), text);
+    assert_eq!(read.foresee(&user(1), &url("/p/1"), NOW), models.foresee(&user(1), &url("/p/1"), NOW));
+    assert!(foreseen(&mut read, 2, "/p/1", NOW).is_empty(), "another user's");
+    // Neither is taken for the other.
+    assert!(Models::from_text(&text, LIMITS).is_err());
+    let mut shared = Models::new(LIMITS);
+    (1..=3).for_each(|number| shared.learn(&visit(number, "/", &[script("/a.js")]), NOW));
+    assert!(read.add_own(&shared.to_text()).is_err());
+    assert_eq!(read.own_to_text(), text, "nothing of it was added");
+    assert!(Models::new(Limits { bytes: 100 }).add_own(&text).is_ok());
+    assert!(read.erase(Some("site.test")) > 0);
+    assert!(!read.own_to_text().contains("site.test"));
+}

@@ -338,16 +338,23 @@ impl Inner {
 
     async fn read(&self, body: BodyOnDisk, id: u64, mut intake: Intake) {
         let Some(reading) = self.disk.as_ref().map(Disk::reading) else { return };
+        let mut begun = None;
         for place in 0.. {
-            let (reading, from) = (reading.clone(), body.clone());
-            let chunk = tokio::task::spawn_blocking(move || reading.chunk(&from, place));
+            let (reading, from, file) = (reading.clone(), body.clone(), begun.take());
+            let chunk = tokio::task::spawn_blocking(move || {
+                // Opened once: what is dropped, replaced or set aside while it is read is read to its end.
+                let file = file.map_or_else(|| reading.open(&from), Ok)?;
+                let (bytes, is_last) = file.chunk(place)?;
+                Ok((file, bytes, is_last))
+            });
             match chunk.await {
-                Ok(Ok((bytes, is_last))) => {
+                Ok(Ok((file, bytes, is_last))) => {
+                    begun = Some(file);
                     intake.write(bytes).await;
                     if is_last {
                         return intake.finish(body.trailers());
                     }
-                    if intake.is_unwanted() {
+                    if intake.gives_up_unwanted() {
                         return;
                     }
                 }

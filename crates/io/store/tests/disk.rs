@@ -6,7 +6,7 @@ mod support;
 use std::time::{Duration, SystemTime};
 
 use farhop_freshness::{Scope, Stored};
-use farhop_store::{Body, Broken, Change, Key, Partition, Repository};
+use farhop_store::{Body, Broken, Change, Key, Partition, Piece, Repository};
 use support::{MEMORY, all, bytes, files, fresh, open, options, try_open};
 
 const SHARED: Partition = Partition::Shared;
@@ -291,6 +291,35 @@ async fn what_was_dated_by_a_clock_that_ran_ahead_is_not_fresh() {
 }
 
 #[tokio::test]
+async fn what_goes_while_it_is_read_is_read_to_its_end() {
+    // More than memory holds, so that most of it is still to be read when it goes.
+    let (url, length) = ("http://a.test/", MEMORY as usize * 2);
+    for how in ["evicted", "invalidated", "cleared"] {
+        let folder = tempfile::tempdir().unwrap();
+        let first = open(folder.path());
+        first.put(SHARED, url, &bytes(1, length)).await;
+        first.close().await;
+        let held = open(folder.path());
+        let found = held.find(SHARED, url).await.remove(0);
+        let mut reader = found.body.reader().unwrap();
+        let Ok(Piece::Data(piece)) = reader.next().await else { panic!("{how}: nothing") };
+        let mut read = piece.to_vec();
+        match how {
+            "evicted" => held.store.evict(found.id).await,
+            "invalidated" => held.store.invalidate(url).await,
+            _ => held.store.clear().await,
+        }
+        held.store.settled().await;
+        assert!(files(folder.path()).is_empty(), "{how}: it is gone");
+        assert!(held.find(SHARED, url).await.is_empty(), "{how}: nobody finds it");
+        while let Piece::Data(piece) = reader.next().await.unwrap_or_else(|error| panic!("{how}: {error}")) {
+            read.extend_from_slice(&piece);
+        }
+        assert!(read == bytes(1, length), "{how}");
+    }
+}
+
+#[tokio::test]
 async fn it_never_takes_more_than_it_may_and_keeps_what_is_dear() {
     let folder = tempfile::tempdir().unwrap();
     let size = 2_000_000;
@@ -339,11 +368,11 @@ async fn a_body_is_read_while_it_arrives_and_written_when_it_is_whole() {
     intake.write(bytes(1, 1000).into()).await;
     let held = first.find(SHARED, "http://a.test/").await.remove(0);
     let mut reader = held.body.reader().unwrap();
-    assert!(matches!(reader.next().await, Ok(farhop_store::Piece::Data(_))));
+    assert!(matches!(reader.next().await, Ok(Piece::Data(_))));
     assert!(files(folder.path()).is_empty(), "not before it is whole");
     intake.write(bytes(2, 1000).into()).await;
     intake.finish(None);
-    assert!(matches!(reader.next().await, Ok(farhop_store::Piece::Data(_))));
+    assert!(matches!(reader.next().await, Ok(Piece::Data(_))));
     first.close().await;
     let whole = [bytes(1, 1000), bytes(2, 1000)].concat();
     assert_eq!(open(folder.path()).get(SHARED, "http://a.test/").await, Some(Ok(whole)));

@@ -18,7 +18,7 @@ use url::Url;
 use crate::bundle::is_held;
 use crate::exchange::{Exchange, Opened};
 use crate::owner::Known;
-use crate::reading::Decided;
+use crate::reading::{Decided, nonce};
 
 /// Hosts to which connections are made for one page.
 const MOST_CONNECTIONS: usize = 6;
@@ -46,8 +46,8 @@ impl Exchange {
             return None;
         }
         let head = ResponseHead { status: StatusCode::OK, fields: fields(&policies) };
+        let nonce = nonce(&head.fields);
         let opened = self.open(&head, known, noted)?;
-        let nonce = policies.content.iter().find_map(|policy| nonce(policy));
         let sheets: BTreeSet<&Url> = foreseen
             .iter()
             .filter(|one| one.needs.destination == Destination::Style)
@@ -55,10 +55,12 @@ impl Exchange {
             .collect();
         let (mut decided, mut hosts) = (Vec::new(), BTreeSet::new());
         for one in &foreseen {
-            let hint = hint(one, &sheets, nonce);
+            let hint = hint(one, &sheets, nonce.clone());
             let Some(asks) = opened.reading.would_ask(&hint) else { continue };
             if is_held(&self.carrier, &self.owner, &asks) {
                 ground.models.unseen(&self.owner, self.id, &one.url);
+                let held = self.carrier.held_as(&self.owner, &asks);
+                ground.models.held(&self.carrier.remote, held, one);
                 continue;
             }
             let means = match one.means {
@@ -113,32 +115,13 @@ fn fields(policies: &Policies) -> HeaderMap {
     fields
 }
 
-/// The nonce of a content policy. Who knew it once was allowed what was asked for then.
-fn nonce(policy: &str) -> Option<&str> {
-    let (_, rest) = policy.split_once("'nonce-")?;
-    rest.split_once('\'').map(|(nonce, _)| nonce)
-}
-
 /// What is foreseen, in the words of pages.
-fn hint(one: &Foreseen, sheets: &BTreeSet<&Url>, nonce: Option<&str>) -> Hint {
+fn hint(one: &Foreseen, sheets: &BTreeSet<&Url>, nonce: Option<Box<str>>) -> Hint {
     let source = if one.own { Source::OwnVisits } else { Source::OthersVisits };
     let initiator = match &one.needs.initiator {
         None => Initiator::Document,
         Some(url) if sheets.contains(url) || url.path().ends_with(".css") => Initiator::Sheet(url.clone()),
         Some(url) => Initiator::Module(url.clone()),
     };
-    let nonce = nonce.map(Box::from);
     Hint { initiator, nonce, ..Hint::new(one.url.clone(), one.needs.destination, one.needs.mode, source) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nonce_of_a_policy_is_found() {
-        assert_eq!(nonce("script-src 'self' 'nonce-r4nd0m' https:"), Some("r4nd0m"));
-        assert_eq!(nonce("script-src 'self'"), None);
-        assert_eq!(nonce("script-src 'nonce-"), None);
-    }
 }

@@ -3,6 +3,7 @@
 
 mod file;
 mod foresight;
+mod kinds;
 mod seen;
 mod visits;
 
@@ -11,9 +12,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use farhop_bundle::Unasked;
 use farhop_events::{Bus, Event, ExchangeId};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_models::{Foreseen, Limits, Models, Policies, User, Visit};
+use farhop_models::{Foreseen, Limits, Models, Policies, ToldModel, User, Visit};
 use farhop_page::Hint;
 use farhop_settings::ground::ModelsSettings;
 use serde::Deserialize;
@@ -22,8 +24,11 @@ use tokio::time::{Instant, sleep_until};
 use url::Url;
 
 use crate::error::GroundError;
+use crate::mirror;
 use crate::owner::Owner;
 pub use file::ModelsError;
+use file::ModelsFile;
+use kinds::{Kind, Kinds};
 pub(crate) use seen::is_anyones;
 use visits::{KEPT, Visits};
 
@@ -36,12 +41,18 @@ pub(crate) struct PageModels(Arc<Inner>);
 
 struct Inner {
     state: Mutex<State>,
-    file: Option<PathBuf>,
+    /// Everyone's.
+    file: Option<ModelsFile>,
+    /// Of each user.
+    own: Option<ModelsFile>,
+    /// Held while what has changed is written: what is older must not come later.
+    writes: Mutex<()>,
 }
 
 struct State {
     models: Models,
     visits: Visits,
+    kinds: Kinds,
     bus: Bus,
     /// Something was learned since it was written.
     changed: bool,
@@ -57,16 +68,25 @@ struct Asked {
 }
 
 impl PageModels {
-    /// With what the file of the settings holds, if they name one. Must be called inside a tokio runtime.
+    /// With what the files of the settings hold, if they name any. Must be called inside a tokio runtime.
     pub(crate) fn open(settings: &ModelsSettings, bus: &Bus) -> Result<PageModels, GroundError> {
         let limits = limits(settings);
-        let models = match &settings.file {
-            Some(file) => file::load(file, limits)?,
-            None => Models::new(limits),
-        };
-        let state = State { models, visits: Visits::default(), bus: bus.clone(), changed: false };
-        let inner = Arc::new(Inner { state: Mutex::new(state), file: settings.file.clone() });
-        if inner.file.is_some() {
+        let mut models = Models::new(limits);
+        let named =
+            |setting, file: &Option<PathBuf>| file.as_ref().map(|file| ModelsFile::new(setting, file));
+        let (file, own) = (named("file", &settings.file), named("own_file", &settings.own_file));
+        if let Some(file) = &file {
+            let nothing = models.to_text();
+            file.load(limits, &nothing, |text| Models::from_text(text, limits).map(|read| models = read))?;
+        }
+        if let Some(own) = &own {
+            let nothing = models.own_to_text();
+            own.load(limits, &nothing, |text| models.add_own(text))?;
+        }
+        let (visits, kinds) = (Visits::default(), Kinds::default());
+        let state = State { models, visits, kinds, bus: bus.clone(), changed: false };
+        let inner = Arc::new(Inner { state: Mutex::new(state), file, own, writes: Mutex::default() });
+        if inner.file.is_some() || inner.own.is_some() {
             tokio::spawn(write_now_and_then(Arc::downgrade(&inner)));
         }
         Ok(PageModels(inner))
@@ -139,15 +159,58 @@ impl PageModels {
     pub(crate) fn crossed(
         &self,
         owner: &Owner,
-        request: &RequestHead,
-        response: &ResponseHead,
+        remote: &Arc<str>,
+        (request, response): (&RequestHead, &ResponseHead),
         at: Instant,
         round_trip: Duration,
     ) {
         let Some(seen) = seen::seen(request, response) else { return };
+        let mut state = self.lock();
+        let held = mirror::fingerprints_of(owner.user, &seen.url, &request.fields, &response.fields);
+        let (url, mut needs) = (seen.url.clone(), seen.needs.clone());
+        needs.initiator = None;
+        let kind = Kind { url, needs, anyones: seen.anyones };
+        state.kinds.note(remote, held, kind);
         // Of what was promised within a round trip before, the remote knew nothing when it sent this.
         let unheard = at.checked_sub(round_trip).unwrap_or(at);
-        self.lock().visits.crossed(owner, seen, at, unheard);
+        state.visits.crossed(owner, seen, at, unheard);
+    }
+
+    /// This remote holds under these fingerprints what was foreseen.
+    fn held(&self, remote: &Arc<str>, fingerprints: Vec<u64>, one: &Foreseen) {
+        // Whether anyone may have it everyone's models learn from what crosses.
+        let kind = Kind { url: one.url.clone(), needs: one.needs.clone(), anyones: false };
+        self.lock().kinds.note(remote, fingerprints.into_iter(), kind);
+    }
+
+    /// This was pushed to a user of this remote, which may hold it from now on.
+    pub(crate) fn pushed(
+        &self,
+        (remote, user): (&Arc<str>, u64),
+        (hint, urgency): (&Hint, u8),
+        request: &Unasked,
+        response: &ResponseHead,
+        anyones: bool,
+    ) {
+        let held = mirror::fingerprints_of(user, &request.url, &request.fields, &response.fields);
+        let needs = visits::needs(&Made { hint, url: &request.url, urgency });
+        let kind = Kind { url: request.url.clone(), needs, anyones };
+        self.lock().kinds.note(remote, held, kind);
+    }
+
+    /// The remote has answered by itself what the page of this exchange asked for on the carrier of this name, so long after the
+    /// page, from what it holds under this fingerprint.
+    pub(crate) fn answered_here(
+        &self,
+        (remote, carrier): (&Arc<str>, &Arc<str>),
+        page: ExchangeId,
+        fingerprint: u64,
+        after: Duration,
+    ) {
+        let mut state = self.lock();
+        if let Some(kind) = state.kinds.of(remote, fingerprint) {
+            state.visits.answered_here(carrier, page, &kind, after);
+        }
     }
 
     /// What `models` answers.
@@ -159,6 +222,7 @@ impl PageModels {
         let mut state = self.lock();
         if asked.erase {
             state.visits.forget();
+            state.kinds.forget();
             let erased = state.models.erase(asked.site.as_deref());
             state.changed = true;
             drop(state);
@@ -167,10 +231,18 @@ impl PageModels {
         }
         match asked.site {
             Some(site) => Ok(json!({ "site": site, "models": state.models.told(&site, unix_seconds()) })),
-            None => Ok(
-                json!({ "bytes": state.models.bytes(), "sites": state.models.hosts(), "file": self.0.file }),
-            ),
+            None => {
+                let path = |file: &Option<ModelsFile>| file.as_ref().map(|file| file.path().to_owned());
+                let (file, own) = (path(&self.0.file), path(&self.0.own));
+                let (bytes, sites) = (state.models.bytes(), state.models.hosts());
+                Ok(json!({ "bytes": bytes, "sites": sites, "file": file, "own_file": own }))
+            }
         }
+    }
+
+    /// What is known of this page, and of pages like it.
+    pub(crate) fn told(&self, page: &Url) -> Vec<ToldModel> {
+        self.lock().models.told_of(page, unix_seconds())
     }
 
     /// For `status`.
@@ -181,6 +253,7 @@ impl PageModels {
             "bytes": state.models.bytes(),
             "visits": state.visits.len(),
             "uses": state.visits.uses(),
+            "answered": state.visits.answered_by_remotes(),
         })
     }
 
@@ -224,16 +297,22 @@ impl Inner {
     }
 
     fn save(&self) {
-        let Some(file) = &self.file else { return };
-        let text = {
+        if self.file.is_none() && self.own.is_none() {
+            return;
+        }
+        let _writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (all, own) = {
             let mut state = self.lock();
             if !std::mem::take(&mut state.changed) {
                 return;
             }
-            state.models.to_text()
+            let all = self.file.as_ref().map(|file| (file, state.models.to_text()));
+            (all, self.own.as_ref().map(|file| (file, state.models.own_to_text())))
         };
-        if let Err(error) = file::save(file, &text) {
-            tracing::warn!(target: "farhop", "{error}");
+        for (file, text) in all.into_iter().chain(own) {
+            if let Err(error) = file.save(&text) {
+                tracing::warn!(target: "farhop", "{error}");
+            }
         }
     }
 }

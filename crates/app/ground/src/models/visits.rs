@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::Made;
+use super::kinds::Kind;
 use super::seen::Seen;
 use crate::owner::Owner;
 
@@ -35,6 +36,8 @@ pub(super) struct Visits {
     promises: BTreeMap<(Arc<str>, u64), Promise>,
     /// Uses of which remotes have told.
     uses: u64,
+    /// Answers of their own of which remotes have told.
+    answered: u64,
 }
 
 struct Open {
@@ -248,6 +251,25 @@ impl Visits {
         open.note(Asked { url, needs, delay, anyones, foreseen: false });
     }
 
+    /// See [`super::PageModels::answered_here`].
+    pub(super) fn answered_here(
+        &mut self,
+        carrier: &Arc<str>,
+        exchange: ExchangeId,
+        kind: &Kind,
+        after: Duration,
+    ) {
+        let is_it = |open: &&mut Open| open.exchange == exchange && open.owner.remote == *carrier;
+        let Some(open) = self.open.iter_mut().find(is_it) else { return };
+        if open.visit.page == kind.url || after > KEPT {
+            return;
+        }
+        self.answered += 1;
+        let Kind { url, needs, anyones } = kind.clone();
+        // How it is asked for is known from when it crossed.
+        open.note(Asked { url, needs, delay: after, anyones, foreseen: true });
+    }
+
     /// Ends all visits without learning from them.
     pub(super) fn forget(&mut self) {
         self.open.clear();
@@ -257,6 +279,11 @@ impl Visits {
     /// Visits that go on.
     pub(super) fn len(&self) -> usize {
         self.open.len()
+    }
+
+    /// Answers of their own of which remotes have told, as far as it was known of what.
+    pub(super) fn answered_by_remotes(&self) -> u64 {
+        self.answered
     }
 
     /// Uses of which remotes have told.
@@ -280,7 +307,7 @@ impl Open {
 }
 
 /// What a promise says of its request.
-fn needs(made: &Made<'_>) -> Needs {
+pub(super) fn needs(made: &Made<'_>) -> Needs {
     let initiator = match &made.hint.initiator {
         Initiator::Document => None,
         Initiator::Sheet(url) | Initiator::Module(url) => Some(url.clone()),

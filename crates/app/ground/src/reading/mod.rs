@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use farhop_bundle::{Decision, Load, Noted, Unasked, Way, content_policies};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_models::Foreseen;
-use farhop_page::{Destination, Document, Hint, Initiator, Options, Policy, ResourceId};
+use farhop_page::{Destination, Document, Hint, Initiator, Options, Policy, PolicyKind, ResourceId, Source};
 use farhop_settings::ground::BundleSettings;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use url::Url;
@@ -24,7 +24,8 @@ use crate::named::Named;
 use crate::owner::Known;
 use crate::page::XHTML;
 use crate::treatment::{charset, media_type};
-use opening::{agent, document, info, options};
+pub(crate) use opening::nonce;
+use opening::{agent, document, info, nonce_of, options};
 use refusal::{is_confined, is_refused};
 use standing::Standing;
 
@@ -50,6 +51,10 @@ pub(crate) struct Reading {
     named: Mutex<Option<Arc<Named>>>,
     /// What it named when it was last read, if it has changed since.
     before: OnceLock<Arc<Named>>,
+    /// Once its response is here, of which more was known before: the nonce of its content policy.
+    nonce: OnceLock<Option<Box<str>>>,
+    /// The same of a policy in its mark-up.
+    nonce_within: OnceLock<Box<str>>,
 }
 
 impl Reading {
@@ -72,7 +77,8 @@ impl Reading {
         let load = Load::new(url, request.fields.clone(), &response.fields, noted);
         let named = Mutex::new(Named::new(response).map(Arc::new));
         let standing = Standing::page(load, known, matching, settings);
-        Some(Reading { standing, document, named, before: OnceLock::new() })
+        let (before, nonce, nonce_within) = <_>::default();
+        Some(Reading { standing, document, named, before, nonce, nonce_within })
     }
 
     /// Of what it names, nothing is fetched that may well not be used.
@@ -86,6 +92,8 @@ impl Reading {
         self.standing.answered(request, response, noted);
         let xml = media_type(&response.fields) == XHTML;
         *lock(&self.named) = Named::new(response).map(Arc::new);
+        // There is one response.
+        let _ = self.nonce.set(nonce(&response.fields));
         let mut document = lock(&self.document);
         document.answered(charset(&response.fields).as_deref(), xml);
         document.obey(content_policies(&response.fields));
@@ -111,7 +119,8 @@ impl Reading {
         let matching = standing.matching();
         let options = Options { default_icon: false, matching, scripting, ..own };
         let document = Mutex::new(document(&standing.url(), response, options));
-        Some(Reading { standing, document, named: Mutex::default(), before: OnceLock::new() })
+        let (named, before, nonce, nonce_within) = <_>::default();
+        Some(Reading { standing, document, named, before, nonce, nonce_within })
     }
 
     /// Reads on, and decides about what that finds.
@@ -143,6 +152,10 @@ impl Reading {
     fn obey(&self, policy: &Policy, named: Option<&Named>) {
         if let Some(named) = named {
             named.obey(policy);
+        }
+        if let (PolicyKind::Content, Some(nonce)) = (policy.kind, nonce_of(&policy.text)) {
+            // The first counts, as in a field.
+            let _ = self.nonce_within.set(nonce);
         }
         self.standing.obey(policy);
     }
@@ -218,6 +231,15 @@ impl Reading {
             }
         }
         Decided { hint, decision, way, until_asked }
+    }
+
+    /// Whether the page may still ask for what earlier visits have taught, which was decided on by what it said at the last of
+    /// them: by its own response, once that is here.
+    pub(crate) fn still_allows(&self, hint: &Hint, target: &Url, way: &Way) -> bool {
+        let is_foreseen = matches!(hint.source, Source::OwnVisits | Source::OthersVisits);
+        let Some(nonce) = self.nonce.get().filter(|_| is_foreseen) else { return true };
+        let nonce = nonce.clone().or_else(|| self.nonce_within.get().cloned());
+        self.standing.allows(&Hint { nonce, ..hint.clone() }, target, way)
     }
 
     /// So many bytes more were read for the page.

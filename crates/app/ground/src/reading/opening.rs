@@ -15,6 +15,18 @@ pub(super) fn info<'a>(response: &ResponseHead, charset: Option<&'a str>) -> Res
     ResourceInfo { charset, referrer_policy: referrer_policy(&response.fields) }
 }
 
+/// The nonce of a response's content policy. Who knew one before was allowed what was asked for then.
+pub(crate) fn nonce(response: &HeaderMap) -> Option<Box<str>> {
+    let policies = response.get_all(header::CONTENT_SECURITY_POLICY).into_iter();
+    policies.filter_map(|policy| policy.to_str().ok()).find_map(nonce_of)
+}
+
+/// The nonce of a content policy.
+pub(super) fn nonce_of(policy: &str) -> Option<Box<str>> {
+    let (_, rest) = policy.split_once("'nonce-")?;
+    rest.split_once('\'').map(|(nonce, _)| nonce.into())
+}
+
 /// What the browser is called.
 pub(super) fn agent(request: &HeaderMap) -> &str {
     request.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default()
@@ -39,4 +51,20 @@ pub(super) fn document(url: &Url, response: &ResponseHead, options: Options) -> 
     let mut document = Document::new(url, charset(&response.fields).as_deref(), options);
     document.obey(content_policies(&response.fields));
     document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn the_nonce_of_a_policy_is_found() {
+        let found = |policy: &'static str| {
+            let policy = (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+            nonce(&HeaderMap::from_iter([policy]))
+        };
+        assert_eq!(found("script-src 'self' 'nonce-r4nd0m' https:").as_deref(), Some("r4nd0m"));
+        assert_eq!((found("script-src 'self'"), found("script-src 'nonce-")), (None, None));
+    }
 }

@@ -142,6 +142,11 @@ impl Standing {
         })
     }
 
+    /// Whether the document may fetch what `hint` names from `target`, to which this way led.
+    pub(super) fn allows(&self, hint: &Hint, target: &Url, way: &Way) -> bool {
+        self.tell(|load| load.allows(hint, target, way))
+    }
+
     /// Decides about `target`, to which this way led from what `hint` names.
     pub(super) fn decide(&self, hint: &Hint, target: &Url, way: &Way) -> Decision {
         // HTML, "process the iframe attributes": no document is loaded within itself (in Chromium once, which is left to it).

@@ -112,8 +112,11 @@ pub(crate) struct Desk {
     untold: Vec<Wire>,
     /// Promises that have answered requests, of which ground has not been told.
     used: Vec<Wire>,
-    /// Loads of pages, oldest first, left or not.
-    begun: VecDeque<LoadId>,
+    /// What the repository has answered to pages, of which ground has not been told: the page, the entry, and how long after the
+    /// page was asked for.
+    answered_here: Vec<(ExchangeId, u64, Duration)>,
+    /// Loads of pages, oldest first, left or not, and since when.
+    begun: VecDeque<(LoadId, Duration)>,
     next: u64,
 }
 
@@ -136,6 +139,7 @@ impl Desk {
             begun: VecDeque::new(),
             untold: Vec::new(),
             used: Vec::new(),
+            answered_here: Vec::new(),
             next: 0,
         }
     }
@@ -153,7 +157,7 @@ impl Desk {
         left.into_iter().for_each(|id| self.end(id, PromiseEnd::PageLeft, now));
         if self.book.is_open(LoadId(load.0)) {
             self.books.begin(load, user, url, now);
-            self.begun.push_back(LoadId(load.0));
+            self.begun.push_back((LoadId(load.0), now));
             if self.begun.len() > MOST_BEGUN {
                 self.begun.pop_front();
             }
@@ -179,7 +183,11 @@ impl Desk {
 
     /// Whether the page of this load was open and is not any more.
     fn is_left(&self, load: LoadId) -> bool {
-        self.begun.contains(&load) && !self.book.is_open(load)
+        self.began(load).is_some() && !self.book.is_open(load)
+    }
+
+    fn began(&self, load: LoadId) -> Option<Duration> {
+        self.begun.iter().find(|(begun, _)| *begun == load).map(|(_, at)| *at)
     }
 
     /// The page to which promises beside the answer to `exchange`, a request for `url`, belong.
@@ -211,6 +219,11 @@ impl Desk {
         {
             self.book.shown(LoadId(page.0), url, now);
         }
+    }
+
+    /// The origin is asked about what is held at `url`, for this page.
+    pub(crate) fn note_validated(&mut self, page: ExchangeId, url: &Url) {
+        self.book.note_validated(LoadId(page.0), url);
     }
 
     /// Takes down a promise. Gives the push's receiver if it came before its promise; `None` twice when the promise
@@ -397,6 +410,29 @@ impl Desk {
             self.books.used_up(&handed.entry(), None, now);
             note_used(&mut self.used, handed.wire);
         }
+    }
+
+    /// The repository has answered from `entry` what `page` asked for, at `now`.
+    pub(crate) fn answered_here(&mut self, page: ExchangeId, entry: u64, now: Duration) {
+        if let Some(began) = self.began(LoadId(page.0))
+            && self.answered_here.len() < MOST_UNWANTED
+        {
+            self.answered_here.push((page, entry, now.saturating_sub(began)));
+        }
+    }
+
+    /// What the repository has answered to pages, by page, of which ground has to be told.
+    pub(crate) fn take_answered_here(&mut self) -> Vec<(ExchangeId, Vec<(u64, u64)>)> {
+        let mut all = std::mem::take(&mut self.answered_here);
+        all.sort_by_key(|(page, ..)| *page);
+        let milliseconds = |after: Duration| u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        let pages = all.chunk_by(|a, b| a.0 == b.0);
+        pages
+            .filter_map(|own| {
+                let entries = own.iter().map(|(_, entry, after)| (*entry, milliseconds(*after))).collect();
+                Some((own.first()?.0, entries))
+            })
+            .collect()
     }
 
     /// What the repository holds for a promise to `user` that nobody has asked for in the very same words.

@@ -187,12 +187,12 @@ impl Exchange {
                 () = reset_body(out) => return Err("the client closed the connection".into()),
             };
             match asked {
-                Ok(Asked { head, body, resumed, .. }) => {
+                Ok(Asked { head, reader, resumed, .. }) => {
                     if resumed != (resume.offset > 0).then_some(resume.offset) || !is_same(before, &head) {
                         return Err("the origin's answer has changed".into());
                     }
                     remote.bus().emit(Event::Resumed { exchange: self.id, skipped_bytes: resume.offset });
-                    return body.reader().ok_or_else(|| "the rest is gone".into());
+                    return Ok(reader);
                 }
                 Err(NotAnswered::Lost) => {}
                 Err(NotAnswered::Trouble(trouble)) => return Err(trouble.detail),

@@ -265,17 +265,13 @@ enum Answer {
 impl Answer {
     async fn finish(self, exchange: Exchange, remote: &Arc<Remote>, responder: Responder) {
         match self {
-            Answer::Asked(Asked { mut head, body, stored, .. }, why) => match body.reader() {
-                Some(reader) => {
-                    drop(body);
-                    let why = forward(why);
-                    let handling = Handling::Forwarded { why, status: None, stored, collapsed: false };
-                    tell_handling(&mut head, handling);
-                    let reader = Section::whole(reader);
-                    exchange.deliver(remote, responder, &head, reader, AnsweredFrom::Asked).await;
-                }
-                None => drop(responder),
-            },
+            Answer::Asked(Asked { mut head, reader, stored, .. }, why) => {
+                let why = forward(why);
+                let handling = Handling::Forwarded { why, status: None, stored, collapsed: false };
+                tell_handling(&mut head, handling);
+                let reader = Section::whole(reader);
+                exchange.deliver(remote, responder, &head, reader, AnsweredFrom::Asked).await;
+            }
             Answer::Held(answer) => {
                 if let Err((exchange, mut responder)) = answer.deliver(exchange, remote, responder).await {
                     // What is held cannot be read any more: the origin's own answer is needed, which nothing held stands in for.

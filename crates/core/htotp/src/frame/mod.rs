@@ -56,6 +56,7 @@ pub mod kind {
     pub const HEARD: u64 = 0x4c;
     pub const DIFFER: u64 = 0x4e;
     pub const USED: u64 = 0x50;
+    pub const ANSWERED: u64 = 0x52;
     pub const PATH: u64 = 0x58;
     pub const HOLDS: u64 = 0x60;
     pub const LACKS: u64 = 0x62;
@@ -98,6 +99,7 @@ pub mod kind {
         (HEARD, "HEARD"),
         (DIFFER, "DIFFER"),
         (USED, "USED"),
+        (ANSWERED, "ANSWERED"),
         (PATH, "PATH"),
         (HOLDS, "HOLDS"),
         (LACKS, "LACKS"),
@@ -296,6 +298,11 @@ pub enum Frame {
     Used {
         promise: u64,
         more: u64,
+    },
+    /// Each entry with the milliseconds from the request for the page on.
+    Answered {
+        page: u64,
+        entries: Vec<(u64, u64)>,
     },
     Prepare {
         user: u64,

@@ -187,6 +187,8 @@ mod tests {
             (0..varint::MAX).prop_map(Frame::Saved),
             (0..varint::MAX, 0..9u64).prop_map(|(promise, more)| Frame::Unwanted { promise, more }),
             (0..varint::MAX, 0..9u64).prop_map(|(promise, more)| Frame::Used { promise, more }),
+            (0..varint::MAX, proptest::collection::vec((0..varint::MAX, 0..varint::MAX), 0..5))
+                .prop_map(|(page, entries)| Frame::Answered { page, entries }),
             (0..varint::MAX, priority.clone())
                 .prop_map(|(promise, priority)| Frame::Wanted { promise, priority }),
             (0..varint::MAX, priority.clone())

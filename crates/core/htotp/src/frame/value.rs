@@ -30,6 +30,7 @@ impl Frame {
             Frame::Reorder { .. } => kind::REORDER,
             Frame::Left { .. } => kind::LEFT,
             Frame::Used { .. } => kind::USED,
+            Frame::Answered { .. } => kind::ANSWERED,
             Frame::Request { .. } => kind::REQUEST,
             Frame::Data(_) => kind::DATA,
             Frame::Trailers(_) => kind::TRAILERS,
@@ -105,6 +106,13 @@ impl Frame {
                 varint::put(out, *promise);
                 if *more > 0 {
                     varint::put(out, *more);
+                }
+            }
+            Frame::Answered { page, entries } => {
+                varint::put(out, *page);
+                for (entry, after) in entries {
+                    varint::put(out, *entry);
+                    varint::put(out, *after);
                 }
             }
             Frame::Wanted { promise: number, priority } | Frame::Reorder { exchange: number, priority } => {
@@ -248,6 +256,13 @@ impl Frame {
             kind::USED => {
                 let (promise, more) = run(value)?;
                 Frame::Used { promise, more }
+            }
+            kind::ANSWERED => {
+                let (page, mut entries) = (varint::take(value)?, Vec::new());
+                while value.has_remaining() {
+                    entries.push((varint::take(value)?, varint::take(value)?));
+                }
+                Frame::Answered { page, entries }
             }
             kind::WANTED => {
                 let promise = varint::take(value)?;

@@ -68,6 +68,8 @@ pub struct Ledger {
     recent: VecDeque<(u64, u64)>,
     /// Of all records from this one on it is known what they were about.
     floor: u64,
+    /// Ground was asked to compare, and has not answered: where it stands does not tell what it knows.
+    is_comparing: bool,
     /// To be told, by turn.
     owed: BTreeMap<u64, u64>,
     /// The same: each one's turn.
@@ -85,6 +87,7 @@ impl Ledger {
             told: BTreeMap::new(),
             recent: VecDeque::new(),
             floor: 1,
+            is_comparing: false,
             owed: BTreeMap::new(),
             turns: HashMap::new(),
             turn: 0,
@@ -126,10 +129,11 @@ impl Ledger {
             held.into_iter().for_each(|number| self.owe(number));
             self.evicted.clear();
             self.recent.clear();
-            self.floor = self.next;
+            (self.floor, self.is_comparing) = (self.next, false);
             return Opening::Anew(here);
         }
-        if heard.next < self.floor {
+        if heard.next < self.floor || self.is_comparing {
+            self.is_comparing = true;
             return Opening::Compare(here, self.summary());
         }
         // What was not heard is said again under new numbers: these go on, so that a number never means two records.
@@ -141,6 +145,7 @@ impl Ledger {
 
     /// Ground's word on the summary of so many buckets: these differ, and it has forgotten what they held.
     pub fn differ(&mut self, of: usize, buckets: &[u64]) -> Position {
+        self.is_comparing = false;
         let differ: BTreeSet<u64> = buckets.iter().copied().collect();
         let numbers: Vec<u64> =
             self.told.keys().filter(|number| differ.contains(&bucket(**number, of))).copied().collect();
@@ -186,6 +191,8 @@ impl Ledger {
         self.owed.clear();
         self.turns.clear();
         self.evicted.clear();
+        // A record of its own: where its word is lost, ground has heard less than was said.
+        self.next += 1;
         self.floor = self.next;
         Position { log: self.log, next: self.next }
     }

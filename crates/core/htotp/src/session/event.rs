@@ -122,6 +122,12 @@ pub enum Event {
     Used {
         promises: RangeInclusive<u64>,
     },
+    /// Ground: of what the page of this exchange asked for, these entries of the mirror have answered, each so many milliseconds
+    /// after the page was asked for.
+    AnsweredHere {
+        page: u64,
+        entries: Vec<(u64, u64)>,
+    },
     /// Ground: the user's browser asks for this promise, which is not whole yet.
     Wanted {
         promise: u64,

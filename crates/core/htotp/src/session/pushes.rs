@@ -16,6 +16,9 @@ use crate::frame::{Class, Frame, FrameError, Priority, kind};
 use crate::head::RequestHead;
 use crate::scheduler::{Place, StreamId};
 
+/// Entries in one `ANSWERED`, so that it is no longer than 4 KiB.
+const ANSWERED_TOGETHER: usize = 256;
+
 /// What a session knows of promises. Each end uses its half.
 #[derive(Default)]
 pub(super) struct Promises {
@@ -141,6 +144,14 @@ impl Session {
         let (promise, last) = promises.into_inner();
         let Some(more) = last.checked_sub(promise) else { return };
         self.send_control(&Frame::Used { promise, more });
+    }
+
+    /// Remote: of what the page of this exchange asked for, these entries of the mirror have answered, each so many milliseconds
+    /// after the page was asked for.
+    pub fn tell_answered(&mut self, page: u64, entries: &[(u64, u64)]) {
+        for entries in entries.chunks(ANSWERED_TOGETHER) {
+            self.send_control(&Frame::Answered { page, entries: entries.to_vec() });
+        }
     }
 
     /// Ground: the remote does not want a run of promises. A push that is open is the app's to give up.

@@ -236,6 +236,9 @@ impl Session {
                 let promises = promise..=promise.saturating_add(more);
                 self.events.push_back(Event::Used { promises });
             }
+            Frame::Answered { page, entries } if self.role == Role::Ground => {
+                self.events.push_back(Event::AnsweredHere { page, entries });
+            }
             Frame::Wanted { promise, priority } if self.role == Role::Ground => {
                 self.handle_wanted(promise, priority)
             }

@@ -215,6 +215,7 @@ pub(crate) fn record() -> String {
         tape.ends[REMOTE].tell_mirror(word);
     }
     tape.ends[REMOTE].tell_used(image..=image);
+    tape.ends[REMOTE].tell_answered(1, &[(1, 650)]);
     tape.ends[GROUND].tell_heard(Position { log: 9, next: 3 });
     tape.ends[GROUND].tell_differ(1, vec![0]);
     tape.ends[REMOTE].want(image, Priority::default());
@@ -431,6 +432,7 @@ fn words(event: &Event) -> String {
         }
         Event::Unwanted { promises } => format!("unwanted {} to {}", promises.start(), promises.end()),
         Event::Used { promises } => format!("used {} to {}", promises.start(), promises.end()),
+        Event::AnsweredHere { page, entries } => format!("answered of page {page}: {entries:?}"),
         Event::Wanted { promise, priority } => format!("wanted {promise}, {}", order(priority)),
         Event::Prepare { user, scheme, host, port } => {
             format!("prepare {scheme}://{host}:{port} for user {user}")

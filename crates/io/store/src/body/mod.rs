@@ -384,22 +384,21 @@ impl Intake {
         }
     }
 
-    /// Neither a reader nor a [`Body`] is left that could still use what arrives.
-    pub(crate) fn is_unwanted(&self) -> bool {
-        self.shared.lock().is_unwanted()
+    /// Neither a reader nor a [`Body`] is left that could still use what arrives: then the body is given up in the same moment,
+    /// so that nobody can begin to read what will not become whole.
+    pub(crate) fn gives_up_unwanted(&self) -> bool {
+        self.shared.lock().gives_up_unwanted()
     }
 
-    /// Completes when neither a reader nor a [`Body`] is left that could still use what arrives.
+    /// Completes when neither a reader nor a [`Body`] is left that could still use what arrives. The body is given up in the
+    /// same moment.
     pub async fn unwanted(&self) {
         loop {
             let taken = self.shared.taken.notified();
             tokio::pin!(taken);
             taken.as_mut().enable();
-            {
-                let state = self.shared.lock();
-                if state.is_unwanted() {
-                    return;
-                }
+            if self.gives_up_unwanted() {
+                return;
             }
             taken.await;
         }
@@ -433,6 +432,15 @@ impl State {
     fn is_unwanted(&self) -> bool {
         let was_read = !self.readers.is_empty();
         self.readers.iter().all(Option::is_none) && (self.bodies == 0 || (!self.held && was_read))
+    }
+
+    /// Gives the body up if it is unwanted. What is ended already stays as it is.
+    fn gives_up_unwanted(&mut self) -> bool {
+        let is_unwanted = self.is_unwanted();
+        if is_unwanted && matches!(self.end, End::Open) {
+            self.end = End::Broken(Broken::GivenUp);
+        }
+        is_unwanted
     }
 
     /// Lets go of what every reader has taken, if the body only passes.

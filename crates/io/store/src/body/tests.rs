@@ -208,6 +208,19 @@ fn the_writer_learns_that_nobody_is_left() {
 }
 
 #[test]
+fn what_nobody_wants_is_given_up_before_anyone_else_can_begin_to_read_it() {
+    let (mut intake, body) = Body::new(&Budget::new(1 << 20), 10);
+    let reader = body.reader().unwrap();
+    intake.push(Bytes::from(vec![0; 16]));
+    drop(reader);
+    let last = body.reader().expect("its beginning is here");
+    assert!(poll(intake.unwanted()).is_pending());
+    drop(last);
+    assert!(poll(intake.unwanted()).is_ready());
+    assert!(body.reader().is_none() && body.is_broken());
+}
+
+#[test]
 fn a_body_that_is_abandoned_is_given_up_only_when_nobody_reads_it_and_then_at_once() {
     let (mut intake, body) = Body::new(&Budget::new(100), 100);
     intake.push("some".into());

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 
 use crate::Partition;
 use crate::body::Whole;
-use files::{Bodies, CHUNK};
+use files::{Bodies, BodyFile, CHUNK};
 use index::Begun;
 use place::Place;
 use row::Row;
@@ -295,14 +295,23 @@ impl Reading {
         if body.length() > CHUNK as u64 {
             return Ok(None);
         }
-        self.chunk(body, 0).map(|(bytes, _)| Some(bytes))
+        self.open(body)?.chunk(0).map(|(bytes, _)| Some(bytes))
     }
 
-    /// A part of a body, and whether it is the last.
-    pub(crate) fn chunk(&self, body: &BodyOnDisk, place: u64) -> Result<(Bytes, bool), Torn> {
-        let file = self.bodies.read(body.id, &body.row, &self.keys).ok_or(Torn)?;
-        let bytes = file.chunk(place).ok_or(Torn)?;
-        Ok((bytes, place + 1 == file.chunks()))
+    /// A body, to be read: all of it, whatever becomes of its entry meanwhile.
+    pub(crate) fn open(&self, body: &BodyOnDisk) -> Result<OpenBody, Torn> {
+        self.bodies.read(body.id, &body.row, &self.keys).map(OpenBody).ok_or(Torn)
+    }
+}
+
+/// A body that is being read. Who has begun to read it has its file, also once that has no name any more.
+pub(crate) struct OpenBody(BodyFile);
+
+impl OpenBody {
+    /// A part of it, and whether it is the last. Blocks.
+    pub(crate) fn chunk(&self, place: u64) -> Result<(Bytes, bool), Torn> {
+        let bytes = self.0.chunk(place).ok_or(Torn)?;
+        Ok((bytes, place + 1 == self.0.chunks()))
     }
 }
 

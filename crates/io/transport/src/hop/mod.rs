@@ -91,6 +91,9 @@ pub enum Incoming {
     Unwanted { promises: RangeInclusive<u64> },
     /// Ground: these have answered requests; some may never have been promised.
     Used { promises: RangeInclusive<u64> },
+    /// Ground: of what the page of this exchange asked for, these entries of the mirror have answered, each so many milliseconds
+    /// after the page was asked for.
+    AnsweredHere { page: u64, entries: Vec<(u64, u64)> },
     /// Ground: the user's browser asks for this promise. If its push is open it has been moved already.
     Wanted { promise: u64, priority: Priority },
     /// Ground: the user's client is about to ask this host.
@@ -337,6 +340,13 @@ impl Hop {
     /// Remote: these promises have answered requests.
     pub fn tell_used(&self, promises: RangeInclusive<u64>) {
         self.0.lock().session.tell_used(promises);
+        self.0.work.notify_one();
+    }
+
+    /// Remote: these entries of the mirror have answered what the page of this exchange asked for, each so many milliseconds
+    /// after the page.
+    pub fn tell_answered(&self, page: u64, entries: &[(u64, u64)]) {
+        self.0.lock().session.tell_answered(page, entries);
         self.0.work.notify_one();
     }
 

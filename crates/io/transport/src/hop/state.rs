@@ -135,6 +135,9 @@ impl State {
                 }
                 Event::Unwanted { promises } => self.incoming.push_back(Incoming::Unwanted { promises }),
                 Event::Used { promises } => self.incoming.push_back(Incoming::Used { promises }),
+                Event::AnsweredHere { page, entries } => {
+                    self.incoming.push_back(Incoming::AnsweredHere { page, entries });
+                }
                 Event::Wanted { promise, priority } => {
                     self.incoming.push_back(Incoming::Wanted { promise, priority });
                 }

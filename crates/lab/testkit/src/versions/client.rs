@@ -35,6 +35,8 @@ pub struct Outcome {
     pub hits: u64,
     /// Exchanges that broke off.
     pub cut: u64,
+    /// What was asked for in the first of them, and how they broke off.
+    pub cuts: Vec<String>,
     /// Errors of the proxy's own.
     pub errors: u64,
     /// What was wrong.
@@ -47,6 +49,8 @@ impl Outcome {
         self.right += other.right;
         self.hits += other.hits;
         self.cut += other.cut;
+        self.cuts.extend(other.cuts);
+        self.cuts.truncate(KEPT);
         self.errors += other.errors;
         self.wrong.extend(other.wrong);
         self.wrong.truncate(KEPT);
@@ -84,8 +88,14 @@ struct Came {
 enum Failed {
     /// Nobody listens.
     Gone,
-    Cut,
+    Cut(String),
     Late,
+}
+
+impl Failed {
+    fn cut(when: &str, error: impl std::fmt::Display) -> Failed {
+        Failed::Cut(format!("{when}: {error}"))
+    }
 }
 
 impl Load {
@@ -229,6 +239,7 @@ impl Client {
     }
 
     async fn send(&mut self, thing: u64, method: Method, part: Option<Range<u64>>) -> Result<Came, Failed> {
+        let asked = format!("{method} /{thing} for user {}, part {part:?}", self.user);
         let mut request = Request::builder()
             .method(method)
             .uri(format!("http://{}/{thing}", self.at))
@@ -243,7 +254,13 @@ impl Client {
         match &came {
             Ok(_) => self.answers.send_modify(|answers| *answers += 1),
             Err(Failed::Late) => self.wrong(format!("/{thing}: no answer in {} s", PATIENCE.as_secs())),
-            Err(Failed::Cut) => self.found().cut += 1,
+            Err(Failed::Cut(how)) => {
+                let mut found = self.found();
+                found.cut += 1;
+                if found.cuts.len() < KEPT {
+                    found.cuts.push(format!("{asked}: {how}"));
+                }
+            }
             Err(Failed::Gone) => {}
         }
         came
@@ -251,15 +268,18 @@ impl Client {
 }
 
 async fn exchange(proxy: SocketAddr, user: u64, request: Request<Empty<Bytes>>) -> Result<Came, Failed> {
-    let socket = TcpSocket::new_v4().map_err(|_| Failed::Cut)?;
+    let socket = TcpSocket::new_v4().map_err(|error| Failed::cut("a socket", error))?;
     let own = Ipv4Addr::new(127, 35, 0, user as u8);
-    socket.bind((own, 0).into()).map_err(|_| Failed::Cut)?;
+    socket.bind((own, 0).into()).map_err(|error| Failed::cut("its address", error))?;
     let stream = socket.connect(proxy).await.map_err(|_| Failed::Gone)?;
     let made = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = made.map_err(|_| Failed::Cut)?;
+    let (mut sender, connection) = made.map_err(|error| Failed::cut("its beginning", error))?;
     tokio::spawn(connection);
-    let (head, body) = sender.send_request(request).await.map_err(|_| Failed::Cut)?.into_parts();
-    let body = body.collect().await.map_err(|_| Failed::Cut)?.to_bytes();
+    let answer = sender.send_request(request).await.map_err(|error| Failed::cut("before the head", error))?;
+    let (head, body) = answer.into_parts();
+    let within =
+        |error| Failed::cut(&format!("within the body of {} {:?}", head.status, head.headers), error);
+    let body = body.collect().await.map_err(within)?.to_bytes();
     Ok(Came { status: head.status, fields: head.headers, body })
 }
 
