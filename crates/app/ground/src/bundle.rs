@@ -361,6 +361,7 @@ impl Bundle {
         }
         let pushed = head.clone();
         let delivery = Delivery {
+            returning: ground.centre.expect(&self.carrier.remote, length),
             ground,
             kin: self.carrier.kin(&self.owner, &wish.head, &head, &treatment, false),
             request: &wish.head.fields,

@@ -12,6 +12,7 @@ use farhop_front::{ListenError, Listener};
 use farhop_replacement::Link;
 use farhop_settings::{CarrierKind, RemoteSettings};
 use farhop_store::{Budget, Disk, DiskError, DiskOptions, Key, KeyError, Repository, Store};
+use farhop_transport::capacity::Modem;
 use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::Dialer;
@@ -200,7 +201,10 @@ fn start_with(
             }
         }
     });
+    let modem = settings.capacity.modem.as_ref().map(|at| (at.to_string(), settings.capacity.ahead.0));
+    let modem = modem.map(|(at, most)| (at, Modem::new(most, None)));
     let remote = Arc::new(Remote {
+        modem: modem.as_ref().map(|(_, modem)| modem.clone()),
         settings: RwLock::new(Arc::new(settings)),
         desk: Mutex::new(Desk::new(bus.clone())),
         holdouts: Holdouts::new(bus.clone(), epoch),
@@ -240,6 +244,9 @@ fn start_with(
     let mut tasks = JoinSet::new();
     tasks.spawn(calling);
     tasks.spawn(keep_time(Arc::clone(&remote)));
+    if let Some((address, modem)) = modem {
+        tasks.spawn(modem.speak_to(address));
+    }
     let consent = Arc::clone(&remote.consent);
     tasks.spawn(async move { consent.keep().await });
     let (told, changes) = (Arc::clone(&remote), remote.repository().changes());
