@@ -65,7 +65,7 @@ impl Course {
 /// An upload of so many packets.
 fn upload(packets: u32, volume: Volume, loss: f64, asks: Asks) -> Course {
     let mut link = link(volume, loss);
-    let mut asker = Asker::new(16_000, None);
+    let mut asker = Asker::new(32_000, None);
     let (mut waits, mut datagrams) = (Vec::new(), 0);
     for now in 0..BEGIN + packets * PAUSE + 20_000 {
         let at = now * MS;
@@ -97,7 +97,14 @@ fn upload(packets: u32, volume: Volume, loss: f64, asks: Asks) -> Course {
         "it has said that nothing more comes, or was never to say anything"
     );
     let counters = link.counters();
-    Course { waits, utilisation: counters.sent.bytes.0 as f64 / counters.given.0 as f64, datagrams }
+    let course =
+        Course { waits, utilisation: counters.sent.bytes.0 as f64 / counters.given.0 as f64, datagrams };
+    let Course { utilisation, datagrams, .. } = &course;
+    println!(
+        "{volume:?}, {asks:?}, {loss} lost: mean wait {} ms, {utilisation:.2} used, {datagrams} datagrams",
+        course.mean()
+    );
+    course
 }
 
 #[test]
@@ -108,7 +115,8 @@ fn an_upload_that_is_announced_waits_for_one_control_round_and_not_for_all() {
         assert!((650..=730).contains(&not.mean()), "{volume:?} {}", not.mean());
         // Only what comes in the first control round has to; what was asked for ahead then carries it off.
         assert!(modem.waits[0] >= 650 * MS, "{volume:?} {:?}", modem.waits[0]);
-        let later = &modem.waits[125..];
+        // In the last control round little is expected any more, and what was given ahead and not met is missing there.
+        let later = &modem.waits[125..225];
         assert!(later.iter().all(|wait| *wait <= 100 * MS), "{volume:?} {later:?}");
         assert!(modem.mean() * 3 <= not.mean(), "{volume:?} {} of {}", modem.mean(), not.mean());
         // What is given ahead and not met is the price.

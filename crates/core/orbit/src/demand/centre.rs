@@ -108,11 +108,12 @@ impl Seat {
                 let foretold = if frame < self.foretold.1 { self.foretold.0 } else { 0 };
                 self.volume = bytes.saturating_sub(self.recent.iter().sum()).max(foretold);
             }
-            Request::Foretold(_) if link.entitlement.volume == Volume::None => {}
-            Request::Foretold(bytes) => {
-                // What was foretold before and is not given yet, and what was given just now, is not given again.
+            Request::Foretold(..) if link.entitlement.volume == Volume::None => {}
+            Request::Foretold(bytes, ago) => {
+                // What was foretold before and is not given yet, and what was given since it was said, is not given again.
                 let known = if frame < self.foretold.1 { self.foretold.0 } else { 0 };
-                let more = bytes.saturating_sub(known + self.recent.iter().sum::<u64>());
+                let since = self.recent.iter().rev().zip(0..ago).map(|(bytes, _)| bytes).sum::<u64>();
+                let more = bytes.saturating_sub(known.saturating_add(since));
                 self.volume = self.volume.saturating_add(more);
                 self.foretold = (known + more, frame + 2 * link.round());
             }
@@ -172,7 +173,7 @@ mod tests {
             (0..200u32).prop_map(Request::Rate),
             (0..50_000u64).prop_map(Request::Add),
             (0..50_000u64).prop_map(Request::Absolute),
-            (0..50_000u64).prop_map(Request::Foretold),
+            (0..50_000u64, 0..20u64).prop_map(|(bytes, ago)| Request::Foretold(bytes, ago)),
         ]
     }
 

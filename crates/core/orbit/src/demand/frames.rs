@@ -80,7 +80,8 @@ impl<P> Frames<P> {
         // In slots' bytes, as terminals ask.
         let whole = bytes.0.div_ceil(self.link.payload()).saturating_mul(self.link.slot.0);
         let (from, index) = (self.link.soonest(now, way).max(self.frame), self.index(terminal));
-        self.centre.hear(from, index, super::Request::Foretold(whole));
+        let ago = from.saturating_sub(self.frame);
+        self.centre.hear(from, index, super::Request::Foretold(whole, ago));
     }
 
     /// What happens next by `now`; call until it gives `None`.

@@ -112,8 +112,9 @@ enum Request {
     Add(u64),
     /// Bytes in all.
     Absolute(u64),
-    /// Bytes that a terminal will need before it asks itself, says who is beside the centre; in place of what was said before.
-    Foretold(u64),
+    /// Bytes that a terminal will need before it asks itself, says who is beside the centre, so many superframes ago; in place of what
+    /// was said before.
+    Foretold(u64, u64),
 }
 
 impl OnDemand {
