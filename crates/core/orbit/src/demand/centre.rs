@@ -14,7 +14,7 @@ struct Seat {
     rate: (u32, u64),
     /// Bytes of slots asked for by volume and not yet given.
     volume: u64,
-    /// Bytes given by volume in the superframes of the last control round.
+    /// Bytes given by volume in the superframes since what is heard next was asked.
     recent: VecDeque<u64>,
     /// Bytes foretold and not yet given, and the first superframe in which that no longer counts.
     foretold: (u64, u64),
@@ -84,7 +84,8 @@ impl Centre {
             seat.volume = seat.volume.saturating_sub(bytes);
             seat.foretold.0 = seat.foretold.0.saturating_sub(bytes);
             seat.recent.push_back(bytes);
-            while seat.recent.len() as u64 > link.round() {
+            // What a terminal is given in the superframe in which it asks, it has left out itself.
+            while seat.recent.len() as u64 >= link.round() {
                 seat.recent.pop_front();
             }
         }
