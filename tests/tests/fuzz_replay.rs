@@ -12,6 +12,7 @@ type Entry = fn(&[u8]);
 
 /// Each target in `fuzz/fuzz_targets` with its entry.
 const TARGETS: &[(&str, Entry)] = &[
+    ("capacity", farhop_capacity::fuzz),
     ("consent", farhop_consent::fuzz),
     ("control_request", farhop_control::fuzz_request),
     ("fec", farhop_fec::fuzz),

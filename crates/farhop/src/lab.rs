@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use farhop_orbit::Profile;
 
-/// A satellite link on this machine, and experiments over it. Needs root.
+/// A satellite link on this machine, and experiments over it. Needs root, or a system that allows user namespaces.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -47,6 +47,12 @@ struct ShellArguments {
 
 /// Runs the experiment. A command behind the link gives its own exit code, a bound that is missed a failure.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if matches!(
+        arguments.experiment,
+        Experiment::Compare(_) | Experiment::Transport(_) | Experiment::Run(_) | Experiment::Measure(_)
+    ) {
+        farhop_testbed::become_privileged();
+    }
     match &arguments.experiment {
         Experiment::Compare(arguments) => farhop_compare::compare(arguments)?,
         Experiment::Transport(arguments) => farhop_lab_transport::transport(arguments)?,

@@ -364,6 +364,7 @@ impl Bundle {
         }
         let pushed = head.clone();
         let delivery = Delivery {
+            returning: ground.centre.expect(&self.carrier.remote, length),
             ground,
             to: self.carrier.outlet(&self.owner),
             kin: self.carrier.kin(&self.owner, &wish.head, &head, &treatment, false),

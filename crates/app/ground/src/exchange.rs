@@ -208,6 +208,7 @@ impl Exchange {
         }
         let kin = self.carrier.kin(&self.owner, &self.request, &head, &treatment, self.resume.is_some());
         let delivery = Delivery {
+            returning: ground.centre.expect(&self.carrier.remote, content_length(&head.fields)),
             ground,
             to: self.carrier.outlet(&self.owner),
             kin,

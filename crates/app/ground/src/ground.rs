@@ -43,6 +43,7 @@ use crate::origins::Origins;
 use crate::owner::Owners;
 use crate::plan::path_plan;
 use crate::recent::Recent;
+use crate::returning::Centre;
 use crate::spool::Spool;
 
 /// Bodies that are squeezed in a stream at a time. At level 9 an encoder holds 3.5 MB, at level 19 6 MB.
@@ -67,6 +68,7 @@ pub(crate) struct Shared {
     pub(crate) mirrors: Mirrors,
     pub(crate) models: PageModels,
     pub(crate) spool: Spool,
+    pub(crate) centre: Centre,
     pub(crate) encoders: Semaphore,
     /// KB of texts that are gathered to be sent against others.
     pub(crate) alike: Semaphore,
@@ -103,7 +105,9 @@ impl Ground {
     pub fn new(settings: GroundSettings, epoch: u64, bus: Bus) -> Result<Ground, GroundError> {
         let plan = path_plan(&settings.link)?;
         bus.set_host_only(settings.log.host_only);
+        let (centre, speaking) = Centre::new(&settings);
         let shared = Shared {
+            centre,
             origins: Origins::new(&settings, bus.clone())?,
             spool: Spool::new(&settings.spool),
             squeezing: Squeezing::new(&settings.squeeze),
@@ -130,6 +134,9 @@ impl Ground {
             carriers: Mutex::default(),
             next_carrier: AtomicU64::new(0),
         };
+        for speaks in speaking {
+            tokio::spawn(speaks);
+        }
         let shared = Arc::new(shared);
         let (judged, bus) = (Arc::downgrade(&shared.components), shared.bus.clone());
         let asked = Arc::downgrade(&shared);

@@ -32,6 +32,7 @@ mod prefix;
 mod reading;
 mod recent;
 mod redirected;
+mod returning;
 mod server;
 mod shape;
 mod spool;

@@ -227,7 +227,10 @@ impl<'a> Asking<'a> {
             None => sender.finish(None),
             Some(body) => {
                 let uploaded = Arc::clone(&self.exchange.uploaded);
-                self.upload = Some(Uploading::begin(body, sender, uploaded));
+                let length =
+                    self.head.fields.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+                let expected = self.remote.expect(length);
+                self.upload = Some(Uploading::begin(body, sender, uploaded, expected));
             }
         }
         None

@@ -61,6 +61,7 @@ use farhop_authority::Leaves;
 use farhop_events::{Bus, ExchangeId};
 use farhop_settings::RemoteSettings;
 use farhop_store::{Budget, Repository};
+use farhop_transport::capacity::{Expected, Modem};
 use farhop_transport::path::PathPlan;
 use farhop_transport::quic::Repairs;
 use farhop_transport::socket::udp::UdpSocket;
@@ -81,6 +82,8 @@ pub struct Remote {
     settings: RwLock<Arc<RemoteSettings>>,
     bus: Bus,
     uplink: Uplink,
+    /// Whom capacity is asked of.
+    modem: Option<Modem>,
     repository: Arc<dyn Repository>,
     budget: Arc<Budget>,
     desk: Mutex<Desk>,
@@ -134,6 +137,12 @@ impl Remote {
 
     fn uplink(&self) -> &Uplink {
         &self.uplink
+    }
+
+    /// So many bytes will be sent soon, as far as that is known and there is somebody to be told.
+    fn expect(&self, bytes: Option<u64>) -> Expected {
+        let both = self.modem.as_ref().zip(bytes);
+        both.map_or_else(Expected::default, |(modem, bytes)| modem.expect(bytes))
     }
 
     fn repository(&self) -> &dyn Repository {

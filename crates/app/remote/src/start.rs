@@ -13,6 +13,7 @@ use farhop_htotp::mux::Spread;
 use farhop_replacement::Link;
 use farhop_settings::{CarrierKind, RemoteSettings, Spreading};
 use farhop_store::{Budget, Disk, DiskError, DiskOptions, Key, KeyError, Repository, Store};
+use farhop_transport::capacity::Modem;
 use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::memory::Memory;
 use farhop_transport::path::{End, PathPlan};
@@ -207,7 +208,10 @@ fn start_with(
             }
         }
     });
+    let modem = settings.capacity.modem.as_ref().map(|at| (at.to_string(), settings.capacity.ahead.0));
+    let modem = modem.map(|(at, most)| (at, Modem::new(most, None)));
     let remote = Arc::new(Remote {
+        modem: modem.as_ref().map(|(_, modem)| modem.clone()),
         settings: RwLock::new(Arc::new(settings)),
         desk: Mutex::new(Desk::new(bus.clone())),
         holdouts: Holdouts::new(bus.clone(), epoch),
@@ -247,6 +251,9 @@ fn start_with(
     let mut tasks = JoinSet::new();
     tasks.spawn(calling);
     tasks.spawn(keep_time(Arc::clone(&remote)));
+    if let Some((address, modem)) = modem {
+        tasks.spawn(modem.speak_to(address));
+    }
     let consent = Arc::clone(&remote.consent);
     tasks.spawn(async move { consent.keep().await });
     let (told, changes) = (Arc::clone(&remote), remote.repository().changes());

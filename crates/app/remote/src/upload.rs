@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use farhop_events::Side;
 use farhop_front::{BodyError, RequestBody};
+use farhop_transport::capacity::Expected;
 use farhop_transport::hop::Sender;
 use http::StatusCode;
 use tokio::task::JoinHandle;
@@ -18,9 +19,14 @@ pub(crate) struct Uploading {
 }
 
 impl Uploading {
-    /// Carries `body` as it comes, counting its bytes.
-    pub(crate) fn begin(body: RequestBody, sender: Sender, uploaded: Arc<AtomicU64>) -> Self {
-        Uploading { task: Some(tokio::spawn(carry(body, sender, uploaded))) }
+    /// Carries `body` as it comes, counting its bytes; capacity is asked for as long as some are `expected`.
+    pub(crate) fn begin(
+        body: RequestBody,
+        sender: Sender,
+        uploaded: Arc<AtomicU64>,
+        expected: Expected,
+    ) -> Self {
+        Uploading { task: Some(tokio::spawn(carry(body, sender, uploaded, expected))) }
     }
 
     /// Resolves when the client's body turns out not to be whole, to what the client is told; never when it is whole or
@@ -49,12 +55,19 @@ impl Drop for Uploading {
     }
 }
 
-async fn carry(mut body: RequestBody, mut sender: Sender, uploaded: Arc<AtomicU64>) -> Result<(), BodyError> {
+async fn carry(
+    mut body: RequestBody,
+    mut sender: Sender,
+    uploaded: Arc<AtomicU64>,
+    mut expected: Expected,
+) -> Result<(), BodyError> {
     while let Some(bytes) = body.data().await? {
-        uploaded.fetch_add(bytes.len() as u64, Relaxed);
+        let length = bytes.len() as u64;
+        uploaded.fetch_add(length, Relaxed);
         if sender.write(bytes).await.is_err() {
             return Ok(());
         }
+        expected.sent(length);
     }
     sender.finish(body.trailers().as_ref());
     Ok(())

@@ -3,10 +3,22 @@
 use std::time::Duration;
 
 use farhop_congestion::Choice;
-use farhop_units::BitRate;
+use farhop_units::{BitRate, Bytes};
 
-use crate::kinds::{Fec, LogLevel, Percent};
+use crate::kinds::{Fec, HostPort, LogLevel, Percent};
 use crate::section::settings;
+
+settings! {
+    /// Return-link capacity that is asked for before there is something to send. The modem has to understand it (docs/capacity.md).
+    pub struct CapacitySettings {
+        values {
+            /// Where it is asked for (UDP). "auto": nowhere.
+            modem: Option<HostPort>, default "auto";
+            /// Most bytes asked for ahead at a time; what cannot be sent so soon is taken from others.
+            ahead: Bytes, default "32 KB", range "1 KB" to "100 MB", chosen "geo-hylas2: half a second of the return link";
+        }
+    }
+}
 
 settings! {
     /// The long hop that windows, limits and timers are sized for.

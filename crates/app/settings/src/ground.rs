@@ -10,7 +10,7 @@ use farhop_units::Bytes;
 use crate::common::{LinkSettings, LogSettings, ProbeSettings};
 use crate::end::End;
 use crate::error::SettingsError;
-use crate::kinds::{Cidr, PeerName, Percent, Spreading};
+use crate::kinds::{Cidr, HostPort, PeerName, Percent, Spreading};
 use crate::load::{Checked, check_peers, conflict};
 use crate::section::settings;
 use crate::source::Source;
@@ -49,6 +49,8 @@ settings! {
         tables {
             /// The long hop that windows, limits and timers are sized for.
             link: LinkSettings;
+            /// Return-link capacity for the acknowledgements of what is sent, asked of the network control centre.
+            capacity: CentreSettings;
             /// How a lost remote is noticed.
             probe: ProbeSettings;
             /// Fetching from origins.
@@ -67,6 +69,20 @@ settings! {
         lists {
             /// A remote that may connect. Any other is refused.
             remote: RemotePeer;
+        }
+    }
+}
+
+settings! {
+    /// Return-link capacity that is asked for before the terminal itself does. The centre has to understand it (docs/capacity.md).
+    pub struct CentreSettings {
+        values {
+            /// Where it is asked for (UDP), for each remote whose `terminal` is said. "auto": nowhere.
+            centre: Option<HostPort>, default "auto";
+            /// Most bytes asked for ahead at a time for each terminal; what is not sent so soon is taken from others.
+            ahead: Bytes, default "16 KB", range "1 KB" to "100 MB", chosen "geo-hylas2: a quarter second of the return link";
+            /// What comes back on the return link for what is sent, as a share of its bytes.
+            share: Percent, default "1 %", range "1 %" to "100 %", chosen "geo-hylas2: acknowledgements of a download take no more";
         }
     }
 }
@@ -218,6 +234,8 @@ settings! {
             /// (`transparent.client_addresses`). The network has to route answers to them back through this machine. Needs
             /// CAP_NET_ADMIN, which a process of its own keeps.
             client_addresses: Vec<Cidr>, default "";
+            /// The number of its terminal, as the network control centre counts them from 0 on (`capacity.centre`). "auto": not known.
+            terminal: Option<u32>, default "auto", range "0" to "65535";
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use farhop_consent::{Category, HostPattern};
 use farhop_units::Bytes;
 
-use crate::common::{LinkSettings, LogSettings, ProbeSettings};
+use crate::common::{CapacitySettings, LinkSettings, LogSettings, ProbeSettings};
 use crate::end::End;
 use crate::error::SettingsError;
 use crate::kinds::{CarrierKind, Cidr, HostPort, PeerName, Percent, PortRange, Role, Spreading};
@@ -58,6 +58,8 @@ settings! {
         tables {
             /// The long hop that windows, limits and timers are sized for.
             link: LinkSettings;
+            /// Return-link capacity for bodies that clients send, asked of the modem as soon as their length is known.
+            capacity: CapacitySettings;
             /// How a lost ground is noticed and found again.
             probe: ProbeSettings;
             /// Responses held in memory.

@@ -198,8 +198,9 @@ impl<P> Direction<P> {
         if self.leg.policer.as_ref().is_some_and(|policer| !self.policer.takes(policer, now, size)) {
             return self.drop(size, DropReason::Policer);
         }
-        let Some(at) = self.before.cross(&self.leg.before, now, size) else {
-            return self.drop(size, DropReason::Loss);
+        let at = match self.before.cross(&self.leg.before, now, size) {
+            Ok(at) => at,
+            Err(reason) => return self.drop(size, reason),
         };
         let parcel = Parcel { size, label, marked: false, packet };
         match &mut self.line {
@@ -217,11 +218,22 @@ impl<P> Direction<P> {
     }
 
     /// Whoever knows that a terminal will soon have so much to send says so, and it may ask for the capacity ahead of the packets
-    /// (TS 101 545-3 leaves that to the terminal's maker). Counts for two control rounds; of no effect on other links.
+    /// (TS 101 545-3 leaves that to the terminal's maker). Stands in place of what was announced for it before and counts for two
+    /// control rounds; of no effect on other links.
     pub fn announce(&mut self, now: Duration, terminal: u16, bytes: Bytes) {
         self.advance(now);
         if let Line::Shared(frames) = &mut self.line {
             frames.announce(terminal, bytes);
+        }
+    }
+
+    /// The same, said to the network control centre by who is beside it: the terminal's own way to the centre is spared, and its request
+    /// cannot be lost. Counts where terminals are entitled to volumes.
+    pub fn foretell(&mut self, now: Duration, terminal: u16, bytes: Bytes) {
+        self.advance(now);
+        let way = self.leg.delay;
+        if let Line::Shared(frames) = &mut self.line {
+            frames.foretell(now, way, terminal, bytes);
         }
     }
 
@@ -282,8 +294,9 @@ impl<P> Direction<P> {
         if self.leg.schedule.is_out(sent) || self.leg.schedule.is_out(flown) {
             return self.drop(size, DropReason::Cut);
         }
-        let Some(landed) = self.after.cross(&self.leg.after, flown, size) else {
-            return self.drop(size, DropReason::Loss);
+        let landed = match self.after.cross(&self.leg.after, flown, size) {
+            Ok(landed) => landed,
+            Err(reason) => return self.drop(size, reason),
         };
         let late = self.leg.reordering.filter(|reordering| self.timing.chance(reordering.share));
         let due = match late {

@@ -4,7 +4,7 @@ use farhop_units::{BitRate, Bytes};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Loss, OnDemand, Profile, Schedule, Steps, Trace};
+use crate::{Loss, OnDemand, Profile, Schedule, Steps, Trace, Wifi};
 
 /// One direction of a link.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +36,7 @@ pub struct Leg {
     pub after: Segment,
 }
 
-/// A stretch on the ground, without queue or rate of its own.
+/// A stretch on the ground, without queue or rate of its own but for those of a wireless LAN.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
     /// One-way delay.
@@ -45,6 +45,8 @@ pub struct Segment {
     pub jitter: Duration,
     /// Random loss.
     pub loss: Loss,
+    /// A wireless LAN that is crossed first.
+    pub wifi: Option<Wifi>,
 }
 
 /// What the serialiser can send when.
@@ -102,7 +104,8 @@ pub struct Reordering {
 
 impl Segment {
     /// A stretch without effect.
-    pub const NONE: Segment = Segment { delay: Duration::ZERO, jitter: Duration::ZERO, loss: Loss::NONE };
+    pub const NONE: Segment =
+        Segment { delay: Duration::ZERO, jitter: Duration::ZERO, loss: Loss::NONE, wifi: None };
 }
 
 impl Leg {

@@ -42,6 +42,7 @@ mod rng;
 mod schedule;
 mod supply;
 mod trace;
+mod wifi;
 
 pub use counters::{Counters, Tally};
 pub use demand::{DemandError, Entitlement, OnDemand, Others, Signalling, Volume};
@@ -56,3 +57,4 @@ pub use rng::Rng;
 pub use schedule::{Handovers, Outage, Schedule};
 pub use supply::{Steps, StepsError};
 pub use trace::{Trace, TraceError};
+pub use wifi::Wifi;

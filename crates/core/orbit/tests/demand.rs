@@ -206,6 +206,66 @@ fn who_announces_spares_the_control_round() {
     assert_eq!(arrival, Some(1650 + 25 + 300), "as if it had come at 1000 ms");
 }
 
+/// From a packet's arrival at its terminal to its arrival at the gateway, in ms, when `tell` says beforehand what will come.
+fn under_way(volume: Volume, at: u32, tell: impl Fn(&mut Direction<u64>)) -> Option<u32> {
+    let mut direction = direction(link(Entitlement { volume, ..NOTHING }));
+    tell(&mut direction);
+    direction.handle_packet(before(at), Bytes(1000), 0);
+    (at..at + 3000).find(|now| direction.poll_transmit(*now * MS).is_some()).map(|now| now - at)
+}
+
+#[test]
+fn who_is_beside_the_centre_spares_the_terminals_way_to_it() {
+    for volume in [Volume::Added, Volume::Absolute] {
+        // Told before 1000 ms, the table goes out at once: 350 ms later, at 1350 ms, the slots are there.
+        let foretold = |direction: &mut Direction<u64>| direction.foretell(before(1000), 0, Bytes(1000));
+        assert_eq!(under_way(volume, 1350, foretold), Some(25 + 300), "{volume:?}");
+        // The packet itself would have been asked for at 1350 ms and had its slots 650 ms later.
+        assert_eq!(under_way(volume, 1350, |_| {}), Some(650 + 25 + 300), "{volume:?}");
+        // A terminal that is told at the same time has them when its request has crossed: 300 ms later.
+        let announced = |direction: &mut Direction<u64>| direction.announce(before(1000), 0, Bytes(1000));
+        assert_eq!(under_way(volume, 1350, announced), Some(300 + 25 + 300), "{volume:?}");
+    }
+}
+
+#[test]
+fn what_is_said_again_is_not_given_again() {
+    for volume in [Volume::Added, Volume::Absolute] {
+        let given = |times: u32, at_centre: bool| {
+            let mut direction = direction(link(Entitlement { volume, ..NOTHING }));
+            for time in 0..times {
+                let now = before(1000 + 10 * time);
+                direction.poll_transmit(now);
+                if at_centre {
+                    direction.foretell(now, 0, Bytes(1000));
+                } else {
+                    direction.announce(now, 0, Bytes(1000));
+                }
+            }
+            direction.poll_transmit(1400 * MS);
+            direction.handle_packet(before(1660), Bytes(1000), 0);
+            direction.poll_transmit(5000 * MS);
+            direction.counters().given
+        };
+        for at_centre in [false, true] {
+            assert_eq!(given(5, at_centre), given(1, at_centre), "{volume:?}, at the centre: {at_centre}");
+        }
+        // Nothing said: what the packet needs, and no more.
+        assert_eq!(given(0, true), Bytes(1000), "{volume:?}");
+    }
+}
+
+#[test]
+fn what_is_announced_and_never_comes_runs_out() {
+    let mut direction = direction(link(Entitlement { volume: Volume::Absolute, ..NOTHING }));
+    direction.announce(before(1000), 0, Bytes(1000));
+    direction.poll_transmit(20_000 * MS);
+    let given = direction.counters().given;
+    assert!(given > Bytes(0), "it was asked for");
+    direction.poll_transmit(60_000 * MS);
+    assert_eq!(direction.counters().given, given, "but not for ever");
+}
+
 #[test]
 fn others_take_their_share() {
     let entitlement = Entitlement { volume: Volume::Absolute, ..NOTHING };

@@ -2,7 +2,7 @@
 
 use farhop_orbit::{
     Bursts, CoDel, Discipline, Entitlement, Handovers, Leg, Loss, OnDemand, Others, Outage, Policer, Profile,
-    Reordering, Schedule, Segment, Signalling, Steps, Supply, Trace, Volume, Way,
+    Reordering, Schedule, Segment, Signalling, Steps, Supply, Trace, Volume, Way, Wifi,
 };
 use farhop_units::{BitRate, Bytes};
 use std::sync::Arc;
@@ -171,6 +171,30 @@ fn the_presets_from_low_orbit_to_the_moon_are_such_files() {
 }
 
 #[test]
+fn users_may_be_behind_a_wireless_lan() {
+    let text = r#"
+        like = "geo-2m"
+        [forward]
+        access = { wifi = { rate = "54 Mbit/s", loss = "10 %" } }
+        [return]
+        access = { delay = "1 ms", wifi = { rate = "6 Mbit/s", retries = 4, contention = "5 ms", queue = "60 KB" } }
+    "#;
+    let profile = read(text).unwrap();
+    let plain = Wifi {
+        rate: BitRate::mbit(54),
+        loss: 0.1,
+        retries: 7,
+        contention: Duration::ZERO,
+        queue: Bytes(300_000),
+    };
+    let busy =
+        Wifi { rate: BitRate::mbit(6), loss: 0.0, retries: 4, contention: 5 * MS, queue: Bytes(60_000) };
+    assert_eq!(profile.forward.after, Segment { wifi: Some(plain), ..Segment::NONE });
+    assert_eq!(profile.return_.before, Segment { delay: MS, wifi: Some(busy), ..Segment::NONE });
+    assert_eq!((profile.forward.before.wifi, profile.return_.after.wifi), (None, None));
+}
+
+#[test]
 fn a_bad_file_is_refused_with_line_and_reason() {
     let refused =
         |text: &str, expected: &str| assert_eq!(read(text).unwrap_err(), format!("sky/rain.toml:{expected}"));
@@ -227,6 +251,14 @@ fn a_bad_file_is_refused_with_line_and_reason() {
     refused(
         "like = 'none'\n[forward]\nmark = '20 KB'",
         "2: without a rate nothing waits: 'mark' and 'codel' need one",
+    );
+    refused(
+        &hylas("[forward]\nterrestrial = { wifi = { rate = '54 Mbit/s' } }"),
+        "3: 'wifi' is where the users are: write it under 'access'",
+    );
+    refused(
+        &hylas("[forward]\naccess = { wifi = { rate = '54 Mbit/s', queue = '1 KB' } }"),
+        "3: a wireless LAN of 0 bit/s, or whose queue holds no packet of 1500 B, lets nothing through",
     );
     refused(&hylas("[forward]\nqueue = '1 KB'"), "3: a queue of less than 1500 B drops every full packet");
     assert!(read(&hylas("[forward]\nspeed = '1 Mbit/s'")).unwrap_err().starts_with(

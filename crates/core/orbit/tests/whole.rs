@@ -3,7 +3,7 @@
 
 use farhop_orbit::{
     Bursts, CoDel, Direction, Discipline, DropReason, Fate, Handovers, Label, Leg, Loss, Outage, Policer,
-    Reordering, Schedule, Segment, Steps, Supply, Trace,
+    Reordering, Schedule, Segment, Steps, Supply, Trace, Wifi,
 };
 use farhop_units::{BitRate, Bytes};
 use proptest::prelude::*;
@@ -43,7 +43,8 @@ fn carry(leg: Leg, seed: u64, offered: &[u32]) -> (Vec<(usize, u128)>, Direction
 
 #[test]
 fn a_stretch_on_the_ground_adds_its_delay_and_loses_before_capacity_is_used() {
-    let lossy = Segment { delay: 20 * MS, jitter: Duration::ZERO, loss: Loss::Independent(1.0) };
+    let lossy =
+        Segment { delay: 20 * MS, jitter: Duration::ZERO, loss: Loss::Independent(1.0), ..Segment::NONE };
     let (out, link) = carry(Leg { before: lossy.clone(), ..leg() }, 1, &[0, 0]);
     assert_eq!((out, link.counters().sent.packets, link.counters().loss_drops.packets), (vec![], 0, 2));
     let (out, link) = carry(Leg { after: lossy.clone(), ..leg() }, 1, &[0, 0]);
@@ -59,7 +60,7 @@ fn what_the_satellite_loses_does_not_depend_on_the_ground() {
     let lossy = Leg { loss: Loss::Independent(0.3), ..leg() };
     let offered: Vec<u32> = (0..200).map(|n| n * 10).collect();
     let arrived = |leg| carry(leg, 9, &offered).0.into_iter().map(|(number, _)| number).collect::<Vec<_>>();
-    let jittery = Segment { delay: 5 * MS, jitter: 3 * MS, loss: Loss::NONE };
+    let jittery = Segment { delay: 5 * MS, jitter: 3 * MS, ..Segment::NONE };
     assert_eq!(arrived(lossy.clone()), arrived(Leg { after: jittery, jitter: 9 * MS, ..lossy }));
 }
 
@@ -214,7 +215,14 @@ proptest! {
         loss in 0.0..0.3f64,
         packets in prop::collection::vec((0u64..3_000, 1u64..1_500), 1..200),
     ) {
-        let ground = Segment { delay: 3 * MS, jitter: 2 * MS, loss: Loss::Independent(loss) };
+        let wifi = (kind % 2 == 0).then_some(Wifi {
+            rate: BitRate::mbit(6),
+            loss,
+            retries: 2,
+            contention: MS,
+            queue: Bytes(20_000),
+        });
+        let ground = Segment { delay: 3 * MS, jitter: 2 * MS, loss: Loss::Independent(loss), wifi };
         let supply = match kind {
             0 => Supply::Steady,
             1 => steps(&[(0, 8), (20, 0), (30, 2)]),

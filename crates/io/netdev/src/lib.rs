@@ -13,6 +13,7 @@ mod nat;
 mod owner;
 mod privileged;
 mod process;
+mod rootless;
 mod shaping;
 mod signals;
 mod socket;
@@ -29,6 +30,7 @@ pub use namespace::Namespace;
 pub use nat::Nat;
 pub use privileged::{Privileged, serve_privileged};
 pub use process::{Running, give_back_large_memory, raise_descriptor_limit};
+pub use rootless::{enter_user_namespace, is_rootless};
 pub use shaping::{
     Applied, Leaf, LeafCounts, LeafKind, MarkRule, Shaped, Shaping, has_interface, set_media, shaped, unshape,
 };

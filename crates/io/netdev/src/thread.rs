@@ -69,8 +69,8 @@ pub fn cpu_time() -> Duration {
 ///
 /// # Errors
 /// A descriptor is not valid.
-pub fn wait_readable(sources: &[BorrowedFd<'_>; 2], timeout: Option<Duration>) -> io::Result<()> {
-    let mut polled = sources.map(|source| PollFd::new(source, PollFlags::POLLIN));
+pub fn wait_readable(sources: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
+    let mut polled: Vec<_> = sources.iter().map(|source| PollFd::new(*source, PollFlags::POLLIN)).collect();
     match ppoll(&mut polled, timeout.map(TimeSpec::from), None) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
         Err(error) => Err(error.into()),

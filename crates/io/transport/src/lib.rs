@@ -1,6 +1,7 @@
 //! Carriers: QUIC and TCP across the long hop, identities, sockets.
 
 pub mod begun;
+pub mod capacity;
 pub mod congestion;
 mod connection;
 mod ends;

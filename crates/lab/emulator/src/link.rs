@@ -2,13 +2,23 @@
 //! itself is in `lane`.
 
 use farhop_netdev::{AwakeProcessors, Tun};
-use farhop_orbit::{Counters, Path, Profile, Way};
+use farhop_orbit::{Counters, Path, Profile, Supply, Way};
+use farhop_units::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use crate::lane::{Lane, Seen};
 use crate::{LoadRecord, StartError, WayRecord};
+
+/// The two ends of a terminal's way over the link.
+#[derive(Debug)]
+pub struct Hop {
+    /// The gateway's device for this terminal.
+    pub gateway: Tun,
+    /// The terminal's own.
+    pub terminal: Tun,
+}
 
 /// A running link; it stops when dropped.
 #[derive(Debug)]
@@ -26,6 +36,7 @@ pub struct LinkHandle(Arc<Shared>);
 struct Shared {
     forward: Arc<Lane>,
     return_: Arc<Lane>,
+    terminals: usize,
     setup: Mutex<Setup>,
 }
 
@@ -35,18 +46,23 @@ struct Setup {
 }
 
 impl Link {
-    /// Starts a link between the gateway's device and the terminal's. Both must be up; equal seeds lose
-    /// the same packets of the same traffic.
+    /// Starts a link between the gateway and its terminals, which share what it carries either way. All devices must be up; equal
+    /// seeds lose the same packets of the same traffic.
     ///
     /// # Errors
-    /// Out of descriptors or threads.
-    pub fn start(gateway: Tun, terminal: Tun, profile: &Profile, seed: u64) -> Result<Self, StartError> {
+    /// Out of descriptors or threads, or capacity on demand is for fewer terminals than these.
+    pub fn start(hops: Vec<Hop>, profile: &Profile, seed: u64) -> Result<Self, StartError> {
+        seated(profile, hops.len())?;
         let epoch = Instant::now();
         let (forward, return_) = Path::directions(profile, seed);
         let (forward, return_) = (Arc::new(Lane::new(forward, epoch)?), Arc::new(Lane::new(return_, epoch)?));
+        let terminals = hops.len();
+        let (gateway, terminal): (Vec<_>, Vec<_>) =
+            hops.into_iter().map(|hop| (hop.gateway, hop.terminal)).unzip();
         let (gateway, terminal) = (Arc::new(gateway), Arc::new(terminal));
         let setup = Mutex::new(Setup { profile: profile.clone(), since: epoch });
-        let shared = Shared { forward: Arc::clone(&forward), return_: Arc::clone(&return_), setup };
+        let shared =
+            Shared { forward: Arc::clone(&forward), return_: Arc::clone(&return_), terminals, setup };
         // Made before the threads: should the second not start, dropping it stops the first.
         let mut link = Link {
             handle: LinkHandle(Arc::new(shared)),
@@ -90,6 +106,21 @@ impl LinkHandle {
 
     fn setup(&self) -> MutexGuard<'_, Setup> {
         self.0.setup.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many terminals share the link.
+    pub fn terminals(&self) -> usize {
+        self.0.terminals
+    }
+
+    /// Announces that a terminal will have so many bytes to send on the return link, as [`farhop_orbit::Direction::announce`] has it.
+    pub fn announce(&self, terminal: u16, bytes: Bytes) {
+        self.0.return_.control(|now, direction| direction.announce(now, terminal, bytes));
+    }
+
+    /// The same, said to the network control centre: [`farhop_orbit::Direction::foretell`].
+    pub fn foretell(&self, terminal: u16, bytes: Bytes) {
+        self.0.return_.control(|now, direction| direction.foretell(now, terminal, bytes));
     }
 
     /// The profile in force.
@@ -156,6 +187,16 @@ impl LinkHandle {
             failure: ours.failure.clone().or_else(|| theirs.failure.clone()),
         }
     }
+}
+
+/// Whether each of so many terminals has a place where capacity is given on demand.
+fn seated(profile: &Profile, terminals: usize) -> Result<(), StartError> {
+    let Supply::OnDemand(link) = &profile.return_.supply else { return Ok(()) };
+    let places = link.terminals.max(1);
+    if terminals <= usize::from(places) {
+        return Ok(());
+    }
+    Err(StartError::Seats { link: profile.name.clone(), places, terminals })
 }
 
 impl std::fmt::Debug for Shared {

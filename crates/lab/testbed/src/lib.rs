@@ -8,15 +8,20 @@
 //!   neighbour ──lan0/lan1── remote: a second user, 10.77.4.2
 //! ```
 //!
+//! Further terminals ([`Terminal`]) share the satellite where an experiment wants them.
+//!
 //! Traffic that asks for nobody's help goes from client to origins through all of it. What runs in the
 //! namespaces (Farhop's two ends, browsers, servers) is the caller's; every privileged call is `io/netdev`'s.
 
 mod calibrate;
 mod fitness;
+mod impaired;
 pub mod measure;
 mod probe;
 mod quiet;
 mod shell;
+mod terminal;
+mod terminals;
 mod testbed;
 
 pub use calibrate::{Calibration, RateCheck};
@@ -24,7 +29,8 @@ pub use farhop_emulator::{LinkHandle, LoadRecord, WayRecord};
 pub use farhop_netdev::Running;
 pub use fitness::{Fitness, fit};
 pub use shell::shell;
-pub use testbed::{Addresses, Place, Testbed};
+pub use terminal::Terminal;
+pub use testbed::{Addresses, CAPACITY_PORT, Place, Testbed};
 
 use std::io;
 
@@ -34,6 +40,19 @@ use std::io;
 /// It lacks the privileges, or the machine lacks TUN devices or `ip`.
 pub fn require_privileges() -> Result<(), Error> {
     Ok(farhop_netdev::require_privileges("the lab")?)
+}
+
+/// Where this process is not privileged, makes it so within a user namespace of its own, if the system allows that; else it stays as
+/// it is. What is measured there is indicative: threads of the link have no priority, and ends share processors with everyone. To be called
+/// before the process has a second thread.
+pub fn become_privileged() {
+    match farhop_netdev::enter_user_namespace("the lab") {
+        Ok(()) if farhop_netdev::is_rootless() => {
+            eprintln!("without root: in a user namespace; what is measured is indicative");
+        }
+        Ok(()) => {}
+        Err(reason) => eprintln!("without root, and not in a user namespace either: {reason}"),
+    }
 }
 
 /// Whether sockets of this kernel may send with the TCP congestion control `name`; loads its module where it can.
@@ -71,6 +90,9 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
+    /// That many terminals have no addresses here.
+    #[error("a testbed has 1 to 251 terminals, not {0}")]
+    Terminals(u16),
     /// The kernel lacks a congestion control.
     #[error(
         "this kernel has no TCP congestion control '{name}', only: {known}; load its module (modprobe tcp_{name}) or leave out what needs it"

@@ -26,11 +26,14 @@ pub struct Row {
     pub pass: bool,
 }
 
+pub use crate::impaired::impaired;
+pub use crate::terminals::terminals;
+
 /// One-way delay: at most this wrong at the 99th percentile.
-const DELAY_BOUND: Duration = Duration::from_micros(200);
+pub(crate) const DELAY_BOUND: Duration = Duration::from_micros(200);
 
 /// Probes of the delay, 5 ms apart.
-const PROBES: u64 = 1000;
+pub(crate) const PROBES: u64 = 1000;
 
 /// A machine that wakes idle threads later than this at the 99th percentile is not quiet: half the bound.
 const QUIET: Duration = Duration::from_micros(100);
@@ -75,17 +78,17 @@ pub fn emulator() -> Result<Vec<Row>, Error> {
         forward: transparent.clone(),
         return_: transparent,
     });
-    rows.push(throughput(&testbed)?);
+    rows.push(throughput(&testbed, "segments through the emulator, per core")?);
     Ok(rows)
 }
 
-fn probing(source: io::Error) -> Error {
+pub(crate) fn probing(source: io::Error) -> Error {
     Error::Probe { what: "measuring", source }
 }
 
 /// Sends `count` probes of `payload` bytes, `pause` apart; gives when each was sent and the arrivals. The
 /// sender has no priority: traffic that is measured has none either.
-fn exchange(
+pub(crate) fn exchange(
     probe: &Probe,
     count: u64,
     payload: usize,
@@ -119,25 +122,35 @@ fn exchange(
 }
 
 /// One attempt at the delay row.
-struct Delays {
-    /// Sorted.
-    errors: Vec<Duration>,
+pub(crate) struct Delays {
+    /// Of the probes that arrived as they had to, sorted.
+    pub(crate) errors: Vec<Duration>,
+    /// How many had to arrive.
+    pub(crate) all: usize,
     /// The link's own.
-    lateness: LatenessSummary,
+    pub(crate) lateness: LatenessSummary,
     /// The machine's own, at the 99th percentile.
-    machine: Duration,
+    pub(crate) machine: Duration,
 }
 
-/// From a packet's sending to its arrival at the other kernel, against what the profile says. An attempt counts
-/// if the machine was quiet meanwhile, whatever came out of it; else it is repeated, and the quietest counts.
+/// From a packet's sending to its arrival at the other kernel, against what the profile says.
 fn delay(testbed: &Testbed, way: Way) -> Result<Row, Error> {
     let profile = testbed.link().profile();
-    let mut attempts = vec![attempt(testbed, &profile, way)?];
+    delay_row(&profile, way, || attempt(testbed, &profile, way))
+}
+
+/// An attempt counts if the machine was quiet meanwhile, whatever came out of it; else it is repeated, and the quietest counts.
+pub(crate) fn delay_row(
+    profile: &Profile,
+    way: Way,
+    mut attempt: impl FnMut() -> Result<Delays, Error>,
+) -> Result<Row, Error> {
+    let mut attempts = vec![attempt()?];
     while attempts.last().is_some_and(|last| last.machine > QUIET) && attempts.len() < ATTEMPTS {
-        attempts.push(attempt(testbed, &profile, way)?);
+        attempts.push(attempt()?);
     }
     let tried = attempts.len();
-    let Some(Delays { errors, lateness, machine }) = attempts.into_iter().min_by_key(|one| one.machine)
+    let Some(Delays { errors, all, lateness, machine }) = attempts.into_iter().min_by_key(|one| one.machine)
     else {
         return Err(probing(io::Error::other("no attempt was made")));
     };
@@ -148,7 +161,7 @@ fn delay(testbed: &Testbed, way: Way) -> Result<Row, Error> {
     Ok(Row {
         what: format!("one-way delay error, {} {way}", profile.name),
         measured: format!(
-            "p99 {} (p50 {}; the link's own lateness p99 {}; {} of {PROBES} probes; the machine was {quiet}: \
+            "p99 {} (p50 {}; the link's own lateness p99 {}; {} of {all} probes; the machine was {quiet}: \
              an idle thread woke {} late at p99; attempt {tried})",
             micros(p99),
             micros(p50),
@@ -157,7 +170,7 @@ fn delay(testbed: &Testbed, way: Way) -> Result<Row, Error> {
             micros(machine),
         ),
         bound: format!("p99 ≤ {} on a quiet machine", micros(DELAY_BOUND)),
-        pass: p99 <= DELAY_BOUND && errors.len() as u64 == PROBES,
+        pass: p99 <= DELAY_BOUND && errors.len() == all,
     })
 }
 
@@ -176,7 +189,8 @@ fn attempt(testbed: &Testbed, profile: &Profile, way: Way) -> Result<Delays, Err
     };
     let mut errors: Vec<Duration> = arrivals.iter().filter_map(error).collect();
     errors.sort();
-    Ok(Delays { errors, lateness: testbed.link().take_record().way(way).lateness, machine })
+    let lateness = testbed.link().take_record().way(way).lateness;
+    Ok(Delays { errors, all: PROBES as usize, lateness, machine })
 }
 
 fn rate(testbed: &Testbed, profile: &Profile, way: Way) -> Result<Row, Error> {
@@ -209,8 +223,8 @@ fn loss(testbed: &Testbed, way: Way) -> Result<Row, Error> {
     })
 }
 
-/// TCP segments over a link without rate or delay, per second of the link's CPU time.
-fn throughput(testbed: &Testbed) -> Result<Row, Error> {
+/// TCP segments over a link that does not make them wait, per second of the link's CPU time.
+pub(crate) fn throughput(testbed: &Testbed, what: &str) -> Result<Row, Error> {
     const TIME: Duration = Duration::from_secs(3);
     let address = testbed.addresses.ground_satellite;
     let listener =
@@ -241,7 +255,7 @@ fn throughput(testbed: &Testbed) -> Result<Row, Error> {
     let bits = delivered.bytes.0 as f64 * 8.0;
     let per_core = bits / cpu.as_secs_f64();
     Ok(Row {
-        what: "segments through the emulator, per core".into(),
+        what: what.into(),
         measured: format!(
             "{:.2} Gbit/s of {} B packets (both threads' CPU time; {:.2} Gbit/s by the clock)",
             per_core / 1e9,
@@ -254,7 +268,7 @@ fn throughput(testbed: &Testbed) -> Result<Row, Error> {
 }
 
 /// Sockets on both sides of the hop itself.
-fn hop(testbed: &Testbed, way: Way) -> Result<Probe, Error> {
+pub(crate) fn hop(testbed: &Testbed, way: Way) -> Result<Probe, Error> {
     let remote = (testbed.namespace(Place::Remote), testbed.addresses.remote_satellite);
     let ground = (testbed.namespace(Place::Ground), testbed.addresses.ground_satellite);
     let patience = Duration::from_secs(2);
@@ -264,6 +278,6 @@ fn hop(testbed: &Testbed, way: Way) -> Result<Probe, Error> {
     }
 }
 
-fn micros(time: Duration) -> String {
+pub(crate) fn micros(time: Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1e3)
 }

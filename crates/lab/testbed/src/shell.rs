@@ -4,7 +4,7 @@
 //!   command in namespace client ── sat0 ══(link)══ fhsat… ── NAT ── this machine and its networks
 //! ```
 
-use farhop_emulator::Link;
+use farhop_emulator::{Hop, Link};
 use farhop_netdev::{
     Janitor, Namespace, Nat, Tun, host_addresses, host_ip, ignore_interrupt, require_privileges,
 };
@@ -15,7 +15,7 @@ use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
 
-use crate::testbed::SATELLITE_UP;
+use crate::testbed::satellite_up;
 use crate::{Error, fit};
 
 /// Runs `command` (without words: `$SHELL`) behind a link of `profile` and gives its exit code, 128 + N if
@@ -35,19 +35,16 @@ pub fn shell(profile: &Profile, seed: u64, command: &[OsString]) -> Result<i32, 
     let gateway = Tun::create(None, &device)?;
 
     let (host, address) = free_pair()?;
-    host_ip(&[
-        format!("addr add {host} peer {address} dev {device}"),
-        SATELLITE_UP.replace("sat0", &device),
-    ])?;
+    host_ip(&[format!("addr add {host} peer {address} dev {device}"), satellite_up(&device)])?;
     client.ip(&[
         format!("addr add {address} peer {host} dev sat0"),
-        SATELLITE_UP.into(),
+        satellite_up("sat0"),
         format!("route add default via {host} dev sat0"),
     ])?;
     let dns = name_server();
     Nat { device: &device, client: address, host, dns }.start(&janitor)?;
     client.resolver(host.into())?;
-    let link = Link::start(gateway, terminal, profile, seed)?;
+    let link = Link::start(vec![Hop { gateway, terminal }], profile, seed)?;
 
     eprintln!("behind the link {}: this machine is {host} ($FARHOP_HOST)", profile.name);
     if dns.is_none() {

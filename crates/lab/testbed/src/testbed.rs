@@ -1,12 +1,15 @@
 //! The testbed itself: five namespaces, the wires between them, and the link in the middle.
 
-use farhop_emulator::{Link, LinkHandle, LoadRecord};
-use farhop_netdev::{Janitor, Namespace, Running, Tun, congestion_control_allowed, require_privileges};
+use farhop_emulator::{Counter, Desk, Hop, Link, LinkHandle, LoadRecord};
+use farhop_netdev::{
+    Janitor, Namespace, Running, Tun, congestion_control_allowed, is_rootless, require_privileges,
+};
 use farhop_orbit::Profile;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
 
 use crate::Error;
+use crate::terminal::{self, Terminal};
 
 /// Congestion control of every kernel in the testbed unless a socket asks for another.
 const CONGESTION_CONTROL: &str = "cubic";
@@ -97,8 +100,11 @@ pub struct Testbed {
     /// Who lives where.
     pub addresses: Addresses,
     // Dropped in this order: first the link lets go of its devices, then the namespaces go.
+    _desk: Desk,
     link: Link,
     namespaces: [Namespace; 5],
+    terminals: Vec<Terminal>,
+    control: &'static str,
 }
 
 impl Testbed {
@@ -107,6 +113,17 @@ impl Testbed {
     /// # Errors
     /// No privileges, a missing tool, or a kernel that lacks something; nothing is left behind.
     pub fn up(profile: &Profile, seed: u64) -> Result<Self, Error> {
+        Testbed::with_terminals(profile, seed, 1)
+    }
+
+    /// The same with so many terminals that share the link, 1 to 251: [`Place::Remote`] is one, [`Testbed::terminals`] are the others.
+    ///
+    /// # Errors
+    /// As for [`Testbed::up`]; or capacity on demand is for fewer terminals.
+    pub fn with_terminals(profile: &Profile, seed: u64, terminals: u16) -> Result<Self, Error> {
+        if !(1..=terminal::MOST + 1).contains(&terminals) {
+            return Err(Error::Terminals(terminals));
+        }
         require_privileges("the testbed")?;
         let janitor = Janitor::start()?;
         let at = ADDRESSES;
@@ -116,15 +133,22 @@ impl Testbed {
         let mut remote = Namespace::create(&janitor, "remote")?;
         let mut ground = Namespace::create(&janitor, "ground")?;
         let mut origins = Namespace::create(&janitor, "origins")?;
-        congestion_control_allowed(&janitor, CONGESTION_CONTROL)?;
+        let control = match congestion_control_allowed(&janitor, CONGESTION_CONTROL) {
+            Ok(()) => CONGESTION_CONTROL,
+            // What the machine allows is not for a user namespace to change; this one is always allowed.
+            Err(_) if is_rootless() => "reno",
+            Err(error) => return Err(error.into()),
+        };
         for namespace in [&mut client, &mut neighbour, &mut remote, &mut ground, &mut origins] {
-            namespace.sysctl("net/ipv4/tcp_congestion_control", CONGESTION_CONTROL)?;
+            namespace.sysctl("net/ipv4/tcp_congestion_control", control)?;
             // Else the second load would start with the window and threshold that the first one learned.
             namespace.sysctl("net/ipv4/tcp_no_metrics_save", "1")?;
             namespace.resolver(at.dns.into())?;
         }
-        let terminal = Tun::create(Some(&remote), "sat0")?;
-        let gateway = Tun::create(Some(&ground), "sat0")?;
+        let first = Hop {
+            terminal: Tun::create(Some(&remote), "sat0")?,
+            gateway: Tun::create(Some(&ground), "sat0")?,
+        };
 
         client.ip(&[
             format!("link add lan0 type veth peer name lan0 netns {}", remote.name()),
@@ -150,14 +174,14 @@ impl Testbed {
             format!("addr add {NEIGHBOURS_ROUTER}/24 dev lan1"),
             "link set lan1 up".into(),
             format!("addr add {} peer {} dev sat0", at.remote_satellite, at.ground_satellite),
-            SATELLITE_UP.into(),
+            satellite_up("sat0"),
             "route add default dev sat0".into(),
         ])?;
         ground.ip(&[
             format!("addr add {}/24 dev lan0", at.ground),
             "link set lan0 up".into(),
             format!("addr add {} peer {} dev sat0", at.ground_satellite, at.remote_satellite),
-            SATELLITE_UP.into(),
+            satellite_up("sat0"),
             format!("route add {}/24 dev sat0", network(at.client)),
             format!("route add {}/24 dev sat0", network(at.neighbour)),
             format!("route add default via {}", at.origins),
@@ -168,8 +192,27 @@ impl Testbed {
             router.sysctl("net/ipv4/ip_forward", "1")?;
         }
 
-        let link = Link::start(gateway, terminal, profile, seed)?;
-        Ok(Testbed { addresses: at, link, namespaces: [client, neighbour, remote, ground, origins] })
+        let (mut hops, mut others) = (vec![first], Vec::new());
+        for number in 1..terminals {
+            let (other, terminal) = Terminal::create(&janitor, number, &at, control)?;
+            hops.push(Hop { gateway: other.attach(&ground)?, terminal });
+            others.push(other);
+        }
+        let link = Link::start(hops, profile, seed)?;
+        let ask = |namespace: &Namespace, address: Ipv4Addr, counter| -> Result<_, Error> {
+            let socket = namespace.run(|| UdpSocket::bind((address, CAPACITY_PORT)))?;
+            Ok((socket.map_err(farhop_emulator::StartError::from)?, counter))
+        };
+        let mut counters = vec![
+            ask(&ground, at.ground_satellite, Counter::Centre)?,
+            ask(&remote, at.remote_satellite, Counter::Modem(0))?,
+        ];
+        for other in &others {
+            counters.push(ask(other.remote(), other.satellite_address, Counter::Modem(other.number))?);
+        }
+        let desk = Desk::open(link.handle().clone(), counters).map_err(farhop_emulator::StartError::from)?;
+        let namespaces = [client, neighbour, remote, ground, origins];
+        Ok(Testbed { addresses: at, _desk: desk, link, namespaces, terminals: others, control })
     }
 
     /// A place's namespace: to run a thread inside, or to prepare a command that is started elsewhere.
@@ -188,12 +231,13 @@ impl Testbed {
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn spawn_in(&self, place: Place, mut command: Command) -> Result<Running, Error> {
-        self.namespace(place).prepare(&mut command);
-        Running::start(&mut command).map_err(|source| {
-            let program = command.get_program().to_string_lossy().into_owned();
-            Error::Spawn { program, place: place.name(), source }
-        })
+    pub fn spawn_in(&self, place: Place, command: Command) -> Result<Running, Error> {
+        spawn(self.namespace(place), place.name(), command)
+    }
+
+    /// The terminals beside the first, each with a remote end and a client of its own.
+    pub fn terminals(&self) -> &[Terminal] {
+        &self.terminals
     }
 
     /// The link: to switch its profile, to cut it, and to read what it saw of a load.
@@ -206,9 +250,12 @@ impl Testbed {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let LoadRecord { realtime, .. } = self.link().record();
         let scheduling = if realtime { "SCHED_FIFO" } else { "ordinary, expect lateness under load" };
+        let privileges =
+            if is_rootless() { "a user namespace's, without root: indicative" } else { "root's" };
         vec![
+            ("privileges", privileges.into()),
             ("kernel", kernel.trim().into()),
-            ("tcp congestion control", CONGESTION_CONTROL.into()),
+            ("tcp congestion control", self.control.into()),
             ("tcp metrics cache", "off".into()),
             ("mtu of the link", "1500".into()),
             ("scheduling of the link", scheduling.into()),
@@ -220,8 +267,27 @@ impl Testbed {
 /// The remote's address on the neighbour's own wire.
 const NEIGHBOURS_ROUTER: Ipv4Addr = Ipv4Addr::new(10, 77, 4, 1);
 
-/// A device of the link: its queue is long, so that the model's queue is the one that fills.
-pub(crate) const SATELLITE_UP: &str = "link set sat0 mtu 1500 txqueuelen 5000 up";
+/// Where each terminal's modem, and at ground the network control centre, is asked for capacity ahead of the packets (UDP), at its address
+/// on the satellite link.
+pub const CAPACITY_PORT: u16 = 7310;
+
+/// Sets a device of the link up: its queue is long, so that the model's queue is the one that fills.
+pub(crate) fn satellite_up(device: &str) -> String {
+    format!("link set {device} mtu 1500 txqueuelen 5000 up")
+}
+
+/// Starts `command` inside.
+pub(crate) fn spawn(
+    namespace: &Namespace,
+    place: &'static str,
+    mut command: Command,
+) -> Result<Running, Error> {
+    namespace.prepare(&mut command);
+    Running::start(&mut command).map_err(|source| {
+        let program = command.get_program().to_string_lossy().into_owned();
+        Error::Spawn { program, place, source }
+    })
+}
 
 /// The /24 around an address.
 fn network(address: Ipv4Addr) -> Ipv4Addr {

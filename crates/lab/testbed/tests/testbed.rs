@@ -85,6 +85,62 @@ fn two_users_at_one_terminal_have_addresses_of_their_own() {
 }
 
 #[test]
+fn terminals_share_the_link_and_each_has_a_user_of_its_own() {
+    if let Err(reason) = farhop_netdev::require_privileges("this test") {
+        println!("skipped: {reason}");
+        return;
+    }
+    let testbed = Testbed::with_terminals(&none(), 1, 3).unwrap();
+    let target = (testbed.addresses.origin(3), 0);
+    let listener = testbed.namespace(Place::Origins).run(|| TcpListener::bind(target).unwrap()).unwrap();
+    let target = listener.local_addr().unwrap();
+    assert_eq!((testbed.link().terminals(), testbed.terminals().len()), (3, 2));
+    for (other, number) in testbed.terminals().iter().zip(1..) {
+        assert_eq!(other.number, number);
+        let mut near = other.client().run(|| TcpStream::connect(target).unwrap()).unwrap();
+        let (mut far, from) = listener.accept().unwrap();
+        assert_eq!(from.ip(), other.client_address);
+        // Both ways, so that what comes back finds its terminal.
+        far.write_all(&[number as u8; 20_000]).unwrap();
+        let mut received = vec![0; 20_000];
+        near.read_exact(&mut received).unwrap();
+        assert!(received.iter().all(|byte| *byte == number as u8));
+        let at_ground = (testbed.addresses.ground_satellite, 0);
+        let ground = testbed.namespace(Place::Ground).run(|| TcpListener::bind(at_ground).unwrap()).unwrap();
+        let ground_at = ground.local_addr().unwrap();
+        let _near = other.remote().run(|| TcpStream::connect(ground_at).unwrap()).unwrap();
+        assert_eq!(ground.accept().unwrap().1.ip(), other.satellite_address);
+    }
+    let record = testbed.link().take_record();
+    assert_eq!((record.tcp_flows, record.forward.refused, record.return_.refused), (4, 0, 0));
+}
+
+#[test]
+fn more_terminals_than_a_link_has_capacity_for_are_refused() {
+    if let Err(reason) = farhop_netdev::require_privileges("this test") {
+        println!("skipped: {reason}");
+        return;
+    }
+    let text = "like = 'geo-2m'\n[return.on_demand]\ncapacity = '2 Mbit/s'\nsuperframe = '45 ms'\nslot = '100 B'\nfca = true\nterminals = 2\n";
+    let profile = Profile::from_toml(text, "two.toml", &mut |_| Err("no file".into())).unwrap();
+    let refused = Testbed::with_terminals(&profile, 1, 3).unwrap_err().to_string();
+    let expected = "the link two gives capacity to 2 of ours, and 3 terminals are to share it; say 'terminals = 3' in its [return.on_demand]";
+    assert_eq!(refused, expected);
+    assert!(Testbed::with_terminals(&none(), 1, 0).unwrap_err().to_string().contains("1 to 251"));
+    let testbed = Testbed::with_terminals(&profile, 1, 2).unwrap();
+    let at = testbed.addresses;
+    let listener = testbed.namespace(Place::Origins).run(|| TcpListener::bind((at.origins, 0)).unwrap());
+    let listener = listener.unwrap();
+    let target = listener.local_addr().unwrap();
+    let both = [testbed.namespace(Place::Client), testbed.terminals()[0].client()];
+    for client in both {
+        let _near = client.run(|| TcpStream::connect(target).unwrap()).unwrap();
+        listener.accept().unwrap();
+    }
+    assert!(testbed.link().record().return_.counters.given.0 > 0);
+}
+
+#[test]
 fn an_idle_testbed_puts_nothing_on_the_link() {
     let Some(testbed) = testbed(&none()) else { return };
     drop(connection(&testbed, Place::Ground, Place::Origins, testbed.addresses.origin(0)));
@@ -234,4 +290,51 @@ fn testbeds_stand_beside_each_other_and_leave_nothing_behind() {
     for name in names {
         assert!(!std::fs::exists(format!("/run/netns/{name}")).unwrap(), "{name}");
     }
+}
+
+#[test]
+fn capacity_is_given_for_the_asking_at_a_modem_and_at_the_centre() {
+    if let Err(reason) = farhop_netdev::require_privileges("this test") {
+        println!("skipped: {reason}");
+        return;
+    }
+    let text = "like = 'geo-2m'\n[return.on_demand]\ncapacity = '2 Mbit/s'\nsuperframe = '45 ms'\nslot = '100 B'\nvolume = 'avbdc'\nterminals = 2\n";
+    let profile = Profile::from_toml(text, "two.toml", &mut |_| Err("no file".into())).unwrap();
+    let testbed = Testbed::with_terminals(&profile, 1, 2).unwrap();
+    let at = testbed.addresses;
+    let other = &testbed.terminals()[0];
+    let ask = |namespace: &farhop_netdev::Namespace, of: std::net::Ipv4Addr, question: &str| {
+        let socket = namespace.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+        socket.set_read_timeout(PATIENCE).unwrap();
+        socket.send_to(question.as_bytes(), (of, farhop_testbed::CAPACITY_PORT)).unwrap();
+        let mut answer = [0; 300];
+        let length = socket.recv(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer[..length]).into_owned()
+    };
+    let remote = testbed.namespace(Place::Remote);
+    let ground = testbed.namespace(Place::Ground);
+    assert_eq!(testbed.link().record().return_.counters.given.0, 0);
+    assert_eq!(ask(remote, at.remote_satellite, "CAPACITY/1 EXPECT 1 5000\n"), "CAPACITY/1 NOTED 1\n");
+    assert_eq!(
+        ask(other.remote(), other.satellite_address, "CAPACITY/1 EXPECT 1 5000 0\n"),
+        "CAPACITY/1 REFUSED 1 this is the modem of terminal 1\n"
+    );
+    assert_eq!(ask(ground, at.ground_satellite, "CAPACITY/1 EXPECT 9 5000 1\n"), "CAPACITY/1 NOTED 9\n");
+    assert_eq!(
+        ask(ground, at.ground_satellite, "CAPACITY/1 EXPECT 9 5000 2\n"),
+        "CAPACITY/1 REFUSED 9 there is no terminal 2, only 2 from 0 on\n"
+    );
+    // Nobody sends anything, and slots are given all the same, once the requests have got there. Whatever looks at the link plays
+    // what has become due.
+    let deadline = std::time::Instant::now() + PATIENCE.unwrap();
+    while testbed.link().record().return_.counters.given.0 < 10_000 {
+        assert!(std::time::Instant::now() < deadline, "{:?}", testbed.link().record().return_.counters);
+        testbed.link().foretell(1, farhop_units::Bytes(0));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    testbed.link().switch(&none());
+    assert_eq!(
+        ask(remote, at.remote_satellite, "CAPACITY/1 EXPECT 2 5000\n"),
+        "CAPACITY/1 REFUSED 2 this link's capacity is not given on demand\n"
+    );
 }

@@ -23,6 +23,7 @@ use crate::kin::Kin;
 use crate::origins::OriginBody;
 use crate::page::Page;
 use crate::prefix::{Mismatch, Prefix};
+use crate::returning::Returning;
 use crate::spool::Queue;
 use crate::treatment::{Treatment, describe_decoded};
 
@@ -50,6 +51,8 @@ pub(crate) struct Delivery<'a> {
     pub(crate) page: Option<Page>,
     /// What may still be sent unasked, for a push.
     pub(crate) share: Option<Share>,
+    /// What will come back for it.
+    pub(crate) returning: Returning,
 }
 
 /// How it went.
@@ -118,6 +121,7 @@ impl Delivery<'_> {
             prefix: self.resume.map(Prefix::new),
             page: self.page,
             share: self.share,
+            returning: self.returning,
             encoder: None,
             read_along: 0,
             gathered: BytesMut::new(),
@@ -162,6 +166,7 @@ struct Flow<'a> {
     prefix: Option<Prefix>,
     page: Option<Page>,
     share: Option<Share>,
+    returning: Returning,
     encoder: Option<(Encoder, SemaphorePermit<'a>)>,
     /// Bytes that were read along before they are delivered.
     read_along: usize,

@@ -167,6 +167,7 @@ impl Flow<'_> {
             share.spend(bytes.len()).map_err(|error| failure::withdrawn(&error))?;
         }
         self.crossed += bytes.len() as u64;
+        self.returning.crossed(bytes.len());
         self.queue.push(bytes);
         Ok(())
     }

@@ -14,8 +14,10 @@ struct Seat {
     rate: (u32, u64),
     /// Bytes of slots asked for by volume and not yet given.
     volume: u64,
-    /// Bytes given by volume in the superframes of the last control round.
+    /// Bytes given by volume in the superframes since what is heard next was asked.
     recent: VecDeque<u64>,
+    /// Bytes foretold and not yet given, and the first superframe in which that no longer counts.
+    foretold: (u64, u64),
 }
 
 /// What a terminal is given in a superframe, in slots.
@@ -38,9 +40,11 @@ impl Centre {
         Centre { seats: vec![Seat::default(); terminals], heard: VecDeque::new() }
     }
 
-    /// A request that counts from superframe `from` on; later ones never count sooner.
+    /// A request that counts from superframe `from` on.
     pub(super) fn hear(&mut self, from: u64, terminal: usize, request: Request) {
-        self.heard.push_back((from, terminal, request));
+        // What crosses the link takes longer than what is said at the centre itself.
+        let place = self.heard.partition_point(|heard| heard.0 <= from);
+        self.heard.insert(place, (from, terminal, request));
     }
 
     /// Whether nothing is asked for.
@@ -59,11 +63,17 @@ impl Centre {
         let mut given = vec![Given::default(); self.seats.len()];
         let turn = usize::try_from(frame % self.seats.len().max(1) as u64).unwrap_or(0);
         let constant = self.seats.iter_mut().map(|seat| seat.constant(link)).collect::<Vec<_>>();
+        let shares = share(&mut left, constant.clone(), turn);
+        for ((seat, given), (wanted, slots)) in
+            self.seats.iter_mut().zip(&mut given).zip(constant.into_iter().zip(shares))
+        {
+            given.slots += slots;
+            // Where all have saved up for one superframe it may be too short; what is constant comes in the next.
+            seat.saved += u128::from(wanted - slots) * link.slot_cost();
+        }
         let rates = self.seats.iter_mut().map(|seat| seat.rate_at(frame)).collect::<Vec<_>>();
-        for wants in [constant, rates] {
-            for (given, slots) in given.iter_mut().zip(share(&mut left, wants, turn)) {
-                given.slots += slots;
-            }
+        for (given, slots) in given.iter_mut().zip(share(&mut left, rates, turn)) {
+            given.slots += slots;
         }
         let volumes = self.seats.iter().map(|seat| slots_for(link, seat.volume)).collect();
         for ((given, seat), slots) in
@@ -72,11 +82,11 @@ impl Centre {
             *given = Given { slots: given.slots + slots, volume: slots };
             let bytes = u64::from(slots) * link.slot.0;
             seat.volume = seat.volume.saturating_sub(bytes);
-            if link.entitlement.volume == Volume::Absolute {
-                seat.recent.push_back(bytes);
-                while seat.recent.len() as u64 > link.round() {
-                    seat.recent.pop_front();
-                }
+            seat.foretold.0 = seat.foretold.0.saturating_sub(bytes);
+            seat.recent.push_back(bytes);
+            // What a terminal is given in the superframe in which it asks, it has left out itself.
+            while seat.recent.len() as u64 >= link.round() {
+                seat.recent.pop_front();
             }
         }
         if link.entitlement.fca {
@@ -95,7 +105,19 @@ impl Seat {
             Request::Rate(slots) => self.rate = (slots, frame + u64::from(link.rbdc_timeout.max(1))),
             Request::Add(bytes) => self.volume = self.volume.saturating_add(bytes),
             // What was given since it was asked has come off what it asks for.
-            Request::Absolute(bytes) => self.volume = bytes.saturating_sub(self.recent.iter().sum()),
+            Request::Absolute(bytes) => {
+                let foretold = if frame < self.foretold.1 { self.foretold.0 } else { 0 };
+                self.volume = bytes.saturating_sub(self.recent.iter().sum()).max(foretold);
+            }
+            Request::Foretold(..) if link.entitlement.volume == Volume::None => {}
+            Request::Foretold(bytes, ago) => {
+                // What was foretold before and is not given yet, and what was given since it was said, is not given again.
+                let known = if frame < self.foretold.1 { self.foretold.0 } else { 0 };
+                let since = self.recent.iter().rev().zip(0..ago).map(|(bytes, _)| bytes).sum::<u64>();
+                let more = bytes.saturating_sub(known.saturating_add(since));
+                self.volume = self.volume.saturating_add(more);
+                self.foretold = (known + more, frame + 2 * link.round());
+            }
         }
     }
 
@@ -142,6 +164,69 @@ fn share(left: &mut u32, mut wants: Vec<u32>, turn: usize) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Entitlement, Signalling};
+    use farhop_units::{BitRate, Bytes};
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    fn request() -> impl Strategy<Value = Request> {
+        prop_oneof![
+            (0..200u32).prop_map(Request::Rate),
+            (0..50_000u64).prop_map(Request::Add),
+            (0..50_000u64).prop_map(Request::Absolute),
+            (0..50_000u64, 0..20u64).prop_map(|(bytes, ago)| Request::Foretold(bytes, ago)),
+        ]
+    }
+
+    proptest! {
+        /// Whatever twenty terminals ask for, no superframe gives more slots than it has, and CRA is always among them.
+        #[test]
+        fn no_superframe_is_given_out_twice(
+            cra in 0..4u64,
+            volume in 0..3usize,
+            fca: bool,
+            superframe in prop::sample::select(vec![26_500u64, 45_000, 50_000]),
+            asked in prop::collection::vec((0..60u64, 0..20usize, request()), 0..200),
+        ) {
+            let link = OnDemand {
+                superframe: Duration::from_micros(superframe),
+                capacity: BitRate::kbit(640),
+                slot: Bytes(100),
+                header: Bytes(4),
+                control_round: Duration::from_millis(650),
+                entitlement: Entitlement {
+                    cra: BitRate::kbit(8 * cra),
+                    rbdc: BitRate::kbit(320),
+                    volume: [Volume::None, Volume::Added, Volume::Absolute][volume],
+                    fca,
+                },
+                rbdc_timeout: 4,
+                signalling: Signalling { loss: 0.0, contention: None },
+                terminals: 20,
+                others: None,
+            };
+            prop_assert_eq!(link.check(), Ok(()));
+            let slots = link.slots_of(link.capacity);
+            let mut centre = Centre::new(20);
+            let mut all = vec![0u64; 20];
+            for frame in 0..80 {
+                for (_, terminal, request) in asked.iter().filter(|asked| asked.0 == frame) {
+                    centre.hear(frame + 13, *terminal, *request);
+                }
+                let given = centre.give(&link, frame);
+                let sum: u128 = given.iter().map(|given| u128::from(given.slots)).sum();
+                prop_assert!(sum <= slots, "{} of {} slots in superframe {}", sum, slots, frame);
+                prop_assert!(!fca || sum == slots, "FCA leaves none");
+                for (all, given) in all.iter_mut().zip(&given) {
+                    prop_assert!(given.volume <= given.slots);
+                    *all += u64::from(given.slots);
+                }
+            }
+            // 80 superframes of the constant rate, but for the slot that is being saved up and one that waits for the next.
+            let constant = u128::from(link.entitlement.cra.0) * u128::from(superframe) * 80 / (100 * 8 * 1_000_000);
+            prop_assert!(all.iter().all(|slots| u128::from(*slots) + 2 >= constant), "{:?} {}", all, constant);
+        }
+    }
 
     #[test]
     fn slots_are_shared_evenly_and_none_is_given_twice() {

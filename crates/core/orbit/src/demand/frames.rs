@@ -69,10 +69,19 @@ impl<P> Frames<P> {
         self.entering.push_back((at, parcel));
     }
 
-    /// One of our terminals will have so much to send soon, and may ask for it already.
+    /// One of our terminals will have so much to send soon, and may ask for it already; stands in place of what was announced before.
     pub(crate) fn announce(&mut self, terminal: u16, bytes: Bytes) {
         let (until, index) = (self.frame + 2 * self.link.round(), self.index(terminal));
         self.terminals[index].announce(bytes.0, until);
+    }
+
+    /// The same, said at `now` to the centre itself; `way` is the terminal's way to it, which is spared.
+    pub(crate) fn foretell(&mut self, now: Duration, way: Duration, terminal: u16, bytes: Bytes) {
+        // In slots' bytes, as terminals ask.
+        let whole = bytes.0.div_ceil(self.link.payload()).saturating_mul(self.link.slot.0);
+        let (from, index) = (self.link.soonest(now, way).max(self.frame), self.index(terminal));
+        let ago = from.saturating_sub(self.frame);
+        self.centre.hear(from, index, super::Request::Foretold(whole, ago));
     }
 
     /// What happens next by `now`; call until it gives `None`.

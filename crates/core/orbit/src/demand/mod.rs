@@ -112,6 +112,9 @@ enum Request {
     Add(u64),
     /// Bytes in all.
     Absolute(u64),
+    /// Bytes that a terminal will need before it asks itself, says who is beside the centre, so many superframes ago; in place of what
+    /// was said before.
+    Foretold(u64, u64),
 }
 
 impl OnDemand {
@@ -146,6 +149,13 @@ impl OnDemand {
     pub fn round(&self) -> u64 {
         let frames = self.control_round.as_nanos().div_ceil(self.superframe.as_nanos().max(1));
         u64::try_from(frames).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// The first superframe whose slots can still be given by what the centre itself is told at `now`; `way` is the terminal's way to
+    /// the centre, which is spared.
+    fn soonest(&self, now: Duration, way: Duration) -> u64 {
+        let table = now.saturating_add(self.control_round.saturating_sub(way));
+        u64::try_from(table.as_nanos().div_ceil(self.superframe.as_nanos().max(1))).unwrap_or(u64::MAX)
     }
 
     /// Whole slots of this rate in a superframe.

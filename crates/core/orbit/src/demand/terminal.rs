@@ -39,9 +39,9 @@ impl Terminal {
         self.backlog
     }
 
-    /// So many bytes will come, says who knows; it counts until superframe `until`.
+    /// So many bytes will come, says who knows, in place of what was said before; it counts until superframe `until`.
     pub(super) fn announce(&mut self, bytes: u64, until: u64) {
-        self.ahead = (self.ahead.0.saturating_add(bytes), until);
+        self.ahead = (bytes, until);
     }
 
     /// Of what was asked for by volume so much is given.

@@ -10,7 +10,7 @@ use super::quantity::{Said, Share};
 use super::{Open, Wrong, form};
 use crate::{
     Adaptation, Bursts, CoDel, Discipline, Fade, Handovers, Leg, Loss, Modcod, Outage, Policer, Profile,
-    Reordering, Schedule, Steps, Supply, Trace, Way,
+    Reordering, Schedule, Steps, Supply, Trace, Way, Wifi,
 };
 
 /// The satellite; `name` is its name unless the file has one.
@@ -92,6 +92,9 @@ fn apply(said: &Spanned<form::Leg>, leg: &mut Leg, way: Way, open: &mut Open<'_>
         leg.reordering = Some(Reordering { share: reordering.share.0.0, by: reordering.by.0 });
     }
     // The users are at the terminal's side, the internet at the gateway's.
+    if let Some(wifi) = table.terrestrial.as_ref().and_then(|said| said.get_ref().wifi.as_ref()) {
+        return Err(wrong(wifi.span(), "'wifi' is where the users are: write it under 'access'"));
+    }
     let (before, after) = match way {
         Way::Forward => (&table.terrestrial, &table.access),
         Way::Return => (&table.access, &table.terrestrial),
@@ -103,8 +106,30 @@ fn apply(said: &Spanned<form::Leg>, leg: &mut Leg, way: Way, open: &mut Open<'_>
         if let Some(loss) = loss(&table.loss, &table.bursts, &table.bit_errors, &at)? {
             segment.loss = loss;
         }
+        if let Some(wifi) = &table.wifi {
+            segment.wifi = Some(wifi_of(wifi)?);
+        }
     }
     Ok(())
+}
+
+/// IEEE 802.11: dot11ShortRetryLimit is 7 unless said. What waits is what access points commonly hold, 200 full packets.
+fn wifi_of(said: &Spanned<form::WifiForm>) -> Result<Wifi, Wrong> {
+    let form = said.get_ref();
+    let wifi = Wifi {
+        rate: form.rate.0,
+        loss: form.loss.map_or(0.0, |loss| loss.0.0),
+        retries: form.retries.unwrap_or(7).into(),
+        contention: form.contention.map_or(Duration::ZERO, |time| time.0),
+        queue: form.queue.map_or(Bytes(300_000), |queue| queue.0),
+    };
+    if wifi.rate == BitRate(0) || wifi.queue < Bytes(1500) {
+        return Err(wrong(
+            said.span(),
+            "a wireless LAN of 0 bit/s, or whose queue holds no packet of 1500 B, lets nothing through",
+        ));
+    }
+    Ok(wifi)
 }
 
 /// What the serialiser sends when: a rate, a trace or steps.

@@ -112,7 +112,7 @@ pub(super) struct Reordering {
 }
 
 /// A stretch on the ground.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Segment {
     pub(super) delay: Option<Said<Duration>>,
@@ -120,6 +120,18 @@ pub(super) struct Segment {
     pub(super) loss: Option<Said<Share>>,
     pub(super) bursts: Option<Bursts>,
     pub(super) bit_errors: Option<f64>,
+    pub(super) wifi: Option<Spanned<WifiForm>>,
+}
+
+/// A wireless LAN; only its rate has to be said.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WifiForm {
+    pub(super) rate: Said<BitRate>,
+    pub(super) loss: Option<Said<Share>>,
+    pub(super) retries: Option<u8>,
+    pub(super) contention: Option<Said<Duration>>,
+    pub(super) queue: Option<Said<Bytes>>,
 }
 
 /// Which directions an outage strikes.

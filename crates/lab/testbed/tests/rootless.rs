@@ -1,0 +1,69 @@
+//! A testbed without root, in a user namespace. A program of its own: such a namespace can only be entered before there is a second
+//! thread, and tests of the usual kind are threads. Root starts itself anew without the capability that testbeds need; where that
+//! or user namespaces are not to be had, it says so and passes.
+
+#![allow(clippy::unwrap_used)] // a test
+
+use farhop_netdev::{enter_user_namespace, is_rootless, require_privileges};
+use farhop_orbit::Profile;
+use farhop_testbed::{Place, Testbed};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+
+/// Says that it is started anew.
+const AGAIN: &str = "FARHOP_TEST_ROOTLESS";
+
+fn main() {
+    // As the usual tests: listing them runs none.
+    if std::env::args().any(|argument| argument == "--list") {
+        println!("a_testbed_stands_in_a_user_namespace: test");
+        return;
+    }
+    if require_privileges("this test").is_ok() {
+        assert!(std::env::var_os(AGAIN).is_none(), "setpriv took the capability away");
+        return without_privileges();
+    }
+    match enter_user_namespace("this test") {
+        Ok(()) => stands(),
+        Err(reason) => println!("skipped: {reason}"),
+    }
+}
+
+fn without_privileges() {
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"]);
+    command.arg(std::env::current_exe().unwrap()).env(AGAIN, "1");
+    match command.status() {
+        Ok(status) => assert!(status.success(), "{status}"),
+        Err(error) => println!("skipped: setpriv: {error}"),
+    }
+}
+
+fn stands() {
+    assert!(is_rootless());
+    let testbed = Testbed::with_terminals(&Profile::named("none").unwrap(), 1, 2).unwrap();
+    let conditions = testbed.conditions();
+    let indicative = |(name, value): &(&str, String)| *name == "privileges" && value.ends_with("indicative");
+    assert!(conditions.iter().any(indicative), "{conditions:?}");
+    let target = (testbed.addresses.origin(1), 0);
+    let listener = testbed.namespace(Place::Origins).run(|| TcpListener::bind(target).unwrap()).unwrap();
+    let target = listener.local_addr().unwrap();
+    for client in [testbed.namespace(Place::Client), testbed.terminals()[0].client()] {
+        let mut near = client.run(|| TcpStream::connect(target).unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        far.write_all(b"through").unwrap();
+        let mut received = [0; 7];
+        near.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"through");
+    }
+    // Names are resolved inside as anywhere.
+    let mut command = Command::new("sh");
+    command.args(["-c", "cat /etc/resolv.conf"]).stdout(std::process::Stdio::piped());
+    let mut child = testbed.spawn_in(Place::Remote, command).unwrap();
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(text.contains(&testbed.addresses.dns.to_string()), "{text}");
+    assert_eq!(testbed.link().record().tcp_flows, 2);
+    println!("a testbed stood in a user namespace");
+}
