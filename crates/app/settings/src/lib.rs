@@ -28,7 +28,9 @@ pub use end::{End, end_of};
 pub use error::{Place, SettingsError};
 pub use generate::{reference, sample};
 pub use ground::GroundSettings;
-pub use kinds::{CarrierKind, Cidr, Direction, HostPort, LogLevel, PeerName, Percent, PortRange, Role};
+pub use kinds::{
+    CarrierKind, Cidr, Direction, HostPort, Hours, LogLevel, PeerName, Percent, PortRange, Role, UserWeight,
+};
 pub use link_manager::LinkManagerSettings;
 #[doc(hidden)]
 pub use load::fuzz_settings;
