@@ -166,11 +166,11 @@ settings! {
     pub struct WindowSettings {
         values {
             /// Whose class: interactive, web, streaming, bulk, other or background.
-            service: Service;
+            service: Service, default "background";
             /// When the class may use up to its ceiling; in UTC.
-            hours: Hours;
+            hours: Hours, default "22:00-06:00";
             /// What it never exceeds at other times. Less than its share is all that it has then.
-            outside: Percent, range "1 %" to "100 %";
+            outside: Percent, default "100 %", range "1 %" to "100 %";
         }
     }
 }
