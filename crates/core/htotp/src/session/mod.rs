@@ -259,8 +259,16 @@ impl Session {
         self.streams.insert(id, stream);
         if writing {
             self.scheduler.open(id, place);
+            self.watch(id, kind);
         }
         id
+    }
+
+    /// What nobody can say of a stream, how much it sends shows: tunnels both ways, and uploads.
+    fn watch(&mut self, id: StreamId, kind: Kind) {
+        if kind == Kind::Tunnel || (kind == Kind::Exchange && self.role == Role::Remote) {
+            self.scheduler.watch(id);
+        }
     }
 
     fn context(user: u64, origin: Bytes, kind: SectionKind) -> Context {
@@ -383,9 +391,9 @@ impl Session {
         }
         let grant = self.scheduler.poll_grant(now)?;
         let id = grant.stream;
-        let mut priority = 0;
+        let rank = self.scheduler.rank(id);
+        let priority = rank.map_or(0, |(class, urgency)| -(i32::from(class as u8) * 8 + i32::from(urgency)));
         if let Some(stream) = self.streams.get_mut(&id) {
-            priority = -(i32::from(stream.place.class as u8) * 8 + i32::from(stream.place.priority.urgency));
             if grant.end {
                 stream.writing = false;
             }
