@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt}
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use tokio::net::UnixListener;
+use tokio::net::{UnixListener, UnixStream};
 
 use crate::error::ControlError;
 
@@ -51,6 +51,14 @@ impl Socket {
         }
         let _ = fs::remove_dir(&nursery);
         opened.map_err(failed)
+    }
+
+    /// The next caller, for who serves another protocol on such a socket.
+    ///
+    /// # Errors
+    /// Out of descriptors, most likely: those who leave give some back.
+    pub async fn accept(&self) -> io::Result<UnixStream> {
+        Ok(self.listener.accept().await?.0)
     }
 
     /// Where the socket is.

@@ -102,6 +102,10 @@ counters! {
         calls_released,
         /// Those of them that nobody had spoken for in time.
         calls_lapsed,
+        /// Times that the rate of a link was found to be another.
+        link_rates,
+        /// Datagrams at the ports of SIP that were not SIP.
+        sip_ignored,
         /// Times that the classes of a device were put into force.
         links_in_force,
         /// Times that they were not in force any more.

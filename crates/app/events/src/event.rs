@@ -534,6 +534,20 @@ events! {
         reason: String,
     } counts |counters| { counters.calls_refused.add(1) }
 
+    /// The rate of a link that changes was followed.
+    Debug LinkRate "link_rate" {
+        /// The device.
+        interface: String,
+        /// What is sent at from now on, in bits/s.
+        shaped_bps: u64,
+    } counts |counters| { counters.link_rates.add(1) }
+
+    /// What passed the ports of SIP was not SIP.
+    Debug SipIgnored "sip_ignored" {
+        /// Datagrams since the last time that this was told.
+        datagrams: u64,
+    } counts |counters| { counters.sip_ignored.add(*datagrams) }
+
     /// The classes are in force at a device.
     Info LinkInForce "link_in_force" {
         /// The device.

@@ -1,11 +1,12 @@
 //! What the link manager is told by its operator.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use farhop_diffserv::Shares;
 use farhop_diffserv::calls::Hop;
-use farhop_diffserv::classify::Rule;
+use farhop_diffserv::classify::{Net, Rule};
+use farhop_diffserv::{Queue, Shares};
 use farhop_units::BitRate;
 
 /// One device, and what is to be done there.
@@ -27,6 +28,59 @@ pub struct Config {
     pub calls: CallTerms,
     /// The file in which calls are written down.
     pub state: PathBuf,
+    /// Where calls announce themselves by SIP, if that is to be heard.
+    pub sip: Option<SipTerms>,
+    /// Hours of classes.
+    pub windows: Vec<Window>,
+    /// How the link's rate is followed, if it is.
+    pub follow: Option<FollowTerms>,
+}
+
+/// Hours of a day, outside of which a class may use less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The class.
+    pub queue: Queue,
+    /// When they begin and end, after midnight; they may pass it.
+    pub hours: (Duration, Duration),
+    /// What it never exceeds outside, in hundredths.
+    pub outside: u32,
+}
+
+impl Window {
+    /// Whether `time` of the day is within.
+    pub fn is_open(&self, time: Duration) -> bool {
+        let (from, to) = self.hours;
+        if from <= to { from <= time && time < to } else { from <= time || time < to }
+    }
+}
+
+impl Config {
+    /// What each class has at this time of the day.
+    pub fn shares_at(&self, time: Duration) -> Shares {
+        let closed = self.windows.iter().filter(|window| !window.is_open(time));
+        closed.fold(self.shares, |shares, window| shares.with_ceiling(window.queue, window.outside))
+    }
+}
+
+/// How the rate of a link that changes is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FollowTerms {
+    /// Whose echoes are measured: the nearest machine beyond the link that answers.
+    pub echo: IpAddr,
+    /// Hundredths of the rate that is sent at otherwise, of which there is never less.
+    pub least: u32,
+    /// Round trip beyond the least that is a queue in the modem.
+    pub queue: Duration,
+}
+
+/// Which SIP is heard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SipTerms {
+    /// UDP ports of servers and phones, first and last.
+    pub ports: Vec<(u16, u16)>,
+    /// One of the two ends of a message has to be in one of these; anywhere where there are none.
+    pub from: Vec<Net>,
 }
 
 /// What a call takes, and how long it is kept.
@@ -38,4 +92,18 @@ pub struct CallTerms {
     pub plain: Option<BitRate>,
     /// How long a call is kept for which nobody speaks.
     pub lease: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_may_pass_midnight() {
+        let hour = |hour: u64| Duration::from_secs(hour * 3600);
+        let window = |from, to| Window { queue: Queue::Le, hours: (hour(from), hour(to)), outside: 5 };
+        let open = |window: Window| (0..24).filter(|it| window.is_open(hour(*it))).collect::<Vec<_>>();
+        assert_eq!(open(window(22, 3)), [0, 1, 2, 22, 23]);
+        assert_eq!(open(window(9, 11)), [9, 10]);
+    }
 }

@@ -1,8 +1,19 @@
 //! The device that is shaped, as the manager sees it: the kernel's, or a test's.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use farhop_netdev::{Applied, Error, Shaping};
+use farhop_netdev::{Applied, Error, Overheard, Ping, Shaping};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+/// The largest packet of IP.
+const LARGEST: usize = 65_536;
+/// Packets that wait to be read; those that come meanwhile wait in the kernel, which drops what is too much.
+const WAITING: usize = 64;
+/// How often a listener looks whether anybody hears it still.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// What can be done with a device. Calls block for as long as a tool runs.
 pub trait Device: Send + Sync + 'static {
@@ -18,6 +29,34 @@ pub trait Device: Send + Sync + 'static {
     /// As [`farhop_netdev::set_media`].
     fn set_media(&self, interface: &str, media: &[SocketAddr]) -> Result<(), Error>;
 
+    /// Packets that have left for or from each of the named media since they were named.
+    ///
+    /// # Errors
+    /// As [`farhop_netdev::media_passed`].
+    fn media_passed(&self, interface: &str) -> Result<Vec<(SocketAddr, u64)>, Error>;
+
+    /// The packets of UDP from or to these ports that pass the device from now on, each from its IP header on. They end when
+    /// the device goes down or away.
+    ///
+    /// # Errors
+    /// As [`Overheard::open`].
+    fn overhear(&self, interface: &str, ports: &[(u16, u16)]) -> Result<Receiver<Vec<u8>>, Error>;
+
+    /// Gives each class its rate, in place of the one that it has.
+    ///
+    /// # Errors
+    /// As [`Shaping::apply_rates`].
+    fn apply_rates(&self, shaping: &Shaping) -> Result<(), Error>;
+
+    /// Asks this address for an echo by the device.
+    ///
+    /// # Errors
+    /// As [`Ping::open`]; and the device is down, or there is no route.
+    fn echo(&self, interface: &str, address: IpAddr) -> Result<Echo, Error>;
+
+    /// The time since midnight in UTC.
+    fn time_of_day(&self) -> Duration;
+
     /// Whether the device is there.
     fn is_there(&self, interface: &str) -> bool;
 
@@ -27,6 +66,18 @@ pub trait Device: Send + Sync + 'static {
     /// As [`farhop_netdev::shaped`].
     fn stands(&self, interface: &str) -> Result<bool, Error>;
 }
+
+/// An echo that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Echo {
+    /// From asking to hearing; `None` where nothing came for three seconds.
+    pub round_trip: Option<Duration>,
+    /// Bytes that had left by the device at the end, from any beginning.
+    pub left: u64,
+}
+
+/// An echo that comes later is none.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The kernel that this process runs on.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +92,37 @@ impl Device for Linux {
         farhop_netdev::set_media(interface, media)
     }
 
+    fn media_passed(&self, interface: &str) -> Result<Vec<(SocketAddr, u64)>, Error> {
+        farhop_netdev::media_passed(interface)
+    }
+
+    fn overhear(&self, interface: &str, ports: &[(u16, u16)]) -> Result<Receiver<Vec<u8>>, Error> {
+        let overheard = Overheard::open(interface, ports)?;
+        let (sender, receiver) = mpsc::channel(WAITING);
+        thread::Builder::new()
+            .name("overhears".into())
+            .spawn(move || pass_on(&overheard, &sender))
+            .map_err(|error| Error::Helper(format!("cannot start a thread: {error}")))?;
+        Ok(receiver)
+    }
+
+    fn apply_rates(&self, shaping: &Shaping) -> Result<(), Error> {
+        shaping.apply_rates()
+    }
+
+    fn echo(&self, interface: &str, address: IpAddr) -> Result<Echo, Error> {
+        let round_trip = Ping::open(interface, address)?
+            .round_trip(PATIENCE)
+            .map_err(|error| Error::Helper(format!("{address} cannot be asked for an echo: {error}")))?;
+        Ok(Echo { round_trip, left: farhop_netdev::left_by(interface)? })
+    }
+
+    fn time_of_day(&self) -> Duration {
+        // A clock before 1970 knows no hours.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Duration::from_secs(now.as_secs() % (24 * 3600))
+    }
+
     fn is_there(&self, interface: &str) -> bool {
         farhop_netdev::has_interface(interface)
     }
@@ -48,4 +130,17 @@ impl Device for Linux {
     fn stands(&self, interface: &str) -> Result<bool, Error> {
         Ok(farhop_netdev::shaped(interface)?.is_some_and(|shaped| shaped.has_rules))
     }
+}
+
+/// Until nobody hears it any more, or the device is gone.
+fn pass_on(overheard: &Overheard, sender: &Sender<Vec<u8>>) -> io::Result<()> {
+    let mut buffer = vec![0; LARGEST];
+    while !sender.is_closed() {
+        if let Some(packet) = overheard.receive(&mut buffer, LOOK)?
+            && sender.blocking_send(packet.to_vec()).is_err()
+        {
+            break;
+        }
+    }
+    Ok(())
 }

@@ -5,15 +5,18 @@
 mod arguments;
 mod config;
 mod device;
+mod follow;
 mod manager;
+mod rest;
 mod run;
 mod shaping;
+mod sip;
 mod state;
 mod told;
 
 pub use arguments::NewCall;
-pub use config::{CallTerms, Config};
-pub use device::{Device, Linux};
+pub use config::{CallTerms, Config, FollowTerms, SipTerms, Window};
+pub use device::{Device, Echo, Linux};
 pub use manager::{LinkError, Manager};
 pub use run::run;
 pub use shaping::{Left, Shaped, plan};

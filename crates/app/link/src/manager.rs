@@ -3,16 +3,17 @@
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use farhop_diffserv::PlanError;
-use farhop_diffserv::calls::{Admitted, Call, Calls, Gone};
+use farhop_diffserv::calls::{Admitted, Call, CallId, Calls, Gone, Offer};
+use farhop_diffserv::{PlanError, Shares};
 use farhop_events::{Bus, Event};
+use farhop_units::BitRate;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Duration, Instant};
 
 use crate::arguments::{NewCall, named};
-use crate::config::Config;
-use crate::shaping::{Shaped, plan};
+use crate::config::{CallTerms, Config, FollowTerms, SipTerms};
+use crate::shaping::{Shaped, plan, plan_at};
 use crate::state::{self, Found, StateError};
 use crate::told::{CallTold, Status};
 
@@ -43,6 +44,14 @@ pub struct Manager {
     pub(crate) leases_changed: Notify,
     /// Why the classes are not in force; `None` where they are.
     pub(crate) trouble: watch::Sender<Option<String>>,
+    /// What classes have at this hour.
+    shares: watch::Sender<Shares>,
+    /// What is sent at now, where the link's rate is followed and that is less than at best.
+    followed: watch::Sender<Option<BitRate>>,
+    /// Why the link's rate cannot be followed.
+    follow_trouble: watch::Sender<Option<String>>,
+    /// Why calls that announce themselves are not heard; `None` where they are, or where nobody wants that.
+    sip_trouble: watch::Sender<Option<String>>,
 }
 
 impl Manager {
@@ -66,6 +75,7 @@ impl Manager {
         if lost > 0 {
             tracing::warn!("{lost} of the calls that were written down are none");
         }
+        let shares = watch::Sender::new(config.shares);
         let not_yet = watch::Sender::new(Some("not applied yet".to_owned()));
         Ok(Manager {
             config,
@@ -75,6 +85,10 @@ impl Manager {
             media_changed: Notify::new(),
             leases_changed: Notify::new(),
             trouble: not_yet,
+            shares,
+            followed: watch::Sender::new(None),
+            follow_trouble: watch::Sender::new(None),
+            sip_trouble: watch::Sender::new(None),
         })
     }
 
@@ -83,8 +97,30 @@ impl Manager {
     /// # Errors
     /// There is no room, it is no call, or it cannot be written down.
     pub fn new_call(&self, args: Value) -> Result<Value, String> {
-        let asked = NewCall::read(args)?;
-        let offer = asked.offer(&self.config.calls)?;
+        let offer = self.offered(args)?;
+        let rate = offer.rate;
+        let admitted = self.admit(offer)?;
+        Ok(self.admission(admitted, rate))
+    }
+
+    /// What the arguments of `NEW_VOICE_CALL` ask for.
+    pub(crate) fn offered(&self, args: Value) -> Result<Offer, String> {
+        NewCall::read(args)?.offer(&self.config.calls)
+    }
+
+    /// How a call was admitted, as callers are told.
+    pub(crate) fn admission(&self, admitted: Admitted, rate: BitRate) -> Value {
+        let word = match admitted {
+            Admitted::New => "new",
+            Admitted::Again => "again",
+            Admitted::Changed => "changed",
+        };
+        let (calls, lease) = (self.current(), self.config.calls.lease.as_secs());
+        json!({"admitted": word, "rate_bps": rate.0, "held_bps": calls.held().0, "share_bps": calls.share().0, "lease_s": lease})
+    }
+
+    /// The same for whoever has read its words already.
+    pub(crate) fn admit(&self, offer: Offer) -> Result<Admitted, String> {
         let mut calls = self.current();
         let before = calls.clone();
         let (now, id, rate) = (self.now(), offer.id.clone(), offer.rate);
@@ -115,15 +151,7 @@ impl Manager {
                 share_bps: calls.share().0,
             });
         }
-        let word = match admitted {
-            Admitted::New => "new",
-            Admitted::Again => "again",
-            Admitted::Changed => "changed",
-        };
-        let lease = self.config.calls.lease.as_secs();
-        Ok(
-            json!({"admitted": word, "rate_bps": rate.0, "held_bps": calls.held().0, "share_bps": calls.share().0, "lease_s": lease}),
-        )
+        Ok(admitted)
     }
 
     /// `VOICE_CALL_RELEASE`: gives a call's rate back.
@@ -132,9 +160,10 @@ impl Manager {
     /// There is no such call.
     pub fn release(&self, args: Value) -> Result<Value, String> {
         let id = named(args)?;
-        let mut calls = self.current();
-        let call = calls.release(&id).ok_or_else(|| no_such_call(&id.to_string()))?;
-        self.gone(&calls, &[call], Gone::Released);
+        if !self.give_back(&id) {
+            return Err(no_such_call(&id.to_string()));
+        }
+        let calls = self.current();
         Ok(json!({"held_bps": calls.held().0, "share_bps": calls.share().0}))
     }
 
@@ -144,11 +173,54 @@ impl Manager {
     /// There is no such call.
     pub fn renew(&self, args: Value) -> Result<Value, String> {
         let id = named(args)?;
-        if !self.current().renew(self.now(), &id) {
+        if !self.speak_for(&id) {
             return Err(no_such_call(&id.to_string()));
         }
-        self.leases_changed.notify_one();
         Ok(json!({"lease_s": self.config.calls.lease.as_secs()}))
+    }
+
+    /// Gives a call's rate back; whether it is there.
+    pub(crate) fn give_back(&self, id: &CallId) -> bool {
+        let mut calls = self.current();
+        let released = calls.release(id);
+        if let Some(call) = &released {
+            self.gone(&calls, std::slice::from_ref(call), Gone::Released);
+        }
+        released.is_some()
+    }
+
+    /// Begins a call's lease anew; whether it is there.
+    pub(crate) fn speak_for(&self, id: &CallId) -> bool {
+        let is_there = self.current().renew(self.now(), id);
+        if is_there {
+            self.leases_changed.notify_one();
+        }
+        is_there
+    }
+
+    /// Whether a call of this name holds a rate.
+    pub(crate) fn holds(&self, id: &CallId) -> bool {
+        self.current().iter().any(|call| call.offer.id == *id)
+    }
+
+    /// What the calls that hold a rate had been offered with.
+    pub(crate) fn offers(&self) -> Vec<Offer> {
+        self.current().iter().map(|call| call.offer.clone()).collect()
+    }
+
+    pub(crate) fn terms(&self) -> &CallTerms {
+        &self.config.calls
+    }
+
+    pub(crate) fn sip_terms(&self) -> Option<&SipTerms> {
+        self.config.sip.as_ref()
+    }
+
+    /// Says once why calls that announce themselves are not heard, for as long as it is the same.
+    pub(crate) fn set_sip_trouble(&self, trouble: Option<String>) {
+        if let Some(reason) = news(&self.sip_trouble, trouble) {
+            tracing::warn!("calls that announce themselves by SIP are not heard: {reason}");
+        }
     }
 
     /// The calls, by name.
@@ -161,21 +233,59 @@ impl Manager {
     pub fn status(&self) -> Status {
         let calls = self.current();
         let trouble = self.trouble.borrow().clone();
+        let sip = self.config.sip.is_some().then(|| self.sip_trouble.borrow().clone().unwrap_or_default());
         Status {
             interface: self.config.interface.clone(),
             link_bps: self.config.rate.0,
-            shaped_bps: plan(&self.config, Vec::new()).map_or(0, |shaped| shaped.plan.shaped.0),
+            shaped_bps: plan_at(&self.config, &self.shares.borrow(), *self.followed.borrow(), Vec::new())
+                .map_or(0, |shaped| shaped.plan.shaped.0),
             in_force: trouble.is_none(),
             trouble,
             share_bps: calls.share().0,
             held_bps: calls.held().0,
             calls: calls.iter().count(),
+            sip,
+            follow: self.config.follow.map(|_| self.follow_trouble.borrow().clone().unwrap_or_default()),
         }
     }
 
     /// What the kernel is to be given now.
     pub(crate) fn shaped(&self) -> Result<Shaped, PlanError> {
-        plan(&self.config, self.media())
+        let followed = *self.followed.borrow();
+        plan_at(&self.config, &self.shares.borrow(), followed, self.media())
+    }
+
+    /// It is this time of the day; whether classes have something else than before.
+    pub(crate) fn set_time(&self, time: Duration) -> bool {
+        let shares = self.config.shares_at(time);
+        self.shares.send_if_modified(|before| {
+            let is_new = *before != shares;
+            *before = shares;
+            is_new
+        })
+    }
+
+    pub(crate) fn follow_terms(&self) -> Option<FollowTerms> {
+        self.config.follow
+    }
+
+    /// The rate that is sent at from now on; what calls may hold changes with it. Those that are there go on.
+    ///
+    /// # Errors
+    /// It is too low for the shares.
+    pub(crate) fn follow(&self, rate: BitRate) -> Result<Shaped, PlanError> {
+        let shaped = plan_at(&self.config, &self.shares.borrow(), Some(rate), self.media())?;
+        self.followed.send_replace(Some(rate));
+        self.current().resize(shaped.plan.ef());
+        self.bus.emit(Event::LinkRate { interface: self.config.interface.clone(), shaped_bps: rate.0 });
+        Ok(shaped)
+    }
+
+    /// Says once why the link's rate is not followed, for as long as it is the same.
+    pub(crate) fn set_follow_trouble(&self, trouble: Option<String>) {
+        if let Some(reason) = news(&self.follow_trouble, trouble) {
+            tracing::warn!("the rate of the link is not followed: {reason}");
+        }
     }
 
     pub(crate) fn interface(&self) -> &str {
@@ -226,6 +336,16 @@ impl Manager {
     fn now(&self) -> Duration {
         self.began.elapsed()
     }
+}
+
+/// A trouble that is another one than before.
+fn news(last: &watch::Sender<Option<String>>, trouble: Option<String>) -> Option<String> {
+    let is_new = last.send_if_modified(|last| {
+        let is_new = *last != trouble;
+        last.clone_from(&trouble);
+        is_new
+    });
+    trouble.filter(|_| is_new)
 }
 
 fn no_such_call(id: &str) -> String {

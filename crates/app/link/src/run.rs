@@ -1,6 +1,6 @@
 //! The manager at work: the classes kept in force, media of calls named to the kernel, callers answered.
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,13 +12,14 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::device::Device;
 use crate::manager::{LinkError, Manager};
+use crate::{follow, rest, sip};
 
 /// How often it is looked whether the device is there.
 const LOOK: Duration = Duration::from_secs(1);
 /// Every so many looks it is seen whether all that is ours still stands, which takes three programs to be run.
 const LOOKS: u32 = 10;
 
-/// Puts the classes into force and answers callers until `stop` is ready. What is in force stays so.
+/// Puts the classes into force and answers callers, over HTTP on `rest`, until `stop` is ready. What is in force stays so.
 ///
 /// # Errors
 /// The classes cannot be put into force at the start. What happens to the device later is told and waited for.
@@ -26,14 +27,19 @@ pub async fn run<D: Device>(
     manager: Arc<Manager>,
     device: Arc<D>,
     socket: Socket,
+    rest: Option<Socket>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), LinkError> {
+    manager.set_time(device.time_of_day());
     apply(&manager, &device).await?;
     tokio::select! {
         () = server(&manager).serve(socket) => {}
         () = keep(&manager, &device) => {}
         () = name_media(&manager, &device) => {}
         () = lapse(&manager) => {}
+        () = sip::follow(&manager, &device) => {}
+        () = follow::follow(&manager, &device) => {}
+        () = async { match rest { Some(rest) => rest::serve(&manager, rest).await, None => pending().await } } => {}
         () = stop => {}
     }
     Ok(())
@@ -111,6 +117,8 @@ async fn keep<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) {
             if looks % 2 == 0 {
                 let _ = apply(manager, device).await;
             }
+        } else if manager.set_time(device.time_of_day()) {
+            let _ = apply(manager, device).await;
         } else if looks == 0 {
             match blocking(device, move |device| device.stands(&interface)).await {
                 Ok(true) => {}
@@ -158,7 +166,7 @@ fn in_trouble(manager: &Manager, error: &Error) {
     }
 }
 
-async fn blocking<D: Device, T: Send + 'static>(
+pub(crate) async fn blocking<D: Device, T: Send + 'static>(
     device: &Arc<D>,
     work: impl FnOnce(&D) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

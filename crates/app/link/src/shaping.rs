@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 
 use farhop_diffserv::classify::{Condition, Rule};
-use farhop_diffserv::{AfClass, DropPrecedence, Phb, Plan, PlanError, Queue, Queued};
+use farhop_diffserv::{AfClass, DropPrecedence, Phb, Plan, PlanError, Queue, Queued, Shares};
 use farhop_netdev::{Leaf, MarkRule, Network, Shaping};
+use farhop_units::BitRate;
 
 use crate::config::Config;
 
@@ -33,7 +34,20 @@ pub struct Left {
 /// # Errors
 /// The rates contradict each other.
 pub fn plan(config: &Config, media: Vec<SocketAddr>) -> Result<Shaped, PlanError> {
-    let plan = Plan::new(config.rate, config.margin, &config.shares)?;
+    plan_at(config, &config.shares, None, media)
+}
+
+/// The same, with what classes have at this hour, and what is sent at now where that is followed.
+pub(crate) fn plan_at(
+    config: &Config,
+    shares: &Shares,
+    sent_at: Option<BitRate>,
+    media: Vec<SocketAddr>,
+) -> Result<Shaped, PlanError> {
+    let plan = match sent_at {
+        Some(rate) => Plan::new(rate, 0, shares)?,
+        None => Plan::new(config.rate, config.margin, shares)?,
+    };
     let mut left = Vec::new();
     let rules = config.rules.iter().filter_map(|rule| match mark_rule(rule) {
         Ok(rule) => Some(rule),
@@ -52,6 +66,7 @@ pub fn plan(config: &Config, media: Vec<SocketAddr>) -> Result<Shaped, PlanError
         media_leaf: minor(Queue::Ef),
         media,
         otherwise: minor(Queue::De),
+        echo: config.follow.map(|follow| (follow.echo, minor(Queue::Af4))),
     };
     Ok(Shaped { plan, shaping, left })
 }

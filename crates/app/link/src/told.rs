@@ -42,6 +42,10 @@ pub struct Status {
     pub held_bps: u64,
     /// How many calls there are.
     pub calls: usize,
+    /// Where calls that announce themselves by SIP are to be heard: why they are not, and empty where they are.
+    pub sip: Option<String>,
+    /// Where the link's rate is to be followed: why it is not, and empty where it is.
+    pub follow: Option<String>,
 }
 
 impl CallTold {

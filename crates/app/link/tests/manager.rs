@@ -2,137 +2,16 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as tests
 
-use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+mod support;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use farhop_control::{Client, Socket, Told};
-use farhop_diffserv::calls::Hop;
-use farhop_diffserv::classify::standard;
-use farhop_diffserv::{Share, Shares};
-use farhop_events::{Bus, Event};
-use farhop_link::{CallTerms, Config, Device, Manager, run};
-use farhop_netdev::{Applied, Error, LeafKind, Shaping};
-use farhop_units::BitRate;
+use farhop_control::{Client, Told};
+use farhop_events::Event;
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 
-/// A device of which a test says what it does.
-#[derive(Default)]
-struct Fake {
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    is_gone: bool,
-    is_foreign: bool,
-    stands: bool,
-    applied: usize,
-    media: Vec<SocketAddr>,
-}
-
-impl Device for Fake {
-    fn apply(&self, shaping: &Shaping) -> Result<Applied, Error> {
-        let mut state = self.state.lock().unwrap();
-        let interface = shaping.interface.clone();
-        if state.is_gone {
-            return Err(Error::NoInterface { interface });
-        }
-        if state.is_foreign {
-            return Err(Error::ForeignQueue { interface, what: "cake 8001:".into() });
-        }
-        state.applied += 1;
-        state.stands = true;
-        state.media.clone_from(&shaping.media);
-        Ok(Applied { kind: LeafKind::Fifo, new: true })
-    }
-
-    fn set_media(&self, _interface: &str, media: &[SocketAddr]) -> Result<(), Error> {
-        self.state.lock().unwrap().media = media.to_vec();
-        Ok(())
-    }
-
-    fn is_there(&self, _interface: &str) -> bool {
-        !self.state.lock().unwrap().is_gone
-    }
-
-    fn stands(&self, _interface: &str) -> Result<bool, Error> {
-        Ok(self.state.lock().unwrap().stands)
-    }
-}
-
-/// 512 kbit/s without a margin, of which 47 % are 240.64 kbit/s: ten calls of G.729.
-fn config(folder: &Path) -> Config {
-    let shares = [47, 10, 15, 10, 10, 6, 2].map(|guaranteed| Share { guaranteed, ceiling: 100 });
-    Config {
-        interface: "sat0".into(),
-        rate: BitRate::kbit(512),
-        margin: 0,
-        shares: Shares::new(shares).unwrap(),
-        round_trip: Duration::from_millis(650),
-        rules: standard(),
-        calls: CallTerms { hop: Hop::PLAIN, plain: None, lease: Duration::from_secs(60) },
-        state: folder.join("calls.json"),
-    }
-}
-
-struct Scene {
-    device: Arc<Fake>,
-    bus: Bus,
-    running: JoinHandle<()>,
-    client: Client,
-    socket: std::path::PathBuf,
-}
-
-impl Scene {
-    async fn start(folder: &Path) -> Scene {
-        let (device, bus) = (Arc::new(Fake::default()), Bus::new());
-        let manager = Arc::new(Manager::start(config(folder), bus.clone()).unwrap());
-        let socket = folder.join("link.sock");
-        let opened = Socket::open(&socket).unwrap();
-        let its = Arc::clone(&device);
-        let running = tokio::spawn(async move {
-            run(manager, its, opened, std::future::pending()).await.unwrap();
-        });
-        let client = Client::connect(&socket).await.unwrap();
-        Scene { device, bus, running, client, socket }
-    }
-
-    async fn call(&mut self, name: &str) -> Result<Value, String> {
-        let args = json!({"call": name, "codec": "G.729", "packet_time": "20 ms", "media": [media(name)]});
-        self.client.call("new_voice_call", args).await.map_err(|error| error.to_string())
-    }
-
-    async fn names(&mut self) -> Vec<String> {
-        let calls = self.client.call("calls", Value::Null).await.unwrap();
-        calls.as_array().unwrap().iter().map(|call| call["call"].as_str().unwrap().into()).collect()
-    }
-
-    fn media(&self) -> Vec<SocketAddr> {
-        self.device.state.lock().unwrap().media.clone()
-    }
-}
-
-fn media(name: &str) -> SocketAddr {
-    let port = 16384 + 2 * u16::from(name.as_bytes()[0] - b'a');
-    SocketAddr::new("10.0.0.5".parse().unwrap(), port)
-}
-
-/// Waits for what another task does; the clock of the test goes on meanwhile.
-async fn eventually(holds: impl Fn() -> bool) {
-    for _ in 0..100_000 {
-        if holds() {
-            return;
-        }
-        tokio::task::yield_now().await;
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    panic!("it does not come to hold");
-}
-
-const TEN: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+use support::{Scene, TEN, eventually, media};
 
 #[tokio::test(start_paused = true)]
 async fn the_eleventh_call_is_refused_with_a_reason_and_the_ten_are_untouched() {

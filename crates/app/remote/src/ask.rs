@@ -8,7 +8,7 @@ use farhop_bundle::Eagerness;
 use farhop_events::{Event, Side};
 use farhop_freshness::{Part, Stored};
 use farhop_front::RequestBody;
-use farhop_htotp::frame::{Class, Resume};
+use farhop_htotp::frame::Resume;
 use farhop_htotp::head::UNASKED;
 use farhop_htotp::session::Ask;
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -22,6 +22,7 @@ use crate::Remote;
 use crate::answers::Trouble;
 use crate::arriving::{self, Early};
 use crate::bodies::{self, Decoding};
+use crate::class;
 use crate::exchange::Exchange;
 use crate::held;
 use crate::lookup::{partition_for, to_store};
@@ -206,10 +207,11 @@ impl<'a> Asking<'a> {
         };
         let exchange = self.exchange.id.0;
         let first = if upgrades { websocket::PRIORITY } else { priority::of_request(&self.head.fields) };
+        let port = if self.head.scheme == "https" { 443 } else { 80 };
         let ask = Ask {
             exchange,
             user: self.exchange.user.id,
-            class: Class::Web,
+            class: class::of_request(&self.head.authority, port, &self.head.fields),
             priority: self.exchange.course.asked(&carrier.hop, exchange, first),
             resume,
         };

@@ -12,6 +12,7 @@ use crate::{Remote, bodies, mirror, promising};
 
 /// Takes what ground begins, for as long as the carrier lasts.
 pub(crate) async fn attend(remote: Arc<Remote>, carrier: Carrier) {
+    weigh(&remote, &carrier);
     let (say, said) = mpsc::unbounded_channel();
     tokio::select! {
         () = take(&remote, &carrier, &say) => {}
@@ -21,6 +22,17 @@ pub(crate) async fn attend(remote: Arc<Remote>, carrier: Carrier) {
     }
     remote.desk().carrier_lost(carrier.generation, remote.now());
     remote.validating().carrier_lost(carrier.generation);
+}
+
+/// Tells ground whose share is not everyone's.
+fn weigh(remote: &Remote, carrier: &Carrier) {
+    for weight in &remote.settings().weights {
+        let user = match weight.user.parse() {
+            Ok(address) => remote.users().at(address),
+            Err(_) => remote.users().named(&weight.user.as_str().into()),
+        };
+        carrier.hop.weigh(user.id, weight.hundredths);
+    }
 }
 
 /// Keeps to what fits the path, for as long as what is new goes by this carrier.

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use farhop_events::{Event, ExchangeId, Side};
 use farhop_front::{Connection, Exchange as Incoming, Head, Listener, RequestBody, Responder, Settings};
-use farhop_htotp::frame::Class;
 use farhop_settings::RemoteSettings;
 use http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -164,7 +163,7 @@ async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place, login: &L
         drop(body);
         let Client { address, user, pass, .. } = client;
         let Taken { id, started } = taken;
-        let (at, name, class) = (None, None, Class::default());
+        let (at, name, class) = (None, None, None);
         let wish = Wish { id, user, pass, host, port, at, name, class, started };
         if portal::is_host(&wish.host) {
             return wish.show_portal(remote, place, responder).await;

@@ -14,6 +14,7 @@ mod bodies;
 mod books;
 mod caller;
 mod carry;
+mod class;
 mod clients;
 mod consent;
 mod course;

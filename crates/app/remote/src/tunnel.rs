@@ -14,6 +14,7 @@ use crate::Remote;
 use crate::answers::Trouble;
 use crate::auth::Pass;
 use crate::carry::{Carried, Word, carry};
+use crate::class;
 use crate::uplink::Carrier;
 use crate::users::User;
 
@@ -29,7 +30,8 @@ pub(crate) struct Wish {
     pub(crate) at: Option<IpAddr>,
     /// The address of the client, if servers are to see it.
     pub(crate) name: Option<IpAddr>,
-    pub(crate) class: Class,
+    /// The class of its port, if the operator's lists give it one.
+    pub(crate) class: Option<Class>,
     pub(crate) started: Instant,
 }
 
@@ -76,10 +78,11 @@ impl Wish {
             field: None,
         });
         let destination = self.at.map_or_else(|| self.bare_host().to_owned(), |at| at.to_string());
+        let known = || class::of_connection(&self.host, self.port, tunnel.early());
         let asked = frame::Tunnel {
             tunnel: self.id.0,
             user: self.user.id,
-            class: self.class,
+            class: self.class.unwrap_or_else(known),
             host: destination,
             port: self.port,
             client: self.name,

@@ -104,6 +104,66 @@ impl fmt::Display for PortRange {
     }
 }
 
+/// A span of each day in UTC, such as `22:00-06:00`; it may pass midnight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Hours {
+    /// Minutes after midnight at which it begins.
+    pub from: u16,
+    /// Minutes after midnight at which it is over.
+    pub to: u16,
+}
+
+impl FromStr for Hours {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (from, to) = text.split_once('-').ok_or(())?;
+        let two = |text: &str| {
+            let is_two = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+            text.parse::<u16>().ok().filter(|_| is_two).ok_or(())
+        };
+        let time = |text: &str| {
+            let (hours, minutes) = text.trim().split_once(':').ok_or(())?;
+            let (hours, minutes) = (two(hours)?, two(minutes)?);
+            (hours < 24 && minutes < 60).then_some(hours * 60 + minutes).ok_or(())
+        };
+        let hours = Hours { from: time(from)?, to: time(to)? };
+        (hours.from != hours.to).then_some(hours).ok_or(())
+    }
+}
+
+impl fmt::Display for Hours {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Hours { from, to } = self;
+        write!(f, "{:02}:{:02}-{:02}:{:02}", from / 60, from % 60, to / 60, to % 60)
+    }
+}
+
+/// What a user has of the link, in hundredths of what others have: `anna=200`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct UserWeight {
+    /// A name, or the address of a client.
+    pub user: String,
+    /// From 1 to 10,000.
+    pub hundredths: u32,
+}
+
+impl FromStr for UserWeight {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (user, weight) = text.rsplit_once('=').ok_or(())?;
+        let (user, weight) = (user.trim(), weight.trim());
+        let is_good = !user.is_empty() && !user.contains([' ', ',']) && !weight.starts_with('+');
+        let hundredths = weight.parse().ok().filter(|it| is_good && (1..=10_000).contains(it)).ok_or(())?;
+        Ok(UserWeight { user: user.into(), hundredths })
+    }
+}
+
+impl fmt::Display for UserWeight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.user, self.hundredths)
+    }
+}
+
 /// A host, by name or address, with a port. IPv6 addresses stand in brackets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPort {
@@ -457,6 +517,30 @@ mod tests {
         );
         for text in ["0", "9-8", "65536", "-1", ""] {
             assert_eq!(text.parse::<PortRange>(), Err(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_users_weight_is_a_name_and_hundredths() {
+        let weight: UserWeight = "anna = 200".parse().unwrap();
+        assert_eq!(
+            (weight.user.as_str(), weight.hundredths, weight.to_string()),
+            ("anna", 200, "anna=200".into())
+        );
+        assert!("2001:db8::1=50".parse::<UserWeight>().is_ok());
+        for text in ["anna", "=5", "anna=0", "anna=10001", "anna=x", "anna=+5", "a b=5"] {
+            assert_eq!(text.parse::<UserWeight>(), Err(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn hours_are_two_times_of_a_day() {
+        let hours: Hours = "22:00-06:30".parse().unwrap();
+        assert_eq!((hours.from, hours.to, hours.to_string()), (1320, 390, "22:00-06:30".into()));
+        for text in
+            ["22:00", "22-06", "24:00-06:00", "22:60-06:00", "6:00-7:00", "06:00-06:00", "+6:00-07:00"]
+        {
+            assert_eq!(text.parse::<Hours>(), Err(()), "{text}");
         }
     }
 }

@@ -29,7 +29,7 @@ pub use error::{Place, SettingsError};
 pub use generate::{reference, sample};
 pub use ground::GroundSettings;
 pub use kinds::{
-    CarrierKind, Cidr, Direction, HostPort, LogLevel, PeerName, Percent, PortRange, Role, Spreading,
+    CarrierKind, Cidr, Direction, HostPort, Hours, LogLevel, PeerName, Percent, PortRange, Role, Spreading, UserWeight,
 };
 pub use link_manager::LinkManagerSettings;
 #[doc(hidden)]

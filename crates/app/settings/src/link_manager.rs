@@ -1,5 +1,6 @@
 //! Settings of `farhop link`: one device, its classes, its calls and its rules.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,10 +11,13 @@ use farhop_units::{BitRate, Bytes};
 
 use crate::end::End;
 use crate::error::{SettingsError, one_line};
-use crate::kinds::{Cidr, Direction, LogLevel, PeerName, Percent, PortRange, is_device_name};
+use crate::kinds::{Cidr, Direction, Hours, LogLevel, PeerName, Percent, PortRange, is_device_name};
 use crate::load::{Checked, conflict};
 use crate::section::settings;
 use crate::source::Source;
+
+/// The filter in the kernel takes no more.
+const MOST_SIP_PORTS: usize = 16;
 
 settings! {
     /// Settings of `farhop link`, the link manager.
@@ -35,6 +39,8 @@ settings! {
             standard_rules: bool, default "true";
             /// The control socket of `farhop link run`.
             control: PathBuf, default "link.sock";
+            /// A socket on which the same is asked over HTTP, with JSON; auto: none. Its file is for its owner alone.
+            rest: Option<PathBuf>, default "auto";
             /// The file in which calls are written down, for the next `farhop link run`.
             calls_file: PathBuf, default "link.calls";
             /// How much `farhop link run` writes to standard error: error, warn, info (one line for each call), debug or trace.
@@ -48,10 +54,16 @@ settings! {
             ceilings: CeilingSettings;
             /// What a call takes of EF, and how long it is kept.
             calls: CallSettings;
+            /// A link whose rate changes, by rain or since it is granted on demand.
+            follow: FollowSettings;
+            /// Calls that announce themselves: SIP is overheard at the device. Needs CAP_NET_RAW.
+            sip: SipSettings;
         }
         lists {
             /// A rule of the classifier: all that is given has to hold, and the first rule that holds decides.
             rule: RuleSettings;
+            /// Hours of the day outside of which a class may use less than its ceiling: downloads, updates and backups at night.
+            window: WindowSettings;
         }
     }
 }
@@ -114,6 +126,51 @@ settings! {
             compressed_headers: Option<Bytes>, default "auto", range "1 B" to "60 B";
             /// How long a call is kept for which nobody speaks, so that a release that was lost does not hold its rate for ever.
             lease: Duration, default "5 min", range "10 s" to "24 h";
+        }
+    }
+}
+
+settings! {
+    /// How the rate of a link is followed.
+    pub struct FollowSettings {
+        values {
+            /// The nearest machine beyond the link that answers echoes (ICMP), whose round trip shows whether a queue builds in the modem; auto: the
+            /// rate is not followed. Needs CAP_NET_RAW.
+            echo: Option<IpAddr>, default "auto";
+            /// What is always sent at, of the rate less its margin.
+            least: Percent, default "25 %", range "1 %" to "100 %";
+            /// Round trip beyond the least of the last ten minutes that counts as a queue. A return link that is granted on demand needs a
+            /// superframe or two.
+            queue: Duration, default "40 ms", range "5 ms" to "5 s", chosen "geo-hylas2: what voice may wait";
+        }
+    }
+}
+
+settings! {
+    /// Which SIP is heard.
+    pub struct SipSettings {
+        values {
+            /// Whether `farhop link run` derives calls from the SIP that passes the device.
+            observe: bool, default "true";
+            /// UDP ports of SIP: 16 ranges at most.
+            ports: Vec<PortRange>, default "5060";
+            /// Calls count only where one of the two ends of their messages is in one of these networks, such as that of the
+            /// phones or of the exchange; empty: anywhere. What announces calls sets bandwidth aside.
+            from: Vec<Cidr>, default "";
+        }
+    }
+}
+
+settings! {
+    /// Hours of a class.
+    pub struct WindowSettings {
+        values {
+            /// Whose class: interactive, web, streaming, bulk, other or background.
+            service: Service, default "background";
+            /// When the class may use up to its ceiling; in UTC.
+            hours: Hours, default "22:00-06:00";
+            /// What it never exceeds at other times. Less than its share is all that it has then.
+            outside: Percent, default "100 %", range "1 %" to "100 %";
         }
     }
 }
@@ -197,6 +254,23 @@ impl Checked for LinkManagerSettings {
                 let reason =
                     format!("'ceilings.{name}' of {ceiling} is below the share of {share}; raise it");
                 return Err(conflict(source, &format!("ceilings.{name}"), reason));
+            }
+        }
+        if self.sip.ports.len() > MOST_SIP_PORTS {
+            let reason =
+                format!("'sip.ports' names {} ranges, and 16 are the most; join some", self.sip.ports.len());
+            return Err(conflict(source, "sip.ports", reason));
+        }
+        for (at, window) in self.window.iter().enumerate() {
+            let is_double = self.window[..at].iter().any(|other| other.service == window.service);
+            if window.service == Service::Voice || is_double {
+                let what = if is_double {
+                    "has two windows; join them"
+                } else {
+                    "has no window: calls are refused or have their rate"
+                };
+                let reason = format!("'{}' {what}", window.service);
+                return Err(conflict(source, "window[].service", reason));
             }
         }
         if self.rate.is_none() && self.profile == "none" {

@@ -10,7 +10,7 @@ use farhop_units::Bytes;
 use crate::common::{CapacitySettings, LinkSettings, LogSettings, ProbeSettings};
 use crate::end::End;
 use crate::error::SettingsError;
-use crate::kinds::{CarrierKind, Cidr, HostPort, PeerName, Percent, PortRange, Role, Spreading};
+use crate::kinds::{CarrierKind, Cidr, HostPort, PeerName, Percent, PortRange, Role, Spreading, UserWeight};
 use crate::load::{Checked, check_peers, conflict};
 use crate::section::settings;
 use crate::source::Source;
@@ -52,6 +52,9 @@ settings! {
             /// Ports to which CONNECT is allowed. Mail ports left out keep the proxy from relaying spam. Which of them are looked
             /// into, `interception.ports` says.
             connect_ports: Vec<PortRange>, default "80, 443, 563, 8080, 8443", live true;
+            /// Users whose share of the link is not everyone's, in hundredths of what each of the others has: "anna=200" has twice as
+            /// much of each class while both want something, "10.0.0.7=50" half. Users are names, or addresses of clients that need none.
+            weights: Vec<UserWeight>, default "";
             /// How long SIGTERM waits for exchanges under way before it ends them.
             drain: Duration, default "10 s", range "0 s" to "1 h", live true;
         }

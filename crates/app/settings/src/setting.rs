@@ -1,6 +1,6 @@
 //! How each type of value is read from a file, written into the sample and compared with its range.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use farhop_squeeze::Policy;
 use farhop_units::{BitRate, Bytes, format_duration, parse_duration};
 
 use crate::kinds::{
-    CarrierKind, Cidr, Direction, Fec, HostPort, LogLevel, PeerName, Percent, PortRange, Role, Spreading,
+    CarrierKind, Cidr, Direction, Fec, HostPort, Hours, LogLevel, PeerName, Percent, PortRange, Role, Spreading,
+    UserWeight,
 };
 use crate::raw::Raw;
 
@@ -73,9 +74,12 @@ macro_rules! textual {
 }
 
 textual! {
+    IpAddr, "address", "an address, write it like \"192.0.2.1\"";
+    Hours, "hours of the day", "hours of the day in UTC, write them like \"22:00-06:00\"";
     SocketAddr, "address:port", "an address with a port, write it like \"127.0.0.1:3128\"";
     Cidr, "address range", "an address range, write it like \"192.0.2.0/24\"";
     HostPort, "host:port", "a host with a port, write it like \"ground.example:4433\"";
+    UserWeight, "user=hundredths", "a user and a weight from 1 to 10000, write it like \"anna=200\"";
     PeerName, "name", "a name of up to 64 letters, digits, '-', '_' or '.'";
     Policy, "policy", "an image policy: \"identity\", \"gentle\", \"httpep\" or \"strong\"";
     farhop_squeeze::Signal, "load", "one of \"link\", \"cpu\"";

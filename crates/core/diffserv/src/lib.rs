@@ -8,9 +8,11 @@ pub mod calls;
 mod class;
 pub mod classify;
 mod dscp;
+mod follow;
 mod plan;
 pub mod quality;
 
 pub use class::{Queue, Service};
 pub use dscp::{AfClass, Codepoint, DropPrecedence, Phb, UnknownName};
+pub use follow::{Bounds, Follower};
 pub use plan::{Plan, PlanError, Queued, Share, Shares};

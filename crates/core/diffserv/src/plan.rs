@@ -125,6 +125,17 @@ impl Shares {
     pub fn of(&self, queue: Queue) -> Share {
         self.0[queue as usize]
     }
+
+    /// The same with another ceiling of a queue; where that is less than its share it has no more than that, and where it is none,
+    /// or EF's, all is as before.
+    #[must_use]
+    pub fn with_ceiling(mut self, queue: Queue, hundredths: u32) -> Shares {
+        if queue != Queue::Ef && (1..=100).contains(&hundredths) {
+            let share = &mut self.0[queue as usize];
+            (share.guaranteed, share.ceiling) = (share.guaranteed.min(hundredths), hundredths);
+        }
+        self
+    }
 }
 
 impl Plan {
@@ -246,6 +257,16 @@ mod tests {
         assert!(refused(low).starts_with("AF1 is guaranteed 10 % and may use 9 % at most"));
         let slow = Plan::new(BitRate::kbit(32), 5, &shares()).unwrap_err().to_string();
         assert!(slow.starts_with("at 30.4 kbit/s the 2 % of LE are less than 1 kbit/s"), "{slow}");
+    }
+
+    #[test]
+    fn a_lower_ceiling_takes_what_is_beyond_it_and_leaves_ef_alone() {
+        let shares =
+            shares().with_ceiling(Queue::Af1, 5).with_ceiling(Queue::Le, 50).with_ceiling(Queue::Ef, 1);
+        assert_eq!(shares.of(Queue::Af1), Share { guaranteed: 5, ceiling: 5 });
+        assert_eq!(shares.of(Queue::Le), Share { guaranteed: 2, ceiling: 50 });
+        assert_eq!(shares.of(Queue::Ef), Share { guaranteed: 30, ceiling: 100 });
+        Plan::new(BitRate::kbit(512), 5, &shares).unwrap();
     }
 
     proptest! {

@@ -4,10 +4,12 @@
 //! Pure, and no party to any call: it answers nothing, and what it does not understand it passes over. All that it reads
 //! is strangers' writing; it holds a bounded number of calls and reads a bounded part of each message.
 
+mod datagram;
 mod message;
 mod observer;
 mod sdp;
 
+pub use datagram::Datagram;
 pub use message::{Kind, Message, Method};
 pub use observer::{Change, MOST_DIALOGS, Observer, Speech};
 pub use sdp::{Audio, Session};
@@ -18,8 +20,10 @@ pub fn fuzz(data: &[u8]) {
     let mut observer = Observer::default();
     let mut now = std::time::Duration::ZERO;
     // Pieces of one input meet the state that earlier ones have left.
+    let _ = Datagram::read(data);
     for piece in data.split(|byte| *byte == 0) {
-        if let Some(Change::Speaks(speech)) = observer.handle_message(now, piece) {
+        let _ = Datagram::read(piece);
+        if let Some(Change::Speaks(speech)) = observer.handle_bytes(now, piece) {
             assert!(speech.media.len() <= sdp::MOST_MEDIA, "{speech:?}");
             assert!(!speech.call.is_empty() && speech.call.bytes().all(|byte| byte.is_ascii_graphic()));
         }

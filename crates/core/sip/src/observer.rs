@@ -70,9 +70,14 @@ pub struct Observer {
 }
 
 impl Observer {
+    /// Takes bytes that have passed at `now`, in either direction; what became of a call by them. What is no message changes
+    /// nothing.
+    pub fn handle_bytes(&mut self, now: Duration, bytes: &[u8]) -> Option<Change> {
+        self.handle_message(now, &Message::read(bytes)?)
+    }
+
     /// Takes a message that has passed at `now`, in either direction; what became of its call by it.
-    pub fn handle_message(&mut self, now: Duration, bytes: &[u8]) -> Option<Change> {
-        let message = Message::read(bytes)?;
+    pub fn handle_message(&mut self, now: Duration, message: &Message<'_>) -> Option<Change> {
         let sdp = message.sdp.map(Session::read);
         match (message.kind, message.method) {
             (Kind::Request, Method::Bye) => self.end(message.call_id),
@@ -104,6 +109,19 @@ impl Observer {
                 return Some(change);
             }
         }
+    }
+
+    /// A call that an earlier observer had told of: it talks, and its end is to be told.
+    pub fn take_up(&mut self, speech: Speech) {
+        if self.dialogs.len() < MOST_DIALOGS {
+            let call = speech.call.clone();
+            self.dialogs.insert(call, Dialog { told: Some(speech), ..Dialog::default() });
+        }
+    }
+
+    /// Nobody wants to hear of this call any more, until a message of it begins it anew: its end may have been missed.
+    pub fn forget(&mut self, call: &str) {
+        self.dialogs.remove(call);
     }
 
     /// How many calls are followed.
@@ -145,7 +163,12 @@ impl Observer {
             Some(sdp) => dialog.answer = Some(sdp),
             None => {}
         }
-        dialog.tell(call)
+        let change = dialog.tell(call);
+        // One that talks and has no speech has no end to be told; its BYE may never pass.
+        if talks && dialog.told.is_none() {
+            self.dialogs.remove(call);
+        }
+        change
     }
 
     fn cancel(&mut self, now: Duration, call: &str) -> Option<Change> {

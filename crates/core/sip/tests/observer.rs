@@ -44,7 +44,7 @@ fn over() -> Option<Change> {
 #[test]
 fn a_call_begins_with_its_offer_takes_its_answer_and_ends_with_bye() {
     let mut observer = Observer::default();
-    let mut passes = |bytes: Vec<u8>| observer.handle_message(START, &bytes);
+    let mut passes = |bytes: Vec<u8>| observer.handle_bytes(START, &bytes);
     assert_eq!(passes(invite("a")), speech(Codec::G711, &[1]));
     assert_eq!(passes(invite("a")), None, "sent again");
     assert_eq!(passes(response("a", "100 Trying", "1 INVITE", None)), None);
@@ -65,9 +65,9 @@ fn a_call_that_is_cancelled_or_refused_is_over() {
         response("a", "302 Moved", "1 INVITE", None),
     ] {
         let mut observer = Observer::default();
-        observer.handle_message(START, &invite("a"));
-        assert_eq!(observer.handle_message(START, &end), over());
-        assert_eq!(observer.handle_message(START, &end), None);
+        observer.handle_bytes(START, &invite("a"));
+        assert_eq!(observer.handle_bytes(START, &end), over());
+        assert_eq!(observer.handle_bytes(START, &end), None);
     }
 }
 
@@ -75,32 +75,32 @@ fn a_call_that_is_cancelled_or_refused_is_over() {
 fn a_cancel_that_comes_too_late_ends_nothing_for_long() {
     let mut observer = Observer::default();
     let cancel = message("CANCEL sip:bob SIP/2.0", "a", "1 CANCEL", None);
-    observer.handle_message(START, &invite("a"));
-    assert_eq!(observer.handle_message(START, &cancel), over());
-    assert_eq!(observer.handle_message(START, &invite("a")), None, "sent again");
+    observer.handle_bytes(START, &invite("a"));
+    assert_eq!(observer.handle_bytes(START, &cancel), over());
+    assert_eq!(observer.handle_bytes(START, &invite("a")), None, "sent again");
     let answer = response("a", "200 OK", "1 INVITE", Some(&sdp(2, "18")));
-    assert_eq!(observer.handle_message(START, &answer), speech(Codec::G729, &[2, 1]));
-    assert_eq!(observer.handle_message(START, &cancel), None, "it talks");
-    observer.handle_message(START, &invite("b"));
-    observer.handle_message(START, &message("CANCEL sip:bob SIP/2.0", "b", "1 CANCEL", None));
+    assert_eq!(observer.handle_bytes(START, &answer), speech(Codec::G729, &[2, 1]));
+    assert_eq!(observer.handle_bytes(START, &cancel), None, "it talks");
+    observer.handle_bytes(START, &invite("b"));
+    observer.handle_bytes(START, &message("CANCEL sip:bob SIP/2.0", "b", "1 CANCEL", None));
     assert_eq!((observer.poll_timeout(Duration::from_secs(33)), observer.dialogs()), (None, 1));
 }
 
 #[test]
 fn a_change_that_fails_leaves_the_call() {
     let mut observer = Observer::default();
-    observer.handle_message(START, &invite("a"));
-    observer.handle_message(START, &response("a", "200 OK", "1 INVITE", Some(&sdp(2, "0"))));
+    observer.handle_bytes(START, &invite("a"));
+    observer.handle_bytes(START, &response("a", "200 OK", "1 INVITE", Some(&sdp(2, "0"))));
     let again = message("INVITE sip:bob SIP/2.0", "a", "2 INVITE", Some(&sdp(3, "0")));
-    assert_eq!(observer.handle_message(START, &again), speech(Codec::G711, &[3]));
+    assert_eq!(observer.handle_bytes(START, &again), speech(Codec::G711, &[3]));
     let refused = response("a", "488 Not Acceptable Here", "2 INVITE", None);
-    assert_eq!((observer.handle_message(START, &refused), observer.dialogs()), (None, 1));
+    assert_eq!((observer.handle_bytes(START, &refused), observer.dialogs()), (None, 1));
 }
 
 #[test]
 fn an_offer_may_come_late() {
     let mut observer = Observer::default();
-    let mut passes = |bytes: Vec<u8>| observer.handle_message(START, &bytes);
+    let mut passes = |bytes: Vec<u8>| observer.handle_bytes(START, &bytes);
     assert_eq!(passes(message("INVITE sip:bob SIP/2.0", "a", "1 INVITE", None)), None);
     assert_eq!(passes(response("a", "200 OK", "1 INVITE", Some(&sdp(2, "18 0")))), speech(Codec::G729, &[2]));
     let ack = message("ACK sip:bob SIP/2.0", "a", "1 ACK", Some(&sdp(1, "0")));
@@ -110,9 +110,9 @@ fn an_offer_may_come_late() {
 #[test]
 fn what_rings_for_three_minutes_is_over_and_what_talks_is_not() {
     let mut observer = Observer::default();
-    observer.handle_message(START, &invite("a"));
-    observer.handle_message(START, &invite("b"));
-    observer.handle_message(START, &response("b", "200 OK", "1 INVITE", Some(&sdp(2, "0"))));
+    observer.handle_bytes(START, &invite("a"));
+    observer.handle_bytes(START, &invite("b"));
+    observer.handle_bytes(START, &response("b", "200 OK", "1 INVITE", Some(&sdp(2, "0"))));
     assert_eq!(observer.poll_timeout(Duration::from_secs(180)), None);
     assert_eq!(observer.poll_timeout(Duration::from_secs(181)), over());
     assert_eq!((observer.poll_timeout(Duration::from_secs(9999)), observer.dialogs()), (None, 1));
@@ -122,14 +122,36 @@ fn what_rings_for_three_minutes_is_over_and_what_talks_is_not() {
 fn no_more_calls_are_followed_than_there_is_room_for() {
     let mut observer = Observer::default();
     for number in 0..MOST_DIALOGS + 10 {
-        observer.handle_message(START, &invite(&number.to_string()));
+        observer.handle_bytes(START, &invite(&number.to_string()));
     }
     assert_eq!(observer.dialogs(), MOST_DIALOGS);
     assert_eq!(
-        observer.handle_message(START, &message("BYE sip:b SIP/2.0", "7", "2 BYE", None)),
+        observer.handle_bytes(START, &message("BYE sip:b SIP/2.0", "7", "2 BYE", None)),
         Some(Change::Over("7".into()))
     );
-    assert!(observer.handle_message(START, &invite("a")).is_some());
+    assert!(observer.handle_bytes(START, &invite("a")).is_some());
+}
+
+#[test]
+fn a_call_that_is_taken_up_or_forgotten_is_told_of_by_what_passes_next() {
+    let mut observer = Observer::default();
+    let Some(Change::Speaks(known)) = speech(Codec::G729, &[2, 1]) else { unreachable!() };
+    observer.take_up(known);
+    assert_eq!(observer.handle_bytes(START, &message("BYE sip:bob SIP/2.0", "a", "2 BYE", None)), over());
+    observer.handle_bytes(START, &invite("a"));
+    observer.forget("a");
+    assert_eq!(observer.handle_bytes(START, &message("BYE sip:bob SIP/2.0", "a", "2 BYE", None)), None);
+    assert_eq!(observer.handle_bytes(START, &invite("a")), speech(Codec::G711, &[1]), "it begins anew");
+}
+
+#[test]
+fn a_call_without_speech_is_not_followed_once_it_talks() {
+    let mut observer = Observer::default();
+    let video = "v=0\r\nc=IN IP4 10.0.0.1\r\nm=video 4000 RTP/AVP 31\r\n";
+    observer.handle_bytes(START, &message("INVITE sip:bob SIP/2.0", "a", "1 INVITE", Some(video)));
+    assert_eq!(observer.dialogs(), 1);
+    assert_eq!(observer.handle_bytes(START, &response("a", "200 OK", "1 INVITE", Some(video))), None);
+    assert_eq!(observer.dialogs(), 0);
 }
 
 proptest! {
@@ -157,7 +179,7 @@ proptest! {
                 4 => message("CANCEL sip:b SIP/2.0", "a", "1 CANCEL", None),
                 _ => message("ACK sip:b SIP/2.0", "a", "1 ACK", None),
             };
-            match observer.handle_message(START, &bytes) {
+            match observer.handle_bytes(START, &bytes) {
                 Some(Change::Speaks(_)) => speaks = true,
                 Some(Change::Over(_)) => {
                     prop_assert!(speaks);

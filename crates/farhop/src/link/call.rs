@@ -102,6 +102,12 @@ fn text(status: &Status, calls: &[CallTold]) -> String {
     if let Some(trouble) = &status.trouble {
         lines.push(format!("not in force: {trouble}"));
     }
+    if let Some(trouble) = status.sip.as_ref().filter(|trouble| !trouble.is_empty()) {
+        lines.push(format!("SIP is not heard: {trouble}"));
+    }
+    if let Some(trouble) = status.follow.as_ref().filter(|trouble| !trouble.is_empty()) {
+        lines.push(format!("the link's rate is not followed: {trouble}"));
+    }
     lines.extend(calls.iter().map(|call| {
         let codec = call.codec.as_deref().unwrap_or("-");
         let time = call.packet_time.as_deref().unwrap_or("-");
@@ -126,6 +132,8 @@ mod tests {
             share_bps: 301_000,
             held_bps: 24_000,
             calls: 1,
+            sip: Some(String::new()),
+            follow: None,
         };
         let call = CallTold {
             call: "a1".into(),

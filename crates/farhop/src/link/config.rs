@@ -1,13 +1,15 @@
 //! From settings to what the link manager is told.
 
+use std::time::Duration;
+
 use anyhow::{Context, bail};
 use farhop_diffserv::calls::{Hop, Ip};
 use farhop_diffserv::classify::{Behaviour, Condition, Net, Ports, Rule, standard};
 use farhop_diffserv::{Share, Shares};
-use farhop_link::{CallTerms, Config};
+use farhop_link::{CallTerms, Config, FollowTerms, SipTerms, Window};
 use farhop_orbit::Profile;
-use farhop_settings::link_manager::RuleSettings;
-use farhop_settings::{Direction, LinkManagerSettings};
+use farhop_settings::link_manager::{RuleSettings, WindowSettings};
+use farhop_settings::{Cidr, Direction, LinkManagerSettings};
 use farhop_units::BitRate;
 
 /// What `settings` say.
@@ -34,6 +36,16 @@ pub(crate) fn config(settings: &LinkManagerSettings) -> anyhow::Result<Config> {
         rules: rules(settings),
         calls: CallTerms { hop, plain: calls.rate, lease: calls.lease },
         state: settings.calls_file.clone(),
+        sip: settings.sip.observe.then(|| SipTerms {
+            ports: settings.sip.ports.iter().map(|it| (it.first, it.last)).collect(),
+            from: settings.sip.from.iter().map(net).collect(),
+        }),
+        windows: settings.window.iter().map(window).collect(),
+        follow: settings.follow.echo.map(|echo| FollowTerms {
+            echo,
+            least: settings.follow.least.0,
+            queue: settings.follow.queue,
+        }),
     })
 }
 
@@ -59,6 +71,19 @@ pub(crate) fn rules(settings: &LinkManagerSettings) -> Vec<Rule> {
     own.chain(standard).collect()
 }
 
+fn window(settings: &WindowSettings) -> Window {
+    let after_midnight = |minutes: u16| Duration::from_secs(u64::from(minutes) * 60);
+    Window {
+        queue: settings.service.queue(),
+        hours: (after_midnight(settings.hours.from), after_midnight(settings.hours.to)),
+        outside: settings.outside.0,
+    }
+}
+
+fn net(cidr: &Cidr) -> Net {
+    Net { address: cidr.network, prefix: cidr.prefix }
+}
+
 fn rule(settings: &RuleSettings) -> Rule {
     let mut conditions = Vec::new();
     let mut add = |is_given: bool, condition: Condition| {
@@ -71,7 +96,7 @@ fn rule(settings: &RuleSettings) -> Rule {
     }
     let ports = settings.ports.iter().map(|it| Ports { first: it.first, last: it.last }).collect();
     add(!settings.ports.is_empty(), Condition::Ports(ports));
-    let nets = settings.addresses.iter().map(|it| Net { address: it.network, prefix: it.prefix }).collect();
+    let nets = settings.addresses.iter().map(net).collect();
     add(!settings.addresses.is_empty(), Condition::Addresses(nets));
     add(!settings.dscp.is_empty(), Condition::Marked(settings.dscp.clone()));
     add(!settings.hosts.is_empty(), Condition::Hosts(settings.hosts.clone()));

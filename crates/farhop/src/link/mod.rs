@@ -121,6 +121,7 @@ fn manage(settings: &LinkManagerSettings) -> anyhow::Result<()> {
     block_on(async {
         let manager = Arc::new(Manager::start(config, Bus::new())?);
         let socket = Socket::open(&settings.control)?;
+        let rest = settings.rest.as_deref().map(Socket::open).transpose()?;
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let stop = async {
@@ -130,7 +131,7 @@ fn manage(settings: &LinkManagerSettings) -> anyhow::Result<()> {
             }
         };
         // What is in force stays so: a manager that is replaced leaves no gap. `farhop link remove` takes it away.
-        farhop_link::run(manager, Arc::new(Linux), socket, stop).await?;
+        farhop_link::run(manager, Arc::new(Linux), socket, rest, stop).await?;
         Ok(())
     })
 }

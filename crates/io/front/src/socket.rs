@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, Empty, Interest, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
-/// A client's byte stream: TCP, or TLS over it.
+/// A client's byte stream: TCP, TLS over it, or a socket of this machine.
 pub trait Socket: AsyncRead + AsyncWrite + Send + Unpin + 'static {
     /// Makes the coming close a reset, so that the peer can't take it for an end. Streams that have no
     /// reset close as usual.
@@ -27,6 +27,8 @@ pub trait Socket: AsyncRead + AsyncWrite + Send + Unpin + 'static {
         self.poll_write(cx, &[byte])
     }
 }
+
+impl Socket for UnixStream {}
 
 impl Socket for TcpStream {
     fn reset_on_close(&mut self) {

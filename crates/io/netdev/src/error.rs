@@ -19,6 +19,14 @@ pub enum Error {
         /// What was wanted.
         what: String,
     },
+    /// The process may not listen to what passes a device.
+    #[error(
+        "{what} needs CAP_NET_RAW, run it with sudo or give its service 'AmbientCapabilities=CAP_NET_ADMIN CAP_NET_RAW'"
+    )]
+    NoNetRaw {
+        /// What was wanted.
+        what: String,
+    },
     /// Connections are diverted already.
     #[error(
         "process {pid} diverts connections by mark {mark} already; end the farhop that started it, or set another mark"

@@ -10,7 +10,9 @@ mod host;
 mod janitor;
 mod namespace;
 mod nat;
+mod overhear;
 mod owner;
+mod ping;
 mod privileged;
 mod process;
 mod rootless;
@@ -28,11 +30,14 @@ pub use host::{congestion_control_allowed, host_addresses, host_ip, host_sysctl,
 pub use janitor::Janitor;
 pub use namespace::Namespace;
 pub use nat::Nat;
+pub use overhear::{MOST_PORT_RANGES, Overheard};
+pub use ping::{Ping, left_by};
 pub use privileged::{Privileged, serve_privileged};
 pub use process::{Running, give_back_large_memory, raise_descriptor_limit};
 pub use rootless::{enter_user_namespace, is_rootless};
 pub use shaping::{
-    Applied, Leaf, LeafCounts, LeafKind, MarkRule, Shaped, Shaping, has_interface, set_media, shaped, unshape,
+    Applied, Leaf, LeafCounts, LeafKind, MarkRule, Shaped, Shaping, has_interface, media_passed, set_media,
+    shaped, unshape,
 };
 pub use signals::{IgnoredInterrupt, ignore_interrupt};
 pub use socket::{

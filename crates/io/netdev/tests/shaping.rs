@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhop_netdev::{
-    Janitor, Leaf, LeafKind, MarkRule, Namespace, Shaping, require_privileges, set_media, shaped, unshape,
+    Janitor, Leaf, LeafKind, MarkRule, Namespace, Ping, Shaping, left_by, media_passed, require_privileges,
+    set_media, shaped, unshape,
 };
 
 const DEVICE: &str = "sat0";
@@ -124,6 +125,7 @@ fn shaping() -> Shaping {
         media_leaf: 0x10,
         media: Vec::new(),
         otherwise: 0x60,
+        echo: None,
     }
 }
 
@@ -180,6 +182,10 @@ fn media_of_calls_go_first_from_when_they_are_named_until_they_are_not() {
     };
     assert_eq!((counted(&[]), counted(&[media, media]), counted(&[])), (0, 1, 0));
     assert_eq!(counted(&["[fd79::2]:1".parse().unwrap()]), 0);
+    let idle: SocketAddr = "[fd79::2]:1".parse().unwrap();
+    assert_eq!(counted(&[media, idle]), 1);
+    let passed = scene.sender.run(|| media_passed(DEVICE).unwrap()).unwrap();
+    assert_eq!(passed, [(media, 1), (idle, 0)], "who still speaks is seen");
 }
 
 #[test]
@@ -219,6 +225,42 @@ fn the_same_again_changes_nothing_and_another_takes_its_place_and_all_of_it_goes
     assert!(rules.contains("rate 600Kbit ceil 600Kbit") && !rules.contains("rate 300Kbit"), "{rules}");
     let gone = scene.sender.run(|| [unshape(DEVICE).unwrap(), unshape(DEVICE).unwrap()]).unwrap();
     assert_eq!((gone, scene.rules()), ([true, false], before));
+}
+
+#[test]
+fn rates_change_while_what_waits_stays_and_echoes_go_before_it() {
+    let Some(scene) = Scene::new() else { return };
+    let mut shaping = shaping();
+    shaping.echo = Some(("10.79.0.2".parse().unwrap(), 0x10));
+    scene.apply(&shaping).unwrap();
+    // Half a second of it waits.
+    let (heard, bulk) = (scene.listen("10.79.0.2", BULK), scene.speak("10.79.0.1"));
+    for _ in 0..60 {
+        bulk.send_to(&[0; 1200], ("10.79.0.2", BULK)).unwrap();
+    }
+    let echo = || {
+        let ping = Ping::open(DEVICE, "10.79.0.2".parse().unwrap()).unwrap();
+        (ping.round_trip(Duration::from_secs(30)).unwrap().unwrap(), left_by(DEVICE).unwrap())
+    };
+    let (_, left) = scene.sender.run(echo).unwrap();
+    let waits = |scene: &Scene| {
+        let shaped = scene.sender.run(|| farhop_netdev::shaped(DEVICE).unwrap().unwrap()).unwrap();
+        shaped.leaves.iter().map(|leaf| leaf.waiting).sum::<u64>()
+    };
+    assert!(waits(&scene) > 20_000, "an echo did not wait for it");
+    let mut faster = shaping.clone();
+    faster.rate = 50_000_000;
+    for leaf in &mut faster.leaves {
+        leaf.ceiling = 50_000_000;
+    }
+    scene.sender.run(|| faster.apply_rates().unwrap()).unwrap();
+    let mut buffer = [0; 2000];
+    // All of it comes: nothing that waited was lost.
+    for _ in 0..60 {
+        heard.recv(&mut buffer).unwrap();
+    }
+    let (_, later) = scene.sender.run(echo).unwrap();
+    assert!(later - left > 20_000, "{left} and {later} bytes");
 }
 
 #[test]

@@ -4,7 +4,6 @@
 //!
 //! What catches them is not here: listeners are given, and a connection's local address is where it was to lead.
 
-mod class;
 mod http;
 mod strange;
 mod target;
@@ -23,6 +22,7 @@ use tokio::time::Instant;
 use crate::Remote;
 use crate::answers::Trouble;
 use crate::auth::Pass;
+use crate::class;
 use crate::clients::{self, Client};
 use crate::login::Login;
 use crate::request::Way;
@@ -153,7 +153,7 @@ impl Caught {
     /// A tunnel for it, to `host` by name or address.
     fn wish(&self, remote: &Remote, host: String) -> Wish {
         let settings = remote.settings();
-        let class = class::of(self.to.port(), &settings.transparent);
+        let class = class::listed(self.to.port(), &settings.transparent);
         let name = settings.transparent.client_addresses.then_some(self.client.address);
         let (id, at) = (remote.next_exchange(), Some(self.to.ip()));
         let (Client { user, pass, .. }, port) = (self.client.clone(), self.to.port());

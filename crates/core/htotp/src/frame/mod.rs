@@ -33,6 +33,7 @@ pub mod kind {
     pub const TAKEN: u64 = 0x10;
     pub const REORDER: u64 = 0x12;
     pub const LEFT: u64 = 0x14;
+    pub const WEIGHT: u64 = 0x16;
     pub const REQUEST: u64 = 0x11;
     pub const DATA: u64 = 0x13;
     pub const TRAILERS: u64 = 0x15;
@@ -76,6 +77,7 @@ pub mod kind {
         (TAKEN, "TAKEN"),
         (REORDER, "REORDER"),
         (LEFT, "LEFT"),
+        (WEIGHT, "WEIGHT"),
         (REQUEST, "REQUEST"),
         (DATA, "DATA"),
         (TRAILERS, "TRAILERS"),
@@ -317,6 +319,11 @@ pub enum Frame {
     Left {
         user: u64,
         connection: String,
+    },
+    /// What a user has of each class, in hundredths of what others have.
+    Weight {
+        user: u64,
+        hundredths: u64,
     },
     Request {
         exchange: u64,

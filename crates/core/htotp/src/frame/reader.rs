@@ -194,6 +194,8 @@ mod tests {
             (0..varint::MAX, priority.clone())
                 .prop_map(|(exchange, priority)| Frame::Reorder { exchange, priority }),
             (0..varint::MAX, "[!-~]{0,40}").prop_map(|(user, connection)| Frame::Left { user, connection }),
+            (0..varint::MAX, 0..varint::MAX)
+                .prop_map(|(user, hundredths)| Frame::Weight { user, hundredths }),
             Just(Frame::Drain),
             proptest::collection::vec((0..varint::MAX, 0..varint::MAX), 0..9).prop_map(Frame::Taken),
             (0..varint::MAX, 0..varint::MAX, 0..varint::MAX)

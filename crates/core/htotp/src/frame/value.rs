@@ -29,6 +29,7 @@ impl Frame {
             Frame::Prepare { .. } => kind::PREPARE,
             Frame::Reorder { .. } => kind::REORDER,
             Frame::Left { .. } => kind::LEFT,
+            Frame::Weight { .. } => kind::WEIGHT,
             Frame::Used { .. } => kind::USED,
             Frame::Answered { .. } => kind::ANSWERED,
             Frame::Request { .. } => kind::REQUEST,
@@ -128,6 +129,10 @@ impl Frame {
             Frame::Left { user, connection } => {
                 varint::put(out, *user);
                 codec::put_string(connection.as_bytes(), out);
+            }
+            Frame::Weight { user, hundredths } => {
+                varint::put(out, *user);
+                varint::put(out, *hundredths);
             }
             Frame::Drain | Frame::TunnelOpened | Frame::Urgent | Frame::Mirror(Word::Reset) => {}
             Frame::Mirror(Word::Stored(entries)) => entries.iter().for_each(|entry| put_entry(entry, out)),
@@ -279,6 +284,7 @@ impl Frame {
                 Frame::Reorder { exchange, priority }
             }
             kind::LEFT => Frame::Left { user: varint::take(value)?, connection: text(value)? },
+            kind::WEIGHT => Frame::Weight { user: varint::take(value)?, hundredths: varint::take(value)? },
             kind::PUSH => Frame::Push { promise: varint::take(value)? },
             kind::DRAIN => Frame::Drain,
             kind::TUNNEL_OPENED => Frame::TunnelOpened,

@@ -23,8 +23,8 @@ pub enum Direction {
 }
 
 /// How a carrier ranks what it has not sent yet: by class, then by urgency; higher goes first.
-pub(super) fn rank(place: &Place) -> i32 {
-    -(place.class as i32 * 8 + i32::from(place.priority.urgency))
+pub(super) fn rank(class: Class, urgency: u8) -> i32 {
+    -(class as i32 * 8 + i32::from(urgency))
 }
 
 /// What has at least this rank is urgent: whatever is of a class before pages, and of pages what stands above the urgency

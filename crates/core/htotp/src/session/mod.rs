@@ -260,8 +260,16 @@ impl Session {
         self.streams.insert(id, stream);
         if writing {
             self.scheduler.open(id, place);
+            self.watch(id, kind);
         }
         id
+    }
+
+    /// What nobody can say of a stream, how much it sends shows: tunnels both ways, and uploads.
+    fn watch(&mut self, id: StreamId, kind: Kind) {
+        if kind == Kind::Tunnel || (kind == Kind::Exchange && self.role == Role::Remote) {
+            self.scheduler.watch(id);
+        }
     }
 
     fn context(user: u64, origin: Bytes, kind: SectionKind) -> Context {
@@ -384,9 +392,8 @@ impl Session {
         }
         let grant = self.scheduler.poll_grant(now)?;
         let id = grant.stream;
-        let mut priority = 0;
+        let priority = self.scheduler.rank(id).map_or(0, |(class, urgency)| rank(class, urgency));
         if let Some(stream) = self.streams.get_mut(&id) {
-            priority = rank(&stream.place);
             if grant.end {
                 stream.writing = false;
             }

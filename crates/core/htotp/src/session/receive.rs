@@ -190,6 +190,7 @@ impl Session {
         if let Some(stream) = self.streams.get_mut(&id) {
             (stream.kind, stream.place, stream.phase) = (kind, place, phase);
             self.scheduler.replace(id, place);
+            self.watch(id, kind);
         }
     }
 
@@ -247,6 +248,9 @@ impl Session {
             }
             Frame::Left { user, connection } if self.role == Role::Ground => {
                 self.events.push_back(Event::Left { user, connection });
+            }
+            Frame::Weight { user, hundredths } if self.role == Role::Ground => {
+                self.scheduler.set_weight(user, u32::try_from(hundredths).unwrap_or(u32::MAX));
             }
             // Its request may be on the way still, or answered: nothing is left of it then.
             Frame::Reorder { exchange, priority } if self.role == Role::Ground => {

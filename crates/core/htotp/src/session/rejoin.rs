@@ -110,6 +110,7 @@ impl Session {
         }
         self.become_again(id, nature, phase(nature.kind, nature.marked, hearing));
         self.scheduler.replace(id, nature.place);
+        self.watch(id, nature.kind);
         self.scheduler.enqueue(id, Frame::Rejoined(Verdict::GoesOn(heard)).encode());
         true
     }

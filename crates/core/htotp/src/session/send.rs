@@ -325,6 +325,12 @@ impl Session {
         self.send_control(&Frame::Left { user, connection: connection.into() });
     }
 
+    /// Remote: what this user has of each class in either direction, in hundredths of what others have.
+    pub fn weigh(&mut self, user: u64, hundredths: u32) {
+        self.scheduler.set_weight(user, hundredths);
+        self.send_control(&Frame::Weight { user, hundredths: hundredths.into() });
+    }
+
     /// Tells the peer of this end's side of the path.
     pub fn report_path(&mut self, report: PathReport) {
         self.send_control(&Frame::Path(report));

@@ -310,6 +310,7 @@ pub(crate) fn record() -> String {
     tape.ends[REMOTE].taken(31, 1243, 1 << 20);
     tape.ends[REMOTE].reorder(31, Priority { urgency: 1, incremental: false });
     tape.ends[REMOTE].leave(1, "18a5-000000000000001f");
+    tape.ends[REMOTE].weigh(2, 200);
     let report = farhop_htotp::frame::PathReport { arriving: 7_912_024, lost: 100 };
     tape.ends.iter_mut().for_each(|end| end.report_path(report));
     tape.settle();

@@ -9,7 +9,7 @@ mod counts;
 mod rules;
 mod tree;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 pub use counts::{LeafCounts, Shaped};
@@ -81,6 +81,8 @@ pub struct Shaping {
     pub media: Vec<SocketAddr>,
     /// The leaf of what no rule holds for.
     pub otherwise: u16,
+    /// Whose echoes ([`crate::Ping`]) go before all rules, and by which leaf: they measure what waits beyond this device.
+    pub echo: Option<(IpAddr, u16)>,
 }
 
 /// What a leaf is made of; the kernel may lack the better ones.
@@ -165,6 +167,15 @@ impl Shaping {
         Ok(Applied { kind, new })
     }
 
+    /// Gives each class its rate, in place of the one that it has; queues, and what waits in them, stay.
+    ///
+    /// # Errors
+    /// Nothing of ours is in force there, or `tc` is missing or refuses.
+    pub fn apply_rates(&self) -> Result<(), Error> {
+        require()?;
+        batch(&self.class_lines())
+    }
+
     /// The best kind of leaf that this kernel has.
     fn put_leaves(&self) -> Result<LeafKind, Error> {
         let mut last = None;
@@ -198,6 +209,16 @@ impl Shaping {
 pub fn set_media(interface: &str, media: &[SocketAddr]) -> Result<(), Error> {
     require()?;
     feed("nft", &["-f", "-"], &rules::media_text(interface, media))
+}
+
+/// How many packets have left for or from each of the named media since it was named.
+///
+/// # Errors
+/// Nothing of ours is in force there, or `nft` is missing or refuses.
+pub fn media_passed(interface: &str) -> Result<Vec<(SocketAddr, u64)>, Error> {
+    require()?;
+    let output = run("nft", &["-n", "list", "table", "inet", &rules::table_name(interface)])?;
+    Ok(rules::read_passed(&String::from_utf8_lossy(&output.stdout)))
 }
 
 /// What is in force at a device, and what has passed; `None` where nothing of ours is.
@@ -321,6 +342,7 @@ mod tests {
             media_leaf: 0x10,
             media: Vec::new(),
             otherwise: 0x60,
+            echo: None,
         };
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -33,7 +33,7 @@ impl Shaping {
         for (family, kind, is_v4) in [("ip", "ipv4_addr", true), ("ip6", "ipv6_addr", false)] {
             let elements = elements(&self.media, is_v4);
             let elements = elements.map_or(String::new(), |list| format!(" elements = {{ {list} }};"));
-            let _ = writeln!(text, "set media_{family} {{ type {kind} . inet_service;{elements} }}");
+            let _ = writeln!(text, "set media_{family} {{ type {kind} . inet_service; counter;{elements} }}");
         }
         for leaf in &self.leaves {
             put_leaf(&mut text, leaf);
@@ -46,6 +46,10 @@ impl Shaping {
                 let media = format!("{family} {address} . udp {port} @media_{family}");
                 let _ = writeln!(text, "{media} goto leaf_{:x}", self.media_leaf);
             }
+        }
+        if let Some((address, leaf)) = self.echo {
+            let (family, protocol) = if address.is_ipv4() { ("ip", "icmp") } else { ("ip6", "ipv6-icmp") };
+            let _ = writeln!(text, "{family} daddr {address} meta l4proto {protocol} goto leaf_{leaf:x}");
         }
         for rule in &self.rules {
             put_rule(&mut text, rule);
@@ -145,9 +149,34 @@ fn elements(media: &[SocketAddr], is_v4: bool) -> Option<String> {
     (!items.is_empty()).then(|| items.join(", "))
 }
 
+/// Packets that have left for or from each of the media since they were named: `10.0.0.1 . 16384 counter packets 7 bytes 420`.
+pub(super) fn read_passed(text: &str) -> Vec<(SocketAddr, u64)> {
+    let words: Vec<&str> =
+        text.split(|it: char| it.is_whitespace() || it == ',').filter(|it| !it.is_empty()).collect();
+    let of = |words: &[&str]| match words {
+        [address, ".", port, "counter", "packets", packets] => {
+            let media = SocketAddr::new(address.parse().ok()?, port.parse().ok()?);
+            Some((media, packets.parse().ok()?))
+        }
+        _ => None,
+    };
+    words.windows(6).filter_map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_passed_is_read_as_nftables_writes_it() {
+        let text = "table inet farhop_link_sat0 {\n\tset media_ip {\n\t\ttype ipv4_addr . inet_service\n\t\tcounter\n\t\telements = { 10.0.0.1 . 16384 counter packets 7 bytes 420,\n\t\t\t     10.0.0.2 . 9 counter packets 0 bytes 0 }\n\t}\n\tset media_ip6 {\n\t\telements = { fd00::1 . 4000 counter packets 1 bytes 80 }\n}\n}";
+        let of = |media: &str, packets| (media.parse().unwrap(), packets);
+        assert_eq!(
+            read_passed(text),
+            [of("10.0.0.1:16384", 7), of("10.0.0.2:9", 0), of("[fd00::1]:4000", 1)]
+        );
+        assert_eq!(read_passed("elements = { x . 1 counter packets 7 bytes 0 }"), []);
+    }
 
     #[test]
     fn names_of_devices_make_names_of_tables_that_differ() {

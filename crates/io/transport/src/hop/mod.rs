@@ -374,6 +374,12 @@ impl Hop {
         self.0.work.notify_one();
     }
 
+    /// Remote: what this user has of each class in either direction, in hundredths of what others have.
+    pub fn weigh(&self, user: u64, hundredths: u32) {
+        self.0.lock().session.weigh(user, hundredths);
+        self.0.work.notify_one();
+    }
+
     /// Remote: tells ground what is held; gives the bytes of such words that wait.
     pub fn tell_mirror(&self, word: Word) -> usize {
         let waiting = self.0.lock().session.tell_mirror(word);

@@ -1,0 +1,217 @@
+//! Calls that announce themselves: SIP is overheard at the device, and what becomes of its calls is done as if it had been
+//! asked for over the control socket. It is no party to any call and stops none; one that is refused speaks all the same, among
+//! what no rule knows.
+//!
+//! ```text
+//! packets ──▶ Datagram ──▶ Observer ──▶ admit, release        (core/sip reads, the manager decides)
+//! counts of media ─────────────────────▶ renew                (who speaks is still there)
+//! lapsed, refused for a lease ─────────▶ forget               (a BYE that did not pass)
+//! ```
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use farhop_diffserv::calls::{CallId, Ip, Offer, rate};
+use farhop_events::Event;
+use farhop_sip::{Change, Datagram, Message, Observer, Speech};
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, sleep_until};
+
+use crate::config::{CallTerms, SipTerms};
+use crate::device::Device;
+use crate::manager::Manager;
+use crate::run::blocking;
+
+/// Calls of this observer's are named so, before their `Call-ID`: nothing that passes may end a call of somebody else's.
+const OURS: &str = "sip/";
+/// How often it is looked what rings for too long, and whether a device that could not be listened to can.
+const LOOK: Duration = Duration::from_secs(1);
+/// Of a lease, how often it is asked who still speaks.
+const ASKED_IN_A_LEASE: u32 = 4;
+
+/// What is known of the calls that pass.
+pub(crate) struct Watcher {
+    terms: SipTerms,
+    observer: Observer,
+    /// Calls that are told of: those that hold a rate, and until when those are remembered that were refused one.
+    told: HashMap<String, Option<Duration>>,
+    /// Packets of each of the media, when they were last counted.
+    passed: HashMap<SocketAddr, u64>,
+    /// Datagrams that were no messages, and of which nobody has been told yet.
+    ignored: u64,
+}
+
+impl Watcher {
+    /// Takes up the calls that an earlier manager had admitted.
+    fn new(terms: SipTerms, manager: &Manager) -> Watcher {
+        let mut watcher = Watcher {
+            terms,
+            observer: Observer::default(),
+            told: HashMap::new(),
+            passed: HashMap::new(),
+            ignored: 0,
+        };
+        for offer in manager.offers() {
+            let id = offer.id.to_string();
+            if let (Some(call), Some((codec, packet_time))) = (id.strip_prefix(OURS), offer.codec) {
+                watcher.told.insert(call.into(), None);
+                let media = offer.media.clone();
+                watcher.observer.take_up(Speech { call: call.into(), codec, packet_time, media });
+            }
+        }
+        watcher
+    }
+
+    /// Takes a packet that has passed at `now`.
+    fn handle_packet(&mut self, now: Duration, manager: &Manager, packet: &[u8]) {
+        let Some(datagram) = Datagram::read(packet) else {
+            self.ignored += 1;
+            return;
+        };
+        let content = datagram.content;
+        // RFC 5626 §3.5.1: what keeps a way open is blank lines, or zeros.
+        if content.iter().all(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+            return;
+        }
+        let is_trusted = |address: SocketAddr| self.terms.from.iter().any(|net| net.contains(address.ip()));
+        if !self.terms.from.is_empty() && !is_trusted(datagram.from) && !is_trusted(datagram.to) {
+            return;
+        }
+        match Message::read(content) {
+            Some(message) => {
+                if let Some(change) = self.observer.handle_message(now, &message) {
+                    self.follow(now, manager, change);
+                }
+            }
+            None => self.ignored += 1,
+        }
+    }
+
+    fn follow(&mut self, now: Duration, manager: &Manager, change: Change) {
+        match change {
+            Change::Speaks(speech) => {
+                let call = speech.call.clone();
+                let admitted = offer(speech, manager.terms()).and_then(|offer| manager.admit(offer));
+                // What it held before a change that is refused it goes on to hold.
+                let holds = admitted.is_ok() || id(&call).is_some_and(|id| manager.holds(&id));
+                let until = (!holds).then(|| now.saturating_add(manager.terms().lease));
+                self.told.insert(call, until);
+            }
+            Change::Over(call) => {
+                self.told.remove(&call);
+                if let Some(id) = id(&call) {
+                    manager.give_back(&id);
+                }
+            }
+        }
+    }
+
+    /// Ends what rings for too long, forgets what has lapsed, and tells what was ignored.
+    fn look(&mut self, now: Duration, manager: &Manager) {
+        while let Some(change) = self.observer.poll_timeout(now) {
+            self.follow(now, manager, change);
+        }
+        let observer = &mut self.observer;
+        self.told.retain(|call, refused_until| {
+            let stays = match refused_until {
+                Some(until) => now < *until,
+                None => id(call).is_some_and(|id| manager.holds(&id)),
+            };
+            if !stays {
+                observer.forget(call);
+            }
+            stays
+        });
+        let datagrams = std::mem::take(&mut self.ignored);
+        if datagrams > 0 {
+            manager.bus().emit(Event::SipIgnored { datagrams });
+        }
+    }
+
+    /// Speaks for the calls of which packets have passed since the last time.
+    fn renew(&mut self, manager: &Manager, passed: &[(SocketAddr, u64)]) {
+        let now: HashMap<SocketAddr, u64> = passed.iter().copied().collect();
+        // Counts begin anew whenever media are named anew.
+        let moved = |media: &SocketAddr| {
+            let packets = now.get(media).copied().unwrap_or(0);
+            packets > 0 && self.passed.get(media) != Some(&packets)
+        };
+        for offer in manager.offers() {
+            if offer.id.to_string().starts_with(OURS) && offer.media.iter().any(moved) {
+                manager.speak_for(&offer.id);
+            }
+        }
+        self.passed = now;
+    }
+}
+
+fn id(call: &str) -> Option<CallId> {
+    format!("{OURS}{call}").parse().ok()
+}
+
+fn offer(speech: Speech, terms: &CallTerms) -> Result<Offer, String> {
+    let Speech { call, codec, packet_time, media } = speech;
+    let mut hop = terms.hop;
+    if media.iter().any(SocketAddr::is_ipv6) {
+        hop.ip = Ip::V6;
+    }
+    let counted = rate(codec, packet_time, &hop).map_err(|error| error.to_string())?;
+    let id = id(&call).ok_or("its Call-ID is too long for a name")?;
+    Ok(Offer { id, rate: terms.plain.unwrap_or(counted), codec: Some((codec, packet_time)), media })
+}
+
+/// Follows the calls that pass the device, for as long as the manager runs; never ends.
+pub(crate) async fn follow<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) {
+    let Some(terms) = manager.sip_terms().cloned() else { return std::future::pending().await };
+    let (began, ports) = (Instant::now(), terms.ports.clone());
+    let mut watcher = Watcher::new(terms, manager);
+    let mut packets: Option<Receiver<Vec<u8>>> = None;
+    let ask = (manager.terms().lease / ASKED_IN_A_LEASE).max(LOOK);
+    let (mut next_look, mut next_ask) = (began, began + ask);
+    loop {
+        tokio::select! {
+            packet = heard(&mut packets) => match packet {
+                Some(packet) => watcher.handle_packet(began.elapsed(), manager, &packet),
+                // The device has gone down or away.
+                None => packets = None,
+            },
+            () = sleep_until(next_look) => {
+                next_look += LOOK;
+                if packets.is_none() {
+                    packets = listen(manager, device, &ports);
+                }
+                watcher.look(began.elapsed(), manager);
+            }
+            () = sleep_until(next_ask) => {
+                next_ask += ask;
+                let interface = manager.interface().to_owned();
+                // Where the classes are not in force nobody knows; the leases are long enough for that.
+                if let Ok(passed) = blocking(device, move |device| device.media_passed(&interface)).await {
+                    watcher.renew(manager, &passed);
+                }
+            }
+        }
+    }
+}
+
+async fn heard(packets: &mut Option<Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
+    match packets {
+        Some(packets) => packets.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn listen<D: Device>(manager: &Manager, device: &Arc<D>, ports: &[(u16, u16)]) -> Option<Receiver<Vec<u8>>> {
+    match device.overhear(manager.interface(), ports) {
+        Ok(packets) => {
+            manager.set_sip_trouble(None);
+            Some(packets)
+        }
+        Err(error) => {
+            manager.set_sip_trouble(Some(error.to_string()));
+            None
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Calls that announce themselves by SIP: admitted, given back, kept for as long as they speak, and never mistaken for others'.
+
+#![allow(clippy::unwrap_used)] // helpers of tests count as tests
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use support::{Scene, TEN, eventually};
+
+/// A packet of IPv4 and UDP between phone and exchange, with this in it.
+fn packet(content: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 5, 192, 0, 2, 1];
+    for number in [5060, 5060, u16::try_from(8 + content.len()).unwrap(), 0] {
+        bytes.extend(u16::to_be_bytes(number));
+    }
+    bytes.extend(content);
+    bytes
+}
+
+fn message(first: &str, call: &str, sequence: &str, sdp: &str) -> Vec<u8> {
+    let kind = if sdp.is_empty() { "" } else { "Content-Type: application/sdp\r\n" };
+    let length = sdp.len();
+    packet(
+        format!(
+            "{first}\r\nCall-ID: {call}\r\nCSeq: {sequence}\r\n{kind}Content-Length: {length}\r\n\r\n{sdp}"
+        )
+        .as_bytes(),
+    )
+}
+
+fn sdp(address: &str) -> String {
+    format!("v=0\r\nc=IN IP4 {address}\r\nm=audio 16384 RTP/AVP 18\r\na=ptime:20\r\n")
+}
+
+fn invite(call: &str) -> Vec<u8> {
+    message("INVITE sip:b@example.org SIP/2.0", call, "1 INVITE", &sdp("10.0.0.5"))
+}
+
+fn answer(call: &str) -> Vec<u8> {
+    message("SIP/2.0 200 OK", call, "1 INVITE", &sdp("192.0.2.9"))
+}
+
+fn bye(call: &str) -> Vec<u8> {
+    message("BYE sip:b@example.org SIP/2.0", call, "2 BYE", "")
+}
+
+impl Scene {
+    /// Packets that pass the device.
+    async fn pass(&self, packets: &[Vec<u8>]) {
+        let device = Arc::clone(&self.device);
+        eventually(|| device.state.lock().unwrap().passes.is_some()).await;
+        let passes = self.device.state.lock().unwrap().passes.clone().unwrap();
+        for packet in packets {
+            passes.send(packet.clone()).await.unwrap();
+        }
+    }
+
+    /// Waits until so many of this counter's have been.
+    async fn until(&self, counter: &str, number: u64) {
+        let bus = self.bus.clone();
+        eventually(|| bus.counters().snapshot()[counter] == number).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_announces_itself_holds_its_rate_until_it_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    scene.pass(&[invite("a@phone"), answer("a@phone")]).await;
+    let media = ["192.0.2.9:16384", "10.0.0.5:16384"].map(|it| it.parse().unwrap());
+    let device = Arc::clone(&scene.device);
+    eventually(|| device.state.lock().unwrap().media == media).await;
+    let calls = scene.client.call("calls", Value::Null).await.unwrap();
+    assert_eq!((&calls[0]["call"], &calls[0]["rate_bps"]), (&json!("sip/a@phone"), &json!(24_000)));
+    scene.pass(&[bye("a@phone")]).await;
+    scene.until("calls_released", 1).await;
+    assert!(scene.names().await.is_empty());
+    assert_eq!(scene.bus.counters().snapshot()["calls_lapsed"], 0);
+    let status = scene.client.call("status", Value::Null).await.unwrap();
+    assert_eq!(status["sip"], "", "it is heard");
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_announce_themselves_are_admitted_like_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    for name in TEN {
+        scene.pass(&[invite(name)]).await;
+    }
+    scene.until("calls_admitted", 10).await;
+    scene.pass(&[invite("k"), answer("k")]).await;
+    // Told at its offer, and again at its answer, which might have been for less.
+    scene.until("calls_refused", 2).await;
+    assert_eq!(scene.names().await.len(), 10);
+    // The end of one that was never admitted releases nothing.
+    scene.pass(&[bye("k"), bye("a"), invite("l")]).await;
+    scene.until("calls_admitted", 11).await;
+    assert_eq!(scene.bus.counters().snapshot()["calls_released"], 1);
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_speaks_is_kept_and_whose_end_did_not_pass_lapses() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    let other = message("INVITE sip:b SIP/2.0", "b", "1 INVITE", &sdp("10.0.0.6"));
+    let other_answer = message("SIP/2.0 200 OK", "b", "1 INVITE", &sdp("192.0.2.10"));
+    scene.pass(&[invite("a"), answer("a"), other.clone(), other_answer.clone()]).await;
+    scene.until("calls_admitted", 2).await;
+    // A lease is a minute. One speaks on, of the other nothing passes any more.
+    for second in 0..200 {
+        let media = ["10.0.0.5:16384", "192.0.2.10:16384"].map(|it| it.parse().unwrap());
+        scene.device.state.lock().unwrap().passed = vec![(media[0], second), (media[1], 7)];
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(scene.names().await, ["sip/a"]);
+    assert_eq!(scene.bus.counters().snapshot()["calls_lapsed"], 1);
+    // It is announced anew, and nothing of before stands in its way.
+    scene.pass(&[other, other_answer]).await;
+    scene.until("calls_admitted", 3).await;
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_manager_hears_of_the_end_of_calls_that_an_earlier_one_admitted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    scene.pass(&[invite("a"), answer("a")]).await;
+    scene.until("calls_admitted", 1).await;
+    scene.running.abort();
+    let _ = (&mut scene.running).await;
+    let mut scene = Scene::start(folder.path()).await;
+    assert_eq!(scene.names().await, ["sip/a"]);
+    scene.pass(&[bye("a")]).await;
+    scene.until("calls_released", 1).await;
+    assert!(scene.names().await.is_empty());
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn garbage_is_counted_and_ends_nothing_and_no_message_ends_a_call_of_another_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    scene.call("a").await.unwrap();
+    let cut = invite("c")[..40].to_vec();
+    scene.pass(&[packet(b"GET / HTTP/1.1"), vec![0xff; 2000], Vec::new(), cut, packet(&[0; 4])]).await;
+    scene.pass(&[packet(b"\r\n\r\n"), bye("a"), bye("sip/a"), invite(&"x".repeat(255))]).await;
+    scene.pass(&[invite("b")]).await;
+    scene.until("calls_admitted", 2).await;
+    // What keeps a way open is none.
+    scene.until("sip_ignored", 4).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(scene.bus.counters().snapshot()["sip_ignored"], 4);
+    assert_eq!(scene.names().await, ["a", "sip/b"]);
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_comes_back_is_listened_to_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    scene.pass(&[invite("a")]).await;
+    scene.until("calls_admitted", 1).await;
+    {
+        let mut state = scene.device.state.lock().unwrap();
+        (state.is_gone, state.passes) = (true, None);
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let status = scene.client.call("status", Value::Null).await.unwrap();
+    assert!(status["sip"].as_str().unwrap().starts_with("there is no network device 'sat0'"), "{status}");
+    scene.device.state.lock().unwrap().is_gone = false;
+    scene.pass(&[bye("a")]).await;
+    scene.until("calls_released", 1).await;
+    scene.running.abort();
+}

@@ -1,0 +1,198 @@
+//! A manager over a device of which a test says what it does.
+
+#![allow(dead_code, clippy::unwrap_used)] // each test takes what it needs of it; helpers of tests count as tests
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use farhop_control::{Client, Socket};
+use farhop_diffserv::calls::Hop;
+use farhop_diffserv::classify::standard;
+use farhop_diffserv::{Share, Shares};
+use farhop_events::Bus;
+use farhop_link::{CallTerms, Config, Device, Echo, FollowTerms, Manager, SipTerms, run};
+use farhop_netdev::{Applied, Error, LeafKind, Shaping};
+use farhop_units::BitRate;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinHandle;
+
+/// A device of which a test says what it does.
+#[derive(Default)]
+pub(crate) struct Fake {
+    pub(crate) state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) is_gone: bool,
+    pub(crate) is_foreign: bool,
+    pub(crate) stands: bool,
+    pub(crate) applied: usize,
+    pub(crate) media: Vec<SocketAddr>,
+    /// Packets of media so far.
+    pub(crate) passed: Vec<(SocketAddr, u64)>,
+    /// Rates that were put into force after the first.
+    pub(crate) rates: Vec<u64>,
+    /// What the link carries; beyond it a queue builds.
+    pub(crate) carries: u64,
+    pub(crate) left: u64,
+    /// Since midnight.
+    pub(crate) time: Duration,
+    /// Ceilings of LE that were put into force.
+    pub(crate) ceilings: Vec<u64>,
+    /// Where packets are put that pass the device.
+    pub(crate) passes: Option<Sender<Vec<u8>>>,
+}
+
+impl Device for Fake {
+    fn apply(&self, shaping: &Shaping) -> Result<Applied, Error> {
+        let mut state = self.state.lock().unwrap();
+        let interface = shaping.interface.clone();
+        if state.is_gone {
+            return Err(Error::NoInterface { interface });
+        }
+        if state.is_foreign {
+            return Err(Error::ForeignQueue { interface, what: "cake 8001:".into() });
+        }
+        state.applied += 1;
+        state.stands = true;
+        state.media.clone_from(&shaping.media);
+        state.ceilings.extend(shaping.leaves.last().map(|leaf| leaf.ceiling));
+        Ok(Applied { kind: LeafKind::Fifo, new: true })
+    }
+
+    fn set_media(&self, _interface: &str, media: &[SocketAddr]) -> Result<(), Error> {
+        self.state.lock().unwrap().media = media.to_vec();
+        Ok(())
+    }
+
+    fn media_passed(&self, _interface: &str) -> Result<Vec<(SocketAddr, u64)>, Error> {
+        Ok(self.state.lock().unwrap().passed.clone())
+    }
+
+    fn overhear(&self, interface: &str, _ports: &[(u16, u16)]) -> Result<Receiver<Vec<u8>>, Error> {
+        let mut state = self.state.lock().unwrap();
+        if state.is_gone {
+            return Err(Error::NoInterface { interface: interface.into() });
+        }
+        let (sender, receiver) = channel(99);
+        state.passes = Some(sender);
+        Ok(receiver)
+    }
+
+    fn apply_rates(&self, shaping: &Shaping) -> Result<(), Error> {
+        self.state.lock().unwrap().rates.push(shaping.rate);
+        Ok(())
+    }
+
+    fn echo(&self, _interface: &str, _address: IpAddr) -> Result<Echo, Error> {
+        let mut state = self.state.lock().unwrap();
+        // A quarter of a second at the rate that is in force, as long as there is plenty to send.
+        let rate = state.rates.last().copied().unwrap_or(512_000);
+        state.left += rate / 8 / 4;
+        let round_trip = Duration::from_millis(if rate > state.carries { 800 } else { 600 });
+        Ok(Echo { round_trip: Some(round_trip), left: state.left })
+    }
+
+    fn time_of_day(&self) -> Duration {
+        self.state.lock().unwrap().time
+    }
+
+    fn is_there(&self, _interface: &str) -> bool {
+        !self.state.lock().unwrap().is_gone
+    }
+
+    fn stands(&self, _interface: &str) -> Result<bool, Error> {
+        Ok(self.state.lock().unwrap().stands)
+    }
+}
+
+/// 512 kbit/s without a margin, of which 47 % are 240.64 kbit/s: ten calls of G.729.
+pub(crate) fn config(folder: &Path) -> Config {
+    let shares = [47, 10, 15, 10, 10, 6, 2].map(|guaranteed| Share { guaranteed, ceiling: 100 });
+    Config {
+        interface: "sat0".into(),
+        rate: BitRate::kbit(512),
+        margin: 0,
+        shares: Shares::new(shares).unwrap(),
+        round_trip: Duration::from_millis(650),
+        rules: standard(),
+        calls: CallTerms { hop: Hop::PLAIN, plain: None, lease: Duration::from_secs(60) },
+        state: folder.join("calls.json"),
+        windows: Vec::new(),
+        follow: None,
+        sip: Some(SipTerms { ports: vec![(5060, 5060)], from: Vec::new() }),
+    }
+}
+
+pub(crate) struct Scene {
+    pub(crate) device: Arc<Fake>,
+    pub(crate) bus: Bus,
+    pub(crate) running: JoinHandle<()>,
+    pub(crate) client: Client,
+    pub(crate) socket: std::path::PathBuf,
+}
+
+impl Scene {
+    pub(crate) async fn start(folder: &Path) -> Scene {
+        Scene::start_with(folder, config(folder)).await
+    }
+
+    /// Where the link's rate is followed.
+    pub(crate) async fn start_following(folder: &Path) -> Scene {
+        let echo = "192.0.2.1".parse().unwrap();
+        let follow = Some(FollowTerms { echo, least: 25, queue: Duration::from_millis(40) });
+        Scene::start_with(folder, Config { follow, ..config(folder) }).await
+    }
+
+    pub(crate) async fn start_with(folder: &Path, config: Config) -> Scene {
+        let state = Mutex::new(State { carries: 512_000, ..State::default() });
+        let (device, bus) = (Arc::new(Fake { state }), Bus::new());
+        let manager = Arc::new(Manager::start(config, bus.clone()).unwrap());
+        let socket = folder.join("link.sock");
+        let opened = Socket::open(&socket).unwrap();
+        let rest = Socket::open(&folder.join("link.http")).unwrap();
+        let its = Arc::clone(&device);
+        let running = tokio::spawn(async move {
+            run(manager, its, opened, Some(rest), std::future::pending()).await.unwrap();
+        });
+        let client = Client::connect(&socket).await.unwrap();
+        Scene { device, bus, running, client, socket }
+    }
+
+    pub(crate) async fn call(&mut self, name: &str) -> Result<Value, String> {
+        let args = json!({"call": name, "codec": "G.729", "packet_time": "20 ms", "media": [media(name)]});
+        self.client.call("new_voice_call", args).await.map_err(|error| error.to_string())
+    }
+
+    pub(crate) async fn names(&mut self) -> Vec<String> {
+        let calls = self.client.call("calls", Value::Null).await.unwrap();
+        calls.as_array().unwrap().iter().map(|call| call["call"].as_str().unwrap().into()).collect()
+    }
+
+    pub(crate) fn media(&self) -> Vec<SocketAddr> {
+        self.device.state.lock().unwrap().media.clone()
+    }
+}
+
+pub(crate) fn media(name: &str) -> SocketAddr {
+    let port = 16384 + 2 * u16::from(name.as_bytes()[0] - b'a');
+    SocketAddr::new("10.0.0.5".parse().unwrap(), port)
+}
+
+/// Waits for what another task does; the clock of the test goes on meanwhile.
+pub(crate) async fn eventually(holds: impl Fn() -> bool) {
+    for _ in 0..100_000 {
+        if holds() {
+            return;
+        }
+        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("it does not come to hold");
+}
+
+pub(crate) const TEN: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];

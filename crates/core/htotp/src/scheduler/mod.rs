@@ -1,0 +1,339 @@
+//! The one scheduler that all writes to a carrier pass: by class, then user (deficit round
+//! robin with weights), then render priority (RFC 9218), and never more than [`Pace::ahead`] of link time before the
+//! link could have taken it, so that a more urgent byte never waits behind a backlog. What sends on and on among pages loses
+//! its place there until it pauses: first among its user's own, then its class.
+//!
+//! Calling order: `open` → `enqueue`/`finish` → `poll_grant` (marks the stream busy) → `written` (the carrier
+//! took it all) → … → `close`. `next_wakeup` says when a grant that the pace held back is due.
+
+mod pace;
+mod spree;
+#[cfg(test)]
+mod tests;
+mod turns;
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use farhop_units::{BitRate, Bytes as ByteCount};
+
+use crate::frame::{Class, Priority};
+
+use pace::Allowance;
+pub use pace::Pace;
+use spree::{Spree, Stage};
+use turns::{Key, Turns};
+
+/// A stream of one session; the driver maps it to the carrier's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+/// What a segment that waits takes besides its bytes.
+const SEGMENT: usize = 128;
+
+/// Where a stream stands in the order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Class, served before the next.
+    pub class: Class,
+    /// Users of a class share fairly.
+    pub user: u64,
+    /// Render priority within a user.
+    pub priority: Priority,
+    /// Someone waits for it: goes ahead of what was pushed unasked with the same urgency.
+    pub asked: bool,
+}
+
+/// Bytes that may go to the carrier now.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Whose.
+    pub stream: StreamId,
+    /// In order; possibly none when only the end is due.
+    pub segments: Vec<Bytes>,
+    /// The stream ends after these.
+    pub end: bool,
+    /// Nothing more of it waits.
+    pub drains: bool,
+}
+
+struct Queue {
+    /// Where it was put.
+    place: Place,
+    /// How far its spree has gone, which changes where it stands.
+    stage: Stage,
+    spree: Spree,
+    /// Creation order; once a stretch is over, or of an incremental stream each grant, the order of that.
+    turn: u64,
+    /// Bytes granted since then.
+    granted: u64,
+    segments: VecDeque<Bytes>,
+    queued: usize,
+    end: bool,
+    busy: bool,
+}
+
+impl Queue {
+    fn is_ready(&self) -> bool {
+        !self.busy && (self.queued > 0 || self.end)
+    }
+
+    /// Where it stands.
+    fn stands(&self) -> Place {
+        self.stage.place(self.place)
+    }
+
+    fn key(&self, id: StreamId) -> Key {
+        let place = self.stands();
+        (place.priority.urgency, !place.asked, self.turn, id)
+    }
+}
+
+/// See the module.
+pub struct Scheduler {
+    allowance: Allowance,
+    streams: HashMap<StreamId, Queue>,
+    turns: Turns,
+    /// Turns taken so far.
+    turn: u64,
+    /// Streams that had nothing to send for a while, perhaps for so long that their spree is over.
+    woken: Vec<StreamId>,
+    /// While the carrier is full only what is more urgent than this is granted.
+    floor: Option<(Class, u8)>,
+}
+
+impl Scheduler {
+    /// A scheduler that starts with a full allowance.
+    pub fn new(now: Duration, pace: Pace) -> Self {
+        Scheduler {
+            allowance: Allowance::new(now, pace),
+            streams: HashMap::new(),
+            turns: Turns::default(),
+            turn: 0,
+            woken: Vec::new(),
+            floor: None,
+        }
+    }
+
+    /// Changes the pace.
+    pub fn set_pace(&mut self, now: Duration, pace: Pace) {
+        self.allowance.set_pace(now, pace);
+    }
+
+    /// The link takes about this much, whether or not a rate is kept to.
+    pub fn set_about(&mut self, rate: BitRate) {
+        self.allowance.pace.about = Some(rate);
+    }
+
+    /// What `user` has of each class, in hundredths of what each of the others has: from 1 to 10,000.
+    pub fn set_weight(&mut self, user: u64, hundredths: u32) {
+        self.turns.set_weight(user, hundredths);
+    }
+
+    /// Nobody knows what this stream carries: it is told by how much that is.
+    pub fn watch(&mut self, id: StreamId) {
+        if let Some(queue) = self.streams.get_mut(&id) {
+            queue.spree.is_unknown = true;
+        }
+    }
+
+    /// The carrier is full of writes of this rank (`None`: it has room): until that changes only what is more urgent
+    /// is granted, since a carrier serves the writes that wait for it in no order.
+    pub fn set_floor(&mut self, floor: Option<(Class, u8)>) {
+        self.floor = floor;
+    }
+
+    /// Class and urgency that a stream has now.
+    pub fn rank(&self, id: StreamId) -> Option<(Class, u8)> {
+        let place = self.streams.get(&id)?.stands();
+        Some((place.class, place.priority.urgency))
+    }
+
+    /// A stream will write.
+    pub fn open(&mut self, id: StreamId, place: Place) {
+        self.turn += 1;
+        let queue = Queue {
+            place,
+            stage: Stage::default(),
+            spree: Spree::default(),
+            turn: self.turn,
+            granted: 0,
+            segments: VecDeque::new(),
+            queued: 0,
+            end: false,
+            busy: false,
+        };
+        self.streams.insert(id, queue);
+    }
+
+    /// Moves a stream to another place; what it has queued moves along.
+    pub fn replace(&mut self, id: StreamId, place: Place) {
+        self.unready(id);
+        self.go(id);
+        if let Some(queue) = self.streams.get_mut(&id) {
+            queue.place = place;
+        }
+        self.ready(id);
+    }
+
+    /// Adds bytes to the end of a stream.
+    pub fn enqueue(&mut self, id: StreamId, bytes: Bytes) {
+        if let Some(queue) = self.streams.get_mut(&id) {
+            if queue.queued == 0 && !bytes.is_empty() && queue.spree.has_begun() {
+                self.woken.push(id);
+            }
+            queue.queued += bytes.len();
+            queue.segments.push_back(bytes);
+        }
+        self.ready(id);
+    }
+
+    /// The stream ends after what is queued.
+    pub fn finish(&mut self, id: StreamId) {
+        if let Some(queue) = self.streams.get_mut(&id) {
+            queue.end = true;
+        }
+        self.ready(id);
+    }
+
+    /// Bytes not yet handed to the carrier.
+    pub fn queued(&self, id: StreamId) -> usize {
+        self.streams.get(&id).map_or(0, |queue| queue.queued)
+    }
+
+    /// Bytes of memory that these take, about: a body in very small pieces takes many times its length.
+    pub fn held(&self, id: StreamId) -> usize {
+        self.streams.get(&id).map_or(0, |queue| queue.queued + queue.segments.len() * SEGMENT)
+    }
+
+    /// The carrier has taken the last grant of this stream.
+    pub fn written(&mut self, id: StreamId) {
+        if let Some(queue) = self.streams.get_mut(&id) {
+            queue.busy = false;
+            if !queue.is_ready() {
+                self.go(id);
+            }
+        }
+        self.ready(id);
+    }
+
+    /// Forgets a stream and what it has queued.
+    pub fn close(&mut self, id: StreamId) {
+        self.unready(id);
+        self.go(id);
+        self.streams.remove(&id);
+    }
+
+    fn ready(&mut self, id: StreamId) {
+        let Some(queue) = self.streams.get(&id).filter(|queue| queue.is_ready()) else { return };
+        let place = queue.stands();
+        self.turns.insert(place.class, place.user, queue.key(id), self.allowance.pace.piece());
+    }
+
+    /// Gives what its user has left of a turn, where nothing else of the user's is ready.
+    fn unready(&mut self, id: StreamId) -> Option<i64> {
+        let queue = self.streams.get(&id)?;
+        let place = queue.stands();
+        self.turns.remove(place.class, place.user, queue.key(id))
+    }
+
+    /// Its user has nothing to come back with.
+    fn go(&mut self, id: StreamId) {
+        if let Some(place) = self.streams.get(&id).map(Queue::stands) {
+            self.turns.go(place.class, place.user);
+        }
+    }
+
+    /// The bytes to write next, if any are queued and the pace allows.
+    pub fn poll_grant(&mut self, now: Duration) -> Option<Grant> {
+        self.allowance.refill(now);
+        self.end_sprees(now);
+        // What keeps the carrier alive does not wait for the pace (it still pays).
+        if self.allowance.is_used_up() && self.turns.first_class()? != Class::Expedited {
+            return None;
+        }
+        let (class, urgency, id) = self.turns.next(self.allowance.pace.piece(), self.floor.is_some())?;
+        if self.floor.is_some_and(|floor| (class, urgency) >= floor) {
+            return None;
+        }
+        Some(self.grant(now, id))
+    }
+
+    /// What begins to send after a pause is at its place again.
+    fn end_sprees(&mut self, now: Duration) {
+        for id in std::mem::take(&mut self.woken) {
+            if self.streams.get_mut(&id).is_some_and(|queue| queue.spree.goes_on(now)) {
+                self.stand(id, Stage::Short);
+            }
+        }
+    }
+
+    fn stand(&mut self, id: StreamId, stage: Stage) {
+        self.unready(id);
+        if let Some(queue) = self.streams.get_mut(&id) {
+            queue.stage = stage;
+        }
+        self.ready(id);
+    }
+
+    fn grant(&mut self, now: Duration, id: StreamId) -> Grant {
+        let pace = self.allowance.pace;
+        let mut grant = Grant { stream: id, segments: Vec::new(), end: false, drains: true };
+        let size = self.streams.get(&id).map_or(0, |queue| queue.queued.min(pace.piece()));
+        if let Some(place) = self.streams.get(&id).map(Queue::stands) {
+            self.turns.charge(place.class, place.user, size);
+        }
+        let left = self.unready(id);
+        if let Some(queue) = self.streams.get_mut(&id) {
+            let mut wanted = size;
+            while wanted > 0 {
+                let Some(mut segment) = queue.segments.pop_front() else { break };
+                if segment.len() > wanted {
+                    queue.segments.push_front(segment.split_off(wanted));
+                }
+                wanted -= segment.len();
+                grant.segments.push(segment);
+            }
+            queue.queued -= size;
+            grant.drains = queue.queued == 0;
+            queue.busy = true;
+            if queue.queued == 0 && queue.end {
+                queue.end = false;
+                grant.end = true;
+            }
+            queue.granted += size as u64;
+            if queue.place.priority.incremental || queue.granted >= pace.stretch() {
+                self.turn += 1;
+                (queue.turn, queue.granted) = (self.turn, 0);
+            }
+            // It is busy, and so stands nowhere: the next time it is ready it stands where this leads.
+            queue.stage = queue.spree.sent(now, size as u64, pace.known());
+            let place = queue.stands();
+            if let Some(left) = left {
+                self.turns.keep(place.class, place.user, left);
+            }
+        }
+        self.allowance.take(size);
+        grant
+    }
+
+    /// When the pace allows the next grant; `None` when nothing waits for it.
+    pub fn next_wakeup(&self, now: Duration) -> Option<Duration> {
+        if self.turns.is_empty() || self.is_floored() {
+            // A full carrier says when it has room again; asking it over and over would spin.
+            return None;
+        }
+        self.allowance.next_wakeup(now)
+    }
+
+    /// True when what `poll_grant` came upon last is not above the floor.
+    fn is_floored(&self) -> bool {
+        self.floor.is_some_and(|floor| self.turns.front().is_some_and(|rank| rank >= floor))
+    }
+
+    /// Bytes queued over all streams.
+    pub fn backlog(&self) -> ByteCount {
+        ByteCount(self.streams.values().map(|queue| queue.queued as u64).sum())
+    }
+}

@@ -1,0 +1,116 @@
+//! How fast writes may go, and in pieces of what size.
+
+use std::time::Duration;
+
+use farhop_units::BitRate;
+
+/// Share of a contracted rate that payload gets: IP, UDP, QUIC and frame headers take the rest of a
+/// 1,452-byte packet.
+const PAYLOAD_SHARE: f64 = 0.95;
+/// The most that one grant hands to the carrier, and the least worth waking up for: about a packet. In between it is
+/// [`Pace::ahead`] of link time. A user may send as much before the next user's turn.
+pub(super) const LARGEST_GRANT: usize = 16 * 1024;
+pub(super) const SMALLEST_GRANT: usize = 1_400;
+
+/// Link time for which a stream that is not incremental keeps its turn; where no rate is kept to, so many bytes at the most.
+/// RFC 9218 §10 has it served to its end; but a download of minutes, of which nobody says what it is, must not starve what is
+/// asked after it.
+pub(super) const STRETCH: Duration = Duration::from_millis(500);
+pub(super) const STRETCH_WITHOUT_RATE: u64 = 256 * 1024;
+
+/// How fast writes may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Payload rate of the direction this end writes; `None` leaves it to the carrier's windows.
+    pub rate: Option<BitRate>,
+    /// About what the link takes where no rate is kept to: pieces and turns are sized by it. `None` where nobody knows.
+    pub about: Option<BitRate>,
+    /// Link time that may be written ahead.
+    pub ahead: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace { rate: None, about: None, ahead: Duration::from_millis(50) }
+    }
+}
+
+impl Pace {
+    /// What the link takes, as far as anybody knows.
+    pub(super) fn known(&self) -> Option<BitRate> {
+        self.rate.or(self.about)
+    }
+
+    /// Bytes that one grant takes at the most, and that a user may send before the next one's turn: what is asked meanwhile
+    /// waits for that, so on a slow link it is little.
+    pub(super) fn piece(&self) -> usize {
+        let ahead = |rate: BitRate| rate.bytes_in(self.ahead).0 as usize;
+        self.known().map_or(LARGEST_GRANT, |rate| ahead(rate).clamp(SMALLEST_GRANT, LARGEST_GRANT))
+    }
+
+    /// Bytes for which a stream that is not incremental keeps its turn.
+    pub(super) fn stretch(&self) -> u64 {
+        let about = || self.about.map_or(u64::MAX, |rate| rate.bytes_in(STRETCH).0);
+        let unpaced = || about().clamp(LARGEST_GRANT as u64 / 8, STRETCH_WITHOUT_RATE);
+        self.rate.map_or_else(unpaced, |rate| rate.bytes_in(STRETCH).0)
+    }
+
+    /// Bytes that may be ahead of the link.
+    fn allowance(&self) -> f64 {
+        let ahead = |rate: BitRate| rate.bytes_in(self.ahead).0.max(SMALLEST_GRANT as u64) as f64;
+        self.rate.map_or(f64::MAX, ahead)
+    }
+}
+
+/// What the pace allows to be written at a time.
+pub(super) struct Allowance {
+    pub(super) pace: Pace,
+    tokens: f64,
+    filled: Duration,
+}
+
+impl Allowance {
+    /// A full one.
+    pub(super) fn new(now: Duration, pace: Pace) -> Allowance {
+        Allowance { pace, tokens: pace.allowance(), filled: now }
+    }
+
+    pub(super) fn set_pace(&mut self, now: Duration, pace: Pace) {
+        self.refill(now);
+        self.pace = pace;
+        self.tokens = self.tokens.min(pace.allowance());
+    }
+
+    pub(super) fn refill(&mut self, now: Duration) {
+        let passed = now.saturating_sub(self.filled).as_secs_f64();
+        self.filled = self.filled.max(now);
+        match self.pace.rate {
+            Some(rate) => {
+                self.tokens = (self.tokens + passed * payload(rate)).min(self.pace.allowance());
+            }
+            None => self.tokens = f64::MAX,
+        }
+    }
+
+    pub(super) fn is_used_up(&self) -> bool {
+        self.tokens <= 0.0
+    }
+
+    pub(super) fn take(&mut self, bytes: usize) {
+        self.tokens -= bytes as f64;
+    }
+
+    /// When it is worth asking again.
+    pub(super) fn next_wakeup(&self, now: Duration) -> Option<Duration> {
+        let rate = self.pace.rate?;
+        let wanted = (self.pace.allowance() / 4.0).min(SMALLEST_GRANT as f64) - self.tokens;
+        // A rate of nothing never allows anything.
+        let wait = Duration::try_from_secs_f64((wanted / payload(rate)).max(0.0)).ok()?;
+        now.checked_add(wait)
+    }
+}
+
+/// Bytes of payload in a second.
+fn payload(rate: BitRate) -> f64 {
+    rate.0 as f64 / 8.0 * PAYLOAD_SHARE
+}

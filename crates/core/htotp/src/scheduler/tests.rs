@@ -1,0 +1,220 @@
+//! The order and the pace of grants, in virtual time.
+
+use super::pace::{LARGEST_GRANT, SMALLEST_GRANT, STRETCH, STRETCH_WITHOUT_RATE};
+use super::*;
+use farhop_units::BitRate;
+
+const START: Duration = Duration::ZERO;
+
+fn place(class: Class, user: u64, urgency: u8, incremental: bool) -> Place {
+    Place { class, user, priority: Priority { urgency, incremental }, asked: true }
+}
+
+/// Opens a stream with `size` bytes queued.
+fn fill(scheduler: &mut Scheduler, id: u64, place: Place, size: usize) -> StreamId {
+    scheduler.open(StreamId(id), place);
+    scheduler.enqueue(StreamId(id), Bytes::from(vec![0; size]));
+    StreamId(id)
+}
+
+/// Takes everything in order and counts bytes per stream until `most` are taken.
+fn order(scheduler: &mut Scheduler, now: Duration, most: usize) -> Vec<(u64, usize)> {
+    let (mut taken, mut all) = (0, Vec::<(u64, usize)>::new());
+    while let Some(grant) = scheduler.poll_grant(now) {
+        let size: usize = grant.segments.iter().map(Bytes::len).sum();
+        match all.last_mut() {
+            Some((id, sum)) if *id == grant.stream.0 => *sum += size,
+            _ => all.push((grant.stream.0, size)),
+        }
+        scheduler.written(grant.stream);
+        taken += size;
+        if taken >= most {
+            break;
+        }
+    }
+    all
+}
+
+#[test]
+fn a_more_urgent_stream_goes_first_and_equals_go_in_turn() {
+    let mut s = Scheduler::new(START, Pace::default());
+    fill(&mut s, 1, place(Class::Web, 1, 5, false), 100_000);
+    fill(&mut s, 2, place(Class::Web, 1, 1, false), 100_000);
+    fill(&mut s, 3, place(Class::Web, 1, 5, false), 100_000);
+    assert_eq!(order(&mut s, START, usize::MAX), [(2, 100_000), (1, 100_000), (3, 100_000)]);
+}
+
+#[test]
+fn incremental_streams_share() {
+    let mut s = Scheduler::new(START, Pace::default());
+    fill(&mut s, 1, place(Class::Web, 1, 5, true), 64 * 1024);
+    fill(&mut s, 2, place(Class::Web, 1, 5, true), 64 * 1024);
+    let turns: Vec<u64> = order(&mut s, START, usize::MAX).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(turns, [1, 2].repeat(64 * 1024 / LARGEST_GRANT));
+}
+
+#[test]
+fn what_is_asked_later_waits_for_half_a_second_of_a_long_download_and_not_for_its_end() {
+    let rate = BitRate::kbit(64);
+    let mut s = Scheduler::new(START, Pace { rate: Some(rate), ..Pace::default() });
+    fill(&mut s, 1, place(Class::Web, 1, 3, false), 300_000);
+    let (mut now, mut before) = (START, 0);
+    while before < 50_000 {
+        now = s.next_wakeup(now).unwrap().max(now + Duration::from_micros(100));
+        before += order(&mut s, now, usize::MAX).iter().map(|(_, size)| size).sum::<usize>();
+    }
+    fill(&mut s, 2, place(Class::Web, 1, 3, false), 500);
+    let asked = now;
+    while s.queued(StreamId(2)) > 0 {
+        now = s.next_wakeup(now).unwrap().max(now + Duration::from_micros(100));
+        order(&mut s, now, usize::MAX);
+    }
+    assert!(now - asked <= STRETCH + Duration::from_millis(250), "{:?}", now - asked);
+}
+
+#[test]
+fn users_of_a_class_share_whatever_their_number_of_streams() {
+    let mut s = Scheduler::new(START, Pace::default());
+    for id in 0..50 {
+        fill(&mut s, id, place(Class::Web, 1, 3, false), 100_000);
+    }
+    fill(&mut s, 99, place(Class::Web, 2, 3, false), 200_000);
+    let second: usize =
+        order(&mut s, START, 400_000).iter().filter(|(id, _)| *id == 99).map(|(_, size)| size).sum();
+    assert!((150_000..=200_000).contains(&second), "{second} of 400000");
+}
+
+#[test]
+fn a_class_waits_for_the_classes_before_it() {
+    let mut s = Scheduler::new(START, Pace::default());
+    fill(&mut s, 1, place(Class::Bulk, 1, 0, false), 100_000);
+    fill(&mut s, 2, place(Class::Web, 1, 7, false), 100_000);
+    assert_eq!(order(&mut s, START, usize::MAX)[0].0, 2);
+}
+
+#[test]
+fn no_more_than_fifty_milliseconds_of_link_time_go_ahead() {
+    let rate = BitRate::mbit(8);
+    let mut s = Scheduler::new(START, Pace { rate: Some(rate), ..Pace::default() });
+    fill(&mut s, 1, place(Class::Web, 1, 3, false), 10_000_000);
+    let ahead: usize = order(&mut s, START, usize::MAX).iter().map(|(_, size)| size).sum();
+    assert!(ahead <= 50_000 + LARGEST_GRANT, "{ahead}");
+    let (mut now, mut sent) = (START, 0);
+    while now < Duration::from_secs(5) {
+        now = s.next_wakeup(now).unwrap().max(now + Duration::from_micros(100));
+        sent += order(&mut s, now, usize::MAX).iter().map(|(_, size)| size).sum::<usize>();
+    }
+    let rate = sent as f64 * 8.0 / 5.0 / 8e6;
+    assert!((0.94..=0.96).contains(&rate), "{rate} of the link's rate");
+}
+
+#[test]
+fn on_a_slow_link_another_users_first_bytes_wait_for_about_one_packet() {
+    let rate = BitRate::kbit(64);
+    let mut s = Scheduler::new(START, Pace { rate: Some(rate), ..Pace::default() });
+    fill(&mut s, 1, place(Class::Web, 1, 3, false), 300_000);
+    let (mut now, mut before) = (START, 0);
+    while before < 20_000 {
+        now = s.next_wakeup(now).unwrap().max(now + Duration::from_micros(100));
+        before += order(&mut s, now, usize::MAX).iter().map(|(_, size)| size).sum::<usize>();
+    }
+    fill(&mut s, 2, place(Class::Web, 2, 3, false), 500);
+    let asked = now;
+    while s.queued(StreamId(2)) > 0 {
+        now = s.next_wakeup(now).unwrap().max(now + Duration::from_micros(100));
+        order(&mut s, now, usize::MAX);
+    }
+    // One that has left already, and the first user's turn.
+    let packet = rate.time_for(ByteCount(1452));
+    assert!(now - asked <= 2 * packet + packet / 10, "{:?}", now - asked);
+}
+
+#[test]
+fn pieces_and_turns_follow_what_the_link_takes_where_no_rate_is_kept_to() {
+    let sizes = |about| {
+        let mut s = Scheduler::new(START, Pace { about, ..Pace::default() });
+        fill(&mut s, 1, place(Class::Web, 1, 3, false), 1_000_000);
+        fill(&mut s, 2, place(Class::Web, 1, 3, false), 1_000_000);
+        let first: usize = s.poll_grant(START).unwrap().segments.iter().map(Bytes::len).sum();
+        s.written(StreamId(1));
+        (first, first + order(&mut s, START, 500_000).first().map_or(0, |(_, size)| *size))
+    };
+    assert_eq!(sizes(None), (LARGEST_GRANT, STRETCH_WITHOUT_RATE as usize));
+    // Half a second of 64 kbit/s are 4,000 bytes, whole packets.
+    assert_eq!(sizes(Some(BitRate::kbit(64))), (SMALLEST_GRANT, 3 * SMALLEST_GRANT));
+    assert_eq!(sizes(Some(BitRate::mbit(1))).0, 6_250);
+    assert_eq!(sizes(Some(BitRate::mbit(100))), (LARGEST_GRANT, STRETCH_WITHOUT_RATE as usize));
+}
+
+#[test]
+fn a_stream_is_not_granted_twice_before_the_carrier_took_it() {
+    let mut s = Scheduler::new(START, Pace::default());
+    fill(&mut s, 1, place(Class::Web, 1, 3, false), 100_000);
+    assert!(s.poll_grant(START).is_some());
+    assert_eq!(s.poll_grant(START), None);
+    s.written(StreamId(1));
+    assert!(s.poll_grant(START).is_some());
+}
+
+#[test]
+fn the_end_comes_with_the_last_bytes_or_alone() {
+    let mut s = Scheduler::new(START, Pace::default());
+    let id = fill(&mut s, 1, place(Class::Web, 1, 3, false), 10);
+    s.finish(id);
+    assert!(s.poll_grant(START).unwrap().end);
+    s.open(StreamId(2), place(Class::Web, 1, 3, false));
+    s.finish(StreamId(2));
+    let grant = s.poll_grant(START).unwrap();
+    assert!(grant.end && grant.segments.is_empty());
+    s.written(StreamId(2));
+    assert_eq!(s.poll_grant(START), None);
+}
+
+#[test]
+fn a_full_carrier_is_given_only_what_is_more_urgent() {
+    let rate = Some(BitRate::mbit(8));
+    let mut s = Scheduler::new(START, Pace { rate, ..Pace::default() });
+    fill(&mut s, 1, place(Class::Web, 1, 3, false), 10);
+    s.set_floor(Some((Class::Web, 3)));
+    assert_eq!(s.poll_grant(START), None);
+    assert_eq!(s.next_wakeup(START), None, "asked again and again while the carrier is full");
+    fill(&mut s, 2, place(Class::Web, 1, 1, false), 10);
+    assert_eq!(s.poll_grant(START).unwrap().stream, StreamId(2));
+    s.set_floor(None);
+    assert_eq!(s.poll_grant(START).unwrap().stream, StreamId(1));
+}
+
+#[test]
+fn a_closed_stream_leaves_nothing_behind() {
+    let mut s = Scheduler::new(START, Pace::default());
+    let id = fill(&mut s, 1, place(Class::Web, 1, 3, false), 10);
+    s.close(id);
+    assert_eq!(s.poll_grant(START), None);
+    assert!(s.turns.is_empty() && s.streams.is_empty());
+}
+
+#[test]
+fn classes_go_before_one_another_whoever_they_are_of() {
+    let classes =
+        [Class::Expedited, Class::Interactive, Class::Web, Class::Streaming, Class::Bulk, Class::Background];
+    let mut s = Scheduler::new(START, Pace::default());
+    for (id, class) in (0..).zip(classes).rev() {
+        fill(&mut s, id, place(class, 9 - id, 7 - id as u8, false), 20_000);
+    }
+    let turns: Vec<u64> = order(&mut s, START, usize::MAX).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(turns, [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn what_a_user_has_left_of_a_turn_is_forgotten_with_the_user() {
+    let mut s = Scheduler::new(START, Pace::default());
+    for user in 1..=50 {
+        let id = fill(&mut s, user, place(Class::Web, user, 3, false), 40_000);
+        s.finish(id);
+    }
+    order(&mut s, START, usize::MAX);
+    for user in 1..=50 {
+        s.close(StreamId(user));
+    }
+    assert!(s.turns.is_empty() && s.turns.remembers_nobody());
+}
