@@ -14,6 +14,7 @@ type Entry = fn(&[u8]);
 const TARGETS: &[(&str, Entry)] = &[
     ("consent", farhop_consent::fuzz),
     ("control_request", farhop_control::fuzz_request),
+    ("dns", farhop_dns::fuzz),
     ("fec", farhop_fec::fuzz),
     ("freshness", farhop_freshness::fuzz),
     ("front_chunked", farhop_front::h1::fuzz_chunked_body),

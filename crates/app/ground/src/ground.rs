@@ -31,6 +31,7 @@ use url::Url;
 use crate::ahead::Ahead;
 use crate::bases::Bases;
 use crate::carrier::Carrier;
+use crate::components;
 use crate::error::GroundError;
 use crate::explain::{Explained, explain};
 use crate::imaging::{Means, Squeezing};
@@ -57,6 +58,7 @@ pub struct Ground(Arc<Shared>);
 pub(crate) struct Shared {
     settings: RwLock<Arc<GroundSettings>>,
     pub(crate) bus: Bus,
+    pub(crate) components: Vec<components::Half>,
     pub(crate) origins: Origins,
     pub(crate) owners: Owners,
     pub(crate) ahead: Ahead,
@@ -109,6 +111,7 @@ impl Ground {
             bases: Arc::new(Bases::new(settings.squeeze.deltas.0)),
             settings: RwLock::new(Arc::new(settings)),
             bus,
+            components: components::all(),
             owners: Owners::default(),
             ahead: Ahead::default(),
             names: Names::default(),
@@ -250,6 +253,7 @@ impl Ground {
             "version": env!("CARGO_PKG_VERSION"),
             "up_s": self.0.started.elapsed().as_secs(),
             "texts": self.0.bases.status(),
+            "components": self.0.components.iter().map(|half| half.component().name).collect::<Vec<_>>(),
             "carriers": carriers,
             "models": self.0.models.status(),
         })

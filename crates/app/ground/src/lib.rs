@@ -8,6 +8,7 @@ mod bases;
 mod body;
 mod bundle;
 mod carrier;
+mod components;
 mod delivery;
 mod error;
 mod exchange;

@@ -15,9 +15,11 @@ mod books;
 mod caller;
 mod carry;
 mod clients;
+mod components;
 mod consent;
 mod course;
 mod desk;
+mod dns;
 mod exchange;
 mod files;
 mod held;
@@ -57,6 +59,7 @@ use auth::Gate;
 use consent::Consent;
 pub use consent::ConsentError;
 use desk::Desk;
+pub use dns::DnsError;
 use farhop_authority::Leaves;
 use farhop_events::{Bus, ExchangeId};
 use farhop_settings::RemoteSettings;
@@ -80,6 +83,7 @@ const LEAST_AHEAD: u64 = 256 << 10;
 pub struct Remote {
     settings: RwLock<Arc<RemoteSettings>>,
     bus: Bus,
+    components: Vec<components::Half>,
     uplink: Uplink,
     repository: Arc<dyn Repository>,
     budget: Arc<Budget>,
@@ -130,6 +134,11 @@ impl Remote {
 
     fn bus(&self) -> &Bus {
         &self.bus
+    }
+
+    /// Those that the settings want.
+    fn components(&self) -> &[components::Half] {
+        &self.components
     }
 
     fn uplink(&self) -> &Uplink {
