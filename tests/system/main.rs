@@ -12,6 +12,7 @@ mod clients;
 mod conformance;
 mod deltas;
 mod destinations;
+mod dns;
 mod histories;
 mod hostile;
 mod hostile_page;

@@ -15,6 +15,7 @@ const TARGETS: &[(&str, Entry)] = &[
     ("capacity", farhop_capacity::fuzz),
     ("consent", farhop_consent::fuzz),
     ("control_request", farhop_control::fuzz_request),
+    ("dns", farhop_dns::fuzz),
     ("fec", farhop_fec::fuzz),
     ("freshness", farhop_freshness::fuzz),
     ("front_chunked", farhop_front::h1::fuzz_chunked_body),

@@ -110,6 +110,16 @@ counters! {
         links_in_force,
         /// Times that they were not in force any more.
         links_lost,
+        /// Questions for names that were answered.
+        names_answered,
+        /// Those of them whose answer was held.
+        names_held,
+        /// Questions for names that crossed.
+        names_crossed,
+        /// Those of them that nobody waited for.
+        names_ahead,
+        /// Names for which no name server has answered.
+        names_failed,
     }
     tallies {
         /// Requests that crossed, by reason.

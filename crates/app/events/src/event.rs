@@ -565,4 +565,54 @@ events! {
         /// Why.
         reason: String,
     } counts |counters| { counters.links_lost.add(1) }
+
+    /// The DNS component has answered a client.
+    Debug NameAnswered "name_answered" {
+        /// Whose question it was: the client's address.
+        user: String,
+        /// The name that was asked for.
+        name: String,
+        /// The type of record, by its number (RFC 1035 §3.2.2): 1 is A, 28 AAAA, 65 HTTPS.
+        kind: u16,
+        /// The response code (RFC 1035 §4.1.1): 0 no error, 2 nobody has answered, 3 no such name.
+        code: u16,
+        /// It was held, so that nothing crossed for it.
+        held: bool,
+        /// From the question to the answer.
+        total_ms: u64,
+    } counts |counters| {
+        if *held {
+            counters.names_held.add(1);
+        }
+        counters.names_answered.add(1)
+    }
+
+    /// A question of the DNS component was sent across the long hop.
+    Debug NameCrossed "name_crossed" {
+        /// Names it at both ends.
+        exchange: ExchangeId,
+        /// The name that is asked for.
+        name: String,
+        /// The type of record, by its number.
+        kind: u16,
+        /// Nobody waits for it: what is held is popular and about to run out.
+        ahead: bool,
+    } counts |counters| {
+        if *ahead {
+            counters.names_ahead.add(1);
+        }
+        counters.names_crossed.add(1)
+    }
+
+    /// Ground has found no name server that answers.
+    Debug NameFailed "name_failed" {
+        /// Names it at both ends.
+        exchange: ExchangeId,
+        /// The name that was asked for.
+        name: String,
+        /// The type of record, by its number.
+        kind: u16,
+        /// What went wrong, in words.
+        error: String,
+    } counts |counters| { counters.names_failed.add(1) }
 }

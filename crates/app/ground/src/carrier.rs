@@ -1,5 +1,5 @@
-//! One carrier: takes what its remote begins and gives each to the ground half of its component. Here is the list of
-//! the components. What they do is theirs.
+//! One carrier: takes what its remote begins and gives each to the ground half of its component (`components`), and knows
+//! what is under way on it.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -7,11 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use farhop_bundle::{Eagerness, Place, Unasked};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::Verdict;
 use farhop_htotp::frame::{Hello, Priority};
-use farhop_htotp::head::UNASKED;
 use farhop_htotp::mirror::Word;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_squeeze::Policy;
@@ -27,18 +25,17 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use crate::ahead::{Ahead, Visitor};
+use crate::ahead::Visitor;
 use crate::bases::Memory;
-use crate::components::Outlet;
-use crate::exchange::Exchange;
+use crate::components;
 use crate::ground::Shared;
 use crate::imaging::Means;
 use crate::kin::{Kin, Recipient};
 use crate::mirror::{Mirror, Stale};
 use crate::named::Opener;
+use crate::policies::Outlet;
 use crate::owner::Owner;
 use crate::treatment::Treatment;
-use crate::tunnel::Tunnel;
 
 /// How often a carrier that is drained is looked at.
 const LOOK: Duration = Duration::from_millis(20);
@@ -137,71 +134,21 @@ impl Carrier {
         self.ground.bus.emit(Event::CarrierDown { peer: self.remote.to_string(), why, exchanges });
     }
 
-    /// The components of ground: what a remote may begin, and who serves it.
+    /// Each thing that the remote begins goes to the component that it is for; what is left is the carrier's own.
     fn begin(self: &Arc<Self>, incoming: Incoming) {
-        match incoming {
-            Incoming::Exchange { exchange, user, resume, head: mut request, sender, receiver, .. } => {
-                let (id, owner) = (ExchangeId(exchange), self.owner(user));
-                let said = request.fields.remove(UNASKED);
-                let said = said.as_ref().and_then(|word| word.to_str().ok()).map(Eagerness::named);
-                let eagerness = said.unwrap_or_default();
-                let exchange = Exchange { carrier: Arc::clone(self), id, owner, resume, request, eagerness };
-                let counts = self.counted(|carrier| &carrier.exchanges);
-                tokio::spawn(async move {
-                    let _counts = counts;
-                    exchange.serve(sender, receiver).await;
-                });
-            }
-            Incoming::Tunnel { asked, sender, receiver } => {
-                let (id, owner) = (ExchangeId(asked.tunnel), self.owner(asked.user));
-                let client = self.ground.names.granted(&self.ground.settings(), &self.remote, asked.client);
-                let tunnel = Tunnel {
-                    carrier: Arc::clone(self),
-                    id,
-                    owner,
-                    host: asked.host,
-                    port: asked.port,
-                    client,
-                };
-                let counts = self.counted(|carrier| &carrier.tunnels);
-                tokio::spawn(async move {
-                    let _counts = counts;
-                    tunnel.serve(sender, receiver).await;
-                });
-            }
-            Incoming::Unwanted { promises } => self.unwanted(promises),
-            Incoming::Wanted { promise, priority } => self.wanted(promise, priority),
-            Incoming::Used { promises } => self.ground.models.used(&self.owners, promises),
-            Incoming::AnsweredHere { page, entries } => self.answered_here(ExchangeId(page), entries),
-            Incoming::Prepare { user, scheme, host, port } => {
-                let (ground, owner) = (Arc::clone(&self.ground), self.owner(user));
-                let place = Place { host: host.to_ascii_lowercase(), port };
-                Ahead::lead(&ground, &self.remote, self.visitor(user), &place, self.ahead());
-                self.spawn(async move { ground.origins.prepare(&owner, &scheme, &place.host, port).await });
-            }
-            Incoming::Left { user, connection } => {
-                self.ground.origins.leave(&self.owner(user), &connection);
-            }
-            Incoming::Mirror(word @ (Word::Holds(_) | Word::Lacks(_))) => {
-                if let Some(memory) = self.memory() {
-                    self.ground.bases.hear(&memory, &word);
-                }
-            }
-            Incoming::Mirror(word) => {
-                let differ = self.mirror().hear(self.number, word, self.ground.now());
-                if let Some((of, buckets)) = differ {
-                    self.hop.tell_differ(of as u64, buckets);
-                }
-            }
-            Incoming::Hello(hello) => self.lock().hello = Some(hello),
-            // A remote that drains begins nothing more; what is under way goes on.
-            Incoming::Drain => {}
-            Incoming::Rejoin { carrier, claim } => self.rejoin(carrier, claim),
-            // Only ground pushes and says what goes on; the session lets no such stream through.
-            Incoming::Push { .. }
-            | Incoming::Rejoined { .. }
-            | Incoming::Heard(_)
-            | Incoming::Differ { .. } => {}
+        match components::take(self, incoming) {
+            Some(Incoming::Hello(hello)) => self.lock().hello = Some(hello),
+            Some(Incoming::Rejoin { carrier, claim }) => self.rejoin(carrier, claim),
+            // A remote that drains begins nothing more; what is under way goes on. All else the session lets ground alone say.
+            _ => {}
+        }
+    }
+
+    /// What the remote holds has changed; told what differs where that shows.
+    pub(crate) fn hear_mirror(&self, word: Word) {
+        let differ = self.mirror().hear(self.number, word, self.ground.now());
+        if let Some((of, buckets)) = differ {
+            self.hop.tell_differ(of as u64, buckets);
         }
     }
 
@@ -222,6 +169,15 @@ impl Carrier {
 
     /// What counts an exchange or tunnel for as long as it is under way: it ends by itself when its handles say that
     /// nobody is there any more, which may be long after this carrier.
+    pub(crate) fn counted_exchange(self: &Arc<Self>) -> [Count; 2] {
+        self.counted(|carrier| &carrier.exchanges)
+    }
+
+    /// The same for a tunnel, wherever it leads.
+    pub(crate) fn counted_tunnel(self: &Arc<Self>) -> [Count; 2] {
+        self.counted(|carrier| &carrier.tunnels)
+    }
+
     fn counted(self: &Arc<Self>, number: fn(&Carrier) -> &AtomicU64) -> [Count; 2] {
         [Count::new(self, number), Count::new(self, |carrier| &carrier.under_way)]
     }
@@ -253,7 +209,7 @@ impl Carrier {
 
     /// The image policy for this user at this moment, for what is asked for or not.
     pub(crate) fn policy(&self, owner: &Owner, unasked: bool) -> Policy {
-        self.ground.components.policy(&self.remote, owner.user, unasked)
+        self.ground.policies.policy(&self.remote, owner.user, unasked)
     }
 
     /// What may be done to bodies for this user at this moment, asked for or not.
@@ -266,7 +222,7 @@ impl Carrier {
         self.hop.name().or_else(|| self.connection.name())
     }
 
-    fn owner(&self, user: u64) -> Owner {
+    pub(crate) fn owner(&self, user: u64) -> Owner {
         Owner { remote: Arc::clone(&self.owners), user }
     }
 
@@ -281,7 +237,7 @@ impl Carrier {
     }
 
     /// The remote by what it remembers, which outlives the carrier; none before it has introduced itself.
-    fn memory(&self) -> Option<Memory> {
+    pub(crate) fn memory(&self) -> Option<Memory> {
         let epoch = self.lock().hello.as_ref()?.epoch;
         Some(Memory { remote: Arc::clone(&self.remote), epoch })
     }
@@ -335,7 +291,8 @@ impl Carrier {
         }
     }
 
-    fn wanted(&self, promise: u64, priority: Priority) {
+    /// The user's browser asks for this promise.
+    pub(crate) fn wanted(&self, promise: u64, priority: Priority) {
         self.ground.models.used(&self.owners, promise..=promise);
         let wanted = self.lock().promises.get(&promise).and_then(|promise| promise.wanted.clone());
         // Without the lock: who is told may begin to fetch.
@@ -344,8 +301,13 @@ impl Carrier {
         }
     }
 
+    /// These promises have answered requests.
+    pub(crate) fn used(&self, promises: RangeInclusive<u64>) {
+        self.ground.models.used(&self.owners, promises);
+    }
+
     /// None of a run of promises is wanted; the run may be longer than what is promised.
-    fn unwanted(&self, promises: RangeInclusive<u64>) {
+    pub(crate) fn unwanted(&self, promises: RangeInclusive<u64>) {
         self.ground.models.unwanted(&self.owners, promises.clone());
         let settled: Vec<Promise> = {
             let mut state = self.lock();
@@ -366,7 +328,7 @@ impl Carrier {
         self.mirror().held_as(owner.user, &asks.url, &asks.fields)
     }
 
-    fn answered_here(&self, page: ExchangeId, entries: Vec<(u64, u64)>) {
+    pub(crate) fn answered_here(&self, page: ExchangeId, entries: Vec<(u64, u64)>) {
         for (entry, after_ms) in entries {
             let fingerprint = self.mirror().fingerprint(entry);
             if let Some(fingerprint) = fingerprint {
@@ -470,7 +432,7 @@ impl Carrier {
 }
 
 /// Counts something for as long as it lives.
-struct Count {
+pub(crate) struct Count {
     carrier: Arc<Carrier>,
     number: fn(&Carrier) -> &AtomicU64,
 }

@@ -48,6 +48,23 @@ pub(crate) fn internal(error: &dyn Display) -> Failure {
     failure(Side::Link, 500, "proxy_internal_error", format!("ground: {error}"))
 }
 
+/// The remote asks for a component that this ground does not have.
+pub(crate) fn no_component(name: &str) -> Failure {
+    // RFC 9209 §2.3.2
+    failure(Side::Link, 502, "destination_not_found", format!("ground has no component '{name}'"))
+}
+
+/// What is asked of the DNS component is no question.
+pub(crate) fn no_question() -> Failure {
+    bad_request(400, "this is no DNS question")
+}
+
+/// No name server has answered.
+pub(crate) fn no_name_server(error: String) -> Failure {
+    // RFC 9209 §2.3.1
+    failure(Side::Origin, 504, "dns_timeout", error)
+}
+
 /// The request cannot be sent to any origin.
 pub(crate) fn bad_request(status: u16, detail: &str) -> Failure {
     // RFC 9209 §2.3.23

@@ -31,13 +31,14 @@ use url::Url;
 use crate::ahead::Ahead;
 use crate::bases::Bases;
 use crate::carrier::Carrier;
-use crate::components::{Components, keep};
+use crate::components;
 use crate::error::GroundError;
 use crate::explain::{Explained, explain};
 use crate::imaging::{Means, Squeezing};
 use crate::mirrors::Mirrors;
 use crate::models::PageModels;
 use crate::named::Pages;
+use crate::policies::{Policies, keep};
 use crate::names::{Names, Speaker};
 use crate::origins::Origins;
 use crate::owner::Owners;
@@ -59,6 +60,7 @@ pub struct Ground(Arc<Shared>);
 pub(crate) struct Shared {
     settings: RwLock<Arc<GroundSettings>>,
     pub(crate) bus: Bus,
+    pub(crate) components: Vec<components::Half>,
     pub(crate) origins: Origins,
     pub(crate) owners: Owners,
     pub(crate) ahead: Ahead,
@@ -73,7 +75,7 @@ pub(crate) struct Shared {
     /// KB of texts that are gathered to be sent against others.
     pub(crate) alike: Semaphore,
     pub(crate) squeezing: Squeezing,
-    pub(crate) components: Arc<Components>,
+    pub(crate) policies: Arc<Policies>,
     pub(crate) bases: Arc<Bases>,
     pub(crate) plan: PathPlan,
     /// Of the socket on which carriers over QUIC come.
@@ -111,11 +113,12 @@ impl Ground {
             origins: Origins::new(&settings, bus.clone())?,
             spool: Spool::new(&settings.spool),
             squeezing: Squeezing::new(&settings.squeeze),
-            components: Arc::new(Components::new(&settings.squeeze)),
+            policies: Arc::new(Policies::new(&settings.squeeze)),
             models: PageModels::open(&settings.models, &bus)?,
             bases: Arc::new(Bases::new(settings.squeeze.deltas.0)),
             settings: RwLock::new(Arc::new(settings)),
             bus,
+            components: components::all(),
             owners: Owners::default(),
             ahead: Ahead::default(),
             names: Names::default(),
@@ -138,7 +141,7 @@ impl Ground {
             tokio::spawn(speaks);
         }
         let shared = Arc::new(shared);
-        let (judged, bus) = (Arc::downgrade(&shared.components), shared.bus.clone());
+        let (judged, bus) = (Arc::downgrade(&shared.policies), shared.bus.clone());
         let asked = Arc::downgrade(&shared);
         tokio::spawn(keep(judged, bus, move || Some(asked.upgrade()?.squeezing.used())));
         Ok(Ground(shared))
@@ -204,7 +207,7 @@ impl Ground {
         self.0.bus.set_host_only(settings.log.host_only);
         let trusted = self.0.origins.set(&settings);
         self.0.squeezing.set(&settings.squeeze);
-        self.0.components.set(&settings.squeeze, &self.0.bus);
+        self.0.policies.set(&settings.squeeze, &self.0.bus);
         self.0.models.set(&settings.models);
         self.0.bases.set(settings.squeeze.deltas.0);
         *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
@@ -265,7 +268,8 @@ impl Ground {
             "version": env!("CARGO_PKG_VERSION"),
             "up_s": self.0.started.elapsed().as_secs(),
             "texts": self.0.bases.status(),
-            "loads": self.0.components.status(),
+            "loads": self.0.policies.status(),
+            "components": self.0.components.iter().map(|half| half.component().name).collect::<Vec<_>>(),
             "carriers": carriers,
             "models": self.0.models.status(),
         })

@@ -28,6 +28,7 @@ mod origins;
 mod owner;
 mod page;
 mod plan;
+mod policies;
 mod prefix;
 mod reading;
 mod recent;

@@ -132,6 +132,11 @@ impl OriginBody {
 }
 
 impl Origins {
+    /// The name servers of this system.
+    pub(crate) fn name_servers(&self) -> Vec<IpAddr> {
+        self.resolver.name_servers()
+    }
+
     /// Under these settings, with the system's name resolution.
     ///
     /// # Errors

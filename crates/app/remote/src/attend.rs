@@ -2,22 +2,26 @@
 
 use std::sync::Arc;
 
+use farhop_component::{HTTP, offer};
 use farhop_events::{Event, ExchangeId};
 use farhop_transport::hop::Incoming;
-use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::sync::mpsc;
 
-use crate::mirror::Said;
+use crate::components::Attended;
 use crate::uplink::Carrier;
-use crate::{Remote, bodies, mirror, promising};
+use crate::{Remote, bodies, mirror};
 
 /// Takes what ground begins, for as long as the carrier lasts.
 pub(crate) async fn attend(remote: Arc<Remote>, carrier: Carrier) {
     weigh(&remote, &carrier);
     let (say, said) = mpsc::unbounded_channel();
+    let attended = Attended { carrier: carrier.clone(), say };
+    // Where no pages are served nothing is held.
+    let has_pages = remote.components().iter().any(|half| *half.component() == HTTP);
     tokio::select! {
-        () = take(&remote, &carrier, &say) => {}
-        never = mirror::keep(&remote, &carrier.hop, said) => match never {},
-        never = bodies::keep(&remote, &carrier.hop) => match never {},
+        () = take(&remote, &attended) => {}
+        never = mirror::keep(&remote, &carrier.hop, said), if has_pages => match never {},
+        never = bodies::keep(&remote, &carrier.hop), if has_pages => match never {},
         () = fit(&remote, &carrier) => {}
     }
     remote.desk().carrier_lost(carrier.generation, remote.now());
@@ -50,29 +54,19 @@ async fn fit(remote: &Remote, carrier: &Carrier) {
     }
 }
 
-async fn take(remote: &Arc<Remote>, carrier: &Carrier, say: &UnboundedSender<Said>) {
+async fn take(remote: &Arc<Remote>, attended: &Attended) {
+    let carrier = &attended.carrier;
     while let Some(incoming) = carrier.hop.accept().await {
-        match incoming {
-            Incoming::Push { promise, receiver } => promising::pushed(remote, carrier, promise, receiver),
-            Incoming::Hello(hello) => {
+        match offer(remote.components(), incoming, |half, incoming| half.take(remote, attended, incoming)) {
+            Some(Incoming::Hello(hello)) => {
                 tracing::debug!(target: "farhop", "ground {} is {}", carrier.peer, hello.agent);
             }
-            // A ground that drains goes on with what is open; its end brings the next carrier.
-            Incoming::Drain | Incoming::Unwanted { .. } | Incoming::Wanted { .. } => {}
-            Incoming::Rejoined { exchange } => {
+            Some(Incoming::Rejoined { exchange }) => {
                 remote.bus().emit(Event::Rejoined { exchange: ExchangeId(exchange) });
             }
-            // Fails only once nothing is told here any more.
-            Incoming::Heard(position) => drop(say.send(Said::Heard(position))),
-            Incoming::Differ { of, buckets } => drop(say.send(Said::Differ(of, buckets))),
-            Incoming::Rejoin { .. }
-            | Incoming::Exchange { .. }
-            | Incoming::Tunnel { .. }
-            | Incoming::Prepare { .. }
-            | Incoming::Left { .. }
-            | Incoming::Used { .. }
-            | Incoming::AnsweredHere { .. }
-            | Incoming::Mirror(_) => {}
+            // A ground that drains goes on with what is open; its end brings the next carrier. All else the session lets the
+            // remote alone say.
+            _ => {}
         }
     }
 }

@@ -16,9 +16,11 @@ mod caller;
 mod carry;
 mod class;
 mod clients;
+mod components;
 mod consent;
 mod course;
 mod desk;
+mod dns;
 mod exchange;
 mod files;
 mod held;
@@ -58,6 +60,7 @@ use auth::Gate;
 use consent::Consent;
 pub use consent::ConsentError;
 use desk::Desk;
+pub use dns::DnsError;
 use farhop_authority::Leaves;
 use farhop_events::{Bus, ExchangeId};
 use farhop_settings::RemoteSettings;
@@ -82,6 +85,7 @@ const LEAST_AHEAD: u64 = 256 << 10;
 pub struct Remote {
     settings: RwLock<Arc<RemoteSettings>>,
     bus: Bus,
+    components: Vec<components::Half>,
     uplink: Uplink,
     /// Whom capacity is asked of.
     modem: Option<Modem>,
@@ -134,6 +138,11 @@ impl Remote {
 
     fn bus(&self) -> &Bus {
         &self.bus
+    }
+
+    /// Those that the settings want.
+    fn components(&self) -> &[components::Half] {
+        &self.components
     }
 
     fn uplink(&self) -> &Uplink {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use farhop_authority::Authority;
 use farhop_front::Listener;
 use farhop_settings::RemoteSettings;
-use farhop_settings::remote::InterceptionSettings;
+use farhop_settings::remote::{DnsSettings, InterceptionSettings};
 use farhop_settings::transparent::TransparentSettings;
 use farhop_transport::memory::Memory;
 use farhop_transport::socket::udp::UdpSocket;
@@ -87,6 +87,7 @@ impl Running {
             tcp_streams: kept.tcp_streams,
             tcp_congestion: kept.tcp_congestion.clone(),
             role: kept.role,
+            dns: DnsSettings { prefetch: settings.dns.prefetch, ..kept.dns.clone() },
             transparent: TransparentSettings {
                 enabled: kept.transparent.enabled,
                 connections: kept.transparent.connections,

@@ -36,13 +36,14 @@ use crate::bodies::Bodies;
 use crate::caller::{self, Caller, Target};
 use crate::consent::{Consent, ConsentError};
 use crate::desk::Desk;
+use crate::dns::DnsError;
 use crate::holdouts::Holdouts;
 use crate::parts::Parts;
 use crate::passwords::PasswordsError;
 use crate::running::Running;
 use crate::unreachable::Unreachable;
 use crate::users::Users;
-use crate::{Remote, clients, portal, promising, status, stock, transparent};
+use crate::{Remote, clients, components, portal, promising, status, stock, transparent};
 
 /// What is dear to bring again is judged by, and what is far, where the link's rate is not known.
 pub(crate) const UNKNOWN_RATE: BitRate = BitRate::mbit(8);
@@ -53,6 +54,9 @@ pub enum StartError {
     /// A listening address.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// An address of the DNS component.
+    #[error(transparent)]
+    Dns(#[from] DnsError),
     /// The control socket.
     #[error(transparent)]
     Control(#[from] ControlError),
@@ -149,7 +153,8 @@ fn start_with(
     control: bool,
 ) -> Result<Running, StartError> {
     bus.set_host_only(settings.log.host_only);
-    let addresses = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+    let addresses: Vec<_> = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+    let components = components::of(&settings, listeners)?;
     // What runs in one process with its ground leaves nothing behind.
     let is_kept = reach.in_process.is_none();
     let consent = Arc::new(Consent::open(&settings.interception, is_kept, bus.clone())?);
@@ -216,6 +221,7 @@ fn start_with(
         desk: Mutex::new(Desk::new(bus.clone())),
         holdouts: Holdouts::new(bus.clone(), epoch),
         bus,
+        components,
         uplink,
         users: Users::new(Arc::clone(&repository)),
         repository,
@@ -258,8 +264,8 @@ fn start_with(
     tasks.spawn(async move { consent.keep().await });
     let (told, changes) = (Arc::clone(&remote), remote.repository().changes());
     tasks.spawn(async move { stock::tell_evicted(&told, changes).await });
-    for listener in listeners {
-        tasks.spawn(clients::accept(Arc::clone(&remote), listener));
+    for half in remote.components() {
+        half.start(&remote, &mut tasks);
     }
     if let Some(socket) = socket {
         tasks.spawn(status::server(&remote, Server::new(remote.bus.clone())).serve(socket));

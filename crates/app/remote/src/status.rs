@@ -77,6 +77,7 @@ async fn status(remote: &Remote) -> serde_json::Value {
         "version": env!("CARGO_PKG_VERSION"),
         "up_s": remote.now().as_secs(),
         "carrier": carrier,
+        "components": remote.components().iter().map(|half| half.component().name).collect::<Vec<_>>(),
         "clients": remote.census().total(),
         "caught": remote.caught().total(),
         "exchanges": remote.busy.load(std::sync::atomic::Ordering::Relaxed),

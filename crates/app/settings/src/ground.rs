@@ -63,6 +63,8 @@ settings! {
             squeeze: SqueezeSettings;
             /// Bodies that wait for the long hop.
             spool: SpoolSettings;
+            /// Names that remotes ask for.
+            dns: GroundDnsSettings;
             /// What is written to standard error.
             log: LogSettings;
         }
@@ -218,6 +220,17 @@ settings! {
             total: Bytes, default "32 MB", range "1 MB" to "64 GB", chosen "geo-hylas2: the process stays below 100 MB while remotes read what they ask for";
             /// How long what was under way on a lost carrier is kept, within the bytes of 'total', for its remote to go on with it.
             keep: Duration, default "2 min", range "0 s" to "1 h", chosen "any satellite link: the remote calls again every 30 s at least", live true;
+        }
+    }
+}
+
+settings! {
+    /// The DNS component near the internet.
+    pub struct GroundDnsSettings {
+        values {
+            /// Name servers that are asked, such as `9.9.9.9:53`, the next where one does not answer, two at most; none: those of this system
+            /// (`/etc/resolv.conf`).
+            servers: Vec<SocketAddr>, default "", live true;
         }
     }
 }

@@ -84,6 +84,8 @@ settings! {
             transparent: TransparentSettings;
             /// What the files that configure browsers say: `/proxy.pac` and `/wpad.dat` of this proxy.
             pac: PacSettings;
+            /// Names answered from what was answered before.
+            dns: DnsSettings;
             /// What is written to standard error.
             log: LogSettings;
         }
@@ -232,6 +234,21 @@ settings! {
             ranges: Vec<Cidr>, default "", live true;
             /// Whether browsers may go without the proxy while it does not answer.
             direct: bool, default "true", live true;
+        }
+    }
+}
+
+settings! {
+    /// The DNS component beside the users.
+    pub struct DnsSettings {
+        values {
+            /// Addresses on which users' machines find a name server (UDP and TCP), such as `192.168.1.1:53`; none, and there is none.
+            /// On a machine with several addresses name each: what is asked at `0.0.0.0` may be answered from another one.
+            listen: Vec<SocketAddr>, default "";
+            /// Memory for answers. Those unused for the longest go first.
+            cache: Bytes, default "4 MB", range "64 KB" to "1 GB", chosen "any link: some five thousand names";
+            /// Whether what is asked for often is asked anew before it runs out.
+            prefetch: bool, default "true", live true;
         }
     }
 }

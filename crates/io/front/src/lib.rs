@@ -27,6 +27,7 @@ pub mod connection;
 pub mod h1;
 mod h2;
 pub mod listener;
+mod messages;
 pub mod scope;
 mod serial;
 pub mod settings;
@@ -42,6 +43,7 @@ pub use h1::{Authority, Framing, HeadLimits, Refusal, RequestHead, Scheme, Targe
 #[doc(hidden)]
 pub use h2::fuzz_frames;
 pub use listener::{ListenError, Listener, Place};
+pub use messages::{Messages, Over};
 pub use scope::Scope;
 pub use settings::Settings;
 pub use socket::Socket;

@@ -65,7 +65,7 @@ struct Read {
     stamps: [Stamp; 2],
     names: Arc<Hosts>,
     resolver: TokioResolver,
-    asks: String,
+    servers: Vec<IpAddr>,
 }
 
 impl SystemResolver {
@@ -135,12 +135,12 @@ impl Read {
         options: ResolverOpts,
         names: Hosts,
     ) -> Result<Read, ResolveError> {
-        let servers: Vec<_> = config.name_servers().iter().map(|server| server.ip.to_string()).collect();
+        let servers = config.name_servers().iter().map(|server| server.ip).collect();
         let mut builder = Resolver::builder_with_config(config, TokioRuntimeProvider::default());
         *builder.options_mut() = options;
         builder.options_mut().use_hosts_file = ResolveHosts::Never;
         let resolver = builder.build().map_err(|error| ResolveError::Failed(error.to_string()))?;
-        Ok(Read { stamps, names: Arc::new(names), resolver, asks: servers.join(", ") })
+        Ok(Read { stamps, names: Arc::new(names), resolver, servers })
     }
 
     /// The addresses of a name that the hosts file has. No name server is asked for those of the other family.
@@ -167,7 +167,7 @@ impl Resolve for SystemResolver {
                 Ok(answer) => Ok(answer.iter().collect()),
                 Err(error) if error.is_no_records_found() => Err(ResolveError::NotFound),
                 Err(NetError::Timeout | NetError::NoConnections | NetError::Busy) => {
-                    let asks_nobody = self.current(|read| read.asks.is_empty());
+                    let asks_nobody = self.current(|read| read.servers.is_empty());
                     Err(if asks_nobody { self.nobody() } else { ResolveError::Silent })
                 }
                 Err(error) => Err(ResolveError::Failed(error.to_string())),
@@ -176,11 +176,17 @@ impl Resolve for SystemResolver {
     }
 
     fn asks(&self) -> String {
-        self.current(|read| read.asks.clone())
+        let servers: Vec<_> = self.name_servers().iter().map(ToString::to_string).collect();
+        servers.join(", ")
     }
 }
 
 impl SystemResolver {
+    /// The name servers of this system, in the order in which they are asked.
+    pub fn name_servers(&self) -> Vec<IpAddr> {
+        self.current(|read| read.servers.clone())
+    }
+
     fn nobody(&self) -> ResolveError {
         let Files { servers, hosts } = &self.files;
         let (servers, hosts) = (servers.display(), hosts.display());

@@ -16,7 +16,7 @@ use tokio::sync::SemaphorePermit;
 
 use crate::allowance::Share;
 use crate::body::Source;
-use crate::components::Outlet;
+use crate::policies::Outlet;
 use crate::failure;
 use crate::ground::Shared;
 use crate::kin::Kin;

@@ -78,7 +78,7 @@ impl Flow<'_> {
             let ended = match part {
                 None => {
                     if let Some(bytes) = self.queue.pop() {
-                        self.ground.components.sent(&self.to, bytes.len(), self.rate);
+                        self.ground.policies.sent(&self.to, bytes.len(), self.rate);
                         // It is queued by the first poll; room is waited for before the next.
                         sender.write(bytes).now_or_never().transpose()?;
                     }

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 /// See the module.
-pub(crate) struct Components {
+pub(crate) struct Policies {
     manager: Mutex<Manager>,
     /// Rung when there is something to be judged again, and when this ends.
     bell: Arc<Notify>,
@@ -28,13 +28,13 @@ pub(crate) struct Outlet {
     pub(crate) user: u64,
 }
 
-impl Components {
+impl Policies {
     /// With the rules of the settings, nobody moved.
-    pub(crate) fn new(settings: &SqueezeSettings) -> Components {
-        let components =
-            Components { manager: Mutex::default(), bell: Arc::default(), since: Instant::now() };
-        components.lock().set(settings.policy, rules(settings));
-        components
+    pub(crate) fn new(settings: &SqueezeSettings) -> Policies {
+        let policies =
+            Policies { manager: Mutex::default(), bell: Arc::default(), since: Instant::now() };
+        policies.lock().set(settings.policy, rules(settings));
+        policies
     }
 
     /// Puts the rules of new settings into force.
@@ -94,18 +94,18 @@ impl Components {
     }
 }
 
-impl Drop for Components {
+impl Drop for Policies {
     fn drop(&mut self) {
         self.bell.notify_one();
     }
 }
 
-/// Judges loads for as long as there are components. `cpu` says how much of the saved-up processor time is used up; nothing once
+/// Judges loads for as long as there are policies. `cpu` says how much of the saved-up processor time is used up; nothing once
 /// nobody knows.
-pub(crate) async fn keep(components: Weak<Components>, bus: Bus, cpu: impl Fn() -> Option<f64>) {
-    let Some(bell) = components.upgrade().map(|components| Arc::clone(&components.bell)) else { return };
+pub(crate) async fn keep(policies: Weak<Policies>, bus: Bus, cpu: impl Fn() -> Option<f64>) {
+    let Some(bell) = policies.upgrade().map(|policies| Arc::clone(&policies.bell)) else { return };
     loop {
-        let Some(known) = components.upgrade() else { return };
+        let Some(known) = policies.upgrade() else { return };
         let due = known.lock().poll_timeout().map(|due| known.since + due);
         // Held no longer than it takes: what waits here keeps nothing alive.
         drop(known);
@@ -114,7 +114,7 @@ pub(crate) async fn keep(components: Weak<Components>, bus: Bus, cpu: impl Fn() 
             continue;
         };
         sleep_until(due).await;
-        let (Some(known), Some(cpu)) = (components.upgrade(), cpu()) else { return };
+        let (Some(known), Some(cpu)) = (policies.upgrade(), cpu()) else { return };
         known.judge(cpu, &bus);
     }
 }
@@ -144,10 +144,10 @@ mod tests {
         settings.squeeze
     }
 
-    async fn send(components: &Components, tenths: u32) {
+    async fn send(policies: &Policies, tenths: u32) {
         let (to, rate) = (Outlet { remote: "ship".into(), user: 7 }, BitRate::mbit(8));
         for _ in 0..tenths {
-            components.sent(&to, 100_000, Some(rate));
+            policies.sent(&to, 100_000, Some(rate));
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
@@ -156,15 +156,15 @@ mod tests {
     async fn who_is_moved_under_load_is_told_of_and_moved_back_when_nothing_is_sent_any_more() {
         let bus = Bus::new();
         let mut heard = bus.subscribe();
-        let components = Arc::new(Components::new(&settings("[[squeeze.rule]]\npolicy = 'strong'\n")));
-        let keeping = tokio::spawn(keep(Arc::downgrade(&components), bus.clone(), || Some(0.0)));
-        send(&components, 100).await;
-        assert_eq!(components.policy("ship", 7, false), Policy::Gentle);
-        send(&components, 150).await;
-        assert_eq!(components.policy("ship", 7, false), Policy::Strong);
-        assert_eq!(components.status()[0]["in_force"][0]["rule"], 0);
+        let policies = Arc::new(Policies::new(&settings("[[squeeze.rule]]\npolicy = 'strong'\n")));
+        let keeping = tokio::spawn(keep(Arc::downgrade(&policies), bus.clone(), || Some(0.0)));
+        send(&policies, 100).await;
+        assert_eq!(policies.policy("ship", 7, false), Policy::Gentle);
+        send(&policies, 150).await;
+        assert_eq!(policies.policy("ship", 7, false), Policy::Strong);
+        assert_eq!(policies.status()[0]["in_force"][0]["rule"], 0);
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(components.policy("ship", 7, false), Policy::Gentle);
+        assert_eq!(policies.policy("ship", 7, false), Policy::Gentle);
         let mut moves = Vec::new();
         while let Some(Ok(stamped)) = heard.next_now() {
             if let Event::PolicyMoved { remote, before, policy, .. } = &stamped.event {
@@ -173,15 +173,15 @@ mod tests {
         }
         assert_eq!(moves, ["ship: gentle to strong", "ship: strong to gentle"]);
         assert_eq!(bus.counters().snapshot()["policies_moved"], 2);
-        drop(components);
+        drop(policies);
         keeping.await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn without_rules_nothing_is_counted_and_nobody_moved() {
-        let components = Components::new(&settings(""));
-        send(&components, 300).await;
-        assert_eq!(components.status(), json!([]));
-        assert_eq!(components.policy("ship", 7, true), Policy::Gentle);
+        let policies = Policies::new(&settings(""));
+        send(&policies, 300).await;
+        assert_eq!(policies.status(), json!([]));
+        assert_eq!(policies.policy("ship", 7, true), Policy::Gentle);
     }
 }
