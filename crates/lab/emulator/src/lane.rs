@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::activity::Activity;
 use crate::flows::Flows;
 use crate::header;
 use crate::lateness::Lateness;
@@ -40,6 +41,8 @@ pub(crate) struct Lane {
 pub(crate) struct State {
     pub(crate) direction: Direction<Box<[u8]>>,
     pub(crate) seen: Seen,
+    /// The span of activities, where someone wants them.
+    pub(crate) watch: Option<Duration>,
     pub(crate) realtime: bool,
     pub(crate) failure: Option<String>,
 }
@@ -49,20 +52,22 @@ pub(crate) struct State {
 pub(crate) struct Seen {
     pub(crate) lateness: Lateness,
     pub(crate) flows: Flows,
+    pub(crate) activity: Option<Activity>,
     pub(crate) refused: u64,
     pub(crate) cpu: Duration,
 }
 
 impl Seen {
-    pub(crate) fn nothing() -> Self {
-        Seen { lateness: Lateness::new(), flows: Flows::default(), refused: 0, cpu: Duration::ZERO }
+    pub(crate) fn nothing(activity: Option<Activity>) -> Self {
+        Seen { lateness: Lateness::new(), flows: Flows::default(), activity, refused: 0, cpu: Duration::ZERO }
     }
 }
 
 impl Lane {
     /// A lane for `direction`, on a clock that starts at `epoch`.
     pub(crate) fn new(direction: Direction<Box<[u8]>>, epoch: Instant) -> io::Result<Self> {
-        let state = State { direction, seen: Seen::nothing(), realtime: false, failure: None };
+        let state =
+            State { direction, seen: Seen::nothing(None), watch: None, realtime: false, failure: None };
         let (state, stop) = (Mutex::new(state), AtomicBool::new(false));
         Ok(Lane { state, waker: Waker::new()?, stop, epoch })
     }
@@ -82,7 +87,9 @@ impl Lane {
 
     /// Reads everything and starts it afresh.
     pub(crate) fn take(&self) -> (Counters, Seen) {
-        let mut fresh = Seen::nothing(); // made before the lock is taken: the thread must not wait for it
+        let watch = self.state().watch;
+        let activity = watch.map(|step| Activity::new(step, self.epoch.elapsed()));
+        let mut fresh = Seen::nothing(activity); // made before the lock is taken: the thread must not wait for it
         let mut state = self.state();
         std::mem::swap(&mut state.seen, &mut fresh);
         (state.direction.take_counters(), fresh)
@@ -162,6 +169,9 @@ impl Lane {
         let mut state = self.state();
         for late in &late[..due.len()] {
             state.seen.lateness.record(*late);
+        }
+        if let Some(activity) = &mut state.seen.activity {
+            due.iter().for_each(|transmit| activity.note(transmit.due, &transmit.packet));
         }
         state.seen.refused += refused;
         state.seen.cpu += *cpu - before;

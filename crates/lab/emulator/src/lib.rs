@@ -4,6 +4,7 @@
 //! on the other side when the model says so. What the link does to a packet is the model's affair; where
 //! the devices are and who uses them is the testbed's.
 
+mod activity;
 mod flows;
 mod header;
 mod lane;
@@ -11,6 +12,7 @@ mod lateness;
 mod link;
 mod record;
 
+pub use activity::Activity;
 pub use lateness::LatenessSummary;
 pub use link::{Link, LinkHandle};
 pub use record::{LoadRecord, WayRecord};

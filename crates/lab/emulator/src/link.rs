@@ -5,7 +5,7 @@ use farhop_netdev::{AwakeProcessors, Tun};
 use farhop_orbit::{Counters, Path, Profile, Way};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::lane::{Lane, Seen};
 use crate::{LoadRecord, StartError, WayRecord};
@@ -116,6 +116,11 @@ impl LinkHandle {
         Way::BOTH.into_iter().for_each(|way| self.lane(way).control(|now, direction| direction.restore(now)));
     }
 
+    /// From the next [`take_record`](Self::take_record) on records say what arrived in each `step`, and on which connections.
+    pub fn watch(&self, step: Option<Duration>) {
+        Way::BOTH.into_iter().for_each(|way| self.lane(way).state().watch = step);
+    }
+
     /// What the link has seen since the last reset.
     pub fn record(&self) -> LoadRecord {
         let read = |way| {
@@ -139,6 +144,7 @@ impl LinkHandle {
         return_: (Counters, Seen),
     ) -> LoadRecord {
         let (tcp_flows, udp_flows) = forward.1.flows.union(&return_.1.flows);
+        let activity = forward.1.activity.clone().zip(return_.1.activity.clone());
         let way = |(counters, seen): (Counters, Seen)| WayRecord {
             counters,
             lateness: seen.lateness.summary(),
@@ -151,6 +157,7 @@ impl LinkHandle {
             return_: way(return_),
             tcp_flows,
             udp_flows,
+            activity: activity.map(|(down, up)| [down, up]),
             elapsed: since.elapsed(),
             realtime: ours.realtime && theirs.realtime,
             failure: ours.failure.clone().or_else(|| theirs.failure.clone()),

@@ -3,7 +3,7 @@
 use farhop_orbit::{Counters, Way};
 use std::time::Duration;
 
-use crate::LatenessSummary;
+use crate::{Activity, LatenessSummary};
 
 /// One direction during a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,6 +30,8 @@ pub struct LoadRecord {
     pub tcp_flows: u64,
     /// Distinct UDP flows, DNS left out.
     pub udp_flows: u64,
+    /// Forward and return, span by span, where [`LinkHandle::watch`](crate::LinkHandle::watch) wants it.
+    pub activity: Option<[Activity; 2]>,
     /// Since the last reset.
     pub elapsed: Duration,
     /// Whether both threads run under SCHED_FIFO; without it lateness grows under load.

@@ -53,6 +53,9 @@ pub enum PlanError {
     /// A page cannot be built.
     #[error(transparent)]
     Page(#[from] farhop_workload::pages::PageError),
+    /// A recording is none.
+    #[error(transparent)]
+    Recording(#[from] farhop_workload::recorded::RecordingError),
     /// A page cannot be read.
     #[error(transparent)]
     Graph(#[from] farhop_loader::GraphError),

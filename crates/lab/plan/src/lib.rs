@@ -5,13 +5,18 @@
 //! disk as soon as it is done, [`study`] sums them up. These know no testbed; `bench` is what loads, with the loader of
 //! `crates/lab/loader`.
 
+mod attempt;
 mod bench;
 mod cli;
 mod course;
+mod dressing;
 mod error;
 mod estimate;
+mod fall;
+mod figures;
 mod form;
 mod journal;
+mod lanes;
 mod measure;
 mod own;
 mod pages;
@@ -27,7 +32,10 @@ pub use error::PlanError;
 pub use estimate::{Estimate, estimate};
 pub use journal::{Journal, Run};
 pub use measure::Measure;
-pub use plan::{Axis, Cell, Figure, LinkSpec, PageKind, PageSpec, Plan, Quick, Runs, Through, VariantSpec};
+pub use plan::{
+    Axis, Cell, Claim, Client, Dressing, DynamicsFigure, Figure, LinkSpec, PageKind, PageSpec, Plan, Quick,
+    Runs, Statistic, Through, VariantSpec,
+};
 pub use read::FileError;
 pub use shipped::{SHIPPED, shipped};
 pub use sum::study;
