@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -64,7 +65,7 @@ fn the_plans_that_come_along_are_listed_and_shown() {
     let folder = tempfile::tempdir().unwrap();
     let listed = lab(&["list"], folder.path());
     let listed = String::from_utf8(listed.stdout).unwrap();
-    assert!(listed.lines().count() >= 19 && listed.contains("http2-4a"), "{listed}");
+    assert!(listed.lines().count() >= 20 && listed.contains("http2-4a"), "{listed}");
     let shown = lab(&["show", "http2-4a", "--quick"], folder.path());
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("\n28 cells, 28 loads, about "), "{shown}");
@@ -279,4 +280,49 @@ fn a_browser_loads_with_paints_and_a_film() {
     }
     let html = std::fs::read_to_string(out.join("report.html")).unwrap();
     assert!(html.contains("data:image/jpeg;base64,"), "the film is in the report");
+}
+
+#[test]
+fn a_page_is_recorded_and_loaded_again_as_it_was() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Some(browser) = farhop_workload::browser::Browser::at_hand(root) else { return };
+    // A server of one page for one browser: each answer ends its connection.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
+                head.push(byte[0]);
+            }
+            let path = String::from_utf8_lossy(&head).split(' ').nth(1).unwrap_or_default().to_owned();
+            let (status, media, body) = match path.as_str() {
+                "/page" => ("200 OK", "text/html", "<!doctype html><link rel=stylesheet href=/s?v=1><p>text"),
+                "/s?v=1" => ("200 OK", "text/css", "p { color: red }"),
+                _ => ("404 Not Found", "text/plain", "nothing"),
+            };
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Type: {media}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
+            drop(stream.write_all(format!("{head}{body}").as_bytes()));
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let record = |url: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_farhop"));
+        command.args(["lab", "record", url, "--out", "page.har", "--timeout", "20 s"]);
+        command.current_dir(folder.path()).env("FARHOP_NODE", &browser.node).output().unwrap()
+    };
+    let recorded = record(&format!("http://{address}/page"));
+    assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
+    let recording = farhop_workload::recorded::Recording::read(&folder.path().join("page.har")).unwrap();
+    let page = recording.unfold("again", None, &folder.path().join("again")).unwrap();
+    assert_eq!(page.entry, "/page");
+    let read = |name: &str| std::fs::read_to_string(page.sites[0].folder.join(name)).unwrap();
+    assert_eq!((read("s").as_str(), read("page").contains("<p>text")), ("p { color: red }", true));
+    let missing = error(&record(&format!("http://{address}/nothing")));
+    assert!(missing.contains("does not load: status 404"), "{missing}");
 }

@@ -143,6 +143,16 @@ fn resumed(plan: &Plan, out: &Path) -> Result<Kept, PlanError> {
 
 fn write_results(plan: &Plan, kept: &Kept, quick: bool, out: &Path) -> Result<(), PlanError> {
     let study = farhop_report::Study { loads: kept.loads.clone(), ..study(plan, &kept.runs, quick) };
+    for claim in study.claims.iter().filter(|claim| claim.here.is_some()) {
+        eprintln!(
+            "{}: {} of {} against {}: {}",
+            claim.figure,
+            claim.measure,
+            claim.variant,
+            claim.against,
+            claim.sentence()
+        );
+    }
     // Every field is a number, a text or a list of them: there is nothing that JSON could refuse.
     let json = serde_json::to_string_pretty(&study).unwrap_or_default() + "\n";
     for (name, text) in
@@ -241,7 +251,10 @@ mod tests {
                 let found = plan.figures.iter().map(|figure| (&figure.found, &figure.place));
                 let found = found.chain(plan.dynamics.iter().map(|figure| (&figure.found, &figure.place)));
                 let found: Vec<_> = found.collect();
-                assert!(plan.study.is_some() && !found.is_empty());
+                if plan.study.is_none() {
+                    continue;
+                }
+                assert!(!found.is_empty());
                 assert!(
                     found.iter().all(|(found, place)| !found.is_empty() && place.starts_with('§')),
                     "{name}"

@@ -1,4 +1,4 @@
-//! `farhop lab list|show|run`: experiments as plans. A plan is a TOML file that names pages, links, variants, measures,
+//! `farhop lab list|show|run|record`: experiments as plans. A plan is a TOML file that names pages, links, variants, measures,
 //! repetitions and figures; one command carries it out on the testbed and can be interrupted and resumed.
 //!
 //! [`Plan::from_toml`] reads one, [`Course`] says which load is next and when there are enough, [`Journal`] keeps each on
@@ -22,6 +22,7 @@ mod own;
 mod pages;
 mod plan;
 mod read;
+mod record;
 mod shipped;
 mod sum;
 mod variant;
@@ -37,5 +38,6 @@ pub use plan::{
     Runs, Statistic, Through, VariantSpec,
 };
 pub use read::FileError;
+pub use record::{RecordArguments, record};
 pub use shipped::{SHIPPED, shipped};
 pub use sum::study;

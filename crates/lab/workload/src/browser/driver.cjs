@@ -137,6 +137,7 @@ async function main() {
     viewport: { width: 1280, height: 720 },
     // Over plain HTTP there are none: the variants must load the same page. What they fetch shows no body here, either.
     serviceWorkers: 'block',
+    ...(order.har ? { recordHar: { path: order.har, content: 'embed' } } : {}),
     timeout: 60000,
   });
   // A page may have more resources than the 250 that its clock keeps by default.
@@ -210,7 +211,8 @@ async function main() {
 
   fs.writeFileSync(`${order.result}.half`, JSON.stringify(result));
   fs.renameSync(`${order.result}.half`, order.result);
-  await within(5000, context.close(), null);
+  // A HAR with all of its bodies takes longer to be written.
+  await within(order.har ? 60000 : 5000, context.close(), null);
 }
 
 main().then(() => process.exit(0), (error) => {

@@ -47,6 +47,8 @@ pub struct Order {
     pub idle: Duration,
     /// A picture of the page at the end (PNG), from its top down to a few screens; absent when the page has none to show.
     pub screenshot: Option<PathBuf>,
+    /// A HAR with every body, written at the end.
+    pub har: Option<PathBuf>,
     /// A folder for pictures of the page each time that it changes ([`Film::read`]). It costs the browser a little time.
     pub film: Option<PathBuf>,
     /// Whether to find out who made the page ask for each resource; a second observer, which costs a page of many
@@ -68,6 +70,7 @@ impl Order {
             timeout: Duration::from_secs(60),
             idle: Duration::from_millis(1500),
             screenshot: None,
+            har: None,
             film: None,
             initiators: false,
         }
@@ -139,6 +142,7 @@ struct DriverOrder<'a> {
     idle_most_ms: u128,
     decode_most_bytes: u64,
     screenshot: Option<&'a Path>,
+    har: Option<&'a Path>,
     film: Option<&'a Path>,
     initiators: bool,
     screenshot_most_px: u32,
@@ -202,6 +206,7 @@ impl Browser {
             idle_most_ms: order.idle.as_millis() * 8,
             decode_most_bytes: 8 << 20,
             screenshot: order.screenshot.as_deref(),
+            har: order.har.as_deref(),
             film: order.film.as_deref(),
             initiators: order.initiators,
             screenshot_most_px: SCREENSHOT_MOST_PX,
