@@ -86,15 +86,14 @@ impl Attempt<'_> {
         }
         let mut ends = self.ends()?;
         let before = ends.as_ref().map(Ends::computed);
-        let done = match (self.variant.client, self.browsing) {
-            (Client::Loader, _) => self.with_loader(&mut ends)?,
+        let mut done = match (self.variant.client, self.browsing) {
+            (Client::Loader, _) => self.with_loader(ends.as_ref())?,
             (Client::Chromium(variant), Some(Ok(browsing))) => {
                 self.in_browser(browsing, variant, ends.as_ref())?
             }
             (Client::Chromium(_), Some(Err(reason))) => return Ok(Err(reason.clone())),
             (Client::Chromium(_), None) => return Ok(Err("no browser was made ready".into())),
         };
-        let mut done = done;
         if let (Some(ends), Some(before)) = (&mut ends, before) {
             ends.check_alive()?;
             done.seen.ends = EndsUse::between(before, ends);
@@ -135,10 +134,10 @@ impl Attempt<'_> {
         Ok(Attempted { seen, faults, waterfall, film: film.as_ref().map(stills).unwrap_or_default() })
     }
 
-    fn with_loader(&self, ends: &mut Option<Ends>) -> Result<Attempted, PlanError> {
+    fn with_loader(&self, ends: Option<&Ends>) -> Result<Attempted, PlanError> {
         let (scene, graph, interrupt) = (self.scene, self.graph, &self.scene.interrupt);
         let mut settings = self.variant.settings.clone();
-        if let (Some(ends), Through::Farhop { variant, .. }) = (&ends, &self.variant.through) {
+        if let (Some(ends), Through::Farhop { variant, .. }) = (ends, &self.variant.through) {
             settings.proxy = Some((ends.proxy.ip().to_string(), ends.proxy.port()));
             // As the lab's own check has it: what is lossy by policy.
             settings.may_recode =

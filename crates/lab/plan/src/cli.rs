@@ -146,7 +146,7 @@ fn write_results(plan: &Plan, kept: &Kept, quick: bool, out: &Path) -> Result<()
     for claim in study.claims.iter().filter(|claim| claim.here.is_some()) {
         eprintln!(
             "{}: {} of {} against {}: {}",
-            claim.figure,
+            claim.says,
             claim.measure,
             claim.variant,
             claim.against,

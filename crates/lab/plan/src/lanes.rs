@@ -256,7 +256,10 @@ mod tests {
     #[test]
     fn a_run_that_was_stopped_goes_on_where_it_stopped_and_comes_to_the_same() {
         let plan = plan("httpep-7");
-        let maker = || -> Result<Maker<'_>, PlanError> { Ok(Box::new(|next| Ok(made(&plan, next, false)))) };
+        let maker = || -> Result<Maker<'_>, PlanError> {
+            let plan = &plan;
+            Ok(Box::new(move |next| Ok(made(plan, next, false))))
+        };
         let folder = tempfile::tempdir().unwrap();
         let mut whole = kept(folder.path(), "whole.jsonl", &plan);
         assert_eq!(carry_out(&plan, &mut whole, ALONE, &maker, &|_| {}).unwrap(), Ended::Done);
@@ -329,7 +332,10 @@ mod tests {
         let plan = plan("httpep-7");
         let folder = tempfile::tempdir().unwrap();
         let mut kept = kept(folder.path(), "runs.jsonl", &plan);
-        let maker = || -> Result<Maker<'_>, PlanError> { Ok(Box::new(|next| Ok(made(&plan, next, true)))) };
+        let maker = || -> Result<Maker<'_>, PlanError> {
+            let plan = &plan;
+            Ok(Box::new(move |next| Ok(made(plan, next, true))))
+        };
         let told = Mutex::new(Vec::new());
         let progress = |line: &str| told.lock().unwrap().push(line.to_owned());
         let pace = Pace { lanes: 3, until: None };

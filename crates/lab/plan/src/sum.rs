@@ -313,11 +313,9 @@ fn dynamics(plan: &Plan, runs: &[Run]) -> Vec<Dynamics> {
     let mut all = Vec::new();
     for figure in &plan.dynamics {
         for cell in plan.cells() {
-            let watched = of_cell(plan, runs, cell).filter(|run| run.counts());
-            let Some((run, series)) = watched.into_iter().find_map(|run| Some((run, run.series.as_ref()?)))
-            else {
-                continue;
-            };
+            let mut counting = of_cell(plan, runs, cell).filter(|run| run.counts());
+            let watched = counting.find_map(|run| Some((run, run.series.as_ref()?)));
+            let Some((run, series)) = watched else { continue };
             all.push(Dynamics {
                 figure: figure.figure.clone(),
                 place: figure.place.clone(),
