@@ -66,7 +66,7 @@ fn study() -> Study {
             place: "§4.1".into(),
             title: "load time".into(),
             x: "images".into(),
-            y: "s".into(),
+            y: "load (s)".into(),
             found: "27 % less".into(),
             lines: vec![Line { name: "a".into(), points: vec![point] }],
         }],

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::plot::plot;
-use super::{Dynamics, Study, StudyCell, StudyClaim, StudyShift};
+use super::{Dynamics, Plot, Study, StudyCell, StudyClaim, StudyShift};
 use super::{dynamics, loads};
 use crate::Named;
 use crate::html::{escape, page};
@@ -19,13 +19,18 @@ pub fn study_html(study: &Study) -> String {
         escape(&study.stamp())
     );
     body.push_str("</section>\n");
-    for figure in &study.plots {
+    for (order, figure) in study.plots.iter().enumerate() {
         let number =
             if figure.figure.is_empty() { String::new() } else { format!("Figure {}: ", figure.figure) };
         let _ = writeln!(body, "<section>\n<h3>{}{}</h3>", escape(&number), escape(&figure.title));
         plot(&mut body, figure);
         found(&mut body, study, &figure.found, &figure.place);
-        said(&mut body, study, &figure.figure);
+        // Where a figure is drawn more than once, the sentence stands under the first drawing of what it is about.
+        let is_first = |claim: &StudyClaim| {
+            let about = |plot: &Plot| plot.figure == claim.figure && plot.y.starts_with(&claim.measure);
+            study.plots.iter().position(about) == Some(order)
+        };
+        said(&mut body, study, &is_first);
         body.push_str("</section>\n");
     }
     for figure in &study.dynamics {
@@ -33,7 +38,7 @@ pub fn study_html(study: &Study) -> String {
         let _ = writeln!(body, "<section>\n<h3>Figure {}: {}</h3>", escape(number), escape(title));
         dynamics::draw(&mut body, figure);
         found(&mut body, study, text, place);
-        said(&mut body, study, number);
+        said(&mut body, study, &|claim| claim.figure == *number);
         body.push_str("</section>\n");
     }
     claims(&mut body, study);
@@ -65,8 +70,8 @@ fn found(out: &mut String, study: &Study, text: &str, place: &str) {
 }
 
 /// One sentence on each difference.
-fn said(out: &mut String, study: &Study, figure: &str) {
-    for claim in study.claims.iter().filter(|claim| claim.figure == figure) {
+fn said(out: &mut String, study: &Study, is_here: &dyn Fn(&StudyClaim) -> bool) {
+    for claim in study.claims.iter().filter(|claim| is_here(claim)) {
         let StudyClaim { variant, against, measure, .. } = claim;
         let what = format!("{measure} of {variant} against {against}");
         let _ = writeln!(out, "<p><b>{}:</b> {}</p>", escape(&what), escape(&claim.sentence()));
