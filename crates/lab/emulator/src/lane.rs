@@ -29,6 +29,12 @@ const PRIORITY: i32 = 49;
 /// and looks again and again for the rest: about 3 % of a core at 8 Mbit/s.
 const AWAKE_BEFORE: Duration = Duration::from_micros(80);
 
+/// A packet, and when it was offered to the link.
+pub(crate) struct Stamped {
+    at: Duration,
+    bytes: Box<[u8]>,
+}
+
 /// What the thread and its controllers share.
 pub(crate) struct Lane {
     state: Mutex<State>,
@@ -39,7 +45,7 @@ pub(crate) struct Lane {
 
 /// Guarded by the lane's lock, which is held for microseconds at most.
 pub(crate) struct State {
-    pub(crate) direction: Direction<Box<[u8]>>,
+    pub(crate) direction: Direction<Stamped>,
     pub(crate) seen: Seen,
     /// The span of activities, where someone wants them.
     pub(crate) watch: Option<Duration>,
@@ -53,19 +59,28 @@ pub(crate) struct Seen {
     pub(crate) lateness: Lateness,
     pub(crate) flows: Flows,
     pub(crate) activity: Option<Activity>,
+    /// Under way from being offered to being due: the sum over all, and the longest.
+    pub(crate) under_way: (Duration, Duration),
     pub(crate) refused: u64,
     pub(crate) cpu: Duration,
 }
 
 impl Seen {
     pub(crate) fn nothing(activity: Option<Activity>) -> Self {
-        Seen { lateness: Lateness::new(), flows: Flows::default(), activity, refused: 0, cpu: Duration::ZERO }
+        Seen {
+            lateness: Lateness::new(),
+            flows: Flows::default(),
+            activity,
+            under_way: Default::default(),
+            refused: 0,
+            cpu: Duration::ZERO,
+        }
     }
 }
 
 impl Lane {
     /// A lane for `direction`, on a clock that starts at `epoch`.
-    pub(crate) fn new(direction: Direction<Box<[u8]>>, epoch: Instant) -> io::Result<Self> {
+    pub(crate) fn new(direction: Direction<Stamped>, epoch: Instant) -> io::Result<Self> {
         let state =
             State { direction, seen: Seen::nothing(None), watch: None, realtime: false, failure: None };
         let (state, stop) = (Mutex::new(state), AtomicBool::new(false));
@@ -78,7 +93,7 @@ impl Lane {
     }
 
     /// Changes the model at the present moment and lets the thread look at its timers again.
-    pub(crate) fn control(&self, change: impl FnOnce(Duration, &mut Direction<Box<[u8]>>)) {
+    pub(crate) fn control(&self, change: impl FnOnce(Duration, &mut Direction<Stamped>)) {
         let mut state = self.state();
         change(self.epoch.elapsed(), &mut state.direction);
         drop(state);
@@ -114,7 +129,7 @@ impl Lane {
     fn carry(&self, from: &Tun, to: &Tun) -> io::Result<()> {
         let mut buffer = vec![0; LARGEST];
         let mut read: Vec<(Duration, Box<[u8]>)> = Vec::with_capacity(BATCH);
-        let mut due: Vec<Transmit<Box<[u8]>>> = Vec::with_capacity(BATCH);
+        let mut due: Vec<Transmit<Stamped>> = Vec::with_capacity(BATCH);
         let mut cpu = cpu_time();
         while !self.stop.load(Ordering::Relaxed) {
             while read.len() < BATCH {
@@ -129,7 +144,7 @@ impl Lane {
             for (at, packet) in read.drain(..) {
                 state.seen.flows.note(&packet);
                 let (size, label) = (Bytes(packet.len() as u64), header::label(&packet));
-                state.direction.handle_labelled(at, size, label, packet);
+                state.direction.handle_labelled(at, size, label, Stamped { at, bytes: packet });
             }
             let now = self.epoch.elapsed();
             while due.len() < BATCH
@@ -154,16 +169,16 @@ impl Lane {
     }
 
     /// Writes the packets out and notes how late each was.
-    fn deliver(&self, to: &Tun, due: &mut Vec<Transmit<Box<[u8]>>>, cpu: &mut Duration) {
+    fn deliver(&self, to: &Tun, due: &mut Vec<Transmit<Stamped>>, cpu: &mut Duration) {
         let mut late = [Duration::ZERO; BATCH];
         let mut refused = 0;
         for (transmit, late) in due.iter_mut().zip(&mut late) {
             if transmit.marked {
-                header::mark(&mut transmit.packet);
+                header::mark(&mut transmit.packet.bytes);
             }
             *late = self.epoch.elapsed().saturating_sub(transmit.due);
             // A refusal loses this packet as a router without a route would; the load's record tells.
-            refused += u64::from(to.send(&transmit.packet).is_err());
+            refused += u64::from(to.send(&transmit.packet.bytes).is_err());
         }
         let before = std::mem::replace(cpu, cpu_time());
         let mut state = self.state();
@@ -171,7 +186,12 @@ impl Lane {
             state.seen.lateness.record(*late);
         }
         if let Some(activity) = &mut state.seen.activity {
-            due.iter().for_each(|transmit| activity.note(transmit.due, &transmit.packet));
+            due.iter().for_each(|transmit| activity.note(transmit.due, &transmit.packet.bytes));
+        }
+        for transmit in due.iter() {
+            let took = transmit.due.saturating_sub(transmit.packet.at);
+            let (sum, longest) = &mut state.seen.under_way;
+            (*sum, *longest) = (*sum + took, (*longest).max(took));
         }
         state.seen.refused += refused;
         state.seen.cpu += *cpu - before;

@@ -145,16 +145,25 @@ impl LinkHandle {
     ) -> LoadRecord {
         let (tcp_flows, udp_flows) = forward.1.flows.union(&return_.1.flows);
         let activity = forward.1.activity.clone().zip(return_.1.activity.clone());
-        let way = |(counters, seen): (Counters, Seen)| WayRecord {
-            counters,
-            lateness: seen.lateness.summary(),
-            refused: seen.refused,
-            cpu: seen.cpu,
+        let profile = self.profile();
+        let way = |(counters, seen): (Counters, Seen), way| {
+            let (sum, longest) = seen.under_way;
+            let lateness = seen.lateness.summary();
+            let mean = sum.checked_div(u32::try_from(lateness.packets).unwrap_or(u32::MAX));
+            let delay = profile.leg(way).one_way();
+            WayRecord {
+                counters,
+                waited: mean.unwrap_or_default().saturating_sub(delay),
+                waited_most: longest.saturating_sub(delay),
+                lateness,
+                refused: seen.refused,
+                cpu: seen.cpu,
+            }
         };
         let (ours, theirs) = (self.lane(Way::Forward).state(), self.lane(Way::Return).state());
         LoadRecord {
-            forward: way(forward),
-            return_: way(return_),
+            forward: way(forward, Way::Forward),
+            return_: way(return_, Way::Return),
             tcp_flows,
             udp_flows,
             activity: activity.map(|(down, up)| [down, up]),

@@ -13,6 +13,11 @@ pub struct WayRecord {
     pub counters: Counters,
     /// How late packets left.
     pub lateness: LatenessSummary,
+    /// How long packets were under way beyond the delay of the link itself, on average: waiting for their turn or for
+    /// capacity, being sent, jitter.
+    pub waited: Duration,
+    /// The longest of these.
+    pub waited_most: Duration,
     /// Packets that the receiving kernel refused; they count as delivered.
     pub refused: u64,
     /// CPU time of this direction's thread.

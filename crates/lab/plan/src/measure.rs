@@ -61,6 +61,10 @@ measures! {
     QueueDown "queue-down" "KB",
     /// The longest queue of the terminal.
     QueueUp "queue-up" "KB",
+    /// How long a packet towards the users waited to be sent, and was being sent, on average.
+    WaitDown "wait-down" "ms",
+    /// The same of the terminal's packets: the wait for capacity where it is granted on demand.
+    WaitUp "wait-up" "ms",
     /// Of the return capacity that was granted on demand, the share that was used.
     Utilisation "utilisation" "%",
     /// Connections that the loader began.
@@ -137,6 +141,8 @@ impl Measure {
             Measure::Drops => Some(both.iter().map(|counters| counters.drops() as f64).sum()),
             Measure::QueueDown => Some(queues[0]),
             Measure::QueueUp => Some(queues[1]),
+            Measure::WaitDown => Some(record.forward.waited.as_secs_f64() * 1e3),
+            Measure::WaitUp => Some(record.return_.waited.as_secs_f64() * 1e3),
             Measure::Utilisation => {
                 let given = record.return_.counters.given.0 as f64;
                 (given > 0.0).then(|| record.return_.counters.sent.bytes.0 as f64 / given * 100.0)
