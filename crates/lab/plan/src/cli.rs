@@ -124,7 +124,14 @@ pub fn run(arguments: &RunArguments) -> Result<(), PlanError> {
     }
 }
 
+/// Anew; what was measured before stands aside, since hours may be in it.
 fn begun(plan: &Plan, out: &Path) -> Result<Kept, PlanError> {
+    for name in [RUNS, LOADS] {
+        let (path, aside) = (out.join(name), out.join(format!("before-{name}")));
+        if path.exists() {
+            std::fs::rename(&path, &aside).map_err(PlanError::file(path))?;
+        }
+    }
     let journal = Journal::begin(&out.join(RUNS), plan)?;
     Ok(Kept { runs: Vec::new(), journal, loads: Vec::new(), gallery: Gallery::begin(&out.join(LOADS))? })
 }

@@ -103,6 +103,8 @@ fn tunnel(testbed: &Testbed) -> [Vec<String>; 2] {
     };
     let (range, length) = at.origin_range;
     let mut client = end(CLIENT, ORIGINS, at.client, at.origins);
-    client.push(format!("route add {range}/{length} via {} dev vpn0", ORIGINS.0));
+    for inside in [format!("{range}/{length}"), at.dns.to_string()] {
+        client.push(format!("route add {inside} via {} dev vpn0", ORIGINS.0));
+    }
     [client, end(ORIGINS, CLIENT, at.origins, at.client)]
 }
