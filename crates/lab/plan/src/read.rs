@@ -102,7 +102,7 @@ impl Reader<'_, '_> {
         unique("page", form.page.iter().map(|it| &it.get_ref().name))?;
         unique("link", form.link.iter().map(|it| &it.get_ref().name))?;
         unique("variant", form.variant.iter().map(|it| &it.get_ref().name))?;
-        let measures = match form.measures.as_slice() {
+        let measures: Vec<Measure> = match form.measures.as_slice() {
             // A film costs a browser time: only who asks for it has it.
             [] => Measure::ALL.iter().copied().filter(|it| *it != Measure::SpeedIndex).collect(),
             named => named.iter().map(measure).collect::<Result<_, _>>()?,

@@ -151,9 +151,8 @@ impl Place {
         if uri.path().ends_with('/') {
             parts.push("index.html");
         }
-        let good =
-            |part: &&str| **part != "." && **part != ".." && **part != MEDIA_TYPES && !part.contains('\0');
-        let file = parts.iter().all(|part| good(&part)).then(|| parts.join("/"))?;
+        let good = |part: &str| !matches!(part, "." | ".." | MEDIA_TYPES) && !part.contains('\0');
+        let file = parts.iter().all(|part| good(part)).then(|| parts.join("/"))?;
         plain(&host).then(|| Place { host, path: uri.path().to_owned(), file })
     }
 }
