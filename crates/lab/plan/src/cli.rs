@@ -252,7 +252,7 @@ mod tests {
         for (name, _) in SHIPPED {
             for quick in [false, true] {
                 let plan = wanted(name, quick).unwrap();
-                assert_eq!(plan.name, name);
+                assert_eq!(plan.name, *name);
                 let text = shown(&plan);
                 assert!(text.contains(" cells, ") && text.contains(" loads, about "), "{text}");
                 let found = plan.figures.iter().map(|figure| (&figure.found, &figure.place));
