@@ -2,13 +2,11 @@
 //! Nothing here knows variants or pages beyond their sites.
 
 use std::ops::Deref;
-use std::sync::Arc;
 
 use farhop_testbed::{Calibration, Fitness};
 use farhop_workload::browser::Browser;
-use farhop_workload::npm;
-use farhop_workload::origins::site::Site;
 
+use crate::browsing;
 use crate::check::Sites;
 use crate::interrupt::Interrupt;
 use crate::scene::{Besides, Scene};
@@ -42,16 +40,11 @@ impl Bench {
         interrupt: Interrupt,
         progress: &mut Progress<'_>,
     ) -> Result<Bench, CompareError> {
-        let node = npm::cache_folder();
-        npm::ensure(&node, &[npm::PLAYWRIGHT])?;
+        let browser = browsing::browser()?;
         progress(&format!("bringing up the testbed on {}", experiment.profile.name));
         let Experiment { profile, seed, plan } = experiment;
         let scene = Scene::up(profile, *seed, plan, Besides::default(), interrupt)?;
-        let mut sites = Sites::new();
-        for origin in scene.spec.origins.iter().filter(|origin| origin.dns_name.is_none()) {
-            let site = Site::open(&origin.folder).map_err(CompareError::file(&origin.folder))?;
-            sites.insert(origin.name.clone(), Arc::new(site));
-        }
+        let sites = browsing::sites(&scene)?;
 
         progress("measuring the link");
         let mut calibration = scene.testbed.calibrate()?;
@@ -67,6 +60,6 @@ impl Bench {
             progress(&format!("the link is unfit: {reason}"));
         }
         progress(&format!("servers: {}", scene.ready.settings));
-        Ok(Bench { calibration, sites, browser: Browser::new(node), scene })
+        Ok(Bench { calibration, sites, browser, scene })
     }
 }

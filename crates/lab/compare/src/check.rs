@@ -171,6 +171,8 @@ mod tests {
             browser: None,
             load_ms: None,
             first_paint_ms: None,
+            largest_paint_ms: None,
+            began_ms: None,
             first_byte_ms: None,
             url: String::new(),
             errors: Vec::new(),

@@ -5,6 +5,7 @@
 
 mod bench;
 mod books;
+mod browsing;
 mod check;
 mod cli;
 mod compare;
@@ -29,6 +30,7 @@ mod summary;
 mod variant;
 mod visits;
 
+pub use browsing::{Browsed, Browsing, Visit};
 pub use cli::{CompareArguments, DemoArguments, OriginsArguments, compare, demo, origins};
 pub use compare::{Experiment, Loaded, Plan, Progress, Watch};
 pub use demo::{Demo, demonstrate};

@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use farhop_report::{Accounts, Waterfall};
-use farhop_testbed::{Fitness, Place, fit};
-use farhop_workload::browser::{Order, PageLoad, Prepared};
+use farhop_testbed::{Fitness, fit};
+use farhop_workload::browser::{Order, PageLoad};
 use farhop_workload::pages::Page;
 
 use crate::bench::Bench;
 use crate::books::Books;
+use crate::browsing::browse;
 use crate::check::{Checked, check};
 use crate::ends::{Counters, Ends};
 use crate::falls::waterfall;
-use crate::interrupt::Ended;
 use crate::origins::{self, looked_up_as};
 use crate::peers::squid::SquidPair;
 use crate::settle::{Seen, new_lines, quiet_link};
@@ -122,7 +122,7 @@ impl<'a> Loader<'a> {
         }
         let prepared = self.bench.browser.prepare(&order)?;
         self.bench.testbed.link().take_record();
-        let mut load = self.browse(prepared, place)?;
+        let mut load = browse(self.bench, prepared, place, self.timeout)?;
         if let Some(failure) = load.document_failure() {
             load.load_ms = None; // an error page is no page, however quickly it loads
             load.errors.insert(0, failure);
@@ -182,25 +182,6 @@ impl<'a> Loader<'a> {
         let measured = self.load(page, Variant::DirectH2);
         link.switch(&profile);
         measured
-    }
-
-    fn browse(&self, prepared: Prepared, place: Place) -> Result<PageLoad, CompareError> {
-        let mut process = self.bench.testbed.spawn_in(place, prepared.command()?)?;
-        // Beyond the page's own time: starting the browser, waiting for idleness, looking at bodies.
-        let waited = self.bench.interrupt.wait(&mut process, self.timeout + Duration::from_secs(120));
-        if !matches!(waited, Ok(Ended::Exited)) {
-            // Its browser left the group: only itself can close it well.
-            let _ = process.terminate();
-            for _ in 0..300 {
-                if matches!(process.try_wait(), Ok(Some(_)) | Err(_)) {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(10));
-            }
-        }
-        waited?;
-        drop(process);
-        Ok(prepared.finish()?)
     }
 }
 

@@ -9,21 +9,21 @@ use farhop_testbed::LoadRecord;
 use serde_json::Value;
 
 use crate::CompareError;
-use crate::bench::Bench;
+use crate::scene::Scene;
 
 /// How long a link that never falls silent is waited for: a carrier's probes go on for ever.
 const LONGEST: Duration = Duration::from_secs(4);
 
 /// Waits until nothing has crossed the link for a round trip and gives the record of the load.
-pub(crate) fn quiet_link(bench: &Bench) -> Result<LoadRecord, CompareError> {
-    let link = bench.testbed.link();
+pub(crate) fn quiet_link(scene: &Scene) -> Result<LoadRecord, CompareError> {
+    let link = scene.testbed.link();
     let pause = link.profile().rtt() + Duration::from_millis(100);
     let deadline = Instant::now() + LONGEST;
     let packets =
         |record: &LoadRecord| record.forward.counters.sent.packets + record.return_.counters.sent.packets;
     let mut before = packets(&link.record());
     loop {
-        bench.interrupt.sleep(pause)?;
+        scene.interrupt.sleep(pause)?;
         let now = packets(&link.record());
         if now == before || Instant::now() > deadline {
             return Ok(link.take_record());

@@ -97,7 +97,7 @@ impl Variant {
     }
 
     /// The program of others that it needs and that this machine lacks, which is also its Debian package.
-    pub(crate) fn lacks(self) -> Option<&'static str> {
+    pub fn lacks(self) -> Option<&'static str> {
         let program = match self {
             Variant::DirectH3 => "caddy",
             Variant::Squid => "squid",

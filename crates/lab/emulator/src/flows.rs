@@ -26,14 +26,9 @@ type Flow = (SocketAddr, SocketAddr);
 impl Flows {
     /// Takes note of an IP packet.
     pub(crate) fn note(&mut self, packet: &[u8]) {
-        let Some((protocol, source, destination, payload)) = addresses(packet) else {
+        let Some((protocol, from, to, payload)) = endpoints(packet) else {
             return;
         };
-        let port = |at: usize| Some(u16::from_be_bytes([*payload.get(at)?, *payload.get(at + 1)?]));
-        let (Some(from), Some(to)) = (port(0), port(2)) else {
-            return;
-        };
-        let (from, to) = (SocketAddr::new(source, from), SocketAddr::new(destination, to));
         match protocol {
             // RFC 9293 §3.1: flags are byte 13; SYN is 2, ACK 16. A repeated SYN is the same flow.
             TCP if payload.get(13).is_some_and(|flags| flags & 0x12 == 0x02) => {
@@ -61,6 +56,21 @@ fn insert(flows: &mut HashSet<Flow>, flow: Flow) {
     if flows.len() < MOST {
         flows.insert(flow);
     }
+}
+
+/// The connection that a packet belongs to, the same in both directions; none for DNS and for what has no ports.
+pub(crate) fn connection(packet: &[u8]) -> Option<(u8, SocketAddr, SocketAddr)> {
+    let (protocol, from, to, _) = endpoints(packet)?;
+    let is_dns = protocol == UDP && (from.port() == DNS_PORT || to.port() == DNS_PORT);
+    (matches!(protocol, TCP | UDP) && !is_dns).then(|| (protocol, from.min(to), from.max(to)))
+}
+
+/// Protocol, where from, where to, and what follows the IP header.
+fn endpoints(packet: &[u8]) -> Option<(u8, SocketAddr, SocketAddr, &[u8])> {
+    let (protocol, source, destination, payload) = addresses(packet)?;
+    let port = |at: usize| Some(u16::from_be_bytes([*payload.get(at)?, *payload.get(at + 1)?]));
+    let (from, to) = (SocketAddr::new(source, port(0)?), SocketAddr::new(destination, port(2)?));
+    Some((protocol, from, to, payload))
 }
 
 /// Protocol, source, destination and what follows the IP header.

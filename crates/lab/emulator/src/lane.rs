@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::activity::Activity;
 use crate::flows::Flows;
 use crate::header;
 use crate::lateness::Lateness;
@@ -28,8 +29,9 @@ const PRIORITY: i32 = 49;
 /// and looks again and again for the rest: about 3 % of a core at 8 Mbit/s.
 const AWAKE_BEFORE: Duration = Duration::from_micros(80);
 
-/// A packet under way, and the terminal that it comes from or goes to.
+/// A packet under way, when it was offered to the link, and the terminal that it comes from or goes to.
 pub(crate) struct Packet {
+    at: Duration,
     terminal: u16,
     bytes: Box<[u8]>,
 }
@@ -46,6 +48,8 @@ pub(crate) struct Lane {
 pub(crate) struct State {
     pub(crate) direction: Direction<Packet>,
     pub(crate) seen: Seen,
+    /// The span of activities, where someone wants them.
+    pub(crate) watch: Option<Duration>,
     pub(crate) realtime: bool,
     pub(crate) failure: Option<String>,
 }
@@ -55,20 +59,31 @@ pub(crate) struct State {
 pub(crate) struct Seen {
     pub(crate) lateness: Lateness,
     pub(crate) flows: Flows,
+    pub(crate) activity: Option<Activity>,
+    /// Under way from being offered to being due: the sum over all, and the longest.
+    pub(crate) under_way: (Duration, Duration),
     pub(crate) refused: u64,
     pub(crate) cpu: Duration,
 }
 
 impl Seen {
-    pub(crate) fn nothing() -> Self {
-        Seen { lateness: Lateness::new(), flows: Flows::default(), refused: 0, cpu: Duration::ZERO }
+    pub(crate) fn nothing(activity: Option<Activity>) -> Self {
+        Seen {
+            lateness: Lateness::new(),
+            flows: Flows::default(),
+            activity,
+            under_way: Default::default(),
+            refused: 0,
+            cpu: Duration::ZERO,
+        }
     }
 }
 
 impl Lane {
     /// A lane for `direction`, on a clock that starts at `epoch`.
     pub(crate) fn new(direction: Direction<Packet>, epoch: Instant) -> io::Result<Self> {
-        let state = State { direction, seen: Seen::nothing(), realtime: false, failure: None };
+        let state =
+            State { direction, seen: Seen::nothing(None), watch: None, realtime: false, failure: None };
         let (state, stop) = (Mutex::new(state), AtomicBool::new(false));
         Ok(Lane { state, waker: Waker::new()?, stop, epoch })
     }
@@ -88,7 +103,9 @@ impl Lane {
 
     /// Reads everything and starts it afresh.
     pub(crate) fn take(&self) -> (Counters, Seen) {
-        let mut fresh = Seen::nothing(); // made before the lock is taken: the thread must not wait for it
+        let watch = self.state().watch;
+        let activity = watch.map(|step| Activity::new(step, self.epoch.elapsed()));
+        let mut fresh = Seen::nothing(activity); // made before the lock is taken: the thread must not wait for it
         let mut state = self.state();
         std::mem::swap(&mut state.seen, &mut fresh);
         (state.direction.take_counters(), fresh)
@@ -112,7 +129,7 @@ impl Lane {
 
     fn carry(&self, from: &[Tun], to: &[Tun]) -> Result<(), String> {
         let mut buffer = vec![0; LARGEST];
-        let mut read: Vec<(Duration, Packet)> = Vec::with_capacity(BATCH);
+        let mut read: Vec<Packet> = Vec::with_capacity(BATCH);
         let mut due: Vec<Transmit<Packet>> = Vec::with_capacity(BATCH);
         let mut turn = 0;
         let mut cpu = cpu_time();
@@ -121,10 +138,10 @@ impl Lane {
             let busy = self.read(from, &mut turn, &mut buffer, &mut read)?;
 
             let mut state = self.state();
-            for (at, packet) in read.drain(..) {
+            for packet in read.drain(..) {
                 state.seen.flows.note(&packet.bytes);
                 let label = Label { terminal: packet.terminal, ..header::label(&packet.bytes) };
-                state.direction.handle_labelled(at, Bytes(packet.bytes.len() as u64), label, packet);
+                state.direction.handle_labelled(packet.at, Bytes(packet.bytes.len() as u64), label, packet);
             }
             let now = self.epoch.elapsed();
             while due.len() < BATCH
@@ -155,7 +172,7 @@ impl Lane {
         from: &[Tun],
         turn: &mut usize,
         buffer: &mut [u8],
-        read: &mut Vec<(Duration, Packet)>,
+        read: &mut Vec<Packet>,
     ) -> Result<bool, String> {
         let (share, mut busy) = ((BATCH / from.len().max(1)).max(1), false);
         // Another begins each time, so that where the batch is too small for all nobody is left out for long.
@@ -171,7 +188,7 @@ impl Lane {
                 let Some(length) = received else { break };
                 let terminal = u16::try_from(terminal).unwrap_or(u16::MAX);
                 let bytes = buffer.get(..length).unwrap_or_default().into();
-                read.push((self.epoch.elapsed(), Packet { terminal, bytes }));
+                read.push(Packet { at: self.epoch.elapsed(), terminal, bytes });
                 taken += 1;
             }
             busy |= taken == share;
@@ -196,6 +213,14 @@ impl Lane {
         let mut state = self.state();
         for late in &late[..due.len()] {
             state.seen.lateness.record(*late);
+        }
+        if let Some(activity) = &mut state.seen.activity {
+            due.iter().for_each(|transmit| activity.note(transmit.due, &transmit.packet.bytes));
+        }
+        for transmit in due.iter() {
+            let took = transmit.due.saturating_sub(transmit.packet.at);
+            let (sum, longest) = &mut state.seen.under_way;
+            (*sum, *longest) = (*sum + took, (*longest).max(took));
         }
         state.seen.refused += refused;
         state.seen.cpu += *cpu - before;

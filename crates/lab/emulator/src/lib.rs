@@ -6,6 +6,7 @@
 //! on the other side when the model says so. What the link does to a packet is the model's affair; where
 //! the devices are and who uses them is the testbed's.
 
+mod activity;
 mod desk;
 mod flows;
 mod header;
@@ -15,6 +16,7 @@ mod link;
 mod record;
 
 pub use desk::{Counter, Desk};
+pub use activity::Activity;
 pub use lateness::LatenessSummary;
 pub use link::{Hop, Link, LinkHandle};
 pub use record::{LoadRecord, WayRecord};

@@ -6,7 +6,7 @@ use farhop_orbit::{Counters, Path, Profile, Supply, Way};
 use farhop_units::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::lane::{Lane, Seen};
 use crate::{LoadRecord, StartError, WayRecord};
@@ -147,6 +147,11 @@ impl LinkHandle {
         Way::BOTH.into_iter().for_each(|way| self.lane(way).control(|now, direction| direction.restore(now)));
     }
 
+    /// From the next [`take_record`](Self::take_record) on records say what arrived in each `step`, and on which connections.
+    pub fn watch(&self, step: Option<Duration>) {
+        Way::BOTH.into_iter().for_each(|way| self.lane(way).state().watch = step);
+    }
+
     /// What the link has seen since the last reset.
     pub fn record(&self) -> LoadRecord {
         let read = |way| {
@@ -170,18 +175,29 @@ impl LinkHandle {
         return_: (Counters, Seen),
     ) -> LoadRecord {
         let (tcp_flows, udp_flows) = forward.1.flows.union(&return_.1.flows);
-        let way = |(counters, seen): (Counters, Seen)| WayRecord {
-            counters,
-            lateness: seen.lateness.summary(),
-            refused: seen.refused,
-            cpu: seen.cpu,
+        let activity = forward.1.activity.clone().zip(return_.1.activity.clone());
+        let profile = self.profile();
+        let way = |(counters, seen): (Counters, Seen), way| {
+            let (sum, longest) = seen.under_way;
+            let lateness = seen.lateness.summary();
+            let mean = sum.checked_div(u32::try_from(lateness.packets).unwrap_or(u32::MAX));
+            let delay = profile.leg(way).one_way();
+            WayRecord {
+                counters,
+                waited: mean.unwrap_or_default().saturating_sub(delay),
+                waited_most: longest.saturating_sub(delay),
+                lateness,
+                refused: seen.refused,
+                cpu: seen.cpu,
+            }
         };
         let (ours, theirs) = (self.lane(Way::Forward).state(), self.lane(Way::Return).state());
         LoadRecord {
-            forward: way(forward),
-            return_: way(return_),
+            forward: way(forward, Way::Forward),
+            return_: way(return_, Way::Return),
             tcp_flows,
             udp_flows,
+            activity: activity.map(|(down, up)| [down, up]),
             elapsed: since.elapsed(),
             realtime: ours.realtime && theirs.realtime,
             failure: ours.failure.clone().or_else(|| theirs.failure.clone()),

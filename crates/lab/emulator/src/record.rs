@@ -3,7 +3,7 @@
 use farhop_orbit::{Counters, Way};
 use std::time::Duration;
 
-use crate::LatenessSummary;
+use crate::{Activity, LatenessSummary};
 
 /// One direction during a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -13,6 +13,11 @@ pub struct WayRecord {
     pub counters: Counters,
     /// How late packets left.
     pub lateness: LatenessSummary,
+    /// How long packets were under way beyond the delay of the link itself, on average: waiting for their turn or for
+    /// capacity, being sent, jitter.
+    pub waited: Duration,
+    /// The longest of these.
+    pub waited_most: Duration,
     /// Packets that the receiving kernel refused; they count as delivered.
     pub refused: u64,
     /// CPU time of this direction's thread.
@@ -30,6 +35,8 @@ pub struct LoadRecord {
     pub tcp_flows: u64,
     /// Distinct UDP flows, DNS left out.
     pub udp_flows: u64,
+    /// Forward and return, span by span, where [`LinkHandle::watch`](crate::LinkHandle::watch) wants it.
+    pub activity: Option<[Activity; 2]>,
     /// Since the last reset.
     pub elapsed: Duration,
     /// Whether both threads run under SCHED_FIFO; without it lateness grows under load.

@@ -68,6 +68,16 @@ pub(crate) fn judge(object: &Object, status: u16, content: &[u8], may_recode: bo
     if status != 200 {
         return Err(format!("status {status}"));
     }
+    if object.upload.is_some() {
+        // The receipt of the lab's origins.
+        let receipt = String::from_utf8_lossy(content);
+        let arrived = receipt.contains(&format!("\"sha256\":\"{}\"", object.sha256));
+        return if arrived {
+            Ok(())
+        } else {
+            Err(format!("other bytes arrived than were sent: {}", receipt.trim()))
+        };
+    }
     if sha256_hex(content) == object.sha256 {
         return Ok(());
     }
@@ -112,6 +122,15 @@ mod tests {
         assert!(Body::new(Some("br")).is_err());
         let mut broken = Body::new(Some("gzip")).unwrap();
         assert!(broken.push(b"this is no gzip").is_err() || broken.finish().is_err());
+    }
+
+    #[test]
+    fn an_upload_is_judged_by_its_receipt() {
+        let object = Object::upload("http://a.test/up".parse().unwrap(), 3_000);
+        let receipt = format!("{{\"bytes\":3000,\"sha256\":\"{}\"}}\n", object.sha256);
+        assert_eq!(judge(&object, 200, receipt.as_bytes(), false), Ok(()));
+        let other = receipt.replace(&object.sha256[..4], "0000");
+        assert!(judge(&object, 200, other.as_bytes(), false).unwrap_err().starts_with("other bytes arrived"));
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct Object {
     pub cors: bool,
     /// SHA-256 of its bytes, hexadecimal.
     pub sha256: String,
+    /// Bytes that are sent to it, where it is an upload: the same for each length; `sha256` is theirs, and its origin answers what arrived.
+    pub upload: Option<u64>,
     /// Its size in pixels, where it is an image.
     pub pixels: Option<(usize, usize)>,
     /// What it names.
@@ -100,15 +102,33 @@ impl Object {
             named_by: None,
             cors: false,
             sha256: sha256_hex(bytes),
+            upload: None,
             pixels: pixels(kind, bytes),
             names: Vec::new(),
         }
+    }
+
+    /// An upload of so many bytes, by POST.
+    pub fn upload(url: Url, bytes: u64) -> Object {
+        Object { upload: Some(bytes), blocking: true, ..Object::new(url, Kind::Other, &upload_body(bytes)) }
     }
 
     fn of(url: Url, kind: Kind, asset: &Asset) -> Object {
         let pixels = asset.held.as_ref().and_then(|bytes| pixels(kind, bytes));
         Object { sha256: asset.sha256.clone(), pixels, ..Object::new(url, kind, &[]) }
     }
+}
+
+/// The bytes of an upload of this length: they look random and are the same everywhere (Marsaglia's xorshift64).
+pub(crate) fn upload_body(count: u64) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut step = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..count).map(|_| step()).collect()
 }
 
 fn pixels(kind: Kind, bytes: &[u8]) -> Option<(usize, usize)> {

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::body::Body;
 use crate::connect::Stream;
 use crate::fields;
-use crate::graph::Object;
+use crate::graph::{Object, upload_body};
 
 /// More lines than any answer of the lab has, and longer ones.
 const FIELDS: usize = 128;
@@ -38,7 +38,7 @@ pub(crate) enum Framing {
     Close,
 }
 
-/// The bytes of a GET: HTTP/1.0's, or 1.1's on a connection that stays; in absolute form towards a proxy (RFC 9112 §3.2.2).
+/// The bytes of a GET, or of a POST with what it uploads: HTTP/1.0's, or 1.1's on a connection that stays; in absolute form towards a proxy (RFC 9112 §3.2.2).
 pub(crate) fn request(object: &Object, persistent: bool, absolute: bool) -> Vec<u8> {
     let url = &object.url;
     let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
@@ -47,12 +47,18 @@ pub(crate) fn request(object: &Object, persistent: bool, absolute: bool) -> Vec<
         false => format!("{}{query}", url.path()),
     };
     let version = if persistent { "1.1" } else { "1.0" };
-    let mut text = format!("GET {target} HTTP/{version}\r\nHost: {}\r\n", authority(url));
+    let method = if object.upload.is_some() { "POST" } else { "GET" };
+    let mut text = format!("{method} {target} HTTP/{version}\r\nHost: {}\r\n", authority(url));
     for (name, value) in fields::of(object) {
         text.push_str(&format!("{name}: {value}\r\n"));
     }
+    if let Some(bytes) = object.upload {
+        text.push_str(&format!("Content-Type: application/octet-stream\r\nContent-Length: {bytes}\r\n"));
+    }
     text.push_str(if persistent { "Connection: keep-alive\r\n\r\n" } else { "Connection: close\r\n\r\n" });
-    text.into_bytes()
+    let mut request = text.into_bytes();
+    request.extend(object.upload.map(upload_body).unwrap_or_default());
+    request
 }
 
 /// Host, and port where it is not the scheme's own.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use h2::RecvStream;
 use h2::client::{PushPromise, PushPromises, PushedResponseFuture, ResponseFuture, SendRequest};
+use h2::{RecvStream, SendStream};
 use http::{Method, Request, Response};
 use tokio::sync::{Semaphore, watch};
 use url::Url;
@@ -13,7 +13,7 @@ use url::Url;
 use crate::body::Body;
 use crate::course::{Course, Origin};
 use crate::fields;
-use crate::graph::Object;
+use crate::graph::{Object, upload_body};
 use crate::open::open;
 use crate::settings::Push;
 
@@ -103,16 +103,37 @@ async fn ask(
     let ready = std::future::poll_fn(|context| requests.poll_ready(context)).await;
     ready.map_err(|error| format!("HTTP/2: {error}"))?;
     course.asked(object, place);
-    let (mut response, _) =
-        requests.send_request(request, true).map_err(|error| format!("HTTP/2: {error}"))?;
+    let upload = course.graph.objects[object].upload;
+    let (mut response, stream) =
+        requests.send_request(request, upload.is_none()).map_err(|error| format!("HTTP/2: {error}"))?;
+    if let Some(bytes) = upload {
+        // A server that stops reading says why in its answer.
+        course.spawn(async move { drop(send(stream, Bytes::from(upload_body(bytes))).await) });
+    }
     let pushes = response.push_promises();
     Ok((response, pushes))
 }
 
+/// Sends a body within the server's windows.
+async fn send(mut stream: SendStream<Bytes>, mut body: Bytes) -> Result<(), h2::Error> {
+    stream.reserve_capacity(body.len());
+    while !body.is_empty() {
+        let Some(room) = std::future::poll_fn(|context| stream.poll_capacity(context)).await else { break };
+        let piece = body.split_to(room?.min(body.len()));
+        let is_last = body.is_empty();
+        stream.send_data(piece, is_last)?;
+    }
+    Ok(())
+}
+
 fn request(object: &Object) -> Result<Request<()>, String> {
-    let mut request = Request::builder().method(Method::GET).uri(object.url.as_str());
+    let method = if object.upload.is_some() { Method::POST } else { Method::GET };
+    let mut request = Request::builder().method(method).uri(object.url.as_str());
     for (name, value) in fields::of(object) {
         request = request.header(name, value);
+    }
+    if let Some(bytes) = object.upload {
+        request = request.header("content-type", "application/octet-stream").header("content-length", bytes);
     }
     request.body(()).map_err(|error| error.to_string())
 }

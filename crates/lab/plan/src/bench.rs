@@ -1,30 +1,30 @@
 //! Where the loads of a plan are made: a scene on the link that is wanted, both ends of Farhop where they are, and the loader
 //! in the client's namespace.
 
-use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use farhop_compare::{Besides, CompareError, Ends, Interrupt, Scene, Tuning, Variant};
-use farhop_loader::{Handshake, Loaded, Loader, Names, PageGraph, TcpConnector};
+use farhop_compare::{Besides, Browsing, CompareError, Interrupt, Scene, Variant};
+use farhop_loader::{Handshake, PageGraph};
 use farhop_orbit::{Leg, Loss, Profile, Supply};
-use farhop_testbed::{Fitness, LoadRecord, Place, fit};
+use farhop_report::StudyLoad;
+use farhop_testbed::{Fitness, fit};
 use farhop_workload::pages::Page;
-use rustls::RootCertStore;
-use rustls::pki_types::{CertificateDer, pem::PemObject};
 
+use crate::attempt::Attempt;
 use crate::course::Next;
 use crate::error::PlanError;
 use crate::journal::Run;
+use crate::measure::Measure;
 use crate::own::{self, OwnServers};
 use crate::pages;
-use crate::plan::{Plan, Through, VariantSpec};
+use crate::plan::{Client, Plan, Through};
 
 /// Attempts at a load during which the link was late, and at measuring the link.
 const ATTEMPTS: usize = 4;
-/// How often the user is asked whether it shall end.
-const LOOK: Duration = Duration::from_millis(100);
+/// How finely figures over time are drawn: the study's samples.
+const STEP: Duration = Duration::from_millis(100);
 
 /// See the module.
 pub(crate) struct Bench<'a> {
@@ -44,7 +44,17 @@ struct OnLink {
     link: usize,
     // Dropped before the namespaces that they live in.
     own: Option<OwnServers>,
+    /// Why there is none, where a variant wants one.
+    browsing: Option<Result<Browsing, String>>,
     scene: Scene,
+}
+
+/// A load that was made, and what is drawn of it where it counts.
+pub(crate) struct Made {
+    pub(crate) run: Run,
+    pub(crate) load: Option<StudyLoad>,
+    /// Whether the link was late at the first attempt.
+    pub(crate) was_late: bool,
 }
 
 impl<'a> Bench<'a> {
@@ -57,10 +67,9 @@ impl<'a> Bench<'a> {
         let folder = folder.map_err(PlanError::file(std::env::temp_dir()))?;
         let built: Vec<Page> =
             plan.pages.iter().map(|page| pages::build(page, folder.path())).collect::<Result<_, _>>()?;
-        let graphs = built
-            .iter()
-            .map(|page| Ok([Arc::new(PageGraph::of(page, false)?), Arc::new(PageGraph::of(page, true)?)]));
-        let graphs = graphs.collect::<Result<_, PlanError>>()?;
+        let graph = |(page, spec), secure| Ok::<_, PlanError>(Arc::new(pages::graph(page, spec, secure)?));
+        let both = |it| Ok([graph(it, false)?, graph(it, true)?]);
+        let graphs = built.iter().zip(&plan.pages).map(both).collect::<Result<_, PlanError>>()?;
         Ok(Bench {
             plan,
             interrupt,
@@ -77,7 +86,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// The testbed breaks, or the user wants to stop.
-    pub(crate) fn load(&mut self, next: Next) -> Result<Run, PlanError> {
+    pub(crate) fn load(&mut self, next: Next) -> Result<Made, PlanError> {
         let begin = Instant::now();
         let (cell, plan) = (next.cell, self.plan);
         let variant = &plan.variants[cell.variant];
@@ -91,21 +100,40 @@ impl<'a> Bench<'a> {
             seed: next.seed,
             ..Run::default()
         };
+        let (mut load, mut was_late) = (None, false);
         for attempt in 1..=ATTEMPTS {
-            let aliases = own::aliases(plan, variant, &self.pages);
-            let on = self.scene(cell.link, next.seed)?;
-            match once(on, variant, &graph, aliases) {
-                Ok((loaded, record)) => {
-                    run.late = !fit(&record).is_fit();
+            self.scene(cell.link, next.seed)?;
+            let page = &self.pages[cell.page];
+            let Some(on) = &self.scene else { break }; // it was just brought up
+            // The first load of each cell is drawn, and watched where figures over time are wanted.
+            let is_first = next.round == 0;
+            let watched = is_first && !plan.dynamics.is_empty();
+            on.scene.testbed.link().watch(watched.then_some(STEP));
+            let attempted = Attempt {
+                scene: &on.scene,
+                own: on.own.as_ref(),
+                browsing: on.browsing.as_ref(),
+                variant,
+                page,
+                graph: &graph,
+                aliases: own::aliases(plan, variant, &self.pages),
+                filmed: plan.measures.contains(&Measure::SpeedIndex),
+            };
+            match attempted.make() {
+                Ok(Ok(made)) => {
+                    run.late = !fit(&made.seen.record).is_fit();
+                    was_late |= run.late;
                     if run.late && attempt < ATTEMPTS {
                         continue;
                     }
-                    run.faults = loaded.faults();
-                    let value = |measure: &crate::Measure| {
-                        Some((measure.name().to_owned(), measure.of(&loaded, &record)?))
-                    };
+                    let value =
+                        |measure: &Measure| Some((measure.name().to_owned(), measure.of(&made.seen)?));
                     run.values = plan.measures.iter().filter_map(value).collect();
+                    run.series = made.seen.series();
+                    load = is_first.then(|| made.load(&run.page, &run.link, &run.variant));
+                    run.faults = made.faults;
                 }
+                Ok(Err(lacking)) => run.faults = vec![lacking],
                 // What Farhop's own programs do wrong is theirs, and no reason to end the others' runs.
                 Err(PlanError::Compare(error @ (CompareError::End { .. } | CompareError::Peer { .. }))) => {
                     run.faults = vec![error.to_string()];
@@ -116,12 +144,13 @@ impl<'a> Bench<'a> {
         }
         run.notes = std::mem::take(&mut self.notes);
         run.took_s = (begin.elapsed().as_secs_f64() * 10.0).round() / 10.0;
-        Ok(run)
+        let load = load.filter(|_| run.counts());
+        Ok(Made { run, load, was_late })
     }
 
     /// The scene on this link. Where chance is in the link, each load has it from the seed on, so that every variant of a
     /// repetition meets the same one.
-    fn scene(&mut self, link: usize, seed: u64) -> Result<&OnLink, PlanError> {
+    fn scene(&mut self, link: usize, seed: u64) -> Result<(), PlanError> {
         let is_random = is_random(&self.plan.links[link].profile);
         // What stands on another link goes before the next comes up.
         let on = match self.scene.take().filter(|on| on.link == link && !is_random) {
@@ -129,17 +158,24 @@ impl<'a> Bench<'a> {
             None => {
                 let scene = self.bring_up(link, seed)?;
                 let own = OwnServers::start(self.plan, &self.pages, &self.graphs, &scene)?;
-                OnLink { link, own, scene }
+                let browses = |variant: &crate::VariantSpec| variant.client != Client::Loader;
+                let browsing = self.plan.variants.iter().any(browses).then(|| {
+                    let made = Browsing::of(&scene);
+                    made.map_err(|error| format!("not present: {error}"))
+                });
+                OnLink { link, own, browsing, scene }
             }
         };
-        Ok(self.scene.insert(on))
+        self.scene = Some(on);
+        Ok(())
     }
 
     fn bring_up(&mut self, link: usize, seed: u64) -> Result<Scene, PlanError> {
         let (plan, spec) = (self.plan, &self.plan.links[link]);
-        let variants = plan.variants.iter().map(|variant| match &variant.through {
-            Through::Direct => Variant::DirectH1,
-            Through::Farhop { variant, .. } => *variant,
+        let variants = plan.variants.iter().map(|variant| match (&variant.through, variant.client) {
+            (Through::Farhop { variant, .. }, _) => *variant,
+            (Through::Direct, Client::Chromium(variant)) => variant,
+            (Through::Direct, Client::Loader) => Variant::DirectH1,
         });
         let wanted = farhop_compare::Plan {
             pages: self.pages.clone(),
@@ -187,100 +223,6 @@ fn is_random(profile: &Profile) -> bool {
                 .any(|on_ground| on_ground.loss != Loss::NONE || !on_ground.jitter.is_zero())
     };
     chance(&profile.forward) || chance(&profile.return_)
-}
-
-/// One attempt, everything cold, Farhop's ends new.
-fn once(
-    on: &OnLink,
-    variant: &VariantSpec,
-    graph: &Arc<PageGraph>,
-    aliases: HashMap<String, String>,
-) -> Result<(Loaded, LoadRecord), PlanError> {
-    let scene = &on.scene;
-    let mut settings = variant.settings.clone();
-    let mut ends = None;
-    let interrupt = &scene.interrupt;
-    if let Through::Farhop { variant, link, remote, ground } = &variant.through {
-        let tuning = Tuning {
-            link: link.clone(),
-            remote: remote.clone(),
-            ground: ground.clone(),
-            ..Tuning::default()
-        };
-        let started = Ends::start_tuned(scene.stage(), *variant, &tuning)?;
-        settings.proxy = Some((started.proxy.ip().to_string(), started.proxy.port()));
-        // As the lab's own check has it: what is lossy by policy.
-        settings.may_recode =
-            matches!(variant, Variant::Farhop | Variant::FarhopHttp | Variant::FarhopHttpep);
-        ends = Some(started);
-    }
-    let roots = roots(on)?;
-    let connector = TcpConnector::new(Names::of((scene.testbed.addresses.dns, 53).into()).aliased(aliases));
-    let loader = Loader::new(Arc::new(connector.anew()), roots)?;
-    let client = scene.testbed.namespace(Place::Client);
-    let pause = scene.testbed.link().profile().rtt() + LOOK;
-    let inside = |what: &(dyn Fn() -> Result<Loaded, PlanError> + Sync)| {
-        client.run(what).map_err(farhop_testbed::Error::from)?
-    };
-    if matches!(settings.handshake, Handshake::Resumed | Handshake::ZeroRtt) {
-        inside(&|| {
-            blocking(interrupt, async { loader.prime(graph, &settings).await.map(|()| Loaded::default()) })
-        })?;
-    }
-    // Nothing is on the link when it begins, and everything has crossed it when it is read.
-    interrupt.sleep(pause)?;
-    scene.testbed.link().take_record();
-    let cold = loader.over(Arc::new(connector.anew()));
-    let loaded = inside(&|| blocking(interrupt, async { Ok(cold.load(graph, &settings).await) }))?;
-    interrupt.sleep(pause)?;
-    if let Some(ends) = &mut ends {
-        ends.check_alive()?;
-    }
-    let record = scene.testbed.link().take_record();
-    Ok((loaded, record))
-}
-
-/// Runs on this thread until it is done or the user wants to stop.
-fn blocking(
-    interrupt: &Interrupt,
-    work: impl Future<Output = Result<Loaded, farhop_loader::LoaderError>>,
-) -> Result<Loaded, PlanError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(PlanError::file("the loader's runtime"))?;
-    runtime.block_on(async {
-        let stopped = async {
-            while interrupt.check().is_ok() {
-                tokio::time::sleep(LOOK).await;
-            }
-        };
-        tokio::select! {
-            done = work => Ok(done?),
-            () = stopped => Err(CompareError::Interrupted.into()),
-        }
-    })
-}
-
-/// The origins' CA, and that of the remote where it intercepts.
-fn roots(on: &OnLink) -> Result<RootCertStore, PlanError> {
-    let scene = &on.scene;
-    let mut roots = RootCertStore::empty();
-    let files =
-        [Some(scene.spec.ca.as_path()), scene.interception.as_ref().map(|with| with.certificate.as_path())];
-    for file in files.into_iter().flatten() {
-        for certificate in certificates(file)? {
-            roots.add(certificate).map_err(|error| PlanError::file(file)(std::io::Error::other(error)))?;
-        }
-    }
-    if let Some(own) = &on.own {
-        let added = roots.add(own.certificate.clone());
-        added.map_err(|error| PlanError::file("the servers' certificate")(std::io::Error::other(error)))?;
-    }
-    Ok(roots)
-}
-
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, PlanError> {
-    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    read.map_err(|error| PlanError::file(file)(std::io::Error::other(error)))
 }
 
 #[cfg(test)]

@@ -2,22 +2,27 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use farhop_compare::{CompareError, Interrupt};
 use farhop_report::{study_csv, study_html};
 
 use crate::bench::Bench;
-use crate::course::{Course, Next};
 use crate::error::PlanError;
 use crate::estimate::estimate;
-use crate::journal::{Journal, Run};
+use crate::journal::{Gallery, Journal};
+use crate::lanes::{Ended, Kept, Maker, Pace, carry_out, duration};
 use crate::plan::Plan;
-use crate::shipped::{SHIPPED, shipped};
+use crate::shipped::{SHIPPED, shipped, shipped_link};
 use crate::sum::study;
 
 /// What a plan's file may hold, so that a wrong path does not fill the memory.
 const LARGEST: u64 = 64 << 20;
+/// Loads as numbers, and loads to look at, in the folder for what is measured.
+const RUNS: &str = "runs.jsonl";
+const LOADS: &str = "loads.jsonl";
+/// Where the former are committed.
+const COMMITTED: &str = "docs/experiments/results";
 
 /// Lists the plans that come with Farhop.
 #[derive(Debug, clap::Args)]
@@ -43,9 +48,16 @@ pub struct RunArguments {
     /// Fewer repetitions, and of the pages and links only those that the plan names for it; stamped as such
     #[arg(long)]
     pub quick: bool,
-    /// Goes on where it was stopped
+    /// Goes on where it was stopped: from the loads in the folder, or where it has none from those that are committed as
+    /// docs/experiments/results/PLAN.jsonl
     #[arg(long)]
     pub resume: bool,
+    /// Testbeds at once; fewer as soon as the machine makes links late
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub lanes: u8,
+    /// Begins no load once so much time has passed; --resume goes on
+    #[arg(long = "for", value_name = "TIME", value_parser = farhop_units::parse_duration)]
+    pub time: Option<Duration>,
     /// The folder for what is measured [default: target/lab/PLAN, with --quick target/lab/PLAN-quick]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -58,7 +70,7 @@ pub struct RunArguments {
 pub fn list(_: &ListArguments) -> Result<(), PlanError> {
     let mut text = String::new();
     for (name, _) in SHIPPED {
-        text.push_str(&format!("{name:12} {}\n", read(name)?.title));
+        text.push_str(&format!("{name:13} {}\n", read(name)?.title));
     }
     print(&text)
 }
@@ -84,59 +96,70 @@ pub fn run(arguments: &RunArguments) -> Result<(), PlanError> {
     let out =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("target/lab/{}{stamp}", plan.name)));
     std::fs::create_dir_all(&out).map_err(PlanError::file(&out))?;
-    let path = out.join("runs.jsonl");
-    let (mut journal, mut runs) = match arguments.resume {
-        true => Journal::resume(&path, &plan)?,
-        false => (Journal::begin(&path, &plan)?, Vec::new()),
-    };
-    if !runs.is_empty() {
-        eprintln!("{} loads are there already", runs.len());
+    let mut kept = if arguments.resume { resumed(&plan, &out)? } else { begun(&plan, &out)? };
+    if !kept.runs.is_empty() {
+        eprintln!("{} loads are there already", kept.runs.len());
     }
-    let mut bench = Bench::prepare(&plan, interrupt)?;
-    let done = carry_out(&plan, &mut runs, &mut journal, &mut |next| bench.load(next), &mut |line| {
-        eprintln!("{line}")
-    });
+    let pace = Pace {
+        lanes: arguments.lanes.into(),
+        until: arguments.time.and_then(|time| Instant::now().checked_add(time)),
+    };
+    let maker = || -> Result<Maker<'_>, PlanError> {
+        let mut bench = Bench::prepare(&plan, interrupt.clone())?;
+        Ok(Box::new(move |next| bench.load(next)))
+    };
+    let done = carry_out(&plan, &mut kept, pace, &maker, &|line| eprintln!("{line}"));
     // Whatever ended it: what was measured is told.
-    drop(bench);
-    write_results(&plan, &runs, arguments.quick, &out)?;
+    write_results(&plan, &kept, arguments.quick, &out)?;
     eprintln!("results: {}", out.join("report.html").display());
     match done {
-        Err(PlanError::Compare(CompareError::Interrupted)) => Err(PlanError::Stopped { done: runs.len() }),
-        done => done,
+        Err(PlanError::Compare(CompareError::Interrupted)) => {
+            Err(PlanError::Stopped { done: kept.runs.len() })
+        }
+        Ok(Ended::TimeUp) => {
+            eprintln!("the time is up after {} loads; they are kept, --resume goes on", kept.runs.len());
+            Ok(())
+        }
+        done => done.map(drop),
     }
 }
 
-/// Makes every load that the course wants, and keeps each.
-fn carry_out(
-    plan: &Plan,
-    runs: &mut Vec<Run>,
-    journal: &mut Journal,
-    load: &mut dyn FnMut(Next) -> Result<Run, PlanError>,
-    progress: &mut dyn FnMut(&str),
-) -> Result<(), PlanError> {
-    let mut course = Course::new(plan, runs);
-    while let Some(next) = course.next() {
-        let run = load(next)?;
-        journal.keep(&run)?;
-        course.made(&run);
-        let value = run.values.get(plan.goal.name()).filter(|_| run.counts());
-        let told = match (value, run.faults.first()) {
-            (Some(value), _) => format!("{} {value:.2} {}", plan.goal.name(), plan.goal.unit()),
-            (None, Some(fault)) => fault.clone(),
-            (None, None) => "nothing measured".into(),
-        };
-        let late = if run.late { ", the link was late" } else { "" };
-        runs.push(run);
-        let took: f64 = runs.iter().map(|run| run.took_s).sum::<f64>() / runs.len() as f64;
-        let left = course.left().map(|loads| in_words(Duration::from_secs_f64(took * loads as f64)));
-        let left = if left[0] == left[1] { left[0].clone() } else { format!("{} to {}", left[0], left[1]) };
-        progress(&format!("{} #{}: {told}{late}; left {left}", plan.in_words(next.cell), next.round + 1));
+/// Anew; what was measured before stands aside, since hours may be in it.
+fn begun(plan: &Plan, out: &Path) -> Result<Kept, PlanError> {
+    for name in [RUNS, LOADS] {
+        let (path, aside) = (out.join(name), out.join(format!("before-{name}")));
+        if path.exists() {
+            std::fs::rename(&path, &aside).map_err(PlanError::file(path))?;
+        }
     }
-    Ok(())
+    let journal = Journal::begin(&out.join(RUNS), plan)?;
+    Ok(Kept { runs: Vec::new(), journal, loads: Vec::new(), gallery: Gallery::begin(&out.join(LOADS))? })
 }
 
-fn write_results(plan: &Plan, runs: &[Run], quick: bool, out: &Path) -> Result<(), PlanError> {
-    let study = study(plan, runs, quick);
+/// From the folder, or from what is committed; the numbers alone are.
+fn resumed(plan: &Plan, out: &Path) -> Result<Kept, PlanError> {
+    let path = out.join(RUNS);
+    let committed = Path::new(COMMITTED).join(format!("{}.jsonl", plan.name));
+    if !path.exists() && committed.exists() {
+        std::fs::copy(&committed, &path).map_err(PlanError::file(&committed))?;
+    }
+    let (journal, runs) = Journal::resume(&path, plan)?;
+    let (gallery, loads) = Gallery::resume(&out.join(LOADS))?;
+    Ok(Kept { runs, journal, loads, gallery })
+}
+
+fn write_results(plan: &Plan, kept: &Kept, quick: bool, out: &Path) -> Result<(), PlanError> {
+    let study = farhop_report::Study { loads: kept.loads.clone(), ..study(plan, &kept.runs, quick) };
+    for claim in study.claims.iter().filter(|claim| claim.here.is_some()) {
+        eprintln!(
+            "{}: {} of {} against {}: {}",
+            claim.says,
+            claim.measure,
+            claim.variant,
+            claim.against,
+            claim.sentence()
+        );
+    }
     // Every field is a number, a text or a list of them: there is nothing that JSON could refuse.
     let json = serde_json::to_string_pretty(&study).unwrap_or_default() + "\n";
     for (name, text) in
@@ -155,12 +178,14 @@ fn wanted(name: &str, quick: bool) -> Result<Plan, PlanError> {
 
 /// The plan of this name, or in this file: a file's name ends in `.toml` or has a folder.
 fn read(name: &str) -> Result<Plan, PlanError> {
-    let mut open = |path: &Path| text_of(path).map_err(|error| error.to_string());
     if name.ends_with(".toml") || name.contains('/') {
         let text = text_of(Path::new(name))?;
+        let mut open = |path: &Path| text_of(path).map_err(|error| error.to_string());
         return Ok(Plan::from_toml(&text, name, &mut open)?);
     }
-    Ok(Plan::from_toml(shipped(name)?, name, &mut open)?)
+    // What comes along names satellites that come along.
+    let mut along = |path: &Path| shipped_link(path).map(str::to_owned);
+    Ok(Plan::from_toml(shipped(name)?, name, &mut along)?)
 }
 
 fn text_of(path: &Path) -> Result<String, PlanError> {
@@ -203,7 +228,7 @@ fn shown(plan: &Plan) -> String {
     let cells = plan.cells().len();
     let estimate = estimate(plan);
     let [least, most] = estimate.loads;
-    let [soon, late] = estimate.time.map(in_words);
+    let [soon, late] = estimate.time.map(duration);
     let (loads, time) = if least == most {
         (least.to_string(), soon)
     } else {
@@ -211,18 +236,6 @@ fn shown(plan: &Plan) -> String {
     };
     text.push_str(&format!("\n{cells} cells, {loads} loads, about {time}\n"));
     text
-}
-
-/// `40 s`, `12 min`, `3.5 h`: as precise as an estimate is.
-fn in_words(time: Duration) -> String {
-    let seconds = time.as_secs_f64();
-    if seconds < 90.0 {
-        format!("{seconds:.0} s")
-    } else if seconds < 5400.0 {
-        format!("{:.0} min", seconds / 60.0)
-    } else {
-        format!("{:.1} h", seconds / 3600.0)
-    }
 }
 
 fn print(text: &str) -> Result<(), PlanError> {
@@ -239,11 +252,20 @@ mod tests {
         for (name, _) in SHIPPED {
             for quick in [false, true] {
                 let plan = wanted(name, quick).unwrap();
-                assert_eq!(plan.name, name);
+                assert_eq!(plan.name, *name);
                 let text = shown(&plan);
                 assert!(text.contains(" cells, ") && text.contains(" loads, about "), "{text}");
-                assert!(plan.study.is_some() && !plan.figures.is_empty());
-                assert!(plan.figures.iter().all(|figure| !figure.found.is_empty()), "{name}");
+                let found = plan.figures.iter().map(|figure| (&figure.found, &figure.place));
+                let found = found.chain(plan.dynamics.iter().map(|figure| (&figure.found, &figure.place)));
+                let found: Vec<_> = found.collect();
+                if plan.study.is_none() {
+                    continue;
+                }
+                assert!(!found.is_empty());
+                assert!(
+                    found.iter().all(|(found, place)| !found.is_empty() && place.starts_with('§')),
+                    "{name}"
+                );
             }
         }
     }
@@ -251,55 +273,7 @@ mod tests {
     #[test]
     fn what_is_no_plan_is_told_in_one_line() {
         let error = |name: &str| read(name).unwrap_err().to_string();
-        assert!(error("httpep-9").starts_with("no plan is called 'httpep-9': there are httpep-5-6, "));
+        assert!(error("httpep-4").starts_with("no plan is called 'httpep-4': there are httpep-5-6, "));
         assert!(error("/nowhere/x.toml").starts_with("/nowhere/x.toml: "));
-    }
-
-    #[test]
-    fn a_run_that_was_stopped_goes_on_where_it_stopped_and_comes_to_the_same() {
-        let plan = wanted("httpep-7", true).unwrap();
-        let value =
-            |next: Next| (next.cell.page * 100 + next.cell.link * 10 + next.cell.variant) as f64 + 1.0;
-        let load = |next: Next| {
-            let cell = next.cell;
-            Ok(Run {
-                page: plan.pages[cell.page].name.clone(),
-                link: plan.links[cell.link].name.clone(),
-                variant: plan.variants[cell.variant].name.clone(),
-                round: next.round,
-                seed: next.seed,
-                values: [("load".to_owned(), value(next))].into(),
-                ..Run::default()
-            })
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let whole = folder.path().join("whole.jsonl");
-        let mut all = Vec::new();
-        let mut journal = Journal::begin(&whole, &plan).unwrap();
-        carry_out(&plan, &mut all, &mut journal, &mut { load }, &mut |_| {}).unwrap();
-        assert_eq!(all.len(), plan.cells().len() * plan.runs.least as usize);
-
-        // Stopped after three, in the middle of writing the fourth.
-        let path = folder.path().join("runs.jsonl");
-        let (mut journal, mut runs) = Journal::resume(&path, &plan).unwrap();
-        let mut made = 0;
-        let mut three = |next| {
-            made += 1;
-            if made > 3 { Err(CompareError::Interrupted.into()) } else { load(next) }
-        };
-        let stopped = carry_out(&plan, &mut runs, &mut journal, &mut three, &mut |_| {});
-        assert!(matches!(stopped, Err(PlanError::Compare(CompareError::Interrupted))));
-        let mut torn = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
-        torn.write_all(b"{\"page\":\"httpep").unwrap();
-        let (mut journal, mut runs) = Journal::resume(&path, &plan).unwrap();
-        assert_eq!(runs.len(), 3);
-        carry_out(&plan, &mut runs, &mut journal, &mut { load }, &mut |_| {}).unwrap();
-        assert_eq!(runs, all);
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), std::fs::read_to_string(&whole).unwrap());
-
-        // Of another plan nothing is taken over, and nothing of it is lost.
-        let other = wanted("httpep-8", true).unwrap();
-        assert!(matches!(Journal::resume(&path, &other), Err(PlanError::OtherPlan { .. })));
-        assert_eq!(Journal::resume(&path, &plan).unwrap().1.len(), all.len());
     }
 }

@@ -71,23 +71,36 @@ impl<'a> Course<'a> {
 
     /// The next load; none when all is known.
     pub fn next(&self) -> Option<Next> {
+        self.next_besides(&[], None)
+    }
+
+    /// The next load on a link and a page that nobody is at; on this link, if there is as good a one.
+    pub(crate) fn next_besides(&self, busy: &[(usize, usize)], at: Option<usize>) -> Option<Next> {
         let plan = self.plan;
         let groups =
             (0..plan.links.len()).flat_map(|link| (0..plan.pages.len()).map(move |page| (link, page)));
-        let open: Vec<(usize, usize)> = groups.filter(|(link, page)| !self.is_done(*link, *page)).collect();
-        let round_of = |(link, page): (usize, usize)| {
-            (0..plan.variants.len())
-                .map(|variant| self.count(Cell { link, page, variant }))
-                .min()
-                .unwrap_or(0)
-        };
-        let round = open.iter().map(|group| round_of(*group)).min()?;
-        let (link, page) = open.into_iter().find(|group| round_of(*group) == round)?;
+        let open: Vec<(usize, usize)> =
+            groups.filter(|group| !busy.contains(group) && !self.is_done(group.0, group.1)).collect();
+        let round = open.iter().map(|group| self.round_of(*group)).min()?;
+        let next = || open.iter().copied().filter(|group| self.round_of(*group) == round);
+        let group = next().find(|(link, _)| Some(*link) == at).or_else(|| next().next())?;
+        self.next_of(group, round)
+    }
+
+    /// The next load of a repetition of a page on a link; none when it is done.
+    pub(crate) fn next_of(&self, (link, page): (usize, usize), round: u32) -> Option<Next> {
+        let plan = self.plan;
         let variants = plan.variants.len();
         let order = (0..variants).map(|place| (place + round as usize) % variants);
         let mut cells = order.map(|variant| Cell { link, page, variant });
         let cell = cells.find(|cell| self.count(*cell) == round)?;
         Some(Next { cell, round, seed: plan.seed + u64::from(round) })
+    }
+
+    /// The repetition that a page on a link is at.
+    fn round_of(&self, (link, page): (usize, usize)) -> u32 {
+        let cells = (0..self.plan.variants.len()).map(|variant| Cell { link, page, variant });
+        cells.map(|cell| self.count(cell)).min().unwrap_or(0)
     }
 
     /// How many loads are still to be made: at least, and at most.

@@ -53,6 +53,17 @@ pub enum PlanError {
     /// A page cannot be built.
     #[error(transparent)]
     Page(#[from] farhop_workload::pages::PageError),
+    /// A page that was to be recorded does not load.
+    #[error("{url} does not load: {reason}")]
+    Record {
+        /// The page.
+        url: String,
+        /// What happened.
+        reason: String,
+    },
+    /// A recording is none.
+    #[error(transparent)]
+    Recording(#[from] farhop_workload::recorded::RecordingError),
     /// A page cannot be read.
     #[error(transparent)]
     Graph(#[from] farhop_loader::GraphError),

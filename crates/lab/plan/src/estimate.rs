@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use farhop_loader::{Handshake, Persistence, Protocol};
 
-use crate::plan::{LinkSpec, PageKind, PageSpec, Plan, Through, VariantSpec};
+use crate::plan::{Client, LinkSpec, PageKind, PageSpec, Plan, Through, VariantSpec};
 use crate::read::rate_of;
 
 /// Bringing a scene up and measuring its link, once for each link.
 const SCENE: Duration = Duration::from_secs(15);
 /// Starting both ends, letting promises lapse, and ending them.
 const ENDS: Duration = Duration::from_secs(14);
+
+/// Starting a browser and looking at what it loaded.
+const BROWSER: Duration = Duration::from_secs(6);
 
 /// From the fewest repetitions to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,9 +47,10 @@ pub fn estimate(plan: &Plan) -> Estimate {
 /// What belongs to a load besides the load.
 fn around(link: &LinkSpec, variant: &VariantSpec) -> Duration {
     let pause = link.profile.rtt() * 2;
+    let client = if variant.client == Client::Loader { Duration::ZERO } else { BROWSER };
     match variant.through {
-        Through::Direct => pause,
-        Through::Farhop { .. } => pause + ENDS,
+        Through::Direct => pause + client,
+        Through::Farhop { .. } => pause + ENDS + client,
     }
 }
 
@@ -70,7 +74,11 @@ fn load(page: &PageSpec, link: &LinkSpec, variant: &VariantSpec) -> Duration {
     // The name, the connection, the handshake.
     let begin = if settings.handshake == Handshake::Plain { 2 } else { 3 };
     let rtt = link.profile.rtt();
-    let sending = rate_of(link.profile.forward.rate).map_or(0.0, |rate| bytes as f64 * 8.0 / rate.max(1.0));
+    let way = match page.kind {
+        PageKind::Upload(_) => &link.profile.return_,
+        _ => &link.profile.forward,
+    };
+    let sending = rate_of(way.rate).map_or(0.0, |rate| bytes as f64 * 8.0 / rate.max(1.0));
     rtt.saturating_mul(u32::try_from(rounds + begin).unwrap_or(u32::MAX))
         + Duration::from_secs_f64(sending.min(1e6))
 }
@@ -84,11 +92,17 @@ fn weight(page: &PageSpec) -> (u64, u64) {
         PageKind::Known(name) => match name.as_str() {
             "flags" => (250, 820_000),
             "photos" => (30, 310_000),
+            name if name.starts_with("almanac-") => {
+                let requests =
+                    name.strip_prefix("almanac-").and_then(|count| count.parse().ok()).unwrap_or(80);
+                (requests, requests * 36_000)
+            }
             name => {
                 let images = name.strip_prefix("httpep-").and_then(|count| count.parse().ok()).unwrap_or(40);
                 (images, 2_000 + images * 10_000)
             }
         },
-        PageKind::Folder(..) => (40, 1_000_000),
+        PageKind::Folder(..) | PageKind::Recording(..) => (40, 1_000_000),
+        PageKind::Upload(bytes) => (0, bytes.0),
     }
 }

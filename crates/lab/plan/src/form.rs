@@ -30,6 +30,8 @@ pub(crate) struct Plan {
     pub(crate) variant: Vec<Spanned<Variant>>,
     #[serde(default)]
     pub(crate) plot: Vec<Spanned<Plot>>,
+    #[serde(default)]
+    pub(crate) claim: Vec<Spanned<Claim>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -59,6 +61,8 @@ pub(crate) struct Page {
     pub(crate) objects: Option<u32>,
     pub(crate) object: Option<Text>,
     pub(crate) document: Option<Text>,
+    pub(crate) upload: Option<Text>,
+    pub(crate) recording: Option<Text>,
     pub(crate) folder: Option<Text>,
     pub(crate) entry: Option<Text>,
 }
@@ -95,8 +99,14 @@ pub(crate) struct Variant {
     pub(crate) push: Option<Text>,
     pub(crate) pushes: Option<Text>,
     pub(crate) own_server: Option<bool>,
+    pub(crate) client: Option<Text>,
+    pub(crate) vpn: Option<bool>,
+    pub(crate) initial_window: Option<u32>,
+    pub(crate) server_congestion: Option<Text>,
     pub(crate) carrier: Option<Text>,
     pub(crate) tcp_connections: Option<u32>,
+    pub(crate) tcp_congestion: Option<Text>,
+    pub(crate) carrier_window: Option<u32>,
     pub(crate) congestion: Option<Text>,
 }
 
@@ -105,10 +115,35 @@ pub(crate) struct Variant {
 pub(crate) struct Plot {
     #[serde(default)]
     pub(crate) figure: String,
+    /// Where in the study it stands.
+    #[serde(default)]
+    pub(crate) place: String,
     pub(crate) title: String,
-    pub(crate) measure: Text,
+    pub(crate) measure: Option<Text>,
+    pub(crate) statistic: Option<Text>,
     pub(crate) x: Text,
+    #[serde(default)]
     pub(crate) label: String,
     #[serde(default)]
     pub(crate) found: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Claim {
+    #[serde(default)]
+    pub(crate) figure: String,
+    pub(crate) says: String,
+    pub(crate) measure: Text,
+    pub(crate) variant: Text,
+    pub(crate) against: Option<Text>,
+    /// The variant as a multiple of the other.
+    pub(crate) times: Option<f64>,
+    pub(crate) direction: Option<Text>,
+    #[serde(default)]
+    pub(crate) pages: Vec<Text>,
+    #[serde(default)]
+    pub(crate) links: Vec<Text>,
+    #[serde(default)]
+    pub(crate) why: String,
 }

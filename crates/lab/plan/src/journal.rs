@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use farhop_report::{Series, StudyLoad};
 use serde::{Deserialize, Serialize};
 
 use crate::error::PlanError;
@@ -35,6 +36,9 @@ pub struct Run {
     pub faults: Vec<String>,
     /// How long it took with all that belongs to it, in seconds.
     pub took_s: f64,
+    /// Rates and connections over time, where the plan draws them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
     /// What a reader must be told of the link that was brought up for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -129,6 +133,44 @@ impl Journal {
         let text = serde_json::to_string(content).unwrap_or_default() + "\n";
         let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
         written.map_err(PlanError::file(&self.path))
+    }
+}
+
+/// Loads for people to look at, one JSON line each. What of it is lost is not measured anew: the numbers are in the journal.
+#[derive(Debug)]
+pub(crate) struct Gallery {
+    path: PathBuf,
+    file: File,
+}
+
+impl Gallery {
+    /// Begins anew; what stands at `path` goes.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub(crate) fn begin(path: &Path) -> Result<Gallery, PlanError> {
+        Ok(Gallery { path: path.into(), file: File::create(path).map_err(PlanError::file(path))? })
+    }
+
+    /// Goes on, with those that it has; a line that is none is passed over.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub(crate) fn resume(path: &Path) -> Result<(Gallery, Vec<StudyLoad>), PlanError> {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let loads: Vec<StudyLoad> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let mut gallery = Gallery::begin(path)?;
+        loads.iter().try_for_each(|load| gallery.keep(load))?;
+        Ok((gallery, loads))
+    }
+
+    /// Keeps one.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub(crate) fn keep(&mut self, load: &StudyLoad) -> Result<(), PlanError> {
+        let text = serde_json::to_string(load).unwrap_or_default() + "\n";
+        self.file.write_all(text.as_bytes()).map_err(PlanError::file(&self.path))
     }
 }
 

@@ -1,22 +1,28 @@
-//! `farhop lab list|show|run`: experiments as plans. A plan is a TOML file that names pages, links, variants, measures,
+//! `farhop lab list|show|run|record`: experiments as plans. A plan is a TOML file that names pages, links, variants, measures,
 //! repetitions and figures; one command carries it out on the testbed and can be interrupted and resumed.
 //!
 //! [`Plan::from_toml`] reads one, [`Course`] says which load is next and when there are enough, [`Journal`] keeps each on
 //! disk as soon as it is done, [`study`] sums them up. These know no testbed; `bench` is what loads, with the loader of
 //! `crates/lab/loader`.
 
+mod attempt;
 mod bench;
 mod cli;
 mod course;
+mod dressing;
 mod error;
 mod estimate;
+mod fall;
+mod figures;
 mod form;
 mod journal;
+mod lanes;
 mod measure;
 mod own;
 mod pages;
 mod plan;
 mod read;
+mod record;
 mod shipped;
 mod sum;
 mod variant;
@@ -27,7 +33,11 @@ pub use error::PlanError;
 pub use estimate::{Estimate, estimate};
 pub use journal::{Journal, Run};
 pub use measure::Measure;
-pub use plan::{Axis, Cell, Figure, LinkSpec, PageKind, PageSpec, Plan, Quick, Runs, Through, VariantSpec};
+pub use plan::{
+    Axis, Cell, Claim, Client, Dressing, DynamicsFigure, Figure, LinkSpec, PageKind, PageSpec, Plan, Quick,
+    Runs, Statistic, Through, VariantSpec,
+};
 pub use read::FileError;
+pub use record::{RecordArguments, record};
 pub use shipped::{SHIPPED, shipped};
 pub use sum::study;

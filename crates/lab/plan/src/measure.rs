@@ -2,110 +2,240 @@
 
 use std::time::Duration;
 
+use farhop_compare::Ends;
 use farhop_loader::Loaded;
-use farhop_testbed::LoadRecord;
+use farhop_report::Series;
+use farhop_testbed::{Activity, LoadRecord};
+use farhop_workload::browser::{Film, PageLoad};
 
-/// A number of a load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Measure {
-    /// From the first connection to the last byte of the last object.
-    Load,
+/// Declares every measure once: what it is, its name, its unit.
+macro_rules! measures {
+    ($($(#[$doc:meta])* $measure:ident $name:literal $unit:literal,)*) => {
+        /// A number of a load.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Measure {
+            $($(#[$doc])* $measure,)*
+        }
+
+        impl Measure {
+            /// All of them.
+            pub const ALL: &'static [Measure] = &[$(Measure::$measure,)*];
+
+            /// As plans and results have it.
+            pub fn name(self) -> &'static str {
+                match self { $(Measure::$measure => $name,)* }
+            }
+
+            /// Its unit.
+            pub fn unit(self) -> &'static str {
+                match self { $(Measure::$measure => $unit,)* }
+            }
+        }
+    };
+}
+
+measures! {
+    /// From the first connection to the last byte of the last object; in a browser the load event's end.
+    Load "load" "s",
     /// First byte of the document.
-    FirstByte,
-    /// Document, style sheets and blocking scripts complete: the earliest paint that is possible.
-    Blocking,
+    FirstByte "first-byte" "s",
+    /// Document, style sheets and blocking scripts complete: the earliest paint that is possible. Of the loader alone.
+    Blocking "blocking" "s",
+    /// First contentful paint. Of a browser alone, as the next two.
+    FirstPaint "first-paint" "s",
+    /// Largest contentful paint.
+    LargestPaint "largest-paint" "s",
+    /// The area above the curve of visual completeness. The load is filmed for it, which costs the browser time.
+    SpeedIndex "speed-index" "s",
     /// Bytes on the link, both ways, layer 3 up.
-    Bytes,
+    Bytes "bytes" "KB",
     /// Bytes gateway to terminal.
-    BytesDown,
+    BytesDown "bytes-down" "KB",
     /// Bytes terminal to gateway.
-    BytesUp,
+    BytesUp "bytes-up" "KB",
     /// Packets on the link, both ways.
-    Packets,
+    Packets "packets" "packets",
+    /// Packets that the link dropped or lost, both ways.
+    Drops "drops" "packets",
+    /// The longest queue towards the users.
+    QueueDown "queue-down" "KB",
+    /// The longest queue of the terminal.
+    QueueUp "queue-up" "KB",
+    /// How long a packet towards the users waited to be sent, and was being sent, on average.
+    WaitDown "wait-down" "ms",
+    /// The same of the terminal's packets: the wait for capacity where it is granted on demand.
+    WaitUp "wait-up" "ms",
+    /// Of the return capacity that was granted on demand, the share that was used.
+    Utilisation "utilisation" "%",
     /// Connections that the loader began.
-    Connections,
+    Connections "connections" "connections",
     /// TCP and QUIC connections on the link itself.
-    LinkConnections,
-    /// Requests that the loader wrote, those asked again included.
-    Requests,
+    LinkConnections "link-connections" "connections",
+    /// Requests that the client wrote, those asked again included.
+    Requests "requests" "requests",
+    /// Processor time of Farhop's remote from the start of the load on.
+    CpuRemote "cpu-remote" "s",
+    /// Processor time of Farhop's ground.
+    CpuGround "cpu-ground" "s",
+    /// The most resident memory of Farhop's remote.
+    MemoryRemote "memory-remote" "MB",
+    /// The most resident memory of Farhop's ground.
+    MemoryGround "memory-ground" "MB",
+}
+
+/// What was seen of a load, from all sides.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) load: Option<Duration>,
+    pub(crate) first_byte: Option<Duration>,
+    pub(crate) blocking: Option<Duration>,
+    pub(crate) first_paint: Option<Duration>,
+    pub(crate) largest_paint: Option<Duration>,
+    pub(crate) speed_index: Option<Duration>,
+    pub(crate) connections: Option<usize>,
+    pub(crate) requests: usize,
+    pub(crate) record: LoadRecord,
+    pub(crate) ends: EndsUse,
+}
+
+/// What Farhop's ends, remote and ground, used for a load.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct EndsUse {
+    cpu: [Option<Duration>; 2],
+    memory_mb: [Option<f64>; 2],
+}
+
+impl EndsUse {
+    /// From what they had computed before on.
+    pub(crate) fn between(before: [Option<Duration>; 2], ends: &Ends) -> EndsUse {
+        let now = ends.computed();
+        let cpu = [0, 1].map(|end| Some(now[end]?.saturating_sub(before[end]?)));
+        EndsUse { cpu, memory_mb: ends.peak_memory().map(|peak| peak.map(|bytes| bytes.0 as f64 / 1e6)) }
+    }
 }
 
 impl Measure {
-    /// All of them.
-    pub const ALL: [Measure; 10] = [
-        Measure::Load,
-        Measure::FirstByte,
-        Measure::Blocking,
-        Measure::Bytes,
-        Measure::BytesDown,
-        Measure::BytesUp,
-        Measure::Packets,
-        Measure::Connections,
-        Measure::LinkConnections,
-        Measure::Requests,
-    ];
-
-    /// As plans and results have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Measure::Load => "load",
-            Measure::FirstByte => "first-byte",
-            Measure::Blocking => "blocking",
-            Measure::Bytes => "bytes",
-            Measure::BytesDown => "bytes-down",
-            Measure::BytesUp => "bytes-up",
-            Measure::Packets => "packets",
-            Measure::Connections => "connections",
-            Measure::LinkConnections => "link-connections",
-            Measure::Requests => "requests",
-        }
-    }
-
-    /// Its unit.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Measure::Load | Measure::FirstByte | Measure::Blocking => "s",
-            Measure::Bytes | Measure::BytesDown | Measure::BytesUp => "KB",
-            Measure::Packets => "packets",
-            Measure::Connections | Measure::LinkConnections => "connections",
-            Measure::Requests => "requests",
-        }
-    }
-
     /// The measure of that name.
     pub fn named(name: &str) -> Option<Measure> {
-        Measure::ALL.into_iter().find(|measure| measure.name() == name)
+        Measure::ALL.iter().copied().find(|measure| measure.name() == name)
     }
 
     /// Its value in a load; none where the load has none.
-    pub(crate) fn of(self, loaded: &Loaded, record: &LoadRecord) -> Option<f64> {
+    pub(crate) fn of(self, seen: &Seen) -> Option<f64> {
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
-        let ways = [record.forward.counters.sent, record.return_.counters.sent];
-        let kilobytes = ways.map(|tally| tally.bytes.0 as f64 / 1e3);
+        let record = &seen.record;
+        let both = [&record.forward.counters, &record.return_.counters];
+        let kilobytes = both.map(|counters| counters.sent.bytes.0 as f64 / 1e3);
+        let queues = both.map(|counters| counters.queue_peak.0 as f64 / 1e3);
         match self {
-            Measure::Load => seconds(loaded.time),
-            Measure::FirstByte => seconds(loaded.first_byte()),
-            Measure::Blocking => seconds(loaded.blocking),
+            Measure::Load => seconds(seen.load),
+            Measure::FirstByte => seconds(seen.first_byte),
+            Measure::Blocking => seconds(seen.blocking),
+            Measure::FirstPaint => seconds(seen.first_paint),
+            Measure::LargestPaint => seconds(seen.largest_paint),
+            Measure::SpeedIndex => seconds(seen.speed_index),
             Measure::Bytes => Some(kilobytes.iter().sum()),
             Measure::BytesDown => Some(kilobytes[0]),
             Measure::BytesUp => Some(kilobytes[1]),
-            Measure::Packets => Some(ways.iter().map(|tally| tally.packets as f64).sum()),
-            Measure::Connections => Some(loaded.connections.len() as f64),
+            Measure::Packets => Some(both.iter().map(|counters| counters.sent.packets as f64).sum()),
+            Measure::Drops => Some(both.iter().map(|counters| counters.drops() as f64).sum()),
+            Measure::QueueDown => Some(queues[0]),
+            Measure::QueueUp => Some(queues[1]),
+            Measure::WaitDown => Some(record.forward.waited.as_secs_f64() * 1e3),
+            Measure::WaitUp => Some(record.return_.waited.as_secs_f64() * 1e3),
+            Measure::Utilisation => {
+                let given = record.return_.counters.given.0 as f64;
+                (given > 0.0).then(|| record.return_.counters.sent.bytes.0 as f64 / given * 100.0)
+            }
+            Measure::Connections => seen.connections.map(|count| count as f64),
             Measure::LinkConnections => Some((record.tcp_flows + record.udp_flows) as f64),
-            Measure::Requests => Some(f64::from(loaded.requests())),
+            Measure::Requests => Some(seen.requests as f64),
+            Measure::CpuRemote => seconds(seen.ends.cpu[0]),
+            Measure::CpuGround => seconds(seen.ends.cpu[1]),
+            Measure::MemoryRemote => seen.ends.memory_mb[0],
+            Measure::MemoryGround => seen.ends.memory_mb[1],
         }
+    }
+}
+
+impl Seen {
+    /// Of a load by the lab's loader.
+    pub(crate) fn loaded(loaded: &Loaded, record: LoadRecord) -> Seen {
+        Seen {
+            load: loaded.time,
+            first_byte: loaded.first_byte(),
+            blocking: loaded.blocking,
+            connections: Some(loaded.connections.len()),
+            requests: loaded.requests() as usize,
+            record,
+            ..Seen::default()
+        }
+    }
+
+    /// Of a load in a browser.
+    pub(crate) fn browsed(load: &PageLoad, film: Option<&Film>, record: LoadRecord) -> Seen {
+        let time = |ms: Option<f64>| ms.map(|ms| Duration::from_secs_f64(ms.max(0.0) / 1e3));
+        Seen {
+            load: time(load.load_ms),
+            first_byte: time(load.first_byte_ms),
+            first_paint: time(load.first_paint_ms),
+            largest_paint: time(load.largest_paint_ms),
+            speed_index: time(film.and_then(Film::speed_index_ms)),
+            requests: load.resources.len(),
+            record,
+            ..Seen::default()
+        }
+    }
+
+    /// Rates and active connections over time, until the load was there; none where they were not watched.
+    pub(crate) fn series(&self) -> Option<Series> {
+        let [down, up] = self.record.activity.as_ref()?;
+        let step = down.step;
+        let spans = self.load.map_or(usize::MAX, |load| (load.as_nanos() / step.as_nanos()) as usize + 2);
+        let rates = |activity: &Activity| {
+            let kbit = |bytes: &u64| (*bytes as f64 * 8.0 / step.as_secs_f64() / 1e3 * 10.0).round() / 10.0;
+            activity.bytes.iter().take(spans).map(kbit).collect()
+        };
+        let mut connections: Vec<(&_, Vec<u32>)> = Vec::new();
+        for (key, active) in down.connections.iter().chain(&up.connections) {
+            match connections.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, spans)) => spans.extend(active),
+                None => connections.push((key, active.clone())),
+            }
+        }
+        let stretches = connections.into_iter().map(|(_, mut active)| {
+            active.retain(|span| (*span as usize) < spans);
+            active.sort_unstable();
+            active.dedup();
+            Series::stretches(&active)
+        });
+        let mut connections: Vec<Vec<[u32; 2]>> = stretches.filter(|it| !it.is_empty()).collect();
+        connections.sort_by_key(|stretches| stretches[0][0]);
+        Some(Series { step_s: step.as_secs_f64(), down: rates(down), up: rates(up), connections })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farhop_units::Bytes;
 
     #[test]
     fn each_measure_has_a_name_of_its_own_by_which_it_is_found() {
         for measure in Measure::ALL {
-            assert_eq!(Measure::named(measure.name()), Some(measure));
+            assert_eq!(Measure::named(measure.name()), Some(*measure));
         }
         assert_eq!(Measure::named("speed"), None);
+    }
+
+    #[test]
+    fn utilisation_is_what_was_used_of_what_was_granted_and_nothing_where_nothing_was() {
+        let mut seen = Seen::default();
+        seen.record.return_.counters.sent.bytes = Bytes(30_000);
+        assert_eq!(Measure::Utilisation.of(&seen), None);
+        seen.record.return_.counters.given = Bytes(120_000);
+        assert_eq!(Measure::Utilisation.of(&seen), Some(25.0));
+        assert_eq!(Measure::BytesUp.of(&seen), Some(30.0));
+        assert_eq!((Measure::CpuRemote.of(&seen), Measure::FirstPaint.of(&seen)), (None, None));
     }
 }

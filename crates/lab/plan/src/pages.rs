@@ -4,8 +4,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use farhop_loader::{GraphError, Object, PageGraph};
 use farhop_workload::npm;
 use farhop_workload::pages::{self, Page, Site};
+use farhop_workload::recorded::Recording;
+use url::Url;
 
 use crate::error::PlanError;
 use crate::plan::{PageKind, PageSpec};
@@ -23,6 +26,18 @@ pub(crate) fn build(page: &PageSpec, folder: &Path) -> Result<Page, PlanError> {
     };
     match &page.kind {
         PageKind::Known(name) => Ok(pages::build(name, folder, &npm::cache_folder())?),
+        PageKind::Upload(_) => {
+            let own = folder.join(&page.name);
+            std::fs::create_dir_all(&own).map_err(PlanError::file(&own))?;
+            let file = own.join("index.html");
+            std::fs::write(&file, "<!doctype html>\n<title>Uploads</title>\n")
+                .map_err(PlanError::file(&file))?;
+            Ok(one(&own, "/"))
+        }
+        PageKind::Recording(file, document) => {
+            let recording = Recording::read(file)?;
+            Ok(recording.unfold(&page.name, document.as_deref(), &folder.join(&page.name))?)
+        }
         PageKind::Folder(place, entry) => Ok(one(place, entry)),
         PageKind::Made { objects, object, document } => {
             let own = folder.join(&page.name);
@@ -49,6 +64,19 @@ pub(crate) fn build(page: &PageSpec, folder: &Path) -> Result<Page, PlanError> {
     }
 }
 
+/// What the loader loads of a page that was built.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn graph(page: &Page, spec: &PageSpec, secure: bool) -> Result<PageGraph, PlanError> {
+    let PageKind::Upload(bytes) = spec.kind else { return Ok(PageGraph::of(page, secure)?) };
+    let no_address = || GraphError::Address(page.name.clone());
+    let host = &page.sites.first().ok_or_else(no_address)?.host;
+    let scheme = if secure { "https" } else { "http" };
+    let url = Url::parse(&format!("{scheme}://{host}/upload")).map_err(|_| no_address())?;
+    Ok(PageGraph { objects: vec![Object::upload(url, bytes.0)] })
+}
+
 /// Bytes that look random and are the same on every machine (Marsaglia's xorshift64).
 fn noise(seed: u64, count: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -64,8 +92,18 @@ fn noise(seed: u64, count: u64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farhop_loader::PageGraph;
     use farhop_units::Bytes;
+
+    #[test]
+    fn an_upload_is_one_request_to_an_origin_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec =
+            PageSpec { name: "up".into(), kind: PageKind::Upload(Bytes(9_000)), at: None, group: None };
+        let page = build(&spec, folder.path()).unwrap();
+        let graph = graph(&page, &spec, true).unwrap();
+        assert_eq!((graph.objects.len(), graph.objects[0].upload), (1, Some(9_000)));
+        assert_eq!(graph.objects[0].url.as_str(), "https://up.test/upload");
+    }
 
     #[test]
     fn a_made_page_has_its_objects_at_their_size() {

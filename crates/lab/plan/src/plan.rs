@@ -41,6 +41,10 @@ pub struct Plan {
     pub timeout: Duration,
     /// The figures.
     pub figures: Vec<Figure>,
+    /// Figures of single loads over time; where there are any, the first load of each cell is watched span by span.
+    pub dynamics: Vec<DynamicsFigure>,
+    /// What the study says in numbers.
+    pub claims: Vec<Claim>,
     /// What differs from the study, and other things that a reader must know.
     pub notes: Vec<String>,
     /// Tells this plan from any other: a hash of its text.
@@ -98,6 +102,10 @@ pub enum PageKind {
     },
     /// A folder, with the path of its document.
     Folder(PathBuf, String),
+    /// A HAR or WARC, with the URL of its document where it is not the first page.
+    Recording(PathBuf, Option<String>),
+    /// So many bytes that the client sends to the origin, in one request.
+    Upload(Bytes),
 }
 
 /// A link.
@@ -118,8 +126,12 @@ pub struct VariantSpec {
     pub name: String,
     /// What stands in between.
     pub through: Through,
-    /// What the loader does.
+    /// Who loads.
+    pub client: Client,
+    /// What the loader does; of a browser, the protocol and whether there is a handshake.
     pub settings: Settings,
+    /// What of the testbed is different for it.
+    pub dressing: Dressing,
     /// Whether a server of the lab's own answers instead of the stock one: for pushes and 0-RTT.
     pub own: bool,
     /// The share of what the document names that this server pushes.
@@ -128,6 +140,30 @@ pub struct VariantSpec {
     pub at: Option<f64>,
     /// Variants of one line of a figure have the same name here.
     pub line: Option<String>,
+}
+
+/// Who loads pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Client {
+    /// The lab's own.
+    Loader,
+    /// Chromium, with what it speaks to origins that it asks directly.
+    Chromium(Variant),
+}
+
+/// What of the testbed is different for a variant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Dressing {
+    /// Segments that the origins send first (RFC 6928); none leaves it to the kernel, which has ten.
+    pub initial_window: Option<u32>,
+    /// The origins' congestion control, by the kernel's name.
+    pub server_congestion: Option<String>,
+    /// Segments that ground sends first on a TCP connection of its carrier, or after it was idle.
+    pub carrier_window: Option<u32>,
+    /// The congestion control of the carrier's TCP connections towards the users, by the kernel's name.
+    pub carrier_congestion: Option<String>,
+    /// Whether a tunnel from the client to the origins hides transport headers from everything in between.
+    pub vpn: bool,
 }
 
 /// What stands between loader and origins.
@@ -153,16 +189,73 @@ pub enum Through {
 pub struct Figure {
     /// The study's number.
     pub figure: String,
+    /// Where in the study it stands.
+    pub place: String,
     /// What it shows.
     pub title: String,
     /// What is drawn.
     pub measure: Measure,
+    /// What of the repetitions is drawn.
+    pub statistic: Statistic,
     /// What stands across.
     pub x: Axis,
     /// Its name.
     pub label: String,
     /// What the study found.
     pub found: String,
+}
+
+/// A figure of single loads over time: rates and active connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DynamicsFigure {
+    /// The study's number.
+    pub figure: String,
+    /// Where in the study it stands.
+    pub place: String,
+    /// What it shows.
+    pub title: String,
+    /// What the study found.
+    pub found: String,
+}
+
+/// What of repetitions a figure draws.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statistic {
+    /// The middle one.
+    Median,
+    /// The arithmetic mean.
+    Mean,
+    /// The 95th percentile.
+    P95,
+    /// The least.
+    Min,
+    /// The most.
+    Max,
+}
+
+/// What the study says of a variant against another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// The study's figure, table or section.
+    pub figure: String,
+    /// What it says.
+    pub says: String,
+    /// Of what.
+    pub measure: Measure,
+    /// The variant's place.
+    pub variant: usize,
+    /// The place of the one that it is compared with.
+    pub against: usize,
+    /// The variant as a multiple of the other; none where the study gives no number.
+    pub times: Option<f64>,
+    /// Without a number: -1 less, 0 the same, 1 more.
+    pub direction: i8,
+    /// The places of the pages that it is about; all where it is empty.
+    pub pages: Vec<usize>,
+    /// The places of the links.
+    pub links: Vec<usize>,
+    /// Why it differs here, as far as that is known.
+    pub why: String,
 }
 
 /// What a figure has across.
@@ -197,6 +290,7 @@ impl Plan {
         plan.runs = Runs { least: *runs, most: *runs, ..self.runs };
         plan.pages = keep(&self.pages, |place| chosen(pages, place));
         plan.links = keep(&self.links, |place| chosen(links, place));
+        plan.claims = self.claims.iter().filter_map(|claim| claim.among(pages, links)).collect();
         plan.digest = format!("{} quick", self.digest);
         plan
     }
@@ -219,6 +313,24 @@ impl Plan {
     }
 }
 
+impl Claim {
+    /// The claim in a plan of these pages and links alone (all where there are none); none where it is about others.
+    fn among(&self, pages: &[usize], links: &[usize]) -> Option<Claim> {
+        let places = |wanted: &[usize], left: &[usize]| -> Option<Vec<usize>> {
+            if left.is_empty() || wanted.is_empty() {
+                return Some(wanted.to_vec());
+            }
+            let mut left = left.to_vec();
+            left.sort_unstable();
+            left.dedup();
+            let now: Vec<usize> =
+                wanted.iter().filter_map(|place| left.iter().position(|it| it == place)).collect();
+            (!now.is_empty()).then_some(now)
+        };
+        Some(Claim { pages: places(&self.pages, pages)?, links: places(&self.links, links)?, ..self.clone() })
+    }
+}
+
 fn keep<T: Clone>(all: &[T], wanted: impl Fn(&usize) -> bool) -> Vec<T> {
     all.iter().enumerate().filter(|(place, _)| wanted(place)).map(|(_, it)| it.clone()).collect()
 }
@@ -231,6 +343,8 @@ impl PageSpec {
             PageKind::Made { objects, object, document } => {
                 format!("{objects} objects of {} B and a document of {} B", object.0, document.0)
             }
+            PageKind::Recording(file, _) => format!("recorded in {}", file.display()),
+            PageKind::Upload(bytes) => format!("an upload of {} B", bytes.0),
             PageKind::Folder(folder, entry) => format!("{} of {}", entry, folder.display()),
         }
     }

@@ -10,9 +10,10 @@ use farhop_units::{BitRate, Bytes};
 use farhop_workload::origins::site::sha256_hex;
 use farhop_workload::pages;
 
+use crate::figures::{Figures, Known};
 use crate::form::{self, Text};
 use crate::measure::Measure;
-use crate::plan::{Axis, Figure, LinkSpec, PageKind, PageSpec, Plan, Quick, Runs, VariantSpec};
+use crate::plan::{Client, LinkSpec, PageKind, PageSpec, Plan, Quick, Runs};
 use crate::variant::variant;
 
 /// Why a file is no plan.
@@ -44,6 +45,7 @@ type Open<'a> = dyn FnMut(&Path) -> Result<String, String> + 'a;
 const MOST_CELLS: usize = 5_000;
 const MOST_RUNS: u32 = 1_000;
 const MOST_OBJECTS: u32 = 5_000;
+const LARGEST_UPLOAD: Bytes = Bytes(64_000_000);
 
 impl Plan {
     /// Reads a plan from the `text` of `file`, which errors call as it is written here and which gives it its name. `open`
@@ -100,8 +102,9 @@ impl Reader<'_, '_> {
         unique("page", form.page.iter().map(|it| &it.get_ref().name))?;
         unique("link", form.link.iter().map(|it| &it.get_ref().name))?;
         unique("variant", form.variant.iter().map(|it| &it.get_ref().name))?;
-        let measures = match form.measures.as_slice() {
-            [] => Measure::ALL.to_vec(),
+        let measures: Vec<Measure> = match form.measures.as_slice() {
+            // A film costs a browser time: only who asks for it has it.
+            [] => Measure::ALL.iter().copied().filter(|it| *it != Measure::SpeedIndex).collect(),
             named => named.iter().map(measure).collect::<Result<_, _>>()?,
         };
         let goal = form.goal.as_ref().map_or(Ok(Measure::Load), measure)?;
@@ -109,14 +112,21 @@ impl Reader<'_, '_> {
             None => 0,
             Some(base) => place(base, "variant", variants.iter().map(|it| it.name.as_str()))?,
         };
-        let figures = form
-            .plot
-            .iter()
-            .map(|plot| figure(plot.get_ref(), &measures, &pages, &links, &variants))
-            .collect::<Result<Vec<_>, _>>()?;
+        let known = Known { measures: &measures, pages: &pages, links: &links, variants: &variants };
+        let Figures { figures, dynamics } = known.figures(&form.plot)?;
+        let claims = known.claims(&form.claim, base)?;
         if !measures.contains(&goal) {
             let at = form.goal.as_ref().map_or(0..0, |goal| goal.span());
             return Err(wrong(at, format!("'{}' is the goal and not among the measures", goal.name())));
+        }
+        for page in form.page.iter().filter(|page| page.get_ref().upload.is_some()) {
+            if let Some(variant) = variants.iter().find(|it| it.own || it.client != Client::Loader) {
+                let reason = format!(
+                    "'{}' cannot upload: neither browsers nor servers of the lab's own do",
+                    variant.name
+                );
+                return Err(wrong(page.span(), reason));
+            }
         }
         let runs = runs(form.runs.as_ref())?;
         let quick = quick(form.quick.as_ref(), &pages, &links)?;
@@ -135,6 +145,8 @@ impl Reader<'_, '_> {
             seed: form.seed.unwrap_or(1),
             timeout,
             figures,
+            dynamics,
+            claims,
             notes: form.notes,
             digest: String::new(),
         })
@@ -143,45 +155,14 @@ impl Reader<'_, '_> {
     fn page(&self, said: &serde_spanned::Spanned<form::Page>) -> Result<PageSpec, Wrong> {
         let (page, at) = (said.get_ref(), said.span());
         let name = page.name.get_ref();
-        let kind = match (&page.objects, &page.folder) {
-            (Some(_), Some(_)) => {
-                return Err(wrong(at, "both 'objects' and 'folder' say what the page is; keep one"));
-            }
-            (Some(objects), None) => {
-                if *objects > MOST_OBJECTS {
-                    return Err(wrong(at, format!("a page has {MOST_OBJECTS} objects at most")));
-                }
-                let object = page.object.as_ref().ok_or_else(|| {
-                    wrong(
-                        at.clone(),
-                        "'objects' says how many; how large each is 'object' says, as in '8 KB'",
-                    )
-                })?;
-                let size = |text: &Text| quantity_at(text, str::parse::<Bytes>);
-                let document = page.document.as_ref().map(size).transpose()?.unwrap_or(Bytes(4_000));
-                PageKind::Made { objects: *objects, object: size(object)?, document }
-            }
-            (None, Some(folder)) => {
-                let entry = page.entry.as_ref().map_or("/", |entry| entry.get_ref().as_str());
-                if !entry.starts_with('/') {
-                    return Err(wrong(at, format!("entry '{entry}' is no path: it starts with /")));
-                }
-                PageKind::Folder(self.folder.join(folder.get_ref()), entry.to_owned())
-            }
-            (None, None) => {
-                let known = || pages::NAMES.iter().chain(&pages::HTTPEP);
-                if !known().any(|known| known == name) {
-                    let known = known().copied().collect::<Vec<_>>().join(", ");
-                    return Err(wrong(
-                        page.name.span(),
-                        format!(
-                            "the lab makes no page called '{name}': there are {known}; else say 'objects' or 'folder'"
-                        ),
-                    ));
-                }
-                PageKind::Known(name.clone())
-            }
-        };
+        let said_how =
+            [page.objects.is_some(), page.folder.is_some(), page.upload.is_some(), page.recording.is_some()];
+        if said_how.into_iter().filter(|said| *said).count() > 1 {
+            let reason =
+                "two of 'objects', 'folder', 'upload' and 'recording' say what the page is; keep one";
+            return Err(wrong(at, reason));
+        }
+        let kind = self.kind(page, at)?;
         let host = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
         if !host || name.is_empty() {
             return Err(wrong(
@@ -190,6 +171,49 @@ impl Reader<'_, '_> {
             ));
         }
         Ok(PageSpec { name: name.clone(), kind, at: page.at, group: page.group.clone() })
+    }
+
+    /// What a page is.
+    fn kind(&self, page: &form::Page, at: Range<usize>) -> Result<PageKind, Wrong> {
+        let size = |text: &Text| quantity_at(text, str::parse::<Bytes>);
+        if let Some(upload) = &page.upload {
+            return match size(upload)? {
+                bytes if bytes.0 == 0 || bytes > LARGEST_UPLOAD => {
+                    Err(wrong(upload.span(), format!("an upload is 1 B to {LARGEST_UPLOAD}")))
+                }
+                bytes => Ok(PageKind::Upload(bytes)),
+            };
+        }
+        if let Some(recording) = &page.recording {
+            let document = page.entry.as_ref().map(|entry| entry.get_ref().clone());
+            return Ok(PageKind::Recording(self.folder.join(recording.get_ref()), document));
+        }
+        if let Some(objects) = page.objects {
+            if objects > MOST_OBJECTS {
+                return Err(wrong(at, format!("a page has {MOST_OBJECTS} objects at most")));
+            }
+            let reason = "'objects' says how many; how large each is 'object' says, as in '8 KB'";
+            let object = page.object.as_ref().ok_or_else(|| wrong(at, reason))?;
+            let document = page.document.as_ref().map(size).transpose()?.unwrap_or(Bytes(4_000));
+            return Ok(PageKind::Made { objects, object: size(object)?, document });
+        }
+        if let Some(folder) = &page.folder {
+            let entry = page.entry.as_ref().map_or("/", |entry| entry.get_ref().as_str());
+            if !entry.starts_with('/') {
+                return Err(wrong(at, format!("entry '{entry}' is no path: it starts with /")));
+            }
+            return Ok(PageKind::Folder(self.folder.join(folder.get_ref()), entry.to_owned()));
+        }
+        let name = page.name.get_ref();
+        let known = || pages::NAMES.iter().chain(&pages::HTTPEP).chain(&pages::ALMANAC);
+        if !known().any(|known| known == name) {
+            let known = known().copied().collect::<Vec<_>>().join(", ");
+            let reason = format!(
+                "the lab makes no page called '{name}': there are {known}; else say 'objects', 'folder' or 'recording'"
+            );
+            return Err(wrong(page.name.span(), reason));
+        }
+        Ok(PageKind::Known(name.clone()))
     }
 
     fn link(&mut self, said: &serde_spanned::Spanned<form::Link>) -> Result<LinkSpec, Wrong> {
@@ -256,7 +280,10 @@ fn quoted(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }
 
-fn quantity_at<T, E: ToString>(text: &Text, parse: impl Fn(&str) -> Result<T, E>) -> Result<T, Wrong> {
+pub(crate) fn quantity_at<T, E: ToString>(
+    text: &Text,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<T, Wrong> {
     parse(text.get_ref()).map_err(|error| wrong(text.span(), error.to_string()))
 }
 
@@ -267,8 +294,8 @@ pub(crate) fn quantity<T, E: ToString>(
     text.as_ref().map(|text| quantity_at(text, &parse)).transpose()
 }
 
-fn measure(text: &Text) -> Result<Measure, Wrong> {
-    let known = || Measure::ALL.map(Measure::name).join(", ");
+pub(crate) fn measure(text: &Text) -> Result<Measure, Wrong> {
+    let known = || Measure::ALL.iter().map(|known| known.name()).collect::<Vec<_>>().join(", ");
     Measure::named(text.get_ref()).ok_or_else(|| {
         wrong(
             text.span(),
@@ -287,7 +314,11 @@ fn unique<'a>(what: &str, names: impl Iterator<Item = &'a Text>) -> Result<(), W
     Ok(())
 }
 
-fn place<'a>(name: &Text, what: &str, mut known: impl Iterator<Item = &'a str>) -> Result<usize, Wrong> {
+pub(crate) fn place<'a>(
+    name: &Text,
+    what: &str,
+    mut known: impl Iterator<Item = &'a str>,
+) -> Result<usize, Wrong> {
     known
         .position(|known| known == name.get_ref())
         .ok_or_else(|| wrong(name.span(), format!("no {what} of this plan is called '{}'", name.get_ref())))
@@ -330,41 +361,6 @@ fn quick(
         runs: *runs,
         pages: some_pages.iter().map(page).collect::<Result<_, _>>()?,
         links: some_links.iter().map(link).collect::<Result<_, _>>()?,
-    })
-}
-
-fn figure(
-    form: &form::Plot,
-    measures: &[Measure],
-    pages: &[PageSpec],
-    links: &[LinkSpec],
-    variants: &[VariantSpec],
-) -> Result<Figure, Wrong> {
-    let measure = measure(&form.measure)?;
-    if !measures.contains(&measure) {
-        return Err(wrong(
-            form.measure.span(),
-            format!("'{}' is not among the measures of this plan", measure.name()),
-        ));
-    }
-    let x = word(&form.x, &[("page", Axis::Page), ("link", Axis::Link), ("variant", Axis::Variant)])?;
-    let nowhere = match x {
-        Axis::Page => pages.iter().find(|it| it.at.is_none()).map(|it| &it.name),
-        Axis::Link => links.iter().find(|it| it.at.is_none()).map(|it| &it.name),
-        // Beside one that has a place, those that have none are level lines.
-        Axis::Variant if variants.iter().any(|it| it.at.is_some()) => None,
-        Axis::Variant => variants.first().map(|it| &it.name),
-    };
-    if let Some(name) = nowhere {
-        return Err(wrong(form.x.span(), format!("'{name}' stands nowhere on this axis: give it an 'at'")));
-    }
-    Ok(Figure {
-        figure: form.figure.clone(),
-        title: form.title.clone(),
-        measure,
-        x,
-        label: form.label.clone(),
-        found: form.found.clone(),
     })
 }
 

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use farhop_report::{Line, Named, Plot, Point, Study, StudyCell, StudyShift};
+use farhop_report::{
+    Dynamics, Line, Named, Plot, Point, Study, StudyCell, StudyClaim, StudyShift, StudySummary,
+};
 use farhop_statistics::{Shift, Summary};
 
 use crate::course::Course;
 use crate::journal::Run;
 use crate::measure::Measure;
-use crate::plan::{Axis, Cell, Figure, Plan, Through, VariantSpec};
+use crate::plan::{Axis, Cell, Claim, Client, Figure, Plan, Statistic, Through, VariantSpec};
 
 /// Sums up what was measured so far; `quick` stamps it so.
 pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
@@ -48,14 +50,18 @@ pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
         measures: plan.measures.iter().map(|measure| named(measure.name(), measure.unit().into())).collect(),
         plots: plan.figures.iter().map(|figure| plot(plan, &cells, figure)).collect(),
         shifts: shifts(plan, runs),
+        claims: plan.claims.iter().map(|claim| claimed(plan, &cells, claim)).collect(),
+        dynamics: dynamics(plan, runs),
+        loads: Vec::new(),
         cells,
         method: METHOD.map(str::to_owned).to_vec(),
         notes,
     }
 }
 
-const METHOD: [&str; 5] = [
+const METHOD: [&str; 6] = [
     "the lab's own page loader, which runs no scripts and paints nothing, in a namespace behind the emulated link; every byte compared",
+    "variants in Chromium: a fresh browser with an empty profile for each load, every byte compared as well; its load time is the load event's end",
     "everything cold: no name, connection or answer is known from before; Farhop's ends are started anew for each load, their carrier up",
     "variants in turn, beginning with another one in each repetition; where the link has chance in it, each load begins with the repetition's seed",
     "a load during which the link was late (99th percentile above 1 ms) is repeated, three times at most",
@@ -78,6 +84,9 @@ fn in_words(variant: &VariantSpec) -> String {
         "{through}: {:?}, handshake {:?}, {} connections",
         settings.protocol, settings.handshake, settings.connections
     );
+    if let Client::Chromium(variant) = variant.client {
+        words = format!("{through}, in Chromium: {}", variant.name());
+    }
     let mut add = |text: String| {
         words.push_str(", ");
         words.push_str(&text);
@@ -97,7 +106,27 @@ fn in_words(variant: &VariantSpec) -> String {
     if let Some(share) = variant.push {
         add(format!("{} % pushed", (share * 1e4).round() / 1e2));
     }
-    if matches!(settings.protocol, farhop_loader::Protocol::Http2(_)) {
+    let dressing = &variant.dressing;
+    for (what, segments) in [
+        ("origins' initial window", dressing.initial_window),
+        ("carrier's initial window", dressing.carrier_window),
+    ] {
+        if let Some(segments) = segments {
+            add(format!("{what} {segments} segments"));
+        }
+    }
+    for (whose, name) in
+        [("origins", &dressing.server_congestion), ("ground's TCP", &dressing.carrier_congestion)]
+    {
+        if let Some(name) = name {
+            add(format!("{whose} with {name}"));
+        }
+    }
+    if dressing.vpn {
+        add("through a tunnel that hides transport headers (VXLAN)".into());
+    }
+    let is_loader = variant.client == Client::Loader;
+    if is_loader && matches!(settings.protocol, farhop_loader::Protocol::Http2(_)) {
         add(format!("{} streams", settings.streams));
     }
     words
@@ -213,10 +242,11 @@ fn plot(plan: &Plan, cells: &[StudyCell], figure: &Figure) -> Plot {
     }
     let drawn = lines.into_iter().map(|(name, mut points)| {
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        Line { name, points: points.iter().map(|(x, here)| point(*x, here, figure.measure)).collect() }
+        Line { name, points: points.iter().map(|(x, here)| point(*x, here, figure)).collect() }
     });
     Plot {
         figure: figure.figure.clone(),
+        place: figure.place.clone(),
         title: figure.title.clone(),
         x: figure.label.clone(),
         y: format!("{} ({})", figure.measure.name(), figure.measure.unit()),
@@ -228,9 +258,73 @@ fn plot(plan: &Plan, cells: &[StudyCell], figure: &Figure) -> Plot {
 /// A place on the axis, and the cells that stand there.
 type Place<'a> = (f64, Vec<&'a StudyCell>);
 
-fn point(x: f64, cells: &[&StudyCell], measure: Measure) -> Point {
-    let values: Vec<_> = cells.iter().filter_map(|cell| cell.values.get(measure.name())).collect();
-    let y = values.iter().map(|value| value.median).sum::<f64>() / values.len().max(1) as f64;
-    let interval = if let [one] = values.as_slice() { one.interval } else { None };
+fn point(x: f64, cells: &[&StudyCell], figure: &Figure) -> Point {
+    let values: Vec<_> = cells.iter().filter_map(|cell| cell.values.get(figure.measure.name())).collect();
+    let of = |value: &StudySummary| match figure.statistic {
+        Statistic::Median => value.median,
+        Statistic::Mean => value.mean,
+        Statistic::P95 => value.p95,
+        Statistic::Min => value.min,
+        Statistic::Max => value.max,
+    };
+    let y = values.iter().map(|value| of(value)).sum::<f64>() / values.len().max(1) as f64;
+    // An interval is that of the mean: it says nothing of an extreme.
+    let is_middle = matches!(figure.statistic, Statistic::Median | Statistic::Mean);
+    let interval = if let ([one], true) = (values.as_slice(), is_middle) { one.interval } else { None };
     Point { x, y, interval }
+}
+
+/// A number of the study beside the same number here.
+fn claimed(plan: &Plan, cells: &[StudyCell], claim: &Claim) -> StudyClaim {
+    let within = |wanted: &[usize], place: usize| wanted.is_empty() || wanted.contains(&place);
+    let median = |cell: Cell| {
+        let place = plan.cells().into_iter().position(|known| known == cell)?;
+        Some(cells[place].values.get(claim.measure.name())?.median)
+    };
+    let mut multiples = Vec::new();
+    for link in (0..plan.links.len()).filter(|link| within(&claim.links, *link)) {
+        for page in (0..plan.pages.len()).filter(|page| within(&claim.pages, *page)) {
+            let one = median(Cell { link, page, variant: claim.variant });
+            let other = median(Cell { link, page, variant: claim.against });
+            let multiple = one.zip(other).map(|(one, other)| one / other);
+            multiples.extend(multiple.filter(|multiple| multiple.is_finite() && *multiple > 0.0));
+        }
+    }
+    let (here, verdict) = StudyClaim::judge(claim.times, claim.direction, &multiples);
+    let least = multiples.iter().copied().reduce(f64::min);
+    let most = multiples.iter().copied().reduce(f64::max);
+    StudyClaim {
+        figure: claim.figure.clone(),
+        says: claim.says.clone(),
+        measure: claim.measure.name().into(),
+        variant: plan.variants[claim.variant].name.clone(),
+        against: plan.variants[claim.against].name.clone(),
+        study: claim.times,
+        here,
+        range: least.zip(most).map(|(least, most)| [least, most]),
+        cells: multiples.len(),
+        verdict: verdict.into(),
+        why: claim.why.clone(),
+    }
+}
+
+/// The first load of each cell that counts and was watched, figure by figure.
+fn dynamics(plan: &Plan, runs: &[Run]) -> Vec<Dynamics> {
+    let mut all = Vec::new();
+    for figure in &plan.dynamics {
+        for cell in plan.cells() {
+            let mut counting = of_cell(plan, runs, cell).filter(|run| run.counts());
+            let watched = counting.find_map(|run| Some((run, run.series.as_ref()?)));
+            let Some((run, series)) = watched else { continue };
+            all.push(Dynamics {
+                figure: figure.figure.clone(),
+                place: figure.place.clone(),
+                title: figure.title.clone(),
+                found: figure.found.clone(),
+                load: [run.page.clone(), run.link.clone(), run.variant.clone()],
+                series: series.clone(),
+            });
+        }
+    }
+    all
 }

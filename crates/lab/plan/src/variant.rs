@@ -8,13 +8,17 @@ use farhop_loader::{Handshake, Persistence, Protocol, Push, Settings};
 use farhop_units::Bytes;
 
 use crate::form;
-use crate::plan::{Through, VariantSpec};
+use crate::plan::{Client, Dressing, Through, VariantSpec};
 use crate::read::{Wrong, quantity, word, wrong};
 
 /// The variant that a table says.
 pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wrong> {
     let at = form.name.span();
     let defaults = Settings::default();
+    let clients = [("loader", false), ("chromium", true)];
+    if form.client.as_ref().map_or(Ok(false), |text| word(text, &clients))? {
+        return browser(form, patience);
+    }
     let protocols = [
         ("http/1.0", Protocol::Http1(Persistence::NonPersistent)),
         ("http/1.1", Protocol::Http1(Persistence::Persistent)),
@@ -82,6 +86,8 @@ pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<Varian
     let buffer = quantity(&form.receive_buffer, str::parse::<Bytes>)?;
     Ok(VariantSpec {
         name: form.name.get_ref().clone(),
+        client: Client::Loader,
+        dressing: dressing(form, &through)?,
         settings: Settings {
             protocol,
             handshake,
@@ -101,10 +107,95 @@ pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<Varian
     })
 }
 
+/// A variant in a browser: it alone decides what the loader lets one set.
+fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wrong> {
+    let at = form.name.span();
+    let set = [
+        form.connections.is_some(),
+        form.pipeline.is_some(),
+        form.retry.is_some(),
+        form.receive_buffer.is_some(),
+        form.streams.is_some(),
+        form.idle.is_some(),
+        form.push.is_some() || form.pushes.is_some() || form.own_server.is_some(),
+    ];
+    if set.contains(&true) {
+        return Err(wrong(at, "a browser lets none of its connections, timers, buffers and pushes be set"));
+    }
+    let handshakes = [("plain", Handshake::Plain), ("full", Handshake::Full)];
+    let handshake = form.handshake.as_ref().map(|text| word(text, &handshakes)).transpose()?;
+    let http1 = Protocol::Http1(Persistence::Persistent);
+    let protocols = [("http/1.1", 1), ("http/2", 2), ("http/3", 3)];
+    let version = form.protocol.as_ref().map_or(Ok(1), |text| word(text, &protocols))?;
+    let handshake = handshake.unwrap_or(if version == 1 { Handshake::Plain } else { Handshake::Full });
+    let through = through(form)?;
+    let variant = match (&through, version, handshake) {
+        (Through::Farhop { variant, .. }, 1 | 2, _) => *variant,
+        (Through::Direct, 1, Handshake::Plain) => Variant::DirectH1,
+        (Through::Direct, 1, _) => Variant::DirectH1s,
+        (Through::Direct, 2, Handshake::Full) => Variant::DirectH2,
+        (Through::Direct, 3, Handshake::Full) => Variant::DirectH3,
+        (Through::Farhop { .. }, ..) => {
+            return Err(wrong(at, "no browser speaks http/3 to a proxy: 'http/1.1' or 'http/2'"));
+        }
+        _ => return Err(wrong(at, "browsers speak http/2 and http/3 over TLS alone: handshake = 'full'")),
+    };
+    let protocol = if version == 1 { http1 } else { Protocol::Http2(Push::Off) };
+    Ok(VariantSpec {
+        name: form.name.get_ref().clone(),
+        client: Client::Chromium(variant),
+        dressing: dressing(form, &through)?,
+        settings: Settings { protocol, handshake, patience, ..Settings::default() },
+        own: false,
+        push: None,
+        through,
+        at: form.at,
+        line: form.line.clone(),
+    })
+}
+
+/// What of the testbed is different for it.
+fn dressing(form: &form::Variant, through: &Through) -> Result<Dressing, Wrong> {
+    let at = form.name.span();
+    let tcp = form.carrier.as_ref().is_some_and(|carrier| carrier.get_ref() == "tcp");
+    if !tcp && (form.tcp_congestion.is_some() || form.carrier_window.is_some()) {
+        let reason =
+            "'tcp_congestion' and 'carrier_window' are those of Farhop's connections: carrier = 'tcp'";
+        return Err(wrong(at, reason));
+    }
+    let vpn = form.vpn.unwrap_or(false);
+    if vpn && *through != Through::Direct {
+        return Err(wrong(at, "a VPN leaves nothing between client and origins: no 'through' beside 'vpn'"));
+    }
+    for window in [form.initial_window, form.carrier_window].into_iter().flatten() {
+        if !(1..=1_000).contains(&window) {
+            return Err(wrong(at, "an initial window is 1 to 1000 segments"));
+        }
+    }
+    let kernels = |text: &form::Text| {
+        let name = text.get_ref();
+        let plain = !name.is_empty() && name.len() < 16 && name.bytes().all(|byte| byte.is_ascii_lowercase());
+        if plain { Ok(name.clone()) } else { Err(wrong(text.span(), "no congestion control is called so")) }
+    };
+    Ok(Dressing {
+        initial_window: form.initial_window,
+        server_congestion: form.server_congestion.as_ref().map(kernels).transpose()?,
+        carrier_window: form.carrier_window,
+        carrier_congestion: form.tcp_congestion.as_ref().map(kernels).transpose()?,
+        vpn,
+    })
+}
+
 fn through(form: &form::Variant) -> Result<Through, Wrong> {
     let name = form.through.as_ref().map_or("direct", |through| through.get_ref().as_str());
     let at = form.through.as_ref().map_or(form.name.span(), |through| through.span());
-    let of_farhop = [form.carrier.is_some(), form.tcp_connections.is_some(), form.congestion.is_some()];
+    let of_farhop = [
+        form.carrier.is_some(),
+        form.tcp_connections.is_some(),
+        form.congestion.is_some(),
+        form.tcp_congestion.is_some(),
+        form.carrier_window.is_some(),
+    ];
     if name == "direct" {
         if of_farhop.contains(&true) {
             return Err(wrong(
@@ -133,5 +224,6 @@ fn through(form: &form::Variant) -> Result<Through, Wrong> {
     let controllers = ["auto", "rate", "bbr", "hybla", "cubic", "newreno"].map(|name| (name, name));
     let congestion = form.congestion.as_ref().map(|text| word(text, &controllers)).transpose()?;
     let link = congestion.map(|name| format!("congestion = \"{name}\"\n")).unwrap_or_default();
-    Ok(Through::Farhop { variant: *variant, link, remote, ground: String::new() })
+    let ground = form.tcp_congestion.as_ref().map(|name| format!("tcp_congestion = {:?}\n", name.get_ref()));
+    Ok(Through::Farhop { variant: *variant, link, remote, ground: ground.unwrap_or_default() })
 }

@@ -7,8 +7,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
+use farhop_compare::Variant;
 use farhop_loader::{Handshake, Persistence, Protocol, Push};
-use farhop_plan::{Axis, Cell, Course, Measure, PageKind, Plan, Run, Through, estimate, study};
+use farhop_plan::{
+    Axis, Cell, Client, Course, Dressing, Measure, PageKind, Plan, Run, Statistic, Through, estimate, study,
+};
+use farhop_report::Series;
 use farhop_units::{BitRate, Bytes};
 
 const WHOLE: &str = r#"
@@ -140,6 +144,103 @@ fn pushes_and_0_rtt_have_a_server_of_the_labs_own() {
 }
 
 #[test]
+fn browsers_tunnels_windows_and_uploads_are_a_variants_or_a_pages_own() {
+    let plan = with("handshake = \"resumed\"\nstreams = 50", "client = \"chromium\"\nvpn = true").unwrap();
+    let two = &plan.variants[1];
+    assert_eq!((two.client, two.dressing.vpn), (Client::Chromium(Variant::DirectH2), true));
+    assert_eq!((two.settings.handshake, plan.variants[0].client), (Handshake::Full, Client::Loader));
+    let plan = with("protocol = \"http/2\"\nhandshake = \"resumed\"\nstreams = 50", "client = \"chromium\"")
+        .unwrap();
+    assert_eq!(plan.variants[1].client, Client::Chromium(Variant::DirectH1), "plain unless said");
+    let plan = with(
+        "carrier = \"tcp\"",
+        "carrier = \"tcp\"\ntcp_congestion = \"hybla\"\ncarrier_window = 3\ninitial_window = 10\nserver_congestion = \"bbr\"",
+    )
+    .unwrap();
+    let Through::Farhop { ground, .. } = &plan.variants[2].through else { panic!("through Farhop") };
+    assert_eq!(ground, "tcp_congestion = \"hybla\"\n");
+    let expected = Dressing {
+        initial_window: Some(10),
+        server_congestion: Some("bbr".into()),
+        carrier_window: Some(3),
+        carrier_congestion: Some("hybla".into()),
+        vpn: false,
+    };
+    assert_eq!(plan.variants[2].dressing, expected);
+    let upload = "upload = \"100 KB\"";
+    let plan = with("objects = 10\nobject = \"8 KB\"", upload).unwrap();
+    assert_eq!(plan.pages[0].kind, PageKind::Upload(Bytes(100_000)));
+    let plan =
+        with("objects = 10\nobject = \"8 KB\"", "recording = \"shop.har\"\nentry = \"https://a.example/\"")
+            .unwrap();
+    let recording = PageKind::Recording("plans/shop.har".into(), Some("https://a.example/".into()));
+    assert_eq!(plan.pages[0].kind, recording);
+    let pushed = WHOLE.replacen("streams = 50", "push = \"30 %\"", 1).replacen(
+        "objects = 10\nobject = \"8 KB\"",
+        upload,
+        1,
+    );
+    assert!(read(&pushed).unwrap_err().contains("'two' cannot upload"));
+}
+
+#[test]
+fn what_the_study_says_is_judged_by_what_was_measured() {
+    let claim = |more: &str| {
+        let claim = format!(
+            "\n[[claim]]\nfigure = \"9\"\nsays = \"less\"\nmeasure = \"load\"\nvariant = \"two\"\n{more}\n"
+        );
+        read(&format!("{WHOLE}{claim}"))
+    };
+    let plan = claim("times = 0.5").unwrap();
+    assert_eq!((plan.claims[0].variant, plan.claims[0].against, plan.claims[0].times), (1, 0, Some(0.5)));
+    let load = |cell: Cell, _| Some(if cell.variant == 1 { 4.0 } else { 10.0 } + cell.page as f64);
+    let found = study(&plan, &live(&plan, load), false);
+    let judged = &found.claims[0];
+    assert_eq!((judged.cells, judged.verdict.as_str()), (4, "confirmed"), "{judged:?}");
+    let expected = (0.4_f64 * 5.0 / 11.0).sqrt();
+    assert!((judged.here.unwrap() - expected).abs() < 1e-9, "{judged:?}");
+    // About one page alone, and the other way round.
+    let plan = claim("direction = \"more\"\npages = [\"photos\"]\nwhy = \"a reason\"").unwrap();
+    let judged = &study(&plan, &live(&plan, load), false).claims[0];
+    assert_eq!(
+        (judged.cells, judged.verdict.as_str(), judged.why.as_str()),
+        (2, "not confirmed", "a reason")
+    );
+    assert!(plan.quickened().claims.is_empty(), "the quick plan has no photos");
+    assert_eq!(study(&plan, &[], false).claims[0].verdict, "not measured");
+    for bad in ["", "times = 0.5\ndirection = \"less\"", "times = -1.0"] {
+        assert!(claim(bad).unwrap_err().contains("a claim has either 'times'"), "{bad}");
+    }
+    assert!(claim("times = 0.5\nagainst = \"none\"").unwrap_err().contains("no variant of this plan"));
+}
+
+#[test]
+fn loads_over_time_and_extremes_are_drawn_where_a_figure_asks_for_them() {
+    let text = WHOLE.replacen(
+        "measure = \"load\"\nx = \"page\"",
+        "measure = \"load\"\nstatistic = \"max\"\nx = \"page\"",
+        1,
+    );
+    let plan =
+        read(&format!("{text}\n[[plot]]\nfigure = \"2\"\nplace = \"§4\"\ntitle = \"rates\"\nx = \"time\"\n"))
+            .unwrap();
+    assert_eq!((plan.figures.len(), plan.dynamics.len(), plan.figures[0].statistic), (1, 1, Statistic::Max));
+    let mut runs = live(&plan, |_, round| Some(f64::from(round)));
+    let series = Series { step_s: 0.1, down: vec![1.0], up: vec![2.0], connections: vec![vec![[0, 1]]] };
+    // The first of a cell that counts.
+    let of_two: Vec<usize> = (0..runs.len()).filter(|at| runs[*at].variant == "two").collect();
+    runs[of_two[0]].faults = vec!["wrong".into()];
+    for at in [of_two[0], of_two[1]] {
+        runs[at].series = Some(series.clone());
+    }
+    let found = study(&plan, &runs, false);
+    assert_eq!(found.dynamics.len(), 1);
+    assert_eq!((found.dynamics[0].load[2].as_str(), &found.dynamics[0].series), ("two", &series));
+    let point = found.plots[0].lines[0].points[0];
+    assert_eq!((point.y, point.interval), (3.0, None), "the most of four repetitions");
+}
+
+#[test]
 fn what_is_wrong_with_a_plan_is_told_with_its_line() {
     let line_of = |text: &str| WHOLE.lines().position(|line| line == text).unwrap() + 1;
     let table = [
@@ -171,7 +272,9 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
         ("file = \"mine.toml\"", "file = \"yours.toml\"", "Some(\"plans/yours.toml\") is not there"),
         ("tcp_connections = 8", "tcp_connections = 9", "'tcp_connections' are 1 to 8"),
         ("measure = \"load\"", "measure = \"packets\"", "'packets' is not among the measures of this plan"),
-        ("x = \"page\"", "x = \"time\"", "'time' is none of page, link, variant"),
+        ("x = \"page\"", "x = \"weight\"", "'weight' is none of page, link, variant, time"),
+        ("x = \"page\"", "x = \"time\"", "over time rates and connections are drawn: no 'measure'"),
+        ("measure = \"load\"", "", "what is drawn? Give it a 'measure'"),
         ("x = \"page\"", "x = \"variant\"", "'direct' stands nowhere on this axis: give it an 'at'"),
     ];
     for (line, other, reason) in table {
@@ -193,6 +296,35 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
             "stock servers neither push nor answer 0-RTT",
         ),
         ("streams = 50", "push = \"30 %\"\nthrough = \"farhop\"", "the lab's own server is asked directly"),
+        ("pipeline = 4", "client = \"chromium\"", "a browser lets none of its connections"),
+        ("streams = 50", "client = \"lynx\"", "'lynx' is none of loader, chromium"),
+        (
+            "handshake = \"resumed\"\nstreams = 50",
+            "client = \"chromium\"\nhandshake = \"plain\"",
+            "browsers speak http/2 and http/3 over TLS alone",
+        ),
+        (
+            "carrier = \"tcp\"\ntcp_connections = 8",
+            "tcp_congestion = \"hybla\"",
+            "those of Farhop's connections",
+        ),
+        ("carrier = \"tcp\"", "carrier = \"tcp\"\nvpn = true", "a VPN leaves nothing between"),
+        (
+            "carrier = \"tcp\"",
+            "carrier = \"tcp\"\ncarrier_window = 0",
+            "an initial window is 1 to 1000 segments",
+        ),
+        (
+            "carrier = \"tcp\"",
+            "carrier = \"tcp\"\ntcp_congestion = \"../x\"",
+            "no congestion control is called so",
+        ),
+        (
+            "objects = 10\nobject = \"8 KB\"",
+            "objects = 10\nupload = \"8 KB\"",
+            "two of 'objects', 'folder', 'upload' and 'recording'",
+        ),
+        ("objects = 10\nobject = \"8 KB\"", "upload = \"0 B\"", "an upload is 1 B to"),
         ("streams = 50", "connections = 3", "http/2 has one connection to each origin"),
         ("handshake = \"resumed\"", "handshake = \"plain\"", "origins speak http/2 over TLS alone"),
         ("through = \"farhop-identity\"", "", "'carrier', 'tcp_connections' and 'congestion' are Farhop's"),

@@ -18,7 +18,8 @@ pub use result::{
 };
 pub use spread::Spread;
 pub use study::{
-    Line, Plot, Point, STUDY_SCHEMA, Study, StudyCell, StudyShift, StudySummary, study_csv, study_html,
+    Dynamics, Line, Plot, Point, STUDY_SCHEMA, Series, Still, Study, StudyCell, StudyClaim, StudyLoad,
+    StudyShift, StudySummary, study_csv, study_html,
 };
 pub use table::table;
 pub use transport::{

@@ -3,8 +3,10 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 /// One load, resource by resource. Times in seconds since its navigation began.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Waterfall {
     /// The load event.
     pub load_s: Option<f64>,
@@ -15,7 +17,7 @@ pub struct Waterfall {
 }
 
 /// One resource of a load.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bar {
     /// Its URL.
     pub url: String,

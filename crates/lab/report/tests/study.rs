@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use farhop_report::{
-    Line, Named, Plot, Point, STUDY_SCHEMA, Study, StudyCell, StudyShift, study_csv, study_html,
+    Bar, Dynamics, Line, Named, Plot, Point, STUDY_SCHEMA, Series, Still, Study, StudyCell, StudyClaim,
+    StudyLoad, StudyShift, Waterfall, study_csv, study_html,
 };
 use farhop_statistics::{Shift, Summary};
 use serde_json::Value;
@@ -62,12 +63,35 @@ fn study() -> Study {
         }],
         plots: vec![Plot {
             figure: "6".into(),
+            place: "§4.1".into(),
             title: "load time".into(),
             x: "images".into(),
-            y: "s".into(),
+            y: "load (s)".into(),
             found: "27 % less".into(),
             lines: vec![Line { name: "a".into(), points: vec![point] }],
         }],
+        claims: vec![StudyClaim {
+            figure: "6".into(),
+            says: "27 % less".into(),
+            measure: "load".into(),
+            variant: "b".into(),
+            against: "a".into(),
+            study: Some(0.73),
+            here: Some(0.76),
+            range: Some([0.76, 0.76]),
+            cells: 1,
+            verdict: "confirmed".into(),
+            why: String::new(),
+        }],
+        dynamics: vec![Dynamics {
+            figure: "2".into(),
+            place: "§4.1".into(),
+            title: "rates".into(),
+            found: "six connections".into(),
+            load: ["five".into(), "geo".into(), "a".into()],
+            series: Series { step_s: 0.1, down: vec![1.0], up: vec![], connections: vec![vec![[0, 1]]] },
+        }],
+        loads: Vec::new(),
         method: vec!["in turn".into()],
         notes: vec!["a note".into()],
     }
@@ -91,6 +115,8 @@ fn what_is_written_satisfies_the_schema_and_the_schema_refuses_what_it_should() 
         missing,
         changed("/shifts/0/verdict", "perhaps".into()),
         changed("/runs", 3.into()),
+        changed("/claims/0/verdict", "perhaps".into()),
+        changed("/dynamics/0/series/step_s", 0.into()),
         changed("/cells/0/values/load", 3.into()),
     ] {
         assert!(!validator.is_valid(&bad), "{bad}");
@@ -106,7 +132,9 @@ fn csv_and_html_show_every_cell_and_what_the_study_found() {
     let html = study_html(&study);
     for text in [
         "Figure 6: ",
-        "<b>HTTPEP found:</b> 27 % less",
+        "<b>HTTPEP found:</b> 27 % less (§4.1)",
+        "<b>load of b against a:</b> the study has 27 % less; here it is 24 % less: confirmed",
+        "Figure 2: rates",
         "quick: 0 to 3 runs of each cell, fewer than the plan has",
         "&lt;no&gt; connection",
         "<td>less</td>",
@@ -122,4 +150,32 @@ fn a_study_says_whether_it_is_whole() {
     let stamp = |quick, complete| Study { quick, complete, ..study() }.stamp();
     assert_eq!(stamp(false, false), "unfinished: 0 to 3 runs of each cell so far");
     assert_eq!(stamp(false, true), "0 to 3 runs of each cell");
+}
+
+#[test]
+fn loads_are_drawn_side_by_side_and_films_on_one_time_axis() {
+    let bar = Bar {
+        url: "http://a.test/".into(),
+        destination: "document".into(),
+        start_s: 0.0,
+        sent_s: 0.1,
+        first_byte_s: 0.7,
+        end_s: 0.8,
+        unasked: false,
+    };
+    let load = |variant: &str, last_s| StudyLoad {
+        page: "five".into(),
+        link: "geo".into(),
+        variant: variant.into(),
+        waterfall: Waterfall { load_s: Some(0.8), paint_s: None, bars: vec![bar.clone()] },
+        film: [(0.0, "AAAA"), (last_s, "BBBB")]
+            .map(|(at_s, jpeg)| Still { at_s, complete: 1.0, jpeg: jpeg.into() })
+            .into(),
+    };
+    let html = study_html(&Study { loads: vec![load("a", 1.0), load("b", 2.2)], ..study() });
+    assert!(html.contains("Waterfalls of five over geo"));
+    // Twelve pictures each, one every 0.2 s: the first's last look stands from 1.0 s on, the other's at 2.2 s.
+    let count = |picture: &str| html.matches(&format!("base64,{picture}")).count();
+    assert_eq!((count("AAAA"), count("BBBB")), (5 + 11, 7 + 1));
+    assert!(!html.contains("src=\"http"));
 }

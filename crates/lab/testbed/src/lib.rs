@@ -25,7 +25,7 @@ mod terminals;
 mod testbed;
 
 pub use calibrate::{Calibration, RateCheck};
-pub use farhop_emulator::{LinkHandle, LoadRecord, WayRecord};
+pub use farhop_emulator::{Activity, LinkHandle, LoadRecord, WayRecord};
 pub use farhop_netdev::Running;
 pub use fitness::{Fitness, fit};
 pub use shell::shell;

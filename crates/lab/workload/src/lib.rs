@@ -7,3 +7,4 @@ pub mod npm;
 pub mod origins;
 pub mod packages;
 pub mod pages;
+pub mod recorded;

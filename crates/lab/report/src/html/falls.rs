@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::escape;
 use crate::waterfall::{Group, address, side_by_side};
-use crate::{Bar, PageResult, VariantResult, Waterfall};
+use crate::{Bar, PageResult, Waterfall};
 
 /// Pixels of the drawing: the column of names, the space between panels, the room above for titles and the axis, and below.
 const NAMES: f64 = 132.0;
@@ -22,17 +22,37 @@ const NAMED: f64 = 13.0;
 /// Where Farhop is quicker than the slowest by more than this, its waterfall is drawn once more by itself.
 const CLOSER: f64 = 2.5;
 
+/// One of the loads that stand side by side.
+#[derive(Clone, Copy)]
+pub(crate) struct Panel<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) is_farhop: bool,
+    pub(crate) waterfall: &'a Waterfall,
+}
+
+/// Loads side by side, with what the colours mean.
+pub(crate) fn panels(out: &mut String, label: &str, drawn: &[Panel<'_>]) {
+    out.push_str(LEGEND);
+    drawing(out, label, drawn);
+}
+
 /// Draws the waterfalls of a page's variants.
 pub(super) fn falls(out: &mut String, page: &PageResult) {
-    let drawn: Vec<&VariantResult> =
-        page.variants.iter().filter(|variant| !variant.waterfall.bars.is_empty()).collect();
+    let shown = page.variants.iter().filter(|variant| !variant.waterfall.bars.is_empty());
+    let drawn: Vec<Panel<'_>> = shown
+        .map(|variant| Panel {
+            name: &variant.name,
+            is_farhop: variant.is_farhop(),
+            waterfall: &variant.waterfall,
+        })
+        .collect();
     if drawn.is_empty() {
         return;
     }
     out.push_str("<h3>Every file, from the moment the page wanted it</h3>\n");
     out.push_str(LEGEND);
     drawing(out, &format!("Waterfalls of {}", page.page), &drawn);
-    let ours: Vec<&VariantResult> = drawn.iter().copied().filter(|variant| variant.is_farhop()).collect();
+    let ours: Vec<Panel<'_>> = drawn.iter().copied().filter(|panel| panel.is_farhop).collect();
     if !ours.is_empty() && longest(&drawn) > CLOSER * longest(&ours) {
         out.push_str("<details><summary>Farhop alone, on a time axis of its own</summary>\n");
         drawing(out, &format!("Waterfalls of {} through Farhop", page.page), &ours);
@@ -46,15 +66,15 @@ const LEGEND: &str = "<p class=\"legend\"><span><i class=\"held\"></i>before it 
 <span><i class=\"at paint\"></i>first paint</span><span><i class=\"at load\"></i>loaded</span></p>\n";
 
 /// The last moment that any of the loads shows, in seconds.
-fn longest(variants: &[&VariantResult]) -> f64 {
+fn longest(variants: &[Panel<'_>]) -> f64 {
     let last = |fall: &Waterfall| {
         fall.bars.iter().map(|bar| bar.end_s).chain(fall.load_s).chain(fall.paint_s).fold(0.0, f64::max)
     };
-    variants.iter().map(|variant| last(&variant.waterfall)).fold(0.001, f64::max)
+    variants.iter().map(|variant| last(variant.waterfall)).fold(0.001, f64::max)
 }
 
-fn drawing(out: &mut String, label: &str, variants: &[&VariantResult]) {
-    let waterfalls: Vec<&Waterfall> = variants.iter().map(|variant| &variant.waterfall).collect();
+fn drawing(out: &mut String, label: &str, variants: &[Panel<'_>]) {
+    let waterfalls: Vec<&Waterfall> = variants.iter().map(|variant| variant.waterfall).collect();
     let groups = side_by_side(&waterfalls);
     let rows: usize = groups.iter().map(|group| group.rows.len()).sum();
     let row = row_height(rows);
@@ -103,9 +123,9 @@ fn row_height(rows: usize) -> f64 {
 }
 
 /// A panel's title, axis and grid.
-fn frame(out: &mut String, variant: &VariantResult, left: f64, panel: f64, bottom: f64, scale: f64) {
-    let kind = if variant.is_farhop() { "title ours" } else { "title" };
-    let _ = writeln!(out, "<text class=\"{kind}\" x=\"{left:.1}\" y=\"14\">{}</text>", escape(&variant.name));
+fn frame(out: &mut String, variant: &Panel<'_>, left: f64, panel: f64, bottom: f64, scale: f64) {
+    let kind = if variant.is_farhop { "title ours" } else { "title" };
+    let _ = writeln!(out, "<text class=\"{kind}\" x=\"{left:.1}\" y=\"14\">{}</text>", escape(variant.name));
     let step = step(panel / scale);
     let _ = writeln!(
         out,
@@ -217,8 +237,8 @@ fn in_words(bar: &Bar) -> String {
 }
 
 /// When something was to be seen first, and when the page had loaded, over the bars of its panel.
-fn marks(out: &mut String, variant: &VariantResult, left: f64, panel: f64, bottom: f64, scale: f64) {
-    let fall = &variant.waterfall;
+fn marks(out: &mut String, variant: &Panel<'_>, left: f64, panel: f64, bottom: f64, scale: f64) {
+    let fall = variant.waterfall;
     if let Some(paint) = fall.paint_s {
         let x = left + paint * scale;
         let _ = writeln!(out, "<path class=\"paint\" d=\"M{x:.1} {ABOVE}V{bottom:.1}\"/>");

@@ -1,6 +1,6 @@
 //! The comparison as one HTML file that needs nothing else: no script, no font, no picture from anywhere. Pure.
 
-mod falls;
+pub(crate) mod falls;
 
 use std::fmt::Write;
 

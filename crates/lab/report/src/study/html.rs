@@ -4,7 +4,8 @@
 use std::fmt::Write;
 
 use super::plot::plot;
-use super::{Study, StudyCell, StudyShift};
+use super::{Dynamics, Plot, Study, StudyCell, StudyClaim, StudyShift};
+use super::{dynamics, loads};
 use crate::Named;
 use crate::html::{escape, page};
 
@@ -18,17 +19,30 @@ pub fn study_html(study: &Study) -> String {
         escape(&study.stamp())
     );
     body.push_str("</section>\n");
-    for figure in &study.plots {
+    for (order, figure) in study.plots.iter().enumerate() {
         let number =
             if figure.figure.is_empty() { String::new() } else { format!("Figure {}: ", figure.figure) };
         let _ = writeln!(body, "<section>\n<h3>{}{}</h3>", escape(&number), escape(&figure.title));
         plot(&mut body, figure);
-        if !figure.found.is_empty() {
-            let who = study.study.as_deref().unwrap_or("The study");
-            let _ = writeln!(body, "<p><b>{} found:</b> {}</p>", escape(who), escape(&figure.found));
-        }
+        found(&mut body, study, &figure.found, &figure.place);
+        // Where a figure is drawn more than once, the sentence stands under the first drawing of what it is about.
+        let is_first = |claim: &StudyClaim| {
+            let about = |plot: &Plot| plot.figure == claim.figure && plot.y.starts_with(&claim.measure);
+            study.plots.iter().position(about) == Some(order)
+        };
+        said(&mut body, study, &is_first);
         body.push_str("</section>\n");
     }
+    for figure in &study.dynamics {
+        let Dynamics { figure: number, title, found: text, place, .. } = figure;
+        let _ = writeln!(body, "<section>\n<h3>Figure {}: {}</h3>", escape(number), escape(title));
+        dynamics::draw(&mut body, figure);
+        found(&mut body, study, text, place);
+        said(&mut body, study, &|claim| claim.figure == *number);
+        body.push_str("</section>\n");
+    }
+    claims(&mut body, study);
+    loads::draw(&mut body, study);
     shifts(&mut body, study);
     cells(&mut body, study);
     let listed = |names: &[Named]| {
@@ -44,6 +58,38 @@ pub fn study_html(study: &Study) -> String {
     ];
     let study_words = study.study.as_ref().map(|study| format!(", after {study}")).unwrap_or_default();
     page(&format!("plan {}{study_words}", study.plan), &body, &study.notes, &conditions)
+}
+
+fn found(out: &mut String, study: &Study, text: &str, place: &str) {
+    if text.is_empty() {
+        return;
+    }
+    let who = study.study.as_deref().unwrap_or("The study");
+    let place = if place.is_empty() { String::new() } else { format!(" ({})", escape(place)) };
+    let _ = writeln!(out, "<p><b>{} found:</b> {}{place}</p>", escape(who), escape(text));
+}
+
+/// One sentence on each difference.
+fn said(out: &mut String, study: &Study, is_here: &dyn Fn(&StudyClaim) -> bool) {
+    for claim in study.claims.iter().filter(|claim| is_here(claim)) {
+        let StudyClaim { variant, against, measure, .. } = claim;
+        let what = format!("{measure} of {variant} against {against}");
+        let _ = writeln!(out, "<p><b>{}:</b> {}</p>", escape(&what), escape(&claim.sentence()));
+    }
+}
+
+fn claims(out: &mut String, study: &Study) {
+    if study.claims.is_empty() {
+        return;
+    }
+    out.push_str("<section>\n<h3>What the study says in numbers, and what was measured here</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>figure</th><th>the study</th><th>measure</th><th>variant</th><th>against</th><th>verdict</th><th>difference</th></tr></thead>\n<tbody>\n");
+    for claim in &study.claims {
+        let StudyClaim { figure, says, measure, variant, against, verdict, .. } = claim;
+        let cells = [figure, says, measure, variant, against, verdict, &claim.sentence()];
+        let cells: Vec<String> = cells.map(|text| format!("<td>{}</td>", escape(text))).into();
+        let _ = writeln!(out, "<tr>{}</tr>", cells.concat());
+    }
+    out.push_str("</tbody></table></div>\n</section>\n");
 }
 
 fn repetitions(study: &Study) -> String {

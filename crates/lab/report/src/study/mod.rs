@@ -1,8 +1,11 @@
 //! What a plan of experiments found, as data. Its JSON is an interface: `schema/study.json` describes it and a test holds
 //! both together.
 
+mod claim;
 mod csv;
+mod dynamics;
 mod html;
+mod loads;
 mod plot;
 
 use std::collections::BTreeMap;
@@ -10,8 +13,11 @@ use std::collections::BTreeMap;
 use farhop_statistics::{Method, Shift, Summary};
 use serde::{Deserialize, Serialize};
 
+pub use claim::StudyClaim;
 pub use csv::study_csv;
+pub use dynamics::{Dynamics, Series};
 pub use html::study_html;
+pub use loads::{Still, StudyLoad};
 
 use crate::Named;
 
@@ -51,6 +57,13 @@ pub struct Study {
     pub shifts: Vec<StudyShift>,
     /// The figures.
     pub plots: Vec<Plot>,
+    /// What the study says in figures, and what was found here.
+    pub claims: Vec<StudyClaim>,
+    /// Figures of single loads over time.
+    pub dynamics: Vec<Dynamics>,
+    /// Single loads resource by resource, for the report alone.
+    #[serde(skip)]
+    pub loads: Vec<StudyLoad>,
     /// How it was measured.
     pub method: Vec<String>,
     /// What a reader must be told.
@@ -129,6 +142,8 @@ pub struct StudyShift {
 pub struct Plot {
     /// The study's number for it; empty where it has none.
     pub figure: String,
+    /// Where in the study it stands.
+    pub place: String,
     /// What it shows.
     pub title: String,
     /// The axis across.
@@ -155,9 +170,9 @@ pub struct Line {
 pub struct Point {
     /// Across.
     pub x: f64,
-    /// The median.
+    /// The median, or what else the figure is of.
     pub y: f64,
-    /// Student's 95 % interval of the mean; none of a single one.
+    /// Student's 95 % interval of the mean; none of a single one, and where the figure is of an extreme.
     pub interval: Option<[f64; 2]>,
 }
 

@@ -154,6 +154,7 @@ mod tests {
         let mut out = String::new();
         let about = Plot {
             figure: "1".into(),
+            place: String::new(),
             title: "a <b>".into(),
             x: "images".into(),
             y: "s".into(),

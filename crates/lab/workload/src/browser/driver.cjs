@@ -23,10 +23,16 @@ function within(ms, promise, otherwise) {
 function pageTimings() {
   const navigation = performance.getEntriesByType('navigation')[0];
   const paint = performance.getEntriesByName('first-contentful-paint')[0];
+  // What was painted before the observer came is there at once.
+  const observer = new PerformanceObserver(() => {});
+  observer.observe({ type: 'largest-contentful-paint', buffered: true });
+  const largest = observer.takeRecords().pop();
+  observer.disconnect();
   return {
     load: navigation && navigation.loadEventEnd > 0 ? navigation.loadEventEnd : null,
     first_byte: navigation && navigation.responseStart > 0 ? navigation.responseStart : null,
     first_paint: paint ? paint.startTime : null,
+    largest_paint: largest ? largest.startTime : null,
     origin: performance.timeOrigin,
     url: document.URL,
   };
@@ -67,6 +73,18 @@ async function picture(page, file, most) {
   const [width, height] = await page.evaluate(() => [innerWidth, document.documentElement.scrollHeight]);
   const clip = { x: 0, y: 0, width, height: Math.max(1, Math.min(height, most)) };
   await page.screenshot({ path: file, fullPage: true, clip, animations: 'disabled', caret: 'hide' });
+}
+
+/** The page as it looked each time it changed, as small pictures named by milliseconds since 1970. */
+async function film(context, page, folder) {
+  const session = await context.newCDPSession(page);
+  session.on('Page.screencastFrame', ({ data, metadata, sessionId }) => {
+    const at = Math.round(metadata.timestamp * 1000);
+    fs.writeFileSync(`${folder}/${at}.jpg`, Buffer.from(data, 'base64'));
+    session.send('Page.screencastFrameAck', { sessionId }).catch(() => {});
+  });
+  await session.send('Page.startScreencast', { format: 'jpeg', quality: 70, maxWidth: 320, maxHeight: 180, everyNthFrame: 1 });
+  return () => session.send('Page.stopScreencast');
 }
 
 async function describe(entry, page, origin, times, initiators) {
@@ -119,12 +137,14 @@ async function main() {
     viewport: { width: 1280, height: 720 },
     // Over plain HTTP there are none: the variants must load the same page. What they fetch shows no body here, either.
     serviceWorkers: 'block',
+    ...(order.har ? { recordHar: { path: order.har, content: 'embed' } } : {}),
     timeout: 60000,
   });
   // A page may have more resources than the 250 that its clock keeps by default.
   await context.addInitScript(() => performance.setResourceTimingBufferSize(100000));
   const page = await context.newPage();
   const initiators = order.initiators ? await within(5000, watchInitiators(context, page), new Map()) : new Map();
+  const cut = order.film ? await within(5000, film(context, page, order.film), null) : null;
   const entries = new Map();
   let lastChange = Date.now();
   let inFlight = 0;
@@ -162,12 +182,14 @@ async function main() {
   const quietBy = Math.min(deadline, Date.now() + order.idle_most_ms);
   while (loaded && Date.now() < quietBy && (inFlight > 0 || Date.now() - lastChange < order.idle_ms)) await sleep(20);
 
+  if (cut) await within(2000, cut(), null);
   const timings = await within(5000, page.evaluate(pageTimings), null);
   // The browser's own error page loads too, and quickly.
   const pageCame = timings !== null && /^https?:/.test(timings.url);
   result.load_ms = pageCame ? timings.load : null;
   result.first_byte_ms = pageCame ? timings.first_byte : null;
   result.first_paint_ms = pageCame ? timings.first_paint : null;
+  result.largest_paint_ms = pageCame ? timings.largest_paint : null;
   result.url = timings ? timings.url : page.url();
   const times = new Map();
   for (const frame of page.frames()) {
@@ -184,11 +206,13 @@ async function main() {
   const first = asked[0];
   const began = first ? first.start : Date.now();
   const origin = pageCame ? timings.origin : began;
+  result.began_ms = pageCame ? timings.origin : null;
   for (const entry of asked) result.resources.push(await describe(entry, page, origin, times, initiators));
 
   fs.writeFileSync(`${order.result}.half`, JSON.stringify(result));
   fs.renameSync(`${order.result}.half`, order.result);
-  await within(5000, context.close(), null);
+  // A HAR with all of its bodies takes longer to be written.
+  await within(order.har ? 60000 : 5000, context.close(), null);
 }
 
 main().then(() => process.exit(0), (error) => {

@@ -11,8 +11,14 @@ pub struct PageLoad {
     pub load_ms: Option<f64>,
     /// First contentful paint.
     pub first_paint_ms: Option<f64>,
+    /// Largest contentful paint.
+    #[serde(default)]
+    pub largest_paint_ms: Option<f64>,
     /// First byte of the document (`responseStart`).
     pub first_byte_ms: Option<f64>,
+    /// When the navigation began, since 1970: what the pictures of a film count from.
+    #[serde(default)]
+    pub began_ms: Option<f64>,
     /// Where the page ended up after redirects.
     pub url: String,
     /// What went wrong with the page as a whole, and its scripts' uncaught errors.
@@ -149,7 +155,9 @@ mod tests {
             browser: None,
             load_ms: Some(5.0),
             first_paint_ms: None,
+            largest_paint_ms: None,
             first_byte_ms: None,
+            began_ms: None,
             url: "http://a.test/".into(),
             errors: Vec::new(),
             resources,

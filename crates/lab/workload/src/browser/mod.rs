@@ -2,6 +2,7 @@
 //! command and reads its result; in which namespace the command runs is the caller's affair.
 
 mod chromium;
+mod film;
 mod load;
 mod trust;
 
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 use crate::npm;
 
+pub use film::{Film, FilmError, Frame};
 pub use load::{Initiator, PageLoad, Resource};
 pub use trust::trust_in;
 
@@ -45,6 +47,10 @@ pub struct Order {
     pub idle: Duration,
     /// A picture of the page at the end (PNG), from its top down to a few screens; absent when the page has none to show.
     pub screenshot: Option<PathBuf>,
+    /// A HAR with every body, written at the end.
+    pub har: Option<PathBuf>,
+    /// A folder for pictures of the page each time that it changes ([`Film::read`]). It costs the browser a little time.
+    pub film: Option<PathBuf>,
     /// Whether to find out who made the page ask for each resource; a second observer, which costs a page of many
     /// resources time.
     pub initiators: bool,
@@ -64,6 +70,8 @@ impl Order {
             timeout: Duration::from_secs(60),
             idle: Duration::from_millis(1500),
             screenshot: None,
+            har: None,
+            film: None,
             initiators: false,
         }
     }
@@ -134,6 +142,8 @@ struct DriverOrder<'a> {
     idle_most_ms: u128,
     decode_most_bytes: u64,
     screenshot: Option<&'a Path>,
+    har: Option<&'a Path>,
+    film: Option<&'a Path>,
     initiators: bool,
     screenshot_most_px: u32,
 }
@@ -196,6 +206,8 @@ impl Browser {
             idle_most_ms: order.idle.as_millis() * 8,
             decode_most_bytes: 8 << 20,
             screenshot: order.screenshot.as_deref(),
+            har: order.har.as_deref(),
+            film: order.film.as_deref(),
             initiators: order.initiators,
             screenshot_most_px: SCREENSHOT_MOST_PX,
         };

@@ -51,6 +51,11 @@ pub fn media_type(file_name: &str) -> &'static str {
     TYPES.iter().find(|(known, _)| *known == extension).map_or("application/octet-stream", |(_, media)| media)
 }
 
+/// The same media type where it is one of those that files have.
+pub(crate) fn known(media_type: &str) -> Option<&'static str> {
+    TYPES.iter().map(|(_, known)| *known).find(|known| known.eq_ignore_ascii_case(media_type))
+}
+
 /// Whether a careful operator's server would gzip this type, and the limit counts it at its best text coding.
 pub fn is_text(media_type: &str) -> bool {
     media_type.starts_with("text/")

@@ -9,10 +9,13 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
-use super::media::{is_text, media_type};
+use super::media::{is_text, known, media_type};
 
 /// gzip level of text resources.
 pub const GZIP_LEVEL: u32 = 5;
+/// A file of this name in a folder tells the media types of files whose names do not: a path, a tab and the type on each line.
+/// It is served to nobody.
+pub(crate) const MEDIA_TYPES: &str = ".media-types";
 /// Smaller bodies are sent as they are.
 const GZIP_LEAST: u64 = 256;
 /// Larger files are read from disk for each request.
@@ -52,6 +55,7 @@ pub enum Found {
 #[derive(Debug)]
 pub struct Site {
     root: PathBuf,
+    media_types: HashMap<PathBuf, &'static str>,
     assets: Mutex<HashMap<PathBuf, Arc<Asset>>>,
 }
 
@@ -61,7 +65,11 @@ impl Site {
     /// # Errors
     /// The folder cannot be read. A file in it that cannot is left for its request to report.
     pub fn open(folder: &Path) -> io::Result<Site> {
-        let site = Site { root: folder.canonicalize()?, assets: Mutex::default() };
+        let root = folder.canonicalize()?;
+        let told = std::fs::read_to_string(root.join(MEDIA_TYPES)).unwrap_or_default();
+        let told = told.lines().filter_map(|line| line.split_once('\t'));
+        let media_types = told.filter_map(|(path, media)| Some((root.join(path), known(media)?))).collect();
+        let site = Site { root, media_types, assets: Mutex::default() };
         let mut folders = vec![site.root.clone()];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder)? {
@@ -104,7 +112,7 @@ impl Site {
             match segment {
                 "" | "." => {}
                 ".." => return None,
-                name if name.contains('\0') => return None,
+                name if name.contains('\0') || name == MEDIA_TYPES => return None,
                 name => path.push(name),
             }
         }
@@ -121,7 +129,9 @@ impl Site {
         {
             return Ok(known.clone());
         }
-        let asset = Arc::new(Asset::read(path, about.len(), modified)?);
+        let media = self.media_types.get(path).copied();
+        let media = media.unwrap_or_else(|| media_type(&path.to_string_lossy()));
+        let asset = Arc::new(Asset::read(path, media, about.len(), modified)?);
         self.lock().insert(path.to_path_buf(), asset.clone());
         Ok(asset)
     }
@@ -133,8 +143,7 @@ impl Site {
 }
 
 impl Asset {
-    fn read(path: &Path, len: u64, modified: SystemTime) -> io::Result<Asset> {
-        let media_type = media_type(&path.to_string_lossy());
+    fn read(path: &Path, media_type: &'static str, len: u64, modified: SystemTime) -> io::Result<Asset> {
         let (held, sha256) = if len <= HELD_MOST {
             let bytes = std::fs::read(path)?;
             let sha256 = sha256_hex(&bytes);
@@ -183,7 +192,7 @@ fn gzip(bytes: &[u8]) -> io::Result<Bytes> {
 }
 
 /// RFC 3986 §2.1; none when an escape is broken or the result is not UTF-8.
-fn percent_decode(text: &str) -> Option<String> {
+pub(crate) fn percent_decode(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -251,6 +260,18 @@ mod tests {
         flate2::read::GzDecoder::new(&page.gzip.as_ref().unwrap()[..]).read_to_end(&mut plain).unwrap();
         assert_eq!(Some(plain), page.held.as_ref().map(|b| b.to_vec()));
         assert!(file(&site, "/a%20b.png").gzip.is_none());
+    }
+
+    #[test]
+    fn what_a_folder_tells_of_media_types_holds_and_is_served_to_nobody() {
+        let folder = folder();
+        std::fs::write(folder.path().join("article"), "<p>text").unwrap();
+        std::fs::write(folder.path().join(MEDIA_TYPES), "article\ttext/html\nsub/index.html\tno/such\n")
+            .unwrap();
+        let site = Site::open(folder.path()).unwrap();
+        assert_eq!(file(&site, "/article").media_type, "text/html");
+        assert_eq!(file(&site, "/sub/").media_type, "text/html", "by its name");
+        assert!(matches!(site.find("/.media-types").unwrap(), Found::Nothing));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The pages of the demonstration: `flags` (many small files), `photos` (bytes that no coding shrinks), `article` (style,
-//! fonts, scripts, two origins of its own and two of others), and the test pages of HTTPEP's study. Each is built anew into
-//! a folder; what others made comes from npm at that moment and stays in the cache folder, none of it in this repository.
+//! fonts, scripts, two origins of its own and two of others), the test pages of HTTPEP's study, and pages composed as the Web
+//! Almanac has them. Each is built anew into a folder; what others made comes from npm at that moment and stays in the cache
+//! folder, none of it in this repository.
 
+mod almanac;
 mod article;
 mod flags;
 mod httpep;
@@ -14,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::npm::NpmError;
+
+pub use almanac::ALMANAC;
 
 /// The names of the pages, in the order of the demonstration.
 pub const NAMES: [&str; 3] = ["flags", "photos", "article"];
@@ -62,7 +66,7 @@ impl Site {
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// No page has this name.
-    #[error("no page is called '{0}': the pages are {names}, {httpep}, {scripted}", names = NAMES.join(", "), httpep = HTTPEP.join(", "), scripted = SCRIPTED.join(", "))]
+    #[error("no page is called '{0}': the pages are {names}, {httpep}, {scripted}, {almanac}", names = NAMES.join(", "), httpep = HTTPEP.join(", "), scripted = SCRIPTED.join(", "), almanac = ALMANAC.join(", "))]
     Unknown(String),
     /// A package is missing.
     #[error(transparent)]
@@ -100,9 +104,10 @@ pub fn build(name: &str, folder: &Path, node: &Path) -> Result<Page, PageError> 
         "photos" => photos::build(&own)?,
         "article" => sites.extend(article::build(&own, node)?),
         _ if SCRIPTED.contains(&name) => scripted::build(name, &own)?,
-        _ => match httpep::images(name) {
-            Some(images) => httpep::build(&own, images)?,
-            None => return Err(PageError::Unknown(name.into())),
+        _ => match (httpep::images(name), almanac::requests(name)) {
+            (Some(images), _) => httpep::build(&own, images)?,
+            (None, Some(requests)) => sites.extend(almanac::build(name, &own, requests)?),
+            (None, None) => return Err(PageError::Unknown(name.into())),
         },
     }
     Ok(Page { name: name.into(), entry: "/".into(), sites })
@@ -140,7 +145,8 @@ mod tests {
         assert_eq!(
             error,
             "no page is called 'flag': the pages are flags, photos, article, httpep-1, httpep-5, httpep-10, httpep-20, \
-             httpep-30, modules, amd, rendered"
+             httpep-30, modules, amd, rendered, almanac-20, almanac-40, almanac-60, almanac-80, almanac-110, almanac-145, \
+             almanac-185"
         );
     }
 

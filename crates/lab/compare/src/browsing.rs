@@ -1,0 +1,167 @@
+//! Single loads in a browser, over a scene that someone else brought up and ways that someone else opened: what plans need
+//! beside their own loader. Judges every byte as comparisons do; sums nothing up.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use farhop_report::Waterfall;
+use farhop_testbed::{LoadRecord, Place};
+use farhop_workload::browser::{Browser, Film, Order, PageLoad, Prepared};
+use farhop_workload::npm;
+use farhop_workload::origins::site::Site;
+use farhop_workload::pages::Page;
+
+use crate::check::{Sites, check};
+use crate::falls::waterfall;
+use crate::interrupt::Ended;
+use crate::origins::looked_up_as;
+use crate::scene::Scene;
+use crate::settle::quiet_link;
+use crate::{CompareError, Variant};
+
+/// A browser, and what every site of a scene has to give.
+#[derive(Debug)]
+pub struct Browsing {
+    browser: Browser,
+    sites: Sites,
+}
+
+/// One load to be made.
+#[derive(Debug, Clone)]
+pub struct Visit<'a> {
+    /// The page.
+    pub page: &'a Page,
+    /// Which servers are asked and what the browser may speak.
+    pub variant: Variant,
+    /// Whether over HTTPS.
+    pub secure: bool,
+    /// The proxy, where there is one.
+    pub proxy: Option<SocketAddr>,
+    /// When it is given up.
+    pub timeout: Duration,
+    /// Whether it is filmed: needs time of the browser's own.
+    pub filmed: bool,
+}
+
+/// What a load gave.
+#[derive(Debug)]
+pub struct Browsed {
+    /// As the browser tells it; `load_ms` is none where the document did not come.
+    pub load: PageLoad,
+    /// What the link saw.
+    pub record: LoadRecord,
+    /// What was wrong, one line each.
+    pub faults: Vec<String>,
+    /// Resource by resource.
+    pub waterfall: Waterfall,
+    /// What it looked like, where it was filmed.
+    pub film: Option<Film>,
+}
+
+impl Browsing {
+    /// The browser of this machine, for the sites of `scene`.
+    ///
+    /// # Errors
+    /// There is none, its driver cannot be had, or a folder cannot be read.
+    pub fn of(scene: &Scene) -> Result<Browsing, CompareError> {
+        let browser = browser()?;
+        if !browser.executable.exists() {
+            let path = browser.executable.clone();
+            let missing = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no such browser");
+            return Err(CompareError::file(path)(missing));
+        }
+        Ok(Browsing { browser, sites: sites(scene)? })
+    }
+
+    /// Loads a page once, everything cold.
+    ///
+    /// # Errors
+    /// The browser could not be run, or the user wants to stop. A page that does not load is a result.
+    pub fn load(&self, scene: &Scene, visit: &Visit<'_>) -> Result<Browsed, CompareError> {
+        let Visit { page, variant, .. } = *visit;
+        let host = page.sites.first().map(|site| site.host.as_str()).unwrap_or_default();
+        let scheme = if visit.secure { "https" } else { "http" };
+        let film = visit.filmed.then(tempfile::tempdir).transpose();
+        let film = film.map_err(CompareError::file(std::env::temp_dir()))?;
+        let order = Order {
+            proxy: visit.proxy.map(|proxy| proxy.to_string()),
+            http2: variant.http2(),
+            http3: match variant {
+                Variant::DirectH3 => page.sites.iter().map(|site| site.host.clone()).collect(),
+                _ => Vec::new(),
+            },
+            looked_up_as: looked_up_as(&scene.spec, variant),
+            spki: Some(scene.ready.spki.clone()),
+            authority: scene.trusted_for(variant),
+            timeout: visit.timeout,
+            idle: Duration::from_millis(800) + scene.testbed.link().profile().rtt(),
+            film: film.as_ref().map(|folder| folder.path().to_path_buf()),
+            ..Order::new(format!("{scheme}://{host}{}", page.entry))
+        };
+        let prepared = self.browser.prepare(&order)?;
+        scene.testbed.link().take_record();
+        let mut load = browse(scene, prepared, Place::Client, visit.timeout)?;
+        let mut faults = Vec::new();
+        if let Some(failure) = load.document_failure() {
+            load.load_ms = None; // an error page is no page, however quickly it loads
+            faults.push(failure);
+        }
+        faults.extend(load.errors.iter().cloned());
+        if load.load_ms.is_none() && faults.is_empty() {
+            faults.push("the load event did not come".into());
+        }
+        let record = quiet_link(scene)?;
+        faults.extend(check(&self.sites, &load, variant.may_recode()).bad);
+        let waterfall = waterfall(&load, &std::collections::HashMap::new());
+        let film = film.as_ref().zip(load.began_ms).map(|(folder, began)| read(folder.path(), began));
+        Ok(Browsed { load, record, faults, waterfall, film: film.transpose()? })
+    }
+}
+
+fn read(folder: &Path, began_ms: f64) -> Result<Film, CompareError> {
+    Film::read(folder, began_ms).map_err(|error| CompareError::file(folder)(std::io::Error::other(error)))
+}
+
+/// The browser of this machine, its driver fetched where it is missing.
+pub(crate) fn browser() -> Result<Browser, CompareError> {
+    let node = npm::cache_folder();
+    npm::ensure(&node, &[npm::PLAYWRIGHT])?;
+    Ok(Browser::new(node))
+}
+
+/// What every site of a scene has to give, read through the code that serves it.
+pub(crate) fn sites(scene: &Scene) -> Result<Sites, CompareError> {
+    let mut sites = Sites::new();
+    for origin in scene.spec.origins.iter().filter(|origin| origin.dns_name.is_none()) {
+        let site = Site::open(&origin.folder).map_err(CompareError::file(&origin.folder))?;
+        sites.insert(origin.name.clone(), Arc::new(site));
+    }
+    Ok(sites)
+}
+
+/// Runs a load that is made ready, in the namespace of `place`.
+pub(crate) fn browse(
+    scene: &Scene,
+    prepared: Prepared,
+    place: Place,
+    timeout: Duration,
+) -> Result<PageLoad, CompareError> {
+    let mut process = scene.testbed.spawn_in(place, prepared.command()?)?;
+    // Beyond the page's own time: starting the browser, waiting for idleness, looking at bodies.
+    let waited = scene.interrupt.wait(&mut process, timeout + Duration::from_secs(120));
+    if !matches!(waited, Ok(Ended::Exited)) {
+        // Its browser left the group: only itself can close it well.
+        let _ = process.terminate();
+        for _ in 0..300 {
+            if matches!(process.try_wait(), Ok(Some(_)) | Err(_)) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    waited?;
+    drop(process);
+    Ok(prepared.finish()?)
+}

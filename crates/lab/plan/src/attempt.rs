@@ -1,0 +1,233 @@
+//! One attempt at one load: everything cold, Farhop's ends new, by the lab's loader or in a browser.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use farhop_compare::{Browsed, Browsing, CompareError, Ends, Interrupt, Scene, Tuning, Variant, Visit};
+use farhop_loader::{Handshake, Loaded, Loader, Names, PageGraph, TcpConnector};
+use farhop_report::{Still, StudyLoad, Waterfall};
+use farhop_testbed::{LoadRecord, Place};
+use farhop_workload::browser::Film;
+use farhop_workload::pages::Page;
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+
+use crate::dressing::{Refused, put_on, take_off};
+use crate::error::PlanError;
+use crate::fall;
+use crate::measure::{EndsUse, Seen};
+use crate::own::OwnServers;
+use crate::plan::{Client, Through, VariantSpec};
+
+/// How often the user is asked whether it shall end.
+const LOOK: Duration = Duration::from_millis(100);
+/// Pictures of a film that a report keeps, at most.
+const PICTURES: usize = 60;
+
+/// What a load is made on and of.
+pub(crate) struct Attempt<'a> {
+    pub(crate) scene: &'a Scene,
+    pub(crate) own: Option<&'a OwnServers>,
+    /// None where no variant of the plan wants a browser, why not where there is none.
+    pub(crate) browsing: Option<&'a Result<Browsing, String>>,
+    pub(crate) variant: &'a VariantSpec,
+    pub(crate) page: &'a Page,
+    pub(crate) graph: &'a Arc<PageGraph>,
+    pub(crate) aliases: HashMap<String, String>,
+    pub(crate) filmed: bool,
+}
+
+/// What came of it.
+pub(crate) struct Attempted {
+    pub(crate) seen: Seen,
+    pub(crate) faults: Vec<String>,
+    pub(crate) waterfall: Waterfall,
+    pub(crate) film: Vec<Still>,
+}
+
+impl Attempted {
+    /// For people to look at.
+    pub(crate) fn load(&self, page: &str, link: &str, variant: &str) -> StudyLoad {
+        StudyLoad {
+            page: page.to_owned(),
+            link: link.to_owned(),
+            variant: variant.to_owned(),
+            waterfall: self.waterfall.clone(),
+            film: self.film.clone(),
+        }
+    }
+}
+
+impl Attempt<'_> {
+    /// Makes it; what this machine lacks is told in the `Err` of the result within.
+    ///
+    /// # Errors
+    /// The testbed breaks, one of Farhop's ends does, or the user wants to stop.
+    pub(crate) fn make(&self) -> Result<Result<Attempted, String>, PlanError> {
+        let testbed = &self.scene.testbed;
+        let done = match put_on(testbed, &self.variant.dressing) {
+            Ok(()) => self.dressed(),
+            Err(Refused::Lacks(what)) => Ok(Err(what)),
+            Err(Refused::Broken(error)) => Err(error.into()),
+        };
+        take_off(testbed, &self.variant.dressing)?;
+        done
+    }
+
+    fn dressed(&self) -> Result<Result<Attempted, String>, PlanError> {
+        let lacking =
+            if let Client::Chromium(variant) = self.variant.client { variant.lacks() } else { None };
+        if let Some(program) = lacking {
+            return Ok(Err(format!("not present: {program}")));
+        }
+        let mut ends = self.ends()?;
+        let before = ends.as_ref().map(Ends::computed);
+        let mut done = match (self.variant.client, self.browsing) {
+            (Client::Loader, _) => self.with_loader(ends.as_ref())?,
+            (Client::Chromium(variant), Some(Ok(browsing))) => {
+                self.in_browser(browsing, variant, ends.as_ref())?
+            }
+            (Client::Chromium(_), Some(Err(reason))) => return Ok(Err(reason.clone())),
+            (Client::Chromium(_), None) => return Ok(Err("no browser was made ready".into())),
+        };
+        if let (Some(ends), Some(before)) = (&mut ends, before) {
+            ends.check_alive()?;
+            done.seen.ends = EndsUse::between(before, ends);
+        }
+        Ok(Ok(done))
+    }
+
+    /// Farhop's ends, new, where the variant goes through them.
+    fn ends(&self) -> Result<Option<Ends>, PlanError> {
+        let Through::Farhop { variant, link, remote, ground } = &self.variant.through else {
+            return Ok(None);
+        };
+        let tuning = Tuning {
+            link: link.clone(),
+            remote: remote.clone(),
+            ground: ground.clone(),
+            ..Tuning::default()
+        };
+        Ok(Some(Ends::start_tuned(self.scene.stage(), *variant, &tuning)?))
+    }
+
+    fn in_browser(
+        &self,
+        browsing: &Browsing,
+        variant: Variant,
+        ends: Option<&Ends>,
+    ) -> Result<Attempted, PlanError> {
+        let visit = Visit {
+            page: self.page,
+            variant,
+            secure: self.variant.settings.handshake != Handshake::Plain,
+            proxy: ends.map(|ends| ends.proxy),
+            timeout: self.variant.settings.patience,
+            filmed: self.filmed,
+        };
+        let Browsed { load, record, faults, waterfall, film } = browsing.load(self.scene, &visit)?;
+        let seen = Seen::browsed(&load, film.as_ref(), record);
+        Ok(Attempted { seen, faults, waterfall, film: film.as_ref().map(stills).unwrap_or_default() })
+    }
+
+    fn with_loader(&self, ends: Option<&Ends>) -> Result<Attempted, PlanError> {
+        let (scene, graph, interrupt) = (self.scene, self.graph, &self.scene.interrupt);
+        let mut settings = self.variant.settings.clone();
+        if let (Some(ends), Through::Farhop { variant, .. }) = (ends, &self.variant.through) {
+            settings.proxy = Some((ends.proxy.ip().to_string(), ends.proxy.port()));
+            // As the lab's own check has it: what is lossy by policy.
+            settings.may_recode =
+                matches!(variant, Variant::Farhop | Variant::FarhopHttp | Variant::FarhopHttpep);
+        }
+        let names = Names::of((scene.testbed.addresses.dns, 53).into()).aliased(self.aliases.clone());
+        let connector = TcpConnector::new(names);
+        let loader = Loader::new(Arc::new(connector.anew()), self.roots()?)?;
+        let client = scene.testbed.namespace(Place::Client);
+        let pause = scene.testbed.link().profile().rtt() + LOOK;
+        let inside = |what: &(dyn Fn() -> Result<Loaded, PlanError> + Sync)| {
+            client.run(what).map_err(farhop_testbed::Error::from)?
+        };
+        if matches!(settings.handshake, Handshake::Resumed | Handshake::ZeroRtt) {
+            inside(&|| {
+                blocking(interrupt, async {
+                    loader.prime(graph, &settings).await.map(|()| Loaded::default())
+                })
+            })?;
+        }
+        // Nothing is on the link when it begins, and everything has crossed it when it is read.
+        interrupt.sleep(pause)?;
+        scene.testbed.link().take_record();
+        let cold = loader.over(Arc::new(connector.anew()));
+        let loaded = inside(&|| blocking(interrupt, async { Ok(cold.load(graph, &settings).await) }))?;
+        interrupt.sleep(pause)?;
+        let record: LoadRecord = scene.testbed.link().take_record();
+        Ok(Attempted {
+            faults: loaded.faults(),
+            waterfall: fall::of(&loaded, graph),
+            film: Vec::new(),
+            seen: Seen::loaded(&loaded, record),
+        })
+    }
+
+    /// The origins' CA, and that of the remote where it intercepts.
+    fn roots(&self) -> Result<RootCertStore, PlanError> {
+        let scene = self.scene;
+        let mut roots = RootCertStore::empty();
+        let intercepting = scene.interception.as_ref().map(|with| with.certificate.as_path());
+        for file in [Some(scene.spec.ca.as_path()), intercepting].into_iter().flatten() {
+            for certificate in certificates(file)? {
+                roots
+                    .add(certificate)
+                    .map_err(|error| PlanError::file(file)(std::io::Error::other(error)))?;
+            }
+        }
+        if let Some(own) = self.own {
+            let added = roots.add(own.certificate.clone());
+            added
+                .map_err(|error| PlanError::file("the servers' certificate")(std::io::Error::other(error)))?;
+        }
+        Ok(roots)
+    }
+}
+
+/// The pictures of a film, thinned out where there are too many for a report.
+fn stills(film: &Film) -> Vec<Still> {
+    let step = film.frames.len().div_ceil(PICTURES).max(1);
+    let last = film.frames.len().saturating_sub(1);
+    let kept = film.frames.iter().enumerate().filter(|(place, _)| place % step == 0 || *place == last);
+    kept.map(|(_, frame)| Still {
+        at_s: frame.at_ms / 1e3,
+        complete: frame.complete,
+        jpeg: STANDARD.encode(&frame.jpeg),
+    })
+    .collect()
+}
+
+/// Runs on this thread until it is done or the user wants to stop.
+fn blocking(
+    interrupt: &Interrupt,
+    work: impl Future<Output = Result<Loaded, farhop_loader::LoaderError>>,
+) -> Result<Loaded, PlanError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(PlanError::file("the loader's runtime"))?;
+    runtime.block_on(async {
+        let stopped = async {
+            while interrupt.check().is_ok() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::select! {
+            done = work => Ok(done?),
+            () = stopped => Err(CompareError::Interrupted.into()),
+        }
+    })
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, PlanError> {
+    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    read.map_err(|error| PlanError::file(file)(std::io::Error::other(error)))
+}

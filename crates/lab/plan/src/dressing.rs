@@ -1,0 +1,110 @@
+//! What of the testbed is different for one variant: initial windows, congestion controls, a tunnel past everything. Put on
+//! before its load and taken off after it.
+
+use farhop_testbed::{Error, Place, Testbed, require_congestion_control};
+
+use crate::plan::Dressing;
+
+/// The ends of the tunnel, in a network that nothing else of the testbed uses, and their link-layer addresses: with these
+/// known, no question for an address crosses the link.
+const CLIENT: (&str, &str) = ("10.79.0.1", "02:00:00:79:00:01");
+const ORIGINS: (&str, &str) = ("10.79.0.2", "02:00:00:79:00:02");
+/// RFC 7348 §8.1: the port of VXLAN.
+const PORT: u16 = 4789;
+
+/// Why it cannot be put on.
+pub(crate) enum Refused {
+    /// This machine lacks something: no reason to end the others' runs.
+    Lacks(String),
+    /// The testbed is broken.
+    Broken(Error),
+}
+
+/// Puts it on.
+///
+/// # Errors
+/// The kernel lacks a congestion control or tunnels, or the testbed is broken.
+pub(crate) fn put_on(testbed: &Testbed, dressing: &Dressing) -> Result<(), Refused> {
+    for name in dressing.server_congestion.iter().chain(&dressing.carrier_congestion) {
+        require_congestion_control(name).map_err(|error| Refused::Lacks(error.to_string()))?;
+    }
+    let lines = routes(testbed, dressing);
+    change(testbed, &lines).map_err(Refused::Broken)?;
+    if dressing.vpn {
+        let [client, origins] = tunnel(testbed);
+        let made = testbed
+            .namespace(Place::Client)
+            .ip(&client)
+            .and_then(|()| testbed.namespace(Place::Origins).ip(&origins));
+        made.map_err(|error| Refused::Lacks(format!("no tunnel can be made: {error}")))?;
+    }
+    Ok(())
+}
+
+/// Takes it off.
+///
+/// # Errors
+/// The testbed is broken.
+pub(crate) fn take_off(testbed: &Testbed, dressing: &Dressing) -> Result<(), Error> {
+    if dressing.vpn {
+        for place in [Place::Client, Place::Origins] {
+            // One that was never made is gone, too.
+            let _ = testbed.namespace(place).ip(&["link del vpn0"]);
+        }
+    }
+    if *dressing == Dressing::default() {
+        Ok(())
+    } else {
+        change(testbed, &routes(testbed, &Dressing::default()))
+    }
+}
+
+fn change(testbed: &Testbed, lines: &[(Place, String)]) -> Result<(), Error> {
+    lines.iter().try_for_each(|(place, line)| Ok(testbed.namespace(*place).ip(&[line])?))
+}
+
+/// Routes carry what connections over them begin with (ip-route(8): `initcwnd`, `congctl`).
+fn routes(testbed: &Testbed, dressing: &Dressing) -> Vec<(Place, String)> {
+    let at = &testbed.addresses;
+    let window = |segments: Option<u32>| segments.map_or_else(String::new, |it| format!(" initcwnd {it}"));
+    let congestion = dressing.server_congestion.as_ref().map(|name| format!(" congctl {name}"));
+    let origins = format!(
+        "route change default via {}{}{}",
+        at.ground,
+        window(dressing.initial_window),
+        congestion.unwrap_or_default()
+    );
+    let ground = format!(
+        "route replace {} dev sat0 src {}{}",
+        at.remote_satellite,
+        at.ground_satellite,
+        window(dressing.carrier_window)
+    );
+    vec![(Place::Origins, origins), (Place::Ground, ground)]
+}
+
+/// A VXLAN tunnel from the client to the origins: what crosses the link is UDP between these two, whatever is inside.
+fn tunnel(testbed: &Testbed) -> [Vec<String>; 2] {
+    let at = &testbed.addresses;
+    let end = |own: (&str, &str),
+               other: (&str, &str),
+               here: std::net::Ipv4Addr,
+               there: std::net::Ipv4Addr| {
+        vec![
+            format!(
+                "link add vpn0 address {} mtu 1450 type vxlan id 79 local {here} remote {there} dstport {PORT} srcport {PORT} {} nolearning",
+                own.1,
+                PORT + 1
+            ),
+            format!("addr add {}/24 dev vpn0", own.0),
+            "link set vpn0 up".to_owned(),
+            format!("neigh replace {} lladdr {} dev vpn0 nud permanent", other.0, other.1),
+        ]
+    };
+    let (range, length) = at.origin_range;
+    let mut client = end(CLIENT, ORIGINS, at.client, at.origins);
+    for inside in [format!("{range}/{length}"), at.dns.to_string()] {
+        client.push(format!("route add {inside} via {} dev vpn0", ORIGINS.0));
+    }
+    [client, end(ORIGINS, CLIENT, at.origins, at.client)]
+}

@@ -1,0 +1,165 @@
+//! A load over time: rates in both directions, span by span, and when each connection was active. As the HTTP/2 study's
+//! figures 2 and 3. Pure.
+
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+
+use crate::html::escape;
+
+/// A figure of single loads over time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Dynamics {
+    /// The study's number for it.
+    pub figure: String,
+    /// Where in the study it stands.
+    pub place: String,
+    /// What it shows.
+    pub title: String,
+    /// What the study found.
+    pub found: String,
+    /// The load: page, link, variant.
+    pub load: [String; 3],
+    /// What it shows.
+    pub series: Series,
+}
+
+/// One load over time.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    /// A span in seconds.
+    pub step_s: f64,
+    /// Gateway to terminal, kbit/s in each span.
+    pub down: Vec<f64>,
+    /// Terminal to gateway.
+    pub up: Vec<f64>,
+    /// For each connection on the link the stretches of spans in which a packet arrived on it: first, and behind the last.
+    pub connections: Vec<Vec<[u32; 2]>>,
+}
+
+const WIDTH: f64 = 720.0;
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 16.0;
+const TOP: f64 = 10.0;
+const RATES: f64 = 220.0;
+/// Of one connection, at most; many share what there is.
+const ROW: f64 = 7.0;
+const ROWS: f64 = 160.0;
+
+impl Series {
+    /// Stretches of the spans in which something was, which are ascending.
+    pub fn stretches(spans: &[u32]) -> Vec<[u32; 2]> {
+        let mut stretches: Vec<[u32; 2]> = Vec::new();
+        for span in spans {
+            match stretches.last_mut() {
+                Some(last) if last[1] == *span => last[1] += 1,
+                _ => stretches.push([*span, span + 1]),
+            }
+        }
+        stretches
+    }
+
+    fn spans(&self) -> usize {
+        self.down.len().max(self.up.len()).max(1)
+    }
+}
+
+/// Rates above, connections below, on one time axis.
+pub(super) fn draw(out: &mut String, dynamics: &Dynamics) {
+    let series = &dynamics.series;
+    let width = WIDTH - LEFT - RIGHT;
+    let x = |span: f64| LEFT + span / series.spans() as f64 * width;
+    let most = series.down.iter().chain(&series.up).copied().fold(1.0, f64::max);
+    let y = |rate: f64| TOP + RATES * (1.0 - rate / most);
+    let row = (ROWS / series.connections.len().max(1) as f64).min(ROW);
+    let below = TOP + RATES + 26.0;
+    let height = below + row * series.connections.len() as f64 + 8.0;
+    let _ = writeln!(
+        out,
+        "<p>{}</p>\n<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{}\">",
+        escape(&dynamics.load.join(", ")),
+        escape(&dynamics.title)
+    );
+    for part in 0..=4 {
+        let rate = most * f64::from(part) / 4.0;
+        let at = y(rate);
+        let _ = writeln!(
+            out,
+            "<path d=\"M{LEFT} {at:.1}h{width:.1}\" stroke=\"currentColor\" opacity=\".15\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"name\">{rate:.0}</text>",
+            LEFT - 8.0,
+            at + 4.0
+        );
+        let seconds = series.spans() as f64 * series.step_s * f64::from(part) / 4.0;
+        let _ = writeln!(
+            out,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{seconds:.1} s</text>",
+            LEFT + width * f64::from(part) / 4.0,
+            TOP + RATES + 18.0
+        );
+    }
+    for (rates, colour) in [(&series.down, "#0072b2"), (&series.up, "#d55e00")] {
+        let points: Vec<String> = rates
+            .iter()
+            .enumerate()
+            .map(|(span, rate)| format!("{:.1} {:.1}", x(span as f64 + 0.5), y(*rate)))
+            .collect();
+        if !points.is_empty() {
+            let _ = writeln!(
+                out,
+                "<path d=\"M{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\"/>",
+                points.join("L")
+            );
+        }
+    }
+    for (place, stretches) in series.connections.iter().enumerate() {
+        let at = below + row * (place as f64 + 0.5);
+        for [from, to] in stretches {
+            let (from, to) = (x(f64::from(*from)), x(f64::from(*to)));
+            let _ = writeln!(
+                out,
+                "<path d=\"M{from:.1} {at:.1}H{to:.1}\" stroke=\"currentColor\" stroke-width=\"{:.1}\"/>",
+                row * 0.6
+            );
+        }
+    }
+    let _ = writeln!(
+        out,
+        "</svg>\n<p class=\"legend\">kbit/s in each {:.0} ms: <span style=\"color:#0072b2\">to the client</span> <span style=\"color:#d55e00\">from the client</span>; below, {} connections on the link</p>",
+        series.step_s * 1e3,
+        series.connections.len()
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_that_follow_each_other_are_one_stretch() {
+        assert_eq!(Series::stretches(&[0, 1, 2, 5, 7, 8]), [[0, 3], [5, 6], [7, 9]]);
+        assert!(Series::stretches(&[]).is_empty());
+    }
+
+    #[test]
+    fn every_connection_has_a_row_and_every_rate_a_point() {
+        let series = Series {
+            step_s: 0.1,
+            down: vec![0.0, 100.0, 50.0],
+            up: vec![10.0],
+            connections: vec![vec![[0, 2]], vec![[0, 1], [2, 3]]],
+        };
+        let mut out = String::new();
+        let dynamics = Dynamics {
+            figure: "2".into(),
+            place: String::new(),
+            title: "a <b>".into(),
+            found: String::new(),
+            load: ["p".into(), "l".into(), "v".into()],
+            series,
+        };
+        draw(&mut out, &dynamics);
+        assert_eq!(out.matches("stroke-width=\"4.2\"").count(), 3, "{out}");
+        assert!(out.contains("a &lt;b&gt;") && out.contains("2 connections") && out.contains("0.3 s"));
+    }
+}
