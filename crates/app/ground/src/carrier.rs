@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use farhop_bundle::Unasked;
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::Verdict;
 use farhop_htotp::frame::{Hello, Priority};
@@ -33,8 +34,8 @@ use crate::imaging::Means;
 use crate::kin::{Kin, Recipient};
 use crate::mirror::{Mirror, Stale};
 use crate::named::Opener;
-use crate::policies::Outlet;
 use crate::owner::Owner;
+use crate::policies::Outlet;
 use crate::treatment::Treatment;
 
 /// How often a carrier that is drained is looked at.

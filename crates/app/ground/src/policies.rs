@@ -31,8 +31,7 @@ pub(crate) struct Outlet {
 impl Policies {
     /// With the rules of the settings, nobody moved.
     pub(crate) fn new(settings: &SqueezeSettings) -> Policies {
-        let policies =
-            Policies { manager: Mutex::default(), bell: Arc::default(), since: Instant::now() };
+        let policies = Policies { manager: Mutex::default(), bell: Arc::default(), since: Instant::now() };
         policies.lock().set(settings.policy, rules(settings));
         policies
     }

@@ -29,7 +29,8 @@ pub use error::{Place, SettingsError};
 pub use generate::{reference, sample};
 pub use ground::GroundSettings;
 pub use kinds::{
-    CarrierKind, Cidr, Direction, HostPort, Hours, LogLevel, PeerName, Percent, PortRange, Role, Spreading, UserWeight,
+    CarrierKind, Cidr, Direction, HostPort, Hours, LogLevel, PeerName, Percent, PortRange, Role, Spreading,
+    UserWeight,
 };
 pub use link_manager::LinkManagerSettings;
 #[doc(hidden)]

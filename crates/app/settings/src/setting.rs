@@ -12,8 +12,8 @@ use farhop_squeeze::Policy;
 use farhop_units::{BitRate, Bytes, format_duration, parse_duration};
 
 use crate::kinds::{
-    CarrierKind, Cidr, Direction, Fec, HostPort, Hours, LogLevel, PeerName, Percent, PortRange, Role, Spreading,
-    UserWeight,
+    CarrierKind, Cidr, Direction, Fec, HostPort, Hours, LogLevel, PeerName, Percent, PortRange, Role,
+    Spreading, UserWeight,
 };
 use crate::raw::Raw;
 

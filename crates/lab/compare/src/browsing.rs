@@ -30,7 +30,7 @@ pub struct Browsing {
 
 /// One load to be made.
 #[derive(Debug, Clone)]
-pub struct Visit<'a> {
+pub struct Wanted<'a> {
     /// The page.
     pub page: &'a Page,
     /// Which servers are asked and what the browser may speak.
@@ -79,8 +79,8 @@ impl Browsing {
     ///
     /// # Errors
     /// The browser could not be run, or the user wants to stop. A page that does not load is a result.
-    pub fn load(&self, scene: &Scene, visit: &Visit<'_>) -> Result<Browsed, CompareError> {
-        let Visit { page, variant, .. } = *visit;
+    pub fn load(&self, scene: &Scene, visit: &Wanted<'_>) -> Result<Browsed, CompareError> {
+        let Wanted { page, variant, .. } = *visit;
         let host = page.sites.first().map(|site| site.host.as_str()).unwrap_or_default();
         let scheme = if visit.secure { "https" } else { "http" };
         let film = visit.filmed.then(tempfile::tempdir).transpose();

@@ -30,7 +30,7 @@ mod summary;
 mod variant;
 mod visits;
 
-pub use browsing::{Browsed, Browsing, Visit};
+pub use browsing::{Browsed, Browsing, Wanted};
 pub use cli::{CompareArguments, DemoArguments, OriginsArguments, compare, demo, origins};
 pub use compare::{Experiment, Loaded, Plan, Progress, Watch};
 pub use demo::{Demo, demonstrate};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use farhop_report::{Accounts, Waterfall};
-use farhop_testbed::{Fitness, fit};
+use farhop_testbed::{Fitness, Place, fit};
 use farhop_workload::browser::{Order, PageLoad};
 use farhop_workload::pages::Page;
 
@@ -77,7 +77,11 @@ impl<'a> Loader<'a> {
     /// result.
     pub(crate) fn load(&mut self, page: &Page, variant: Variant) -> Result<Measured, CompareError> {
         let mut way = Way::open(self.bench, variant)?;
-        self.load_by(page, variant, &mut way, Place::Client)
+        let measured = self.load_by(page, variant, &mut way, Place::Client)?;
+        if let Way::Farhop(ends) = way {
+            ends.stop();
+        }
+        Ok(measured)
     }
 
     /// Loads a page once by a way that is open, from `place`. What Farhop's ends count and tell is of this load alone.
@@ -165,9 +169,6 @@ impl<'a> Loader<'a> {
             browser: load.browser.clone(),
             errors: load.errors.clone(),
         };
-        if let Way::Farhop(ends) = way {
-            ends.stop();
-        }
         self.last = Some(Last { load, unasked, picture: picture.filter(|picture| picture.exists()) });
         Ok(measured)
     }

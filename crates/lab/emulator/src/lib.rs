@@ -15,8 +15,8 @@ mod lateness;
 mod link;
 mod record;
 
-pub use desk::{Counter, Desk};
 pub use activity::Activity;
+pub use desk::{Counter, Desk};
 pub use lateness::LatenessSummary;
 pub use link::{Hop, Link, LinkHandle};
 pub use record::{LoadRecord, WayRecord};

@@ -136,7 +136,7 @@ fn lived(
 }
 
 fn told(times: u64, all: &Outcome) -> String {
-    let Outcome { right, hits, cut, errors, wrong } = all;
+    let Outcome { right, hits, cut, errors, wrong, .. } = all;
     format!(
         "{times} times, {right} answers right ({hits} held), {cut} cut off, {errors} errors, {} wrong",
         wrong.len()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use farhop_compare::{Browsed, Browsing, CompareError, Ends, Interrupt, Scene, Tuning, Variant, Visit};
+use farhop_compare::{Browsed, Browsing, CompareError, Ends, Interrupt, Scene, Tuning, Variant, Wanted};
 use farhop_loader::{Handshake, Loaded, Loader, Names, PageGraph, TcpConnector};
 use farhop_report::{Still, StudyLoad, Waterfall};
 use farhop_testbed::{LoadRecord, Place};
@@ -121,7 +121,7 @@ impl Attempt<'_> {
         variant: Variant,
         ends: Option<&Ends>,
     ) -> Result<Attempted, PlanError> {
-        let visit = Visit {
+        let visit = Wanted {
             page: self.page,
             variant,
             secure: self.variant.settings.handshake != Handshake::Plain,

@@ -16,12 +16,12 @@ use tokio::sync::SemaphorePermit;
 
 use crate::allowance::Share;
 use crate::body::Source;
-use crate::policies::Outlet;
 use crate::failure;
 use crate::ground::Shared;
 use crate::kin::Kin;
 use crate::origins::OriginBody;
 use crate::page::Page;
+use crate::policies::Outlet;
 use crate::prefix::{Mismatch, Prefix};
 use crate::returning::Returning;
 use crate::spool::Queue;

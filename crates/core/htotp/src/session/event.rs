@@ -11,7 +11,7 @@ use crate::frame::{
 };
 use crate::head::{RequestHead, ResponseHead};
 use crate::mirror::{Position, Word};
-use crate::scheduler::{Place, StreamId};
+use crate::scheduler::StreamId;
 
 /// Which way a stream carries bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
