@@ -29,7 +29,7 @@ fn link(volume: Volume, loss: f64) -> Direction<u32> {
         terminals: 1,
         others: None,
     };
-    shared.check().unwrap();
+    shared.check().expect("the shape holds");
     let supply = Supply::OnDemand(Arc::new(shared));
     let queue = Bytes(1_000_000);
     Direction::new(
