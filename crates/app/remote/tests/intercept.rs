@@ -480,12 +480,30 @@ async fn a_host_that_wants_a_client_certificate_is_said_so_once_and_let_through_
     let got = hear(&mut client, "</p>\n").await;
     assert!(got.starts_with("HTTP/1.1 502 ") && got.contains("reload the page"), "{got}");
     assert!(got.to_lowercase().contains("connection: close"), "{got}");
+    assert!(!got.contains(RELOAD), "what is no page of its own cannot load itself: {got}");
     assert_eq!(timeout(PATIENCE, client.read(&mut [0])).await.unwrap().unwrap_or(0), 0);
     let client = world.connect("site.test:443").await;
     let going = tokio::spawn(handshake(client, config(&world, true, &["h2"]), "site.test"));
     assert!(is_hello(&tunnelled(&world).await.1));
     assert_eq!(bypassed(&world, Bypass::Learned), 1);
     going.abort();
+}
+
+/// What has a browser load a page once more.
+const RELOAD: &str = "<meta http-equiv=refresh content=0>";
+
+#[tokio::test]
+async fn a_page_that_comes_through_the_second_time_loads_itself_and_a_form_is_not_sent_again() {
+    let world = world().await;
+    // Both stand before anything is learned.
+    let clients = [within(&world).await, within(&world).await];
+    for (mut client, method) in clients.into_iter().zip(["POST", "GET"]) {
+        let request = format!("{method} / HTTP/1.1\r\nhost: site.test\r\nsec-fetch-dest: document\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        world.asked().await.sender.fail(Failure { token: "not_http".into(), ..failure() });
+        let got = hear(&mut client, "</p>\n").await;
+        assert_eq!(got.contains(RELOAD), method == "GET", "{got}");
+    }
 }
 
 #[tokio::test]
