@@ -537,6 +537,35 @@ async fn other_failures_are_told_and_teach_nothing() {
 }
 
 #[tokio::test]
+async fn what_is_held_stands_in_for_an_origin_that_fails_and_not_for_one_that_cannot_prove_who_it_is() {
+    let world = world().await;
+    let fields = head(&[
+        ("content-type", "text/plain"),
+        ("cache-control", "max-age=0, stale-if-error=600"),
+        ("etag", "\"1\""),
+    ]);
+    let mut client = within(&world).await;
+    say(&mut client, "/", "").await;
+    let mut asked = world.asked().await;
+    asked.sender.answer(&fields, Coding::Identity, None);
+    asked.sender.write("as it was".into()).await.unwrap();
+    asked.sender.finish(None);
+    hear(&mut client, "as it was").await;
+    for (token, status, stands_in) in [
+        ("connection_refused", "200", true),
+        ("tls_certificate_error", "502", false),
+        ("client_certificate_wanted", "502", false),
+    ] {
+        let mut client = within(&world).await;
+        say(&mut client, "/", "").await;
+        world.asked().await.sender.fail(Failure { token: token.into(), ..failure() });
+        let got = hear(&mut client, if stands_in { "as it was" } else { "</p>\n" }).await;
+        assert!(got.starts_with(&format!("HTTP/1.1 {status} ")), "{token}: {got}");
+        assert_eq!(got.contains("as it was"), stands_in, "{token}: {got}");
+    }
+}
+
+#[tokio::test]
 async fn a_request_for_another_host_than_the_connections_is_misdirected() {
     let world = world().await;
     let mut client = within(&world).await;
