@@ -1,13 +1,13 @@
 // Pages as a browser shows them, with a browser of its own for each visit. Run as: node visits.cjs ORDER, a JSON object of
-// `playwright`, `executable` and `visits`, a list of {arguments, proxy, urls, expression} of which each may be left out but `urls`;
-// the expression is awaited on each page.
+// `playwright`, `executable` and `visits`, a list of {arguments, proxy, urls, until, expression} of which each may be left out but
+// `urls`; each page is given the time to become one of the title `until`, and the expression is awaited on it.
 // Prints for each URL what was seen as JSON; judging is Rust's part.
 'use strict';
 
 const order = JSON.parse(process.argv[2]);
 const { chromium } = require(order.playwright);
 
-async function visit({ arguments: more = [], proxy, urls, expression }) {
+async function visit({ arguments: more = [], proxy, urls, until, expression }) {
   const browser = await chromium.launch({
     executablePath: order.executable,
     args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', ...more],
@@ -18,6 +18,8 @@ async function visit({ arguments: more = [], proxy, urls, expression }) {
   for (const url of urls) {
     let error;
     await page.goto(url).catch((failure) => { error = failure.message.split('\n')[0]; });
+    // What it has become instead is seen below.
+    if (until) await page.waitForFunction((wanted) => document.title === wanted, until).catch(() => {});
     const title = await page.title();
     const images = await page.evaluate(() => [...document.images].map((image) => image.naturalWidth));
     const value = expression && await page.evaluate(expression);

@@ -136,9 +136,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let terms = Terms { name, lifetime: scope.lifetime(), permitted };
             let newer = Authority::rotate(folder, &terms, u32::from(*overlap) * DAY)?;
             say(&description(&newer))?;
-            say(
-                "let the remote read it (SIGHUP or a restart), then have users install the new certificate and remove the old one",
-            )
+            let next = match newer.bridge() {
+                Some(_) => "have users install the new certificate and remove the old one",
+                // Nothing vouches for it to those who have the old one alone.
+                None => "have users install the new certificate at once, and remove the old one",
+            };
+            say(&format!("let the remote read it (SIGHUP or a restart), then {next}"))
         }
     }
 }
@@ -177,6 +180,9 @@ fn description(authority: &Authority) -> String {
     if let Some(bridge) = authority.bridge() {
         let (older, until) = (bridge.from.subject(), day(bridge.until));
         lines.push(format!("follows      {older}, which is enough for users until {until}"));
+    }
+    if let Err(error) = authority.in_force() {
+        lines.push(format!("out of force {error}"));
     }
     lines.join("\n")
 }

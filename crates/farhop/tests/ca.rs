@@ -122,6 +122,7 @@ fn rotate_makes_a_successor_and_carries_the_older_one_over() {
     assert!(again.contains("end it now with '--overlap 0'"), "{again}");
     let last = shell.said("ca rotate ca --overlap 0 --permit-all");
     assert!(last.contains("vouches for  any host\n") && !last.contains("follows"), "{last}");
+    assert!(last.contains("certificate at once") && !rotated.contains("at once"), "{last}");
     assert_eq!(mode(&shell.path("ca/ca.key")), 0o600);
 }
 

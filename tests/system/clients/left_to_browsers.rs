@@ -5,8 +5,11 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde_json::json;
+
 use super::servers::{free_port, start};
 use super::{HOST, World, at_hand, client, output, succeeds};
+use crate::support::node;
 
 const P256: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 const P521: &str = "-newkey ec -pkeyopt ec_paramgen_curve:secp521r1 -nodes";
@@ -61,6 +64,53 @@ fn certificate(folder: &Path, name: &str, key: &str, by: &str, extensions: &str)
     );
 }
 
+/// Makes the root that ground trusts, and gives the setting that says so.
+fn trusted_root(folder: &Path) -> String {
+    std::fs::write(folder.join("openssl.cnf"), SETTINGS).unwrap();
+    let root =
+        format!("req -x509 -config openssl.cnf -extensions authority {P256} -days 30 -sha256 -subj /CN=root");
+    openssl(folder, &format!("{root} -keyout root.key -out root.pem"));
+    format!("ground.origin.roots={}", json!(folder.join("root.pem")))
+}
+
+/// OpenSSL as a server of the files in `folder`, which shows the certificate of this name.
+fn server(folder: &Path, name: &str, port: u16) -> Command {
+    let mut server = Command::new("openssl");
+    server.args(["s_server", "-quiet", "-WWW", "-accept", &format!("127.0.0.1:{port}")]);
+    server.args(["-cert", &format!("{name}.pem"), "-key", &format!("{name}.key")]).current_dir(folder);
+    server
+}
+
+/// One that would like to see a client's certificate and does without: the page that says why this goes through from now on
+/// gives way to the origin's own by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_that_has_been_told_so_comes_through_by_itself() {
+    let Some(browser) = node::chromium() else { return };
+    if !at_hand(&["openssl"]) {
+        return;
+    }
+    let made = tempfile::tempdir().unwrap();
+    let (folder, port) = (made.path(), free_port());
+    let roots = trusted_root(folder);
+    certificate(folder, "asking", P256, "root", "leaf");
+    std::fs::write(folder.join("page.html"), "<!doctype html><title>its own</title>").unwrap();
+    let mut asking = server(folder, "asking", port);
+    asking.args(["-verify", "1", "-CAfile", "root.pem"]);
+    let _server = start(asking, port, &folder.join("server.log")).await;
+    let world = World::start_with(&[port], &[roots]).await;
+    let visits = json!([{
+        "proxy": { "server": format!("http://{}", world.local.proxy), "bypass": "<-loopback>" },
+        "arguments": ["--ignore-certificate-errors"],
+        "urls": [format!("https://{HOST}:{port}/page.html")],
+        "until": "its own",
+    }]);
+    let seen = node::run(&browser, "visits.cjs", json!({ "visits": visits }), None).await;
+    assert_eq!(seen[0][0]["title"], "its own", "{seen}");
+    let counted = world.local.counters().await;
+    assert!(counted["intercepted"].as_u64() > Some(0), "it went through at once: {counted}");
+    assert_eq!(counted["bypasses_learned"], 1, "{counted}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_with_which_a_browser_can_do_more_go_through_from_the_second_time_on() {
     if !at_hand(&["curl", "openssl"]) {
@@ -68,11 +118,8 @@ async fn hosts_with_which_a_browser_can_do_more_go_through_from_the_second_time_
     }
     let made = tempfile::tempdir().unwrap();
     let folder = made.path();
-    std::fs::write(folder.join("openssl.cnf"), SETTINGS).unwrap();
     std::fs::write(folder.join("page.html"), PAGE).unwrap();
-    let root =
-        format!("req -x509 -config openssl.cnf -extensions authority {P256} -days 30 -sha256 -subj /CN=root");
-    openssl(folder, &format!("{root} -keyout root.key -out root.pem"));
+    let roots = trusted_root(folder);
     certificate(folder, "between", P256, "root", "authority");
     certificate(folder, "fetched", P256, "between", "fetched");
     certificate(folder, "p521", P521, "root", "leaf");
@@ -84,7 +131,6 @@ async fn hosts_with_which_a_browser_can_do_more_go_through_from_the_second_time_
 
     let names = ["fetched", "p521", "asking"];
     let ports = names.map(|_| free_port());
-    let roots = format!("ground.origin.roots={}", serde_json::json!(folder.join("root.pem")));
     let world = World::start_with(&ports, &[roots]).await;
     let own = folder.join("browser.pem");
     let get = |port: u16, ca: &Path, with: Option<&str>| {
@@ -99,9 +145,7 @@ async fn hosts_with_which_a_browser_can_do_more_go_through_from_the_second_time_
         command
     };
     for (name, port) in names.into_iter().zip(ports) {
-        let mut server = Command::new("openssl");
-        server.args(["s_server", "-quiet", "-WWW", "-accept", &format!("127.0.0.1:{port}")]);
-        server.args(["-cert", &format!("{name}.pem"), "-key", &format!("{name}.key")]).current_dir(folder);
+        let mut server = server(folder, name, port);
         if name == "asking" {
             server.args(["-Verify", "1", "-CAfile", "root.pem"]);
         }

@@ -64,11 +64,16 @@ pub(crate) struct Trouble {
     /// A type of RFC 9209 §2.3, or a word of ground's own.
     pub(crate) token: String,
     pub(crate) detail: String,
+    /// Whether the page, loaded once more, will be another: then it loads itself.
+    pub(crate) reloads: bool,
+    /// The host that the user may want to have left alone: the way to the portal brings it along.
+    pub(crate) host: Option<String>,
 }
 
 impl Trouble {
     pub(crate) fn new(status: StatusCode, side: Side, token: &str, detail: impl Into<String>) -> Self {
-        Trouble { status, side, token: token.into(), detail: detail.into() }
+        let (token, detail) = (token.into(), detail.into());
+        Trouble { status, side, token, detail, reloads: false, host: None }
     }
 
     /// The carrier did not come up in time.
@@ -111,17 +116,24 @@ impl Trouble {
             Side::Ground => "Farhop, at the far end of the satellite link",
             Side::Origin => "the web site, or the way to it",
         };
+        // Who is asked for a password has done nothing wrong.
+        let failed = match self.status {
+            StatusCode::PROXY_AUTHENTICATION_REQUIRED => String::new(),
+            _ => format!("<p>What failed: <b>{side}</b>.</p>"),
+        };
         let reason = self.status.canonical_reason().unwrap_or("Error");
         let code = self.status.as_u16();
-        let detail = escape(&self.detail);
+        let detail = self.sentence();
+        // HTML, "Shared declarative refresh steps": no script is needed for it.
+        let refresh = if self.reloads { "<meta http-equiv=refresh content=0>" } else { "" };
         let text = format!(
             "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
-             <title>{code} {reason}</title>\
-             <body style=\"font:16px/1.5 system-ui,sans-serif;max-width:36em;margin:4em auto;padding:0 1em\">\
+             <meta name=color-scheme content=\"light dark\">{refresh}<title>{code} {reason}</title>\
+             <body style=\"font:16px/1.5 system-ui,sans-serif;max-width:36em;margin:4em auto;padding:0 1em;overflow-wrap:anywhere\">\
              <h1 style=\"font-size:1.4em\">{code} {reason}</h1>\
-             <p>{detail}.</p>\
-             <p>What failed: <b>{side}</b>.</p>\
-             <p style=\"color:#777;font-size:.85em\">Farhop, exchange {exchange}, {token}</p>\n",
+             <p>{detail}</p>\
+             {failed}\
+             <p style=\"opacity:.75;font-size:.85em\">Farhop, exchange {exchange}, {token}</p>\n",
             token = self.error_type(),
         );
         let mut fields = HeaderMap::new();
@@ -129,6 +141,22 @@ impl Trouble {
         fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         self.mark(&mut fields, exchange);
         (Head { status: self.status, fields }, text.into())
+    }
+
+    /// The detail as people read it: begun as a sentence unless a host begins it, which is written as it is; with a way to the
+    /// portal.
+    fn sentence(&self) -> String {
+        const PORTAL: &str = "http://farhop.internal/";
+        let first = self.detail.split(' ').next().unwrap_or_default();
+        let mut begun = self.detail.clone();
+        if first.bytes().all(|byte| byte.is_ascii_alphabetic())
+            && let Some(letter) = begun.get_mut(..1)
+        {
+            letter.make_ascii_uppercase();
+        }
+        // A host is a part of a URL as it is.
+        let site = self.host.as_ref().map(|host| format!("?site={}", escape(host))).unwrap_or_default();
+        escape(&begun).replace(PORTAL, &format!("<a href=\"{PORTAL}{site}\">{PORTAL}</a>")) + "."
     }
 
     /// Adds `Proxy-Status` (RFC 9209) and `Via`.
@@ -189,6 +217,30 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_is_a_sentence_that_names_hosts_as_they_are_and_leads_to_the_portal() {
+        let trouble = |detail: &str| Trouble::new(StatusCode::BAD_GATEWAY, Side::Origin, "dns_error", detail);
+        let shown = |trouble: &Trouble| String::from_utf8(trouble.page(ExchangeId(1)).1.to_vec()).unwrap();
+        for (detail, words) in [
+            ("the origin took too long", "<p>The origin took too long.</p>"),
+            ("no-such.test has no address", "<p>no-such.test has no address.</p>"),
+            ("[::1]:443 refused it", "<p>[::1]:443 refused it.</p>"),
+            ("it is of <CN=\"a&b\">", "<p>It is of &lt;CN=\"a&amp;b\"&gt;.</p>"),
+            (
+                "see http://farhop.internal/, please",
+                "<p>See <a href=\"http://farhop.internal/\">http://farhop.internal/</a>, please.</p>",
+            ),
+            ("", "<p>.</p>"),
+        ] {
+            let page = shown(&trouble(detail));
+            assert!(page.contains(words), "{page}");
+            assert!(!page.contains("http-equiv"), "{page}");
+        }
+        let of_host = Trouble { host: Some("www.a.test".into()), ..trouble("see http://farhop.internal/") };
+        let link = "<a href=\"http://farhop.internal/?site=www.a.test\">http://farhop.internal/</a>.</p>";
+        assert!(shown(&of_host).contains(link), "{}", shown(&of_host));
+    }
 
     #[test]
     fn programs_are_told_a_registered_type_and_the_detail_says_the_rest() {

@@ -36,6 +36,11 @@ impl Stale {
 
     /// Whether it answers in place of this.
     pub(crate) fn stands_in_for(&self, trouble: &Trouble) -> bool {
+        // An origin that cannot prove who it is, or that the browser has to speak with itself, is no origin that failed: the user
+        // is told, and not one byte of it is shown.
+        if trouble.is_for_the_browser() {
+            return false;
+        }
         let least = match trouble.side {
             Side::Link => Fallback::Disconnected,
             // RFC 5861 §4: what would result in one of these statuses counts as an error.

@@ -11,6 +11,7 @@ use farhop_consent::{Decision, Lesson, Stage};
 use farhop_events::{AnsweredFrom, Bypass, Event, Side};
 use farhop_front::tls::{self, HandshakeError, Opening, speaks_http};
 use farhop_front::{Connection, Responder, Tunnel};
+use http::Method;
 use rustls::sign::CertifiedKey;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -31,6 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Who leaves within this time of the handshake, having asked nothing, has not liked what it saw. A connection that a
 /// browser made ahead of need is kept for longer.
 const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// A type of RFC 9209 §2.3.
+const BAD_CERTIFICATE: &str = "tls_certificate_error";
 
 /// Why a connection is not looked into after all.
 enum Unfit {
@@ -229,7 +233,8 @@ impl Exchange {
         if self.fetch.head.scheme != "https" {
             return;
         }
-        if trouble.token == "tls_certificate_error" {
+        if trouble.token == BAD_CERTIFICATE {
+            trouble.host = self.fetch.url.host_str().map(str::to_owned);
             trouble.detail += "; whoever wants it all the same can switch this site off at http://farhop.internal/, and the browser judges by itself";
         }
         let Some(lesson) = lesson(&trouble.token) else { return };
@@ -239,6 +244,17 @@ impl Exchange {
         remote.consent().learn(lesson, self.client, host, port);
         responder.close_after();
         trouble.detail += "; from now on its connections go through untouched: reload the page";
+        // Without a lesson, as where the name is none, it would load itself for ever.
+        trouble.reloads = self.fetch.head.method == Method::GET
+            && farhop_bundle::is_navigation(&self.fetch.head.fields)
+            && remote.consent().is_learned(self.client, host, port);
+    }
+}
+
+impl Trouble {
+    /// Whether it is about who the origin is, or about what only a browser can speak with it.
+    pub(crate) fn is_for_the_browser(&self) -> bool {
+        self.token == BAD_CERTIFICATE || lesson(&self.token).is_some()
     }
 }
 

@@ -480,12 +480,30 @@ async fn a_host_that_wants_a_client_certificate_is_said_so_once_and_let_through_
     let got = hear(&mut client, "</p>\n").await;
     assert!(got.starts_with("HTTP/1.1 502 ") && got.contains("reload the page"), "{got}");
     assert!(got.to_lowercase().contains("connection: close"), "{got}");
+    assert!(!got.contains(RELOAD), "what is no page of its own cannot load itself: {got}");
     assert_eq!(timeout(PATIENCE, client.read(&mut [0])).await.unwrap().unwrap_or(0), 0);
     let client = world.connect("site.test:443").await;
     let going = tokio::spawn(handshake(client, config(&world, true, &["h2"]), "site.test"));
     assert!(is_hello(&tunnelled(&world).await.1));
     assert_eq!(bypassed(&world, Bypass::Learned), 1);
     going.abort();
+}
+
+/// What has a browser load a page once more.
+const RELOAD: &str = "<meta http-equiv=refresh content=0>";
+
+#[tokio::test]
+async fn a_page_that_comes_through_the_second_time_loads_itself_and_a_form_is_not_sent_again() {
+    let world = world().await;
+    // Both stand before anything is learned.
+    let clients = [within(&world).await, within(&world).await];
+    for (mut client, method) in clients.into_iter().zip(["POST", "GET"]) {
+        let request = format!("{method} / HTTP/1.1\r\nhost: site.test\r\nsec-fetch-dest: document\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        world.asked().await.sender.fail(Failure { token: "not_http".into(), ..failure() });
+        let got = hear(&mut client, "</p>\n").await;
+        assert_eq!(got.contains(RELOAD), method == "GET", "{got}");
+    }
 }
 
 #[tokio::test]
@@ -516,6 +534,35 @@ async fn other_failures_are_told_and_teach_nothing() {
         assert_eq!(got.contains("http://farhop.internal/"), token == "tls_certificate_error", "{got}");
     }
     assert_eq!(world.bus.counters().bypasses_learned(), 0);
+}
+
+#[tokio::test]
+async fn what_is_held_stands_in_for_an_origin_that_fails_and_not_for_one_that_cannot_prove_who_it_is() {
+    let world = world().await;
+    let fields = head(&[
+        ("content-type", "text/plain"),
+        ("cache-control", "max-age=0, stale-if-error=600"),
+        ("etag", "\"1\""),
+    ]);
+    let mut client = within(&world).await;
+    say(&mut client, "/", "").await;
+    let mut asked = world.asked().await;
+    asked.sender.answer(&fields, Coding::Identity, None);
+    asked.sender.write("as it was".into()).await.unwrap();
+    asked.sender.finish(None);
+    hear(&mut client, "as it was").await;
+    for (token, status, stands_in) in [
+        ("connection_refused", "200", true),
+        ("tls_certificate_error", "502", false),
+        ("client_certificate_wanted", "502", false),
+    ] {
+        let mut client = within(&world).await;
+        say(&mut client, "/", "").await;
+        world.asked().await.sender.fail(Failure { token: token.into(), ..failure() });
+        let got = hear(&mut client, if stands_in { "as it was" } else { "</p>\n" }).await;
+        assert!(got.starts_with(&format!("HTTP/1.1 {status} ")), "{token}: {got}");
+        assert_eq!(got.contains("as it was"), stands_in, "{token}: {got}");
+    }
 }
 
 #[tokio::test]

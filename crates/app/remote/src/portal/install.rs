@@ -24,6 +24,12 @@ fn certificate(interception: &Interception) -> String {
             Text(&certificate.permitted().to_string())
         ),
     };
+    let over = match interception.in_force {
+        true => "",
+        false => {
+            "<p><strong>It is not valid today</strong>, and there is no use in installing it. Those who run this network can make a new one.</p>\n"
+        }
+    };
     let check = if interception.covers_portal {
         "<p>Whether it is installed is easily seen: then <a href=\"https://farhop.internal/\">https://farhop.internal/</a> opens without a warning.</p>\n"
     } else {
@@ -36,7 +42,7 @@ fn certificate(interception: &Interception) -> String {
         )
     });
     format!(
-        "<section>\n<h2>{subject}</h2>\n{older}\
+        "<section>\n<h2>{subject}</h2>\n{over}{older}\
          <p class=\"downloads\"><a href=\"/ca.pem\">PEM file</a> <a href=\"/ca.der\">Windows and Android (.crt)</a> <a href=\"/ca.mobileconfig\">iPhone, iPad and Mac (profile)</a></p>\n\
          <p>Valid until {until}. SHA-256 fingerprint:</p>\n<p class=\"print\">{fingerprint}</p>\n{limits}{check}\
          <p><strong>Whoever holds the key of a certificate that you install can pose as any site to you.</strong> Install it only if you trust those who run this network, compare the fingerprint with the one that they give you, and remove the certificate when you leave.</p>\n</section>\n"

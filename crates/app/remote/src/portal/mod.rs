@@ -68,6 +68,8 @@ pub(crate) struct View {
 /// HTTPS answered at the remote, as it stands for one user.
 pub(crate) struct Interception {
     pub(crate) certificate: CaCertificate,
+    /// Whether it is in its time: else nothing is looked into, whatever else stands here.
+    pub(crate) in_force: bool,
     /// Whether the portal has a certificate of this CA, and so is at `https` too.
     pub(crate) covers_portal: bool,
     /// The ports whose connections are looked into, as settings write them.
@@ -117,7 +119,7 @@ fn named_host(fields: &HeaderMap) -> String {
 
 /// Answers.
 pub(crate) fn answer(asked: &Asked<'_>, view: &View) -> Reply {
-    let path = asked.path.split('?').next().unwrap_or(asked.path);
+    let (path, query) = asked.path.split_once('?').unwrap_or((asked.path, ""));
     let reads = matches!(*asked.method, Method::GET | Method::HEAD);
     let certificate = view.interception.as_ref().map(|interception| &interception.certificate);
     match (path, certificate) {
@@ -126,7 +128,7 @@ pub(crate) fn answer(asked: &Asked<'_>, view: &View) -> Reply {
         ("/" | "/install" | "/style.css" | "/ca.pem" | "/ca.der" | "/ca.mobileconfig", _) if !reads => {
             not_allowed("GET, HEAD")
         }
-        ("/", _) => page(StatusCode::OK, overview::page(view)),
+        ("/", _) => page(StatusCode::OK, overview::page(view, switch::meant(query).as_ref())),
         ("/install", _) => page(StatusCode::OK, install::page(view)),
         ("/style.css", _) => file("text/css", "max-age=3600", include_str!("style.css")),
         ("/ca.pem", Some(ca)) => download("application/x-x509-ca-cert", "farhop-ca.pem", ca.pem()),

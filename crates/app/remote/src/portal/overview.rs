@@ -1,13 +1,15 @@
 //! The portal's first page: what is on, in plain words. Pure.
 
+use farhop_consent::Host;
 use farhop_units::Bytes;
 
 use super::html::{self, Text, size, time};
 use super::savings::{Kind, Sizes};
 use super::{Interception, Savings, View, switch};
 
-pub(super) fn page(view: &View) -> String {
-    let main = [link(view), secure_pages(view), savings(view), configuration(view)].concat();
+/// The page for who comes because of `meant`, if that is anybody's site.
+pub(super) fn page(view: &View, meant: Option<&Host>) -> String {
+    let main = [link(view), secure_pages(view, meant), savings(view), configuration(view)].concat();
     html::page("Farhop on this network", &main)
 }
 
@@ -31,10 +33,10 @@ fn link(view: &View) -> String {
     )
 }
 
-fn secure_pages(view: &View) -> String {
+fn secure_pages(view: &View, meant: Option<&Host>) -> String {
     let body = match &view.interception {
         None => "<p><span class=\"state\">Passed on unread.</span> Pages whose address begins with https:// go through Farhop as a sealed stream: quicker to connect, but it can neither fetch ahead nor make them small. Pages that begin with http:// are fully accelerated.</p>\n".to_owned(),
-        Some(interception) => on_or_off(interception) + &switch::forms(interception, &view.token),
+        Some(interception) => on_or_off(interception) + &switch::forms(interception, &view.token, meant),
     };
     format!("<section>\n<h2>Secure pages (https)</h2>\n{body}</section>\n")
 }
@@ -42,12 +44,26 @@ fn secure_pages(view: &View) -> String {
 fn on_or_off(interception: &Interception) -> String {
     let off =
         "<p><span class=\"state off\">Off for you.</span> Your secure pages are passed on unread.</p>\n";
-    let on = "<p><span class=\"state good\">Accelerated</span> on devices that have <a href=\"/install\">installed the certificate</a>.</p>\n";
+    let on = match interception.in_force {
+        true => {
+            "<p><span class=\"state good\">Accelerated</span> on devices that have <a href=\"/install\">installed the certificate</a>.</p>\n"
+        }
+        false => {
+            "<p><span class=\"state off\">Not at the moment.</span> The certificate of this network is not valid today, so your secure pages are passed on unread. Those who run the network can make a new one.</p>\n"
+        }
+    };
     let what = "<p>To make secure pages quick, Farhop has to read them: it opens them here and at the far end of the link, and seals them again for you with its own certificate. Whoever runs this proxy could therefore see what is in them. The site's own certificate is checked at the far end, and a site with a bad one is not shown.</p>\n";
     let ports = format!(
         "<p>Only connections to {} are read; those to any other port are passed on unread.</p>\n",
         Text(&named_ports(&interception.ports))
     );
+    let hosts = match interception.certificate.permitted() {
+        all if all.subtrees().is_empty() => String::new(),
+        some => format!(
+            "<p>Of these, only those to these hosts, with all names below them: {}.</p>\n",
+            Text(&some.to_string())
+        ),
+    };
     let apps = "<p>An app that does not accept the certificate is passed on unread for some time after its first try.</p>\n";
     let kinds = match interception.left_alone.join(", ").replace('-', " ") {
         kinds if kinds.is_empty() => String::new(),
@@ -57,9 +73,9 @@ fn on_or_off(interception: &Interception) -> String {
         format!("<p class=\"state off\">There is a new certificate: <a href=\"/install\">install it</a> before {until}.</p>\n")
     });
     if interception.on {
-        [&older, on, what, &ports, &kinds, apps, "<p>You can have it otherwise:</p>\n"].concat()
+        [&older, on, what, &ports, &hosts, &kinds, apps, "<p>You can have it otherwise:</p>\n"].concat()
     } else {
-        [off, what, &ports, &kinds].concat()
+        [off, what, &ports, &hosts, &kinds].concat()
     }
 }
 

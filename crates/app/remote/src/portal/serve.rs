@@ -112,6 +112,7 @@ fn view(remote: &Remote, head: &RequestHead, user: &User, place: Place) -> View 
         let authority = leaves.authority();
         Interception {
             certificate: authority.certificate().clone(),
+            in_force: authority.in_force().is_ok(),
             covers_portal: leaves.for_host(HOST).is_ok(),
             ports: settings.interception.ports.iter().map(ToString::to_string).collect(),
             older: authority

@@ -3,6 +3,8 @@
 //! Three things have to be right: the token, which is the user's alone and stands only on the portal's own page; the
 //! Origin, which browsers send with every form; and `Sec-Fetch-Site`, where they send it.
 
+use std::net::IpAddr;
+
 use farhop_consent::Host;
 use farhop_front::Scheme;
 use http::header::{HeaderName, ORIGIN};
@@ -132,14 +134,20 @@ fn site(text: &str) -> Option<Host> {
     }
 }
 
+/// The site that a link to the overview brings along, as error pages have it: `site=www.example.org`.
+pub(super) fn meant(query: &str) -> Option<Host> {
+    let mut named = url::form_urlencoded::parse(query.as_bytes());
+    named.find(|(name, _)| name == "site").and_then(|(_, value)| site(&value))
+}
+
 /// A site as people write it.
 fn as_written(host: &str) -> String {
     // Reads names alone: an IPv6 address has no brackets here.
     if host.contains("xn--") { url::quirks::domain_to_unicode(host) } else { host.to_owned() }
 }
 
-/// The forms, as the overview shows them.
-pub(super) fn forms(interception: &Interception, token: &str) -> String {
+/// The forms, as the overview shows them; `meant` stands in its field already.
+pub(super) fn forms(interception: &Interception, token: &str, meant: Option<&Host>) -> String {
     let button = |what: &str, words: &str, hidden: &str, class: &str| {
         format!(
             "<form method=\"post\" action=\"/switch\"><input type=\"hidden\" name=\"token\" value=\"{token}\">{hidden}\
@@ -150,8 +158,17 @@ pub(super) fn forms(interception: &Interception, token: &str) -> String {
         return button("all-on", "Switch it on for me", "", "");
     }
     let mut forms = String::new();
-    let label = "<label>Not for this site <input name=\"site\" required autocomplete=\"off\" placeholder=\"www.example.org\"></label>";
-    forms.push_str(&button("site-off", "Leave this site alone", label, ""));
+    let value = meant.map_or_else(String::new, |host| {
+        let written = match host {
+            Host::Address(IpAddr::V6(address)) => format!("[{address}]"),
+            host => as_written(&host.to_string()),
+        };
+        format!(" value=\"{}\" autofocus", Text(&written))
+    });
+    let label = format!(
+        "<label>Not for this site <input name=\"site\" required autocomplete=\"off\" placeholder=\"www.example.org\"{value}></label>"
+    );
+    forms.push_str(&button("site-off", "Leave this site alone", &label, ""));
     if !interception.sites_off.is_empty() {
         forms.push_str("<h3>Left alone for you</h3>\n<ul class=\"sites\">\n");
         for host in &interception.sites_off {

@@ -21,6 +21,7 @@ fn view() -> View {
         token: TOKEN.into(),
         interception: Some(Interception {
             certificate,
+            in_force: true,
             covers_portal: true,
             ports: vec!["443".into()],
             older: None,
@@ -142,6 +143,24 @@ fn the_ports_that_are_looked_into_are_named() {
         view.interception.as_mut().unwrap().ports = ports.iter().map(ToString::to_string).collect();
         assert!(text(&get("/", &view)).contains(words), "{words}");
     }
+}
+
+#[test]
+fn what_a_certificate_keeps_from_being_on_is_said() {
+    let mut view = view();
+    assert!(!text(&get("/", &view)).contains("Of these, only those"));
+    assert!(!text(&get("/install", &view)).contains("not valid today"));
+    let permitted = ["example.org", "10.0.0.0/8"].map(|text| text.parse().unwrap()).to_vec().into();
+    let authority = Authority::ephemeral(&Terms { permitted, ..Terms::default() }).unwrap();
+    let interception = view.interception.as_mut().unwrap();
+    interception.certificate = authority.certificate().clone();
+    interception.in_force = false;
+    let told = get("/", &view);
+    for words in ["Not at the moment.", "with all names below them: example.org, 10.0.0.0/8."] {
+        assert!(text(&told).contains(words), "{words}: {}", text(&told));
+    }
+    assert!(!text(&told).contains("Accelerated"));
+    assert!(text(&get("/install", &view)).contains("It is not valid today"));
 }
 
 #[test]
@@ -268,6 +287,27 @@ fn a_user_switches_what_the_forms_offer() {
     }
     // What was switched off before the list of suffixes had it can be switched on again.
     assert!(post(&format!("token={TOKEN}&do=site-on&site=co.uk"), origin).switch.is_some());
+}
+
+#[test]
+fn who_comes_because_of_a_site_finds_it_in_the_form() {
+    for (query, filled) in [
+        ("site=www.bank.example", Some("www.bank.example")),
+        ("x=1&site=https%3A%2F%2FB%C3%BCcher.example%2Fx", Some("bücher.example")),
+        ("site=[2001:db8::1]", Some("[2001:db8::1]")),
+        ("site=%22%3E%3Cimg%20src%3Dx%3E", None),
+        ("site=", None),
+        ("site", None),
+        ("", None),
+    ] {
+        let reply = get(&format!("/?{query}"), &view());
+        let has_value = text(&reply).contains("placeholder=\"www.example.org\" value=");
+        assert_eq!((reply.status, has_value), (StatusCode::OK, filled.is_some()), "{query}");
+        if let Some(filled) = filled {
+            assert!(text(&reply).contains(&format!(" value=\"{filled}\" autofocus>")), "{}", text(&reply));
+        }
+        assert!(!text(&reply).contains("<img"), "{query}");
+    }
 }
 
 #[test]
