@@ -1,3 +1,5 @@
+//! The component manager in virtual time: loads come and go, and who is moved is told.
+
 use super::*;
 use proptest::prelude::*;
 
