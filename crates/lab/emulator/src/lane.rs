@@ -190,7 +190,7 @@ impl Lane {
             *late = self.epoch.elapsed().saturating_sub(transmit.due);
             // A refusal loses this packet as a router without a route would; the load's record tells.
             let to = to.get(usize::from(transmit.packet.terminal));
-            refused += u64::from(!to.is_some_and(|to| to.send(&transmit.packet.bytes).is_ok()));
+            refused += u64::from(to.is_none_or(|to| to.send(&transmit.packet.bytes).is_err()));
         }
         let before = std::mem::replace(cpu, cpu_time());
         let mut state = self.state();
