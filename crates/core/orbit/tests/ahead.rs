@@ -72,7 +72,7 @@ fn upload(packets: u32, volume: Volume, loss: f64, asks: Asks) -> Course {
         if now == BEGIN {
             asker.expect(u64::from(packets) * PACKET);
         }
-        if now >= BEGIN && (now - BEGIN) % PAUSE == 0 && (now - BEGIN) / PAUSE < packets {
+        if now >= BEGIN && (now - BEGIN).is_multiple_of(PAUSE) && (now - BEGIN) / PAUSE < packets {
             link.handle_labelled(at, Bytes(PACKET), Label::default(), now);
             asker.sent(PACKET);
         }
