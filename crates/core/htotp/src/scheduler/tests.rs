@@ -198,8 +198,8 @@ fn classes_go_before_one_another_whoever_they_are_of() {
     let classes =
         [Class::Expedited, Class::Interactive, Class::Web, Class::Streaming, Class::Bulk, Class::Background];
     let mut s = Scheduler::new(START, Pace::default());
-    for (id, class) in (0..6_u32).zip(classes).rev().map(|(id, class)| (u64::from(id), class)) {
-        fill(&mut s, id, place(class, 9 - id, 7 - id as u8, false), 20_000);
+    for (id, class) in classes.into_iter().enumerate().rev() {
+        fill(&mut s, id as u64, place(class, 9 - id as u64, 7 - id as u8, false), 20_000);
     }
     let turns: Vec<u64> = order(&mut s, START, usize::MAX).into_iter().map(|(id, _)| id).collect();
     assert_eq!(turns, [0, 1, 2, 3, 4, 5]);
