@@ -24,7 +24,7 @@ pub(crate) struct Group {
 }
 
 /// The parts whose bounds are measured.
-pub(crate) const PARTS: [&str; 6] = ["1", "2", "3", "4", "5", "6"];
+pub(crate) const PARTS: [&str; 7] = ["1", "2", "3", "4", "5", "6", "7"];
 
 /// The groups of a part; none for a part that does not exist.
 pub(crate) fn groups(part: &str) -> Option<&'static [Group]> {
@@ -35,6 +35,7 @@ pub(crate) fn groups(part: &str) -> Option<&'static [Group]> {
         "4" => Some(&crate::part4::GROUPS),
         "5" => Some(&crate::part5::GROUPS),
         "6" => Some(&crate::part6::GROUPS),
+        "7" => Some(&crate::part7::GROUPS),
         _ => None,
     }
 }

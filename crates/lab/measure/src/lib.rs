@@ -1,10 +1,11 @@
 //! `farhop lab measure N`: every row of part N's "Must hold", measured here and now on this machine, beside its bound.
 //!
-//! One file per group of rows; `part1` to `part6` list them. A group that cannot be measured is a row that misses, with the
+//! One file per group of rows; `part1` to `part7` list them. A group that cannot be measured is a row that misses, with the
 //! reason: nothing is passed over in silence. Wall-clock bounds want a quiet machine and a release build.
 
 mod behaviours;
 mod cached;
+mod calls;
 mod carriers;
 mod certificates;
 mod clients;
@@ -32,6 +33,7 @@ mod part3;
 mod part4;
 mod part5;
 mod part6;
+mod part7;
 mod row;
 mod satellite;
 mod scripted;
@@ -58,14 +60,14 @@ pub use soak::{SoakArguments, soak};
 /// Prints every bound of a part of Farhop beside what this machine measures. Needs root.
 #[derive(Debug, clap::Args)]
 pub struct MeasureArguments {
-    /// The part, 1 to 6
+    /// The part, 1 to 7
     #[arg(value_name = "PART", value_parser = group::PARTS)]
     pub part: String,
     /// Measures only the groups of rows whose names contain WORD. Part 1: pages, transfers, outage, hostile, emulator, heads,
     /// fresh; part 2: pages, httpep, packages, histories, hostile, speed; part 3: pages, packages, handshakes,
     /// live, certificates, conformance, clients; part 4: downloads, fresh, loss, cut, tunnel, pages, carriers,
     /// simulation, split, endurance; part 5: visits, packages, scripts, cached, behaviours, histories, kills; part 6: satellite,
-    /// emulator
+    /// emulator; part 7: calls, admission
     #[arg(long, value_name = "WORD")]
     pub only: Option<String>,
     /// The program PEPsal, for the rows of part 4 that are measured beside it
