@@ -155,9 +155,8 @@ impl VariantSpec {
     /// The variant of comparisons whose servers it asks and whose programs it needs.
     pub fn servers(&self) -> Variant {
         match (&self.through, self.client, self.settings.protocol) {
-            (Through::Farhop { variant, .. }, ..) | (Through::Direct, Client::Chromium(variant), _) => {
-                *variant
-            }
+            (Through::Farhop { variant, .. }, ..) => *variant,
+            (Through::Direct, Client::Chromium(variant), _) => variant,
             (Through::Direct, Client::Loader, Protocol::Http3) => Variant::DirectH3,
             (Through::Direct, Client::Loader, _) => Variant::DirectH1,
         }
