@@ -16,7 +16,6 @@ use farhop_workload::pages::Page;
 use crate::check::{Sites, check};
 use crate::falls::waterfall;
 use crate::interrupt::Ended;
-use crate::origins::looked_up_as;
 use crate::scene::Scene;
 use crate::settle::quiet_link;
 use crate::{CompareError, Variant};
@@ -92,7 +91,7 @@ impl Browsing {
                 Variant::DirectH3 => page.sites.iter().map(|site| site.host.clone()).collect(),
                 _ => Vec::new(),
             },
-            looked_up_as: looked_up_as(&scene.spec, variant),
+            looked_up_as: scene.looked_up_as(variant),
             spki: Some(scene.ready.spki.clone()),
             authority: scene.trusted_for(variant),
             timeout: visit.timeout,

@@ -108,6 +108,11 @@ impl Scene {
         with.map(|with| with.certificate.clone())
     }
 
+    /// What is looked up instead of each host, to reach the servers that a variant wants.
+    pub fn looked_up_as(&self, variant: Variant) -> Vec<(String, String)> {
+        origins::looked_up_as(&self.spec, variant)
+    }
+
     /// What the origins saw.
     pub(crate) fn log(&self) -> &Path {
         self.spec.log.as_deref().unwrap_or(Path::new(""))

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -22,10 +22,19 @@ pub type BoxStream = Box<dyn Stream>;
 /// A connection being made.
 pub type Connecting = Pin<Box<dyn Future<Output = io::Result<BoxStream>> + Send>>;
 
+/// A socket being bound, and the address that it is to talk to.
+pub type Binding = Pin<Box<dyn Future<Output = io::Result<(UdpSocket, SocketAddr)>> + Send>>;
+
 /// Makes connections: to origins, or to the proxy where there is one.
 pub trait Connect: Send + Sync + 'static {
     /// Connects to this host and port. `receive_buffer` is what the load asks for ([`Settings`](crate::Settings)).
     fn connect(&self, host: &str, port: u16, receive_buffer: Option<usize>) -> Connecting;
+
+    /// A socket for QUIC with this host and port. Who has none leaves it as it is.
+    fn datagrams(&self, host: &str, port: u16) -> Binding {
+        let reason = format!("no way to {host}:{port} but by TCP");
+        Box::pin(async move { Err(io::Error::new(io::ErrorKind::Unsupported, reason)) })
+    }
 }
 
 /// Connects over TCP, in the network namespace of the thread that it runs on.
@@ -61,6 +70,18 @@ impl Connect for TcpConnector {
             let stream = TcpSocket::from_std_stream(socket.into()).connect(address).await?;
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as BoxStream)
+        })
+    }
+
+    fn datagrams(&self, host: &str, port: u16) -> Binding {
+        let (names, host) = (self.names.clone(), host.to_owned());
+        Box::pin(async move {
+            let address = SocketAddr::new(names.address(&host).await?, port);
+            let any: SocketAddr = match address {
+                SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+                SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+            };
+            Ok((UdpSocket::bind(any)?, address))
         })
     }
 }

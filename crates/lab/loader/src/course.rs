@@ -124,6 +124,7 @@ impl Course {
         match self.settings.protocol {
             Protocol::Http1(_) => b"http/1.1",
             Protocol::Http2(_) => b"h2",
+            Protocol::Http3 => crate::http3::ALPN,
         }
     }
 
@@ -131,7 +132,7 @@ impl Course {
     fn most(&self) -> usize {
         match self.settings.protocol {
             Protocol::Http1(_) => self.settings.connections.max(1),
-            Protocol::Http2(_) => 1,
+            Protocol::Http2(_) | Protocol::Http3 => 1,
         }
     }
 
@@ -176,6 +177,7 @@ impl Course {
             match self.settings.protocol {
                 Protocol::Http1(persistence) => self.spawn(crate::loader::work(course, origin, persistence)),
                 Protocol::Http2(push) => self.spawn(crate::multiplexed::work(course, origin, push)),
+                Protocol::Http3 => self.spawn(crate::http3::work(course, origin)),
             }
         }
     }

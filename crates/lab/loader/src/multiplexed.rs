@@ -78,7 +78,7 @@ pub(crate) async fn work(course: Arc<Course>, origin: Origin, push: Push) {
 }
 
 /// Waits until nothing was under way for so long; for ever without a limit.
-async fn rest(mut under_way: watch::Receiver<usize>, idle: Option<Duration>) {
+pub(crate) async fn rest(mut under_way: watch::Receiver<usize>, idle: Option<Duration>) {
     let Some(idle) = idle else { return std::future::pending().await };
     loop {
         if under_way.wait_for(|count| *count == 0).await.is_err() {
@@ -126,7 +126,8 @@ async fn send(mut stream: SendStream<Bytes>, mut body: Bytes) -> Result<(), h2::
     Ok(())
 }
 
-fn request(object: &Object) -> Result<Request<()>, String> {
+/// The request for an object, as HTTP/2 and HTTP/3 have it.
+pub(crate) fn request(object: &Object) -> Result<Request<()>, String> {
     let method = if object.upload.is_some() { Method::POST } else { Method::GET };
     let mut request = Request::builder().method(method).uri(object.url.as_str());
     for (name, value) in fields::of(object) {

@@ -9,6 +9,8 @@ pub enum Protocol {
     Http1(Persistence),
     /// HTTP/2 (RFC 9113) over one connection to each origin.
     Http2(Push),
+    /// HTTP/3 (RFC 9114) over one QUIC connection to each origin, with full handshakes, without a proxy.
+    Http3,
 }
 
 /// How long an HTTP/1.x connection is used.
@@ -72,15 +74,15 @@ pub struct Settings {
     pub protocol: Protocol,
     /// How connections become secure; has to fit the scheme of the page's URLs.
     pub handshake: Handshake,
-    /// Connections to one origin at a time, at most; HTTP/2 has one.
+    /// Connections to one origin at a time, at most; HTTP/2 and HTTP/3 have one.
     pub connections: usize,
     /// When another connection is tried beside one that does not stand yet; each time that it passes, until one stands.
     pub retry: Option<Duration>,
     /// Receive buffer of each connection in bytes, as the kernel understands it (`SO_RCVBUF`); none leaves it to the kernel.
     pub receive_buffer: Option<usize>,
-    /// Requests of HTTP/2 under way at a time, at most; the server may allow fewer.
+    /// Requests of HTTP/2 or HTTP/3 under way at a time, at most; the server may allow fewer.
     pub streams: usize,
-    /// Windows of HTTP/2.
+    /// Windows of HTTP/2 and HTTP/3.
     pub windows: Windows,
     /// A connection on which nothing was under way for so long is closed.
     pub idle: Option<Duration>,

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use farhop_loader::{
-    Connect, Connecting, Handshake, Loader, Names, PageGraph, Persistence, Protocol, Push, Settings,
+    Connect, Connecting, Handshake, Loader, Names, Object, PageGraph, Persistence, Protocol, Push, Settings,
     TcpConnector,
 };
 use farhop_workload::origins::{OriginSpec, OriginsSpec, Ready, serve};
@@ -91,6 +91,34 @@ async fn pages_of_the_labs_origins_arrive_whole_in_every_way() {
         assert_eq!(resumed > 0, handshake == Handshake::Resumed);
         let received: u64 = loaded.connections.iter().map(|connection| connection.received).sum();
         assert!(received > 600_000, "{received}");
+    }
+}
+
+#[tokio::test]
+async fn uploads_arrive_as_they_were_sent() {
+    let folder = folder();
+    let ready = origins(folder.path()).await;
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(folder.path().join("ca.pem")).unwrap()).unwrap();
+    let origin = &ready.origins[0];
+    let connector = Arc::new(ToPorts {
+        tcp: TcpConnector::new(Names::of(ready.dns.unwrap())),
+        ports: [(80, origin.http.port()), (443, origin.https.port())].into(),
+    });
+    let loader = Loader::new(connector, roots).unwrap();
+    for (protocol, handshake, url) in [
+        (Protocol::Http1(Persistence::NonPersistent), Handshake::Plain, "http://a.test/up"),
+        (Protocol::Http1(Persistence::Persistent), Handshake::Full, "https://a.test/up"),
+        (Protocol::Http2(Push::Off), Handshake::Full, "https://a.test/up"),
+    ] {
+        // More than any window that a server begins with.
+        let object = Object::upload(url.parse().unwrap(), 3_000_000);
+        let graph = Arc::new(PageGraph { objects: vec![object] });
+        let loaded = loader.load(&graph, &Settings { protocol, handshake, ..Settings::default() }).await;
+        assert_eq!(loaded.faults(), [""; 0], "{protocol:?}");
+        let sent: u64 = loaded.connections.iter().map(|connection| connection.sent).sum();
+        assert!(sent > 3_000_000 && loaded.requests() == 1, "{sent}");
+        assert!(loaded.time.is_some());
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use farhop_compare::{Besides, Browsing, CompareError, Interrupt, Scene, Variant};
+use farhop_compare::{Besides, Browsing, CompareError, Interrupt, Scene};
 use farhop_loader::{Handshake, PageGraph};
 use farhop_orbit::{Leg, Loss, Profile, Supply};
 use farhop_report::StudyLoad;
@@ -19,7 +19,7 @@ use crate::journal::Run;
 use crate::measure::Measure;
 use crate::own::{self, OwnServers};
 use crate::pages;
-use crate::plan::{Client, Plan, Through};
+use crate::plan::{Client, Plan};
 
 /// Attempts at a load during which the link was late, and at measuring the link.
 const ATTEMPTS: usize = 4;
@@ -116,7 +116,10 @@ impl<'a> Bench<'a> {
                 variant,
                 page,
                 graph: &graph,
-                aliases: own::aliases(plan, variant, &self.pages),
+                aliases: own::aliases(plan, variant, &self.pages)
+                    .into_iter()
+                    .chain(on.scene.looked_up_as(variant.servers()))
+                    .collect(),
                 filmed: plan.measures.contains(&Measure::SpeedIndex),
             };
             match attempted.make() {
@@ -172,11 +175,7 @@ impl<'a> Bench<'a> {
 
     fn bring_up(&mut self, link: usize, seed: u64) -> Result<Scene, PlanError> {
         let (plan, spec) = (self.plan, &self.plan.links[link]);
-        let variants = plan.variants.iter().map(|variant| match (&variant.through, variant.client) {
-            (Through::Farhop { variant, .. }, _) => *variant,
-            (Through::Direct, Client::Chromium(variant)) => variant,
-            (Through::Direct, Client::Loader) => Variant::DirectH1,
-        });
+        let variants = plan.variants.iter().map(crate::VariantSpec::servers);
         let wanted = farhop_compare::Plan {
             pages: self.pages.clone(),
             variants: variants.collect(),

@@ -61,7 +61,7 @@ fn load(page: &PageSpec, link: &LinkSpec, variant: &VariantSpec) -> Duration {
     let parallel = settings.connections as u64;
     let rounds = match (&variant.through, settings.protocol) {
         (Through::Farhop { .. }, _) => 2,
-        (_, Protocol::Http2(_)) => 1 + objects.div_ceil(settings.streams as u64),
+        (_, Protocol::Http2(_) | Protocol::Http3) => 1 + objects.div_ceil(settings.streams as u64),
         (_, Protocol::Http1(Persistence::NonPersistent)) => {
             let each = if settings.handshake == Handshake::Plain { 2 } else { 3 };
             each * (1 + objects.div_ceil(parallel))

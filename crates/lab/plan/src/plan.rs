@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use farhop_compare::Variant;
-use farhop_loader::Settings;
+use farhop_loader::{Protocol, Settings};
 use farhop_orbit::Profile;
 use farhop_units::Bytes;
 
@@ -149,6 +149,18 @@ pub enum Client {
     Loader,
     /// Chromium, with what it speaks to origins that it asks directly.
     Chromium(Variant),
+}
+
+impl VariantSpec {
+    /// The variant of comparisons whose servers it asks and whose programs it needs.
+    pub fn servers(&self) -> Variant {
+        match (&self.through, self.client, self.settings.protocol) {
+            (Through::Farhop { variant, .. }, ..) => *variant,
+            (Through::Direct, Client::Chromium(variant), _) => variant,
+            (Through::Direct, Client::Loader, Protocol::Http3) => Variant::DirectH3,
+            (Through::Direct, Client::Loader, _) => Variant::DirectH1,
+        }
+    }
 }
 
 /// What of the testbed is different for a variant.

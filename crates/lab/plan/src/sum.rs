@@ -126,7 +126,7 @@ fn in_words(variant: &VariantSpec) -> String {
         add("through a tunnel that hides transport headers (VXLAN)".into());
     }
     let is_loader = variant.client == Client::Loader;
-    if is_loader && matches!(settings.protocol, farhop_loader::Protocol::Http2(_)) {
+    if is_loader && !matches!(settings.protocol, farhop_loader::Protocol::Http1(_)) {
         add(format!("{} streams", settings.streams));
     }
     words

@@ -23,6 +23,7 @@ pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<Varian
         ("http/1.0", Protocol::Http1(Persistence::NonPersistent)),
         ("http/1.1", Protocol::Http1(Persistence::Persistent)),
         ("http/2", Protocol::Http2(Push::Off)),
+        ("http/3", Protocol::Http3),
     ];
     let mut protocol = form.protocol.as_ref().map_or(Ok(defaults.protocol), |text| word(text, &protocols))?;
     if let Some(depth) = form.pipeline {
@@ -48,26 +49,41 @@ pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<Varian
         ("resumed", Handshake::Resumed),
         ("0-rtt", Handshake::ZeroRtt),
     ];
-    let secure_by_itself = matches!(protocol, Protocol::Http2(_));
+    let is_quic = protocol == Protocol::Http3;
+    let secure_by_itself = is_quic || matches!(protocol, Protocol::Http2(_));
     let handshake = match &form.handshake {
         Some(text) => word(text, &handshakes)?,
         None if secure_by_itself => Handshake::Full,
         None => Handshake::Plain,
     };
     if secure_by_itself && handshake == Handshake::Plain {
-        return Err(wrong(at, "origins speak http/2 over TLS alone: handshake = 'full' or 'resumed'"));
+        return Err(wrong(
+            at,
+            "origins speak http/2 and http/3 over TLS alone: handshake = 'full' or 'resumed'",
+        ));
     }
     if !secure_by_itself && form.streams.is_some() {
-        return Err(wrong(at, "'streams' are http/2's"));
+        return Err(wrong(at, "'streams' are those of http/2 and http/3"));
+    }
+    let of_tcp = [form.retry.is_some(), form.receive_buffer.is_some(), handshake != Handshake::Full];
+    if is_quic && of_tcp.contains(&true) {
+        let reason = "the loader's http/3 has full handshakes, and neither 'retry' nor 'receive_buffer'";
+        return Err(wrong(at, reason));
     }
     let connections = form.connections.unwrap_or(if secure_by_itself { 1 } else { defaults.connections });
     if connections == 0 || connections > 256 || form.streams == Some(0) {
         return Err(wrong(at, "'connections' are 1 to 256, 'streams' 1 or more"));
     }
     if secure_by_itself && connections != 1 {
-        return Err(wrong(at, "http/2 has one connection to each origin"));
+        return Err(wrong(at, "http/2 and http/3 have one connection to each origin"));
     }
     let through = through(form)?;
+    if is_quic && (through != Through::Direct || form.own_server == Some(true)) {
+        return Err(wrong(
+            at,
+            "http/3 is asked directly, of Caddy: neither through a proxy nor of the lab's own server",
+        ));
+    }
     let push = quantity(&form.push, farhop_units::parse_share)?;
     let needs_own = push.is_some() || handshake == Handshake::ZeroRtt;
     if form.own_server == Some(false) && needs_own {

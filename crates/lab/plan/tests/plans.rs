@@ -297,6 +297,16 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
         ),
         ("streams = 50", "push = \"30 %\"\nthrough = \"farhop\"", "the lab's own server is asked directly"),
         ("pipeline = 4", "client = \"chromium\"", "a browser lets none of its connections"),
+        (
+            "protocol = \"http/2\"\nhandshake = \"resumed\"",
+            "protocol = \"http/3\"\nretry = \"1 s\"",
+            "the loader's http/3 has full handshakes",
+        ),
+        (
+            "protocol = \"http/2\"\nhandshake = \"resumed\"",
+            "protocol = \"http/3\"\nthrough = \"farhop\"",
+            "http/3 is asked directly, of Caddy",
+        ),
         ("streams = 50", "client = \"lynx\"", "'lynx' is none of loader, chromium"),
         (
             "handshake = \"resumed\"\nstreams = 50",
@@ -325,8 +335,12 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
             "two of 'objects', 'folder', 'upload' and 'recording'",
         ),
         ("objects = 10\nobject = \"8 KB\"", "upload = \"0 B\"", "an upload is 1 B to"),
-        ("streams = 50", "connections = 3", "http/2 has one connection to each origin"),
-        ("handshake = \"resumed\"", "handshake = \"plain\"", "origins speak http/2 over TLS alone"),
+        ("streams = 50", "connections = 3", "http/2 and http/3 have one connection to each origin"),
+        (
+            "handshake = \"resumed\"",
+            "handshake = \"plain\"",
+            "origins speak http/2 and http/3 over TLS alone",
+        ),
         ("through = \"farhop-identity\"", "", "'carrier', 'tcp_connections' and 'congestion' are Farhop's"),
         ("through = \"farhop-identity\"", "through = \"squid\"", "'squid' is none of direct, farhop"),
         ("rate = \"128 kbit/s\"", "rate = \"0 kbit/s\"", "at 0 bit/s nothing would ever pass"),
