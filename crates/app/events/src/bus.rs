@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use crate::counters::Counters;
-use crate::event::{Event, Level};
+use crate::event::Event;
 use crate::privacy::shown_url;
+use crate::words::Level;
 
 /// How many events a slow subscriber may fall behind before it misses some.
 const BACKLOG: usize = 4096;

@@ -1,48 +1,13 @@
 //! The events, each declared once with what it counts.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;
 use crate::declare::events;
-use crate::words::{AnsweredFrom, Bypass, Crossing, PromiseEnd, Side};
-
-/// Names one exchange at both ends, in `Via`, `Proxy-Status`, log and events: sixteen hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ExchangeId(pub u64);
-
-impl fmt::Display for ExchangeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-// As text: JSON readers that keep numbers as doubles lose the low bits of a large one.
-impl Serialize for ExchangeId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for ExchangeId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        u64::from_str_radix(&text, 16).map(ExchangeId).map_err(serde::de::Error::custom)
-    }
-}
-
-/// How loud an event is in the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    /// Something an operator should look at.
-    Warn,
-    /// One line for each exchange, and the carriers' comings and goings.
-    Info,
-    /// Each decision.
-    Debug,
-}
+use crate::exchange::ExchangeId;
+use crate::words::{AnsweredFrom, Bypass, Crossing, Level, PromiseEnd, Side};
 
 events! {
     /// A user's request was read.

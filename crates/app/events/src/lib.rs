@@ -8,13 +8,15 @@ mod bus;
 mod counters;
 mod declare;
 pub mod event;
+mod exchange;
 mod privacy;
 mod reference;
 mod words;
 
 pub use bus::{Bus, Stamped, Subscription};
 pub use counters::{Counters, Tally};
-pub use event::{Event, ExchangeId, Level};
+pub use event::Event;
+pub use exchange::ExchangeId;
 pub use privacy::shown_url;
 pub use reference::reference;
-pub use words::{AnsweredFrom, Bypass, Crossing, PromiseEnd, Side, Word};
+pub use words::{AnsweredFrom, Bypass, Crossing, Level, PromiseEnd, Side, Word};

@@ -2,6 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
+/// How loud an event is in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Something an operator should look at.
+    Warn,
+    /// One line for each exchange, and the carriers' comings and goings.
+    Info,
+    /// Each decision.
+    Debug,
+}
+
 /// A closed list of words, each with its place in the list.
 pub trait Word: Copy + 'static {
     /// Every word, in the order of [`Word::index`].

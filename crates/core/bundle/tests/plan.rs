@@ -12,53 +12,9 @@ use farhop_page::{
 };
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
+use support::planned::{Planned, page, plan, plan_of};
 use support::{CHROMIUM, FIREFOX, at, by, fields, hint, image, url};
 use url::Url;
-
-fn page() -> Url {
-    url("http://site.test/page")
-}
-
-/// A plan with what is known of the browser's cookies.
-struct Planned {
-    plan: Plan,
-    cookies: Cookies,
-}
-
-impl Planned {
-    fn decide(&mut self, hint: &Hint, never: &NeverUnasked) -> Decision {
-        self.plan.decide(hint, never, &self.cookies, at(1))
-    }
-
-    fn only(&mut self, hint: &Hint) -> Result<Unasked, Skip> {
-        match self.decide(hint, &NeverUnasked::new(1)) {
-            Decision::Fetch(request, _) => Ok(request),
-            Decision::Skip(why) => Err(why),
-        }
-    }
-}
-
-fn plan_of(
-    url: &Url,
-    agent: &str,
-    request: &[(&str, &str)],
-    response: &[(&str, &str)],
-    budget: Budget,
-) -> Planned {
-    let mut request = fields(request);
-    request.insert(header::USER_AGENT, HeaderValue::from_str(agent).unwrap());
-    request.entry(header::ACCEPT).or_insert(HeaderValue::from_static("text/html,*/*;q=0.8"));
-    request.insert(header::UPGRADE_INSECURE_REQUESTS, HeaderValue::from_static("1"));
-    let response = fields(response);
-    let mut cookies = Cookies::default();
-    let noted = cookies.note_request(url, &request, at(0));
-    cookies.note_response(&noted, url, &response, at(0));
-    Planned { plan: Plan::new(Load::new(url.clone(), request, &response, &noted), budget), cookies }
-}
-
-fn plan(agent: &str, request: &[(&str, &str)], response: &[(&str, &str)], budget: Budget) -> Planned {
-    plan_of(&page(), agent, request, response, budget)
-}
 
 fn hints(html: &str) -> Vec<Hint> {
     let mut scanner = Scanner::new(&page(), None, Options { default_icon: false, ..Options::default() });
@@ -218,77 +174,6 @@ fn firefox_asks_in_its_own_words() {
     assert_eq!(image.fields[header::ACCEPT_LANGUAGE], "de");
     let module = only(&mut plan, "<script type=module src=a.js></script>").unwrap();
     assert!(!module.fields.contains_key(header::ORIGIN), "same origin");
-}
-
-#[test]
-fn guesses_are_plain_files_without_query_and_without_cookies() {
-    let guess = |address: &str| Hint { confidence: Confidence::Guess, ..image(address) };
-    let mut anonymous = plan(CHROMIUM, &[], &[], Budget::default());
-    for risky in ["a.png?x=1", "a.json", "a.php", "logout", "a.png/", "x.js/logout", ".png.cgi"] {
-        let address = format!("http://site.test/{risky}");
-        assert_eq!(anonymous.only(&guess(&address)), Err(Skip::RiskyGuess), "{risky}");
-        assert!(anonymous.only(&image(&address)).is_ok(), "not a guess: {risky}");
-    }
-    for plain in ["a.png", "a.SVG", "a.woff2", "a.css", "a.min.js", "a.mjs"] {
-        assert!(anonymous.only(&guess(&format!("http://site.test/{plain}"))).is_ok(), "{plain}");
-    }
-    let mut known = plan(CHROMIUM, &[("cookie", "a=1")], &[], Budget::default());
-    assert_eq!(known.only(&guess("http://site.test/a.png")), Err(Skip::RiskyGuess), "with cookies");
-    assert!(known.only(&guess("http://other.test/a.png")).is_ok(), "none are held for it");
-    let without = Hint { mode: Mode::CorsAnonymous, ..guess("http://site.test/b.woff2") };
-    assert!(known.only(&without).is_ok(), "the browser would send none");
-}
-
-#[test]
-fn guesses_have_a_budget_of_their_own_in_number_and_in_bytes() {
-    let guess =
-        |n: u32| Hint { confidence: Confidence::Guess, ..image(&format!("http://site.test/g{n}.png")) };
-    let mut many = plan(CHROMIUM, &[], &[], Budget { max_guesses: 2, ..Budget::default() });
-    assert!(many.only(&guess(1)).is_ok() && many.only(&guess(2)).is_ok());
-    assert_eq!(many.only(&guess(3)), Err(Skip::OverBudget));
-    let mut named = plan(CHROMIUM, &[], &[], Budget::default());
-    named.plan.leave_guesses();
-    assert_eq!(named.only(&guess(1)), Err(Skip::OverBudget), "what is named alone is wanted");
-    assert!(named.only(&image("http://site.test/named.png")).is_ok());
-    assert!(many.only(&image("http://site.test/sure.png")).is_ok(), "what is sure has its own");
-    let budget = Budget { max_guess_bytes: 1000, max_bytes_per_guess: 400, ..Budget::default() };
-    let mut large = plan(CHROMIUM, &[], &[], budget);
-    assert_eq!(large.plan.guess_allowance(), 400);
-    assert!(large.only(&guess(1)).is_ok() && large.only(&guess(2)).is_ok());
-    assert_eq!(large.only(&guess(3)), Err(Skip::OverBudget), "both may take all that they are allowed");
-    large.plan.spent_on_guess(&guess(1), 100);
-    assert!(large.only(&guess(3)).is_ok(), "the first took less");
-    large.plan.spent_on_guess(&guess(2), 400);
-    assert_eq!(large.only(&guess(4)), Err(Skip::OverBudget));
-}
-
-#[test]
-fn names_in_scripts_have_a_budget_of_their_own_and_are_plain_files_like_any_guess() {
-    let mention = |n: u32| Hint {
-        confidence: Confidence::Guess,
-        source: Source::Mention,
-        ..image(&format!("http://site.test/icons/{n}.svg"))
-    };
-    let budget = Budget { max_guesses: 1, max_mentions: 3, max_mention_bytes: 1000, ..Budget::default() };
-    let mut many = plan(CHROMIUM, &[], &[], budget.clone());
-    assert!((1..=3).all(|n| many.only(&mention(n)).is_ok()), "more than there may be guesses");
-    assert_eq!(many.only(&mention(4)), Err(Skip::OverBudget));
-    let mut large = plan(CHROMIUM, &[], &[], budget);
-    assert!(large.only(&mention(1)).is_ok());
-    large.plan.spent_on_guess(&mention(1), 1001);
-    assert_eq!(large.only(&mention(2)), Err(Skip::OverBudget));
-    let query = Hint { url: Url::parse("http://site.test/icons/5.svg?v=1").unwrap(), ..mention(5) };
-    let mut careful = plan(CHROMIUM, &[], &[], Budget::default());
-    assert_eq!(careful.only(&query), Err(Skip::RiskyGuess));
-}
-
-#[test]
-fn guesses_that_are_all_named_at_once_take_no_more_than_their_bytes() {
-    let mut plan = plan(CHROMIUM, &[], &[], Budget::default());
-    let guess =
-        |n: u32| Hint { confidence: Confidence::Guess, ..image(&format!("http://site.test/g{n}.png")) };
-    let admitted = (0..20).filter(|n| plan.only(&guess(*n)).is_ok()).count() as u64;
-    assert!(admitted > 0 && admitted * plan.plan.guess_allowance() <= Budget::default().max_guess_bytes);
 }
 
 #[test]

@@ -7,21 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_htotp::frame::{Class, Coding, Priority, Tunnel};
-use farhop_htotp::scheduler::{Pace, StreamId};
-use farhop_htotp::session::{Ask, Config, Event, code};
+use farhop_htotp::scheduler::StreamId;
+use farhop_htotp::session::{Ask, Event, code};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_units::BitRate;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use pair::{GROUND, Pair, REMOTE};
+use pair::{GROUND, HALF, Pair, REMOTE, geo};
 
-const HALF: Duration = Duration::from_millis(325);
 /// What a word may take beyond the way itself: its own bytes on the link, and one grant that is being written.
 const SLACK: Duration = Duration::from_millis(5);
-
-fn geo() -> Pair {
-    let pace = Pace { rate: Some(BitRate::mbit(8)), ..Pace::default() };
-    Pair::new(HALF, Some(BitRate::mbit(8)), Config { pace, ..Config::default() })
-}
 
 fn get(path: &str, fields: &[(&'static str, &'static str)]) -> RequestHead {
     let mut all = HeaderMap::new();

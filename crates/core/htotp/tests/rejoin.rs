@@ -8,23 +8,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use farhop_htotp::frame::{Class, Coding, FrameError, Tunnel, Verdict};
 use farhop_htotp::journal::{Hearing, Journal, Said};
-use farhop_htotp::scheduler::{Pace, StreamId};
-use farhop_htotp::session::{Ask, Config, Event, Nature};
+use farhop_htotp::scheduler::StreamId;
+use farhop_htotp::session::{Ask, Event, Nature};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_units::BitRate;
 use http::{HeaderMap, Method, StatusCode};
-use pair::{GROUND, Pair, REMOTE};
+use pair::{GROUND, HALF, Pair, REMOTE, geo};
 use proptest::prelude::*;
-
-const HALF: Duration = Duration::from_millis(325);
 
 /// What the first carrier is called.
 const NAME: u64 = 1;
-
-fn carrier() -> Pair {
-    let pace = Pace { rate: Some(BitRate::mbit(8)), ..Pace::default() };
-    Pair::new(HALF, Some(BitRate::mbit(8)), Config { pace, ..Config::default() })
-}
 
 fn request(method: Method) -> RequestHead {
     let (scheme, authority, path) = ("http".into(), "site.test".into(), "/".into());
@@ -133,7 +125,7 @@ proptest! {
     /// The first carrier is lost at any time; bodies both ways are whole, each byte once, the head too.
     #[test]
     fn an_exchange_goes_on_wherever_its_carrier_is_lost(up in 0usize..40_000, down in 0usize..200_000, lost_ms in 0u64..1500) {
-        let mut first = carrier();
+        let mut first = geo();
         let ask = Ask { exchange: 5, user: 1, ..Ask::default() };
         let stream = first.remote().ask(Duration::ZERO, ask, &request(Method::POST));
         let (mut remote, mut ground) = begun(&mut first, stream);
@@ -147,7 +139,7 @@ proptest! {
         first.run(first.now + Duration::from_millis(lost_ms));
         remote.hear(&mut first);
         ground.hear(&mut first);
-        let mut second = carrier();
+        let mut second = geo();
         go_on(&mut second, &mut remote, &mut ground);
         second.run(second.now + Duration::from_secs(5));
         remote.hear(&mut second);
@@ -161,13 +153,13 @@ proptest! {
 
 #[test]
 fn a_tunnel_goes_on_both_ways() {
-    let mut first = carrier();
+    let mut first = geo();
     let stream = first.remote().open_tunnel(&Tunnel::to(9, 1, Class::Web, "site.test", 443));
     let (mut remote, mut ground) = begun(&mut first, stream);
     ground.say(&mut first, Said::Opened);
     remote.say(&mut first, Said::Bytes("ping".into()));
     // Lost before either word arrives.
-    let mut second = carrier();
+    let mut second = geo();
     go_on(&mut second, &mut remote, &mut ground);
     ground.say(&mut second, Said::Bytes("pong".into()));
     remote.say(&mut second, Said::Ended(None));
@@ -180,7 +172,7 @@ fn a_tunnel_goes_on_both_ways() {
 
 #[test]
 fn an_urgent_byte_goes_on_with_its_mark() {
-    let mut first = carrier();
+    let mut first = geo();
     // Ground has said by then that it takes marks.
     first.run(3 * HALF);
     let stream = first.remote().open_tunnel(&Tunnel::to(9, 1, Class::Web, "site.test", 21));
@@ -190,7 +182,7 @@ fn an_urgent_byte_goes_on_with_its_mark() {
     ground.hear(&mut first);
     [Said::Urgent, Said::Bytes("!".into())].into_iter().for_each(|said| remote.say(&mut first, said));
     // Lost before it arrives.
-    let mut second = carrier();
+    let mut second = geo();
     go_on(&mut second, &mut remote, &mut ground);
     second.run(second.now + 4 * HALF);
     let others = ground.hear(&mut second);
@@ -200,7 +192,7 @@ fn an_urgent_byte_goes_on_with_its_mark() {
 
 #[test]
 fn what_never_came_is_begun_anew_on_the_stream_that_says_so() {
-    let mut pair = carrier();
+    let mut pair = geo();
     let ask = Ask { exchange: 5, user: 1, ..Ask::default() };
     let stream = pair.remote().ask(Duration::ZERO, ask, &request(Method::POST));
     let nature = pair.remote().nature(stream).unwrap();
@@ -226,7 +218,7 @@ fn what_never_came_is_begun_anew_on_the_stream_that_says_so() {
 
 #[test]
 fn what_is_not_kept_leaves_nothing_behind() {
-    let mut pair = carrier();
+    let mut pair = geo();
     let ask = Ask { exchange: 5, user: 1, ..Ask::default() };
     let first = pair.remote().ask(Duration::ZERO, ask, &request(Method::GET));
     let nature = pair.remote().nature(first).unwrap();
@@ -244,7 +236,7 @@ fn what_is_not_kept_leaves_nothing_behind() {
 
 #[test]
 fn nothing_may_be_said_on_a_stream_before_the_verdict() {
-    let mut pair = carrier();
+    let mut pair = geo();
     let ask = Ask { exchange: 5, user: 1, ..Ask::default() };
     let stream = pair.remote().ask(Duration::ZERO, ask, &request(Method::GET));
     let nature = pair.remote().nature(stream).unwrap();
@@ -257,7 +249,7 @@ fn nothing_may_be_said_on_a_stream_before_the_verdict() {
 
 #[test]
 fn an_end_says_what_has_come_in_few_words() {
-    let mut pair = carrier();
+    let mut pair = geo();
     for exchange in 0..10 {
         pair.remote().taken(exchange, 20_000, 20_000);
     }

@@ -17,6 +17,7 @@ use http::Response;
 use quinn::crypto::rustls::QuicServerConfig;
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use tokio::sync::Barrier;
 
 /// What the server has at a path: as many bytes as its number says, all of the last digit.
 fn file(path: &str) -> Bytes {
@@ -24,11 +25,15 @@ fn file(path: &str) -> Bytes {
     Bytes::from(vec![b'0' + (number % 10) as u8; number])
 }
 
+/// The loader's limit of streams.
+const STREAMS: usize = 3;
+
 /// Requests that were under way at the same time, at most.
-#[derive(Default)]
 struct Seen {
     now: AtomicUsize,
     most: AtomicUsize,
+    /// Images are answered once so many are asked for.
+    together: Barrier,
 }
 
 async fn serve(endpoint: quinn::Endpoint, seen: Arc<Seen>) {
@@ -51,9 +56,11 @@ async fn serve(endpoint: quinn::Endpoint, seen: Arc<Seen>) {
                     let body = if request.method() == http::Method::POST {
                         Bytes::from(format!("{{\"bytes\":{uploaded},\"sha256\":\"unknown\"}}"))
                     } else {
-                        // Others get the time to arrive meanwhile.
-                        tokio::time::sleep(Duration::from_millis(20)).await;
-                        file(request.uri().path())
+                        let body = file(request.uri().path());
+                        if body.len() > 40_000 {
+                            seen.together.wait().await;
+                        }
+                        body
                     };
                     stream.send_response(Response::new(())).await.unwrap();
                     stream.send_data(body).await.unwrap();
@@ -103,7 +110,8 @@ fn url(path: &str) -> url::Url {
 async fn a_page_comes_over_one_connection_within_the_limit_of_streams() {
     let (endpoint, certificate) = server();
     let port = endpoint.local_addr().unwrap().port();
-    let seen = Arc::new(Seen::default());
+    let (now, most) = Default::default();
+    let seen = Arc::new(Seen { now, most, together: Barrier::new(STREAMS) });
     tokio::spawn(serve(endpoint, seen.clone()));
     let mut roots = RootCertStore::empty();
     roots.add(certificate).unwrap();
@@ -116,7 +124,7 @@ async fn a_page_comes_over_one_connection_within_the_limit_of_streams() {
     let settings = Settings {
         protocol: Protocol::Http3,
         handshake: Handshake::Full,
-        streams: 3,
+        streams: STREAMS,
         patience: Duration::from_secs(30),
         ..Settings::default()
     };
@@ -124,7 +132,7 @@ async fn a_page_comes_over_one_connection_within_the_limit_of_streams() {
     assert_eq!(loaded.faults(), [""; 0]);
     assert_eq!((loaded.connections.len(), loaded.connections[0].objects), (1, 13));
     assert!(loaded.connections[0].received > 12 * 40_000, "{:?}", loaded.connections[0]);
-    assert_eq!(seen.most.load(Ordering::Relaxed), 3);
+    assert_eq!(seen.most.load(Ordering::Relaxed), STREAMS);
     // What the server says of an upload is judged, whatever its status.
     let upload = Arc::new(PageGraph { objects: vec![Object::upload(url("/up"), 100_000)] });
     let faults = loader.load(&upload, &settings).await.faults();

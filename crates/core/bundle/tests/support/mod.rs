@@ -1,6 +1,8 @@
 //! What the tests of unasked requests share.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // each test file uses its part
 
+pub mod planned;
+
 use farhop_page::{Destination, Hint, Initiator, Mode, ReferrerPolicy, Source};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use std::time::{Duration, SystemTime};

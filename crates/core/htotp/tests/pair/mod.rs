@@ -7,9 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_htotp::scheduler::StreamId;
+use farhop_htotp::RequestHead;
+use farhop_htotp::scheduler::{Pace, StreamId};
 use farhop_htotp::session::{Config, Direction, Event, Role, Session, Transmit};
 use farhop_units::{BitRate, Bytes as ByteCount};
+use http::{HeaderMap, HeaderValue, Method};
 
 enum Parcel {
     Opened(u64, Direction),
@@ -202,5 +204,27 @@ impl Pair {
         while self.step(until) {}
         self.now = self.now.max(until);
         self.settle();
+    }
+}
+
+/// The way of a geostationary link at 8 Mbit/s.
+pub(crate) const HALF: Duration = Duration::from_millis(325);
+
+/// Both ends over such a link, the carrier paced to its rate.
+pub(crate) fn geo() -> Pair {
+    let pace = Pace { rate: Some(BitRate::mbit(8)), ..Pace::default() };
+    Pair::new(HALF, Some(BitRate::mbit(8)), Config { pace, ..Config::default() })
+}
+
+/// A request for a path of one site.
+pub(crate) fn get(path: &str) -> RequestHead {
+    let mut fields = HeaderMap::new();
+    fields.insert("accept", HeaderValue::from_static("*/*"));
+    RequestHead {
+        method: Method::GET,
+        scheme: "http".into(),
+        authority: "site.test".into(),
+        path: path.into(),
+        fields,
     }
 }

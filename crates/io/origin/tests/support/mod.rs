@@ -4,6 +4,7 @@
 #![allow(unreachable_pub)] // a module of each test, of no crate's interface
 
 pub mod h2raw;
+pub mod judging;
 pub mod tls;
 
 use bytes::Bytes;
