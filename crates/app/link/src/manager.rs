@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use farhop_diffserv::calls::{Admitted, Call, CallId, Calls, Gone, Offer};
 use farhop_diffserv::{PlanError, Shares};
 use farhop_events::{Bus, Event};
+use farhop_files::Found;
 use farhop_units::BitRate;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
@@ -14,7 +15,7 @@ use tokio::time::{Duration, Instant};
 use crate::arguments::{NewCall, named};
 use crate::config::{CallTerms, Config, FollowTerms, SipTerms};
 use crate::shaping::{Shaped, plan, plan_at};
-use crate::state::{self, Found, StateError};
+use crate::state::{self, StateError};
 use crate::told::{CallTold, Status};
 
 /// Why the manager cannot begin.
@@ -62,12 +63,11 @@ impl Manager {
     pub fn start(config: Config, bus: Bus) -> Result<Manager, LinkError> {
         let share = plan(&config, Vec::new())?.plan.ef();
         let kept = match state::load(&config.state)? {
-            Found::Calls(kept) => kept,
-            Found::SetAside(path) => {
-                tracing::warn!(
-                    "calls that were written down cannot be read; the file is {} now",
-                    path.display()
-                );
+            Found::Read(kept) => kept,
+            Found::Nothing => Vec::new(),
+            Found::SetAside { as_, why } => {
+                let file = config.state.display();
+                tracing::warn!("{file}: {why}; set aside as {}, calls are forgotten", as_.display());
                 Vec::new()
             }
         };

@@ -6,10 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use farhop_diffserv::calls::Kept;
+use farhop_files::Found;
 use serde::{Deserialize, Serialize};
 
 /// The version of the file's format.
 const FORMAT: u64 = 1;
+/// Far above what calls a link can carry.
+const LONGEST: u64 = 1 << 24;
 
 /// Why calls could not be written down.
 #[derive(Debug, thiserror::Error)]
@@ -25,29 +28,14 @@ struct File {
     calls: Vec<Kept>,
 }
 
-/// What was found.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// Calls; none where there is no file.
-    Calls(Vec<Kept>),
-    /// A file that cannot be understood, which stands under another name now.
-    SetAside(PathBuf),
-}
-
-pub(crate) fn load(path: &Path) -> Result<Found, StateError> {
-    let failed = |source| StateError { path: path.into(), source };
-    let text = match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Calls(Vec::new())),
-        read => read.map_err(failed)?,
+/// Calls that were written down; a file that cannot be understood is set aside.
+pub(crate) fn load(path: &Path) -> Result<Found<Vec<Kept>>, StateError> {
+    let parse = |text: &str| match serde_json::from_str(text) {
+        Ok(File { format: FORMAT, calls }) => Ok(calls),
+        Ok(File { format, .. }) => Err(format!("calls written down in format {format}")),
+        Err(error) => Err(error.to_string()),
     };
-    match serde_json::from_slice::<File>(&text) {
-        Ok(File { format: FORMAT, calls }) => Ok(Found::Calls(calls)),
-        _ => {
-            let aside = path.with_extension("aside");
-            fs::rename(path, &aside).map_err(failed)?;
-            Ok(Found::SetAside(aside))
-        }
-    }
+    farhop_files::load(path, LONGEST, parse).map_err(|source| StateError { path: path.into(), source })
 }
 
 pub(crate) fn save(path: &Path, calls: Vec<Kept>) -> Result<(), StateError> {
@@ -65,12 +53,12 @@ mod tests {
     fn what_is_not_understood_is_set_aside_and_never_misread() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("calls.json");
-        assert_eq!(load(&path).unwrap(), Found::Calls(Vec::new()));
+        assert_eq!(load(&path).unwrap(), Found::Nothing);
         for text in [r#"{"format":2,"calls":[]}"#, "{", ""] {
             fs::write(&path, text).unwrap();
-            assert_eq!(load(&path).unwrap(), Found::SetAside(path.with_extension("aside")));
-            assert_eq!(fs::read_to_string(path.with_extension("aside")).unwrap(), text);
-            assert_eq!(load(&path).unwrap(), Found::Calls(Vec::new()));
+            let Found::SetAside { as_, .. } = load(&path).unwrap() else { panic!("{text}") };
+            assert_eq!(fs::read_to_string(as_).unwrap(), text);
+            assert_eq!(load(&path).unwrap(), Found::Nothing);
         }
     }
 

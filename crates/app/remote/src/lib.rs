@@ -22,7 +22,6 @@ mod course;
 mod desk;
 mod dns;
 mod exchange;
-mod files;
 mod held;
 mod holdouts;
 mod intercept;

@@ -11,8 +11,6 @@ use std::sync::Arc;
 use argon2::{ARGON2ID_IDENT, Argon2, Params, PasswordHash, PasswordHasher, PasswordVerifier};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::files;
-
 /// A hundred thousand users fit.
 const LONGEST_FILE: u64 = 16 * 1024 * 1024;
 /// Longest name, in bytes.
@@ -283,11 +281,12 @@ fn text(file: &Path) -> Result<String, PasswordsError> {
     if mode & 0o007 != 0 {
         return Err(PasswordsError::Exposed { file: file.into(), mode });
     }
-    files::read(file, LONGEST_FILE).map_err(failed)
+    farhop_files::read(file, LONGEST_FILE).map_err(failed)
 }
 
 fn write(file: &Path, text: &str) -> Result<(), PasswordsError> {
-    files::replace(file, text).map_err(|error| PasswordsError::Io { file: file.into(), error })
+    farhop_files::replace(file, text.as_bytes())
+        .map_err(|error| PasswordsError::Io { file: file.into(), error })
 }
 
 #[cfg(test)]
@@ -383,7 +382,7 @@ mod tests {
     fn a_damaged_file_is_not_written_to() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("users");
-        crate::files::replace(&file, "anna\n").unwrap();
+        farhop_files::replace(&file, b"anna\n").unwrap();
         assert!(matches!(add(&file, "ben", "two", true), Err(PasswordsError::Line { line: 1, .. })));
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "anna\n");
     }

@@ -6,9 +6,9 @@
 //! PEM: the private key (PKCS #8), the CA's certificate and, after a rotation, the older CA's certificate and its bridge
 //! ```
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use pem::Pem;
@@ -60,7 +60,7 @@ pub(crate) fn write_new(folder: &Path, text: &str) -> Result<(), AuthorityError>
     let failed = |error| AuthorityError::Folder { folder: folder.into(), error };
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     let file = folder.join(NAME);
-    write(&file, text).map_err(|error| match error.kind() {
+    farhop_files::create(&file, text.as_bytes()).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => AuthorityError::Exists(file.clone()),
         _ => failed(error),
     })
@@ -68,23 +68,8 @@ pub(crate) fn write_new(folder: &Path, text: &str) -> Result<(), AuthorityError>
 
 /// Writes the file of a CA that takes the place of the one there: after a power cut it is the one or the other.
 pub(crate) fn replace(folder: &Path, text: &str) -> Result<(), AuthorityError> {
-    let (file, newer) = (folder.join(NAME), folder.join("ca.key.new"));
-    let failed = |error| AuthorityError::Io { file: newer.clone(), error };
-    match fs::remove_file(&newer) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => write(&newer, text).map_err(failed)?,
-    }
-    let moved = fs::rename(&newer, &file).and_then(|()| File::open(folder)?.sync_all());
-    moved.map_err(|error| AuthorityError::Io { file, error })
-}
-
-/// A new file that only its owner can read and that survives a power cut.
-fn write(file: &Path, text: &str) -> io::Result<()> {
-    let mut created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
-    created.write_all(text.as_bytes()).and_then(|()| created.sync_all()).inspect_err(|_| {
-        // Half a key is of no use to anybody, and would be in the way of the next attempt.
-        let _ = fs::remove_file(file);
-    })
+    let file = folder.join(NAME);
+    farhop_files::replace(&file, text.as_bytes()).map_err(|error| AuthorityError::Io { file, error })
 }
 
 /// Reads the CA in `folder`.

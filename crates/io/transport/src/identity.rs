@@ -7,9 +7,9 @@
 //! ```
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -210,11 +210,8 @@ impl Identity {
             io::ErrorKind::AlreadyExists => IdentityError::Exists(file.into()),
             _ => IdentityError::Io { file: file.into(), error },
         };
-        let mut created =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(failed)?;
-        writeln!(created, "{SECRET_TAG} {}", hex(&self.seed)).map_err(failed)?;
         // A key whose public half is already in a peer's settings must survive a power cut.
-        created.sync_all().map_err(failed)
+        farhop_files::create(file, format!("{SECRET_TAG} {}\n", hex(&self.seed)).as_bytes()).map_err(failed)
     }
 }
 

@@ -1,11 +1,9 @@
 //! The files in which models outlive the process: what three users have shown in one, what each has in another.
 
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use farhop_files::{self as files, Found};
 use farhop_models::{Limits, SavedError};
 
 /// Why models could not be read or kept.
@@ -49,70 +47,33 @@ impl ModelsFile {
         let file = &self.file;
         // JSON takes more room than memory does, but not by so much.
         let longest = (limits.bytes as u64).saturating_mul(4).saturating_add(1 << 20);
-        let text = match read(file, longest) {
-            Ok(text) => text,
+        match files::load(file, longest, take).map_err(|error| self.failed(error))? {
+            Found::Read(()) => Ok(()),
             // So that a folder that is missing is told of at the start.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.save(nothing),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),
-            Err(error) => return Err(self.failed(error)),
-        };
-        take(&text).or_else(|error| {
-            let aside = aside(file);
-            fs::rename(file, &aside).map_err(|error| self.failed(error))?;
-            tracing::warn!(
-                target: "farhop",
-                "{}: {error}; set aside as {}, pages are learned anew",
-                file.display(),
-                aside.display()
-            );
-            Ok(())
-        })
+            Found::Nothing => self.save(nothing),
+            Found::SetAside { as_, why } => {
+                tracing::warn!(
+                    target: "farhop",
+                    "{}: {why}; set aside as {}, pages are learned anew",
+                    file.display(),
+                    as_.display()
+                );
+                Ok(())
+            }
+        }
     }
 
-    /// Replaces the file in one step; only its owner may read it.
+    /// Replaces the file in one step.
     pub(super) fn save(&self, text: &str) -> Result<(), ModelsError> {
-        replace(&self.file, text).map_err(|error| self.failed(error))
+        files::replace(&self.file, text.as_bytes()).map_err(|error| self.failed(error))
     }
-}
-
-fn read(file: &Path, longest: u64) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(file)?.take(longest + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > longest {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it is longer than {longest} bytes")));
-    }
-    Ok(text)
-}
-
-fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let mut half = OsString::from(file);
-    half.push(".next");
-    let half = PathBuf::from(half);
-    // Made anew, so that nobody holds it open; what a killed process left behind is in the way.
-    match fs::remove_file(&half) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&half)?;
-    new.write_all(text.as_bytes())?;
-    new.sync_all()?;
-    fs::rename(half, file)
-}
-
-/// A name beside `file` that nothing has yet.
-fn aside(file: &Path) -> PathBuf {
-    let name = |number: u32| {
-        let mut name = OsString::from(file);
-        name.push(format!(".aside-{number}"));
-        PathBuf::from(name)
-    };
-    (1..).map(name).find(|name| !name.exists()).expect("a folder holds less than 2³² files of one name")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use farhop_models::Models;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     const LIMITS: Limits = Limits { bytes: 1 << 20 };

@@ -176,7 +176,7 @@ async fn a_file_that_is_read_anew_counts_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_file_that_became_damaged_changes_nothing() {
     let door = Door::new();
-    crate::files::replace(&door.settings.file, "anna\n").unwrap();
+    farhop_files::replace(&door.settings.file, b"anna\n").unwrap();
     let error = door.gate.reload(&door.settings).unwrap_err().to_string();
     assert!(error.contains("users:1: not 'name:hash'"), "{error}");
     assert_eq!(door.knock(HERE, "anna", "one").await, Ok("anna".into()));

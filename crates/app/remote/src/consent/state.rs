@@ -1,12 +1,10 @@
 //! The file in which choices and lessons outlive the process.
 
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use farhop_consent::Kept;
-
-use crate::files;
+use farhop_files::{self as files, Found};
 
 /// Far above what bounds on choices and lessons let it become.
 const LONGEST: u64 = 256 * 1024 * 1024;
@@ -34,39 +32,26 @@ pub enum ConsentError {
 
 /// Reads what was kept; nothing where there is no file yet. What cannot be understood is set aside.
 pub(super) fn load(file: &Path) -> Result<Kept, ConsentError> {
-    let failed = |error| ConsentError::Read { file: file.into(), error };
-    let text = match files::read(file, LONGEST) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),
-        Err(error) => return Err(failed(error)),
-    };
-    Kept::from_text(&text).or_else(|error| {
-        let aside = aside(file);
-        std::fs::rename(file, &aside).map_err(failed)?;
-        tracing::warn!(
-            target: "farhop",
-            "{}: {error}; set aside as {}, what users had switched off is forgotten",
-            file.display(),
-            aside.display()
-        );
-        Ok(Kept::default())
+    let found = files::load(file, LONGEST, Kept::from_text)
+        .map_err(|error| ConsentError::Read { file: file.into(), error })?;
+    Ok(match found {
+        Found::Read(kept) => kept,
+        Found::Nothing => Kept::default(),
+        Found::SetAside { as_, why } => {
+            tracing::warn!(
+                target: "farhop",
+                "{}: {why}; set aside as {}, what users had switched off is forgotten",
+                file.display(),
+                as_.display()
+            );
+            Kept::default()
+        }
     })
 }
 
 /// Keeps what is to be kept.
 pub(super) fn save(file: &Path, text: &str) -> Result<(), ConsentError> {
-    files::replace(file, text).map_err(|error| ConsentError::Write { file: file.into(), error })
-}
-
-/// A name beside `file` that nothing has yet.
-fn aside(file: &Path) -> PathBuf {
-    let name = |number: u32| {
-        let mut name = OsString::from(file);
-        name.push(format!(".aside-{number}"));
-        PathBuf::from(name)
-    };
-    (1..).map(name).find(|name| !name.exists()).expect("a folder holds less than 2³² files of one name")
+    files::replace(file, text.as_bytes()).map_err(|error| ConsentError::Write { file: file.into(), error })
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The key of the installation and what is made of it: names that tell nothing, and seals. A seal is both: nobody reads
 //! what is kept without the key, and no byte that is not as it was written is ever opened.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
@@ -85,16 +85,7 @@ impl Key {
         let mut bytes = [0; 32];
         SystemRandom::new().fill(&mut bytes).map_err(|_| KeyError::Random)?;
         // Whole under its name or not at all: a process that is killed here leaves no half of a key.
-        let beside = file.with_extension("new");
-        let mut created = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&beside)
-            .map_err(failed)?;
-        created.write_all(&bytes).and_then(|()| created.sync_all()).map_err(failed)?;
-        std::fs::rename(&beside, file).map_err(failed)?;
+        farhop_files::replace(file, &bytes).map_err(failed)?;
         Ok(Key(bytes))
     }
 

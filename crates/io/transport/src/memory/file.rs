@@ -9,12 +9,12 @@
 //! is known, or `-`; the peer's key, its address, ours or `-`. Version 1 had no losses.)
 
 use std::collections::HashMap;
-use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use farhop_congestion::Saved;
+use farhop_files::{self as files, Found};
 use farhop_units::Bytes;
 
 use super::{Entry, Loss, PathKey};
@@ -26,33 +26,25 @@ const LONGEST: u64 = 1 << 20;
 
 /// Reads what was kept. What cannot be understood is set aside.
 pub(super) fn load(file: &Path) -> io::Result<HashMap<PathKey, Entry>> {
-    let text = match fs::metadata(file) {
-        Ok(known) if known.len() > LONGEST => String::new(),
-        Ok(_) => String::from_utf8(fs::read(file)?).unwrap_or_default(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashMap::new()),
-        Err(error) => return Err(error),
-    };
-    if let Some(paths) = parse(&text) {
-        return Ok(paths);
-    }
-    let aside = PathBuf::from(format!("{}.aside", file.display()));
-    fs::rename(file, &aside)?;
-    tracing::warn!(
-        target: "farhop",
-        "{}: not a file of paths as this version writes it; set aside as {}, capacities are measured anew",
-        file.display(),
-        aside.display()
-    );
-    Ok(HashMap::new())
+    let parse = |text: &str| parse(text).ok_or("not a file of paths as this version writes it");
+    Ok(match files::load(file, LONGEST, parse)? {
+        Found::Read(paths) => paths,
+        Found::Nothing => HashMap::new(),
+        Found::SetAside { as_, why } => {
+            tracing::warn!(
+                target: "farhop",
+                "{}: {why}; set aside as {}, capacities are measured anew",
+                file.display(),
+                as_.display()
+            );
+            HashMap::new()
+        }
+    })
 }
 
 /// Replaces the file.
 pub(super) fn store(file: &Path, paths: &HashMap<PathKey, Entry>) -> io::Result<()> {
-    let next = PathBuf::from(format!("{}.next", file.display()));
-    let mut written = fs::File::create(&next)?;
-    written.write_all(render(paths).as_bytes())?;
-    written.sync_all()?;
-    fs::rename(next, file)
+    files::replace(file, render(paths).as_bytes())
 }
 
 fn parse(text: &str) -> Option<HashMap<PathKey, Entry>> {
@@ -121,6 +113,7 @@ fn render_line(key: &PathKey, entry: &Entry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn paths() -> HashMap<PathKey, Entry> {
         let saved = Saved { capacity: Bytes(650_000), rtt: Duration::from_micros(650_123) };
@@ -162,16 +155,20 @@ mod tests {
     fn a_file_of_another_version_is_set_aside_and_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("paths");
-        for text in [
+        let texts = [
             "farhop paths 3\n",
             "",
             "farhop paths 1\nnonsense\n",
             "farhop paths 1\n1 2 3 a b c d\n",
             "farhop paths 2\n1 2 3 2@1 a 192.0.2.7 -\n",
-        ] {
+        ];
+        for (count, text) in texts.into_iter().enumerate() {
             fs::write(&file, text).unwrap();
             assert!(load(&file).unwrap().is_empty());
-            assert_eq!(fs::read_to_string(folder.path().join("paths.aside")).unwrap(), text);
+            assert_eq!(
+                fs::read_to_string(folder.path().join(format!("paths.aside-{}", count + 1))).unwrap(),
+                text
+            );
         }
     }
 
