@@ -4,10 +4,8 @@
 mod support;
 
 use bytes::Bytes;
-use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Coding;
-use http::StatusCode;
-use support::{Asked, BROWSER, World, answer, head, read_until, world, world_with};
+use support::{BROWSER, World, answer, head, read_until, world, world_with};
 
 type Fields = [(&'static str, &'static str)];
 
@@ -19,22 +17,10 @@ async fn ask(world: &World, fields: &str) -> tokio::net::TcpStream {
     world.get("/a", &format!("{BROWSER}{fields}")).await
 }
 
-/// Lets ground answer the next request so; gives the request.
-async fn give(world: &World, status: u16, fields: &Fields, body: &'static str) -> Asked {
-    let mut asked = world.asked().await;
-    let head = ResponseHead { status: StatusCode::from_u16(status).unwrap(), ..head(fields) };
-    asked.sender.answer(&head, Coding::Identity, None);
-    if !body.is_empty() {
-        asked.sender.write(Bytes::from_static(body.as_bytes())).await.unwrap();
-    }
-    asked.sender.finish(None);
-    asked
-}
-
 /// Asks with these fields, lets ground answer so, and waits until the client has all of it.
 async fn fetch(world: &World, asked: &str, status: u16, fields: &Fields, body: &'static str) -> String {
     let client = ask(world, asked).await;
-    give(world, status, fields, body).await;
+    world.give(status, fields, body).await;
     let got = answer(client).await;
     assert!(got.contains(body), "{got}");
     got
@@ -91,10 +77,10 @@ async fn what_was_asked_about_behind_a_client_and_is_not_confirmed_goes_though_n
     fetch(&world, "", 200, &said, "0123456789").await;
     let mut changes = world.bus.subscribe();
     assert!(answer(ask(&world, "").await).await.contains("0123456789"));
-    give(&world, 200, &[("cache-control", "no-store")], "other").await;
+    world.give(200, &[("cache-control", "no-store")], "other").await;
     support::until(&mut changes, |event| matches!(event, farhop_events::Event::Evicted { .. })).await;
     let asked = ask(&world, "").await;
-    assert!(!give(&world, 200, TAGGED, "anew").await.head.fields.contains_key("if-none-match"));
+    assert!(!world.give(200, TAGGED, "anew").await.head.fields.contains_key("if-none-match"));
     assert!(answer(asked).await.contains("anew"));
 }
 
@@ -105,7 +91,7 @@ async fn what_a_304_takes_the_lifetime_from_is_for_the_cookies_of_its_request_al
     let stale = [("cache-control", "max-age=0"), ("etag", "\"1\""), OLD];
     fetch(&world, "cookie: a=1\r\n", 200, &stale, "of no one").await;
     let client = ask(&world, "cookie: a=2\r\n").await;
-    give(&world, 304, &[("etag", "\"1\""), ("cache-control", "no-transform")], "").await;
+    world.give(304, &[("etag", "\"1\""), ("cache-control", "no-transform")], "").await;
     assert!(answer(client).await.contains("of no one"));
     assert!(answer(ask(&world, "cookie: a=2\r\n").await).await.contains("of no one"));
     assert_eq!(world.crossed(), 2, "fresh by a guess");
@@ -128,7 +114,7 @@ async fn a_part_far_ahead_of_what_is_arriving_is_asked_for_and_one_that_comes_so
     let near = ask(&world, "range: bytes=10-12\r\n").await;
     let far = ask(&world, "range: bytes=3899990-3899999\r\n").await;
     let part = [TAGGED, &[("content-range", "bytes 3899990-3899999/3900000")]].concat();
-    let asked = give(&world, 206, &part, "0123456789").await;
+    let asked = world.give(206, &part, "0123456789").await;
     assert_eq!(asked.head.fields["range"], "bytes=3899990-3899999");
     assert!(answer(far).await.contains("0123456789"), "while the first one stands");
     arriving.sender.write(Bytes::from_static(b"abc")).await.unwrap();

@@ -5,10 +5,9 @@ mod support;
 
 use bytes::Bytes;
 use farhop_events::Event;
-use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Coding;
 use http::StatusCode;
-use support::{Asked, BROWSER, World, answer, failure, head, send, until, world_with};
+use support::{BROWSER, World, answer, failure, head, send, until, world_with};
 
 const TAGGED: &[(&str, &str)] = &[("cache-control", "max-age=600"), ("etag", "\"1\"")];
 const STALE: &[(&str, &str)] = &[("cache-control", "max-age=0"), ("etag", "\"1\"")];
@@ -18,28 +17,11 @@ async fn ask(world: &World, fields: &str) -> tokio::net::TcpStream {
     world.get("/a", &format!("{BROWSER}{fields}")).await
 }
 
-/// Lets ground answer the next request so; gives the request.
-async fn give(
-    world: &World,
-    status: u16,
-    fields: &[(&'static str, &'static str)],
-    body: &'static str,
-) -> Asked {
-    let mut asked = world.asked().await;
-    let head = ResponseHead { status: StatusCode::from_u16(status).unwrap(), ..head(fields) };
-    asked.sender.answer(&head, Coding::Identity, None);
-    if !body.is_empty() {
-        asked.sender.write(Bytes::from_static(body.as_bytes())).await.unwrap();
-    }
-    asked.sender.finish(None);
-    asked
-}
-
 /// A world that holds `/a` so.
 async fn holding(settings: &[&str], fields: &[(&'static str, &'static str)]) -> World {
     let world = world_with(settings).await;
     let client = ask(&world, "").await;
-    give(&world, 200, fields, "0123456789").await;
+    world.give(200, fields, "0123456789").await;
     assert!(answer(client).await.contains("0123456789"));
     world
 }
@@ -67,7 +49,7 @@ async fn a_part_of_what_is_held_is_given_without_crossing() {
 async fn a_part_of_what_is_stale_is_given_once_the_origin_has_confirmed_it() {
     let world = holding(&[], STALE).await;
     let client = ask(&world, "range: bytes=2-4\r\n").await;
-    let asked = give(&world, 304, TAGGED, "").await;
+    let asked = world.give(304, TAGGED, "").await;
     assert_eq!(asked.head.fields["if-none-match"], "\"1\"");
     assert_eq!(asked.head.fields["range"], "bytes=2-4");
     let got = answer(client).await;
@@ -83,7 +65,7 @@ async fn conditions_of_clients_are_answered_from_what_is_held() {
     assert!(got.starts_with("HTTP/1.1 200 ") && got.contains("0123456789"), "{got}");
     assert_eq!(world.crossed(), 1);
     let client = ask(&world, "if-match: \"1\"\r\n").await;
-    assert_eq!(give(&world, 412, &[], "").await.head.fields["if-match"], "\"1\"");
+    assert_eq!(world.give(412, &[], "").await.head.fields["if-match"], "\"1\"");
     assert!(answer(client).await.starts_with("HTTP/1.1 412 "), "it is the origin's to evaluate");
 }
 
@@ -92,7 +74,7 @@ async fn a_clients_condition_and_the_one_of_what_is_held_are_asked_together() {
     for (confirmed, status, body) in [("\"1\"", "200", "0123456789"), ("\"c\"", "304", "")] {
         let world = holding(&[], STALE).await;
         let client = ask(&world, "if-none-match: \"c\"\r\n").await;
-        let asked = give(&world, 304, &[("etag", confirmed)], "").await;
+        let asked = world.give(304, &[("etag", confirmed)], "").await;
         let tags: Vec<_> = asked.head.fields.get_all("if-none-match").iter().collect();
         assert_eq!(tags, ["\"c\", \"1\""]);
         let got = answer(client).await;
@@ -104,8 +86,8 @@ async fn a_clients_condition_and_the_one_of_what_is_held_are_asked_together() {
 async fn a_304_that_is_about_neither_is_followed_by_the_request_as_it_came() {
     let world = holding(&[], STALE).await;
     let client = ask(&world, "").await;
-    give(&world, 304, &[("etag", "\"other\"")], "").await;
-    let asked = give(&world, 200, TAGGED, "anew").await;
+    world.give(304, &[("etag", "\"other\"")], "").await;
+    let asked = world.give(200, TAGGED, "anew").await;
     assert!(!asked.head.fields.contains_key("if-none-match"));
     assert!(answer(client).await.contains("anew"));
 }
@@ -114,10 +96,10 @@ async fn a_304_that_is_about_neither_is_followed_by_the_request_as_it_came() {
 async fn a_304_that_forbids_to_keep_it_answers_once() {
     let world = holding(&[], STALE).await;
     let client = ask(&world, "").await;
-    give(&world, 304, &[("etag", "\"1\""), ("cache-control", "no-store")], "").await;
+    world.give(304, &[("etag", "\"1\""), ("cache-control", "no-store")], "").await;
     assert!(answer(client).await.contains("0123456789"));
     let client = ask(&world, "").await;
-    assert!(!give(&world, 200, TAGGED, "anew").await.head.fields.contains_key("if-none-match"));
+    assert!(!world.give(200, TAGGED, "anew").await.head.fields.contains_key("if-none-match"));
     assert!(answer(client).await.contains("anew"));
 }
 
@@ -127,11 +109,11 @@ async fn an_answer_to_head_renews_what_is_held_or_drops_it() {
         let world = holding(&[], STALE).await;
         let mut client = world.client().await;
         send(&mut client, "HEAD", "/a", BROWSER).await;
-        give(&world, 200, &[("cache-control", "max-age=600"), ("etag", tag)], "").await;
+        world.give(200, &[("cache-control", "max-age=600"), ("etag", tag)], "").await;
         assert!(answer(client).await.starts_with("HTTP/1.1 200 "));
         let client = ask(&world, "").await;
         if crossed == 3 {
-            assert!(!give(&world, 200, TAGGED, "anew").await.head.fields.contains_key("if-none-match"));
+            assert!(!world.give(200, TAGGED, "anew").await.head.fields.contains_key("if-none-match"));
         }
         assert!(answer(client).await.starts_with("HTTP/1.1 200 "), "{tag}");
         assert_eq!(world.crossed(), crossed, "{tag}");
@@ -156,7 +138,7 @@ async fn a_failing_origin_is_stood_in_for_where_it_has_allowed_that() {
     let world = holding(&[], &allowed).await;
     for _ in 0..2 {
         let client = ask(&world, "").await;
-        give(&world, 503, &[("cache-control", "max-age=60")], "broken").await;
+        world.give(503, &[("cache-control", "max-age=60")], "broken").await;
         let got = answer(client).await;
         assert!(got.starts_with("HTTP/1.1 200 ") && got.contains("0123456789"), "{got}");
     }
@@ -164,11 +146,11 @@ async fn a_failing_origin_is_stood_in_for_where_it_has_allowed_that() {
     world.asked().await.sender.fail(failure());
     assert!(answer(client).await.contains("0123456789"), "nor can it be reached");
     let client = ask(&world, "").await;
-    give(&world, 404, &[], "gone").await;
+    world.give(404, &[], "gone").await;
     assert!(answer(client).await.starts_with("HTTP/1.1 404 "), "that is an answer");
     let unsaid = holding(&[], STALE).await;
     let client = ask(&unsaid, "").await;
-    give(&unsaid, 503, &[], "broken").await;
+    unsaid.give(503, &[], "broken").await;
     assert!(answer(client).await.starts_with("HTTP/1.1 503 "));
 }
 
@@ -191,7 +173,7 @@ async fn what_must_not_be_stale_waits_for_the_link() {
     world.hop.close();
     let client = ask(&world, "").await;
     world.hop = world.listener.carrier().await;
-    give(&world, 200, TAGGED, "anew").await;
+    world.give(200, TAGGED, "anew").await;
     assert!(answer(client).await.contains("anew"));
 }
 
@@ -202,7 +184,7 @@ async fn what_may_be_stale_while_it_is_validated_is_given_at_once_and_asked_abou
     for _ in 0..2 {
         assert!(answer(ask(&world, "if-none-match: \"c\"\r\n").await).await.contains("0123456789"));
     }
-    let asked = give(&world, 304, TAGGED, "").await;
+    let asked = world.give(304, TAGGED, "").await;
     assert_eq!(asked.head.fields["if-none-match"], "\"1\"");
     renewed(&world, "max-age=600").await;
     assert_eq!(world.crossed(), 2, "once for both");
@@ -213,7 +195,7 @@ async fn what_has_changed_behind_a_stale_answer_takes_its_place() {
     let said = [("cache-control", "max-age=0, stale-while-revalidate=600"), ("etag", "\"1\"")];
     let world = holding(&[], &said).await;
     assert!(answer(ask(&world, "range: bytes=0-1\r\n").await).await.ends_with("\r\n\r\n01"));
-    let asked = give(&world, 200, TAGGED, "all anew").await;
+    let asked = world.give(200, TAGGED, "all anew").await;
     assert!(!asked.head.fields.contains_key("range"), "nobody else wants a part");
     renewed(&world, "all anew").await;
     assert_eq!(world.crossed(), 2);
@@ -264,7 +246,7 @@ async fn parts_go_with_an_unsafe_request() {
     assert!(answer(client).await.contains("2345"));
     let mut client = world.client().await;
     send(&mut client, "POST", "/a", "content-length: 0\r\n").await;
-    give(&world, 200, &[], "done").await;
+    world.give(200, &[], "done").await;
     assert!(answer(client).await.contains("done"));
     let client = ask(&world, "range: bytes=2-5\r\n").await;
     give_part(&world, 2, 5).await;
@@ -286,17 +268,17 @@ async fn clients_are_told_what_the_cache_did() {
         line.unwrap_or_else(|| panic!("{got}"))
     };
     let client = world.get("/new", BROWSER).await;
-    give(&world, 200, TAGGED, "new").await;
+    world.give(200, TAGGED, "new").await;
     assert_eq!(told(answer(client).await), "farhop-remote; fwd=uri-miss; stored");
     assert!(told(answer(world.get("/new", BROWSER).await).await).starts_with("farhop-remote; hit; ttl="));
     let client = ask(&world, "cache-control: no-cache\r\n").await;
-    give(&world, 304, &[], "").await;
+    world.give(304, &[], "").await;
     assert_eq!(told(answer(client).await), "farhop-remote; fwd=request; fwd-status=304");
     let client = ask(&world, "").await;
-    give(&world, 200, &[("cache-control", "no-store")], "once").await;
+    world.give(200, &[("cache-control", "no-store")], "once").await;
     assert_eq!(told(answer(client).await), "farhop-remote; fwd=stale");
     let mut client = world.client().await;
     send(&mut client, "POST", "/new", "content-length: 0\r\n").await;
-    give(&world, 200, &[], "done").await;
+    world.give(200, &[], "done").await;
     assert_eq!(told(answer(client).await), "farhop-remote; fwd=method");
 }

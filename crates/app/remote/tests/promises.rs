@@ -153,16 +153,22 @@ async fn a_push_ahead_of_its_promise_waits_for_it() {
     assert_eq!(world.crossed(), 1);
 }
 
-#[tokio::test]
-async fn ground_is_told_of_a_promise_that_the_repository_has_answered_for() {
-    let world = world().await;
+/// A page to which `/a.css` was promised, which was pushed and is held by now; the promise.
+async fn held(world: &World) -> u64 {
     let mut events = world.bus.subscribe();
-    let promise = document(&world).await;
+    let promise = document(world).await;
     let mut push = world.hop.push(promise).unwrap();
     push.answer(&head(&[("cache-control", "max-age=600")]), Coding::Identity, None);
     push.write(Bytes::from_static(b"promised")).await.unwrap();
     push.finish(None);
     until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
+    promise
+}
+
+#[tokio::test]
+async fn ground_is_told_of_a_promise_that_the_repository_has_answered_for() {
+    let world = world().await;
+    let promise = held(&world).await;
     let got = answer(world.get("/a.css", &format!("{BROWSER}{REFERER}")).await).await;
     assert!(got.contains("promised"), "{got}");
     loop {
@@ -178,13 +184,7 @@ async fn ground_is_told_of_a_promise_that_the_repository_has_answered_for() {
 #[tokio::test]
 async fn ground_is_told_what_the_repository_has_answered_to_a_page() {
     let world = world().await;
-    let mut events = world.bus.subscribe();
-    let promise = document(&world).await;
-    let mut push = world.hop.push(promise).unwrap();
-    push.answer(&head(&[("cache-control", "max-age=600")]), Coding::Identity, None);
-    push.write(Bytes::from_static(b"promised")).await.unwrap();
-    push.finish(None);
-    until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
+    held(&world).await;
     answer(world.get("/a.css", &format!("{BROWSER}{REFERER}")).await).await;
     loop {
         let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("ground is told").unwrap();

@@ -125,10 +125,21 @@ impl Reading {
 
     /// Reads on, and decides about what that finds.
     pub(crate) fn read(&self, on: impl FnOnce(&mut Document) -> Vec<Hint>) -> Vec<Decided> {
-        let named = self.named();
         let mut document = lock(&self.document);
-        let mut hints = VecDeque::from(on(&mut document));
-        let mut policies = VecDeque::from(document.policies());
+        let hints = on(&mut document);
+        let policies = document.policies();
+        self.decide(hints, policies, |refused| document.resource_lost(refused))
+    }
+
+    /// Decides about each hint by the policies that stand before it. What waits for one that is refused is `then` decided on.
+    fn decide(
+        &self,
+        hints: Vec<Hint>,
+        policies: Vec<Policy>,
+        mut then: impl FnMut(&Hint) -> Vec<Hint>,
+    ) -> Vec<Decided> {
+        let named = self.named();
+        let (mut hints, mut policies) = (VecDeque::from(hints), VecDeque::from(policies));
         let mut all = Vec::new();
         while let Some(hint) = hints.pop_front() {
             while let Some(policy) = policies.pop_front_if(|policy| policy.from <= hint.order) {
@@ -140,7 +151,7 @@ impl Reading {
             let way = Way::default();
             let decision = self.standing.decide(&hint, &hint.url, &way);
             match decision {
-                Decision::Skip(_) => hints.extend(document.resource_lost(&hint)),
+                Decision::Skip(_) => hints.extend(then(&hint)),
                 Decision::Fetch(..) => self.weigh(HINT),
             }
             all.push(Decided { hint, decision, way, until_asked: false });
@@ -181,7 +192,7 @@ impl Reading {
                 Initiator::Sheet(url) | Initiator::Module(url) => *url == hint.url,
                 Initiator::Document => false,
             });
-            decided.extend(self.decide_again(hints, Vec::new()));
+            decided.extend(self.decide(hints, Vec::new(), |_| Vec::new()));
         }
         decided
     }
@@ -189,27 +200,7 @@ impl Reading {
     /// Decides anew about what was named before, by a page that has not changed since.
     pub(crate) fn again(&self, before: &Named) -> Vec<Decided> {
         let (hints, policies) = before.all();
-        self.decide_again(hints, policies)
-    }
-
-    fn decide_again(&self, hints: Vec<Hint>, policies: Vec<Policy>) -> Vec<Decided> {
-        let (named, mut policies) = (self.named(), VecDeque::from(policies));
-        let mut all = Vec::new();
-        for hint in hints {
-            while let Some(policy) = policies.pop_front_if(|policy| policy.from <= hint.order) {
-                self.obey(&policy, named.as_deref());
-            }
-            if let Some(named) = &named {
-                named.note(&hint);
-            }
-            let way = Way::default();
-            let decision = self.standing.decide(&hint, &hint.url, &way);
-            if let Decision::Fetch(..) = decision {
-                self.weigh(HINT);
-            }
-            all.push(Decided { hint, decision, way, until_asked: false });
-        }
-        all
+        self.decide(hints, policies, |_| Vec::new())
     }
 
     /// The request that the browser would send for what `hint` names.

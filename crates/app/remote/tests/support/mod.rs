@@ -180,6 +180,23 @@ impl World {
         }
     }
 
+    /// Lets ground answer the next request so; gives the request.
+    pub async fn give(
+        &self,
+        status: u16,
+        fields: &[(&'static str, &'static str)],
+        body: &'static str,
+    ) -> Asked {
+        let mut asked = self.asked().await;
+        let head = ResponseHead { status: StatusCode::from_u16(status).unwrap(), ..head(fields) };
+        asked.sender.answer(&head, Coding::Identity, None);
+        if !body.is_empty() {
+            asked.sender.write(Bytes::from_static(body.as_bytes())).await.unwrap();
+        }
+        asked.sender.finish(None);
+        asked
+    }
+
     /// Loses the carrier as a killed ground does, and takes the next.
     pub async fn lose_carrier(&mut self) {
         self.hop.close();
