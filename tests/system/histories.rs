@@ -1,4 +1,4 @@
-//! Two users on one site, in random histories: not one wrong or foreign byte. `./run measure 2` lives 100,000 of them.
+//! Three users on one site, in random histories: not one wrong or foreign byte. `./run measure 2` lives 100,000 of them.
 
 use farhop_testkit::histories::{Histories, live};
 
@@ -8,7 +8,7 @@ use crate::support::Local;
 const HISTORIES: u64 = 300;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_users_of_one_site_never_get_a_wrong_or_foreign_byte() {
+async fn three_users_of_one_site_never_get_a_wrong_or_foreign_byte() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let wanted = match number("FARHOP_HISTORY") {
         Some(first) => Histories { first, count: 1, concurrent: 1 },

@@ -1,9 +1,10 @@
 //! A response on its way: from the arrivals of a stream to a head and a body that can be read while it comes.
 //! The same for what was asked and for what was promised.
 
+use bytes::Bytes;
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure};
-use farhop_store::{Body, Broken, Budget, Intake};
+use farhop_store::{Body, Broken, Budget, Intake, Keeping};
 use farhop_transport::hop::{Arrival, Receiver};
 use std::sync::Arc;
 
@@ -45,19 +46,20 @@ pub(crate) fn body(budget: &Arc<Budget>, limit: u64) -> (Intake, Body) {
     Body::new(budget, limit)
 }
 
-/// Carries the body into `intake` until it is whole, broken, or wanted by nobody; `page` is told of promises that
-/// come between the bytes, always before the bytes after them are readable. Gives the bytes as they stood decoded.
+/// Carries the body into `intake` until it is whole, broken, or wanted by nobody, and into `keeping`, if it is kept while it
+/// passes; `page` is told of promises that come between the bytes, always before the bytes after them are readable.
 pub(crate) async fn carry(
     mut receiver: Receiver,
     decoding: Decoding,
     mut intake: Intake,
+    mut keeping: Option<&mut Keeping>,
     page: &Page,
 ) -> Result<(), Broken> {
     let (mut decoder, _counted) = match decoding {
         Decoding::Identity => (None, None),
         Decoding::Zstd(decoder, counted) => (Some(decoder), counted),
     };
-    let mut trailers = None;
+    let (mut trailers, mut crossed) = (None, 0);
     loop {
         let arrival = tokio::select! {
             arrival = receiver.next() => arrival,
@@ -65,15 +67,16 @@ pub(crate) async fn carry(
         };
         if let Arrival::Body(bytes) = &arrival {
             intake.crossed(bytes.len() as u64);
+            crossed += bytes.len() as u64;
         }
         match arrival {
             Arrival::Body(bytes) => match &mut decoder {
-                None => intake.write(bytes).await,
+                None => pass(bytes, &mut intake, &mut keeping).await,
                 Some(decoder) => {
                     decoder.feed(bytes);
                     loop {
                         match decoder.pull() {
-                            Ok(Some(piece)) => intake.write(piece).await,
+                            Ok(Some(piece)) => pass(piece, &mut intake, &mut keeping).await,
                             Ok(None) => break,
                             Err(error) => return broken(intake, Broken::Failed(error.to_string())),
                         }
@@ -86,6 +89,9 @@ pub(crate) async fn carry(
             Arrival::Validating { promise, entry } => page.validating(promise, entry).await,
             Arrival::Trailers(fields) => trailers = Some(fields),
             Arrival::Ended if decoder.as_ref().is_none_or(|decoder| decoder.is_complete()) => {
+                if let Some(keeping) = keeping {
+                    keeping.ended(trailers.clone(), crossed);
+                }
                 intake.finish(trailers);
                 return Ok(());
             }
@@ -98,6 +104,13 @@ pub(crate) async fn carry(
             Arrival::Informed(_) | Arrival::Answered { .. } | Arrival::TunnelOpened | Arrival::Urgent => {}
         }
     }
+}
+
+async fn pass(bytes: Bytes, intake: &mut Intake, keeping: &mut Option<&mut Keeping>) {
+    if let Some(keeping) = keeping {
+        keeping.write(&bytes);
+    }
+    intake.write(bytes).await;
 }
 
 fn broken(intake: Intake, why: Broken) -> Result<(), Broken> {

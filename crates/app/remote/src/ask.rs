@@ -264,11 +264,15 @@ impl<'a> Asking<'a> {
             let asked = (fetch.url.as_str(), &fetch.head.fields);
             held::contradicted(remote, user, asked, head, requested_at).await;
         }
-        // What is known to be too long to be held only passes, and ends with its client.
+        // What is known to be too long for memory only passes, and ends with its client; the disk may keep it meanwhile.
         let length =
             head.fields.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-        let fits = length.is_none_or(|length| length <= remote.settings().repository.entry.0);
-        let is_kept = fits
+        let settings = remote.settings();
+        let fits = length.is_none_or(|length| length <= settings.repository.entry.0);
+        let is_long = !fits
+            && head.status != StatusCode::PARTIAL_CONTENT
+            && length.is_some_and(|length| length <= settings.store.entry.0);
+        let is_kept = (fits || is_long)
             && fetch.head.method == Method::GET
             && fetch.may_be_answered_here()
             && resumed.is_none()
@@ -282,15 +286,16 @@ impl<'a> Asking<'a> {
         let partition = is_kept
             .then(|| partition_for(user, &fetch.url, &fetch.head.fields, head.status, &head.fields))
             .flatten();
-        let limit = if partition.is_some() { remote.settings().repository.entry.0 } else { 0 };
+        let limit = if partition.is_some() && fits { settings.repository.entry.0 } else { 0 };
         let (intake, body) = arriving::body(remote.budget(), limit);
         // Before anyone else can find it: where memory is short, what others have read of it is let go.
         let reader = body.reader().expect("what has just begun has its beginning");
-        let (mut stored, mut to_join) = (None, None);
+        let (mut stored, mut to_join, mut keeping) = (None, None, None);
         if let Some(partition) = partition {
             let entry = to_store(partition, &fetch.head.fields, head, requested_at);
             let url = fetch.url.as_str();
             match part {
+                None if is_long => keeping = remote.repository().keep_passing(partition, url, &entry),
                 None => {
                     stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
                     remote.parts().forget(url);
@@ -302,22 +307,24 @@ impl<'a> Asking<'a> {
                 Some(_) => {}
             }
         }
-        let is_stored = stored.is_some() || to_join.is_some();
+        let is_stored = stored.is_some() || to_join.is_some() || keeping.is_some();
         // The upload goes on for as long as the answer does.
         let upload = self.upload.take();
         let (remote, peer) = (Arc::clone(remote), carrier.peer);
         tokio::spawn(async move {
             let _upload = upload;
-            match (arriving::carry(receiver, decoding, intake, &page).await, stored) {
-                (Ok(()), Some(stored)) => stock::tell_stored(&remote, stored).await,
-                (Ok(()), None) => {
-                    if let Some(joining) = to_join {
-                        joining.join(&remote).await;
-                    }
-                }
-                (Err(why), _) => {
-                    tracing::debug!(target: "farhop", "a body from {peer} ended early: {why}");
-                }
+            if let Err(why) = arriving::carry(receiver, decoding, intake, keeping.as_mut(), &page).await {
+                tracing::debug!(target: "farhop", "a body from {peer} ended early: {why}");
+                return;
+            }
+            if let Some(keeping) = keeping {
+                stored = keeping.finish().await;
+            }
+            if let Some(stored) = stored {
+                stock::tell_stored(&remote, stored).await;
+            }
+            if let Some(joining) = to_join {
+                joining.join(&remote).await;
             }
         });
         (reader, is_stored)

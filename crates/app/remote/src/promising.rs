@@ -250,7 +250,7 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
     drop(body);
     let abandon = intake.abandon();
     let carried = tokio::select! {
-        carried = arriving::carry(receiver, decoding, intake, page) => carried,
+        carried = arriving::carry(receiver, decoding, intake, None, page) => carried,
         // Whoever has found it in the repository meanwhile gets all of it.
         () = async { gone(known.state.clone()).await; abandon.when_unread().await } => return,
     };

@@ -4,11 +4,12 @@
 mod support;
 
 use bytes::Bytes;
+use farhop_events::Event;
 use farhop_htotp::frame::Coding;
 use http::{HeaderMap, HeaderValue, header};
 use std::net::Ipv4Addr;
 use std::path::Path;
-use support::{CACHEABLE, World, answer, head, send, world_with};
+use support::{CACHEABLE, World, answer, head, send, until, world_with};
 
 const PRIVATE: &[(&str, &str)] = &[("content-type", "text/html"), ("cache-control", "private, max-age=600")];
 /// A client that is not the one of [`World::client`].
@@ -47,6 +48,32 @@ async fn what_is_held_answers_after_a_restart_without_crossing() {
     assert!(answer(second.get("/short.css", "").await).await.ends_with("\r\n\r\na{}"));
     assert!(answer(second.get("/long.css", "").await).await.ends_with(&long));
     assert!(answer(second.get("/long.css", "").await).await.ends_with(&long), "from memory now");
+}
+
+#[tokio::test]
+async fn what_is_too_long_for_memory_is_kept_on_disk_while_it_passes_and_answers_also_in_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = |name: &str, file: &str| format!("store.{name}={:?}", folder.path().join(file));
+    let stored = [set("directory", "store"), set("key", "store.key")];
+    let sizes = ["repository.size=\"1 MB\"", "repository.entry=\"100 kB\"", "store.entry=\"500 kB\""];
+    let sets: Vec<&str> = stored.iter().map(String::as_str).chain(sizes).collect();
+    let first = world_with(&sets).await;
+    let long = "0123456789".repeat(30_000);
+    let tagged = [("cache-control", "max-age=600"), ("etag", "\"1\"")];
+    let mut events = first.bus.subscribe();
+    fetch(&first, "/long", &tagged, long.as_bytes()).await;
+    // It is held as soon as it is on disk, which its client has not waited for.
+    until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
+    assert!(answer(first.get("/long", "").await).await.ends_with(&long));
+    let part = answer(first.get("/long", "range: bytes=299990-\r\n").await).await;
+    assert!(part.starts_with("HTTP/1.1 206 ") && part.ends_with("\r\n\r\n0123456789"), "{part}");
+    // What is longer than that only passes.
+    fetch(&first, "/longer", &tagged, long.repeat(2).as_bytes()).await;
+    first.running.stop().await;
+
+    let second = world_with(&sets).await;
+    assert!(answer(second.get("/long", "").await).await.ends_with(&long));
+    fetch(&second, "/longer", &tagged, b"asked for again").await;
 }
 
 /// The file of the only long body that is held.

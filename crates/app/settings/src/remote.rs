@@ -102,7 +102,7 @@ settings! {
         values {
             /// Memory for responses held, promised ones included. The oldest unused go first.
             size: Bytes, default "32 MB", range "0 B" to "64 GB", chosen "geo-hylas2: 32 s of the forward link, and the process stays below 100 MB while clients read what they ask for";
-            /// Largest response that is held; a larger one only passes through.
+            /// Largest response that is held in memory; a larger one only passes through, to disk where there is one (`store.entry`).
             entry: Bytes, default "4 MB", range "0 B" to "16 GB", chosen "geo-hylas2: 4 s of the forward link";
         }
     }
@@ -116,6 +116,8 @@ settings! {
             directory: Option<PathBuf>, default "auto";
             /// Disk space for responses. What the link would bring again most cheaply goes first.
             size: Bytes, default "4 GB", range "16 MB" to "64000 GB", chosen "geo-hylas2: 67 min of the forward link";
+            /// Largest response that is kept on disk; one that is too long for memory (`repository.entry`) is written there while it passes. An eighth of `size` at the most.
+            entry: Bytes, default "256 MB", range "0 B" to "64 GB", chosen "geo-hylas2: 4 min of the forward link";
             /// File with the key that seals what is kept, made if it is not there. Without it nothing can be read: keep it on
             /// another disk where the folder could get lost.
             key: PathBuf, default "store.key";

@@ -11,4 +11,4 @@ mod store;
 pub use body::{Abandon, Body, Broken, Budget, Intake, Piece, Reader};
 pub use disk::{Disk, DiskError, DiskOptions, Key, KeyError};
 pub use repository::{Change, Eventually, Extent, Held, Partition, Repository};
-pub use store::Store;
+pub use store::{Keeping, Store};

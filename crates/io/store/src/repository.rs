@@ -10,6 +10,7 @@ use http::HeaderMap;
 use tokio::sync::broadcast;
 
 use crate::body::Body;
+use crate::store::Keeping;
 
 /// A future as a repository returns it: memory answers at once, a disk does not.
 pub type Eventually<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -91,6 +92,9 @@ pub trait Repository: Send + Sync + 'static {
         head: Stored,
         body: Body,
     ) -> Eventually<'a, u64>;
+    /// Begins to keep a response on disk alone, while its body passes: one that is too long for memory. Nothing where there is
+    /// no disk, or it is not worth its room.
+    fn keep_passing(&self, partition: Partition, url: &str, head: &Stored) -> Option<Keeping>;
     /// Puts a new head (after a 304) in place of the old.
     fn freshen<'a>(&'a self, id: u64, head: Stored) -> Eventually<'a, ()>;
     /// Drops every variant of `url`, in every partition: at once, and on disk before it completes.

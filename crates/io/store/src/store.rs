@@ -1,6 +1,8 @@
 //! The repository of an end: in memory, bounded by its budget, and on disk where there is one. What memory holds of a URL
 //! is all that there is of it; what it has to let go is asked of the disk when it is wanted again.
 
+mod keeping;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
@@ -12,10 +14,15 @@ use tokio::sync::{broadcast, watch};
 use crate::body::{Body, Broken, Budget, Copier, Intake, Whole};
 use crate::disk::{BodyOnDisk, Disk, Done, OnDisk, Outcome, Torn};
 use crate::holdings::{Entry, Holdings};
+pub use keeping::Keeping;
+
 use crate::repository::{Change, Eventually, Extent, Held, Partition, Repository};
 
 /// Changes that a listener may fall behind before it misses some; room for each is kept, 72 bytes. It is a whole page's.
 const CHANGES: usize = 512;
+
+/// The share of the memory for responses from which on a body that is read from disk is not held there.
+const LONG: u64 = 8;
 
 /// A repository.
 pub struct Store(Arc<Inner>);
@@ -235,8 +242,13 @@ impl Inner {
                 }
                 continue;
             }
-            if let (Outcome::Kept, Some(entry)) = (&outcome, holdings.entry_mut(id)) {
-                entry.on_disk = true;
+            match (&outcome, holdings.entry_mut(id)) {
+                (Outcome::Kept, Some(entry)) => entry.on_disk = true,
+                // Memory has nothing of it.
+                (Outcome::Refused, Some(entry)) if entry.source.is_some() => {
+                    self.remove(&mut holdings, id);
+                }
+                _ => {}
             }
             if let Some(group) = holdings.group_mut(&url) {
                 group.writes = group.writes.saturating_sub(1);
@@ -327,7 +339,9 @@ impl Inner {
     /// A body on disk, which is read when somebody reads it.
     fn asleep(&self, body: BodyOnDisk, id: u64) -> Body {
         let own = Weak::clone(&self.own);
-        Body::asleep(&self.budget, u64::MAX, body.length(), move |intake| {
+        // A long one only passes: it would take the room of everything else.
+        let limit = if body.length() > self.budget.most() / LONG { 0 } else { u64::MAX };
+        Body::asleep(&self.budget, limit, body.length(), move |intake| {
             tokio::spawn(async move {
                 if let Some(inner) = own.upgrade() {
                     inner.read(body, id, intake).await;
@@ -402,6 +416,10 @@ impl Repository for Store {
         body: Body,
     ) -> Eventually<'a, u64> {
         Box::pin(std::future::ready(self.0.store(partition, url, head, body)))
+    }
+
+    fn keep_passing(&self, partition: Partition, url: &str, head: &Stored) -> Option<Keeping> {
+        Keeping::begin(&self.0, partition, url, head)
     }
 
     fn freshen<'a>(&'a self, id: u64, head: Stored) -> Eventually<'a, ()> {

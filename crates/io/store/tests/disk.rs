@@ -5,6 +5,7 @@ mod support;
 
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use farhop_freshness::{Scope, Stored};
 use farhop_store::{Body, Broken, Change, Key, Partition, Piece, Repository};
 use support::{MEMORY, all, bytes, files, fresh, open, options, try_open};
@@ -376,4 +377,105 @@ async fn a_body_is_read_while_it_arrives_and_written_when_it_is_whole() {
     first.close().await;
     let whole = [bytes(1, 1000), bytes(2, 1000)].concat();
     assert_eq!(open(folder.path()).get(SHARED, "http://a.test/").await, Some(Ok(whole)));
+}
+
+/// Keeps a response on disk alone, as its body passes in pieces; its number, if it is held then.
+async fn keep_passing(held: &support::Opened, url: &str, body: &[u8]) -> Option<u64> {
+    let mut keeping = held.store.keep_passing(SHARED, url, &fresh())?;
+    body.chunks(10_000).for_each(|piece| keeping.write(&Bytes::copy_from_slice(piece)));
+    keeping.ended(None, body.len() as u64);
+    keeping.finish().await
+}
+
+#[tokio::test]
+async fn what_is_too_long_for_memory_is_kept_while_it_passes() {
+    let folder = tempfile::tempdir().unwrap();
+    let chunk = 64 * 1024;
+    let lengths = [0, 1, chunk, chunk + 1, 3 << 20];
+    let url = |length: usize| format!("http://a.test/{length}");
+    let held = open(folder.path());
+    let mut changes = held.store.changes();
+    for length in lengths {
+        let id = keep_passing(&held, &url(length), &bytes(length as u64, length)).await.unwrap();
+        assert!(
+            matches!(changes.try_recv(), Ok(Change::Stored { id: told, partition: SHARED, .. }) if told == id)
+        );
+    }
+    // Once in the process that has written it, and again since nobody holds it in memory, and once in the next one.
+    for _ in 0..2 {
+        for length in lengths {
+            assert!(held.get(SHARED, &url(length)).await.unwrap().unwrap() == bytes(length as u64, length));
+            assert!(held.budget.used() <= MEMORY / 4, "{length}: {}", held.budget.used());
+        }
+    }
+    held.close().await;
+    let held = open(folder.path());
+    for length in lengths {
+        assert!(held.get(SHARED, &url(length)).await.unwrap().unwrap() == bytes(length as u64, length));
+    }
+}
+
+#[tokio::test]
+async fn what_is_given_up_while_it_passes_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = open(folder.path());
+    let begun = || {
+        let mut keeping = held.store.keep_passing(SHARED, "http://a.test/", &fresh()).unwrap();
+        keeping.write(&Bytes::from(bytes(1, 300_000)));
+        keeping
+    };
+    drop(begun());
+    assert_eq!(begun().finish().await, None, "nobody has said that it was all");
+    held.store.settled().await;
+    assert!(files(folder.path()).is_empty());
+    assert!(held.find(SHARED, "http://a.test/").await.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_invalidated_replaced_or_flushed_while_it_passes_is_not_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = open(folder.path());
+    let begun = |url: &str| {
+        let mut keeping = held.store.keep_passing(SHARED, url, &fresh()).unwrap();
+        keeping.write(&Bytes::from(bytes(1, 300_000)));
+        keeping.ended(None, 300_000);
+        keeping
+    };
+    let (invalidated, replaced) = (begun("http://a.test/1"), begun("http://a.test/2"));
+    held.store.invalidate("http://a.test/1").await;
+    held.put(SHARED, "http://a.test/2", b"asked for later").await;
+    assert_eq!((invalidated.finish().await, replaced.finish().await), (None, None));
+    assert!(held.find(SHARED, "http://a.test/1").await.is_empty());
+    assert_eq!(held.get(SHARED, "http://a.test/2").await, Some(Ok(b"asked for later".to_vec())));
+    let flushed = begun("http://a.test/3");
+    held.store.clear().await;
+    assert_eq!(flushed.finish().await, None);
+    held.store.settled().await;
+    assert!(files(folder.path()).is_empty());
+}
+
+#[tokio::test]
+async fn what_has_passed_takes_the_place_of_what_was_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let (long, url) = (bytes(2, 300_000), "http://a.test/");
+    let held = open(folder.path());
+    held.put(SHARED, url, b"before").await;
+    held.close().await;
+    let held = open(folder.path());
+    keep_passing(&held, url, &long).await.unwrap();
+    assert!(held.get(SHARED, url).await.unwrap().unwrap() == long);
+    held.close().await;
+    let held = open(folder.path());
+    assert!(held.get(SHARED, url).await.unwrap().unwrap() == long);
+    assert_eq!((held.find(SHARED, url).await.len(), files(folder.path()).len()), (1, 1));
+}
+
+#[tokio::test]
+async fn what_takes_more_than_its_share_of_the_disk_is_not_kept_nor_is_anything_without_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = try_open(options(folder.path(), 16 << 20)).unwrap();
+    assert_eq!(keep_passing(&held, "http://a.test/", &bytes(1, 3 << 20)).await, None);
+    assert!(files(folder.path()).is_empty());
+    let without = farhop_store::Store::in_memory(farhop_store::Budget::new(MEMORY));
+    assert!(without.keep_passing(SHARED, "http://a.test/", &fresh()).is_none());
 }

@@ -1,4 +1,4 @@
-//! Two users on one site, in random histories, through the program itself.
+//! Three users on one site, in random histories, through the program itself.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +46,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     let memory = local.peak_memory();
     Ok(vec![
         Row::judged(
-            "two users of one site, random histories",
+            "three users of one site, random histories",
             measured,
             format!("{HISTORIES} histories, not one wrong or foreign byte"),
             pass && count >= HISTORIES,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use super::row::Row;
-use super::seal::{Keys, Seal, TAG};
+use super::seal::{Keys, Salt, Seal, TAG};
 
 /// Bytes of a body that are sealed together.
 pub(super) const CHUNK: usize = 64 * 1024;
@@ -41,13 +41,24 @@ impl Bodies {
 
     /// Writes the body of the entry `id`. What could not be written whole is taken away again.
     pub(super) fn write(&self, id: u64, row: &Row, keys: &Keys, pieces: &[Bytes]) -> io::Result<()> {
-        let path = self.path(id);
-        let written = write(&path, id, row, keys, pieces);
+        let mut growing = self.begin(id, &row.salt, keys)?;
+        let written = pieces.iter().try_for_each(|piece| growing.take(piece));
+        let written = written.and_then(|()| growing.close().map(drop));
         if written.is_err() {
             // The disk may be full: what is there of it must not stay.
-            let _ = fs::remove_file(&path);
+            self.remove(id);
         }
         written
+    }
+
+    /// Begins to write the body of the entry `id`, whose file has this salt.
+    pub(super) fn begin(&self, id: u64, salt: &Salt, keys: &Keys) -> io::Result<Growing> {
+        let path = self.path(id);
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let mut out = BufWriter::with_capacity(CHUNK + TAG, file);
+        out.write_all(MARK)?;
+        let chunk = Vec::with_capacity(CHUNK + TAG);
+        Ok(Growing { out, id, seal: keys.seal(salt), chunk, place: 0, length: 0 })
     }
 
     /// The body of the entry `id`; nothing if it is not there in its full length.
@@ -84,30 +95,53 @@ impl Bodies {
     }
 }
 
-fn write(path: &Path, id: u64, row: &Row, keys: &Keys, pieces: &[Bytes]) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    let mut out = BufWriter::with_capacity(CHUNK + TAG, file);
-    out.write_all(MARK)?;
-    let seal = keys.seal(&row.salt);
-    let mut chunk = Vec::with_capacity(CHUNK + TAG);
-    let mut rest =
-        pieces.iter().flat_map(|piece| piece.chunks(CHUNK)).collect::<std::collections::VecDeque<_>>();
-    for place in 0..chunks(row.length) {
-        chunk.clear();
-        while chunk.len() < CHUNK
-            && let Some(piece) = rest.pop_front()
-        {
-            let (now, later) = piece.split_at(piece.len().min(CHUNK - chunk.len()));
-            chunk.extend_from_slice(now);
-            if !later.is_empty() {
-                rest.push_front(later);
-            }
-        }
-        seal.close(id, place, place + 1 == chunks(row.length), &mut chunk);
-        out.write_all(&chunk)?;
+/// A body that is being written.
+pub(super) struct Growing {
+    out: BufWriter<File>,
+    id: u64,
+    seal: Seal,
+    /// What has come of the chunk at `place`, and is in no file yet.
+    chunk: Vec<u8>,
+    place: u64,
+    length: u64,
+}
+
+impl Growing {
+    /// Bytes that have come.
+    pub(super) fn length(&self) -> u64 {
+        self.length
     }
-    // Not synced: what a power cut leaves of it is found out when it is opened.
-    out.flush()
+
+    /// More of it.
+    pub(super) fn take(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.length += bytes.len() as u64;
+        while !bytes.is_empty() {
+            // A full chunk waits for what follows: the last one is sealed as such.
+            if self.chunk.len() == CHUNK {
+                self.write_chunk(false)?;
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(CHUNK - self.chunk.len()));
+            self.chunk.extend_from_slice(now);
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// That was all; how long it is.
+    pub(super) fn close(mut self) -> io::Result<u64> {
+        self.write_chunk(true)?;
+        // Not synced: what a power cut leaves of it is found out when it is opened.
+        self.out.flush()?;
+        Ok(self.length)
+    }
+
+    fn write_chunk(&mut self, is_last: bool) -> io::Result<()> {
+        self.seal.close(self.id, self.place, is_last, &mut self.chunk);
+        self.out.write_all(&self.chunk)?;
+        self.chunk.clear();
+        self.place += 1;
+        Ok(())
+    }
 }
 
 /// Chunks of a body of this length; an empty one has one, too, so that there is something to open.

@@ -9,7 +9,9 @@ mod seal;
 mod users;
 mod writer;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -30,10 +32,12 @@ use seal::Keys;
 pub use seal::{Key, KeyError};
 use users::Numbers;
 pub(crate) use writer::{Done, Outcome};
-use writer::{Job, Uses, Writer};
+use writer::{Job, Source, Uses, Waiting, Writer};
 
 /// Entries whose uses are remembered until they are written down.
 const USES: usize = 65_536;
+/// Bytes of long bodies that may wait for the thread that writes: a disk that is slower than the link holds up nobody.
+const WAITING: u64 = 8 << 20;
 
 /// Where a store is, and how large.
 #[derive(Clone)]
@@ -70,6 +74,8 @@ pub struct Disk {
     numbers: Arc<Numbers>,
     uses: Uses,
     next: u64,
+    /// Bytes of long bodies that the thread has not written yet.
+    waiting: Arc<AtomicU64>,
     /// What the thread is made of, until it begins; then how to reach it.
     work: Mutex<Work>,
 }
@@ -78,6 +84,19 @@ enum Work {
     Waits(Box<dyn FnOnce(writer::Tell) -> Writer + Send>, Sender<Job>),
     Goes(Sender<Job>, JoinHandle<()>),
     Ended,
+}
+
+/// A body that is written to its file while it comes.
+pub(crate) struct Growing {
+    id: u64,
+    salt: seal::Salt,
+    length: u64,
+}
+
+impl Growing {
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
 }
 
 /// What is on disk of a response.
@@ -146,8 +165,10 @@ impl Disk {
             failed: None,
             owed: Vec::new(),
             complained: None,
+            growing: HashMap::new(),
         };
-        Ok(Disk { reading, numbers, uses, next, work: Mutex::new(Work::Waits(Box::new(writer), sender)) })
+        let (waiting, work) = (Arc::default(), Mutex::new(Work::Waits(Box::new(writer), sender)));
+        Ok(Disk { reading, numbers, uses, next, waiting, work })
     }
 
     fn work(&self) -> std::sync::MutexGuard<'_, Work> {
@@ -200,7 +221,47 @@ impl Disk {
         let length = whole.pieces.iter().map(|piece| piece.len() as u64).sum();
         let (head, trailers) = (head.clone(), whole.trailers.clone());
         let row = Box::new(Row { partition, url: url.to_string(), head, trailers, length, salt });
-        self.job(Job::Keep { id, url: Arc::clone(url), row, whole })
+        self.job(Job::Keep { id, url: Arc::clone(url), row, body: Source::Memory(whole) })
+    }
+
+    /// Begins to write a body that is still coming.
+    pub(crate) fn begin_body(&self, id: u64) -> Option<Growing> {
+        let salt = seal::salt()?;
+        self.job(Job::Begin { id, salt }).then_some(Growing { id, salt, length: 0 })
+    }
+
+    /// More of it. `false`: the disk is too slow for it, or closed.
+    pub(crate) fn grow(&self, growing: &mut Growing, bytes: &Bytes) -> bool {
+        growing.length += bytes.len() as u64;
+        self.waiting.load(Ordering::Relaxed) <= WAITING
+            && self.job(Job::More { id: growing.id, bytes: Waiting::new(bytes.clone(), &self.waiting) })
+    }
+
+    /// That was all. Whether all of it is in its file, as soon as it is.
+    pub(crate) async fn close_body(&self, growing: &Growing) -> bool {
+        let (whole, length) = oneshot::channel();
+        self.job(Job::Close { id: growing.id, whole }) && length.await == Ok(growing.length)
+    }
+
+    /// It is not wanted any more.
+    pub(crate) fn abandon(&self, growing: &Growing) {
+        self.job(Job::Abandon { id: growing.id });
+    }
+
+    /// Keeps a response whose body is in its file.
+    pub(crate) fn keep_grown(
+        &self,
+        growing: &Growing,
+        partition: Partition,
+        url: &Arc<str>,
+        head: &Stored,
+        (trailers, crossed): (Option<HeaderMap>, u64),
+    ) -> Option<BodyOnDisk> {
+        let Growing { id, salt, length } = *growing;
+        let row = Row { partition, url: url.to_string(), head: head.clone(), trailers, length, salt };
+        let body = BodyOnDisk { id, row: Arc::new(row.clone()) };
+        let (row, source) = (Box::new(row), Source::File { crossed });
+        self.job(Job::Keep { id, url: Arc::clone(url), row, body: source }).then_some(body)
     }
 
     /// Puts a new head in place of an entry's.

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -13,11 +14,11 @@ use farhop_replacement::{Link, Replacement, Response};
 use farhop_units::Bytes;
 use tokio::sync::oneshot;
 
-use super::files::{Bodies, FOLDERS};
+use super::files::{Bodies, FOLDERS, Growing};
 use super::index::{Index, Tables};
 use super::place::Place;
 use super::row::Row;
-use super::seal::Keys;
+use super::seal::{Keys, Salt};
 use super::users::Numbers;
 use crate::Partition;
 use crate::body::Whole;
@@ -30,6 +31,10 @@ const IDLE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_secs(30);
 /// What an entry takes besides its body: its row, its places in the tables, what the last block of its file leaves empty.
 const OVERHEAD: u64 = 4096;
+/// The share of the room that one entry may take.
+const SHARE: u64 = 8;
+/// Long bodies that are written at a time, a file and 128 KiB each.
+const GROWING: usize = 64;
 
 /// What there is to do. Each names its URL, which stays in memory until it is done.
 pub(super) enum Job {
@@ -37,7 +42,26 @@ pub(super) enum Job {
         id: u64,
         url: Arc<str>,
         row: Box<Row>,
-        whole: Whole,
+        body: Source,
+    },
+    /// A long body begins, to be written while it comes.
+    Begin {
+        id: u64,
+        salt: Salt,
+    },
+    /// More of it.
+    More {
+        id: u64,
+        bytes: Waiting,
+    },
+    /// That was all: answered with its length once that is in its file, and not at all if it is not.
+    Close {
+        id: u64,
+        whole: oneshot::Sender<u64>,
+    },
+    /// It will not become whole, or nobody wants it any more.
+    Abandon {
+        id: u64,
     },
     Renew {
         id: u64,
@@ -51,6 +75,40 @@ pub(super) enum Job {
     Clear,
     /// Answered when all that came before is done.
     Settle(oneshot::Sender<()>),
+}
+
+impl Job {
+    /// Whether it is about a long body alone, of which the index knows nothing yet.
+    fn is_of_body(&self) -> bool {
+        matches!(self, Job::Begin { .. } | Job::More { .. } | Job::Close { .. } | Job::Abandon { .. })
+    }
+}
+
+/// Where the body is of what is to be kept.
+pub(super) enum Source {
+    /// In memory.
+    Memory(Whole),
+    /// In its file, written while so many bytes came across for it.
+    File { crossed: u64 },
+}
+
+/// Bytes on their way to the thread that writes; they are counted for as long as they wait.
+pub(super) struct Waiting {
+    bytes: bytes::Bytes,
+    count: Arc<AtomicU64>,
+}
+
+impl Waiting {
+    pub(super) fn new(bytes: bytes::Bytes, count: &Arc<AtomicU64>) -> Waiting {
+        count.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Waiting { bytes, count: Arc::clone(count) }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.count.fetch_sub(self.bytes.len() as u64, Ordering::Relaxed);
+    }
 }
 
 /// What became of it.
@@ -99,6 +157,8 @@ pub(super) struct Writer {
     pub(super) owed: Vec<u64>,
     /// When it was last said that a file cannot be written.
     pub(super) complained: Option<Instant>,
+    /// Long bodies that are still coming.
+    pub(super) growing: HashMap<u64, Growing>,
 }
 
 /// What one transaction is to do, once the bodies are in their files.
@@ -110,6 +170,8 @@ struct Batch {
     done: Vec<Done>,
     settled: Vec<oneshot::Sender<()>>,
     clears: bool,
+    /// Whether there is anything to be written down but more of long bodies.
+    is_due: bool,
 }
 
 impl Writer {
@@ -147,9 +209,12 @@ impl Writer {
             }
         }
         let index = self.place.index().filter(|_| self.failed.is_none());
-        let mut batch = Batch { removed: std::mem::take(&mut self.owed), ..Batch::default() };
+        let is_idle = first.is_none();
+        let mut batch =
+            Batch { removed: std::mem::take(&mut self.owed), is_due: is_idle, ..Batch::default() };
         let more = self.jobs.try_iter().take(TOGETHER - 1).collect::<Vec<_>>();
         for job in first.into_iter().chain(more) {
+            batch.is_due |= !job.is_of_body();
             self.prepare(index.is_some(), job, &mut batch);
         }
         let committed = index.map(|index| self.commit(&index, &mut batch));
@@ -172,10 +237,35 @@ impl Writer {
     /// Does what can be done before the transaction: writes bodies, removes them.
     fn prepare(&mut self, can_write: bool, job: Job, batch: &mut Batch) {
         match job {
-            Job::Keep { id, url, row, whole } => match self.keep(can_write, id, &row, &whole) {
+            Job::Keep { id, url, row, body } => match self.keep(can_write, id, &row, &body) {
                 Some(response) => batch.kept.push((id, url, row, response)),
                 None => batch.done.push(Done { id, url, outcome: Outcome::Refused }),
             },
+            Job::Begin { id, salt } if can_write && self.growing.len() < GROWING => {
+                match self.bodies.begin(id, &salt, &self.keys) {
+                    Ok(growing) => drop(self.growing.insert(id, growing)),
+                    Err(error) => self.complain(&error),
+                }
+            }
+            Job::Begin { .. } => {}
+            Job::More { id, bytes } => self.grow(id, &bytes.bytes),
+            Job::Close { id, whole } => match self.growing.remove(&id).map(Growing::close) {
+                Some(Ok(length)) => {
+                    // Whoever asked may have gone.
+                    if whole.send(length).is_err() {
+                        self.bodies.remove(id);
+                    }
+                }
+                Some(Err(error)) => {
+                    self.bodies.remove(id);
+                    self.complain(&error);
+                }
+                None => {}
+            },
+            Job::Abandon { id } => {
+                self.growing.remove(&id);
+                self.bodies.remove(id);
+            }
             Job::Renew { id, url, head } => batch.renewed.push((id, url, head)),
             Job::Remove { id, url } => {
                 self.bodies.remove(id);
@@ -188,6 +278,7 @@ impl Writer {
                 for (id, url, ..) in batch.kept.drain(..) {
                     batch.done.push(Done { id, url, outcome: Outcome::Refused });
                 }
+                self.growing.clear();
                 if let Err(error) = self.bodies.clear() {
                     self.complain(&error);
                 }
@@ -197,17 +288,37 @@ impl Writer {
         }
     }
 
-    fn keep(&mut self, can_write: bool, id: u64, row: &Row, whole: &Whole) -> Option<Response> {
+    /// More of a long body. What cannot be written, or takes more room than one may, is given up.
+    fn grow(&mut self, id: u64, bytes: &[u8]) {
+        let Some(growing) = self.growing.get_mut(&id) else { return };
+        let written = growing.take(bytes);
+        if written.is_err() || growing.length() > self.size / SHARE {
+            self.growing.remove(&id);
+            self.bodies.remove(id);
+        }
+        if let Err(error) = written {
+            self.complain(&error);
+        }
+    }
+
+    fn keep(&mut self, can_write: bool, id: u64, row: &Row, body: &Source) -> Option<Response> {
         let fields = row.head.fields.iter().chain(&row.head.nominated);
         let head: usize = fields.map(|(name, value)| name.as_str().len() + value.len()).sum();
         let size = OVERHEAD + row.length + (row.url.len() + head) as u64;
-        if !can_write || size > self.size / 8 {
+        if !can_write || size > self.size / SHARE {
+            self.bodies.remove(id);
             return None;
         }
+        let (crossed, written) = match body {
+            Source::Memory(whole) => (whole.crossed, self.bodies.write(id, row, &self.keys, &whole.pieces)),
+            // It may have been taken away since.
+            Source::File { crossed } if self.bodies.has(id, row) => (*crossed, Ok(())),
+            Source::File { .. } => return None,
+        };
         // What came without being counted came as it is.
-        let crossed = if whole.crossed == 0 { row.length } else { whole.crossed };
+        let crossed = if crossed == 0 { row.length } else { crossed };
         let response = Response { uses: 1, cost: self.link.cost(Bytes(crossed)), size: Bytes(size) };
-        match self.bodies.write(id, row, &self.keys, &whole.pieces) {
+        match written {
             Ok(()) => Some(response),
             Err(error) => {
                 self.complain(&error);
@@ -217,6 +328,10 @@ impl Writer {
     }
 
     fn commit(&mut self, index: &Index, batch: &mut Batch) -> Result<(), redb::Error> {
+        // Uses alone are not worth a transaction for each piece of a body.
+        if !batch.is_due && batch.removed.is_empty() {
+            return Ok(());
+        }
         let uses = std::mem::take(&mut *self.uses.lock().unwrap_or_else(PoisonError::into_inner));
         let is_idle = batch.kept.is_empty() && batch.renewed.is_empty() && batch.removed.is_empty();
         if is_idle && uses.is_empty() && !batch.clears {

@@ -15,7 +15,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -153,15 +153,20 @@ fn judge_origin(step: &Step, new: &[String]) -> Result<(), String> {
 }
 
 impl Way {
+    /// A connection to the proxy from the address of this user.
+    async fn connect(&self, who: u8) -> TcpStream {
+        let socket = TcpSocket::new_v4().expect("a socket is to be had");
+        socket.bind((Ipv4Addr::new(127, 0, 0, who), 0).into()).expect("loopback has free ports");
+        socket.connect(self.proxy).await.expect("the proxy accepts")
+    }
+
     /// One exchange on a connection of its own.
     async fn ask(&self, step: &Step) -> Result<(StatusCode, HeaderMap, String), String> {
+        let stream = self.connect(step.who).await;
         let (stream, target): (Box<dyn Stream>, String) = match &self.trust {
-            None => {
-                let stream = TcpStream::connect(self.proxy).await.expect("the proxy accepts");
-                (Box::new(stream), format!("http://{}/", self.origin))
-            }
+            None => (Box::new(stream), format!("http://{}/", self.origin)),
             Some(trust) => {
-                let stream = tunnel(self.proxy, self.origin).await;
+                let stream = tunnel(stream, self.origin).await;
                 let name = self.origin.ip().into();
                 let stream = TlsConnector::from(Arc::clone(trust)).connect(name, stream).await;
                 (Box::new(stream.map_err(|error| format!("TLS: {error}"))?), "/".into())

@@ -18,6 +18,8 @@ pub(super) enum Origin {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     pub(super) method: &'static str,
+    /// Who asks: the last number of the client's own address.
+    pub(super) who: u8,
     pub(super) fields: &'static [(&'static str, &'static str)],
     pub(super) status: u16,
     pub(super) body: &'static str,
@@ -37,7 +39,7 @@ pub(super) struct Behaviour {
 }
 
 const fn get(status: u16, body: &'static str, origin: Origin) -> Step {
-    Step { method: "GET", fields: &[], status, body, origin, has: None }
+    Step { method: "GET", who: 1, fields: &[], status, body, origin, has: None }
 }
 
 impl Step {
@@ -51,6 +53,11 @@ impl Step {
 
     const fn by(self, method: &'static str) -> Step {
         Step { method, ..self }
+    }
+
+    /// By another user.
+    const fn other(self) -> Step {
+        Step { who: 2, ..self }
     }
 }
 
@@ -375,5 +382,298 @@ pub(super) const ALL: &[Behaviour] = &[
         "an answer of a status that nobody knows is not held without a word",
         &[("299 Whatever\r\nLast-Modified: Sun, 02 Mar 2014 10:00:00 GMT", "a"), ("200 OK", "b")],
         &[get(299, "a", Asked), get(200, "b", Asked)],
+    ),
+    it(
+        "RFC 9111 §5.2.2.7",
+        "what is private answers its own user and no other",
+        &[
+            ("200 OK\r\nCache-Control: private, max-age=600", "a"),
+            ("200 OK\r\nCache-Control: private, max-age=600", "b"),
+        ],
+        &[get(200, "a", Asked), get(200, "a", Idle), get(200, "b", Asked).other(), get(200, "a", Idle)],
+    ),
+    it(
+        "RFC 9111 §5.2.2.7",
+        "a private field is given to no other user, the rest is",
+        &[("200 OK\r\nCache-Control: max-age=600, private=\"X-Own\"\r\nX-Own: 1\r\nX-All: 1", "a")],
+        &[
+            get(200, "a", Asked).has("x-own", "1"),
+            get(200, "a", Idle).other().has("x-all", "1"),
+            get(200, "a", Idle).other().has("x-own", ""),
+        ],
+    ),
+    it(
+        "RFC 9111 §5.2.2.9",
+        "what came for credentials and is public answers anybody",
+        &[("200 OK\r\nCache-Control: public, max-age=600", "a"), ("200 OK", "b")],
+        &[get(200, "a", Asked).with(&[("authorization", "Basic YTph")]), get(200, "a", Idle).other()],
+    ),
+    it(
+        "RFC 9111 §7.3",
+        "what sets a cookie is given to no other user",
+        &[
+            ("200 OK\r\nCache-Control: max-age=600\r\nSet-Cookie: a=1", "a"),
+            ("200 OK\r\nCache-Control: max-age=600\r\nSet-Cookie: a=2", "b"),
+        ],
+        &[get(200, "a", Asked), get(200, "b", Asked).other().has("set-cookie", "a=2")],
+    ),
+    it(
+        "RFC 9111 §4.1",
+        "what differs in spaces only is the same language",
+        &[("200 OK\r\nCache-Control: max-age=600\r\nVary: Accept-Language", "a"), ("200 OK", "b")],
+        &[
+            get(200, "a", Asked).with(&[("accept-language", "en,de;q=0.5")]),
+            get(200, "a", Idle).with(&[("accept-language", "en, de;q=0.5")]),
+        ],
+    ),
+    it(
+        "RFC 8246 §2",
+        "what is immutable is not asked about for a reload, but for a forced one",
+        &[
+            ("200 OK\r\nCache-Control: max-age=600, immutable", "a"),
+            ("200 OK\r\nCache-Control: max-age=600, immutable", "b"),
+        ],
+        &[
+            get(200, "a", Asked),
+            get(200, "a", Idle).with(&[("cache-control", "max-age=0")]),
+            get(200, "b", Asked).with(&[("cache-control", "no-cache")]),
+        ],
+    ),
+    it(
+        "RFC 9213 §3.1",
+        "CDN-Cache-Control is passed on and not obeyed",
+        &[
+            ("200 OK\r\nCache-Control: no-store\r\nCDN-Cache-Control: max-age=600", "a"),
+            ("200 OK\r\nCache-Control: max-age=600\r\nCDN-Cache-Control: no-store", "b"),
+        ],
+        &[
+            get(200, "a", Asked).has("cdn-cache-control", "max-age=600"),
+            get(200, "b", Asked).has("cdn-cache-control", "no-store"),
+            get(200, "b", Idle).has("cdn-cache-control", "no-store"),
+        ],
+    ),
+    it(
+        "RFC 9111 §5.2.1.2",
+        "a client that takes what is stale gets it, unless the origin forbids",
+        &[
+            ("200 OK\r\nCache-Control: max-age=0", "a"),
+            ("200 OK\r\nCache-Control: max-age=0, must-revalidate", "b"),
+        ],
+        &[
+            get(200, "a", Asked),
+            get(200, "a", Idle).with(&[("cache-control", "max-stale=600")]),
+            get(200, "b", Asked).with(&[("cache-control", "no-cache")]),
+            get(200, "b", Asked).with(&[("cache-control", "max-stale=600")]),
+        ],
+    ),
+    it(
+        "RFC 9111 §5.2.2.8",
+        "what proxies must revalidate is not given stale",
+        &[
+            ("200 OK\r\nCache-Control: max-age=0, proxy-revalidate", "a"),
+            ("200 OK\r\nCache-Control: max-age=0, proxy-revalidate", "b"),
+        ],
+        &[get(200, "a", Asked), get(200, "b", Asked).with(&[("cache-control", "max-stale")])],
+    ),
+    it(
+        "RFC 9111 §5.2.1.3",
+        "a client that wants what stays fresh for longer has the origin asked",
+        &[("200 OK\r\nCache-Control: max-age=600", "a"), ("200 OK\r\nCache-Control: max-age=6000", "b")],
+        &[
+            get(200, "a", Asked),
+            get(200, "a", Idle).with(&[("cache-control", "min-fresh=60")]),
+            get(200, "b", Asked).with(&[("cache-control", "min-fresh=1000")]),
+            get(200, "b", Idle).with(&[("cache-control", "min-fresh=1000")]),
+        ],
+    ),
+    it(
+        "RFC 9111 §5.4",
+        "Pragma: no-cache without Cache-Control has the origin asked",
+        &[("200 OK\r\nCache-Control: max-age=600", "a"), ("200 OK\r\nCache-Control: max-age=600", "b")],
+        &[
+            get(200, "a", Asked),
+            get(200, "b", Asked).with(&[("pragma", "no-cache")]),
+            get(200, "b", Idle).with(&[("pragma", "no-cache"), ("cache-control", "max-age=600")]),
+        ],
+    ),
+    it(
+        "RFC 9111 §5.2.1.7",
+        "only-if-cached is 504 where what is held must be asked about",
+        &[("200 OK\r\nCache-Control: no-cache\r\nETag: \"a\"", "a")],
+        &[get(200, "a", Asked), get(504, "*", Idle).with(&[("cache-control", "only-if-cached")])],
+    ),
+    it(
+        "RFC 5861 §4",
+        "a client may take what is held in place of an error",
+        &[("200 OK\r\nCache-Control: max-age=0", "a"), ("502 Bad Gateway", "broken")],
+        &[
+            get(200, "a", Asked),
+            get(200, "a", Asked).with(&[("cache-control", "stale-if-error=600")]),
+            get(502, "broken", Asked),
+        ],
+    ),
+    it(
+        "RFC 9111 §4.3.5",
+        "HEAD renews what is held",
+        &[
+            ("200 OK\r\nCache-Control: max-age=0\r\nETag: \"a\"", "a"),
+            ("200 OK\r\nCache-Control: max-age=600\r\nETag: \"a\"", "a"),
+            ("200 OK", "b"),
+        ],
+        &[get(200, "a", Asked), get(200, "", Asked).by("HEAD"), get(200, "a", Idle)],
+    ),
+    it(
+        "RFC 9111 §4.3.5",
+        "HEAD that tells of something else makes what is held stale",
+        &[
+            ("200 OK\r\nCache-Control: max-age=0\r\nETag: \"a\"", "a"),
+            ("200 OK\r\nCache-Control: max-age=600\r\nETag: \"b\"", "b"),
+        ],
+        &[get(200, "a", Asked), get(200, "", Asked).by("HEAD"), get(200, "b", Asked), get(200, "b", Idle)],
+    ),
+    it(
+        "RFC 9111 §4.4",
+        "what is said by a method that nobody knows drops what is held",
+        &[
+            ("200 OK\r\nCache-Control: max-age=600", "a"),
+            ("200 OK\r\nCache-Control: no-store", "done"),
+            ("200 OK\r\nCache-Control: max-age=600", "b"),
+        ],
+        &[get(200, "a", Asked), get(200, "done", Asked).by("FROBNICATE"), get(200, "b", Asked)],
+    ),
+    it(
+        "RFC 9111 §4.4",
+        "an unsafe request drops what any user holds",
+        &[
+            ("200 OK\r\nCache-Control: private, max-age=600", "a"),
+            ("204 No Content", ""),
+            ("200 OK\r\nCache-Control: private, max-age=600", "b"),
+        ],
+        &[get(200, "a", Asked), get(204, "", Asked).by("DELETE").other(), get(200, "b", Asked)],
+    ),
+    it(
+        "RFC 9110 §5.6.7",
+        "Expires as RFC 850 writes it is a date, its year less than 50 ahead",
+        &[("200 OK\r\nExpires: Saturday, 06-Nov-60 08:49:37 GMT", "a"), ("200 OK", "b")],
+        &[get(200, "a", Asked), get(200, "a", Idle)],
+    ),
+    it(
+        "RFC 9110 §5.6.7",
+        "a year of two digits more than 50 ahead is past",
+        &[
+            ("200 OK\r\nExpires: Sunday, 06-Nov-94 08:49:37 GMT", "a"),
+            ("200 OK\r\nExpires: Sunday, 06-Nov-94 08:49:37 GMT", "b"),
+        ],
+        &[get(200, "a", Asked), get(200, "b", Asked)],
+    ),
+    it(
+        "RFC 9111 §3.3",
+        "a part is no answer to who wants the whole, nor to who wants more",
+        &[
+            (
+                "206 Partial Content\r\nCache-Control: max-age=600\r\nETag: \"a\"\r\nContent-Range: bytes 0-4/10",
+                "01234",
+            ),
+            (
+                "206 Partial Content\r\nCache-Control: max-age=600\r\nETag: \"a\"\r\nContent-Range: bytes 3-7/10",
+                "34567",
+            ),
+            ("200 OK\r\nCache-Control: max-age=600\r\nETag: \"a\"", "0123456789"),
+        ],
+        &[
+            get(206, "01234", Asked).with(&[("range", "bytes=0-4")]).has("content-range", "bytes 0-4/10"),
+            get(206, "34567", Asked).with(&[("range", "bytes=3-7")]).has("content-range", "bytes 3-7/10"),
+            get(200, "0123456789", Asked),
+            get(206, "89", Idle).with(&[("range", "bytes=8-")]).has("content-range", "bytes 8-9/10"),
+        ],
+    ),
+    it(
+        "RFC 9110 §14.4",
+        "a range beyond the end of what is held is 416 and says how long it is",
+        &[("200 OK\r\nCache-Control: max-age=600\r\nETag: \"a\"", "0123456789"), ("200 OK", "b")],
+        &[
+            get(200, "0123456789", Asked),
+            get(416, "", Idle).with(&[("range", "bytes=10-")]).has("content-range", "bytes */10"),
+        ],
+    ),
+    it(
+        "RFC 9111 §3.4",
+        "parts of two representations are never put together",
+        &[
+            (
+                "206 Partial Content\r\nCache-Control: max-age=600\r\nETag: \"a\"\r\nContent-Range: bytes 0-4/10",
+                "01234",
+            ),
+            (
+                "206 Partial Content\r\nCache-Control: max-age=600\r\nETag: \"b\"\r\nContent-Range: bytes 5-9/10",
+                "fghij",
+            ),
+            ("200 OK\r\nCache-Control: max-age=600\r\nETag: \"b\"", "abcdefghij"),
+        ],
+        &[
+            get(206, "01234", Asked).with(&[("range", "bytes=0-4")]),
+            get(206, "fghij", Asked).with(&[("range", "bytes=5-9")]),
+            get(200, "abcdefghij", Asked),
+        ],
+    ),
+    it(
+        "RFC 9110 §13.2.2",
+        "what only the origin can judge is asked of it although something is fresh",
+        &[
+            ("200 OK\r\nCache-Control: max-age=600\r\nETag: \"a\"", "a"),
+            ("412 Precondition Failed", "no"),
+            ("200 OK", "b"),
+        ],
+        &[
+            get(200, "a", Asked),
+            get(412, "no", AskedWith("if-match: \"b\"")).with(&[("if-match", "\"b\"")]),
+            get(200, "a", Idle),
+        ],
+    ),
+    it(
+        "RFC 9111 §4.3.2",
+        "one question asks for the client's tag and for what is held",
+        &[
+            ("200 OK\r\nCache-Control: max-age=0\r\nETag: \"a\"", "a"),
+            ("304 Not Modified\r\nETag: \"a\"\r\nCache-Control: max-age=600", ""),
+        ],
+        &[
+            get(200, "a", Asked),
+            get(200, "a", AskedWith("if-none-match: \"x\", \"a\"")).with(&[("if-none-match", "\"x\"")]),
+            get(304, "", Idle).with(&[("if-none-match", "\"a\"")]),
+        ],
+    ),
+    it(
+        "RFC 9111 §5.2.2.3",
+        "what must be understood and is not is not held",
+        &[
+            ("299 Whatever\r\nCache-Control: must-understand, max-age=600", "a"),
+            ("299 Whatever\r\nCache-Control: must-understand, max-age=600", "b"),
+        ],
+        &[get(299, "a", Asked), get(299, "b", Asked)],
+    ),
+    it(
+        "RFC 9111 §5.2",
+        "directives are words whatever their case, also quoted, also among unknown ones",
+        &[("200 OK\r\nCache-Control: X-Foo=\"no-store, private\", MAX-AGE=\"600\"", "a"), ("200 OK", "b")],
+        &[get(200, "a", Asked), get(200, "a", Idle).other()],
+    ),
+    it(
+        "RFC 9111 §4.2.1",
+        "a lifetime that is no number makes stale",
+        &[("200 OK\r\nCache-Control: max-age=forever", "a"), ("200 OK\r\nCache-Control: max-age=-1", "b")],
+        &[get(200, "a", Asked), get(200, "b", Asked), get(200, "b", Asked)],
+    ),
+    it(
+        "RFC 9111 §3.1",
+        "fields of the connection are not held",
+        &[("200 OK\r\nCache-Control: max-age=600\r\nConnection: x-hop\r\nX-Hop: 1", "a")],
+        &[get(200, "a", Any), get(200, "a", Idle).has("x-hop", "")],
+    ),
+    it(
+        "RFC 9110 §15.4.9",
+        "a redirect that says for how long is held",
+        &[("308 Permanent Redirect\r\nCache-Control: max-age=600\r\nLocation: /b", ""), ("200 OK", "b")],
+        &[get(308, "", Asked), get(308, "", Idle).has("location", "/b")],
     ),
 ];

@@ -70,7 +70,8 @@ impl SecureOrigin {
     async fn open(&self, proxy: SocketAddr, client: &Arc<ClientConfig>) -> (TlsStream<TcpStream>, Log) {
         let log = Log::default();
         *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log.clone();
-        let stream = tunnel(proxy, self.address).await;
+        let stream = TcpStream::connect(proxy).await.expect("the proxy accepts");
+        let stream = tunnel(stream, self.address).await;
         let connecting = TlsConnector::from(client.clone()).connect(self.address.ip().into(), stream);
         let stream = connecting.await.expect("the proxy's certificate is good");
         let spoken = stream.get_ref().1.alpn_protocol();
@@ -109,8 +110,7 @@ pub(crate) fn client(authority: &str, protocol: &[u8]) -> Arc<ClientConfig> {
 }
 
 /// Asks the proxy for a connection to the origin.
-pub(crate) async fn tunnel(proxy: SocketAddr, origin: SocketAddr) -> TcpStream {
-    let mut stream = TcpStream::connect(proxy).await.expect("the proxy accepts");
+pub(crate) async fn tunnel(mut stream: TcpStream, origin: SocketAddr) -> TcpStream {
     let ask = format!("CONNECT {origin} HTTP/1.1\r\nHost: {origin}\r\n\r\n");
     stream.write_all(ask.as_bytes()).await.expect("the proxy listens");
     let mut head = Vec::new();

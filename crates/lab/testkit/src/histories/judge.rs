@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use http::{HeaderMap, StatusCode, header};
 
 use super::origin::{Origins, Truth, posted};
+use super::range::content_range;
 use super::site::{Fields, Model, serial_of, tag};
 use super::user::{Ask, Browser};
 
@@ -19,8 +20,8 @@ pub(super) struct Asked {
     pub(super) thing: usize,
     pub(super) ask: Ask,
     pub(super) fields: Fields,
-    /// The tag sent with it, if any.
-    pub(super) if_none_match: Option<String>,
+    /// The tag sent with it as a condition, if any.
+    pub(super) tag: Option<String>,
     /// Whether the user wants the origin's own word.
     pub(super) reload: bool,
 }
@@ -32,9 +33,6 @@ pub(super) struct Came {
     pub(super) fields: HeaderMap,
     pub(super) body: Vec<u8>,
 }
-
-/// The bytes asked for in part.
-pub(super) const PART: (usize, usize) = (5, 40);
 
 /// What a history has shown.
 #[derive(Debug, Default, Clone)]
@@ -115,9 +113,16 @@ impl Judge {
 
     fn verdict(&self, memory: &mut Memory, truth: &Truth, asked: &Asked, came: &Came) -> Result<(), String> {
         let text = String::from_utf8_lossy(&came.body);
-        for other in Browser::BOTH.into_iter().filter(|other| *other != asked.by) {
+        for other in Browser::ALL.into_iter().filter(|other| *other != asked.by) {
             if text.contains(&other.sid(self.number)) {
-                return Err("FOREIGN: the other user's name stands in it".into());
+                return Err("FOREIGN: another user's name stands in it".into());
+            }
+        }
+        let cookies = came.fields.get_all(header::SET_COOKIE).iter().filter_map(|value| value.to_str().ok());
+        for cookie in cookies {
+            let value = cookie.split(';').next().and_then(|pair| pair.split_once('=')?.1.parse::<u64>().ok());
+            if value.and_then(|value| truth.cookies.get(&value)) != Some(&asked.user) {
+                return Err(format!("FOREIGN: the cookie '{cookie}' was set for somebody else"));
             }
         }
         let thing = asked.thing;
@@ -130,25 +135,41 @@ impl Judge {
         }
         let versions = self.versions(memory, truth, asked);
         let serial = serial_of(&came.body).unwrap_or(0);
-        let bodies =
-            || versions.iter().map(|v| self.model.body(thing, *v, &asked.user, &asked.fields, serial));
+        let body =
+            |version: usize, serial| self.model.body(thing, version, &asked.user, &asked.fields, serial);
+        let bodies = || versions.iter().map(|v| body(*v, serial));
+        // The number of an answer need not stand in a part of it.
+        let of_parts = || versions.iter().flat_map(|v| (0..=truth.serial).map(|serial| body(*v, serial)));
         let field = |name| came.fields.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let tagged = self.model.things[thing].tagged;
         // The origin gives parts of what has a tag; of the whole that is held of anything else, whoever holds it may (RFC 9110 §14.2).
         let parted = tagged || self.model.things[thing].reuse.lasts();
         let right = match (asked.ask, came.status) {
             (_, StatusCode::NOT_MODIFIED) => {
-                let sent = asked.if_none_match.as_deref();
+                let sent = asked.tag.as_deref().filter(|_| asked.ask == Ask::IfNoneMatch);
                 tagged && bodies().any(|body| Some(tag(&body).as_str()) == sent)
             }
             (Ask::Head, StatusCode::OK) => {
                 came.body.is_empty() && (!tagged || bodies().any(|body| tag(&body) == field(header::ETAG)))
             }
-            (Ask::Range, StatusCode::PARTIAL_CONTENT) => bodies().any(|body| {
-                let last = PART.1.min(body.len() - 1);
-                let range = format!("bytes {}-{last}/{}", PART.0, body.len());
-                parted && came.body == body[PART.0..=last] && field(header::CONTENT_RANGE) == range
-            }),
+            (Ask::Range(bounds) | Ask::IfRange(bounds), StatusCode::PARTIAL_CONTENT) => {
+                parted
+                    && of_parts().any(|body| {
+                        let Some(range) = bounds.of(body.len()) else { return false };
+                        let told = content_range(&range, body.len());
+                        // RFC 9110 §13.1.5: a part of nothing but what was seen before.
+                        let is_seen = asked.tag.as_ref().is_none_or(|seen| *seen == tag(&body));
+                        is_seen && came.body == body[range] && field(header::CONTENT_RANGE) == told
+                    })
+            }
+            (Ask::Range(bounds) | Ask::IfRange(bounds), StatusCode::RANGE_NOT_SATISFIABLE) => {
+                parted
+                    && of_parts().any(|body| {
+                        let is_seen = asked.tag.as_ref().is_none_or(|seen| *seen == tag(&body));
+                        let told = format!("bytes */{}", body.len());
+                        is_seen && bounds.of(body.len()).is_none() && field(header::CONTENT_RANGE) == told
+                    })
+            }
             (_, StatusCode::OK) => bodies().any(|body| {
                 let tag = if tagged { tag(&body) } else { String::new() };
                 came.body == body && field(header::ETAG) == tag

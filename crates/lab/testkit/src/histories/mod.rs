@@ -1,13 +1,14 @@
-//! Random histories of two users on one site, every answer held against what the origin itself would say.
+//! Random histories of three users on one site, every answer held against what the origin itself would say.
 //!
 //! A history is a small site whose answers depend on who asks, in which language, with which `Accept`, cookies and
 //! credentials, under every kind of caching rule, and a course of page loads, single requests, reloads, posts and changes
-//! at the origin by two users with their own addresses. Everything follows from one number. `judge` is the reference: it
+//! at the origin by users with addresses of their own. Everything follows from one number. `judge` is the reference: it
 //! knows no cache but what the origin's own fields allow, and shares no code with what it checks.
 
 mod judge;
 mod origin;
 pub(crate) mod random;
+mod range;
 mod site;
 mod user;
 
@@ -20,11 +21,12 @@ use tokio::task::JoinSet;
 use judge::Judge;
 use origin::Origins;
 use random::Random;
+use range::Bounds;
 use site::{Kind, Model};
 use user::{Ask, Browser, User};
 
 /// Steps of a history, at least and at most.
-const STEPS: (u64, u64) = (4, 9);
+const STEPS: (u64, u64) = (4, 11);
 /// Findings that are kept; what follows the first few says little.
 const KEPT: usize = 20;
 
@@ -90,7 +92,7 @@ enum Act {
     Load { page: usize, reload: bool, given_up: bool },
     Fetch { thing: usize },
     Revalidate { thing: usize },
-    Part { thing: usize },
+    Parts { thing: usize },
     Head { thing: usize },
     Post { thing: usize },
 }
@@ -103,22 +105,23 @@ async fn one(proxy: SocketAddr, origins: &Origins, slot: u8, number: u64, outcom
     let base = format!("http://{host}/{number}");
     origins.open(number, model.clone());
     let judge = Judge::new(model.clone(), origins.clone(), number);
-    let mut users = [Browser::Chromium, Browser::Firefox].map(|browser| {
+    let mut users = Browser::ALL.map(|browser| {
         let address = Ipv4Addr::new(127, 34, slot, 1 + browser as u8);
         User::new(number, browser, address, proxy, base.clone(), judge.clone())
     });
     for _ in 0..random.between(STEPS.0, STEPS.1) {
         // The moments of a history are its steps; within one, the origin does not change unless it is told to.
         judge.next_moment();
-        let who = random.below(2) as usize;
+        let who = random.below(users.len() as u64) as usize;
         match random.below(20) {
             0..=2 => judge.change(random.below(model.things.len() as u64) as usize),
             3 => users[who].change_language(&mut random),
             4 => users[who].change_cookie(&mut random),
             5 => users[who].change_credentials(&mut random),
             6 | 7 => {
-                // Both at once: what is promised to one is under way while the other asks.
-                let [one, other] = &mut users;
+                // Two at once: what is promised to one is under way while the other asks.
+                users.rotate_left(who);
+                let [one, other, ..] = &mut users;
                 let (first, second) = (random.act(&model, true), random.act(&model, true));
                 let (mut here, mut there) = (random.fork(), random.fork());
                 tokio::join!(act(one, &model, first, &mut here), act(other, &model, second, &mut there));
@@ -147,7 +150,7 @@ impl Random {
             11 => Act::Load { page, reload: false, given_up: true },
             12..=14 => Act::Fetch { thing },
             15 | 16 => Act::Revalidate { thing },
-            17 => Act::Part { thing },
+            17 => Act::Parts { thing },
             18 => Act::Head { thing },
             _ => Act::Post { thing },
         }
@@ -174,7 +177,16 @@ async fn act(user: &mut User, model: &Model, act: Act, random: &mut Random) {
         }
         Act::Fetch { thing } => user.ask(thing, Ask::Plain).await,
         Act::Revalidate { thing } => user.ask(thing, Ask::IfNoneMatch).await,
-        Act::Part { thing } => user.ask(thing, Ask::Range).await,
+        Act::Parts { thing } => {
+            for _ in 0..random.between(1, 4) {
+                let bounds = Bounds::random(random);
+                let ask = if random.chance(1, 4) { Ask::IfRange(bounds) } else { Ask::Range(bounds) };
+                user.ask(thing, ask).await;
+            }
+            if random.chance(1, 2) {
+                user.ask(thing, Ask::Plain).await;
+            }
+        }
         Act::Head { thing } => user.ask(thing, Ask::Head).await,
         Act::Post { thing } => user.ask(thing, Ask::Post).await,
     }

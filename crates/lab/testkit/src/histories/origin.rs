@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::range::{Bounds, content_range};
 use super::site::{Fields, Model, Reuse, tag, user_of};
 
 /// What is true of a history's site now, and was before.
@@ -24,7 +25,9 @@ pub(super) struct Truth {
     pub(super) moment: u64,
     /// For each thing, the moment at which each of its versions came to be.
     pub(super) born: Vec<Vec<u64>>,
-    serial: u64,
+    pub(super) serial: u64,
+    /// The users for whom cookies were set, by the cookies' values.
+    pub(super) cookies: HashMap<u64, String>,
     /// Requests that reached the origin.
     pub(super) asked: u64,
 }
@@ -70,7 +73,7 @@ impl Origins {
     /// Begins to serve a history's site.
     pub(super) fn open(&self, number: u64, model: Arc<Model>) {
         let born = vec![vec![0]; model.things.len()];
-        let truth = Truth { model, moment: 0, born, serial: 0, asked: 0 };
+        let truth = Truth { model, moment: 0, born, serial: 0, cookies: HashMap::new(), asked: 0 };
         self.locked().insert(number, truth);
     }
 
@@ -161,6 +164,7 @@ fn get(truth: &mut Truth, number: u64, place: usize, asked: &HeaderMap) -> Respo
         fields.push((header::LAST_MODIFIED, "Wed, 01 Jan 2020 00:00:00 GMT".to_owned()));
     }
     if thing.sets_cookie {
+        truth.cookies.insert(truth.serial, user_of(&by.cookie).to_owned());
         fields.push((header::SET_COOKIE, format!("c{place}={}; Path=/{number}/", truth.serial)));
     }
     if !thing.tagged {
@@ -171,16 +175,19 @@ fn get(truth: &mut Truth, number: u64, place: usize, asked: &HeaderMap) -> Respo
     if field(header::IF_NONE_MATCH).split(", ").any(|held| held.trim_start_matches("W/") == tag) {
         return answer(StatusCode::NOT_MODIFIED, fields, Vec::new());
     }
-    let range = field(header::RANGE);
-    let bounds = range.strip_prefix("bytes=").and_then(|range| range.split_once('-'));
-    let bounds = bounds.and_then(|(first, last)| Some((first.parse().ok()?, last.parse::<usize>().ok()?)));
-    match bounds {
-        Some((first, last)) if first <= last && first < body.len() => {
-            let last = last.min(body.len() - 1);
-            fields.push((header::CONTENT_RANGE, format!("bytes {first}-{last}/{}", body.len())));
-            answer(StatusCode::PARTIAL_CONTENT, fields, body[first..=last].to_vec())
+    // RFC 9110 §13.1.5: a range of another representation is none.
+    let condition = field(header::IF_RANGE);
+    let bounds = Bounds::read(&field(header::RANGE)).filter(|_| condition.is_empty() || condition == tag);
+    match bounds.map(|bounds| bounds.of(body.len())) {
+        Some(Some(range)) => {
+            fields.push((header::CONTENT_RANGE, content_range(&range, body.len())));
+            answer(StatusCode::PARTIAL_CONTENT, fields, body[range].to_vec())
         }
-        _ => answer(StatusCode::OK, fields, body),
+        Some(None) => {
+            fields.push((header::CONTENT_RANGE, format!("bytes */{}", body.len())));
+            answer(StatusCode::RANGE_NOT_SATISFIABLE, fields, Vec::new())
+        }
+        None => answer(StatusCode::OK, fields, body),
     }
 }
 

@@ -21,6 +21,10 @@ pub(super) enum Reuse {
     Shared,
     /// Anyone's, credentials or not.
     Public,
+    /// The same, said of shared caches alone.
+    SharedMaxAge,
+    /// Anyone's, stale at once, and given all the same while it is asked about.
+    Renewed,
     /// The user's own.
     Private,
     /// Nobody without asking, and there is a tag to ask with.
@@ -37,9 +41,11 @@ pub(super) enum Reuse {
     Dated,
 }
 
-const REUSES: [Reuse; 9] = [
+const REUSES: [Reuse; 11] = [
     Reuse::Shared,
     Reuse::Public,
+    Reuse::SharedMaxAge,
+    Reuse::Renewed,
     Reuse::Private,
     Reuse::Checked,
     Reuse::Expired,
@@ -54,6 +60,8 @@ impl Reuse {
         Some(match self {
             Reuse::Shared => "max-age=3600",
             Reuse::Public => "public, max-age=3600",
+            Reuse::SharedMaxAge => "max-age=0, s-maxage=3600",
+            Reuse::Renewed => "max-age=0, stale-while-revalidate=3600",
             Reuse::Private => "private, max-age=3600",
             Reuse::Checked => "no-cache",
             Reuse::Expired => "max-age=0, must-revalidate",
@@ -65,12 +73,21 @@ impl Reuse {
 
     /// Whether an answer may be given again without asking.
     pub(super) fn lasts(self) -> bool {
-        matches!(self, Reuse::Shared | Reuse::Public | Reuse::Private | Reuse::Dated)
+        self.is_anyones() || matches!(self, Reuse::Private | Reuse::Dated)
+    }
+
+    fn is_anyones(self) -> bool {
+        matches!(self, Reuse::Shared | Reuse::Public | Reuse::SharedMaxAge | Reuse::Renewed)
+    }
+
+    /// Whether what came for credentials answers requests without (RFC 9111 §3.5).
+    fn shares_with_credentials(self) -> bool {
+        matches!(self, Reuse::Public | Reuse::SharedMaxAge)
     }
 
     /// Whether what is the user's own may stand in the answer.
     fn may_be_personal(self) -> bool {
-        !matches!(self, Reuse::Shared | Reuse::Public)
+        !self.is_anyones()
     }
 }
 
@@ -175,12 +192,12 @@ impl Thing {
             kind,
             reuse,
             tagged: asks_with_a_tag || random.chance(1, 3),
-            sets_cookie: matches!(reuse, Reuse::Never | Reuse::Silent) && random.chance(1, 6),
+            sets_cookie: random.chance(1, 8),
             by_cookie: random.chance(1, 3),
             by_language: random.chance(1, 3),
             by_accept: random.chance(1, 3),
             // What came for credentials no shared cache keeps unless it is public (RFC 9111 §3.5).
-            by_authorization: reuse != Reuse::Public && random.chance(1, 4),
+            by_authorization: !reuse.shares_with_credentials() && random.chance(1, 4),
             tells_vary: random.chance(1, 2),
             filler: random.one_of(&[0, 0, 0, 0, 300, 300, 3_000, 30_000]),
             names,
@@ -276,7 +293,7 @@ mod tests {
                 let fields = |cookie: &str| Fields { cookie: cookie.into(), ..Fields::default() };
                 let [one, other] = ["sid=A", "sid=B"]
                     .map(|cookie| model.body(place, 0, user_of(cookie), &fields(cookie), 1));
-                let shared = matches!(thing.reuse, Reuse::Shared | Reuse::Public);
+                let shared = thing.reuse.is_anyones();
                 let varies = thing.vary().is_some_and(|vary| vary.contains("Cookie"));
                 assert!(!shared || varies || one == other, "{thing:?}");
                 assert_eq!(serial_of(&one), (!thing.tagged).then_some(1));

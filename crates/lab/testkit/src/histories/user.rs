@@ -13,8 +13,9 @@ use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpSocket;
 
-use super::judge::{Asked, Came, Judge, PART};
+use super::judge::{Asked, Came, Judge};
 use super::random::Random;
+use super::range::Bounds;
 use super::site::{Fields, Kind};
 
 /// Nothing in a history takes so long unless it hangs.
@@ -22,11 +23,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 type Connection = SendRequest<Full<Bytes>>;
 
-/// The two users, by their browsers.
+/// The users, by their browsers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Browser {
     Chromium,
     Firefox,
+    Safari,
 }
 
 /// What is asked of a thing.
@@ -34,13 +36,15 @@ pub(super) enum Browser {
 pub(super) enum Ask {
     Plain,
     IfNoneMatch,
-    Range,
+    Range(Bounds),
+    /// The same if what was seen last is still so.
+    IfRange(Bounds),
     Head,
     Post,
 }
 
 impl Browser {
-    pub(super) const BOTH: [Browser; 2] = [Browser::Chromium, Browser::Firefox];
+    pub(super) const ALL: [Browser; 3] = [Browser::Chromium, Browser::Firefox, Browser::Safari];
 
     /// The name in the cookies of this user; nobody else's body may hold it.
     pub(super) fn sid(self, number: u64) -> String {
@@ -53,6 +57,9 @@ impl Browser {
                 "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0.0.0 Safari/537.36"
             }
             Browser::Firefox => "Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0",
+            Browser::Safari => {
+                "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.0 Safari/605.1.15"
+            }
         }
     }
 
@@ -61,7 +68,7 @@ impl Browser {
             (Browser::Chromium, Kind::Page) => {
                 "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8"
             }
-            (Browser::Firefox, Kind::Page) => {
+            (Browser::Firefox | Browser::Safari, Kind::Page) => {
                 "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
             }
             (_, Kind::Style) => "text/css,*/*;q=0.1",
@@ -71,6 +78,9 @@ impl Browser {
             }
             (Browser::Firefox, Kind::Image) => {
                 "image/avif,image/webp,image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5"
+            }
+            (Browser::Safari, Kind::Image) => {
+                "image/webp,image/avif,image/jxl,image/heic,video/*;q=0.8,image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5"
             }
         }
     }
@@ -113,6 +123,7 @@ impl User {
         let language = match browser {
             Browser::Chromium => "en-US,en;q=0.9",
             Browser::Firefox => "fr,fr-FR;q=0.8,en;q=0.5",
+            Browser::Safari => "en-GB,en;q=0.9",
         };
         User {
             browser,
@@ -214,17 +225,22 @@ impl User {
         if self.reload {
             request = request.header(header::PRAGMA, "no-cache").header(header::CACHE_CONTROL, "no-cache");
         }
-        if ask == Ask::Range {
-            request = request.header(header::RANGE, format!("bytes={}-{}", PART.0, PART.1));
+        let condition = match ask {
+            Ask::IfNoneMatch => Some(header::IF_NONE_MATCH),
+            Ask::IfRange(_) => Some(header::IF_RANGE),
+            _ => None,
+        };
+        let tag = shared.tags.get(&thing).filter(|_| condition.is_some()).cloned();
+        if let (Some(name), Some(tag)) = (condition, &tag) {
+            request = request.header(name, tag);
         }
-        let if_none_match = shared.tags.get(&thing).filter(|_| ask == Ask::IfNoneMatch).cloned();
-        if let Some(tag) = &if_none_match {
-            request = request.header(header::IF_NONE_MATCH, tag);
+        if let Ask::Range(bounds) | Ask::IfRange(bounds) = ask {
+            request = request.header(header::RANGE, bounds.to_string());
         }
         let body = if ask == Ask::Post { Bytes::from_static(b"change") } else { Bytes::new() };
         let request = request.body(Full::new(body)).expect("every field is valid");
         let user = self.browser.sid(self.number);
-        let asked = Asked { by: self.browser, user, thing, ask, fields, if_none_match, reload: self.reload };
+        let asked = Asked { by: self.browser, user, thing, ask, fields, tag, reload: self.reload };
         (asked, request)
     }
 
