@@ -42,6 +42,7 @@ mod status;
 mod stock;
 mod transparent;
 mod tunnel;
+mod udp;
 mod under_way;
 mod unreachable;
 mod uplink;
@@ -72,6 +73,7 @@ pub use running::Running;
 pub use start::{Reach, StartError, start, start_on};
 use tokio::sync::watch;
 use tokio::time::Instant;
+pub use udp::{Answerer, Answers, Ends};
 use unreachable::Unreachable;
 use uplink::Uplink;
 use users::Users;
@@ -84,6 +86,7 @@ pub struct Remote {
     settings: RwLock<Arc<RemoteSettings>>,
     bus: Bus,
     components: Vec<components::Half>,
+    flows: OnceLock<Arc<udp::Flows>>,
     uplink: Uplink,
     repository: Arc<dyn Repository>,
     budget: Arc<Budget>,

@@ -1,6 +1,7 @@
 //! The class of a connection that was caught, by its port. No I/O.
 
 use farhop_htotp::frame::Class;
+use farhop_settings::RemoteSettings;
 use farhop_settings::transparent::TransparentSettings;
 
 /// What is in no list counts as a page.
@@ -13,6 +14,12 @@ pub(super) fn of(port: u16, settings: &TransparentSettings) -> Class {
     ];
     let listed = lists.into_iter().find(|(_, ports)| ports.iter().any(|range| range.contains(port)));
     listed.map_or(Class::Web, |(class, _)| class)
+}
+
+/// The class of a flow of datagrams: calls' media have ports of their own.
+pub(crate) fn of_datagrams(port: u16, settings: &RemoteSettings) -> Class {
+    let is_voice = settings.udp.voice_ports.iter().any(|range| range.contains(port));
+    if is_voice { Class::Expedited } else { of(port, &settings.transparent) }
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ use crate::login::Login;
 use crate::request::Way;
 use crate::tunnel::Wish;
 
+pub(crate) use class::of_datagrams as class_of;
 pub(crate) use strange::Strange;
 pub(crate) use target::settle;
 
