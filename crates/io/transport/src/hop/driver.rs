@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::attune::{self, Attune};
-use super::{Closed, Shared};
+use super::{Closed, Shared, datagrams};
 use crate::congestion;
 use crate::connection::quic_name;
 use crate::ends::{End as Last, Ends};
@@ -79,6 +79,8 @@ struct Driver {
     ahead: WriteAhead,
     attune: Attune,
     ends: Ends,
+    /// What QUIC's buffer for datagrams has room for when it is empty.
+    room: usize,
 }
 
 struct Waiting {
@@ -107,6 +109,7 @@ pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: Writ
         waiting: Vec::new(),
         ahead,
         attune: Attune::new(end),
+        room: 0,
     };
     let reason = driver.serve().await;
     // A connection that has ended keeps the reason for whoever asks; closing it would put this end's own in its place.
@@ -143,7 +146,7 @@ impl Driver {
                 Some((id, result)) = self.stops.next() => self.stopped(id, result),
                 datagram = connection.read_datagram() => match datagram {
                     Ok(datagram) if datagram == PROBE => self.shared.lock().session.handle_probe(),
-                    Ok(_) => {}
+                    Ok(datagram) => self.shared.lock().handle_datagram(&shared, datagram),
                     Err(error) => return Closed::Lost(error.to_string()),
                 },
                 stream = connection.accept_bi() => match stream {
@@ -193,6 +196,10 @@ impl Driver {
             }
             self.transmit(now, transmit);
         }
+        let full = self.waiting.iter().filter(|waiting| !waiting.overtaken);
+        let full = full.filter_map(|waiting| state.session.class(waiting.id)).collect::<Vec<_>>();
+        let floor = full.iter().min().filter(|_| full.len() >= MOST_WAITING).copied();
+        state.send_datagrams(now, &self.connection, self.ahead.about(), &mut self.room, floor);
         let resume = std::mem::take(&mut state.resume);
         if let Some(reason) = state.dispatch(&shared) {
             return Err(reason);
@@ -200,6 +207,10 @@ impl Driver {
         let mut wakeup = state.session.next_wakeup(now);
         if state.session.is_watched(now) {
             let next = now + if state.session.is_overdue(now) { LISTEN_CLOSELY } else { LISTEN };
+            wakeup = Some(wakeup.map_or(next, |at| at.min(next)));
+        }
+        if !state.outbox.is_empty() {
+            let next = now + datagrams::LOOK;
             wakeup = Some(wakeup.map_or(next, |at| at.min(next)));
         }
         drop(state);
