@@ -106,12 +106,13 @@ async fn a_call_waits_for_no_bulk_of_datagrams_or_streams() {
 async fn what_has_the_class_of_bulk_waits_among_it_and_is_dropped_when_late() {
     for profile in profiles() {
         let heard = call(&profile, Class::Bulk, false).await;
-        // It shares a queue in which only half of what comes finds room.
         let name = &profile.name;
-        assert!(heard.speech.len() < SPOKEN * 9 / 10, "{name}: {}", heard.speech.len());
         let longest = *heard.speech.iter().max().unwrap();
         let late = profile.forward.one_way() + Duration::from_millis(100);
         assert!(longest > late, "{name}: {longest:?}");
+        // What finds room on the slow link has waited too long before half of it has left.
+        let is_slow = profile.name == "slow";
+        assert_eq!(is_slow, heard.speech.len() < SPOKEN * 9 / 10, "{name}: {}", heard.speech.len());
     }
 }
 
