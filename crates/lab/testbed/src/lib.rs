@@ -33,13 +33,17 @@ pub use terminal::Terminal;
 pub use testbed::{Addresses, CAPACITY_PORT, Place, Testbed};
 
 use std::io;
+use std::sync::OnceLock;
 
 /// Whether this process may bring a testbed up: to be asked before long preparations.
 ///
 /// # Errors
 /// It lacks the privileges, or the machine lacks TUN devices or `ip`.
 pub fn require_privileges() -> Result<(), Error> {
-    Ok(farhop_netdev::require_privileges("the lab")?)
+    farhop_netdev::require_privileges("the lab").map_err(|error| match NO_NAMESPACE.get() {
+        Some(reason) => Error::Privileges { error, reason: reason.clone() },
+        None => error.into(),
+    })
 }
 
 /// Where this process is not privileged, makes it so within a user namespace of its own, if the system allows that; else it stays as
@@ -51,9 +55,13 @@ pub fn become_privileged() {
             eprintln!("without root: in a user namespace; what is measured is indicative");
         }
         Ok(()) => {}
-        Err(reason) => eprintln!("without root, and not in a user namespace either: {reason}"),
+        // Said once it matters, by `require_privileges`.
+        Err(reason) => drop(NO_NAMESPACE.set(reason.to_string())),
     }
 }
+
+/// Why this process could not become privileged in a user namespace.
+static NO_NAMESPACE: OnceLock<String> = OnceLock::new();
 
 /// Whether sockets of this kernel may send with the TCP congestion control `name`; loads its module where it can.
 ///
@@ -74,6 +82,14 @@ pub fn require_congestion_control(name: &str) -> Result<(), Error> {
 /// Why a testbed does not work.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// Neither root nor a user namespace.
+    #[error("{error}; without it a user namespace would do, but: {reason}")]
+    Privileges {
+        /// What is missing.
+        error: farhop_netdev::Error,
+        /// What the namespace failed at.
+        reason: String,
+    },
     /// The kernel, or a tool that speaks to it, refused.
     #[error(transparent)]
     Net(#[from] farhop_netdev::Error),

@@ -80,6 +80,9 @@ fn listen(ports: (u16, u16), over: &AtomicBool) -> Result<Passed, String> {
     Ok(passed)
 }
 
+/// A packet by its number, and how long it was under way; none where it did not arrive.
+type Sighting = (u16, Option<Duration>);
+
 /// What became of the packets that `is_counted` among those sent.
 pub(super) fn fate(
     sent: &Passed,
@@ -87,7 +90,7 @@ pub(super) fn fate(
     until: Instant,
     is_counted: impl Fn(&SocketAddr) -> bool,
 ) -> Fate {
-    let mut streams: HashMap<(SocketAddr, SocketAddr), Vec<(u16, Option<Duration>)>> = HashMap::new();
+    let mut streams: HashMap<(SocketAddr, SocketAddr), Vec<Sighting>> = HashMap::new();
     for (packet, at) in sent.iter().filter(|((from, ..), at)| is_counted(from) && **at < until) {
         let delay = arrived.get(packet).map(|then| then.saturating_duration_since(*at));
         streams.entry((packet.0, packet.1)).or_default().push((packet.2, delay));
