@@ -85,6 +85,7 @@ struct Driver {
 
 struct Waiting {
     id: StreamId,
+    since: Duration,
     overtaken: bool,
     /// Room was made for it.
     lent: bool,
@@ -92,6 +93,8 @@ struct Waiting {
 
 /// Writes that may wait for the carrier at a time: it serves them in no order, so few may.
 const MOST_WAITING: usize = 2;
+/// Pieces take some 50 ms of the path: a write that waits for so long waits for its own reader, and holds up no datagrams.
+const STALLS: Duration = Duration::from_secs(1);
 
 /// Runs until the connection ends or the session gives it up.
 pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: WriteAhead, end: End) {
@@ -196,9 +199,8 @@ impl Driver {
             }
             self.transmit(now, transmit);
         }
-        let full = self.waiting.iter().filter(|waiting| !waiting.overtaken);
-        let full = full.filter_map(|waiting| state.session.class(waiting.id)).collect::<Vec<_>>();
-        let floor = full.iter().min().filter(|_| full.len() >= MOST_WAITING).copied();
+        let full = self.waiting.iter().filter(|it| !it.overtaken && now < it.since + STALLS);
+        let floor = full.filter_map(|waiting| state.session.class(waiting.id)).min();
         state.send_datagrams(now, &self.connection, self.ahead.about(), &mut self.room, floor);
         let resume = std::mem::take(&mut state.resume);
         if let Some(reason) = state.dispatch(&shared) {
@@ -321,7 +323,7 @@ impl Driver {
         let (interrupt, interrupted) = oneshot::channel();
         self.outs.insert(id, Out::Lent(interrupt));
         let lent = drains && last.urgent && self.ahead.lend(last.bytes as u64, &self.connection);
-        self.waiting.push(Waiting { id, overtaken: false, lent });
+        self.waiting.push(Waiting { id, since: self.shared.now(), overtaken: false, lent });
         self.writes.push(Box::pin(async move {
             let _ = send.set_priority(priority);
             tokio::select! {

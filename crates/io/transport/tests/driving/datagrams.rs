@@ -33,7 +33,7 @@ struct Heard {
     bulk: usize,
 }
 
-/// A call of this class from ground, beside datagrams of bulk at twice the link's rate, and a download on a stream if `streams`.
+/// A call of this class from ground, beside more datagrams of bulk than the link takes, and a download on a stream if `streams`.
 async fn call(profile: &Profile, class: Class, streams: bool) -> Heard {
     let mut ends = ends(profile, PathPlan::for_profile(profile).with_repair(0), Choice::Rate, None, 1);
     let carrier = ends.call().await;
@@ -74,7 +74,9 @@ async fn call(profile: &Profile, class: Class, streams: bool) -> Heard {
     assert!(timeout(WHOLE, listening).await.is_err(), "the carrier is there");
     speaking.await.unwrap();
     pouring.abort();
-    reading.inspect(|reading| reading.abort());
+    if let Some(reading) = reading {
+        reading.abort();
+    }
     heard
 }
 
