@@ -85,8 +85,9 @@ async fn serve(
     }
     let catching = match catching {
         None => None,
-        Some((catching, listeners)) => {
+        Some((catching, listeners, datagrams)) => {
             running.catch(listeners);
+            running.catch_datagrams(datagrams, &catching.answerer());
             catching.set(&settings)?;
             tracing::info!("remote is up, connections that pass are caught, role {}", settings.role);
             Some(catching)

@@ -1,17 +1,21 @@
 //! Has connections caught for `farhop remote` as its settings say, by the helper that may.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::Command;
+use std::sync::{Arc, Weak};
 
 use anyhow::Context;
 use farhop_netdev::{Catch, Divert, Network, Privileged};
+use farhop_remote::{Answerer, Answers, Ends};
 use farhop_settings::{Cidr, RemoteSettings};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UdpSocket};
 
 /// Connections that are caught, until this is dropped.
 pub(crate) struct Catching {
-    helper: Privileged,
+    helper: Arc<Privileged>,
     to: Vec<SocketAddr>,
+    datagrams_to: Vec<SocketAddr>,
     /// What a reload does not change.
     started: RemoteSettings,
 }
@@ -46,7 +50,7 @@ impl Catching {
     pub(crate) fn listen(
         helper: Privileged,
         settings: &RemoteSettings,
-    ) -> anyhow::Result<(Catching, Vec<TcpListener>)> {
+    ) -> anyhow::Result<(Catching, Vec<TcpListener>, Vec<UdpSocket>)> {
         helper.watch(|how| {
             tracing::error!(
                 "the helper that has connections caught has {how}: what it had caught is caught until the remote ends, and \
@@ -58,9 +62,23 @@ impl Catching {
             Ok(listener) => listeners.push(listener),
             Err(error) => tracing::warn!("connections over IPv6 are not caught: {error}"),
         }
+        let mut datagrams = Vec::new();
+        if settings.role.carries() && settings.udp.enabled {
+            datagrams.push(helper.take(IpAddr::V4(Ipv4Addr::LOCALHOST))?);
+            // Said of connections above.
+            datagrams.extend(helper.take(IpAddr::V6(Ipv6Addr::LOCALHOST)));
+        }
+        let datagrams_to = datagrams.iter().map(std::net::UdpSocket::local_addr).collect::<Result<_, _>>()?;
+        let datagrams = datagrams.into_iter().map(UdpSocket::from_std).collect::<Result<_, _>>()?;
         let to = listeners.iter().map(std::net::TcpListener::local_addr).collect::<Result<_, _>>()?;
         let listeners = listeners.into_iter().map(TcpListener::from_std).collect::<Result<_, _>>()?;
-        Ok((Catching { helper, to, started: settings.clone() }, listeners))
+        let helper = Arc::new(helper);
+        Ok((Catching { helper, to, datagrams_to, started: settings.clone() }, listeners, datagrams))
+    }
+
+    /// What makes the sockets that answer datagrams, for as long as there is the helper.
+    pub(crate) fn answerer(&self) -> Answerer {
+        Arc::new(ByHelper(Arc::downgrade(&self.helper)))
     }
 
     /// Catches what these settings say, in place of what was caught before.
@@ -71,7 +89,8 @@ impl Catching {
         let mut settings = settings.clone();
         settings.role = self.started.role;
         settings.interception.enabled = self.started.interception.enabled;
-        self.divert(Some(catch(&settings, self.to.clone())))
+        let catch = catch(&settings, self.to.clone());
+        self.divert(Some(Catch { datagrams_to: self.datagrams_to.clone(), ..catch }))
     }
 
     /// Catches no more; what was caught goes on.
@@ -85,6 +104,22 @@ impl Catching {
     fn divert(&self, catch: Option<Catch>) -> anyhow::Result<()> {
         let mark = self.started.transparent.mark;
         self.helper.divert(&Divert { mark, catch }).context("transparent")
+    }
+}
+
+/// Has the helper speak for destinations, for as long as it is there.
+struct ByHelper(Weak<Privileged>);
+
+impl Answers for ByHelper {
+    fn socket(&self, Ends { client, to }: Ends) -> io::Result<std::net::UdpSocket> {
+        let helper = self.0.upgrade().ok_or(io::ErrorKind::Unsupported)?;
+        helper.answer(to, client).map_err(io::Error::other)
+    }
+
+    fn refuse(&self, Ends { client, to }: Ends) {
+        if let Some(Err(error)) = self.0.upgrade().map(|helper| helper.refuse(to, client)) {
+            tracing::debug!("{client} does not hear that nobody listens at {to}: {error}");
+        }
     }
 }
 
@@ -112,6 +147,8 @@ fn catch(settings: &RemoteSettings, to: Vec<SocketAddr>) -> Catch {
         clients: settings.clients.iter().map(network).collect(),
         except: transparent.except.iter().map(network).collect(),
         ports,
+        datagrams_to: Vec::new(),
+        datagram_ports: settings.udp.ports.iter().map(|range| (range.first, range.last)).collect(),
     }
 }
 

@@ -1,13 +1,14 @@
 //! Two ends in namespaces of their own, with a client behind the remote that knows nothing of it: the remote is its router.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
 use farhop_netdev::{Janitor, Namespace, require_privileges};
-use tokio::net::{TcpListener, TcpStream};
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 use super::{Program, ask, farhop, keygen, until};
 
@@ -133,6 +134,11 @@ impl Routed {
         until("the carrier is up", status).await;
     }
 
+    /// What an end says to a command without arguments.
+    pub(crate) async fn ask(&self, end: &str, command: &str) -> Option<serde_json::Value> {
+        ask(&self.folder.path().join(format!("{end}.sock")), command).await
+    }
+
     fn end(&self, place: &Namespace, name: &str, options: &[&str]) -> Program {
         let folder: &Path = self.folder.path();
         let mut command = farhop();
@@ -164,6 +170,21 @@ impl Routed {
         TcpListener::from_std(listener).unwrap()
     }
 
+    /// A socket for datagrams at one of the [`SERVER`] addresses.
+    pub(crate) fn hear(&self, address: &str, port: u16) -> UdpSocket {
+        datagrams(&self.servers, SocketAddr::new(address.parse().unwrap(), port))
+    }
+
+    /// A socket for datagrams on the client's machine that speaks with this place alone.
+    pub(crate) fn speak_with(&self, address: &str, port: u16) -> UdpSocket {
+        let any: IpAddr =
+            if address.contains(':') { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let socket = datagrams(&self.client, SocketAddr::new(any, 0));
+        let to = SocketAddr::new(address.parse::<IpAddr>().unwrap(), port);
+        SockRef::from(&socket).connect(&to.into()).unwrap();
+        socket
+    }
+
     /// Connects from the client's machine.
     pub(crate) fn connect(&self, address: &str, port: u16) -> io::Result<TcpStream> {
         let address = SocketAddr::new(address.parse::<IpAddr>().unwrap(), port);
@@ -172,6 +193,12 @@ impl Routed {
         stream.set_nonblocking(true)?;
         TcpStream::from_std(stream)
     }
+}
+
+fn datagrams(place: &Namespace, address: SocketAddr) -> UdpSocket {
+    let socket = place.run(|| std::net::UdpSocket::bind(address)).unwrap().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    UdpSocket::from_std(socket).unwrap()
 }
 
 fn rules(place: &Namespace, table: u32) -> String {

@@ -43,6 +43,7 @@ mod status;
 mod stock;
 mod transparent;
 mod tunnel;
+mod udp;
 mod under_way;
 mod unreachable;
 mod uplink;
@@ -74,6 +75,7 @@ pub use running::Running;
 pub use start::{Reach, StartError, start, start_on};
 use tokio::sync::watch;
 use tokio::time::Instant;
+pub use udp::{Answerer, Answers, Ends};
 use unreachable::Unreachable;
 use uplink::Uplink;
 use users::Users;
@@ -86,6 +88,7 @@ pub struct Remote {
     settings: RwLock<Arc<RemoteSettings>>,
     bus: Bus,
     components: Vec<components::Half>,
+    flows: OnceLock<Arc<udp::Flows>>,
     uplink: Uplink,
     /// Whom capacity is asked of.
     modem: Option<Modem>,

@@ -10,13 +10,15 @@ use farhop_front::Listener;
 use farhop_settings::RemoteSettings;
 use farhop_settings::remote::{DnsSettings, InterceptionSettings};
 use farhop_settings::transparent::TransparentSettings;
+use farhop_settings::udp::UdpSettings;
 use farhop_transport::memory::Memory;
 use farhop_transport::socket::udp::UdpSocket;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::{Remote, clients, transparent};
+use crate::udp::Answerer;
+use crate::{Remote, clients, transparent, udp};
 
 /// A remote that runs until it is told to stop or dropped.
 pub struct Running {
@@ -48,6 +50,16 @@ impl Running {
         for listener in listeners {
             let listener = Listener::from_listener(listener, front.clone());
             self.tasks.spawn(transparent::accept(Arc::clone(&self.remote), listener));
+        }
+    }
+
+    /// Carries datagrams that were caught on their way: these sockets take the first of each flow, and `answerer` makes those that
+    /// answer. Nothing happens where the settings want no UDP component.
+    pub fn catch_datagrams(&mut self, sockets: Vec<tokio::net::UdpSocket>, answerer: &Answerer) {
+        let Some(flows) = self.remote.flows.get() else { return };
+        for socket in sockets {
+            let (remote, flows) = (Arc::clone(&self.remote), Arc::clone(flows));
+            self.tasks.spawn(udp::accept(remote, flows, socket, Arc::clone(answerer)));
         }
     }
 
@@ -87,6 +99,7 @@ impl Running {
             tcp_streams: kept.tcp_streams,
             tcp_congestion: kept.tcp_congestion.clone(),
             role: kept.role,
+            udp: UdpSettings { enabled: kept.udp.enabled, flows: kept.udp.flows, ..settings.udp.clone() },
             dns: DnsSettings { prefetch: settings.dns.prefetch, ..kept.dns.clone() },
             transparent: TransparentSettings {
                 enabled: kept.transparent.enabled,

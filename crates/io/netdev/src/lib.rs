@@ -4,6 +4,7 @@
 //! the callers. Whatever is made here is removed by its [`Janitor`], or by the helper of [`Privileged`], however its owner ends.
 
 mod capability;
+mod datagrams;
 mod divert;
 mod error;
 mod host;
@@ -24,6 +25,7 @@ mod transparent;
 mod tun;
 mod urgent;
 
+pub use datagrams::{is_too_big, path_mtu, receive_diverted};
 pub use divert::{Catch, Divert, Network};
 pub use error::Error;
 pub use host::{congestion_control_allowed, host_addresses, host_ip, host_sysctl, require_privileges};

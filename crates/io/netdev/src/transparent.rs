@@ -22,7 +22,7 @@ const RECEIVE_BUFFER: usize = 256 * 1024;
 /// stream (RFC 6093 §6), whoever is gone for good is noticed, small pieces leave at once.
 pub(crate) fn listen(address: IpAddr) -> Result<TcpListener, Error> {
     let prepare = || -> nix::Result<OwnedFd> {
-        let socket = transparent(address)?;
+        let socket = transparent(address, SockType::Stream)?;
         switch_on(&socket, libc::SOL_SOCKET, libc::SO_OOBINLINE)?;
         switch_on(&socket, libc::IPPROTO_TCP, libc::TCP_NODELAY)?;
         setsockopt(&socket, KeepAlive, &true)?;
@@ -39,7 +39,7 @@ pub(crate) fn listen(address: IpAddr) -> Result<TcpListener, Error> {
 /// go to each destination.
 pub(crate) fn speak(address: IpAddr) -> Result<OwnedFd, Error> {
     let prepare = || -> nix::Result<OwnedFd> {
-        let socket = transparent(address)?;
+        let socket = transparent(address, SockType::Stream)?;
         switch_on(&socket, libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT)?;
         bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(address, 0)))?;
         Ok(socket)
@@ -48,13 +48,13 @@ pub(crate) fn speak(address: IpAddr) -> Result<OwnedFd, Error> {
 }
 
 /// A socket of the family of `address` that may have foreign addresses.
-fn transparent(address: IpAddr) -> nix::Result<OwnedFd> {
+pub(crate) fn transparent(address: IpAddr, kind: SockType) -> nix::Result<OwnedFd> {
     let (family, level, option) = match address {
         IpAddr::V4(_) => (AddressFamily::Inet, libc::SOL_IP, libc::IP_TRANSPARENT),
         IpAddr::V6(_) => (AddressFamily::Inet6, libc::SOL_IPV6, libc::IPV6_TRANSPARENT),
     };
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let socket = socket(family, SockType::Stream, flags, None)?;
+    let socket = socket(family, kind, flags, None)?;
     switch_on(&socket, level, option)?;
     Ok(socket)
 }

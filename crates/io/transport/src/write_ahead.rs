@@ -112,6 +112,11 @@ impl WriteAhead {
         self.most = most;
     }
 
+    /// About what the path takes, as it was when it was last looked at.
+    pub fn about(&self) -> Option<BitRate> {
+        self.pace.and_then(|pace| pace.about)
+    }
+
     /// How it is driven, as it was when it was last looked at.
     pub fn sending(&self) -> Option<Sending> {
         self.driven.map(|driven| Sending {

@@ -351,6 +351,11 @@ impl Session {
         self.scheduler.set_about(rate);
     }
 
+    /// The class of a stream that is open.
+    pub fn class(&self, id: StreamId) -> Option<Class> {
+        self.streams.get(&id).map(|stream| stream.place.class)
+    }
+
     /// Bytes queued on a stream.
     pub fn queued(&self, id: StreamId) -> usize {
         self.scheduler.queued(id)

@@ -14,6 +14,12 @@ pub(super) enum Command {
     Listen(IpAddr),
     /// A TCP socket bound to this address, which need not be this machine's.
     Speak(IpAddr),
+    /// A transparent socket for datagrams at this loopback address, on a port that the system chooses.
+    Take(IpAddr),
+    /// A UDP socket that is the first, which need not be this machine's, and speaks with the second.
+    Answer(SocketAddr, SocketAddr),
+    /// Nobody listens at the first, which the second is to hear.
+    Refuse(SocketAddr, SocketAddr),
     /// This diversion, in place of the one before.
     Divert(Divert),
 }
@@ -23,18 +29,24 @@ impl Display for Command {
         match self {
             Command::Listen(address) => write!(f, "listen {address}"),
             Command::Speak(address) => write!(f, "speak {address}"),
+            Command::Take(address) => write!(f, "take {address}"),
+            Command::Answer(from, to) => write!(f, "answer {from} {to}"),
+            Command::Refuse(to, client) => write!(f, "refuse {to} {client}"),
             Command::Divert(Divert { mark, catch: None }) => write!(f, "divert {mark}"),
             Command::Divert(Divert { mark, catch: Some(catch) }) => {
-                let ports: Vec<_> =
-                    catch.ports.iter().map(|(first, last)| format!("{first}-{last}")).collect();
+                let ranges = |ports: &[(u16, u16)]| {
+                    words(&ports.iter().map(|(first, last)| format!("{first}-{last}")).collect::<Vec<_>>())
+                };
                 write!(
                     f,
-                    "divert {mark} {} {} {} {} {}",
+                    "divert {mark} {} {} {} {} {} {} {}",
                     words(&catch.to),
                     words(&catch.interfaces),
                     words(&catch.clients),
                     words(&catch.except),
-                    words(&ports)
+                    ranges(&catch.ports),
+                    words(&catch.datagrams_to),
+                    ranges(&catch.datagram_ports)
                 )
             }
         }
@@ -59,29 +71,41 @@ impl FromStr for Command {
         let command = match words[..] {
             ["listen", address] => loopback(address).map(Command::Listen),
             ["speak", address] => somebodys(address).map(Command::Speak),
-            ["divert", mark] => mark.parse().ok().map(|mark| Command::Divert(Divert { mark, catch: None })),
-            ["divert", mark, to, interfaces, clients, except, ports] => {
-                read_catch(to, interfaces, clients, except, ports).and_then(|catch| {
-                    Some(Command::Divert(Divert { mark: mark.parse().ok()?, catch: Some(catch) }))
-                })
+            ["take", address] => loopback(address).map(Command::Take),
+            ["answer", from, to] => {
+                somebodys_port(from).zip(somebodys_port(to)).map(|(from, to)| Command::Answer(from, to))
             }
+            ["refuse", to, client] => {
+                somebodys_port(to).zip(somebodys_port(client)).map(|(to, client)| Command::Refuse(to, client))
+            }
+            ["divert", mark] => mark.parse().ok().map(|mark| Command::Divert(Divert { mark, catch: None })),
+            ["divert", mark, ref catch @ ..] => read_catch(catch).and_then(|catch| {
+                Some(Command::Divert(Divert { mark: mark.parse().ok()?, catch: Some(catch) }))
+            }),
             _ => None,
         };
         command.ok_or(())
     }
 }
 
-fn read_catch(to: &str, interfaces: &str, clients: &str, except: &str, ports: &str) -> Option<Catch> {
-    let to = items(to, |text| text.parse::<SocketAddr>().ok().filter(|to| to.ip().is_loopback()))?;
+fn read_catch(words: &[&str]) -> Option<Catch> {
+    let &[to, interfaces, clients, except, ports, datagrams_to, datagram_ports] = words else { return None };
+    let loopbacks =
+        |word| items(word, |text| text.parse::<SocketAddr>().ok().filter(|to| to.ip().is_loopback()));
+    let ranges = |word| {
+        items(word, |text| {
+            let (first, last) = text.split_once('-')?;
+            Some((first.parse().ok()?, last.parse().ok()?)).filter(|(first, last)| first <= last)
+        })
+    };
     Some(Catch {
-        to,
+        to: loopbacks(to)?,
         interfaces: items(interfaces, device)?,
         clients: items(clients, |text| text.parse().ok())?,
         except: items(except, |text| text.parse().ok())?,
-        ports: items(ports, |text| {
-            let (first, last) = text.split_once('-')?;
-            Some((first.parse().ok()?, last.parse().ok()?)).filter(|(first, last)| first <= last)
-        })?,
+        ports: ranges(ports)?,
+        datagrams_to: loopbacks(datagrams_to)?,
+        datagram_ports: ranges(datagram_ports)?,
     })
 }
 
@@ -93,6 +117,13 @@ fn loopback(text: &str) -> Option<IpAddr> {
 fn somebodys(text: &str) -> Option<IpAddr> {
     let address: IpAddr = text.parse().ok()?;
     (!address.is_unspecified() && !address.is_loopback() && !address.is_multicast()).then_some(address)
+}
+
+/// An address of one host, and a port.
+fn somebodys_port(text: &str) -> Option<SocketAddr> {
+    let address: SocketAddr = text.parse().ok()?;
+    somebodys(&address.ip().to_string())?;
+    (address.port() > 0).then_some(address)
 }
 
 /// A device's name (the kernel's `dev_valid_name`), without what a rule or a list would read as its own.
@@ -131,10 +162,15 @@ mod tests {
             clients: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()],
             except: vec!["0.0.0.0/0".parse().unwrap()],
             ports: vec![(1, 65535)],
+            datagrams_to: vec!["127.0.0.1:6000".parse().unwrap()],
+            datagram_ports: vec![(1, 442), (444, 65535)],
         };
         for command in [
             Command::Listen("127.0.0.1".parse().unwrap()),
             Command::Speak("2001:db8::1".parse().unwrap()),
+            Command::Take("::1".parse().unwrap()),
+            Command::Refuse("[2001:db8::7]:53".parse().unwrap(), "[2001:db8::1]:4000".parse().unwrap()),
+            Command::Answer("192.0.2.7:53".parse().unwrap(), "10.0.0.1:4000".parse().unwrap()),
             Command::Divert(Divert { mark: 7, catch: None }),
             Command::Divert(Divert { mark: u32::MAX, catch: Some(catch) }),
         ] {
@@ -153,12 +189,18 @@ mod tests {
             "speak 0.0.0.0",
             "speak ::1",
             "speak 224.0.0.1",
+            "take 10.0.0.1",
+            "answer 192.0.2.7:0 10.0.0.1:4000",
+            "answer 127.0.0.1:53 10.0.0.1:4000",
+            "answer 192.0.2.7:53",
             "divert x",
-            "divert 7 10.0.0.1:5000 - - - -",
-            "divert 7 127.0.0.1:5000 lan0\"; - - -",
-            "divert 7 127.0.0.1:5000 a-name-too-long-for-it - - -",
-            "divert 7 127.0.0.1:5000 - 10.0.0.0/33 - -",
-            "divert 7 127.0.0.1:5000 - - - 9-8",
+            "divert 7 10.0.0.1:5000 - - - - - -",
+            "divert 7 127.0.0.1:5000 lan0\"; - - - - -",
+            "divert 7 127.0.0.1:5000 a-name-too-long-for-it - - - - -",
+            "divert 7 127.0.0.1:5000 - 10.0.0.0/33 - - - -",
+            "divert 7 127.0.0.1:5000 - - - 9-8 - -",
+            "divert 7 127.0.0.1:5000 - - - - 10.0.0.1:6000 -",
+            "divert 7 127.0.0.1:5000 - - - -",
             "delete everything",
         ] {
             assert_eq!(text.parse::<Command>(), Err(()), "{text}");

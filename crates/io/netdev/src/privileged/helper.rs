@@ -9,7 +9,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 
 use super::{command::Command, wire};
 use crate::divert::{Diversion, Divert};
-use crate::{Error, capability, transparent};
+use crate::{Error, capability, datagrams, transparent};
 
 /// What an answer begins with.
 pub(super) const DONE: &str = "done";
@@ -58,6 +58,12 @@ fn perform(text: &str, diversion: &mut Option<Diversion>) -> Result<Option<Owned
     let done = match command {
         Command::Listen(address) => transparent::listen(address).map(TcpListener::into).map(Some),
         Command::Speak(address) => transparent::speak(address).map(Some),
+        Command::Take(address) => datagrams::take(address).map(OwnedFd::from).map(Some),
+        Command::Answer(from, to) => datagrams::answer(from, to).map(OwnedFd::from).map(Some),
+        Command::Refuse(to, client) => match diversion {
+            Some(diversion) => diversion.refuse(to, client).map(|()| None),
+            None => Ok(None),
+        },
         Command::Divert(divert) => put(diversion, &divert).map(|()| None),
     };
     done.map_err(|error| error.to_string())

@@ -10,7 +10,7 @@ mod wire;
 
 pub use helper::serve_privileged;
 
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -73,6 +73,32 @@ impl Privileged {
     pub fn speak(&self, address: IpAddr) -> Result<OwnedFd, Error> {
         let socket = self.ask(&command::Command::Speak(address))?;
         socket.ok_or_else(|| Error::Helper("the helper gave no socket".into()))
+    }
+
+    /// A socket at this loopback address for datagrams that are diverted to it, for [`crate::receive_diverted`].
+    ///
+    /// # Errors
+    /// The system has no such address or refuses.
+    pub fn take(&self, address: IpAddr) -> Result<UdpSocket, Error> {
+        let socket = self.ask(&command::Command::Take(address))?;
+        socket.map(UdpSocket::from).ok_or_else(|| Error::Helper("the helper gave no socket".into()))
+    }
+
+    /// A UDP socket that is `from`, which need not be this machine's, and speaks with `to` alone.
+    ///
+    /// # Errors
+    /// They are no hosts' addresses, or the system refuses.
+    pub fn answer(&self, from: SocketAddr, to: SocketAddr) -> Result<UdpSocket, Error> {
+        let socket = self.ask(&command::Command::Answer(from, to))?;
+        socket.map(UdpSocket::from).ok_or_else(|| Error::Helper("the helper gave no socket".into()))
+    }
+
+    /// Lets `client` hear, should it send to `to` again within seconds, that nobody listens there (ICMP, RFC 792).
+    ///
+    /// # Errors
+    /// Nothing is diverted, or the kernel cannot.
+    pub fn refuse(&self, to: SocketAddr, client: SocketAddr) -> Result<(), Error> {
+        self.ask(&command::Command::Refuse(to, client)).map(drop)
     }
 
     /// Puts a diversion into force, in place of the one before, which has the same mark.

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::attune::{self, Attune};
-use super::{Closed, Shared};
+use super::{Closed, Shared, datagrams};
 use crate::congestion;
 use crate::connection::quic_name;
 use crate::ends::{End as Last, Ends};
@@ -79,10 +79,13 @@ struct Driver {
     ahead: WriteAhead,
     attune: Attune,
     ends: Ends,
+    /// What QUIC's buffer for datagrams has room for when it is empty.
+    room: usize,
 }
 
 struct Waiting {
     id: StreamId,
+    since: Duration,
     overtaken: bool,
     /// Room was made for it.
     lent: bool,
@@ -90,6 +93,8 @@ struct Waiting {
 
 /// Writes that may wait for the carrier at a time: it serves them in no order, so few may.
 const MOST_WAITING: usize = 2;
+/// Pieces take some 50 ms of the path: a write that waits for so long waits for its own reader, and holds up no datagrams.
+const STALLS: Duration = Duration::from_secs(1);
 
 /// Runs until the connection ends or the session gives it up.
 pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: WriteAhead, end: End) {
@@ -107,6 +112,7 @@ pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: Writ
         waiting: Vec::new(),
         ahead,
         attune: Attune::new(end),
+        room: 0,
     };
     let reason = driver.serve().await;
     // A connection that has ended keeps the reason for whoever asks; closing it would put this end's own in its place.
@@ -143,7 +149,7 @@ impl Driver {
                 Some((id, result)) = self.stops.next() => self.stopped(id, result),
                 datagram = connection.read_datagram() => match datagram {
                     Ok(datagram) if datagram == PROBE => self.shared.lock().session.handle_probe(),
-                    Ok(_) => {}
+                    Ok(datagram) => self.shared.lock().handle_datagram(&shared, datagram),
                     Err(error) => return Closed::Lost(error.to_string()),
                 },
                 stream = connection.accept_bi() => match stream {
@@ -193,6 +199,9 @@ impl Driver {
             }
             self.transmit(now, transmit);
         }
+        let full = self.waiting.iter().filter(|it| !it.overtaken && now < it.since + STALLS);
+        let floor = full.filter_map(|waiting| state.session.class(waiting.id)).min();
+        state.send_datagrams(now, &self.connection, self.ahead.about(), &mut self.room, floor);
         let resume = std::mem::take(&mut state.resume);
         if let Some(reason) = state.dispatch(&shared) {
             return Err(reason);
@@ -200,6 +209,10 @@ impl Driver {
         let mut wakeup = state.session.next_wakeup(now);
         if state.session.is_watched(now) {
             let next = now + if state.session.is_overdue(now) { LISTEN_CLOSELY } else { LISTEN };
+            wakeup = Some(wakeup.map_or(next, |at| at.min(next)));
+        }
+        if !state.outbox.is_empty() {
+            let next = now + datagrams::LOOK;
             wakeup = Some(wakeup.map_or(next, |at| at.min(next)));
         }
         drop(state);
@@ -310,7 +323,7 @@ impl Driver {
         let (interrupt, interrupted) = oneshot::channel();
         self.outs.insert(id, Out::Lent(interrupt));
         let lent = drains && last.urgent && self.ahead.lend(last.bytes as u64, &self.connection);
-        self.waiting.push(Waiting { id, overtaken: false, lent });
+        self.waiting.push(Waiting { id, since: self.shared.now(), overtaken: false, lent });
         self.writes.push(Box::pin(async move {
             let _ = send.set_priority(priority);
             tokio::select! {

@@ -5,6 +5,7 @@ mod adopt;
 mod attune;
 mod claim;
 mod crowd;
+pub(crate) mod datagrams;
 mod driver;
 mod lanes;
 mod line;
@@ -18,7 +19,9 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
+use bytes::Bytes;
 use farhop_htotp::RequestHead;
+use farhop_htotp::datagram::Outbox;
 use farhop_htotp::frame::{Class, Hello, Priority, Resume, Tunnel};
 use farhop_htotp::mirror::{Position, Word};
 use farhop_htotp::scheduler::StreamId;
@@ -114,6 +117,8 @@ pub enum Incoming {
     Rejoin { carrier: u64, claim: Claim },
     /// Remote: an exchange or tunnel of another carrier goes on on this one.
     Rejoined { exchange: u64 },
+    /// A datagram of this flow.
+    Datagram { flow: u64, payload: Bytes },
 }
 
 /// One carrier. Clones share it; it closes when [`Hop::close`] is called or the connection ends.
@@ -164,6 +169,9 @@ struct State {
     /// What both ends call the connection, once its handshake is over here.
     name: Option<Name>,
     incoming: VecDeque<Incoming>,
+    outbox: Outbox,
+    /// The longest datagram that the carrier carries; nothing where it carries none.
+    longest_datagram: usize,
     /// Streams whose reader has made room.
     resume: Vec<StreamId>,
     closed: Option<Closed>,
@@ -257,6 +265,8 @@ impl Hop {
             lasting,
             name: connection.name(),
             incoming: VecDeque::new(),
+            outbox: Outbox::default(),
+            longest_datagram: 0,
             resume: Vec::new(),
             closed: None,
             ended: None,

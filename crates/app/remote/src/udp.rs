@@ -1,0 +1,290 @@
+//! The UDP component beside the users: datagrams that were caught on their way (TPROXY), by flow of client and destination.
+//! The first of a flow comes to a listener; the answers' socket, which bears the destination's address, then takes the
+//! others too. What a flow's stream and datagrams say is docs/udp.md's.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use farhop_component::{Component, RemoteHalf, UDP};
+use farhop_events::{Event, ExchangeId};
+use farhop_htotp::datagram::patience;
+use farhop_htotp::flow::{LARGEST, Reader, Record, Trouble};
+use farhop_htotp::frame::Class;
+use farhop_settings::RemoteSettings;
+use farhop_transport::hop::{Arrival, Incoming, Sender};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::Remote;
+use crate::class;
+use crate::components::Attended;
+use crate::uplink::Carrier;
+use crate::users::User;
+
+/// A question and its answer, and nothing after that (RFC 4787 REQ-5b lets well-known ports be quicker).
+const DNS_PORT: u16 = 53;
+const DNS_IDLE: Duration = Duration::from_secs(20);
+/// Clients that are told at a time that nobody listens.
+const MOST_REFUSING: usize = 4;
+/// Datagrams that wait for a flow's task.
+const WAITING: usize = 64;
+
+/// Speaks for destinations.
+pub trait Answers: Send + Sync {
+    /// A socket that bears the destination's address, for its answers to the client.
+    ///
+    /// # Errors
+    /// The system refuses.
+    fn socket(&self, ends: Ends) -> io::Result<std::net::UdpSocket>;
+
+    /// Lets the client hear, when it sends again, that nobody listens there.
+    fn refuse(&self, ends: Ends);
+}
+
+/// See [`Answers`].
+pub type Answerer = Arc<dyn Answers>;
+
+/// A flow, by its two ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ends {
+    /// The client.
+    pub client: SocketAddr,
+    /// Where its datagrams were to go.
+    pub to: SocketAddr,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Udp(Arc<Flows>);
+
+#[derive(Default)]
+pub(crate) struct Flows {
+    /// By ends: what the listeners take.
+    begun: Mutex<HashMap<Ends, mpsc::Sender<Bytes>>>,
+    /// By number: what carriers bring.
+    known: Mutex<HashMap<u64, mpsc::Sender<Bytes>>>,
+    /// Clients that are being told that nobody listens: each takes the helper some milliseconds.
+    refusing: AtomicUsize,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl RemoteHalf<Arc<Remote>, Attended> for Udp {
+    fn component(&self) -> &'static Component {
+        &UDP
+    }
+
+    /// The listeners come later: [`crate::Running::catch_datagrams`].
+    fn start(&self, remote: &Arc<Remote>, _: &mut JoinSet<()>) {
+        // One alone is made.
+        let _ = remote.flows.set(Arc::clone(&self.0));
+    }
+
+    fn take(&self, _: &Arc<Remote>, _: &Attended, incoming: Incoming) -> Option<Incoming> {
+        let Incoming::Datagram { flow, payload } = incoming else { return Some(incoming) };
+        // One of a flow that is over, or too many at once: the network has lost it.
+        if let Some(tell) = lock(&self.0.known).get(&flow) {
+            let _ = tell.try_send(payload);
+        }
+        None
+    }
+}
+
+/// Takes the first datagrams of flows until the future is dropped.
+pub(crate) async fn accept(remote: Arc<Remote>, flows: Arc<Flows>, listener: UdpSocket, answerer: Answerer) {
+    let mut buffer = vec![0; LARGEST];
+    loop {
+        let receive = || farhop_netdev::receive_diverted(&listener, &mut buffer);
+        let Ok((length, client, to)) = listener.async_io(Interest::READABLE, receive).await else { continue };
+        let (ends, payload) = (Ends { client, to }, Bytes::copy_from_slice(&buffer[..length]));
+        if let Some(tell) = lock(&flows.begun).get(&ends) {
+            let _ = tell.try_send(payload);
+            continue;
+        }
+        let settings = remote.settings();
+        // One that leads to the listener itself was not caught: it would lead here again.
+        let is_ours = settings.clients.iter().any(|range| range.contains(client.ip().to_canonical()))
+            && listener.local_addr().is_ok_and(|own| own != to);
+        if !is_ours || !is_room(&lock(&flows.begun), client.ip(), &settings) {
+            continue;
+        }
+        let (tell, told) = mpsc::channel(WAITING);
+        lock(&flows.begun).insert(ends, tell);
+        let (remote, flows, answerer) = (Arc::clone(&remote), Arc::clone(&flows), Arc::clone(&answerer));
+        tokio::spawn(async move {
+            let flow = Flow { remote: &remote, flows: &flows, ends };
+            flow.serve(payload, told, answerer).await;
+            lock(&flows.begun).remove(&ends);
+        });
+    }
+}
+
+/// Whether another flow of this client has room.
+fn is_room(begun: &HashMap<Ends, mpsc::Sender<Bytes>>, client: IpAddr, settings: &RemoteSettings) -> bool {
+    let own = begun.keys().filter(|ends| ends.client.ip() == client).count();
+    begun.len() < settings.udp.flows as usize && own < settings.udp.flows_per_client as usize
+}
+
+struct Flow<'a> {
+    remote: &'a Arc<Remote>,
+    flows: &'a Arc<Flows>,
+    ends: Ends,
+}
+
+/// What a flow goes over.
+struct Way {
+    carrier: Carrier,
+    number: u64,
+    class: Class,
+    sender: Sender,
+}
+
+impl Flow<'_> {
+    async fn serve(self, first: Bytes, mut told: mpsc::Receiver<Bytes>, answerer: Answerer) {
+        let (remote, ends, settings) = (self.remote, self.ends, self.remote.settings());
+        let class = class::of_datagrams(ends.to, &first, &settings);
+        // What waits longer than this has been sent again.
+        let Some(carrier) = remote.uplink().carrier(Instant::now() + patience(class)).await else { return };
+        let maker = Arc::clone(&answerer);
+        let made = spawn_blocking(move || maker.socket(ends)).await;
+        let socket = match made.map_err(io::Error::other).flatten().and_then(UdpSocket::from_std) {
+            Ok(socket) => socket,
+            Err(error) => {
+                return tracing::warn!(target: "farhop", "a flow to {} is not carried: {error}", ends.to);
+            }
+        };
+        let user = remote.users().at(ends.client.ip());
+        let exchange = remote.next_exchange();
+        let (sender, mut receiver) = carrier.hop.open_tunnel(UDP.tunnel(exchange.0, user.id, class));
+        let mut way = Way { carrier, number: exchange.0, class, sender };
+        let (tell, mut brought) = mpsc::channel(WAITING);
+        lock(&self.flows.known).insert(way.number, tell);
+        remote.bus().emit(Event::FlowOpened { exchange, to: ends.to.to_string() });
+        let opened = [Record::To(ends.to).encode(), Record::Datagram(first).encode()].concat();
+        let (mut moved, mut reader) = (Instant::now(), Reader::default());
+        let mut is_open = way.sender.write(opened.into()).await.is_ok();
+        let idle =
+            if ends.to.port() == DNS_PORT { settings.udp.idle.min(DNS_IDLE) } else { settings.udp.idle };
+        let (mut up, mut down) = (1, 0);
+        while is_open {
+            tokio::select! {
+                // An error is ICMP's, from the client: it has left, and says no more.
+                _ = socket.readable() => match receive(&socket) {
+                    Ok(payload) => { way.up(remote, &payload).await; (up, moved) = (up + 1, Instant::now()) }
+                    Err(error) => is_open = error.kind() == io::ErrorKind::WouldBlock,
+                },
+                Some(payload) = told.recv() => { way.up(remote, &payload).await; (up, moved) = (up + 1, Instant::now()) }
+                Some(payload) = brought.recv() => {
+                    // A client that does not take it loses it.
+                    let _ = socket.send(&payload).await;
+                    (down, moved) = (down + 1, Instant::now());
+                }
+                arrival = receiver.next() => match arrival {
+                    Arrival::TunnelOpened => {}
+                    Arrival::Body(bytes) => {
+                        reader.push(&bytes);
+                        is_open = self.hear(&mut reader, &socket, exchange, &mut down, &answerer).await;
+                        moved = Instant::now();
+                    }
+                    Arrival::Failed(failure) => {
+                        self.failed(exchange, &user, failure.to_string());
+                        is_open = false;
+                    }
+                    _ => is_open = false,
+                },
+                () = sleep_until(moved + idle) => is_open = false,
+            }
+        }
+        lock(&self.flows.known).remove(&way.number);
+        way.sender.finish(None);
+        remote.bus().emit(Event::FlowEnded {
+            exchange,
+            user: user.name.to_string(),
+            to: ends.to.to_string(),
+            up,
+            down,
+        });
+    }
+
+    /// Lets the client hear that nobody listens, unless many are being told so.
+    fn refuse(&self, answerer: &Answerer) {
+        let (flows, answerer, ends) = (Arc::clone(self.flows), Arc::clone(answerer), self.ends);
+        if flows.refusing.fetch_add(1, Ordering::Relaxed) >= MOST_REFUSING {
+            flows.refusing.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        spawn_blocking(move || {
+            answerer.refuse(ends);
+            flows.refusing.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+
+    /// What ground says on the flow's stream; false once it is nothing that belongs there.
+    async fn hear(
+        &self,
+        reader: &mut Reader,
+        socket: &UdpSocket,
+        exchange: ExchangeId,
+        down: &mut u64,
+        answerer: &Answerer,
+    ) -> bool {
+        loop {
+            match reader.take() {
+                Ok(Some(Record::Datagram(payload))) => {
+                    let _ = socket.send(&payload).await;
+                    *down += 1;
+                }
+                Ok(Some(Record::Trouble(trouble))) => {
+                    let (to, why) = (self.ends.to.to_string(), format!("{trouble:?}"));
+                    self.remote.bus().emit(Event::FlowTrouble { exchange, to, why });
+                    if trouble == Trouble::PortUnreachable {
+                        // While the flow has a socket its client's datagrams go there, and nobody would hear.
+                        self.refuse(answerer);
+                        return false;
+                    }
+                }
+                Ok(None) => return true,
+                Ok(Some(Record::To(_))) | Err(_) => return false,
+            }
+        }
+    }
+
+    fn failed(&self, exchange: ExchangeId, user: &User, error: String) {
+        tracing::debug!(target: "farhop", "flow {exchange} of {} to {}: {error}", user.name, self.ends.to);
+    }
+}
+
+/// A datagram that is there. Nothing is held for a flow that is idle.
+fn receive(socket: &UdpSocket) -> io::Result<Bytes> {
+    let mut buffer = [0; LARGEST];
+    let length = socket.try_recv(&mut buffer)?;
+    Ok(Bytes::copy_from_slice(&buffer[..length]))
+}
+
+impl Way {
+    /// Towards ground: beside the streams, or where nothing goes there, on the flow's own while that is not behind.
+    async fn up(&mut self, remote: &Remote, payload: &[u8]) {
+        if self.carrier.hop.closed().is_some()
+            && let Some(carrier) = remote.uplink().now()
+        {
+            self.carrier = carrier;
+        }
+        if self.carrier.hop.send_datagram(self.number, self.class, payload) {
+            return;
+        }
+        if let Ok(Ok(())) = timeout(patience(self.class), self.sender.room()).await {
+            // Its end is heard of by who reads.
+            let _ = self.sender.write(Record::Datagram(Bytes::copy_from_slice(payload)).encode()).await;
+        }
+    }
+}
