@@ -145,6 +145,7 @@ struct Flow<'a> {
 struct Way {
     carrier: Carrier,
     number: u64,
+    user: u64,
     class: Class,
     sender: Sender,
 }
@@ -166,7 +167,7 @@ impl Flow<'_> {
         let user = remote.users().at(ends.client.ip());
         let exchange = remote.next_exchange();
         let (sender, mut receiver) = carrier.hop.open_tunnel(UDP.tunnel(exchange.0, user.id, class));
-        let mut way = Way { carrier, number: exchange.0, class, sender };
+        let mut way = Way { carrier, number: exchange.0, user: user.id, class, sender };
         let (tell, mut brought) = mpsc::channel(WAITING);
         lock(&self.flows.known).insert(way.number, tell);
         remote.bus().emit(Event::FlowOpened { exchange, to: ends.to.to_string() });
@@ -279,7 +280,7 @@ impl Way {
         {
             self.carrier = carrier;
         }
-        if self.carrier.hop.send_datagram(self.number, self.class, payload) {
+        if self.carrier.hop.send_datagram(self.number, self.user, self.class, payload) {
             return;
         }
         if let Ok(Ok(())) = timeout(patience(self.class), self.sender.room()).await {

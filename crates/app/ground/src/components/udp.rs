@@ -12,7 +12,7 @@ use farhop_component::{Component, GroundHalf, UDP};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::datagram::patience;
 use farhop_htotp::flow::{LARGEST, Reader, Record, Trouble};
-use farhop_htotp::frame::{Class, Failure};
+use farhop_htotp::frame::{Class, Failure, Tunnel};
 use farhop_transport::hop::{Arrival, Hop, Incoming, Receiver, Sender};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
@@ -89,7 +89,8 @@ impl GroundHalf<Arc<Carrier>> for Udp {
                 tokio::spawn(async move {
                     let _counts = counts;
                     let Some((_known, told)) = known else { return sender.fail(failure::too_many_flows()) };
-                    let flow = Flow { number: asked.tunnel, class: asked.class, hop: carrier.hop.clone() };
+                    let Tunnel { tunnel: number, user, class, .. } = asked;
+                    let flow = Flow { number, user, class, hop: carrier.hop.clone() };
                     flow.serve(&carrier, sender, receiver, told).await;
                 });
             }
@@ -101,6 +102,7 @@ impl GroundHalf<Arc<Carrier>> for Udp {
 
 struct Flow {
     number: u64,
+    user: u64,
     class: Class,
     /// The carrier that brought the last datagram: answers go there.
     hop: Hop,
@@ -196,7 +198,7 @@ impl Flow {
 
     /// Towards the remote: beside the streams, or where nothing goes there, on the flow's own while that is not behind.
     async fn deliver(&self, payload: &[u8], sender: &mut Sender) {
-        if self.hop.send_datagram(self.number, self.class, payload) {
+        if self.hop.send_datagram(self.number, self.user, self.class, payload) {
             return;
         }
         if let Ok(Ok(())) = timeout(patience(self.class), sender.room()).await {

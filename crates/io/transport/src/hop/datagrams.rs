@@ -24,12 +24,14 @@ const MOST_INCOMING: usize = 4096;
 impl Hop {
     /// Sends a datagram of this flow, or drops it: when it is late, or there is too much of what is as urgent. False where the carrier
     /// carries none so long: it can go by the flow's stream.
-    pub fn send_datagram(&self, flow: u64, class: Class, payload: &[u8]) -> bool {
+    pub fn send_datagram(&self, flow: u64, user: u64, class: Class, payload: &[u8]) -> bool {
         let mut state = self.0.lock();
-        if payload.len() + datagram::overhead(flow) > state.longest_datagram || state.closed.is_some() {
+        // It grows while the path is probed, of which nobody is told.
+        let longest = state.datagrams.as_ref().and_then(Connection::max_datagram_size).unwrap_or(0);
+        if payload.len() + datagram::overhead(flow) > longest || state.closed.is_some() {
             return false;
         }
-        state.outbox.push(self.0.now(), class, datagram::encode(flow, payload));
+        state.session.send_datagram(self.0.now(), flow, user, class, payload);
         drop(state);
         self.0.work.notify_one();
         true
@@ -37,8 +39,7 @@ impl Hop {
 
     /// Datagrams that were dropped here: too late, or for want of room.
     pub fn dropped_datagrams(&self) -> u64 {
-        let state = self.0.lock();
-        state.outbox.late + state.outbox.crowded_out
+        self.0.lock().session.dropped_datagrams()
     }
 }
 
@@ -51,27 +52,23 @@ impl State {
             shared.accept.notify_one();
         }
     }
+}
 
-    /// Gives QUIC what it can send at about this `rate` until it is looked twice, a datagram at the least: what is more urgent
-    /// waits behind it. `full` is the most urgent class of the streams that it is full of; what is less urgent waits behind
-    /// them. `room` is what QUIC's own buffer has when it is empty.
-    pub(super) fn send_datagrams(
-        &mut self,
-        now: Duration,
-        connection: &Connection,
-        rate: Option<BitRate>,
-        room: &mut usize,
-        full: Option<Class>,
-    ) {
-        self.longest_datagram = connection.max_datagram_size().unwrap_or(0);
-        *room = (*room).max(connection.datagram_send_buffer_space());
+/// What QUIC's own buffer for datagrams holds.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    /// What it has room for when it is empty.
+    room: usize,
+}
+
+impl Buffer {
+    /// Whether QUIC may be given another: it has less than it can send at about this `rate` until it is looked twice. One is
+    /// always given: what is more urgent waits behind it.
+    pub(super) fn has_room(&mut self, connection: &Connection, rate: Option<BitRate>) -> bool {
+        let left = connection.datagram_send_buffer_space();
+        self.room = self.room.max(left);
         let ahead = rate.map_or(0, |rate| rate.bytes_in(2 * LOOK).0);
         let ahead = usize::try_from(ahead).unwrap_or(MOST_AHEAD).clamp(1, MOST_AHEAD);
-        while room.saturating_sub(connection.datagram_send_buffer_space()) < ahead
-            && let Some(datagram) = self.outbox.poll(now, full)
-        {
-            // The path may have become narrower since it was taken in: it is lost then.
-            let _ = connection.send_datagram(datagram);
-        }
+        self.room - left < ahead
     }
 }

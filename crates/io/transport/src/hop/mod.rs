@@ -21,7 +21,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_htotp::RequestHead;
-use farhop_htotp::datagram::Outbox;
 use farhop_htotp::frame::{Class, Hello, Priority, Resume, Tunnel};
 use farhop_htotp::mirror::{Position, Word};
 use farhop_htotp::scheduler::StreamId;
@@ -169,9 +168,8 @@ struct State {
     /// What both ends call the connection, once its handshake is over here.
     name: Option<Name>,
     incoming: VecDeque<Incoming>,
-    outbox: Outbox,
-    /// The longest datagram that the carrier carries; nothing where it carries none.
-    longest_datagram: usize,
+    /// What carries datagrams, while it does.
+    datagrams: Option<quinn::Connection>,
     /// Streams whose reader has made room.
     resume: Vec<StreamId>,
     closed: Option<Closed>,
@@ -265,8 +263,7 @@ impl Hop {
             lasting,
             name: connection.name(),
             incoming: VecDeque::new(),
-            outbox: Outbox::default(),
-            longest_datagram: 0,
+            datagrams: None,
             resume: Vec::new(),
             closed: None,
             ended: None,
