@@ -3,10 +3,11 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use farhop_packets::Complaint;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use crate::support::routed::{Routed, SERVER};
+use crate::support::routed::{NARROW, NOBODY, Routed, SERVER};
 use crate::support::{PATIENCE, until};
 
 /// As ground goes out.
@@ -39,7 +40,7 @@ async fn answered(socket: &UdpSocket, payload: &[u8]) {
     .await;
 }
 
-async fn both_ways(routed: &Routed) {
+pub(crate) async fn both_ways(routed: &Routed) {
     for address in SERVER {
         let echoing = echo(routed.hear(address, 4000));
         // Two clients, who are told apart. A socket that is connected takes answers from where it has sent to, and no other place.
@@ -85,19 +86,47 @@ async fn ports_that_are_left_out_go_their_own_way() {
     }
 }
 
+/// Sends to this port until ICMP has said `what` of it, as the client's kernel hears it.
+async fn complained(routed: &Routed, address: &str, port: u16, length: usize, what: Complaint) {
+    let socket = routed.speak_with(address, port);
+    farhop_netdev::keep_complaints(&socket, socket.peer_addr().unwrap()).unwrap();
+    until("ICMP's word is heard", async || {
+        // It may fail for what was said before.
+        let _ = socket.send(&vec![7; length]).await;
+        let said = farhop_netdev::next_complaint(&socket);
+        match said {
+            Ok(said) => Some(assert_eq!(said, Some(what), "{address}")),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                None
+            }
+        }
+    })
+    .await;
+}
+
+pub(crate) async fn complaints(routed: &Routed) {
+    routed.troubled();
+    for family in [0, 1] {
+        complained(routed, SERVER[family], 4001, 20, Complaint::PortUnreachable).await;
+        complained(routed, NOBODY[family], 4001, 20, Complaint::HostUnreachable).await;
+        complained(routed, NARROW[family], 4001, 1400, Complaint::TooBig(1300)).await;
+    }
+    // Who asks for nothing more than that its sending fails hears at least that nobody listens.
+    let socket = routed.speak_with(SERVER[0], 4002);
+    until("sending fails", async || match socket.send(b"anyone?").await {
+        Ok(_) => None,
+        Err(error) => Some(assert_eq!(error.kind(), ErrorKind::ConnectionRefused)),
+    })
+    .await;
+    let counters = routed.ask("remote", "counters").await.unwrap();
+    assert!(counters["flow_troubles"].as_u64().unwrap() >= 6, "{counters}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn that_nobody_listens_is_heard_by_the_client() {
+async fn what_icmp_says_at_ground_the_client_hears() {
     let Some(routed) = Routed::new() else { return };
     let (_remote, _ground) = (routed.remote(&[]).await, routed.ground());
     routed.joined().await;
-    for address in SERVER {
-        let socket = routed.speak_with(address, 4001);
-        until("ICMP's word is heard", async || match socket.send(b"anyone?").await {
-            Ok(_) => None,
-            Err(error) => Some(assert_eq!(error.kind(), ErrorKind::ConnectionRefused)),
-        })
-        .await;
-    }
-    let counters = routed.ask("remote", "counters").await.unwrap();
-    assert!(counters["flow_troubles"].as_u64().unwrap() >= 2, "{counters}");
+    complaints(&routed).await;
 }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Weak};
 
 use anyhow::Context;
 use farhop_netdev::{Catch, Divert, Network, Privileged};
-use farhop_remote::{Answerer, Answers, Ends};
+use farhop_packets::{Complaint, Ends};
+use farhop_remote::{Answerer, Answers};
 use farhop_settings::{Cidr, RemoteSettings};
 use tokio::net::{TcpListener, UdpSocket};
 
@@ -111,14 +112,17 @@ impl Catching {
 struct ByHelper(Weak<Privileged>);
 
 impl Answers for ByHelper {
-    fn socket(&self, Ends { client, to }: Ends) -> io::Result<std::net::UdpSocket> {
+    fn socket(&self, Ends { client, to }: Ends) -> io::Result<Option<std::net::UdpSocket>> {
         let helper = self.0.upgrade().ok_or(io::ErrorKind::Unsupported)?;
-        helper.answer(to, client).map_err(io::Error::other)
+        helper.answer(to, client).map(Some).map_err(io::Error::other)
     }
 
-    fn refuse(&self, Ends { client, to }: Ends) {
-        if let Some(Err(error)) = self.0.upgrade().map(|helper| helper.refuse(to, client)) {
-            tracing::debug!("{client} does not hear that nobody listens at {to}: {error}");
+    /// The socket does.
+    fn answer(&self, _: Ends, _: &[u8]) {}
+
+    fn complain(&self, what: Complaint, Ends { client, to }: Ends) {
+        if let Some(Err(error)) = self.0.upgrade().map(|helper| helper.complain(what, to, client)) {
+            tracing::debug!("{client} does not hear {what:?} of {to}: {error}");
         }
     }
 }

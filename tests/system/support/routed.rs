@@ -14,6 +14,9 @@ use super::{Program, ask, farhop, keygen, until};
 
 /// Servers on the internet, as ground reaches them.
 pub(crate) const SERVER: [&str; 2] = ["198.51.100.7", "2001:db8:100::7"];
+/// Where no host is, and where no large packet gets ([`Routed::troubled`]).
+pub(crate) const NOBODY: [&str; 2] = ["198.51.100.8", "2001:db8:100::8"];
+pub(crate) const NARROW: [&str; 2] = ["198.51.100.9", "2001:db8:100::9"];
 /// Where the remote listens for browsers.
 pub(crate) const PROXY: &str = "10.79.1.1:3128";
 
@@ -125,6 +128,20 @@ impl Routed {
         .await;
         assert!(self.rules().contains("tproxy"));
         remote
+    }
+
+    /// Has the servers' network say of these places: that no host is there, and that no packet of more than 1300 bytes gets there.
+    pub(crate) fn troubled(&self) {
+        let ways = ["10.79.3.2", "fd79:3::2"];
+        for (nobody, narrow) in NOBODY.iter().zip(NARROW) {
+            let way = ways[usize::from(nobody.contains(':'))];
+            self.internet.ip(&[nobody, &narrow].map(|to| format!("route add {to} via {way}"))).unwrap();
+            self.servers.ip(&[format!("route add unreachable {nobody}")]).unwrap();
+        }
+        self.servers.sysctl("net/ipv4/ip_forward", "1").unwrap();
+        self.servers.sysctl("net/ipv6/conf/all/forwarding", "1").unwrap();
+        self.servers.ip(&["link add far0 type dummy", "link set far0 mtu 1300 up"]).unwrap();
+        self.servers.ip(&NARROW.map(|to| format!("route add {to} dev far0"))).unwrap();
     }
 
     /// Waits until the ends have found each other.

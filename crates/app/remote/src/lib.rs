@@ -75,7 +75,7 @@ pub use running::Running;
 pub use start::{Reach, StartError, start, start_on};
 use tokio::sync::watch;
 use tokio::time::Instant;
-pub use udp::{Answerer, Answers, Ends};
+pub use udp::{Answerer, Answers};
 use unreachable::Unreachable;
 use uplink::Uplink;
 use users::Users;

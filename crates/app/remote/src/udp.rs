@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,8 +13,9 @@ use bytes::Bytes;
 use farhop_component::{Component, RemoteHalf, UDP};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::datagram::patience;
-use farhop_htotp::flow::{LARGEST, Reader, Record, Trouble};
+use farhop_htotp::flow::{LARGEST, Reader, Record};
 use farhop_htotp::frame::Class;
+use farhop_packets::{Complaint, Ends};
 use farhop_settings::RemoteSettings;
 use farhop_transport::hop::{Arrival, Incoming, Sender};
 use tokio::io::Interest;
@@ -32,34 +33,29 @@ use crate::users::User;
 /// A question and its answer, and nothing after that (RFC 4787 REQ-5b lets well-known ports be quicker).
 const DNS_PORT: u16 = 53;
 const DNS_IDLE: Duration = Duration::from_secs(20);
-/// Clients that are told at a time that nobody listens.
-const MOST_REFUSING: usize = 4;
+/// Clients that are told at a time what becomes of their datagrams.
+const MOST_COMPLAINING: usize = 4;
 /// Datagrams that wait for a flow's task.
 const WAITING: usize = 64;
 
 /// Speaks for destinations.
 pub trait Answers: Send + Sync {
-    /// A socket that bears the destination's address, for its answers to the client.
+    /// A socket that bears the destination's address, for its answers to the client, and takes what that says from then on. `None` where
+    /// [`Answers::answer`] gives them.
     ///
     /// # Errors
     /// The system refuses.
-    fn socket(&self, ends: Ends) -> io::Result<std::net::UdpSocket>;
+    fn socket(&self, ends: Ends) -> io::Result<Option<std::net::UdpSocket>>;
 
-    /// Lets the client hear, when it sends again, that nobody listens there.
-    fn refuse(&self, ends: Ends);
+    /// Gives the client an answer.
+    fn answer(&self, ends: Ends, payload: &[u8]);
+
+    /// Lets the client hear what becomes of its datagrams.
+    fn complain(&self, what: Complaint, ends: Ends);
 }
 
 /// See [`Answers`].
 pub type Answerer = Arc<dyn Answers>;
-
-/// A flow, by its two ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Ends {
-    /// The client.
-    pub client: SocketAddr,
-    /// Where its datagrams were to go.
-    pub to: SocketAddr,
-}
 
 /// See the module.
 #[derive(Default)]
@@ -71,8 +67,8 @@ pub(crate) struct Flows {
     begun: Mutex<HashMap<Ends, mpsc::Sender<Bytes>>>,
     /// By number: what carriers bring.
     known: Mutex<HashMap<u64, mpsc::Sender<Bytes>>>,
-    /// Clients that are being told that nobody listens: each takes the helper some milliseconds.
-    refusing: AtomicUsize,
+    /// Clients that are being told what becomes of their datagrams: each may take the helper some milliseconds.
+    complaining: AtomicUsize,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -84,7 +80,7 @@ impl RemoteHalf<Arc<Remote>, Attended> for Udp {
         &UDP
     }
 
-    /// The listeners come later: [`crate::Running::catch_datagrams`].
+    /// The listeners, or the device, come later: [`crate::Running::catch_datagrams`], [`crate::Running::catch_by`].
     fn start(&self, remote: &Arc<Remote>, _: &mut JoinSet<()>) {
         // One alone is made.
         let _ = remote.flows.set(Arc::clone(&self.0));
@@ -106,21 +102,36 @@ pub(crate) async fn accept(remote: Arc<Remote>, flows: Arc<Flows>, listener: Udp
     loop {
         let receive = || farhop_netdev::receive_diverted(&listener, &mut buffer);
         let Ok((length, client, to)) = listener.async_io(Interest::READABLE, receive).await else { continue };
-        let (ends, payload) = (Ends { client, to }, Bytes::copy_from_slice(&buffer[..length]));
-        if let Some(tell) = lock(&flows.begun).get(&ends) {
-            let _ = tell.try_send(payload);
-            continue;
-        }
-        let settings = remote.settings();
         // One that leads to the listener itself was not caught: it would lead here again.
-        let is_ours = settings.clients.iter().any(|range| range.contains(client.ip().to_canonical()))
-            && listener.local_addr().is_ok_and(|own| own != to);
-        if !is_ours || !is_room(&lock(&flows.begun), client.ip(), &settings) {
-            continue;
+        if listener.local_addr().is_ok_and(|own| own != to) {
+            flows.take(&remote, Ends { client, to }, Bytes::copy_from_slice(&buffer[..length]), &answerer);
+        }
+    }
+}
+
+impl Flows {
+    /// Gives a datagram to its flow, which it begins if that is allowed.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        remote: &Arc<Remote>,
+        ends: Ends,
+        payload: Bytes,
+        answerer: &Answerer,
+    ) {
+        let mut begun = lock(&self.begun);
+        if let Some(tell) = begun.get(&ends) {
+            let _ = tell.try_send(payload);
+            return;
+        }
+        let (settings, address) = (remote.settings(), ends.client.ip().to_canonical());
+        let is_ours = settings.clients.iter().any(|range| range.contains(address));
+        if !is_ours || !is_room(&begun, ends.client.ip(), &settings) {
+            return;
         }
         let (tell, told) = mpsc::channel(WAITING);
-        lock(&flows.begun).insert(ends, tell);
-        let (remote, flows, answerer) = (Arc::clone(&remote), Arc::clone(&flows), Arc::clone(&answerer));
+        begun.insert(ends, tell);
+        drop(begun);
+        let (remote, flows, answerer) = (Arc::clone(remote), Arc::clone(self), Arc::clone(answerer));
         tokio::spawn(async move {
             let flow = Flow { remote: &remote, flows: &flows, ends };
             flow.serve(payload, told, answerer).await;
@@ -158,8 +169,9 @@ impl Flow<'_> {
         let Some(carrier) = remote.uplink().carrier(Instant::now() + patience(class)).await else { return };
         let maker = Arc::clone(&answerer);
         let made = spawn_blocking(move || maker.socket(ends)).await;
-        let socket = match made.map_err(io::Error::other).flatten().and_then(UdpSocket::from_std) {
-            Ok(socket) => socket,
+        let made = made.map_err(io::Error::other).flatten();
+        let client = match made.and_then(|socket| socket.map(UdpSocket::from_std).transpose()) {
+            Ok(socket) => Client { socket, answerer, ends },
             Err(error) => {
                 return tracing::warn!(target: "farhop", "a flow to {} is not carried: {error}", ends.to);
             }
@@ -180,21 +192,20 @@ impl Flow<'_> {
         while is_open {
             tokio::select! {
                 // An error is ICMP's, from the client: it has left, and says no more.
-                _ = socket.readable() => match receive(&socket) {
+                said = client.receive() => match said {
                     Ok(payload) => { way.up(remote, &payload).await; (up, moved) = (up + 1, Instant::now()) }
                     Err(error) => is_open = error.kind() == io::ErrorKind::WouldBlock,
                 },
                 Some(payload) = told.recv() => { way.up(remote, &payload).await; (up, moved) = (up + 1, Instant::now()) }
                 Some(payload) = brought.recv() => {
-                    // A client that does not take it loses it.
-                    let _ = socket.send(&payload).await;
+                    client.give(&payload).await;
                     (down, moved) = (down + 1, Instant::now());
                 }
                 arrival = receiver.next() => match arrival {
                     Arrival::TunnelOpened => {}
                     Arrival::Body(bytes) => {
                         reader.push(&bytes);
-                        is_open = self.hear(&mut reader, &socket, exchange, &mut down, &answerer).await;
+                        is_open = self.hear(&mut reader, &client, exchange, &mut down).await;
                         moved = Instant::now();
                     }
                     Arrival::Failed(failure) => {
@@ -217,40 +228,33 @@ impl Flow<'_> {
         });
     }
 
-    /// Lets the client hear that nobody listens, unless many are being told so.
-    fn refuse(&self, answerer: &Answerer) {
+    /// Lets the client hear what becomes of its datagrams, unless many are being told such.
+    fn complain(&self, what: Complaint, answerer: &Answerer) {
         let (flows, answerer, ends) = (Arc::clone(self.flows), Arc::clone(answerer), self.ends);
-        if flows.refusing.fetch_add(1, Ordering::Relaxed) >= MOST_REFUSING {
-            flows.refusing.fetch_sub(1, Ordering::Relaxed);
+        if flows.complaining.fetch_add(1, Ordering::Relaxed) >= MOST_COMPLAINING {
+            flows.complaining.fetch_sub(1, Ordering::Relaxed);
             return;
         }
         spawn_blocking(move || {
-            answerer.refuse(ends);
-            flows.refusing.fetch_sub(1, Ordering::Relaxed);
+            answerer.complain(what, ends);
+            flows.complaining.fetch_sub(1, Ordering::Relaxed);
         });
     }
 
     /// What ground says on the flow's stream; false once it is nothing that belongs there.
-    async fn hear(
-        &self,
-        reader: &mut Reader,
-        socket: &UdpSocket,
-        exchange: ExchangeId,
-        down: &mut u64,
-        answerer: &Answerer,
-    ) -> bool {
+    async fn hear(&self, reader: &mut Reader, client: &Client, exchange: ExchangeId, down: &mut u64) -> bool {
         loop {
             match reader.take() {
                 Ok(Some(Record::Datagram(payload))) => {
-                    let _ = socket.send(&payload).await;
+                    client.give(&payload).await;
                     *down += 1;
                 }
                 Ok(Some(Record::Trouble(trouble))) => {
                     let (to, why) = (self.ends.to.to_string(), format!("{trouble:?}"));
                     self.remote.bus().emit(Event::FlowTrouble { exchange, to, why });
-                    if trouble == Trouble::PortUnreachable {
+                    self.complain(trouble, &client.answerer);
+                    if trouble == Complaint::PortUnreachable {
                         // While the flow has a socket its client's datagrams go there, and nobody would hear.
-                        self.refuse(answerer);
                         return false;
                     }
                 }
@@ -265,11 +269,30 @@ impl Flow<'_> {
     }
 }
 
-/// A datagram that is there. Nothing is held for a flow that is idle.
-fn receive(socket: &UdpSocket) -> io::Result<Bytes> {
-    let mut buffer = [0; LARGEST];
-    let length = socket.try_recv(&mut buffer)?;
-    Ok(Bytes::copy_from_slice(&buffer[..length]))
+/// The client of a flow.
+struct Client {
+    socket: Option<UdpSocket>,
+    answerer: Answerer,
+    ends: Ends,
+}
+
+impl Client {
+    /// What it says, where that does not come to the flow another way. Nothing is held for a flow that is idle.
+    async fn receive(&self) -> io::Result<Bytes> {
+        let Some(socket) = &self.socket else { return std::future::pending().await };
+        socket.readable().await?;
+        let mut buffer = [0; LARGEST];
+        let length = socket.try_recv(&mut buffer)?;
+        Ok(Bytes::copy_from_slice(&buffer[..length]))
+    }
+
+    /// A client that does not take it loses it.
+    async fn give(&self, payload: &[u8]) {
+        match &self.socket {
+            Some(socket) => drop(socket.send(payload).await),
+            None => self.answerer.answer(self.ends, payload),
+        }
+    }
 }
 
 impl Way {

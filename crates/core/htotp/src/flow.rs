@@ -4,22 +4,12 @@
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use farhop_packets::Complaint;
 
 use crate::varint;
 
 /// The largest payload of UDP.
 pub const LARGEST: usize = 65_535;
-
-/// Why datagrams do not arrive, as ICMP (RFC 792, RFC 4443) has told ground.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
-    /// Nobody listens there.
-    PortUnreachable,
-    /// There is no way there, or it is not allowed.
-    HostUnreachable,
-    /// Datagrams of more bytes than this, headers counted, do not get there.
-    TooBig(u16),
-}
 
 /// A record on a flow's stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +19,7 @@ pub enum Record {
     /// A datagram.
     Datagram(Bytes),
     /// Ground's: one was sent in vain.
-    Trouble(Trouble),
+    Trouble(Complaint),
 }
 
 mod kind {
@@ -56,9 +46,9 @@ impl Record {
                 value.put_u16(to.port());
             }
             Record::Datagram(payload) => value.put_slice(payload),
-            Record::Trouble(Trouble::PortUnreachable) => value.put_u8(0),
-            Record::Trouble(Trouble::HostUnreachable) => value.put_u8(1),
-            Record::Trouble(Trouble::TooBig(size)) => {
+            Record::Trouble(Complaint::PortUnreachable) => value.put_u8(0),
+            Record::Trouble(Complaint::HostUnreachable) => value.put_u8(1),
+            Record::Trouble(Complaint::TooBig(size)) => {
                 value.put_u8(2);
                 value.put_u16(*size);
             }
@@ -88,9 +78,9 @@ impl Record {
             }
             kind::DATAGRAM => Record::Datagram(std::mem::take(&mut value)),
             kind::TROUBLE => Record::Trouble(match value.has_remaining().then(|| value.get_u8())? {
-                0 => Trouble::PortUnreachable,
-                1 => Trouble::HostUnreachable,
-                2 => Trouble::TooBig((value.remaining() >= 2).then(|| value.get_u16())?),
+                0 => Complaint::PortUnreachable,
+                1 => Complaint::HostUnreachable,
+                2 => Complaint::TooBig((value.remaining() >= 2).then(|| value.get_u16())?),
                 _ => return None,
             }),
             _ => return None,
@@ -145,9 +135,9 @@ mod tests {
             Record::To("[2001:db8::7]:443".parse().unwrap()),
             Record::Datagram(Bytes::new()),
             Record::Datagram(vec![7; 40_000].into()),
-            Record::Trouble(Trouble::PortUnreachable),
-            Record::Trouble(Trouble::HostUnreachable),
-            Record::Trouble(Trouble::TooBig(1280)),
+            Record::Trouble(Complaint::PortUnreachable),
+            Record::Trouble(Complaint::HostUnreachable),
+            Record::Trouble(Complaint::TooBig(1280)),
         ]
     }
 

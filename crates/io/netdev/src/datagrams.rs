@@ -1,5 +1,5 @@
 //! Datagrams that are not for this machine (TPROXY): the socket that takes the first of each flow and knows where it was to
-//! go, the socket that answers in the name of that place, and what ICMP has told of the way.
+//! go, the socket that answers in the name of that place.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::sys::socket::sockopt::{Ipv4OrigDstAddr, Ipv6OrigDstAddr, ReuseAddr};
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockType, SockaddrIn, SockaddrIn6, SockaddrStorage, bind, connect,
-    getsockname, recvmsg, setsockopt,
+    recvmsg, setsockopt,
 };
 
 use crate::Error;
@@ -78,28 +78,4 @@ pub fn receive_diverted(
         (Some(from), Some(to)) => Ok((message.bytes, from, to)),
         _ => Err(io::Error::other("the kernel did not say where a datagram was to go")),
     }
-}
-
-/// What a datagram on this connected socket may have with its headers, as the kernel has heard of the way (IP_MTU, ip(7)).
-///
-/// # Errors
-/// It is not connected.
-pub fn path_mtu(socket: &impl AsFd) -> io::Result<u16> {
-    let mut size: libc::c_int = 0;
-    let mut length = size_of_val(&size) as libc::socklen_t;
-    let descriptor = socket.as_fd().as_raw_fd();
-    let (level, option) = match getsockname::<SockaddrStorage>(descriptor)?.as_sockaddr_in6() {
-        Some(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
-        None => (libc::IPPROTO_IP, libc::IP_MTU),
-    };
-    // SAFETY: the descriptor is borrowed for the call, and the kernel writes at most `length` bytes into a live int.
-    let result =
-        unsafe { libc::getsockopt(descriptor, level, option, (&raw mut size).cast(), &raw mut length) };
-    Errno::result(result)?;
-    Ok(u16::try_from(size).unwrap_or(u16::MAX))
-}
-
-/// Whether a datagram was too big for the way.
-pub fn is_too_big(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::EMSGSIZE)
 }

@@ -11,9 +11,11 @@ use bytes::Bytes;
 use farhop_component::{Component, GroundHalf, UDP};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::datagram::patience;
-use farhop_htotp::flow::{LARGEST, Reader, Record, Trouble};
+use farhop_htotp::flow::{LARGEST, Reader, Record};
 use farhop_htotp::frame::{Class, Failure, Tunnel};
+use farhop_packets::Complaint;
 use farhop_transport::hop::{Arrival, Hop, Incoming, Receiver, Sender};
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -140,12 +142,13 @@ impl Flow {
                 Ok(Some(_)) | Err(_) => return,
             }
             tokio::select! {
-                _ = socket.readable() => match receive(&socket) {
-                    Ok(payload) => {
+                // What went wrong is among what ICMP has said.
+                _ = socket.ready(Interest::READABLE | Interest::ERROR) => {
+                    tell(&socket, &mut sender).await;
+                    if let Ok(payload) = receive(&socket) {
                         moved = Instant::now();
                         self.deliver(&payload, &mut sender).await;
                     }
-                    Err(error) => tell(&mut sender, &error, &socket).await,
                 },
                 Some((hop, payload)) = told.recv() => {
                     (self.hop, moved) = (hop, Instant::now());
@@ -185,14 +188,22 @@ impl Flow {
                 if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
             let socket = UdpSocket::bind((any, 0)).await?;
             socket.connect(to).await?;
+            farhop_netdev::keep_complaints(&socket, to)?;
             Ok::<_, io::Error>(socket)
         };
         connect.await.map(|socket| (to, socket)).map_err(|error| failure::internal(&error))
     }
 
+    /// Towards the destination.
     async fn send(&self, socket: &UdpSocket, payload: &[u8], sender: &mut Sender) {
-        if let Err(error) = socket.send(payload).await {
-            tell(sender, &error, socket).await;
+        if socket.send(payload).await.is_ok() {
+            return;
+        }
+        // As a rule it is about an earlier one, which has been said; this one has not left.
+        tell(socket, sender).await;
+        let again = socket.try_send(payload).map_err(|error| error.kind());
+        if let Err(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) = again {
+            say(Complaint::HostUnreachable, sender).await;
         }
     }
 
@@ -216,15 +227,15 @@ fn receive(socket: &UdpSocket) -> io::Result<Bytes> {
 }
 
 /// Tells the remote what ICMP has told the socket.
-async fn tell(sender: &mut Sender, error: &io::Error, socket: &UdpSocket) {
-    let trouble = match error.kind() {
-        io::ErrorKind::ConnectionRefused => Trouble::PortUnreachable,
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Trouble::HostUnreachable,
-        _ => match farhop_netdev::path_mtu(socket) {
-            Ok(size) if farhop_netdev::is_too_big(error) => Trouble::TooBig(size),
-            // It is not about the way there.
-            _ => return,
-        },
-    };
-    let _ = sender.write(Record::Trouble(trouble).encode()).await;
+async fn tell(socket: &UdpSocket, sender: &mut Sender) {
+    while let Ok(said) = socket.try_io(Interest::ERROR, || farhop_netdev::next_complaint(socket)) {
+        if let Some(complaint) = said {
+            say(complaint, sender).await;
+        }
+    }
+}
+
+async fn say(complaint: Complaint, sender: &mut Sender) {
+    // Its end is heard of by who reads.
+    let _ = sender.write(Record::Trouble(complaint).encode()).await;
 }

@@ -5,6 +5,8 @@ use std::fmt::{self, Display};
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
+use farhop_packets::Complaint;
+
 use crate::divert::{Catch, Divert, Network};
 
 /// One command.
@@ -18,8 +20,8 @@ pub(super) enum Command {
     Take(IpAddr),
     /// A UDP socket that is the first, which need not be this machine's, and speaks with the second.
     Answer(SocketAddr, SocketAddr),
-    /// Nobody listens at the first, which the second is to hear.
-    Refuse(SocketAddr, SocketAddr),
+    /// This is what becomes of datagrams to the first, which the second is to hear.
+    Complain(Complaint, SocketAddr, SocketAddr),
     /// This diversion, in place of the one before.
     Divert(Divert),
 }
@@ -31,7 +33,14 @@ impl Display for Command {
             Command::Speak(address) => write!(f, "speak {address}"),
             Command::Take(address) => write!(f, "take {address}"),
             Command::Answer(from, to) => write!(f, "answer {from} {to}"),
-            Command::Refuse(to, client) => write!(f, "refuse {to} {client}"),
+            Command::Complain(what, to, client) => {
+                match what {
+                    Complaint::PortUnreachable => f.write_str("complain port")?,
+                    Complaint::HostUnreachable => f.write_str("complain host")?,
+                    Complaint::TooBig(size) => write!(f, "complain {size}")?,
+                }
+                write!(f, " {to} {client}")
+            }
             Command::Divert(Divert { mark, catch: None }) => write!(f, "divert {mark}"),
             Command::Divert(Divert { mark, catch: Some(catch) }) => {
                 let ranges = |ports: &[(u16, u16)]| {
@@ -75,8 +84,14 @@ impl FromStr for Command {
             ["answer", from, to] => {
                 somebodys_port(from).zip(somebodys_port(to)).map(|(from, to)| Command::Answer(from, to))
             }
-            ["refuse", to, client] => {
-                somebodys_port(to).zip(somebodys_port(client)).map(|(to, client)| Command::Refuse(to, client))
+            ["complain", what, to, client] => {
+                let what = match what {
+                    "port" => Some(Complaint::PortUnreachable),
+                    "host" => Some(Complaint::HostUnreachable),
+                    size => size.parse().ok().map(Complaint::TooBig),
+                };
+                let ends = somebodys_port(to).zip(somebodys_port(client));
+                what.zip(ends).map(|(what, (to, client))| Command::Complain(what, to, client))
             }
             ["divert", mark] => mark.parse().ok().map(|mark| Command::Divert(Divert { mark, catch: None })),
             ["divert", mark, ref catch @ ..] => read_catch(catch).and_then(|catch| {
@@ -165,11 +180,20 @@ mod tests {
             datagrams_to: vec!["127.0.0.1:6000".parse().unwrap()],
             datagram_ports: vec![(1, 442), (444, 65535)],
         };
+        let complain = |what| {
+            Command::Complain(
+                what,
+                "[2001:db8::7]:53".parse().unwrap(),
+                "[2001:db8::1]:4000".parse().unwrap(),
+            )
+        };
         for command in [
             Command::Listen("127.0.0.1".parse().unwrap()),
             Command::Speak("2001:db8::1".parse().unwrap()),
             Command::Take("::1".parse().unwrap()),
-            Command::Refuse("[2001:db8::7]:53".parse().unwrap(), "[2001:db8::1]:4000".parse().unwrap()),
+            complain(Complaint::PortUnreachable),
+            complain(Complaint::HostUnreachable),
+            complain(Complaint::TooBig(1400)),
             Command::Answer("192.0.2.7:53".parse().unwrap(), "10.0.0.1:4000".parse().unwrap()),
             Command::Divert(Divert { mark: 7, catch: None }),
             Command::Divert(Divert { mark: u32::MAX, catch: Some(catch) }),
@@ -193,6 +217,9 @@ mod tests {
             "answer 192.0.2.7:0 10.0.0.1:4000",
             "answer 127.0.0.1:53 10.0.0.1:4000",
             "answer 192.0.2.7:53",
+            "complain 70000 192.0.2.7:53 10.0.0.1:4000",
+            "complain route 192.0.2.7:53 10.0.0.1:4000",
+            "complain port 192.0.2.7:53 127.0.0.1:4000",
             "divert x",
             "divert 7 10.0.0.1:5000 - - - - - -",
             "divert 7 127.0.0.1:5000 lan0\"; - - - - -",

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use farhop_packets::Complaint;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
@@ -93,12 +94,13 @@ impl Privileged {
         socket.map(UdpSocket::from).ok_or_else(|| Error::Helper("the helper gave no socket".into()))
     }
 
-    /// Lets `client` hear, should it send to `to` again within seconds, that nobody listens there (ICMP, RFC 792).
+    /// Lets `client` hear by ICMP what becomes of its datagrams to `to`. Without CAP_NET_RAW it hears alone that nobody listens, and only
+    /// when it sends there again within seconds.
     ///
     /// # Errors
-    /// Nothing is diverted, or the kernel cannot.
-    pub fn refuse(&self, to: SocketAddr, client: SocketAddr) -> Result<(), Error> {
-        self.ask(&command::Command::Refuse(to, client)).map(drop)
+    /// There is no such right and nothing is diverted, or the kernel cannot.
+    pub fn complain(&self, what: Complaint, to: SocketAddr, client: SocketAddr) -> Result<(), Error> {
+        self.ask(&command::Command::Complain(what, to, client)).map(drop)
     }
 
     /// Puts a diversion into force, in place of the one before, which has the same mark.
