@@ -31,6 +31,7 @@ mod starting;
 mod store;
 mod support;
 mod transparent;
+mod tun;
 mod tunnels;
 mod udp;
 mod users;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -117,16 +117,29 @@ impl Routed {
 
     /// Starts the remote on the router and waits until it catches connections: it, and not one that has just ended.
     pub(crate) async fn remote(&self, options: &[&str]) -> Program {
+        let remote = self.catching(&[&["--transparent"], options].concat()).await;
+        assert!(self.rules().contains("tproxy"));
+        remote
+    }
+
+    /// The same by a TUN device.
+    pub(crate) async fn remote_by_tun(&self, options: &[&str]) -> Program {
+        let by_tun = ["--tun", "--set", "transparent.interfaces=lan0"];
+        let remote = self.catching(&[&by_tun, options].concat()).await;
+        assert!(!self.rules().contains("tproxy"));
+        remote
+    }
+
+    async fn catching(&self, options: &[&str]) -> Program {
         let catches = |said: &str| said.matches("connections that pass are caught").count();
         let before = std::fs::read_to_string(self.folder.path().join("remote.stderr"));
         let before = before.map_or(0, |said| catches(&said));
-        let mut remote = self.end(&self.router, "remote", &[&["--transparent"], options].concat());
+        let mut remote = self.end(&self.router, "remote", options);
         until("connections are caught", async || {
             remote.assert_runs();
             (catches(&remote.said()) > before).then_some(())
         })
         .await;
-        assert!(self.rules().contains("tproxy"));
         remote
     }
 
@@ -154,6 +167,11 @@ impl Routed {
     /// What an end says to a command without arguments.
     pub(crate) async fn ask(&self, end: &str, command: &str) -> Option<serde_json::Value> {
         ask(&self.folder.path().join(format!("{end}.sock")), command).await
+    }
+
+    /// The settings of an end.
+    pub(crate) fn settings_of(&self, end: &str) -> PathBuf {
+        self.folder.path().join(format!("{end}.toml"))
     }
 
     fn end(&self, place: &Namespace, name: &str, options: &[&str]) -> Program {

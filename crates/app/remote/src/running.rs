@@ -17,8 +17,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::tun::Device;
 use crate::udp::Answerer;
-use crate::{Remote, clients, transparent, udp};
+use crate::{Remote, clients, transparent, tun, udp};
 
 /// A remote that runs until it is told to stop or dropped.
 pub struct Running {
@@ -49,8 +50,25 @@ impl Running {
         front.connections = settings.transparent.connections as usize;
         for listener in listeners {
             let listener = Listener::from_listener(listener, front.clone());
-            self.tasks.spawn(transparent::accept(Arc::clone(&self.remote), listener));
+            self.tasks.spawn(transparent::accept(
+                Arc::clone(&self.remote),
+                listener,
+                transparent::Found::Diverted,
+            ));
         }
+    }
+
+    /// Serves what comes by a TUN device: connections as these listeners accept them, and datagrams.
+    pub fn catch_by(&mut self, device: &Arc<Device>, listeners: Vec<TcpListener>) {
+        let settings = self.remote.settings();
+        let mut front = clients::front_settings(&settings);
+        front.connections = settings.transparent.connections as usize;
+        for listener in listeners {
+            let listener = Listener::from_listener(listener, front.clone());
+            let found = transparent::Found::By(Arc::clone(device));
+            self.tasks.spawn(transparent::accept(Arc::clone(&self.remote), listener, found));
+        }
+        self.tasks.spawn(tun::serve(Arc::clone(&self.remote), Arc::clone(device)));
     }
 
     /// Carries datagrams that were caught on their way: these sockets take the first of each flow, and `answerer` makes those that
@@ -105,6 +123,8 @@ impl Running {
                 enabled: kept.transparent.enabled,
                 connections: kept.transparent.connections,
                 mark: kept.transparent.mark,
+                tun: kept.transparent.tun.clone(),
+                tun_networks: kept.transparent.tun_networks.clone(),
                 ..settings.transparent.clone()
             },
             auth,

@@ -31,6 +31,23 @@ pub struct Network {
     pub prefix: u8,
 }
 
+impl Network {
+    /// Whether `address` lies in it. An IPv4 address written inside IPv6 counts as IPv4.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let cut =
+            |bits: u128, width: u32| bits.checked_shr(width.saturating_sub(self.prefix.into())).unwrap_or(0);
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                cut(network.to_bits().into(), 32) == cut(address.to_bits().into(), 32)
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                cut(network.to_bits(), 128) == cut(address.to_bits(), 128)
+            }
+            _ => false,
+        }
+    }
+}
+
 /// Which new connections are caught.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catch {
@@ -323,6 +340,16 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_network_holds_its_addresses_and_no_others() {
+        let holds =
+            |range: &str, address: &str| range.parse::<Network>().unwrap().contains(address.parse().unwrap());
+        assert!(holds("10.0.0.0/8", "10.255.0.1") && !holds("10.0.0.0/8", "11.0.0.1"));
+        assert!(holds("0.0.0.0/0", "192.0.2.1") && !holds("0.0.0.0/0", "::1") && holds("::/0", "::1"));
+        assert!(holds("10.0.0.1/32", "::ffff:10.0.0.1") && !holds("10.0.0.1/32", "10.0.0.2"));
+        assert!(holds("2001:db8::/33", "2001:db8:7fff::1") && !holds("2001:db8::/33", "2001:db8:8000::1"));
     }
 
     #[test]

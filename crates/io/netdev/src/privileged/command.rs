@@ -8,6 +8,10 @@ use std::str::FromStr;
 use farhop_packets::Complaint;
 
 use crate::divert::{Catch, Divert, Network};
+use crate::intake::Intake;
+
+/// Those below are the system's own: main is 254.
+const FIRST_TABLE: u32 = 256;
 
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +28,8 @@ pub(super) enum Command {
     Complain(Complaint, SocketAddr, SocketAddr),
     /// This diversion, in place of the one before.
     Divert(Divert),
+    /// A TUN device with what is routed there, or other packets for the one that there is.
+    Route(Intake),
 }
 
 impl Display for Command {
@@ -40,6 +46,10 @@ impl Display for Command {
                     Complaint::TooBig(size) => write!(f, "complain {size}")?,
                 }
                 write!(f, " {to} {client}")
+            }
+            Command::Route(Intake { device, table, addresses, interfaces, except }) => {
+                let (addresses, interfaces, except) = (words(addresses), words(interfaces), words(except));
+                write!(f, "route {device} {table} {addresses} {interfaces} {except}")
             }
             Command::Divert(Divert { mark, catch: None }) => write!(f, "divert {mark}"),
             Command::Divert(Divert { mark, catch: Some(catch) }) => {
@@ -93,6 +103,9 @@ impl FromStr for Command {
                 let ends = somebodys_port(to).zip(somebodys_port(client));
                 what.zip(ends).map(|(what, (to, client))| Command::Complain(what, to, client))
             }
+            ["route", name, table, addresses, interfaces, except] => {
+                read_intake(name, table, addresses, interfaces, except).map(Command::Route)
+            }
             ["divert", mark] => mark.parse().ok().map(|mark| Command::Divert(Divert { mark, catch: None })),
             ["divert", mark, ref catch @ ..] => read_catch(catch).and_then(|catch| {
                 Some(Command::Divert(Divert { mark: mark.parse().ok()?, catch: Some(catch) }))
@@ -101,6 +114,17 @@ impl FromStr for Command {
         };
         command.ok_or(())
     }
+}
+
+fn read_intake(name: &str, table: &str, addresses: &str, interfaces: &str, except: &str) -> Option<Intake> {
+    let is_hosts = |it: &Network| somebodys(&it.address.to_string()).is_some();
+    Some(Intake {
+        device: device(name)?,
+        table: table.parse().ok().filter(|table| *table >= FIRST_TABLE)?,
+        addresses: items(addresses, |text| text.parse().ok().filter(is_hosts))?,
+        interfaces: items(interfaces, device)?,
+        except: items(except, |text| text.parse().ok())?,
+    })
 }
 
 fn read_catch(words: &[&str]) -> Option<Catch> {
@@ -180,6 +204,13 @@ mod tests {
             datagrams_to: vec!["127.0.0.1:6000".parse().unwrap()],
             datagram_ports: vec![(1, 442), (444, 65535)],
         };
+        let intake = Intake {
+            device: "farhop0".into(),
+            table: 51900,
+            addresses: vec!["198.18.255.1/30".parse().unwrap(), "fdfa:1840:255::1/126".parse().unwrap()],
+            interfaces: vec!["lan0".into(), "wlan0".into()],
+            except: vec!["10.0.0.0/8".parse().unwrap()],
+        };
         let complain = |what| {
             Command::Complain(
                 what,
@@ -195,6 +226,8 @@ mod tests {
             complain(Complaint::HostUnreachable),
             complain(Complaint::TooBig(1400)),
             Command::Answer("192.0.2.7:53".parse().unwrap(), "10.0.0.1:4000".parse().unwrap()),
+            Command::Route(intake.clone()),
+            Command::Route(Intake { addresses: vec![], except: vec![], ..intake }),
             Command::Divert(Divert { mark: 7, catch: None }),
             Command::Divert(Divert { mark: u32::MAX, catch: Some(catch) }),
         ] {
@@ -228,6 +261,10 @@ mod tests {
             "divert 7 127.0.0.1:5000 - - - 9-8 - -",
             "divert 7 127.0.0.1:5000 - - - - 10.0.0.1:6000 -",
             "divert 7 127.0.0.1:5000 - - - -",
+            "route farhop0 254 - - -",
+            "route farhop0;x 51900 - - -",
+            "route farhop0 51900 127.0.0.1/8 - -",
+            "route farhop0 51900 - lan0,\"x\" -",
             "delete everything",
         ] {
             assert_eq!(text.parse::<Command>(), Err(()), "{text}");

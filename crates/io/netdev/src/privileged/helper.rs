@@ -10,6 +10,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 
 use super::{command::Command, wire};
 use crate::divert::{Diversion, Divert};
+use crate::intake::{Intake, Routed};
 use crate::{Error, capability, datagrams, icmp, transparent};
 
 /// What an answer begins with.
@@ -56,6 +57,7 @@ pub fn serve_privileged() -> Result<(), Error> {
 #[derive(Default)]
 struct Done {
     diversion: Option<Diversion>,
+    routed: Option<Routed>,
 }
 
 impl Done {
@@ -70,13 +72,25 @@ impl Done {
                 complain(what, to, client, self.diversion.as_ref()).map(|()| None)
             }
             Command::Divert(divert) => put(&mut self.diversion, &divert).map(|()| None),
+            Command::Route(intake) => route(&mut self.routed, &intake),
         };
         done.map_err(|error| error.to_string())
     }
 
     fn undo(self) {
         self.diversion.iter().for_each(Diversion::end);
+        self.routed.iter().for_each(Routed::end);
     }
+}
+
+/// The device, where this makes it.
+fn route(routed: &mut Option<Routed>, intake: &Intake) -> Result<Option<OwnedFd>, Error> {
+    if let Some(routed) = routed {
+        return routed.set(intake).map(|()| None);
+    }
+    let (made, device) = Routed::start(intake)?;
+    *routed = Some(made);
+    Ok(Some(device))
 }
 
 /// Says so, or where that needs a right that this process does not have, lets the kernel say so when the client sends again.

@@ -23,7 +23,8 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
 use crate::divert::Divert;
-use crate::{Error, capability};
+use crate::intake::Intake;
+use crate::{Error, Tun, capability};
 
 /// The helper, as its owner holds it. Dropping it undoes all that was asked of it and waits until that is done.
 #[derive(Debug)]
@@ -109,6 +110,24 @@ impl Privileged {
     /// `nft` or `ip` is missing or refuses, or another process diverts by this mark.
     pub fn divert(&self, divert: &Divert) -> Result<(), Error> {
         self.ask(&command::Command::Divert(divert.clone())).map(drop)
+    }
+
+    /// Makes a TUN device, to which nothing is routed before [`Privileged::reroute`].
+    ///
+    /// # Errors
+    /// There is a device of that name, no TUN driver, or `ip` refuses.
+    pub fn route(&self, intake: &Intake) -> Result<Tun, Error> {
+        let device = self.ask(&command::Command::Route(intake.clone()))?;
+        let device = device.ok_or_else(|| Error::Helper("the helper gave no device".into()))?;
+        Ok(Tun::of(device, &intake.device))
+    }
+
+    /// Has these packets routed into the device that [`Privileged::route`] has made, in place of those before.
+    ///
+    /// # Errors
+    /// `ip` refuses.
+    pub fn reroute(&self, intake: &Intake) -> Result<(), Error> {
+        self.ask(&command::Command::Route(intake.clone())).map(drop)
     }
 
     /// The helper's process.
