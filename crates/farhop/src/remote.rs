@@ -30,6 +30,10 @@ pub(crate) struct Arguments {
     /// transparent.enabled=true. Needs CAP_NET_ADMIN.
     #[arg(long)]
     transparent: bool,
+    /// Catches by a TUN device of this name in place of TPROXY, for kernels without that; short for --set
+    /// transparent.enabled=true --set transparent.tun=DEVICE. Name the users' devices in transparent.interfaces.
+    #[arg(long, value_name = "DEVICE", num_args = 0..=1, default_missing_value = "farhop0")]
+    tun: Option<String>,
     /// What this end does: transport (connections that are caught, as they are), application (HTTP) or both; short for
     /// --set role=….
     #[arg(long, value_name = "ROLE", value_parser = role)]
@@ -42,8 +46,11 @@ fn role(text: &str) -> Result<Role, String> {
 
 impl Arguments {
     fn settings(&self) -> Result<RemoteSettings, SettingsError> {
-        let transparent = self.transparent.then(|| "transparent.enabled=true".to_owned());
-        self.source.load_with(transparent.into_iter().chain(self.role.map(|role| format!("role={role}"))))
+        let is_caught = self.transparent || self.tun.is_some();
+        let transparent = is_caught.then(|| "transparent.enabled=true".to_owned());
+        let tun = self.tun.as_ref().map(|name| format!("transparent.tun={name}"));
+        let role = self.role.map(|role| format!("role={role}"));
+        self.source.load_with(transparent.into_iter().chain(tun).chain(role))
     }
 }
 
@@ -85,8 +92,8 @@ async fn serve(
     }
     let catching = match catching {
         None => None,
-        Some((catching, listeners)) => {
-            running.catch(listeners);
+        Some((catching, taking)) => {
+            catching.serve(&mut running, taking);
             catching.set(&settings)?;
             tracing::info!("remote is up, connections that pass are caught, role {}", settings.role);
             Some(catching)

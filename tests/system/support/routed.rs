@@ -1,18 +1,22 @@
 //! Two ends in namespaces of their own, with a client behind the remote that knows nothing of it: the remote is its router.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
 use farhop_netdev::{Janitor, Namespace, require_privileges};
-use tokio::net::{TcpListener, TcpStream};
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 use super::{Program, ask, farhop, keygen, until};
 
 /// Servers on the internet, as ground reaches them.
 pub(crate) const SERVER: [&str; 2] = ["198.51.100.7", "2001:db8:100::7"];
+/// Where no host is, and where no large packet gets ([`Routed::troubled`]).
+pub(crate) const NOBODY: [&str; 2] = ["198.51.100.8", "2001:db8:100::8"];
+pub(crate) const NARROW: [&str; 2] = ["198.51.100.9", "2001:db8:100::9"];
 /// Where the remote listens for browsers.
 pub(crate) const PROXY: &str = "10.79.1.1:3128";
 
@@ -113,17 +117,44 @@ impl Routed {
 
     /// Starts the remote on the router and waits until it catches connections: it, and not one that has just ended.
     pub(crate) async fn remote(&self, options: &[&str]) -> Program {
+        let remote = self.catching(&[&["--transparent"], options].concat()).await;
+        assert!(self.rules().contains("tproxy"));
+        remote
+    }
+
+    /// The same by a TUN device.
+    pub(crate) async fn remote_by_tun(&self, options: &[&str]) -> Program {
+        let by_tun = ["--tun", "--set", "transparent.interfaces=lan0"];
+        let remote = self.catching(&[&by_tun, options].concat()).await;
+        assert!(!self.rules().contains("tproxy"));
+        remote
+    }
+
+    async fn catching(&self, options: &[&str]) -> Program {
         let catches = |said: &str| said.matches("connections that pass are caught").count();
         let before = std::fs::read_to_string(self.folder.path().join("remote.stderr"));
         let before = before.map_or(0, |said| catches(&said));
-        let mut remote = self.end(&self.router, "remote", &[&["--transparent"], options].concat());
+        let mut remote = self.end(&self.router, "remote", options);
         until("connections are caught", async || {
             remote.assert_runs();
             (catches(&remote.said()) > before).then_some(())
         })
         .await;
-        assert!(self.rules().contains("tproxy"));
         remote
+    }
+
+    /// Has the servers' network say of these places: that no host is there, and that no packet of more than 1300 bytes gets there.
+    pub(crate) fn troubled(&self) {
+        let ways = ["10.79.3.2", "fd79:3::2"];
+        for (nobody, narrow) in NOBODY.iter().zip(NARROW) {
+            let way = ways[usize::from(nobody.contains(':'))];
+            self.internet.ip(&[nobody, &narrow].map(|to| format!("route add {to} via {way}"))).unwrap();
+            self.servers.ip(&[format!("route add unreachable {nobody}")]).unwrap();
+        }
+        self.servers.sysctl("net/ipv4/ip_forward", "1").unwrap();
+        self.servers.sysctl("net/ipv6/conf/all/forwarding", "1").unwrap();
+        self.servers.ip(&["link add far0 type dummy", "link set far0 mtu 1300 up"]).unwrap();
+        self.servers.ip(&NARROW.map(|to| format!("route add {to} dev far0"))).unwrap();
     }
 
     /// Waits until the ends have found each other.
@@ -131,6 +162,16 @@ impl Routed {
         let control = self.folder.path().join("remote.sock");
         let status = async || ask(&control, "status").await.filter(|status| !status["carrier"].is_null());
         until("the carrier is up", status).await;
+    }
+
+    /// What an end says to a command without arguments.
+    pub(crate) async fn ask(&self, end: &str, command: &str) -> Option<serde_json::Value> {
+        ask(&self.folder.path().join(format!("{end}.sock")), command).await
+    }
+
+    /// The settings of an end.
+    pub(crate) fn settings_of(&self, end: &str) -> PathBuf {
+        self.folder.path().join(format!("{end}.toml"))
     }
 
     fn end(&self, place: &Namespace, name: &str, options: &[&str]) -> Program {
@@ -164,6 +205,21 @@ impl Routed {
         TcpListener::from_std(listener).unwrap()
     }
 
+    /// A socket for datagrams at one of the [`SERVER`] addresses.
+    pub(crate) fn hear(&self, address: &str, port: u16) -> UdpSocket {
+        datagrams(&self.servers, SocketAddr::new(address.parse().unwrap(), port))
+    }
+
+    /// A socket for datagrams on the client's machine that speaks with this place alone.
+    pub(crate) fn speak_with(&self, address: &str, port: u16) -> UdpSocket {
+        let any: IpAddr =
+            if address.contains(':') { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let socket = datagrams(&self.client, SocketAddr::new(any, 0));
+        let to = SocketAddr::new(address.parse::<IpAddr>().unwrap(), port);
+        SockRef::from(&socket).connect(&to.into()).unwrap();
+        socket
+    }
+
     /// Connects from the client's machine.
     pub(crate) fn connect(&self, address: &str, port: u16) -> io::Result<TcpStream> {
         let address = SocketAddr::new(address.parse::<IpAddr>().unwrap(), port);
@@ -172,6 +228,12 @@ impl Routed {
         stream.set_nonblocking(true)?;
         TcpStream::from_std(stream)
     }
+}
+
+fn datagrams(place: &Namespace, address: SocketAddr) -> UdpSocket {
+    let socket = place.run(|| std::net::UdpSocket::bind(address)).unwrap().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    UdpSocket::from_std(socket).unwrap()
 }
 
 fn rules(place: &Namespace, table: u32) -> String {

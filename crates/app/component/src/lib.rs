@@ -28,12 +28,14 @@ pub const TCP: Component = Component {
     name: "tcp",
     events: &["request_accepted", "request_crossed", "tunnel_opened", "answered", "failed"],
 };
+/// Flows of UDP, carried as datagrams.
+pub const UDP: Component = Component { name: "udp", events: &["flow_opened", "flow_trouble", "flow_ended"] };
 /// Names: what was answered once answers again.
 pub const DNS: Component =
     Component { name: "dns", events: &["name_answered", "name_crossed", "name_failed"] };
 
 /// All of them.
-pub const ALL: &[&Component] = &[&HTTP, &TCP, &DNS];
+pub const ALL: &[&Component] = &[&HTTP, &TCP, &UDP, &DNS];
 
 /// One of the things that Farhop does for a protocol.
 #[derive(Debug, PartialEq, Eq)]

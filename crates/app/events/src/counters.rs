@@ -120,6 +120,12 @@ counters! {
         names_ahead,
         /// Names for which no name server has answered.
         names_failed,
+        /// Flows of datagrams that have begun.
+        flows,
+        /// Those of them that have ended.
+        flows_ended,
+        /// Times that ICMP has said of them that something does not arrive.
+        flow_troubles,
     }
     tallies {
         /// Requests that crossed, by reason.

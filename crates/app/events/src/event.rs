@@ -580,4 +580,36 @@ events! {
         /// What went wrong, in words.
         error: String,
     } counts |counters| { counters.names_failed.add(1) }
+
+    /// A flow of datagrams begins.
+    Debug FlowOpened "flow_opened" {
+        /// Names it at both ends.
+        exchange: ExchangeId,
+        /// Where it leads.
+        to: String,
+    } counts |counters| { counters.flows.add(1) }
+
+    /// Of a flow's datagrams ICMP has said that they do not arrive.
+    Debug FlowTrouble "flow_trouble" {
+        /// Names it at both ends.
+        exchange: ExchangeId,
+        /// Where it leads.
+        to: String,
+        /// What was said.
+        why: String,
+    } counts |counters| { counters.flow_troubles.add(1) }
+
+    /// A flow of datagrams has ended, since it carried nothing for long or cannot go on.
+    Debug FlowEnded "flow_ended" {
+        /// Names it at both ends.
+        exchange: ExchangeId,
+        /// Whose it was: the client's address.
+        user: String,
+        /// Where it led.
+        to: String,
+        /// Datagrams from the user.
+        up: u64,
+        /// Datagrams to the user.
+        down: u64,
+    } counts |counters| { counters.flows_ended.add(1) }
 }

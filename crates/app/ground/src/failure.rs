@@ -59,6 +59,17 @@ pub(crate) fn no_question() -> Failure {
     bad_request(400, "this is no DNS question")
 }
 
+/// What is asked of the UDP component is no flow.
+pub(crate) fn no_flow() -> Failure {
+    bad_request(400, "this is no flow of datagrams")
+}
+
+/// There is no room for another flow.
+pub(crate) fn too_many_flows() -> Failure {
+    // RFC 9209 §2.3.12
+    failure(Side::Link, 503, "connection_limit_reached", "ground: too many flows of datagrams".into())
+}
+
 /// No name server has answered.
 pub(crate) fn no_name_server(error: String) -> Failure {
     // RFC 9209 §2.3.1

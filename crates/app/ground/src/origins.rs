@@ -1,7 +1,7 @@
 //! Ground's way to origins: `farhop-origin`'s client under the settings in force, its errors told and turned into what
 //! crosses the hop. No other file of this crate touches that client.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -132,6 +132,18 @@ impl OriginBody {
 }
 
 impl Origins {
+    /// Whether datagrams may go there.
+    ///
+    /// # Errors
+    /// They may not.
+    pub(crate) fn may_reach(&self, exchange: ExchangeId, to: SocketAddr) -> Result<(), Failure> {
+        let guard = self.guard.read().unwrap_or_else(PoisonError::into_inner);
+        guard.check(to.ip()).map_err(|refusal| {
+            let (host, address) = (to.ip().to_string(), to.ip());
+            self.told(exchange, &Error::Refused { host, address, refusal })
+        })
+    }
+
     /// The name servers of this system.
     pub(crate) fn name_servers(&self) -> Vec<IpAddr> {
         self.resolver.name_servers()

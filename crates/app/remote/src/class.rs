@@ -8,6 +8,7 @@ use farhop_consent::Host;
 use farhop_diffserv::Service;
 use farhop_diffserv::classify::{Flow, Protocol, Rule, classify, standard};
 use farhop_htotp::frame::Class;
+use farhop_settings::RemoteSettings;
 use farhop_settings::transparent::TransparentSettings;
 use http::HeaderMap;
 
@@ -33,6 +34,20 @@ pub(crate) fn of_connection(host: &str, port: u16, first_bytes: &[u8]) -> Class 
     let mut flow = to(host, port);
     flow.first_bytes = first_bytes.to_vec();
     judged(&flow)
+}
+
+/// The class of a flow of datagrams, which begins with `first`: calls' media have ports of their own, others the class of the
+/// operator's lists, and else what the classifier sees in it.
+pub(crate) fn of_datagrams(to: SocketAddr, first: &[u8], settings: &RemoteSettings) -> Class {
+    if settings.udp.voice_ports.iter().any(|range| range.contains(to.port())) {
+        return Class::Expedited;
+    }
+    listed(to.port(), &settings.transparent).unwrap_or_else(|| {
+        let mut flow = Flow::new(Protocol::Udp, ANYONE, to);
+        flow.names = vec![Host::Address(to.ip())];
+        flow.first_bytes = first.to_vec();
+        judged(&flow)
+    })
 }
 
 /// The class of a request: media with a play rate say so themselves (Fetch Metadata §2.1), and all else is a page's unless its
@@ -104,6 +119,25 @@ mod tests {
             ("no host", 443, b"", Class::Web),
         ] {
             assert_eq!(of_connection(host, port, bytes), class, "{host}:{port}");
+        }
+    }
+
+    #[test]
+    fn datagrams_are_judged_by_voice_ports_lists_and_what_they_begin_with() {
+        let sets = ["remote.udp.voice_ports=16384-16389", "remote.transparent.bulk_ports=16389,5000"]
+            .map(str::to_owned);
+        let settings: LocalSettings = parse("", "".as_ref(), &sets).unwrap();
+        // RFC 8489 §5: a binding request, with the magic cookie.
+        let stun = [&[0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42][..], &[7; 12]].concat();
+        for (to, first, class) in [
+            ("192.0.2.1:16384", &b""[..], Class::Expedited),
+            ("[2001:db8::1]:16389", b"", Class::Expedited),
+            ("192.0.2.1:5000", &stun, Class::Bulk),
+            ("192.0.2.1:53", b"", Class::Interactive),
+            ("192.0.2.1:40000", &stun, Class::Interactive),
+            ("192.0.2.1:40000", b"anything", Class::Web),
+        ] {
+            assert_eq!(of_datagrams(to.parse().unwrap(), first, &settings.remote), class, "{to}");
         }
     }
 

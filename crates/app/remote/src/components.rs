@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::dns::{Dns, DnsError};
 use crate::mirror::Said;
+use crate::udp::Udp;
 use crate::uplink::Carrier;
 use crate::{Remote, clients, promising};
 
@@ -35,6 +36,9 @@ pub(crate) fn of(settings: &RemoteSettings, listeners: Vec<Listener>) -> Result<
         halves.push(Box::new(Http { listeners: Mutex::new(listeners) }));
     }
     halves.push(Box::new(Tcp));
+    if settings.role.carries() && settings.udp.enabled {
+        halves.push(Box::new(Udp::default()));
+    }
     if let Some(dns) = Dns::open(&settings.dns)? {
         halves.push(Box::new(dns));
     }

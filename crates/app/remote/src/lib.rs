@@ -41,7 +41,9 @@ mod start;
 mod status;
 mod stock;
 mod transparent;
+mod tun;
 mod tunnel;
+mod udp;
 mod under_way;
 mod unreachable;
 mod uplink;
@@ -73,6 +75,8 @@ pub use running::Running;
 pub use start::{Reach, StartError, start, start_on};
 use tokio::sync::watch;
 use tokio::time::Instant;
+pub use tun::{Device, Place};
+pub use udp::{Answerer, Answers};
 use unreachable::Unreachable;
 use uplink::Uplink;
 use users::Users;
@@ -85,6 +89,7 @@ pub struct Remote {
     settings: RwLock<Arc<RemoteSettings>>,
     bus: Bus,
     components: Vec<components::Half>,
+    flows: OnceLock<Arc<udp::Flows>>,
     uplink: Uplink,
     /// Whom capacity is asked of.
     modem: Option<Modem>,

@@ -10,13 +10,16 @@ use farhop_front::Listener;
 use farhop_settings::RemoteSettings;
 use farhop_settings::remote::{DnsSettings, InterceptionSettings};
 use farhop_settings::transparent::TransparentSettings;
+use farhop_settings::udp::UdpSettings;
 use farhop_transport::memory::Memory;
 use farhop_transport::socket::udp::UdpSocket;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::{Remote, clients, transparent};
+use crate::tun::Device;
+use crate::udp::Answerer;
+use crate::{Remote, clients, transparent, tun, udp};
 
 /// A remote that runs until it is told to stop or dropped.
 pub struct Running {
@@ -47,7 +50,34 @@ impl Running {
         front.connections = settings.transparent.connections as usize;
         for listener in listeners {
             let listener = Listener::from_listener(listener, front.clone());
-            self.tasks.spawn(transparent::accept(Arc::clone(&self.remote), listener));
+            self.tasks.spawn(transparent::accept(
+                Arc::clone(&self.remote),
+                listener,
+                transparent::Found::Diverted,
+            ));
+        }
+    }
+
+    /// Serves what comes by a TUN device: connections as these listeners accept them, and datagrams.
+    pub fn catch_by(&mut self, device: &Arc<Device>, listeners: Vec<TcpListener>) {
+        let settings = self.remote.settings();
+        let mut front = clients::front_settings(&settings);
+        front.connections = settings.transparent.connections as usize;
+        for listener in listeners {
+            let listener = Listener::from_listener(listener, front.clone());
+            let found = transparent::Found::By(Arc::clone(device));
+            self.tasks.spawn(transparent::accept(Arc::clone(&self.remote), listener, found));
+        }
+        self.tasks.spawn(tun::serve(Arc::clone(&self.remote), Arc::clone(device)));
+    }
+
+    /// Carries datagrams that were caught on their way: these sockets take the first of each flow, and `answerer` makes those that
+    /// answer. Nothing happens where the settings want no UDP component.
+    pub fn catch_datagrams(&mut self, sockets: Vec<tokio::net::UdpSocket>, answerer: &Answerer) {
+        let Some(flows) = self.remote.flows.get() else { return };
+        for socket in sockets {
+            let (remote, flows) = (Arc::clone(&self.remote), Arc::clone(flows));
+            self.tasks.spawn(udp::accept(remote, flows, socket, Arc::clone(answerer)));
         }
     }
 
@@ -87,11 +117,14 @@ impl Running {
             tcp_streams: kept.tcp_streams,
             tcp_congestion: kept.tcp_congestion.clone(),
             role: kept.role,
+            udp: UdpSettings { enabled: kept.udp.enabled, flows: kept.udp.flows, ..settings.udp.clone() },
             dns: DnsSettings { prefetch: settings.dns.prefetch, ..kept.dns.clone() },
             transparent: TransparentSettings {
                 enabled: kept.transparent.enabled,
                 connections: kept.transparent.connections,
                 mark: kept.transparent.mark,
+                tun: kept.transparent.tun.clone(),
+                tun_networks: kept.transparent.tun_networks.clone(),
                 ..settings.transparent.clone()
             },
             auth,

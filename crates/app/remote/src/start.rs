@@ -222,6 +222,7 @@ fn start_with(
         holdouts: Holdouts::new(bus.clone(), epoch),
         bus,
         components,
+        flows: OnceLock::new(),
         uplink,
         users: Users::new(Arc::clone(&repository)),
         repository,

@@ -22,6 +22,7 @@ mod section;
 mod setting;
 mod source;
 pub mod transparent;
+pub mod udp;
 
 pub use change::{Change, changes};
 pub use end::{End, end_of};

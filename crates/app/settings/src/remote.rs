@@ -15,6 +15,7 @@ use crate::load::{Checked, check_peers, conflict};
 use crate::section::settings;
 use crate::source::Source;
 use crate::transparent::TransparentSettings;
+use crate::udp::UdpSettings;
 
 settings! {
     /// Settings of `farhop remote`.
@@ -82,6 +83,8 @@ settings! {
             interception: InterceptionSettings;
             /// Connections that pass this machine and are caught, so that nothing has to be set at clients.
             transparent: TransparentSettings;
+            /// Datagrams that are caught beside them.
+            udp: UdpSettings;
             /// What the files that configure browsers say: `/proxy.pac` and `/wpad.dat` of this proxy.
             pac: PacSettings;
             /// Names answered from what was answered before.

@@ -45,6 +45,11 @@ settings! {
             idle: Duration, default "124 min", range "10 s" to "168 h", live true;
             /// The mark of their packets, and the routing table that delivers those here: no other program's.
             mark: u32, default "51900", range "256" to "4294967295";
+            /// A TUN device of this name by which connections and datagrams are caught in place of TPROXY, which not every kernel has; `--tun` names it
+            /// `farhop0`. All that comes in on `interfaces` is routed there, and what is not caught goes on its way. "": none.
+            tun: String, default "";
+            /// Networks of that device, one of each family at most, with two addresses each: nobody else's.
+            tun_networks: Vec<Cidr>, default "198.18.255.0/30, fdfa:1840:255::/126";
         }
     }
 }
@@ -57,6 +62,35 @@ impl TransparentSettings {
                 "'transparent.interfaces' has '{name}', which is no name of a network device; `ip link` shows them"
             );
             return Err(conflict(source, &at("transparent.interfaces"), reason));
+        }
+        self.check_tun(source, at)
+    }
+
+    fn check_tun(&self, source: &Source, at: impl Fn(&str) -> String) -> Result<(), SettingsError> {
+        if self.tun.is_empty() {
+            return Ok(());
+        }
+        if !is_device_name(&self.tun) {
+            let reason =
+                format!("'transparent.tun' is '{}', which can be no name of a network device", self.tun);
+            return Err(conflict(source, &at("transparent.tun"), reason));
+        }
+        if self.interfaces.is_empty() {
+            let reason = "'transparent.tun' needs 'transparent.interfaces': the devices on which the users' packets come in (`ip link` shows them)";
+            return Err(conflict(source, &at("transparent.tun"), reason));
+        }
+        let is_small = |range: &Cidr| range.prefix > if range.network.is_ipv4() { 30 } else { 126 };
+        let of_v4 = self.tun_networks.iter().filter(|range| range.network.is_ipv4()).count();
+        if self.tun_networks.is_empty() || of_v4 > 1 || self.tun_networks.len() - of_v4 > 1 {
+            let reason = "'transparent.tun_networks' has to have one network of IPv4, one of IPv6, or both";
+            return Err(conflict(source, &at("transparent.tun_networks"), reason));
+        }
+        if let Some(range) = self.tun_networks.iter().find(|range| is_small(range)) {
+            let reason = format!(
+                "'transparent.tun_networks' has {}/{}, which has no room for two addresses",
+                range.network, range.prefix
+            );
+            return Err(conflict(source, &at("transparent.tun_networks"), reason));
         }
         Ok(())
     }

@@ -2,7 +2,9 @@
 //! and, for carriers over TCP, the streams below it, as pure state machines. Time is handed in as a `Duration` since the
 //! caller's epoch; nothing here touches a socket, a clock or randomness. `docs/htotp.md` is the specification.
 
+pub mod datagram;
 pub mod fields;
+pub mod flow;
 pub mod frame;
 pub mod head;
 pub mod journal;

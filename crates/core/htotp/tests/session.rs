@@ -149,7 +149,7 @@ fn written(session: &mut Session, now: Duration) -> (Vec<StreamId>, HashMap<Stre
                 bytes.entry(stream).or_default().extend(segments.concat());
                 session.handle_written(stream);
             }
-            Transmit::Reset(..) | Transmit::Stop(..) | Transmit::Probe => {}
+            Transmit::Reset(..) | Transmit::Stop(..) | Transmit::Probe | Transmit::Datagram(_) => {}
         }
     }
     (order, bytes)

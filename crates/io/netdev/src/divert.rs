@@ -31,6 +31,23 @@ pub struct Network {
     pub prefix: u8,
 }
 
+impl Network {
+    /// Whether `address` lies in it. An IPv4 address written inside IPv6 counts as IPv4.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let cut =
+            |bits: u128, width: u32| bits.checked_shr(width.saturating_sub(self.prefix.into())).unwrap_or(0);
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                cut(network.to_bits().into(), 32) == cut(address.to_bits().into(), 32)
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                cut(network.to_bits(), 128) == cut(address.to_bits(), 128)
+            }
+            _ => false,
+        }
+    }
+}
+
 /// Which new connections are caught.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catch {
@@ -44,6 +61,10 @@ pub struct Catch {
     pub except: Vec<Network>,
     /// Ports that they lead to, first and last.
     pub ports: Vec<(u16, u16)>,
+    /// Where datagrams go: sockets of [`crate::Privileged::take`], at most one of each family; none, and none is caught.
+    pub datagrams_to: Vec<SocketAddr>,
+    /// Ports that datagrams lead to.
+    pub datagram_ports: Vec<(u16, u16)>,
 }
 
 /// What is diverted.
@@ -81,7 +102,17 @@ impl Diversion {
             let source = std::io::Error::other("another one is in use");
             return Err(Error::System { what: format!("divert by mark {}", divert.mark), source });
         }
-        feed("nft", &["-f", "-"], &rules(&self.table, divert))
+        // A kernel without NFT_REJECT_INET refuses the whole, and can do without.
+        feed("nft", &["-f", "-"], &rules(&self.table, divert, true))
+            .or_else(|_| feed("nft", &["-f", "-"], &rules(&self.table, divert, false)))
+    }
+
+    /// Answers what `client` sends to `to` within the next seconds that nobody listens there, as ICMP does.
+    pub(crate) fn refuse(&self, to: SocketAddr, client: SocketAddr) -> Result<(), Error> {
+        let family = if to.is_ipv4() { "ip" } else { "ip6" };
+        let flow = format!("{} . {} . {} . {}", client.ip(), client.port(), to.ip(), to.port());
+        run("nft", &["add", "element", "inet", &self.table, &format!("refused_{family}"), "{", &flow, "}"])
+            .map(drop)
     }
 
     fn route(&self) -> Result<(), Error> {
@@ -166,12 +197,13 @@ fn owned(table: &str) -> Option<(u32, u32)> {
 }
 
 /// The table as `nft -f` reads it, in place of the one of this name.
-fn rules(table: &str, divert: &Divert) -> String {
+fn rules(table: &str, divert: &Divert, refuses: bool) -> String {
     let mark = divert.mark;
     let mut text = format!("table inet {table}\ndelete table inet {table}\ntable inet {table} {{\n");
-    let mut chain = format!("meta l4proto tcp socket transparent 1 meta mark set {mark} accept\n");
+    // Flows of datagrams that were caught have sockets of their own, as connections have.
+    let mut chain = format!("meta l4proto {{ tcp, udp }} socket transparent 1 meta mark set {mark} accept\n");
     if let Some(catch) = &divert.catch {
-        put_catch(&mut text, &mut chain, catch, mark);
+        put_catch(&mut text, &mut chain, catch, mark, refuses);
     }
     let _ = write!(
         text,
@@ -187,7 +219,7 @@ const BEGUN: &str = "flags dynamic,timeout; size 65536; timeout 10s;";
 
 /// Only what opens a connection is judged: one that began before the rules goes on as it did. What answers a SYN cookie has
 /// no socket here yet and looks like the middle of any connection, so those that were caught are remembered for a while.
-fn put_catch(sets: &mut String, chain: &mut String, catch: &Catch, mark: u32) {
+fn put_catch(sets: &mut String, chain: &mut String, catch: &Catch, mark: u32, refuses: bool) {
     for (family, kind, is_v4) in [("ip", "ipv4_addr", true), ("ip6", "ipv6_addr", false)] {
         for (name, networks) in [("clients", &catch.clients), ("except", &catch.except)] {
             let mine = networks.iter().filter(|network| network.address.is_ipv4() == is_v4);
@@ -203,19 +235,17 @@ fn put_catch(sets: &mut String, chain: &mut String, catch: &Catch, mark: u32) {
             "set begun_{family} {{ type {kind} . inet_service . {kind} . inet_service; {BEGUN} }}"
         );
     }
+    if !catch.datagrams_to.is_empty() {
+        put_datagrams(sets, catch, mark, refuses);
+        chain.push_str("meta l4proto udp jump datagrams\n");
+    }
     chain.push_str("meta l4proto != tcp accept\n");
     for to in &catch.to {
         let (family, flow, go) = flow(to, mark);
         let _ = writeln!(chain, "tcp flags & (syn | ack | rst) == ack {flow} @begun_{family} {go}");
     }
     chain.push_str("tcp flags & (syn | ack | rst | fin) != syn accept\n");
-    if let Some(devices) = list(catch.interfaces.iter().map(|name| format!("\"{name}\""))) {
-        let _ = writeln!(chain, "iifname != {{ {devices} }} accept");
-    }
-    chain.push_str("fib daddr type { local, broadcast, anycast, multicast } accept\n");
-    for family in ["ip", "ip6"] {
-        let _ = writeln!(chain, "{family} daddr @except_{family} accept");
-    }
+    put_left_alone(chain, catch);
     let ports = list(catch.ports.iter().map(|(first, last)| format!("{first}-{last}")));
     for to in &catch.to {
         let (family, flow, go) = flow(to, mark);
@@ -225,6 +255,43 @@ fn put_catch(sets: &mut String, chain: &mut String, catch: &Catch, mark: u32) {
         let _ = writeln!(chain, "{is_caught}update @begun_{family} {{ {flow} }}");
         let _ = writeln!(chain, "{is_caught}{go}");
     }
+}
+
+/// What is on no way that is caught.
+fn put_left_alone(chain: &mut String, catch: &Catch) {
+    if let Some(devices) = list(catch.interfaces.iter().map(|name| format!("\"{name}\""))) {
+        let _ = writeln!(chain, "iifname != {{ {devices} }} accept");
+    }
+    chain.push_str("fib daddr type { local, broadcast, anycast, multicast } accept\n");
+    for family in ["ip", "ip6"] {
+        let _ = writeln!(chain, "{family} daddr @except_{family} accept");
+    }
+}
+
+/// Flows whose client is to hear that nobody listens: so many, for so long.
+const REFUSED: &str = "flags timeout; size 4096; timeout 3s;";
+
+/// The first datagram of each flow goes to a socket of ours, which then makes one for the flow.
+fn put_datagrams(chains: &mut String, catch: &Catch, mark: u32, refuses: bool) {
+    let mut chain = String::new();
+    put_left_alone(&mut chain, catch);
+    for (family, kind, icmp) in [("ip", "ipv4_addr", "icmp"), ("ip6", "ipv6_addr", "icmpv6")] {
+        let _ = writeln!(
+            chains,
+            "set refused_{family} {{ type {kind} . inet_service . {kind} . inet_service; {REFUSED} }}"
+        );
+        if refuses {
+            let flow = FLOW.replace("{family}", family).replace("tcp", "udp");
+            let _ = writeln!(chain, "{flow} @refused_{family} reject with {icmp} type port-unreachable");
+        }
+    }
+    let ports = list(catch.datagram_ports.iter().map(|(first, last)| format!("{first}-{last}")));
+    let ports = ports.map_or(String::new(), |ports| format!("udp dport {{ {ports} }} "));
+    for to in &catch.datagrams_to {
+        let (family, _, go) = flow(to, mark);
+        let _ = writeln!(chain, "meta l4proto udp {family} saddr @clients_{family} {ports}{go}");
+    }
+    let _ = write!(chains, "chain datagrams {{\n{chain}}}\n");
 }
 
 /// The family of a listener, what tells a connection there, and what takes a packet to the listener.
@@ -255,12 +322,17 @@ mod tests {
             clients: vec![network("10.0.0.0", 8), network("fd00::", 8)],
             except: vec![network("192.168.0.0", 16)],
             ports: vec![(1, 79), (443, 443)],
+            datagrams_to: vec!["127.0.0.1:6000".parse().unwrap()],
+            datagram_ports: vec![(1, 442)],
         };
-        let text = rules("farhop_1_2_3_7", &Divert { mark: 7, catch: Some(catch) });
+        let text = rules("farhop_1_2_3_7", &Divert { mark: 7, catch: Some(catch) }, true);
         for line in [
             "set clients_ip { type ipv4_addr; flags interval; auto-merge; elements = { 10.0.0.0/8 }; }",
             "set except_ip6 { type ipv6_addr; flags interval; auto-merge; }",
             "iifname != { \"lan0\" } accept",
+            "meta l4proto udp jump datagrams",
+            "ip saddr . udp sport . ip daddr . udp dport @refused_ip reject with icmp type port-unreachable",
+            "meta l4proto udp ip saddr @clients_ip udp dport { 1-442 } tproxy ip to 127.0.0.1:6000 meta mark set 7 accept",
             "ip saddr @clients_ip tcp dport { 1-79, 443-443 } tproxy ip to 127.0.0.1:5000 meta mark set 7 accept",
             "ip6 saddr @clients_ip6 tcp dport { 1-79, 443-443 } tproxy ip6 to [::1]:5001 meta mark set 7 accept",
             "ip saddr @clients_ip tcp dport { 1-79, 443-443 } update @begun_ip { ip saddr . tcp sport . ip daddr . tcp dport }",
@@ -271,8 +343,18 @@ mod tests {
     }
 
     #[test]
+    fn a_network_holds_its_addresses_and_no_others() {
+        let holds =
+            |range: &str, address: &str| range.parse::<Network>().unwrap().contains(address.parse().unwrap());
+        assert!(holds("10.0.0.0/8", "10.255.0.1") && !holds("10.0.0.0/8", "11.0.0.1"));
+        assert!(holds("0.0.0.0/0", "192.0.2.1") && !holds("0.0.0.0/0", "::1") && holds("::/0", "::1"));
+        assert!(holds("10.0.0.1/32", "::ffff:10.0.0.1") && !holds("10.0.0.1/32", "10.0.0.2"));
+        assert!(holds("2001:db8::/33", "2001:db8:7fff::1") && !holds("2001:db8::/33", "2001:db8:8000::1"));
+    }
+
+    #[test]
     fn without_a_catch_only_what_was_caught_is_delivered() {
-        let text = rules("t", &Divert { mark: 7, catch: None });
+        let text = rules("t", &Divert { mark: 7, catch: None }, true);
         assert!(text.contains("socket transparent 1 meta mark set 7 accept") && !text.contains("tproxy"));
     }
 

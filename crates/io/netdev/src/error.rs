@@ -37,6 +37,22 @@ pub enum Error {
         /// By this mark.
         mark: u32,
     },
+    /// There is a device of this name.
+    #[error(
+        "there is a network device '{device}' already; name another one (--tun NAME), or end the farhop that has made it"
+    )]
+    Taken {
+        /// The name.
+        device: String,
+    },
+    /// The routing table is in use.
+    #[error("the routing table {table} leads to {device} already; set another 'transparent.mark'")]
+    Routed {
+        /// Its number.
+        table: u32,
+        /// Where it leads.
+        device: String,
+    },
     /// The helper has refused a command.
     #[error("{0}")]
     Helper(String),

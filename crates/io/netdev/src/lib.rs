@@ -4,9 +4,12 @@
 //! the callers. Whatever is made here is removed by its [`Janitor`], or by the helper of [`Privileged`], however its owner ends.
 
 mod capability;
+mod datagrams;
 mod divert;
 mod error;
 mod host;
+mod icmp;
+mod intake;
 mod janitor;
 mod namespace;
 mod nat;
@@ -24,9 +27,12 @@ mod transparent;
 mod tun;
 mod urgent;
 
+pub use datagrams::receive_diverted;
 pub use divert::{Catch, Divert, Network};
 pub use error::Error;
 pub use host::{congestion_control_allowed, host_addresses, host_ip, host_sysctl, require_privileges};
+pub use icmp::{keep_complaints, next_complaint};
+pub use intake::{Intake, listen_on};
 pub use janitor::Janitor;
 pub use namespace::Namespace;
 pub use nat::Nat;

@@ -21,25 +21,35 @@ const RECEIVE_BUFFER: usize = 256 * 1024;
 /// A listener for diverted connections. What is set here its connections inherit: urgent bytes stay in their place in the
 /// stream (RFC 6093 §6), whoever is gone for good is noticed, small pieces leave at once.
 pub(crate) fn listen(address: IpAddr) -> Result<TcpListener, Error> {
-    let prepare = || -> nix::Result<OwnedFd> {
-        let socket = transparent(address)?;
-        switch_on(&socket, libc::SOL_SOCKET, libc::SO_OOBINLINE)?;
-        switch_on(&socket, libc::IPPROTO_TCP, libc::TCP_NODELAY)?;
-        setsockopt(&socket, KeepAlive, &true)?;
-        setsockopt(&socket, TcpKeepIdle, &(KEEPALIVE.as_secs() as u32))?;
-        setsockopt(&socket, RcvBuf, &RECEIVE_BUFFER)?;
-        bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(address, 0)))?;
-        start(&socket, Backlog::new(BACKLOG)?)?;
-        Ok(socket)
-    };
-    prepare().map(TcpListener::from).map_err(Error::system(format!("listen transparently at {address}")))
+    let at = SocketAddr::new(address, 0);
+    transparent(address, SockType::Stream)
+        .and_then(|socket| start_at(socket, at))
+        .map_err(Error::system(format!("listen transparently at {address}")))
+}
+
+/// The same at an address of this machine's, for which no right is needed.
+pub(crate) fn listen_at(at: SocketAddr) -> Result<TcpListener, Error> {
+    plain(at.ip(), SockType::Stream)
+        .and_then(|socket| start_at(socket, at))
+        .map_err(Error::system(format!("listen at {}", at.ip())))
+}
+
+fn start_at(socket: OwnedFd, at: SocketAddr) -> nix::Result<TcpListener> {
+    switch_on(&socket, libc::SOL_SOCKET, libc::SO_OOBINLINE)?;
+    switch_on(&socket, libc::IPPROTO_TCP, libc::TCP_NODELAY)?;
+    setsockopt(&socket, KeepAlive, &true)?;
+    setsockopt(&socket, TcpKeepIdle, &(KEEPALIVE.as_secs() as u32))?;
+    setsockopt(&socket, RcvBuf, &RECEIVE_BUFFER)?;
+    bind(socket.as_raw_fd(), &SockaddrStorage::from(at))?;
+    start(&socket, Backlog::new(BACKLOG)?)?;
+    Ok(TcpListener::from(socket))
 }
 
 /// A socket to connect from, as `address`. Its port is chosen when it connects, so that as many connections as there are ports
 /// go to each destination.
 pub(crate) fn speak(address: IpAddr) -> Result<OwnedFd, Error> {
     let prepare = || -> nix::Result<OwnedFd> {
-        let socket = transparent(address)?;
+        let socket = transparent(address, SockType::Stream)?;
         switch_on(&socket, libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT)?;
         bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(address, 0)))?;
         Ok(socket)
@@ -48,15 +58,19 @@ pub(crate) fn speak(address: IpAddr) -> Result<OwnedFd, Error> {
 }
 
 /// A socket of the family of `address` that may have foreign addresses.
-fn transparent(address: IpAddr) -> nix::Result<OwnedFd> {
-    let (family, level, option) = match address {
-        IpAddr::V4(_) => (AddressFamily::Inet, libc::SOL_IP, libc::IP_TRANSPARENT),
-        IpAddr::V6(_) => (AddressFamily::Inet6, libc::SOL_IPV6, libc::IPV6_TRANSPARENT),
+pub(crate) fn transparent(address: IpAddr, kind: SockType) -> nix::Result<OwnedFd> {
+    let (level, option) = match address {
+        IpAddr::V4(_) => (libc::SOL_IP, libc::IP_TRANSPARENT),
+        IpAddr::V6(_) => (libc::SOL_IPV6, libc::IPV6_TRANSPARENT),
     };
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let socket = socket(family, SockType::Stream, flags, None)?;
+    let socket = plain(address, kind)?;
     switch_on(&socket, level, option)?;
     Ok(socket)
+}
+
+fn plain(address: IpAddr, kind: SockType) -> nix::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    socket(family, kind, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None)
 }
 
 /// Sets an option that is a number to one.

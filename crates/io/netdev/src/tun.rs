@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use crate::{Error, Namespace};
@@ -24,6 +24,11 @@ impl Tun {
             Some(namespace) => namespace.run(|| Tun::create(None, name))?,
             None => create_here(name).map_err(Error::system(format!("make the TUN device {name}"))),
         }
+    }
+
+    /// The device of this name that a descriptor is of.
+    pub(crate) fn of(descriptor: OwnedFd, name: &str) -> Tun {
+        Tun { file: File::from(descriptor), name: name.into() }
     }
 
     /// Its name.
@@ -55,6 +60,18 @@ impl Tun {
 impl AsFd for Tun {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+impl AsRawFd for Tun {
+    fn as_raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+}
+
+impl From<Tun> for OwnedFd {
+    fn from(tun: Tun) -> OwnedFd {
+        tun.file.into()
     }
 }
 

@@ -89,6 +89,8 @@ impl Scene {
                 .map(|it| format!("{it}/{}", if it.contains(':') { 128 } else { 32 }).parse().unwrap())
                 .collect(),
             ports: vec![(1, 65535)],
+            datagrams_to: Vec::new(),
+            datagram_ports: Vec::new(),
         };
         (listeners, Divert { mark: MARK, catch: Some(catch) })
     }

@@ -15,6 +15,7 @@ use farhop_units::{BitRate, Bytes};
 use quinn::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 
 use crate::connection::Connection;
+use crate::hop::datagrams;
 use crate::memory::Recall;
 use crate::socket::udp::{BindError, UdpSocket};
 use crate::{congestion, wake};
@@ -224,7 +225,7 @@ impl PathPlan {
             .ack_frequency_config(Some(ack_frequency(sizes)))
             .mtu_discovery_config(Some(mtu))
             .datagram_receive_buffer_size(Some(sizes.stream_window.0 as usize / 2))
-            .datagram_send_buffer_size(sizes.send_window.0 as usize / 4)
+            .datagram_send_buffer_size(datagrams::BUFFER)
             .congestion_controller_factory(wake::wakeable(congestion::factory(
                 choice,
                 self.contract(end),

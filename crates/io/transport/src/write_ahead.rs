@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use farhop_htotp::scheduler::Pace;
+use farhop_htotp::scheduler::{CALM, Pace};
 use farhop_tuning::{Measured, Sending, WRITE_AHEAD};
 use farhop_units::{BitRate, Bytes};
 use quinn::Connection;
@@ -85,8 +85,8 @@ impl WriteAhead {
         }
     }
 
-    /// Call whenever the driver is awake anyway, with its clock; gives the pace of writes when it changes.
-    pub fn adapt(&mut self, now: Duration, connection: &Connection) -> Option<Pace> {
+    /// Call whenever the driver is awake anyway, with its clock, and whether little is to go ahead; gives the pace of writes when it changes.
+    pub fn adapt(&mut self, now: Duration, connection: &Connection, is_calm: bool) -> Option<Pace> {
         if now < self.next_look {
             return None;
         }
@@ -102,7 +102,8 @@ impl WriteAhead {
         let about = rate(&driven, path.rtt);
         self.driven = Some(driven);
         let sent = Bytes(udp.bytes + HEADERS * udp.datagrams);
-        let rate = driven.pacing.map(|rate| self.surplus.relieve(now, sent, rate));
+        let ahead = if is_calm { CALM } else { WRITE_AHEAD };
+        let rate = driven.pacing.map(|rate| self.surplus.relieve(now, sent, rate, ahead));
         let pace = Pace { rate, about: Some(about), ..Pace::default() };
         (self.pace.replace(pace) != Some(pace)).then_some(pace)
     }
@@ -110,6 +111,11 @@ impl WriteAhead {
     /// From now on it is never more than `most`.
     pub fn set_most(&mut self, most: Bytes) {
         self.most = most;
+    }
+
+    /// About what the path takes, as it was when it was last looked at.
+    pub fn about(&self) -> Option<BitRate> {
+        self.pace.and_then(|pace| pace.about)
     }
 
     /// How it is driven, as it was when it was last looked at.
@@ -172,15 +178,16 @@ struct Surplus {
 }
 
 impl Surplus {
-    /// The rate for what is handed out now, so that a surplus is gone after a second, given all that was `sent` so far.
-    fn relieve(&mut self, now: Duration, sent: Bytes, rate: BitRate) -> BitRate {
+    /// The rate for what is handed out now, so that a surplus is gone after a second, given all that was `sent` so far. So much
+    /// of link time may be written `ahead`.
+    fn relieve(&mut self, now: Duration, sent: Bytes, rate: BitRate, ahead: Duration) -> BitRate {
         let passed = now.saturating_sub(self.at).as_secs_f64();
         let left = rate.0 as f64 / 8.0 * passed;
         self.bytes = (self.bytes + sent.0.saturating_sub(self.sent.0) as f64 - left).max(0.0);
         (self.sent, self.at) = (sent, now);
         // What is written ahead is meant to stand there, and so is the packet on its way.
-        let meant =
-            rate.bytes_in(WRITE_AHEAD) + Bytes(LARGEST_GRANT.min(rate.bytes_in(WRITE_AHEAD).0)).max(PACKET);
+        let ahead = rate.bytes_in(ahead);
+        let meant = ahead + Bytes(LARGEST_GRANT.min(ahead.0)).max(PACKET);
         let share = (self.bytes - meant.0 as f64).max(0.0) / (rate.0.max(1) as f64 / 8.0);
         BitRate((rate.0 as f64 * (1.0 - share.min(MOST_RELIEF))) as u64)
     }
@@ -246,20 +253,32 @@ mod tests {
         let (rate, ms) = (BitRate::kbit(64), Duration::from_millis);
         let mut surplus = Surplus::default();
         let mut sent = Bytes(1_880);
-        assert_eq!(surplus.relieve(ms(0), sent, rate), rate, "a packet, and what is written ahead");
+        assert_eq!(
+            surplus.relieve(ms(0), sent, rate, WRITE_AHEAD),
+            rate,
+            "a packet, and what is written ahead"
+        );
         sent.0 += 800;
-        assert_eq!(surplus.relieve(ms(0), sent, rate), BitRate(57_600), "a tenth of a second too much");
+        assert_eq!(
+            surplus.relieve(ms(0), sent, rate, WRITE_AHEAD),
+            BitRate(57_600),
+            "a tenth of a second too much"
+        );
         sent.0 += 8_000;
         assert_eq!(
-            surplus.relieve(ms(1_000), sent, rate),
+            surplus.relieve(ms(1_000), sent, rate, WRITE_AHEAD),
             BitRate(57_600),
             "it stays as long as the rate is used up"
         );
         sent.0 += 8_000;
-        assert_eq!(surplus.relieve(ms(2_100), sent, rate), rate);
+        assert_eq!(surplus.relieve(ms(2_100), sent, rate, WRITE_AHEAD), rate);
         sent.0 += 80_000;
-        assert_eq!(surplus.relieve(ms(2_100), sent, rate), BitRate(48_000), "a quarter at the most");
-        assert_eq!(surplus.relieve(ms(60_000), sent, rate), rate, "who pauses owes nothing");
+        assert_eq!(
+            surplus.relieve(ms(2_100), sent, rate, WRITE_AHEAD),
+            BitRate(48_000),
+            "a quarter at the most"
+        );
+        assert_eq!(surplus.relieve(ms(60_000), sent, rate, WRITE_AHEAD), rate, "who pauses owes nothing");
     }
 
     #[test]

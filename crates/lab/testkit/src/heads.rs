@@ -191,7 +191,10 @@ impl Wire {
                             }
                             self.ends[end].handle_written(stream);
                         }
-                        Transmit::Reset(..) | Transmit::Stop(..) | Transmit::Probe => {}
+                        Transmit::Reset(..)
+                        | Transmit::Stop(..)
+                        | Transmit::Probe
+                        | Transmit::Datagram(_) => {}
                     }
                 }
             }

@@ -3,6 +3,7 @@
 mod dns;
 mod http;
 mod tcp;
+mod udp;
 
 use std::sync::Arc;
 
@@ -16,7 +17,12 @@ pub(crate) type Half = Box<dyn GroundHalf<Arc<Carrier>>>;
 
 /// All of them. What a remote begins is its to choose.
 pub(crate) fn all() -> Vec<Half> {
-    vec![Box::new(http::Http), Box::new(dns::Dns::default()), Box::new(tcp::Tcp)]
+    vec![
+        Box::new(http::Http),
+        Box::new(dns::Dns::default()),
+        Box::new(udp::Udp::default()),
+        Box::new(tcp::Tcp),
+    ]
 }
 
 /// Gives what has begun on `carrier` to the component that it is for; gives back what is the carrier's own.

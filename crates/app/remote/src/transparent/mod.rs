@@ -1,8 +1,8 @@
-//! Connections that were caught on their way through this machine (TPROXY). Each is accepted at once, as if its destination
+//! Connections that were caught on their way through this machine (TPROXY, or a TUN device). Each is accepted at once, as if its destination
 //! had: the round trips of its handshake are the client's network's. Then it goes to whom it is for: plain HTTP and TLS
 //! that may be looked into to the application role, all else across as it is, to the address that its client chose.
 //!
-//! What catches them is not here: listeners are given, and a connection's local address is where it was to lead.
+//! What catches them is not here: listeners are given, and a connection's local address is where it was to lead, or else the device knows.
 
 mod http;
 mod strange;
@@ -15,6 +15,7 @@ use std::time::Duration;
 use farhop_events::Event;
 use farhop_front::tls::{self, Opening};
 use farhop_front::{Connection, Listener, Tunnel};
+use farhop_packets::Ends;
 use farhop_settings::{PortRange, RemoteSettings};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
@@ -26,6 +27,7 @@ use crate::class;
 use crate::clients::{self, Client};
 use crate::login::Login;
 use crate::request::Way;
+use crate::tun::Device;
 use crate::tunnel::Wish;
 
 pub(crate) use strange::Strange;
@@ -48,22 +50,41 @@ enum Server {
     Carried,
 }
 
+/// How the ends of a connection that was caught are found.
+#[derive(Clone)]
+pub(crate) enum Found {
+    /// Its own are those of the client and of where that wanted to go.
+    Diverted,
+    /// The device by which it came knows them.
+    By(Arc<Device>),
+}
+
+impl Found {
+    fn ends(&self, stream: &TcpStream, peer: SocketAddr) -> Option<Ends> {
+        match self {
+            // Without it the client has left already.
+            Found::Diverted => stream.local_addr().ok().map(|to| Ends { client: peer, to }),
+            Found::By(device) => device.connection(peer),
+        }
+    }
+}
+
 /// Accepts what is caught until the future is dropped.
-pub(crate) async fn accept(remote: Arc<Remote>, listener: Listener) {
+pub(crate) async fn accept(remote: Arc<Remote>, listener: Listener, found: Found) {
     let own = listener.local_addr().ok();
     loop {
         let (stream, peer, place) = listener.accept_raw().await;
+        let Some(ends) = found.ends(&stream, peer) else { continue };
         let remote = Arc::clone(&remote);
         tokio::spawn(async move {
-            attend(&remote, stream, peer, own).await;
+            attend(&remote, stream, ends, own).await;
             drop(place);
         });
     }
 }
 
-async fn attend(remote: &Arc<Remote>, stream: TcpStream, peer: SocketAddr, own: Option<SocketAddr>) {
-    // Without it the client has left already.
-    let Ok(to) = stream.local_addr() else { return };
+async fn attend(remote: &Arc<Remote>, stream: TcpStream, ends: Ends, own: Option<SocketAddr>) {
+    let Ends { client: peer, to } = ends;
     let (settings, address) = (remote.settings(), peer.ip().to_canonical());
     let tunnel = Tunnel::over(stream);
     let counted = remote.caught().enter(address, settings.transparent.connections_per_client);

@@ -3,10 +3,15 @@
 //! link could have taken it, so that a more urgent byte never waits behind a backlog. What sends on and on among pages loses
 //! its place there until it pauses: first among its user's own, then its class.
 //!
+//! Datagrams of flows stand among the streams, each flow like one.
+//!
 //! Calling order: `open` → `enqueue`/`finish` → `poll_grant` (marks the stream busy) → `written` (the carrier
-//! took it all) → … → `close`. `next_wakeup` says when a grant that the pace held back is due.
+//! took it all) → … → `close`; `push` → `poll_datagram`. Who is next decides which of the two gives something. `next_wakeup` says
+//! when a grant that the pace held back is due.
 
+mod flows;
 mod pace;
+mod sending;
 mod spree;
 #[cfg(test)]
 mod tests;
@@ -20,10 +25,13 @@ use farhop_units::{BitRate, Bytes as ByteCount};
 
 use crate::frame::{Class, Priority};
 
+use flows::Flows;
+pub use flows::MOST_WAITING;
 use pace::Allowance;
-pub use pace::Pace;
+pub use pace::{CALM, Pace};
+use sending::Held;
 use spree::{Spree, Stage};
-use turns::{Key, Turns};
+use turns::{Key, Turns, Who};
 
 /// A stream of one session; the driver maps it to the carrier's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,7 +94,7 @@ impl Queue {
 
     fn key(&self, id: StreamId) -> Key {
         let place = self.stands();
-        (place.priority.urgency, !place.asked, self.turn, id)
+        (place.priority.urgency, !place.asked, self.turn, Who::Stream(id))
     }
 }
 
@@ -101,6 +109,8 @@ pub struct Scheduler {
     woken: Vec<StreamId>,
     /// While the carrier is full only what is more urgent than this is granted.
     floor: Option<(Class, u8)>,
+    flows: Flows,
+    held: Held,
 }
 
 impl Scheduler {
@@ -113,6 +123,8 @@ impl Scheduler {
             turn: 0,
             woken: Vec::new(),
             floor: None,
+            flows: Flows::default(),
+            held: Held::default(),
         }
     }
 
@@ -250,10 +262,10 @@ impl Scheduler {
         self.allowance.refill(now);
         self.end_sprees(now);
         // What keeps the carrier alive does not wait for the pace (it still pays).
-        if self.allowance.is_used_up() && self.turns.first_class()? != Class::Expedited {
+        let (class, urgency, Who::Stream(id)) = self.next_up()? else { return None };
+        if self.allowance.is_used_up() && class != Class::Expedited {
             return None;
         }
-        let (class, urgency, id) = self.turns.next(self.allowance.pace.piece(), self.floor.is_some())?;
         if self.floor.is_some_and(|floor| (class, urgency) >= floor) {
             return None;
         }
@@ -315,21 +327,17 @@ impl Scheduler {
             }
         }
         self.allowance.take(size);
+        self.held.streams_sent(size, pace.piece());
         grant
     }
 
     /// When the pace allows the next grant; `None` when nothing waits for it.
     pub fn next_wakeup(&self, now: Duration) -> Option<Duration> {
-        if self.turns.is_empty() || self.is_floored() {
+        if !self.is_any_admitted() {
             // A full carrier says when it has room again; asking it over and over would spin.
             return None;
         }
         self.allowance.next_wakeup(now)
-    }
-
-    /// True when what `poll_grant` came upon last is not above the floor.
-    fn is_floored(&self) -> bool {
-        self.floor.is_some_and(|floor| self.turns.front().is_some_and(|rank| rank >= floor))
     }
 
     /// Bytes queued over all streams.

@@ -1,4 +1,4 @@
-//! How fast writes may go, and in pieces of what size.
+//! How fast writes may go, in pieces of what size, and how far ahead of the link.
 
 use std::time::Duration;
 
@@ -62,9 +62,18 @@ impl Pace {
     }
 }
 
+/// While someone speaks or waits for each small answer in datagrams, so little goes ahead, until this long after the last of them:
+/// what goes ahead stands in the link's queue before them.
+pub const CALM: Duration = Duration::from_millis(10);
+const CALM_FOR: Duration = Duration::from_secs(2);
+
 /// What the pace allows to be written at a time.
 pub(super) struct Allowance {
+    /// As it is in force.
     pub(super) pace: Pace,
+    /// As it was set.
+    set: Pace,
+    calm_until: Option<Duration>,
     tokens: f64,
     filled: Duration,
 }
@@ -72,16 +81,46 @@ pub(super) struct Allowance {
 impl Allowance {
     /// A full one.
     pub(super) fn new(now: Duration, pace: Pace) -> Allowance {
-        Allowance { pace, tokens: pace.allowance(), filled: now }
+        Allowance { pace, set: pace, calm_until: None, tokens: pace.allowance(), filled: now }
     }
 
     pub(super) fn set_pace(&mut self, now: Duration, pace: Pace) {
         self.refill(now);
-        self.pace = pace;
-        self.tokens = self.tokens.min(pace.allowance());
+        self.set = pace;
+        self.pace = self.in_force();
+        self.tokens = self.tokens.min(self.pace.allowance());
+    }
+
+    /// Little goes ahead for a while; what has gone ahead beyond that is waited for.
+    pub(super) fn calm(&mut self, now: Duration) {
+        self.calm_until = Some(now + CALM_FOR);
+        self.put_in_force();
+    }
+
+    /// Whether little goes ahead.
+    pub(super) fn is_calm(&self) -> bool {
+        self.calm_until.is_some()
+    }
+
+    fn in_force(&self) -> Pace {
+        let ahead = if self.is_calm() { self.set.ahead.min(CALM) } else { self.set.ahead };
+        Pace { ahead, ..self.set }
+    }
+
+    fn put_in_force(&mut self) {
+        let pace = self.in_force();
+        if self.pace != pace {
+            // As much less or more as may stand in the link's queue.
+            self.tokens += pace.allowance() - self.pace.allowance();
+            self.pace = pace;
+        }
     }
 
     pub(super) fn refill(&mut self, now: Duration) {
+        if self.calm_until.is_some_and(|until| now >= until) {
+            self.calm_until = None;
+            self.put_in_force();
+        }
         let passed = now.saturating_sub(self.filled).as_secs_f64();
         self.filled = self.filled.max(now);
         match self.pace.rate {
@@ -94,6 +133,11 @@ impl Allowance {
 
     pub(super) fn is_used_up(&self) -> bool {
         self.tokens <= 0.0
+    }
+
+    /// What does not wait for the pace has had as much again as that would have allowed at once.
+    pub(super) fn is_overdrawn(&self) -> bool {
+        self.tokens <= -(self.pace.allowance() + self.pace.piece() as f64)
     }
 
     pub(super) fn take(&mut self, bytes: usize) {

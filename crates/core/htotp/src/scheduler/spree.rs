@@ -45,6 +45,11 @@ pub(super) struct Spree {
 }
 
 impl Spree {
+    /// Of what nobody can say what it carries.
+    pub(super) fn unknown() -> Spree {
+        Spree { is_unknown: true, ..Spree::default() }
+    }
+
     /// It has sent so much more at `now`, over a link that takes about `rate`.
     pub(super) fn sent(&mut self, now: Duration, bytes: u64, rate: Option<BitRate>) -> Stage {
         self.sent = self.sent.saturating_add(bytes);

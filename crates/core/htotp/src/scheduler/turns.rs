@@ -7,8 +7,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use super::StreamId;
 use crate::frame::Class;
 
+/// What can be next: a stream, or a flow of datagrams by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Who {
+    Flow(u64),
+    Stream(StreamId),
+}
+
 /// The order within a user: urgency, asked for or not, turn.
-pub(super) type Key = (u8, bool, u64, StreamId);
+pub(super) type Key = (u8, bool, u64, Who);
 
 /// What a user has of a class, in hundredths of what others have: 100 unless said otherwise.
 pub(super) const WEIGHT: u32 = 100;
@@ -36,7 +43,7 @@ struct ClassQueue {
 pub(super) struct Turns {
     classes: BTreeMap<Class, ClassQueue>,
     weights: HashMap<u64, u32>,
-    /// Bytes that the first class has had while others waited behind it.
+    /// Bytes that the first class has had while others waited behind it, but for those that they have had their part of.
     passed_over: usize,
     /// Counts the turns of those behind, which they have in turn.
     behind: usize,
@@ -108,27 +115,59 @@ impl Turns {
         self.away.remove(&(class, user));
     }
 
-    /// Class, urgency and stream of whoever is next; `strictly` of the first class.
-    pub(super) fn next(&mut self, piece: usize, strictly: bool) -> Option<(Class, u8, StreamId)> {
+    /// Class, urgency and name of whoever is next; `strictly` of the first class.
+    pub(super) fn next(&mut self, piece: usize, strictly: bool) -> Option<(Class, u8, Who)> {
         let first = self.first_class()?;
         let others = self.classes.len() - 1;
         let is_due = self.passed_over >= PASSED_OVER * piece && first != Class::Expedited && !strictly;
         let place = if is_due && others > 0 { 1 + self.behind % others } else { 0 };
+        self.next_of(place, piece, |_, _| true)
+    }
+
+    /// As [`Turns::next`], of what is `admitted`: the first class that has something such, and its first user.
+    pub(super) fn next_admitted(
+        &mut self,
+        piece: usize,
+        admitted: impl Fn(Class, &Key) -> bool,
+    ) -> Option<(Class, u8, Who)> {
+        (0..self.classes.len()).find_map(|place| self.next_of(place, piece, &admitted))
+    }
+
+    /// Whether anything ready is `admitted`.
+    pub(super) fn any(&self, admitted: impl Fn(Class, &Key) -> bool) -> bool {
+        let of_user = |class, user: &User| user.ready.iter().any(|key| admitted(class, key));
+        self.classes.iter().any(|(class, queue)| queue.users.values().any(|user| of_user(*class, user)))
+    }
+
+    fn next_of(
+        &mut self,
+        place: usize,
+        piece: usize,
+        admitted: impl Fn(Class, &Key) -> bool,
+    ) -> Option<(Class, u8, Who)> {
         let (class, queue) = self.classes.iter_mut().nth(place)?;
-        // Each round gives every user a quantum; who overdrew sits rounds out.
-        loop {
+        let mut passed_by = 0;
+        // Each round gives every user a quantum; who overdrew sits rounds out, and who has nothing admitted loses nothing.
+        while passed_by < queue.ring.len() {
             let front = *queue.ring.front()?;
             let user = queue.users.get_mut(&front)?;
+            let Some((urgency, .., who)) = user.ready.iter().find(|key| admitted(*class, key)).copied()
+            else {
+                passed_by += 1;
+                queue.ring.rotate_left(1);
+                continue;
+            };
             let quantum = Self::quantum(&self.weights, front, piece);
             // What a link that has become slow since gave a user is no more than a turn now.
             user.deficit = user.deficit.min(quantum);
             if user.deficit > 0 || queue.ring.len() == 1 {
-                let (urgency, .., id) = *user.ready.first()?;
-                return Some((*class, urgency, id));
+                return Some((*class, urgency, who));
             }
             user.deficit += quantum;
+            passed_by = 0;
             queue.ring.rotate_left(1);
         }
+        None
     }
 
     /// The class that goes first now.
@@ -146,7 +185,10 @@ impl Turns {
     /// Takes `size` off the user's share, if others of the class wait too, and off that of the class, if others do behind it.
     pub(super) fn charge(&mut self, class: Class, user: u64, size: usize) {
         if self.first_class() != Some(class) {
-            (self.passed_over, self.behind) = (0, self.behind.wrapping_add(1));
+            // Of what the others have had.
+            let paid = size.saturating_mul(PASSED_OVER);
+            (self.passed_over, self.behind) =
+                (self.passed_over.saturating_sub(paid), self.behind.wrapping_add(1));
         } else if self.classes.len() > 1 {
             self.passed_over = self.passed_over.saturating_add(size);
         } else {

@@ -49,6 +49,8 @@ pub enum Transmit {
         /// Nothing more of the stream waits: a head, a small object or the end of one is whole with these.
         drains: bool,
     },
+    /// Send this beside the streams; the carrier may lose it.
+    Datagram(Bytes),
     /// Abandon the sending side.
     Reset(StreamId, u64),
     /// Ask the peer to stop sending.

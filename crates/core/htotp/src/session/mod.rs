@@ -390,6 +390,9 @@ impl Session {
         if let Some(transmit) = self.transmits.pop_front() {
             return Some(transmit);
         }
+        if let Some(datagram) = self.scheduler.poll_datagram(now) {
+            return Some(Transmit::Datagram(datagram));
+        }
         let grant = self.scheduler.poll_grant(now)?;
         let id = grant.stream;
         let priority = self.scheduler.rank(id).map_or(0, |(class, urgency)| rank(class, urgency));
@@ -411,6 +414,11 @@ impl Session {
     pub fn set_full(&mut self, by: impl Iterator<Item = StreamId>) {
         let floor = by.filter_map(|id| self.scheduler.rank(id)).min();
         self.scheduler.set_floor(floor);
+    }
+
+    /// What keeps datagrams back: streams of the class of `floor` that the carrier is full of, and whether it has room for more.
+    pub fn hold_datagrams(&mut self, floor: Option<Class>, has_room: bool) {
+        self.scheduler.hold_datagrams(floor, has_room);
     }
 
     /// What happened, in order.

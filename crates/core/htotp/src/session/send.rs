@@ -9,6 +9,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::event::{Direction, Event, Transmit, code};
 use super::{Kind, Phase, ROOM, Session, Stream, tunnel_priority};
+use crate::datagram;
 use crate::fields::Lines;
 use crate::fields::shelf::{Base, Kind as SectionKind};
 use crate::frame::{Class, Coding, Failure, Frame, PathReport, Priority, Resume, Side, Tunnel, data_header};
@@ -349,6 +350,32 @@ impl Session {
     /// What the link takes was measured: pieces are sized by it, whether or not a rate is kept to.
     pub fn set_about(&mut self, rate: BitRate) {
         self.scheduler.set_about(rate);
+    }
+
+    /// Sends a datagram of this flow of a user's, or drops it: when it is late, or there is too much of what is as urgent.
+    pub fn send_datagram(&mut self, now: Duration, flow: u64, user: u64, class: Class, payload: &[u8]) {
+        let place = Place { class, user, priority: tunnel_priority(), asked: true };
+        self.scheduler.push(now, flow, place, datagram::encode(flow, payload));
+    }
+
+    /// Little is written ahead of the link.
+    pub fn is_calm(&self) -> bool {
+        self.scheduler.is_calm()
+    }
+
+    /// Datagrams wait.
+    pub fn has_datagrams(&self) -> bool {
+        self.scheduler.has_datagrams()
+    }
+
+    /// Datagrams that were dropped here.
+    pub fn dropped_datagrams(&self) -> u64 {
+        self.scheduler.dropped_datagrams()
+    }
+
+    /// The class of a stream that is open.
+    pub fn class(&self, id: StreamId) -> Option<Class> {
+        self.streams.get(&id).map(|stream| stream.place.class)
     }
 
     /// Bytes queued on a stream.

@@ -154,6 +154,7 @@ impl Pair {
             Transmit::Reset(id, code) => self.launch(from, 4, Parcel::Reset(number(self, id), code)),
             Transmit::Stop(id, code) => self.launch(from, 4, Parcel::Stop(number(self, id), code)),
             Transmit::Probe => self.launch(from, 1, Parcel::Probe),
+            Transmit::Datagram(_) => panic!("nobody has sent one"),
         }
     }
 

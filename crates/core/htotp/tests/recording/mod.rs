@@ -122,7 +122,7 @@ impl Tape {
                 self.note(from, number, &format!("stop {code}"));
                 self.ends[to].handle_stopped(other, code);
             }
-            Transmit::Probe => {}
+            Transmit::Probe | Transmit::Datagram(_) => {}
         }
     }
 

@@ -2,14 +2,16 @@
 //! its owner is with it but the one socket.
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use farhop_packets::Complaint;
 use nix::sys::signal::{SigHandler, Signal, signal};
 
 use super::{command::Command, wire};
 use crate::divert::{Diversion, Divert};
-use crate::{Error, capability, transparent};
+use crate::intake::{Intake, Routed};
+use crate::{Error, capability, datagrams, icmp, transparent};
 
 /// What an answer begins with.
 pub(super) const DONE: &str = "done";
@@ -29,11 +31,11 @@ pub fn serve_privileged() -> Result<(), Error> {
     unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
     capability::pass_net_admin_on();
     let owner = io::stdin();
-    let mut diversion = None;
+    let mut done = Done::default();
     let result = loop {
         match wire::receive(&owner) {
             Ok(Some((text, _))) => {
-                let answered = match perform(&text, &mut diversion) {
+                let answered = match done.perform(&text) {
                     Ok(listener) => {
                         let descriptor = listener.as_ref().map(|listener| listener.as_fd());
                         wire::send(&owner, DONE, descriptor)
@@ -47,20 +49,63 @@ pub fn serve_privileged() -> Result<(), Error> {
             Err(error) => break Err(Error::system("hear the owner of this helper")(error)),
         }
     };
-    if let Some(diversion) = diversion {
-        diversion.end();
-    }
+    done.undo();
     result
 }
 
-fn perform(text: &str, diversion: &mut Option<Diversion>) -> Result<Option<OwnedFd>, String> {
-    let command = text.parse().map_err(|()| format!("'{text}' is no command of this helper"))?;
-    let done = match command {
-        Command::Listen(address) => transparent::listen(address).map(TcpListener::into).map(Some),
-        Command::Speak(address) => transparent::speak(address).map(Some),
-        Command::Divert(divert) => put(diversion, &divert).map(|()| None),
-    };
-    done.map_err(|error| error.to_string())
+/// What it has done.
+#[derive(Default)]
+struct Done {
+    diversion: Option<Diversion>,
+    routed: Option<Routed>,
+}
+
+impl Done {
+    fn perform(&mut self, text: &str) -> Result<Option<OwnedFd>, String> {
+        let command = text.parse().map_err(|()| format!("'{text}' is no command of this helper"))?;
+        let done = match command {
+            Command::Listen(address) => transparent::listen(address).map(TcpListener::into).map(Some),
+            Command::Speak(address) => transparent::speak(address).map(Some),
+            Command::Take(address) => datagrams::take(address).map(OwnedFd::from).map(Some),
+            Command::Answer(from, to) => datagrams::answer(from, to).map(OwnedFd::from).map(Some),
+            Command::Complain(what, to, client) => {
+                complain(what, to, client, self.diversion.as_ref()).map(|()| None)
+            }
+            Command::Divert(divert) => put(&mut self.diversion, &divert).map(|()| None),
+            Command::Route(intake) => route(&mut self.routed, &intake),
+        };
+        done.map_err(|error| error.to_string())
+    }
+
+    fn undo(self) {
+        self.diversion.iter().for_each(Diversion::end);
+        self.routed.iter().for_each(Routed::end);
+    }
+}
+
+/// The device, where this makes it.
+fn route(routed: &mut Option<Routed>, intake: &Intake) -> Result<Option<OwnedFd>, Error> {
+    if let Some(routed) = routed {
+        return routed.set(intake).map(|()| None);
+    }
+    let (made, device) = Routed::start(intake)?;
+    *routed = Some(made);
+    Ok(Some(device))
+}
+
+/// Says so, or where that needs a right that this process does not have, lets the kernel say so when the client sends again.
+fn complain(
+    what: Complaint,
+    to: SocketAddr,
+    client: SocketAddr,
+    diversion: Option<&Diversion>,
+) -> Result<(), Error> {
+    match (icmp::complain(what, to, client), diversion) {
+        (Err(Error::NoNetRaw { .. }), Some(diversion)) if what == Complaint::PortUnreachable => {
+            diversion.refuse(to, client)
+        }
+        (said, _) => said,
+    }
 }
 
 fn put(diversion: &mut Option<Diversion>, divert: &Divert) -> Result<(), Error> {

@@ -10,7 +10,7 @@ mod wire;
 
 pub use helper::serve_privileged;
 
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -18,11 +18,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use farhop_packets::Complaint;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
 use crate::divert::Divert;
-use crate::{Error, capability};
+use crate::intake::Intake;
+use crate::{Error, Tun, capability};
 
 /// The helper, as its owner holds it. Dropping it undoes all that was asked of it and waits until that is done.
 #[derive(Debug)]
@@ -75,12 +77,57 @@ impl Privileged {
         socket.ok_or_else(|| Error::Helper("the helper gave no socket".into()))
     }
 
+    /// A socket at this loopback address for datagrams that are diverted to it, for [`crate::receive_diverted`].
+    ///
+    /// # Errors
+    /// The system has no such address or refuses.
+    pub fn take(&self, address: IpAddr) -> Result<UdpSocket, Error> {
+        let socket = self.ask(&command::Command::Take(address))?;
+        socket.map(UdpSocket::from).ok_or_else(|| Error::Helper("the helper gave no socket".into()))
+    }
+
+    /// A UDP socket that is `from`, which need not be this machine's, and speaks with `to` alone.
+    ///
+    /// # Errors
+    /// They are no hosts' addresses, or the system refuses.
+    pub fn answer(&self, from: SocketAddr, to: SocketAddr) -> Result<UdpSocket, Error> {
+        let socket = self.ask(&command::Command::Answer(from, to))?;
+        socket.map(UdpSocket::from).ok_or_else(|| Error::Helper("the helper gave no socket".into()))
+    }
+
+    /// Lets `client` hear by ICMP what becomes of its datagrams to `to`. Without CAP_NET_RAW it hears alone that nobody listens, and only
+    /// when it sends there again within seconds.
+    ///
+    /// # Errors
+    /// There is no such right and nothing is diverted, or the kernel cannot.
+    pub fn complain(&self, what: Complaint, to: SocketAddr, client: SocketAddr) -> Result<(), Error> {
+        self.ask(&command::Command::Complain(what, to, client)).map(drop)
+    }
+
     /// Puts a diversion into force, in place of the one before, which has the same mark.
     ///
     /// # Errors
     /// `nft` or `ip` is missing or refuses, or another process diverts by this mark.
     pub fn divert(&self, divert: &Divert) -> Result<(), Error> {
         self.ask(&command::Command::Divert(divert.clone())).map(drop)
+    }
+
+    /// Makes a TUN device, to which nothing is routed before [`Privileged::reroute`].
+    ///
+    /// # Errors
+    /// There is a device of that name, no TUN driver, or `ip` refuses.
+    pub fn route(&self, intake: &Intake) -> Result<Tun, Error> {
+        let device = self.ask(&command::Command::Route(intake.clone()))?;
+        let device = device.ok_or_else(|| Error::Helper("the helper gave no device".into()))?;
+        Ok(Tun::of(device, &intake.device))
+    }
+
+    /// Has these packets routed into the device that [`Privileged::route`] has made, in place of those before.
+    ///
+    /// # Errors
+    /// `ip` refuses.
+    pub fn reroute(&self, intake: &Intake) -> Result<(), Error> {
+        self.ask(&command::Command::Route(intake.clone())).map(drop)
     }
 
     /// The helper's process.

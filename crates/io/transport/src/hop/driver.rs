@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use farhop_htotp::frame::Class;
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Direction, Transmit, URGENT};
 use futures_util::StreamExt;
@@ -17,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::attune::{self, Attune};
-use super::{Closed, Shared};
+use super::{Closed, Shared, State, datagrams};
 use crate::congestion;
 use crate::connection::quic_name;
 use crate::ends::{End as Last, Ends};
@@ -79,10 +80,12 @@ struct Driver {
     ahead: WriteAhead,
     attune: Attune,
     ends: Ends,
+    datagrams: datagrams::Buffer,
 }
 
 struct Waiting {
     id: StreamId,
+    since: Duration,
     overtaken: bool,
     /// Room was made for it.
     lent: bool,
@@ -90,6 +93,8 @@ struct Waiting {
 
 /// Writes that may wait for the carrier at a time: it serves them in no order, so few may.
 const MOST_WAITING: usize = 2;
+/// Pieces take some 50 ms of the path: a write that waits for so long waits for its own reader, and holds up no datagrams.
+const STALLS: Duration = Duration::from_secs(1);
 
 /// Runs until the connection ends or the session gives it up.
 pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: WriteAhead, end: End) {
@@ -107,7 +112,9 @@ pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: Writ
         waiting: Vec::new(),
         ahead,
         attune: Attune::new(end),
+        datagrams: datagrams::Buffer::default(),
     };
+    driver.shared.lock().datagrams = Some(driver.connection.clone());
     let reason = driver.serve().await;
     // A connection that has ended keeps the reason for whoever asks; closing it would put this end's own in its place.
     if driver.connection.close_reason().is_none() && reason != Closed::Unheard {
@@ -117,6 +124,7 @@ pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: Writ
     let unaccepted = {
         let mut state = shared.lock();
         attune::keep(&state);
+        state.datagrams = None;
         state.name = state.name.or_else(|| quic_name(&driver.connection));
         state.close(&shared, reason);
         std::mem::take(&mut state.incoming)
@@ -143,7 +151,7 @@ impl Driver {
                 Some((id, result)) = self.stops.next() => self.stopped(id, result),
                 datagram = connection.read_datagram() => match datagram {
                     Ok(datagram) if datagram == PROBE => self.shared.lock().session.handle_probe(),
-                    Ok(_) => {}
+                    Ok(datagram) => self.shared.lock().handle_datagram(&shared, datagram),
                     Err(error) => return Closed::Lost(error.to_string()),
                 },
                 stream = connection.accept_bi() => match stream {
@@ -179,7 +187,7 @@ impl Driver {
         let open = self.ins.len().max(self.outs.len());
         self.attune.look(now, &self.connection, open, &mut state);
         self.ahead.set_most(state.tuner.parameters().send_most);
-        if let Some(pace) = self.ahead.adapt(now, &self.connection) {
+        if let Some(pace) = self.ahead.adapt(now, &self.connection, state.session.is_calm()) {
             state.session.set_pace(now, pace);
         }
         state.sending = self.ahead.sending().or(state.sending);
@@ -187,6 +195,11 @@ impl Driver {
             let full: Vec<StreamId> = self.waiting.iter().filter(|w| !w.overtaken).map(|w| w.id).collect();
             let most = if full.len() >= MOST_WAITING { full.len() } else { 0 };
             state.session.set_full(full.into_iter().take(most));
+            if state.session.has_datagrams() {
+                let floor = self.floor(now, &state);
+                let has_room = self.datagrams.has_room(&self.connection, self.ahead.about());
+                state.session.hold_datagrams(floor, has_room);
+            }
             let Some(transmit) = state.session.poll_transmit(now) else { break };
             if let Transmit::Write { stream, .. } = &transmit {
                 state.recount(*stream);
@@ -202,6 +215,10 @@ impl Driver {
             let next = now + if state.session.is_overdue(now) { LISTEN_CLOSELY } else { LISTEN };
             wakeup = Some(wakeup.map_or(next, |at| at.min(next)));
         }
+        if state.session.has_datagrams() {
+            let next = now + datagrams::LOOK;
+            wakeup = Some(wakeup.map_or(next, |at| at.min(next)));
+        }
         drop(state);
         for id in resume {
             if let Some(In::Paused(_)) = self.ins.get(&id)
@@ -211,6 +228,12 @@ impl Driver {
             }
         }
         Ok(wakeup)
+    }
+
+    /// The most urgent class of the streams that the carrier is full of.
+    fn floor(&self, now: Duration, state: &State) -> Option<Class> {
+        let full = self.waiting.iter().filter(|it| !it.overtaken && now < it.since + STALLS);
+        full.filter_map(|waiting| state.session.class(waiting.id)).min()
     }
 
     fn transmit(&mut self, now: Duration, transmit: Transmit) {
@@ -239,6 +262,10 @@ impl Driver {
                     }
                     Some(Out::Lent(_)) | None => {}
                 }
+            }
+            Transmit::Datagram(datagram) => {
+                // The path may have become narrower since it was taken in: it is lost then.
+                let _ = self.connection.send_datagram(datagram);
             }
             Transmit::Reset(id, code) => match self.outs.remove(&id) {
                 Some(Out::Idle(mut send)) => {
@@ -310,7 +337,7 @@ impl Driver {
         let (interrupt, interrupted) = oneshot::channel();
         self.outs.insert(id, Out::Lent(interrupt));
         let lent = drains && last.urgent && self.ahead.lend(last.bytes as u64, &self.connection);
-        self.waiting.push(Waiting { id, overtaken: false, lent });
+        self.waiting.push(Waiting { id, since: self.shared.now(), overtaken: false, lent });
         self.writes.push(Box::pin(async move {
             let _ = send.set_priority(priority);
             tokio::select! {

@@ -249,8 +249,8 @@ impl Driver {
                     self.mux.stop(id, code);
                 }
             }
-            // Repeating is the kernel's affair here, and its timer cannot be hurried.
-            Transmit::Probe => {}
+            // Repeating is the kernel's affair here, and its timer cannot be hurried. Flows use their streams.
+            Transmit::Probe | Transmit::Datagram(_) => {}
         }
     }
 

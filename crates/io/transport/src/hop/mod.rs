@@ -5,6 +5,7 @@ mod adopt;
 mod attune;
 mod claim;
 mod crowd;
+pub(crate) mod datagrams;
 mod driver;
 mod lanes;
 mod line;
@@ -18,6 +19,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
+use bytes::Bytes;
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::{Class, Hello, Priority, Resume, Tunnel};
 use farhop_htotp::mirror::{Position, Word};
@@ -114,6 +116,8 @@ pub enum Incoming {
     Rejoin { carrier: u64, claim: Claim },
     /// Remote: an exchange or tunnel of another carrier goes on on this one.
     Rejoined { exchange: u64 },
+    /// A datagram of this flow.
+    Datagram { flow: u64, payload: Bytes },
 }
 
 /// One carrier. Clones share it; it closes when [`Hop::close`] is called or the connection ends.
@@ -164,6 +168,8 @@ struct State {
     /// What both ends call the connection, once its handshake is over here.
     name: Option<Name>,
     incoming: VecDeque<Incoming>,
+    /// What carries datagrams, while it does.
+    datagrams: Option<quinn::Connection>,
     /// Streams whose reader has made room.
     resume: Vec<StreamId>,
     closed: Option<Closed>,
@@ -257,6 +263,7 @@ impl Hop {
             lasting,
             name: connection.name(),
             incoming: VecDeque::new(),
+            datagrams: None,
             resume: Vec::new(),
             closed: None,
             ended: None,

@@ -37,8 +37,8 @@ pub(crate) struct Ends {
 
 /// One carrier between them.
 pub(crate) struct Carrier {
-    near: Hop,
-    far: Hop,
+    pub(crate) near: Hop,
+    pub(crate) far: Hop,
     ground: Connection,
     asked: AtomicU64,
 }

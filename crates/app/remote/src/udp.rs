@@ -1,0 +1,314 @@
+//! The UDP component beside the users: datagrams that were caught on their way (TPROXY), by flow of client and destination.
+//! The first of a flow comes to a listener; the answers' socket, which bears the destination's address, then takes the
+//! others too. What a flow's stream and datagrams say is docs/udp.md's.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use farhop_component::{Component, RemoteHalf, UDP};
+use farhop_events::{Event, ExchangeId};
+use farhop_htotp::datagram::patience;
+use farhop_htotp::flow::{LARGEST, Reader, Record};
+use farhop_htotp::frame::Class;
+use farhop_packets::{Complaint, Ends};
+use farhop_settings::RemoteSettings;
+use farhop_transport::hop::{Arrival, Incoming, Sender};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::Remote;
+use crate::class;
+use crate::components::Attended;
+use crate::uplink::Carrier;
+use crate::users::User;
+
+/// A question and its answer, and nothing after that (RFC 4787 REQ-5b lets well-known ports be quicker).
+const DNS_PORT: u16 = 53;
+const DNS_IDLE: Duration = Duration::from_secs(20);
+/// Clients that are told at a time what becomes of their datagrams.
+const MOST_COMPLAINING: usize = 4;
+/// Datagrams that wait for a flow's task.
+const WAITING: usize = 64;
+
+/// Speaks for destinations.
+pub trait Answers: Send + Sync {
+    /// A socket that bears the destination's address, for its answers to the client, and takes what that says from then on. `None` where
+    /// [`Answers::answer`] gives them.
+    ///
+    /// # Errors
+    /// The system refuses.
+    fn socket(&self, ends: Ends) -> io::Result<Option<std::net::UdpSocket>>;
+
+    /// Gives the client an answer.
+    fn answer(&self, ends: Ends, payload: &[u8]);
+
+    /// Lets the client hear what becomes of its datagrams.
+    fn complain(&self, what: Complaint, ends: Ends);
+}
+
+/// See [`Answers`].
+pub type Answerer = Arc<dyn Answers>;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Udp(Arc<Flows>);
+
+#[derive(Default)]
+pub(crate) struct Flows {
+    /// By ends: what the listeners take.
+    begun: Mutex<HashMap<Ends, mpsc::Sender<Bytes>>>,
+    /// By number: what carriers bring.
+    known: Mutex<HashMap<u64, mpsc::Sender<Bytes>>>,
+    /// Clients that are being told what becomes of their datagrams: each may take the helper some milliseconds.
+    complaining: AtomicUsize,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl RemoteHalf<Arc<Remote>, Attended> for Udp {
+    fn component(&self) -> &'static Component {
+        &UDP
+    }
+
+    /// The listeners, or the device, come later: [`crate::Running::catch_datagrams`], [`crate::Running::catch_by`].
+    fn start(&self, remote: &Arc<Remote>, _: &mut JoinSet<()>) {
+        // One alone is made.
+        let _ = remote.flows.set(Arc::clone(&self.0));
+    }
+
+    fn take(&self, _: &Arc<Remote>, _: &Attended, incoming: Incoming) -> Option<Incoming> {
+        let Incoming::Datagram { flow, payload } = incoming else { return Some(incoming) };
+        // One of a flow that is over, or too many at once: the network has lost it.
+        if let Some(tell) = lock(&self.0.known).get(&flow) {
+            let _ = tell.try_send(payload);
+        }
+        None
+    }
+}
+
+/// Takes the first datagrams of flows until the future is dropped.
+pub(crate) async fn accept(remote: Arc<Remote>, flows: Arc<Flows>, listener: UdpSocket, answerer: Answerer) {
+    let mut buffer = vec![0; LARGEST];
+    loop {
+        let receive = || farhop_netdev::receive_diverted(&listener, &mut buffer);
+        let Ok((length, client, to)) = listener.async_io(Interest::READABLE, receive).await else { continue };
+        // One that leads to the listener itself was not caught: it would lead here again.
+        if listener.local_addr().is_ok_and(|own| own != to) {
+            flows.take(&remote, Ends { client, to }, Bytes::copy_from_slice(&buffer[..length]), &answerer);
+        }
+    }
+}
+
+impl Flows {
+    /// Gives a datagram to its flow, which it begins if that is allowed.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        remote: &Arc<Remote>,
+        ends: Ends,
+        payload: Bytes,
+        answerer: &Answerer,
+    ) {
+        let mut begun = lock(&self.begun);
+        if let Some(tell) = begun.get(&ends) {
+            let _ = tell.try_send(payload);
+            return;
+        }
+        let (settings, address) = (remote.settings(), ends.client.ip().to_canonical());
+        let is_ours = settings.clients.iter().any(|range| range.contains(address));
+        if !is_ours || !is_room(&begun, ends.client.ip(), &settings) {
+            return;
+        }
+        let (tell, told) = mpsc::channel(WAITING);
+        begun.insert(ends, tell);
+        drop(begun);
+        let (remote, flows, answerer) = (Arc::clone(remote), Arc::clone(self), Arc::clone(answerer));
+        tokio::spawn(async move {
+            let flow = Flow { remote: &remote, flows: &flows, ends };
+            flow.serve(payload, told, answerer).await;
+            lock(&flows.begun).remove(&ends);
+        });
+    }
+}
+
+/// Whether another flow of this client has room.
+fn is_room(begun: &HashMap<Ends, mpsc::Sender<Bytes>>, client: IpAddr, settings: &RemoteSettings) -> bool {
+    let own = begun.keys().filter(|ends| ends.client.ip() == client).count();
+    begun.len() < settings.udp.flows as usize && own < settings.udp.flows_per_client as usize
+}
+
+struct Flow<'a> {
+    remote: &'a Arc<Remote>,
+    flows: &'a Arc<Flows>,
+    ends: Ends,
+}
+
+/// What a flow goes over.
+struct Way {
+    carrier: Carrier,
+    number: u64,
+    user: u64,
+    class: Class,
+    sender: Sender,
+}
+
+impl Flow<'_> {
+    async fn serve(self, first: Bytes, mut told: mpsc::Receiver<Bytes>, answerer: Answerer) {
+        let (remote, ends, settings) = (self.remote, self.ends, self.remote.settings());
+        let class = class::of_datagrams(ends.to, &first, &settings);
+        // What waits longer than this has been sent again.
+        let Some(carrier) = remote.uplink().carrier(Instant::now() + patience(class)).await else { return };
+        let maker = Arc::clone(&answerer);
+        let made = spawn_blocking(move || maker.socket(ends)).await;
+        let made = made.map_err(io::Error::other).flatten();
+        let client = match made.and_then(|socket| socket.map(UdpSocket::from_std).transpose()) {
+            Ok(socket) => Client { socket, answerer, ends },
+            Err(error) => {
+                return tracing::warn!(target: "farhop", "a flow to {} is not carried: {error}", ends.to);
+            }
+        };
+        let user = remote.users().at(ends.client.ip());
+        let exchange = remote.next_exchange();
+        let (sender, mut receiver) = carrier.hop.open_tunnel(UDP.tunnel(exchange.0, user.id, class));
+        let mut way = Way { carrier, number: exchange.0, user: user.id, class, sender };
+        let (tell, mut brought) = mpsc::channel(WAITING);
+        lock(&self.flows.known).insert(way.number, tell);
+        remote.bus().emit(Event::FlowOpened { exchange, to: ends.to.to_string() });
+        let opened = [Record::To(ends.to).encode(), Record::Datagram(first).encode()].concat();
+        let (mut moved, mut reader) = (Instant::now(), Reader::default());
+        let mut is_open = way.sender.write(opened.into()).await.is_ok();
+        let idle =
+            if ends.to.port() == DNS_PORT { settings.udp.idle.min(DNS_IDLE) } else { settings.udp.idle };
+        let (mut up, mut down) = (1, 0);
+        while is_open {
+            tokio::select! {
+                // An error is ICMP's, from the client: it has left, and says no more.
+                said = client.receive() => match said {
+                    Ok(payload) => { way.up(remote, &payload).await; (up, moved) = (up + 1, Instant::now()) }
+                    Err(error) => is_open = error.kind() == io::ErrorKind::WouldBlock,
+                },
+                Some(payload) = told.recv() => { way.up(remote, &payload).await; (up, moved) = (up + 1, Instant::now()) }
+                Some(payload) = brought.recv() => {
+                    client.give(&payload).await;
+                    (down, moved) = (down + 1, Instant::now());
+                }
+                arrival = receiver.next() => match arrival {
+                    Arrival::TunnelOpened => {}
+                    Arrival::Body(bytes) => {
+                        reader.push(&bytes);
+                        is_open = self.hear(&mut reader, &client, exchange, &mut down).await;
+                        moved = Instant::now();
+                    }
+                    Arrival::Failed(failure) => {
+                        self.failed(exchange, &user, failure.to_string());
+                        is_open = false;
+                    }
+                    _ => is_open = false,
+                },
+                () = sleep_until(moved + idle) => is_open = false,
+            }
+        }
+        lock(&self.flows.known).remove(&way.number);
+        way.sender.finish(None);
+        remote.bus().emit(Event::FlowEnded {
+            exchange,
+            user: user.name.to_string(),
+            to: ends.to.to_string(),
+            up,
+            down,
+        });
+    }
+
+    /// Lets the client hear what becomes of its datagrams, unless many are being told such.
+    fn complain(&self, what: Complaint, answerer: &Answerer) {
+        let (flows, answerer, ends) = (Arc::clone(self.flows), Arc::clone(answerer), self.ends);
+        if flows.complaining.fetch_add(1, Ordering::Relaxed) >= MOST_COMPLAINING {
+            flows.complaining.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        spawn_blocking(move || {
+            answerer.complain(what, ends);
+            flows.complaining.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+
+    /// What ground says on the flow's stream; false once it is nothing that belongs there.
+    async fn hear(&self, reader: &mut Reader, client: &Client, exchange: ExchangeId, down: &mut u64) -> bool {
+        loop {
+            match reader.take() {
+                Ok(Some(Record::Datagram(payload))) => {
+                    client.give(&payload).await;
+                    *down += 1;
+                }
+                Ok(Some(Record::Trouble(trouble))) => {
+                    let (to, why) = (self.ends.to.to_string(), format!("{trouble:?}"));
+                    self.remote.bus().emit(Event::FlowTrouble { exchange, to, why });
+                    self.complain(trouble, &client.answerer);
+                    if trouble == Complaint::PortUnreachable {
+                        // While the flow has a socket its client's datagrams go there, and nobody would hear.
+                        return false;
+                    }
+                }
+                Ok(None) => return true,
+                Ok(Some(Record::To(_))) | Err(_) => return false,
+            }
+        }
+    }
+
+    fn failed(&self, exchange: ExchangeId, user: &User, error: String) {
+        tracing::debug!(target: "farhop", "flow {exchange} of {} to {}: {error}", user.name, self.ends.to);
+    }
+}
+
+/// The client of a flow.
+struct Client {
+    socket: Option<UdpSocket>,
+    answerer: Answerer,
+    ends: Ends,
+}
+
+impl Client {
+    /// What it says, where that does not come to the flow another way. Nothing is held for a flow that is idle.
+    async fn receive(&self) -> io::Result<Bytes> {
+        let Some(socket) = &self.socket else { return std::future::pending().await };
+        socket.readable().await?;
+        let mut buffer = [0; LARGEST];
+        let length = socket.try_recv(&mut buffer)?;
+        Ok(Bytes::copy_from_slice(&buffer[..length]))
+    }
+
+    /// A client that does not take it loses it.
+    async fn give(&self, payload: &[u8]) {
+        match &self.socket {
+            Some(socket) => drop(socket.send(payload).await),
+            None => self.answerer.answer(self.ends, payload),
+        }
+    }
+}
+
+impl Way {
+    /// Towards ground: beside the streams, or where nothing goes there, on the flow's own while that is not behind.
+    async fn up(&mut self, remote: &Remote, payload: &[u8]) {
+        if self.carrier.hop.closed().is_some()
+            && let Some(carrier) = remote.uplink().now()
+        {
+            self.carrier = carrier;
+        }
+        if self.carrier.hop.send_datagram(self.number, self.user, self.class, payload) {
+            return;
+        }
+        if let Ok(Ok(())) = timeout(patience(self.class), self.sender.room()).await {
+            // Its end is heard of by who reads.
+            let _ = self.sender.write(Record::Datagram(Bytes::copy_from_slice(payload)).encode()).await;
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Datagrams among streams: which of both is next, and what a datagram costs.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::turns::{Key, Who};
+use super::{Place, Scheduler};
+use crate::frame::Class;
+
+/// What stands around a datagram that goes alone: the headers of IPv4 and UDP, QUIC's with its tag, and the frame's.
+const AROUND: usize = 28 + 30 + 3;
+/// The share of a rate that the pace counts (`pace`): what a datagram costs is counted by the same measure.
+const PAYLOAD_PERCENT: usize = 95;
+
+/// What keeps datagrams back.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    /// The carrier has enough of them, or takes none.
+    no_room: bool,
+    /// The carrier is full of streams of this class: less urgent ones wait, and as urgent ones take turns with the streams.
+    floor: Option<Class>,
+    /// Bytes that those of the class of the floor may send before streams have sent as much.
+    turn: usize,
+}
+
+impl Held {
+    /// Streams have sent so much; a turn of theirs is no more than `piece`.
+    pub(super) fn streams_sent(&mut self, size: usize, piece: usize) {
+        self.turn = (self.turn + size).min(piece);
+    }
+
+    fn sent(&mut self, class: Class, size: usize) {
+        if self.floor == Some(class) {
+            self.turn = self.turn.saturating_sub(size);
+        }
+    }
+
+    fn admits(&self, class: Class) -> bool {
+        let passes_floor = |floor: Class| class < floor || (class == floor && self.turn > 0);
+        !self.no_room && self.floor.is_none_or(passes_floor)
+    }
+}
+
+impl Scheduler {
+    /// Adds a datagram of a flow that has this place. It waits no longer than its class may ([`crate::datagram::patience`]).
+    pub fn push(&mut self, now: Duration, flow: u64, place: Place, datagram: Bytes) {
+        for gone in self.flows.sweep(now) {
+            self.turns.go(gone.class, gone.user);
+        }
+        if place.class <= Class::Interactive {
+            self.allowance.calm(now);
+        }
+        self.turn += 1;
+        self.unready_flow(flow);
+        self.flows.push(now, flow, place, self.turn, datagram);
+        self.ready_flow(flow);
+        while let Some(crowded) = self.flows.crowd(self.allowance.pace.known()) {
+            self.unready_flow(crowded);
+            self.flows.drop_oldest(crowded);
+            self.ready_flow(crowded);
+        }
+    }
+
+    /// The carrier is full of streams of the class of `floor`, if there is one; `has_room` where it takes more datagrams.
+    pub fn hold_datagrams(&mut self, floor: Option<Class>, has_room: bool) {
+        (self.held.floor, self.held.no_room) = (floor, !has_room);
+    }
+
+    /// Little is written ahead: there are datagrams for which that would be a delay.
+    pub fn is_calm(&self) -> bool {
+        self.allowance.is_calm()
+    }
+
+    /// Datagrams wait.
+    pub fn has_datagrams(&self) -> bool {
+        !self.flows.is_empty()
+    }
+
+    /// Datagrams that were dropped: too late, or for want of room.
+    pub fn dropped_datagrams(&self) -> u64 {
+        self.flows.dropped
+    }
+
+    /// The datagram to send next, if one is and the pace allows.
+    pub fn poll_datagram(&mut self, now: Duration) -> Option<Bytes> {
+        if self.flows.is_empty() {
+            return None;
+        }
+        self.allowance.refill(now);
+        self.end_sprees(now);
+        loop {
+            let (class, _, Who::Flow(flow)) = self.next_up()? else { return None };
+            // Voice waits for nothing but itself.
+            let waits = match class {
+                Class::Expedited => self.allowance.is_overdrawn(),
+                _ => self.allowance.is_used_up(),
+            };
+            if waits {
+                return None;
+            }
+            if let Some(datagram) = self.send_from(now, flow) {
+                return Some(datagram);
+            }
+        }
+    }
+
+    fn send_from(&mut self, now: Duration, number: u64) -> Option<Bytes> {
+        let (place, pace) = (self.flows.flow(number)?.stands(), self.allowance.pace);
+        let datagram = self.flows.pop(now, number);
+        let size = datagram.as_ref().map_or(0, |it| (it.len() + AROUND) * PAYLOAD_PERCENT / 100);
+        if size > 0 {
+            self.turns.charge(place.class, place.user, size);
+        }
+        let left = self.unready_flow(number);
+        if size > 0 {
+            self.allowance.take(size);
+            self.held.sent(place.class, size);
+            self.turn += 1;
+            self.flows.sent(now, number, size, pace.known(), (self.turn, pace.piece()));
+        }
+        if let Some(left) = left {
+            self.turns.keep(place.class, place.user, left);
+        }
+        self.ready_flow(number);
+        datagram
+    }
+
+    /// Whoever is next, of what may be given.
+    pub(super) fn next_up(&mut self) -> Option<(Class, u8, Who)> {
+        let (piece, floor, held) = (self.allowance.pace.piece(), self.floor, &self.held);
+        if self.flows.is_empty() {
+            return self.turns.next(piece, floor.is_some());
+        }
+        if floor.is_none() && held.floor.is_none() && !held.no_room {
+            return self.turns.next(piece, false);
+        }
+        self.turns.next_admitted(piece, |class, key| admits(floor, held, class, key))
+    }
+
+    /// Whether anything that is ready may be given, once the pace allows.
+    pub(super) fn is_any_admitted(&self) -> bool {
+        if self.flows.is_empty() {
+            let is_floored =
+                self.floor.is_some_and(|floor| self.turns.front().is_some_and(|rank| rank >= floor));
+            return !self.turns.is_empty() && !is_floored;
+        }
+        self.turns.any(|class, key| admits(self.floor, &self.held, class, key))
+    }
+
+    fn ready_flow(&mut self, number: u64) {
+        if let Some(flow) = self.flows.flow(number).filter(|flow| flow.is_ready()) {
+            let place = flow.stands();
+            self.turns.insert(place.class, place.user, flow.key(number), self.allowance.pace.piece());
+        }
+    }
+
+    fn unready_flow(&mut self, number: u64) -> Option<i64> {
+        let flow = self.flows.flow(number)?;
+        let place = flow.stands();
+        self.turns.remove(place.class, place.user, flow.key(number))
+    }
+}
+
+fn admits(floor: Option<(Class, u8)>, held: &Held, class: Class, key: &Key) -> bool {
+    match key {
+        (.., Who::Flow(_)) => held.admits(class),
+        (urgency, .., Who::Stream(_)) => floor.is_none_or(|floor| (class, *urgency) < floor),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datagram::{decode, encode};
+    use crate::frame::Priority;
+    use crate::scheduler::{Pace, StreamId};
+
+    const fn ms(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
+    fn place(class: Class, user: u64) -> Place {
+        Place { class, user, priority: Priority { incremental: true, ..Priority::default() }, asked: true }
+    }
+
+    fn unpaced() -> Scheduler {
+        Scheduler::new(ms(0), Pace::default())
+    }
+
+    fn push(s: &mut Scheduler, now: Duration, flow: u64, class: Class, user: u64, length: usize) {
+        s.push(now, flow, place(class, user), encode(flow, &vec![7; length]));
+    }
+
+    fn stream(s: &mut Scheduler, id: u64, class: Class, user: u64, length: usize) {
+        s.open(StreamId(id), place(class, user));
+        s.enqueue(StreamId(id), vec![0; length].into());
+    }
+
+    fn next(s: &mut Scheduler, now: Duration) -> Option<u64> {
+        s.poll_datagram(now).and_then(decode).map(|(flow, _)| flow)
+    }
+
+    fn all(s: &mut Scheduler, now: Duration) -> Vec<u64> {
+        std::iter::from_fn(|| next(s, now)).collect()
+    }
+
+    #[test]
+    fn a_full_carrier_is_given_what_is_as_urgent_in_turn_and_less_urgent_not_at_all() {
+        let mut s = unpaced();
+        push(&mut s, ms(0), 1, Class::Bulk, 1, 1200);
+        push(&mut s, ms(0), 2, Class::Web, 1, 1200);
+        push(&mut s, ms(0), 3, Class::Interactive, 1, 100);
+        s.set_floor(Some((Class::Web, 3)));
+        s.hold_datagrams(Some(Class::Web), true);
+        assert_eq!(all(&mut s, ms(1)), [3]);
+        assert_eq!(s.next_wakeup(ms(1)), None);
+        // What a stream was granted, datagrams of its class may have, too.
+        s.set_floor(None);
+        stream(&mut s, 9, Class::Web, 2, 1_300);
+        s.turns.charge(Class::Web, 1, 100_000);
+        assert_eq!(s.poll_grant(ms(1)).unwrap().stream, StreamId(9));
+        assert_eq!(all(&mut s, ms(1)), [2]);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_flows_that_are_over() {
+        let mut s = unpaced();
+        for number in 0..10_000 {
+            push(&mut s, ms(number), number, Class::Web, number, 100);
+            assert_eq!(next(&mut s, ms(number)), Some(number));
+        }
+        assert!(s.flows.known() < 5_000, "{}", s.flows.known());
+        assert!(s.turns.is_empty());
+    }
+}
