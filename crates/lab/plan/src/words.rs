@@ -1,8 +1,10 @@
 //! Links and variants of a plan in words, for terminals and reports: all in which two of them may differ. Pure.
 
+use std::time::Duration;
+
 use farhop_loader::{Handshake, Persistence, Protocol, Push};
 use farhop_orbit::{Entitlement, Leg, Loss, Profile, Segment, Supply, Volume};
-use farhop_units::{BitRate, format_duration};
+use farhop_units::{BitRate, Bytes, format_duration};
 
 use crate::plan::{Client, Through, VariantSpec};
 
@@ -18,7 +20,7 @@ pub(crate) fn link(profile: &Profile) -> String {
         "{} down, {} up, {} round trip",
         rate(profile.forward.rate),
         rate(profile.return_.rate),
-        format_duration(profile.rtt())
+        milliseconds(profile.rtt())
     );
     let (down, up) = (leg(&profile.forward), leg(&profile.return_));
     let mut add = |told: &[String], way: &str| {
@@ -45,15 +47,15 @@ fn leg(leg: &Leg) -> Vec<String> {
         Supply::OnDemand(demand) => told.push(format!(
             "on demand ({}; superframes of {})",
             entitlement(&demand.entitlement),
-            format_duration(demand.superframe)
+            milliseconds(demand.superframe)
         )),
     }
     told.extend(loss(&leg.loss));
     if !leg.jitter.is_zero() {
-        told.push(format!("jitter to {}", format_duration(leg.jitter)));
+        told.push(format!("jitter to {}", milliseconds(leg.jitter)));
     }
     if let Some(reordering) = &leg.reordering {
-        told.push(format!("{} reordered by {}", percent(reordering.share), format_duration(reordering.by)));
+        told.push(format!("{} reordered by {}", percent(reordering.share), milliseconds(reordering.by)));
     }
     if let Some(policer) = &leg.policer {
         told.push(format!("a policer at {}", policer.rate));
@@ -73,7 +75,7 @@ fn leg(leg: &Leg) -> Vec<String> {
 fn on_ground(segment: &Segment) -> Vec<String> {
     let mut told: Vec<String> = loss(&segment.loss).into_iter().collect();
     if !segment.jitter.is_zero() {
-        told.push(format!("jitter to {}", format_duration(segment.jitter)));
+        told.push(format!("jitter to {}", milliseconds(segment.jitter)));
     }
     if let Some(wifi) = &segment.wifi {
         told.push(format!("a wireless LAN of {}", wifi.rate));
@@ -86,7 +88,7 @@ fn loss(loss: &Loss) -> Option<String> {
         loss if *loss == Loss::NONE => None,
         Loss::Independent(share) => Some(format!("{} lost", percent(*share))),
         Loss::Bursts(bursts) => {
-            Some(format!("{} lost in bursts", percent(Loss::Bursts(*bursts).share(farhop_units::Bytes(1)))))
+            Some(format!("{} lost in bursts", percent(Loss::Bursts(*bursts).share(Bytes(1)))))
         }
         Loss::Bits(wrong) => Some(format!("bits wrong at {wrong:e}")),
     }
@@ -102,6 +104,11 @@ fn entitlement(it: &Entitlement) -> String {
     };
     let all = [some("CRA", it.cra), some("RBDC", it.rbdc), volume, it.fca.then(|| "FCA".to_owned())];
     all.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// `26.5 ms`.
+fn milliseconds(time: Duration) -> String {
+    format!("{} ms", (time.as_secs_f64() * 1e6).round() / 1e3)
 }
 
 /// `1 %`, `0.05 %`.
@@ -265,7 +272,10 @@ tcp_congestion = "reno"
         assert_eq!(variants, VARIANTS);
     }
 
-    const LINKS: [&str; 2] = ["", ""];
+    const LINKS: [&str; 2] = [
+        "1 Mbit/s down, 1 Mbit/s up, 520 ms round trip, 1 % lost on the ground",
+        "8 Mbit/s down, 512 kbit/s up, 600 ms round trip, on demand (CRA 64 kbit/s, VBDC; superframes of 26.5 ms) up",
+    ];
     const VARIANTS: [&str; 5] = [
         "direct: HTTP/1.0, in the clear, 1 connection to an origin",
         "direct: HTTP/2, TLS with full handshakes, 1 connection to an origin, 100 streams at once, a server of the lab's own, 12.5 % pushed, pushes refused",
