@@ -114,7 +114,7 @@ impl Scene {
     /// One of them has ended; with its last words.
     pub fn check_servers(&mut self) -> Result<(), CompareError> {
         for (name, process) in [("origins", Some(&mut self.serving)), ("caddy", self.caddy.as_mut())] {
-            if let Some(Ok(Some(status))) = process.map(Running::try_wait) {
+            if let Some(Ok(Some(status))) = process.map(|process| process.try_wait()) {
                 let said = last_words(&self.folder.path().join(format!("{name}.stderr")));
                 return Err(CompareError::Peer { name, reason: format!("it ended ({status}): {said}") });
             }
