@@ -41,7 +41,7 @@ pub struct Scene {
     keys: Keys,
     /// The HTTP/3 servers, where a variant wants them.
     caddy: Option<Running>,
-    _serving: Running,
+    serving: Running,
     /// The namespaces and the link.
     pub testbed: Testbed,
     /// For whatever is written.
@@ -84,7 +84,7 @@ impl Scene {
             interrupt,
             keys,
             caddy,
-            _serving: serving,
+            serving,
             testbed,
             folder,
         })
@@ -106,6 +106,20 @@ impl Scene {
         let intercepted = variant.intercepts() && variant.scheme(self.tls) == "https";
         let with = self.interception.as_ref().filter(|_| intercepted);
         with.map(|with| with.certificate.clone())
+    }
+
+    /// Whether the origins, and the HTTP/3 servers where there are any, still run.
+    ///
+    /// # Errors
+    /// One of them has ended; with its last words.
+    pub fn check_servers(&mut self) -> Result<(), CompareError> {
+        for (name, process) in [("origins", Some(&mut self.serving)), ("caddy", self.caddy.as_mut())] {
+            if let Some(Ok(Some(status))) = process.map(|process| process.try_wait()) {
+                let said = last_words(&self.folder.path().join(format!("{name}.stderr")));
+                return Err(CompareError::Peer { name, reason: format!("it ended ({status}): {said}") });
+            }
+        }
+        Ok(())
     }
 
     /// What is looked up instead of each host, to reach the servers that a variant wants.

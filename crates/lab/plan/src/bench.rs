@@ -1,7 +1,7 @@
 //! Where the loads of a plan are made: a scene on the link that is wanted, both ends of Farhop where they are, and the loader
 //! in the client's namespace.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use farhop_loader::{Handshake, PageGraph};
 use farhop_orbit::{Leg, Loss, Profile, Supply};
 use farhop_report::StudyLoad;
 use farhop_testbed::{Fitness, fit};
+use farhop_workload::browser::BrowserError;
 use farhop_workload::pages::Page;
 
 use crate::attempt::Attempt;
@@ -137,13 +138,20 @@ impl<'a> Bench<'a> {
                     run.faults = made.faults;
                 }
                 Ok(Err(lacking)) => run.faults = vec![lacking],
-                // What Farhop's own programs do wrong is theirs, and no reason to end the others' runs.
-                Err(PlanError::Compare(error @ (CompareError::End { .. } | CompareError::Peer { .. }))) => {
-                    run.faults = vec![error.to_string()];
+                // What a program does wrong is its own, and no reason to end the others' runs.
+                Err(PlanError::Compare(error)) if is_a_programs(&error) => {
+                    run.faults = vec![error.to_string()]
                 }
                 Err(error) => return Err(error),
             }
             break;
+        }
+        let servers = self.scene.as_mut().map_or(Ok(()), |on| on.scene.check_servers());
+        if let Err(error) = servers {
+            // Nothing was to be measured without them. The next load finds others.
+            self.scene = None;
+            (run.values, run.series) = (BTreeMap::new(), None);
+            run.faults = vec![error.to_string()];
         }
         run.notes = std::mem::take(&mut self.notes);
         run.took_s = (begin.elapsed().as_secs_f64() * 10.0).round() / 10.0;
@@ -207,6 +215,17 @@ impl<'a> Bench<'a> {
                 .push(format!("{}: {calibration}{unfit}; servers: {}", spec.name, scene.ready.settings));
         }
         Ok(scene)
+    }
+}
+
+/// Whether a program failed that a load was made with; else it is this machine.
+fn is_a_programs(error: &CompareError) -> bool {
+    match error {
+        CompareError::End { .. } | CompareError::Peer { .. } => true,
+        CompareError::Browser(error) => {
+            matches!(error, BrowserError::Failed { .. } | BrowserError::Result(_))
+        }
+        _ => false,
     }
 }
 

@@ -15,6 +15,7 @@ use crate::lanes::{Ended, Kept, Maker, Pace, carry_out, duration};
 use crate::plan::Plan;
 use crate::shipped::{SHIPPED, shipped, shipped_link};
 use crate::sum::study;
+use crate::words::counted;
 
 /// What a plan's file may hold, so that a wrong path does not fill the memory.
 const LARGEST: u64 = 64 << 20;
@@ -98,7 +99,8 @@ pub fn run(arguments: &RunArguments) -> Result<(), PlanError> {
     std::fs::create_dir_all(&out).map_err(PlanError::file(&out))?;
     let mut kept = if arguments.resume { resumed(&plan, &out)? } else { begun(&plan, &out)? };
     if !kept.runs.is_empty() {
-        eprintln!("{} loads are there already", kept.runs.len());
+        let are = if kept.runs.len() == 1 { "is" } else { "are" };
+        eprintln!("{} {are} there already", counted(kept.runs.len() as u64, "load"));
     }
     let pace = Pace {
         lanes: arguments.lanes.into(),
@@ -109,15 +111,19 @@ pub fn run(arguments: &RunArguments) -> Result<(), PlanError> {
         Ok(Box::new(move |next| bench.load(next)))
     };
     let done = carry_out(&plan, &mut kept, pace, &maker, &|line| eprintln!("{line}"));
-    // Whatever ended it: what was measured is told.
-    write_results(&plan, &kept, arguments.quick, &out)?;
-    eprintln!("results: {}", out.join("report.html").display());
+    // Whatever ended it: what was measured is told. What ended it is the cause where that fails, too.
+    match (&done, write_results(&plan, &kept, arguments.quick, &out)) {
+        (_, Ok(())) => eprintln!("results: {}", out.join("report.html").display()),
+        (Ok(_), Err(error)) => return Err(error),
+        (Err(_), Err(_)) => {}
+    }
     match done {
         Err(PlanError::Compare(CompareError::Interrupted)) => {
-            Err(PlanError::Stopped { done: kept.runs.len() })
+            Err(PlanError::Stopped { done: counted(kept.runs.len() as u64, "load") })
         }
         Ok(Ended::TimeUp) => {
-            eprintln!("the time is up after {} loads; they are kept, --resume goes on", kept.runs.len());
+            let loads = counted(kept.runs.len() as u64, "load");
+            eprintln!("the time is up after {loads}: what is measured is kept, --resume goes on");
             Ok(())
         }
         done => done.map(drop),
@@ -165,8 +171,12 @@ fn write_results(plan: &Plan, kept: &Kept, quick: bool, out: &Path) -> Result<()
     for (name, text) in
         [("result.json", json), ("result.csv", study_csv(&study)), ("report.html", study_html(&study))]
     {
-        let file = out.join(name);
-        std::fs::write(&file, text).map_err(PlanError::file(&file))?;
+        // What stands there from before stays until the new one is whole.
+        let (file, part) = (out.join(name), out.join(format!("{name}.part")));
+        std::fs::write(&part, text)
+            .and_then(|()| std::fs::rename(&part, &file))
+            .inspect_err(|_| drop(std::fs::remove_file(&part)))
+            .map_err(PlanError::file(&file))?;
     }
     Ok(())
 }
@@ -219,11 +229,17 @@ fn shown(plan: &Plan) -> String {
     listed("links", named(&about.links));
     listed("variants", named(&about.variants));
     listed("measures", named(&about.measures));
-    let figures =
-        plan.figures.iter().map(|figure| (format!("figure {}", figure.figure), figure.title.clone()));
-    listed("figures", figures.collect());
+    let figures = plan.figures.iter().map(|figure| (&figure.figure, &figure.place, &figure.title));
+    let over_time = plan.dynamics.iter().map(|figure| (&figure.figure, &figure.place, &figure.title));
+    // A figure without a study has no place in one.
+    let lines = figures.chain(over_time).map(|(figure, place, title)| {
+        let place = if place.is_empty() { format!("figure {figure}") } else { place.clone() };
+        (place, title.clone())
+    });
+    listed("figures", lines.collect());
     if !plan.notes.is_empty() {
-        listed("notes", plan.notes.iter().map(|note| (String::new(), note.clone())).collect());
+        text.push_str("\nnotes\n");
+        plan.notes.iter().for_each(|note| text.push_str(&format!("  {note}\n")));
     }
     let cells = plan.cells().len();
     let estimate = estimate(plan);

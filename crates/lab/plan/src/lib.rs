@@ -26,6 +26,7 @@ mod record;
 mod shipped;
 mod sum;
 mod variant;
+mod words;
 
 pub use cli::{ListArguments, RunArguments, ShowArguments, list, run, show};
 pub use course::{Course, Next};

@@ -9,6 +9,7 @@ use farhop_orbit::Profile;
 use farhop_units::Bytes;
 
 use crate::measure::Measure;
+use crate::words;
 
 /// What is to be found out.
 #[derive(Debug, Clone, PartialEq)]
@@ -348,15 +349,16 @@ fn keep<T: Clone>(all: &[T], wanted: impl Fn(&usize) -> bool) -> Vec<T> {
 }
 
 impl PageSpec {
-    /// `40 objects of 8000 B and a document of 4000 B`
+    /// `40 objects of 8 KB and a document of 4 KB`
     pub fn in_words(&self) -> String {
         match &self.kind {
             PageKind::Known(name) => format!("the lab's page {name}"),
             PageKind::Made { objects, object, document } => {
-                format!("{objects} objects of {} B and a document of {} B", object.0, document.0)
+                let objects = words::counted(u64::from(*objects), "object");
+                format!("{objects} of {object} and a document of {document}")
             }
             PageKind::Recording(file, _) => format!("recorded in {}", file.display()),
-            PageKind::Upload(bytes) => format!("an upload of {} B", bytes.0),
+            PageKind::Upload(bytes) => format!("an upload of {bytes}"),
             PageKind::Folder(folder, entry) => format!("{} of {}", entry, folder.display()),
         }
     }

@@ -10,7 +10,8 @@ use farhop_statistics::{Shift, Summary};
 use crate::course::Course;
 use crate::journal::Run;
 use crate::measure::Measure;
-use crate::plan::{Axis, Cell, Claim, Client, Figure, Plan, Statistic, Through, VariantSpec};
+use crate::plan::{Axis, Cell, Claim, Figure, Plan, Statistic};
+use crate::words;
 
 /// Sums up what was measured so far; `quick` stamps it so.
 pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
@@ -24,9 +25,6 @@ pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
     let named = |name: &str, words: String| Named { name: name.into(), words };
     let cells: Vec<StudyCell> =
         plan.cells().into_iter().map(|cell| summed(plan, runs, &course, cell)).collect();
-    let rtt = |profile: &farhop_orbit::Profile| profile.rtt().as_millis();
-    let rate =
-        |rate: Option<farhop_units::BitRate>| rate.map_or("no limit".to_owned(), |rate| rate.to_string());
     Study {
         plan: plan.name.clone(),
         title: plan.title.clone(),
@@ -37,16 +35,8 @@ pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
         within: plan.runs.within,
         seed: plan.seed,
         pages: plan.pages.iter().map(|page| named(&page.name, page.in_words())).collect(),
-        links: plan
-            .links
-            .iter()
-            .map(|link| {
-                let profile = &link.profile;
-                let (down, up) = (rate(profile.forward.rate), rate(profile.return_.rate));
-                named(&link.name, format!("{down} down, {up} up, {} ms round trip", rtt(profile)))
-            })
-            .collect(),
-        variants: plan.variants.iter().map(|it| named(&it.name, in_words(it))).collect(),
+        links: plan.links.iter().map(|link| named(&link.name, words::link(&link.profile))).collect(),
+        variants: plan.variants.iter().map(|it| named(&it.name, words::variant(it))).collect(),
         measures: plan.measures.iter().map(|measure| named(measure.name(), measure.unit().into())).collect(),
         plots: plan.figures.iter().map(|figure| plot(plan, &cells, figure)).collect(),
         shifts: shifts(plan, runs),
@@ -67,70 +57,6 @@ const METHOD: [&str; 6] = [
     "a load during which the link was late (99th percentile above 1 ms) is repeated, three times at most",
     "points are medians, intervals Student's of the mean; shifts are Hodges and Lehmann's of pairs, their intervals by signed ranks from six pairs on, else Student's",
 ];
-
-/// What a variant is.
-fn in_words(variant: &VariantSpec) -> String {
-    let settings = &variant.settings;
-    let through = match &variant.through {
-        Through::Direct => "direct".to_owned(),
-        Through::Farhop { variant, link, remote, ground } => {
-            let told = [link, remote, ground].map(|lines| lines.trim().replace('\n', ", "));
-            let told: Vec<String> = told.into_iter().filter(|told| !told.is_empty()).collect();
-            let told = if told.is_empty() { String::new() } else { format!(" with {}", told.join(", ")) };
-            format!("through {}{told}", variant.name())
-        }
-    };
-    let mut words = format!(
-        "{through}: {:?}, handshake {:?}, {} connections",
-        settings.protocol, settings.handshake, settings.connections
-    );
-    if let Client::Chromium(variant) = variant.client {
-        words = format!("{through}, in Chromium: {}", variant.name());
-    }
-    let mut add = |text: String| {
-        words.push_str(", ");
-        words.push_str(&text);
-    };
-    if let Some(retry) = settings.retry {
-        add(format!("retry timer {}", farhop_units::format_duration(retry)));
-    }
-    if let Some(bytes) = settings.receive_buffer {
-        add(format!("receive buffer {bytes} B"));
-    }
-    if let Some(idle) = settings.idle {
-        add(format!("idle timeout {}", farhop_units::format_duration(idle)));
-    }
-    if variant.own {
-        add("a server of the lab's own".into());
-    }
-    if let Some(share) = variant.push {
-        add(format!("{} % pushed", (share * 1e4).round() / 1e2));
-    }
-    let dressing = &variant.dressing;
-    for (what, segments) in [
-        ("origins' initial window", dressing.initial_window),
-        ("carrier's initial window", dressing.carrier_window),
-    ] {
-        if let Some(segments) = segments {
-            add(format!("{what} {segments} segments"));
-        }
-    }
-    for (whose, name) in
-        [("origins", &dressing.server_congestion), ("ground's TCP", &dressing.carrier_congestion)]
-    {
-        if let Some(name) = name {
-            add(format!("{whose} with {name}"));
-        }
-    }
-    if dressing.vpn {
-        add("through a tunnel that hides transport headers (VXLAN)".into());
-    }
-    let is_loader = variant.client == Client::Loader;
-    if is_loader && !matches!(settings.protocol, farhop_loader::Protocol::Http1(_)) {
-        add(format!("{} streams", settings.streams));
-    }
-    words
-}
 
 fn of_cell<'a>(plan: &'a Plan, runs: &'a [Run], cell: Cell) -> impl Iterator<Item = &'a Run> {
     runs.iter().filter(move |run| run.cell(plan) == Some(cell))

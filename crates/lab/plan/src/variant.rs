@@ -140,7 +140,6 @@ fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wron
     }
     let handshakes = [("plain", Handshake::Plain), ("full", Handshake::Full)];
     let handshake = form.handshake.as_ref().map(|text| word(text, &handshakes)).transpose()?;
-    let http1 = Protocol::Http1(Persistence::Persistent);
     let protocols = [("http/1.1", 1), ("http/2", 2), ("http/3", 3)];
     let version = form.protocol.as_ref().map_or(Ok(1), |text| word(text, &protocols))?;
     let handshake = handshake.unwrap_or(if version == 1 { Handshake::Plain } else { Handshake::Full });
@@ -156,7 +155,11 @@ fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wron
         }
         _ => return Err(wrong(at, "browsers speak http/2 and http/3 over TLS alone: handshake = 'full'")),
     };
-    let protocol = if version == 1 { http1 } else { Protocol::Http2(Push::Off) };
+    let protocol = match version {
+        1 => Protocol::Http1(Persistence::Persistent),
+        2 => Protocol::Http2(Push::Off),
+        _ => Protocol::Http3,
+    };
     Ok(VariantSpec {
         name: form.name.get_ref().clone(),
         client: Client::Chromium(variant),
