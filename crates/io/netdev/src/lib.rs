@@ -4,6 +4,7 @@
 //! the callers. Whatever is made here is removed by its [`Janitor`], or by the helper of [`Privileged`], however its owner ends.
 
 mod capability;
+mod controller;
 mod divert;
 mod error;
 mod host;
@@ -24,6 +25,7 @@ mod transparent;
 mod tun;
 mod urgent;
 
+pub use controller::{controller_name, register_controller};
 pub use divert::{Catch, Divert, Network};
 pub use error::Error;
 pub use host::{congestion_control_allowed, host_addresses, host_ip, host_sysctl, require_privileges};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use farhop_compare::{Besides, Browsing, CompareError, Interrupt, Scene};
+use farhop_compare::{Besides, Browsing, CompareError, Interrupt, Peers, Scene};
 use farhop_loader::{Handshake, PageGraph};
 use farhop_orbit::{Leg, Loss, Profile, Supply};
 use farhop_report::StudyLoad;
@@ -31,6 +31,7 @@ const STEP: Duration = Duration::from_millis(100);
 pub(crate) struct Bench<'a> {
     plan: &'a Plan,
     interrupt: Interrupt,
+    peers: Peers,
     pages: Vec<Page>,
     /// In the clear, and over TLS.
     graphs: Vec<[Arc<PageGraph>; 2]>,
@@ -38,6 +39,7 @@ pub(crate) struct Bench<'a> {
     /// Links that were measured, and what a reader must be told of those that no load has told of yet.
     measured: HashSet<usize>,
     notes: Vec<String>,
+    told: HashSet<String>,
     _folder: tempfile::TempDir,
 }
 
@@ -63,7 +65,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// A page cannot be built.
-    pub(crate) fn prepare(plan: &'a Plan, interrupt: Interrupt) -> Result<Bench<'a>, PlanError> {
+    pub(crate) fn prepare(plan: &'a Plan, peers: Peers, interrupt: Interrupt) -> Result<Bench<'a>, PlanError> {
         let folder = tempfile::Builder::new().prefix("farhop-plan-").tempdir();
         let folder = folder.map_err(PlanError::file(std::env::temp_dir()))?;
         let built: Vec<Page> =
@@ -74,11 +76,13 @@ impl<'a> Bench<'a> {
         Ok(Bench {
             plan,
             interrupt,
+            peers,
             pages: built,
             graphs,
             scene: None,
             measured: HashSet::new(),
             notes: Vec::new(),
+            told: HashSet::new(),
             _folder: folder,
         })
     }
@@ -114,6 +118,7 @@ impl<'a> Bench<'a> {
                 scene: &on.scene,
                 own: on.own.as_ref(),
                 browsing: on.browsing.as_ref(),
+                peers: &self.peers,
                 variant,
                 page,
                 graph: &graph,
@@ -136,6 +141,7 @@ impl<'a> Bench<'a> {
                     run.series = made.seen.series();
                     load = is_first.then(|| made.load(&run.page, &run.link, &run.variant));
                     run.faults = made.faults;
+                    self.notes.extend(made.notes);
                 }
                 Ok(Err(lacking)) => run.faults = vec![lacking],
                 // What a program does wrong is its own, and no reason to end the others' runs.
@@ -154,9 +160,10 @@ impl<'a> Bench<'a> {
             run.faults = vec![error.to_string()];
         }
         run.notes = std::mem::take(&mut self.notes);
+        run.notes.retain(|note| self.told.insert(note.clone()));
         run.took_s = (begin.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         let load = load.filter(|_| run.counts());
-        Ok(Made { run, load, was_late })
+        Ok(Made { run: run.in_brief(), load, was_late })
     }
 
     /// The scene on this link. Where chance is in the link, each load has it from the seed on, so that every variant of a

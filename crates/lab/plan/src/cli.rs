@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use farhop_compare::{CompareError, Interrupt};
+use farhop_compare::{CompareError, Interrupt, Peers};
 use farhop_report::{study_csv, study_html};
 
 use crate::bench::Bench;
@@ -20,7 +20,7 @@ use crate::words::counted;
 /// What a plan's file may hold, so that a wrong path does not fill the memory.
 const LARGEST: u64 = 64 << 20;
 /// Loads as numbers, and loads to look at, in the folder for what is measured.
-const RUNS: &str = "runs.jsonl";
+pub(crate) const RUNS: &str = "runs.jsonl";
 const LOADS: &str = "loads.jsonl";
 /// Where the former are committed.
 const COMMITTED: &str = "docs/experiments/results";
@@ -50,7 +50,7 @@ pub struct RunArguments {
     #[arg(long)]
     pub quick: bool,
     /// Goes on where it was stopped: from the loads in the folder, or where it has none from those that are committed as
-    /// docs/experiments/results/PLAN.jsonl
+    /// docs/experiments/results/PLAN.jsonl. Those that met a late link in each attempt are made again
     #[arg(long)]
     pub resume: bool,
     /// Testbeds at once; fewer as soon as the machine makes links late
@@ -59,6 +59,12 @@ pub struct RunArguments {
     /// Begins no load once so much time has passed; --resume goes on
     #[arg(long = "for", value_name = "TIME", value_parser = farhop_units::parse_duration)]
     pub time: Option<Duration>,
+    /// PEPsal's program, where a variant goes through it [default: pepsal on the path]
+    #[arg(long, value_name = "FILE")]
+    pub pepsal: Option<PathBuf>,
+    /// QPEP's program, where a variant goes through it [default: qpep on the path]
+    #[arg(long, value_name = "FILE")]
+    pub qpep: Option<PathBuf>,
     /// The folder for what is measured [default: target/lab/PLAN, with --quick target/lab/PLAN-quick]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -91,6 +97,9 @@ pub fn show(arguments: &ShowArguments) -> Result<(), PlanError> {
 /// See [`PlanError`].
 pub fn run(arguments: &RunArguments) -> Result<(), PlanError> {
     let plan = wanted(&arguments.plan, arguments.quick)?;
+    let peers = Peers { pepsal: arguments.pepsal.clone(), qpep: arguments.qpep.clone() };
+    peers.check()?;
+    let peers = peers.or_installed();
     farhop_testbed::require_privileges()?;
     let interrupt = Interrupt::install()?;
     let stamp = if arguments.quick { "-quick" } else { "" };
@@ -107,7 +116,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), PlanError> {
         until: arguments.time.and_then(|time| Instant::now().checked_add(time)),
     };
     let maker = || -> Result<Maker<'_>, PlanError> {
-        let mut bench = Bench::prepare(&plan, interrupt.clone())?;
+        let mut bench = Bench::prepare(&plan, peers.clone(), interrupt.clone())?;
         Ok(Box::new(move |next| bench.load(next)))
     };
     let done = carry_out(&plan, &mut kept, pace, &maker, &|line| eprintln!("{line}"));
@@ -149,7 +158,9 @@ fn resumed(plan: &Plan, out: &Path) -> Result<Kept, PlanError> {
     if !path.exists() && committed.exists() {
         std::fs::copy(&committed, &path).map_err(PlanError::file(&committed))?;
     }
-    let (journal, runs) = Journal::resume(&path, plan)?;
+    let (journal, mut runs) = Journal::resume(&path, plan)?;
+    // A quick run has a part of what is there of a whole one.
+    runs.retain(|run| run.cell(plan).is_some() && !run.late);
     let (gallery, loads) = Gallery::resume(&out.join(LOADS))?;
     Ok(Kept { runs, journal, loads, gallery })
 }
@@ -187,7 +198,7 @@ fn wanted(name: &str, quick: bool) -> Result<Plan, PlanError> {
 }
 
 /// The plan of this name, or in this file: a file's name ends in `.toml` or has a folder.
-fn read(name: &str) -> Result<Plan, PlanError> {
+pub(crate) fn read(name: &str) -> Result<Plan, PlanError> {
     if name.ends_with(".toml") || name.contains('/') {
         let text = text_of(Path::new(name))?;
         let mut open = |path: &Path| text_of(path).map_err(|error| error.to_string());

@@ -144,6 +144,8 @@ pub(crate) struct Claim {
     pub(crate) pages: Vec<Text>,
     #[serde(default)]
     pub(crate) links: Vec<Text>,
+    /// Another link over which what it is compared with is loaded.
+    pub(crate) against_link: Option<Text>,
     #[serde(default)]
     pub(crate) why: String,
 }

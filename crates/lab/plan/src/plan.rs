@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use farhop_compare::Variant;
+use farhop_compare::{Peer, Variant};
 use farhop_loader::{Protocol, Settings};
 use farhop_orbit::Profile;
 use farhop_units::Bytes;
@@ -48,7 +48,7 @@ pub struct Plan {
     pub claims: Vec<Claim>,
     /// What differs from the study, and other things that a reader must know.
     pub notes: Vec<String>,
-    /// Tells this plan from any other: a hash of its text.
+    /// Tells loads of this plan from those of any other: a hash of all that a load follows from.
     pub digest: String,
 }
 
@@ -157,9 +157,9 @@ impl VariantSpec {
     pub fn servers(&self) -> Variant {
         match (&self.through, self.client, self.settings.protocol) {
             (Through::Farhop { variant, .. }, ..) => *variant,
-            (Through::Direct, Client::Chromium(variant), _) => variant,
-            (Through::Direct, Client::Loader, Protocol::Http3) => Variant::DirectH3,
-            (Through::Direct, Client::Loader, _) => Variant::DirectH1,
+            (_, Client::Chromium(variant), _) => variant,
+            (_, Client::Loader, Protocol::Http3) => Variant::DirectH3,
+            (_, Client::Loader, _) => Variant::DirectH1,
         }
     }
 }
@@ -192,9 +192,9 @@ pub enum Through {
         link: String,
         /// Lines of the remote's settings.
         remote: String,
-        /// Of ground's.
-        ground: String,
     },
+    /// What others made.
+    Peer(Peer),
 }
 
 /// A figure: what stands on the axis across, and what is a line.
@@ -267,6 +267,8 @@ pub struct Claim {
     pub pages: Vec<usize>,
     /// The places of the links.
     pub links: Vec<usize>,
+    /// The place of the link over which the other is loaded, where that is another one.
+    pub against_link: Option<usize>,
     /// Why it differs here, as far as that is known.
     pub why: String,
 }
@@ -294,7 +296,7 @@ pub struct Cell {
 }
 
 impl Plan {
-    /// What `--quick` leaves: fewer pages, links and repetitions.
+    /// What `--quick` leaves: fewer pages, links and repetitions. Its loads are loads of the whole plan.
     #[must_use]
     pub fn quickened(&self) -> Plan {
         let Quick { runs, pages, links } = &self.quick;
@@ -304,7 +306,6 @@ impl Plan {
         plan.pages = keep(&self.pages, |place| chosen(pages, place));
         plan.links = keep(&self.links, |place| chosen(links, place));
         plan.claims = self.claims.iter().filter_map(|claim| claim.among(pages, links)).collect();
-        plan.digest = format!("{} quick", self.digest);
         plan
     }
 
@@ -340,7 +341,12 @@ impl Claim {
                 wanted.iter().filter_map(|place| left.iter().position(|it| it == place)).collect();
             (!now.is_empty()).then_some(now)
         };
-        Some(Claim { pages: places(&self.pages, pages)?, links: places(&self.links, links)?, ..self.clone() })
+        let against_link = match self.against_link {
+            None => None,
+            Some(link) => Some(*places(&[link], links)?.first()?),
+        };
+        let (pages, links) = (places(&self.pages, pages)?, places(&self.links, links)?);
+        Some(Claim { pages, links, against_link, ..self.clone() })
     }
 }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use farhop_orbit::Profile;
 use farhop_units::{BitRate, Bytes};
-use farhop_workload::origins::site::sha256_hex;
 use farhop_workload::pages;
 
+use crate::digest::digest;
 use crate::figures::{Figures, Known};
 use crate::form::{self, Text};
 use crate::measure::Measure;
@@ -65,9 +65,14 @@ impl Plan {
         let path = Path::new(file);
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let folder = path.parent().unwrap_or(Path::new(""));
-        let mut reader = Reader { folder, open };
-        let plan = reader.plan(form, name).map_err(told)?;
-        Ok(Plan { digest: sha256_hex(text.as_bytes())[..16].to_owned(), ..plan })
+        let mut named = Vec::new();
+        let mut keeping = |path: &Path| {
+            let text = open(path)?;
+            named.push(text.clone());
+            Ok(text)
+        };
+        let plan = Reader { folder, open: &mut keeping }.plan(form, name).map_err(told)?;
+        Ok(Plan { digest: digest(text, &named), ..plan })
     }
 }
 

@@ -16,7 +16,8 @@ use crate::words;
 /// Sums up what was measured so far; `quick` stamps it so.
 pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
     let mut notes = plan.notes.clone();
-    for note in runs.iter().flat_map(|run| &run.notes) {
+    // The loads of a whole plan may be there where it is summed up quickly.
+    for note in runs.iter().filter(|run| run.cell(plan).is_some()).flat_map(|run| &run.notes) {
         if !notes.contains(note) {
             notes.push(note.clone());
         }
@@ -54,7 +55,7 @@ const METHOD: [&str; 6] = [
     "variants in Chromium: a fresh browser with an empty profile for each load, every byte compared as well; its load time is the load event's end",
     "everything cold: no name, connection or answer is known from before; Farhop's ends are started anew for each load, their carrier up",
     "variants in turn, beginning with another one in each repetition; where the link has chance in it, each load begins with the repetition's seed",
-    "a load during which the link was late (99th percentile above 1 ms) is repeated, three times at most",
+    "a load during which the link was late (99th percentile above 1 ms) or this machine stood still (0.1 s) is repeated, three times at most",
     "points are medians, intervals Student's of the mean; shifts are Hodges and Lehmann's of pairs, their intervals by signed ranks from six pairs on, else Student's",
 ];
 
@@ -211,20 +212,26 @@ fn claimed(plan: &Plan, cells: &[StudyCell], claim: &Claim) -> StudyClaim {
     for link in (0..plan.links.len()).filter(|link| within(&claim.links, *link)) {
         for page in (0..plan.pages.len()).filter(|page| within(&claim.pages, *page)) {
             let one = median(Cell { link, page, variant: claim.variant });
-            let other = median(Cell { link, page, variant: claim.against });
+            let against_link = claim.against_link.unwrap_or(link);
+            let other = median(Cell { link: against_link, page, variant: claim.against });
             let multiple = one.zip(other).map(|(one, other)| one / other);
             multiples.extend(multiple.filter(|multiple| multiple.is_finite() && *multiple > 0.0));
         }
     }
     let (here, verdict) = StudyClaim::judge(claim.times, claim.direction, &multiples);
+    // Between links both are told.
+    let named = |variant: usize, link: Option<&usize>| {
+        let over = link.map_or_else(String::new, |link| format!(" over {}", plan.links[*link].name));
+        format!("{}{over}", plan.variants[variant].name)
+    };
     let least = multiples.iter().copied().reduce(f64::min);
     let most = multiples.iter().copied().reduce(f64::max);
     StudyClaim {
         figure: claim.figure.clone(),
         says: claim.says.clone(),
         measure: claim.measure.name().into(),
-        variant: plan.variants[claim.variant].name.clone(),
-        against: plan.variants[claim.against].name.clone(),
+        variant: named(claim.variant, claim.against_link.and(claim.links.first())),
+        against: named(claim.against, claim.against_link.as_ref()),
         study: claim.times,
         here,
         range: least.zip(most).map(|(least, most)| [least, most]),

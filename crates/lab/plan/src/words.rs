@@ -121,11 +121,14 @@ pub(crate) fn variant(variant: &VariantSpec) -> String {
     let settings = &variant.settings;
     let mut words = match &variant.through {
         Through::Direct => "direct".to_owned(),
-        Through::Farhop { variant, link, remote, ground } => {
-            let lines = [link, remote, ground].into_iter().flat_map(|text| text.lines());
-            let told: Vec<&str> = lines.collect();
+        Through::Peer(peer) => format!("through {}", peer.name()),
+        Through::Farhop { variant: through, link, remote } => {
+            let lines = [link, remote].into_iter().flat_map(|text| text.lines());
+            let mut told: Vec<String> = lines.map(str::to_owned).collect();
+            let controller = variant.dressing.carrier_congestion.as_ref();
+            told.extend(controller.map(|name| format!("tcp_congestion = {name:?}")));
             let told = if told.is_empty() { String::new() } else { format!(" with {}", told.join(", ")) };
-            format!("through {}{told}", variant.name())
+            format!("through {}{told}", through.name())
         }
     };
     words.push_str(": ");
@@ -161,7 +164,7 @@ pub(crate) fn variant(variant: &VariantSpec) -> String {
             add(format!("{what} {}", counted(segments.into(), "segment")));
         }
     }
-    // Ground's own is among its settings above.
+    // Ground's own was told above.
     if let Some(name) = &dressing.server_congestion {
         add(format!("origins with {name}"));
     }

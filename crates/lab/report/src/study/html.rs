@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::plot::plot;
+use super::plot::{four_digits as number, plot};
 use super::{Dynamics, Plot, Study, StudyCell, StudyClaim, StudyShift};
 use super::{dynamics, loads};
 use crate::Named;
@@ -60,7 +60,7 @@ pub fn study_html(study: &Study) -> String {
 }
 
 /// What a heading begins with: studies have figures, tables, and sentences in a section.
-fn label(of: &str) -> String {
+pub(super) fn label(of: &str) -> String {
     match of {
         "" => String::new(),
         place if place.starts_with('§') => format!("{place}: "),
@@ -182,20 +182,9 @@ fn ends(interval: Option<[f64; 2]>) -> String {
     interval.map_or("–".into(), |[low, high]| format!("{}–{}", number(low), number(high)))
 }
 
-/// Four digits that count.
-fn number(value: f64) -> String {
-    let digits = if value == 0.0 { 0 } else { (3 - value.abs().log10().floor() as i32).clamp(0, 6) };
-    format!("{value:.*}", digits as usize)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_have_four_digits_that_count() {
-        assert_eq!([0.0, 12.3456, 0.012_344, 4_567_890.0].map(number), ["0", "12.35", "0.01234", "4567890"]);
-    }
 
     #[test]
     fn headings_name_figures_tables_and_sections() {
