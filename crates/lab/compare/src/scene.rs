@@ -23,6 +23,8 @@ pub struct Besides {
     pub roots: Vec<PathBuf>,
     /// Lists of revoked certificates (PEM) that ground heeds.
     pub crls: Vec<PathBuf>,
+    /// Terminals that share the link with the first one.
+    pub terminals: u16,
 }
 
 /// A testbed with its origins up. Dropping it takes everything down, processes first.
@@ -63,7 +65,7 @@ impl Scene {
         let folder = tempfile::Builder::new().prefix("farhop-lab-").tempdir();
         let folder = folder.map_err(CompareError::file(std::env::temp_dir()))?;
         interrupt.check()?;
-        let testbed = Testbed::up(profile, seed)?;
+        let testbed = Testbed::with_terminals(profile, seed, besides.terminals + 1)?;
         let mut spec = origins::spec(plan, &testbed, folder.path())?;
         // From the far end of the range: the plan's own count from its beginning.
         let last = (0..Addresses::ORIGINS).rev().map(|number| testbed.addresses.origin(number).into());

@@ -13,7 +13,7 @@ use farhop_compare::{
 };
 use farhop_loader::{Handshake, Loaded, Loader, Names, PageGraph, TcpConnector};
 use farhop_report::{Still, StudyLoad, Waterfall};
-use farhop_testbed::{LoadRecord, Place};
+use farhop_testbed::{LoadRecord, Namespace, Place, Terminal};
 use farhop_workload::browser::Film;
 use farhop_workload::pages::Page;
 use rustls::RootCertStore;
@@ -188,16 +188,39 @@ impl Attempt<'_> {
         // Nothing is on the link when it begins, and everything has crossed it when it is read.
         interrupt.sleep(pause)?;
         scene.testbed.link().take_record();
-        let cold = loader.over(Arc::new(connector.anew()));
-        let loaded = inside(&|| blocking(interrupt, async { Ok(cold.load(graph, &settings).await) }))?;
+        let loads = self.all_users(&|place| {
+            let cold = loader.over(Arc::new(connector.anew()));
+            let load = || blocking(interrupt, async { Ok(cold.load(graph, &settings).await) });
+            place.run(load).map_err(farhop_testbed::Error::from)?
+        })?;
         interrupt.sleep(pause)?;
         let record: LoadRecord = scene.testbed.link().take_record();
         Ok(Attempted {
-            faults: loaded.faults(),
-            waterfall: fall::of(&loaded, graph),
+            faults: loads.iter().flat_map(Loaded::faults).collect(),
+            waterfall: fall::of(&loads[0], graph),
             film: Vec::new(),
             notes: Vec::new(),
-            seen: Seen::loaded(&loaded, record),
+            seen: Seen::loaded(&loads, record),
+        })
+    }
+
+    /// Has every user load at the same time, each from a machine of its own; the first one's load first.
+    fn all_users(
+        &self,
+        load: &(dyn Fn(&Namespace) -> Result<Loaded, PlanError> + Sync),
+    ) -> Result<Vec<Loaded>, PlanError> {
+        let testbed = &self.scene.testbed;
+        let neighbour = (self.variant.users > 1).then(|| testbed.namespace(Place::Neighbour));
+        let others = testbed.terminals().iter().map(Terminal::client);
+        let places: Vec<&Namespace> =
+            [testbed.namespace(Place::Client)].into_iter().chain(neighbour).chain(others).collect();
+        if let [only] = places.as_slice() {
+            return Ok(vec![load(only)?]);
+        }
+        std::thread::scope(|scope| {
+            let users: Vec<_> = places.iter().map(|place| scope.spawn(move || load(place))).collect();
+            let panicked = |_| Err(PlanError::file("a user")(std::io::Error::other("its load panicked")));
+            users.into_iter().map(|user| user.join().unwrap_or_else(panicked)).collect()
         })
     }
 

@@ -202,7 +202,11 @@ impl<'a> Bench<'a> {
             &spec.profile,
             seed,
             &wanted,
-            Besides { names: own::names(plan, &self.pages), ..Besides::default() },
+            Besides {
+                names: own::names(plan, &self.pages),
+                terminals: spec.terminals - 1,
+                ..Besides::default()
+            },
             self.interrupt.clone(),
         )?;
         if self.measured.insert(link) {

@@ -116,6 +116,8 @@ pub struct LinkSpec {
     pub name: String,
     /// The satellite.
     pub profile: Profile,
+    /// Terminals that share it, each with a user who loads at the same time.
+    pub terminals: u16,
     /// Where it stands on the axis of a figure.
     pub at: Option<f64>,
 }
@@ -135,6 +137,8 @@ pub struct VariantSpec {
     pub dressing: Dressing,
     /// Whether a server of the lab's own answers instead of the stock one: for pushes and 0-RTT.
     pub own: bool,
+    /// Users at the terminal, who load at the same time.
+    pub users: u8,
     /// The share of what the document names that this server pushes.
     pub push: Option<f64>,
     /// Where it stands on the axis of a figure.

@@ -13,7 +13,7 @@ use crate::digest::digest;
 use crate::figures::{Figures, Known};
 use crate::form::{self, Text};
 use crate::measure::Measure;
-use crate::plan::{Client, LinkSpec, PageKind, PageSpec, Plan, Quick, Runs};
+use crate::plan::{Client, Dressing, LinkSpec, PageKind, PageSpec, Plan, Quick, Runs, Through, VariantSpec};
 use crate::variant::variant;
 
 /// Why a file is no plan.
@@ -45,6 +45,7 @@ type Open<'a> = dyn FnMut(&Path) -> Result<String, String> + 'a;
 const MOST_CELLS: usize = 5_000;
 const MOST_RUNS: u32 = 1_000;
 const MOST_OBJECTS: u32 = 5_000;
+const MOST_TERMINALS: u16 = 50;
 const LARGEST_UPLOAD: Bytes = Bytes(64_000_000);
 
 impl Plan {
@@ -104,6 +105,7 @@ impl Reader<'_, '_> {
         let links = form.link.iter().map(|link| self.link(link)).collect::<Result<Vec<_>, _>>()?;
         let variants =
             form.variant.iter().map(|it| variant(it.get_ref(), timeout)).collect::<Result<Vec<_>, _>>()?;
+        together(&form, &links, &variants)?;
         unique("page", form.page.iter().map(|it| &it.get_ref().name))?;
         unique("link", form.link.iter().map(|it| &it.get_ref().name))?;
         unique("variant", form.variant.iter().map(|it| &it.get_ref().name))?;
@@ -253,7 +255,31 @@ impl Reader<'_, '_> {
                 }
             }
         };
-        Ok(LinkSpec { name: name.clone(), profile, at: link.at })
+        let terminals = link.terminals.unwrap_or(1);
+        if !(1..=MOST_TERMINALS).contains(&terminals) {
+            let reason = format!("'terminals' are 1 to {MOST_TERMINALS}");
+            return Err(wrong(said.span(), reason));
+        }
+        Ok(LinkSpec { name: name.clone(), profile, terminals, at: link.at })
+    }
+}
+
+/// Whether every variant can be loaded by all users of every link at once.
+fn together(form: &form::Plan, links: &[LinkSpec], variants: &[VariantSpec]) -> Result<(), Wrong> {
+    let Some(many) = links.iter().position(|link| link.terminals > 1) else { return Ok(()) };
+    let not = |variant: &VariantSpec| {
+        let Dressing { vpn, .. } = variant.dressing;
+        variant.client != Client::Loader || variant.through != Through::Direct || vpn || variant.users > 1
+    };
+    match variants.iter().find(|variant| not(variant)) {
+        Some(variant) => Err(wrong(
+            form.link[many].span(),
+            format!(
+                "'{}' cannot be loaded from several terminals: only the lab's loader can, directly, by one user at each",
+                variant.name
+            ),
+        )),
+        None => Ok(()),
     }
 }
 

@@ -36,7 +36,7 @@ pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
         within: plan.runs.within,
         seed: plan.seed,
         pages: plan.pages.iter().map(|page| named(&page.name, page.in_words())).collect(),
-        links: plan.links.iter().map(|link| named(&link.name, words::link(&link.profile))).collect(),
+        links: plan.links.iter().map(|link| named(&link.name, words::link(link))).collect(),
         variants: plan.variants.iter().map(|it| named(&it.name, words::variant(it))).collect(),
         measures: plan.measures.iter().map(|measure| named(measure.name(), measure.unit().into())).collect(),
         plots: plan.figures.iter().map(|figure| plot(plan, &cells, figure)).collect(),

@@ -100,6 +100,10 @@ pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<Varian
         ));
     }
     secure_enough(&through, handshake).map_err(|reason| wrong(at.clone(), reason))?;
+    let users = form.users.unwrap_or(1);
+    if !(1..=2).contains(&users) {
+        return Err(wrong(at, "a terminal has one user or two: 'users' is 1 or 2"));
+    }
     let buffer = quantity(&form.receive_buffer, str::parse::<Bytes>)?;
     Ok(VariantSpec {
         name: form.name.get_ref().clone(),
@@ -117,6 +121,7 @@ pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<Varian
             ..defaults
         },
         own,
+        users,
         push,
         through,
         at: form.at,
@@ -134,10 +139,11 @@ fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wron
         form.receive_buffer.is_some(),
         form.streams.is_some(),
         form.idle.is_some(),
+        form.users.is_some(),
         form.push.is_some() || form.pushes.is_some() || form.own_server.is_some(),
     ];
     if set.contains(&true) {
-        return Err(wrong(at, "a browser lets none of its connections, timers, buffers and pushes be set"));
+        return Err(wrong(at, "a browser lets none of its connections, timers, buffers and pushes be set, and has one user"));
     }
     let handshakes = [("plain", Handshake::Plain), ("full", Handshake::Full)];
     let handshake = form.handshake.as_ref().map(|text| word(text, &handshakes)).transpose()?;
@@ -168,6 +174,7 @@ fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wron
         dressing: dressing(form, &through)?,
         settings: Settings { protocol, handshake, patience, ..Settings::default() },
         own: false,
+        users: 1,
         push: None,
         through,
         at: form.at,

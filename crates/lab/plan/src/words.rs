@@ -6,7 +6,7 @@ use farhop_loader::{Handshake, Persistence, Protocol, Push};
 use farhop_orbit::{Entitlement, Leg, Loss, Profile, Segment, Supply, Volume};
 use farhop_units::{BitRate, Bytes, format_duration};
 
-use crate::plan::{Client, Through, VariantSpec};
+use crate::plan::{Client, LinkSpec, Through, VariantSpec};
 
 /// `1 connection`, `6 connections`.
 pub(crate) fn counted(count: u64, what: &str) -> String {
@@ -14,7 +14,8 @@ pub(crate) fn counted(count: u64, what: &str) -> String {
 }
 
 /// `8 Mbit/s down, 512 kbit/s up, 650 ms round trip`, and what else there is of either way.
-pub(crate) fn link(profile: &Profile) -> String {
+pub(crate) fn link(spec: &LinkSpec) -> String {
+    let profile = &spec.profile;
     let rate = |rate: Option<BitRate>| rate.map_or("no limit".to_owned(), |rate| rate.to_string());
     let mut words = format!(
         "{} down, {} up, {} round trip",
@@ -22,6 +23,9 @@ pub(crate) fn link(profile: &Profile) -> String {
         rate(profile.return_.rate),
         milliseconds(profile.rtt())
     );
+    if spec.terminals > 1 {
+        words.push_str(&format!(", shared by {}", counted(spec.terminals.into(), "terminal")));
+    }
     let (down, up) = (leg(&profile.forward), leg(&profile.return_));
     let mut add = |told: &[String], way: &str| {
         for it in told {
@@ -146,6 +150,9 @@ pub(crate) fn variant(variant: &VariantSpec) -> String {
     if let Some(idle) = settings.idle {
         add(format!("idle timeout {}", format_duration(idle)));
     }
+    if variant.users > 1 {
+        add(counted(variant.users.into(), "user") + " at once");
+    }
     if variant.own {
         add("a server of the lab's own".into());
     }
@@ -218,7 +225,7 @@ mod tests {
     fn what_differs_in_a_plan_differs_in_its_words() {
         for (name, text) in SHIPPED {
             let plan = plan(name, text);
-            let links: HashSet<String> = plan.links.iter().map(|it| link(&it.profile)).collect();
+            let links: HashSet<String> = plan.links.iter().map(link).collect();
             assert_eq!(links.len(), plan.links.len(), "{name}: {links:?}");
             let variants: HashSet<String> = plan.variants.iter().map(variant).collect();
             assert_eq!(variants.len(), plan.variants.len(), "{name}: {variants:?}");
@@ -269,7 +276,7 @@ carrier_window = 3
 tcp_congestion = "reno"
 "#,
         );
-        let links: Vec<String> = plan.links.iter().map(|it| link(&it.profile)).collect();
+        let links: Vec<String> = plan.links.iter().map(link).collect();
         assert_eq!(links, LINKS);
         let variants: Vec<String> = plan.variants.iter().map(variant).collect();
         assert_eq!(variants, VARIANTS);

@@ -292,6 +292,10 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
         assert!(!error.contains('\n'));
     }
     let elsewhere = [
+        ("rate = \"128 kbit/s\"", "rate = \"128 kbit/s\"\nterminals = 3", "'old' cannot be loaded from several terminals"),
+        ("rate = \"128 kbit/s\"", "rate = \"128 kbit/s\"\nterminals = 51", "'terminals' are 1 to 50"),
+        ("streams = 50", "users = 3", "a terminal has one user or two"),
+        ("through = \"farhop-identity\"\ncarrier = \"tcp\"\ntcp_connections = 8\ncongestion = \"bbr\"", "through = \"nginx\"\nhandshake = \"full\"", "nginx carries plain HTTP alone"),
         ("streams = 50", "push = \"130 %\"", "'130 %' is not a share"),
         ("pipeline = 4", "push = \"30 %\"", "'push' and 'pushes' are http/2's"),
         (

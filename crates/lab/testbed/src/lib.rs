@@ -27,7 +27,7 @@ mod testbed;
 
 pub use calibrate::{Calibration, RateCheck};
 pub use farhop_emulator::{Activity, LinkHandle, LoadRecord, WayRecord};
-pub use farhop_netdev::Running;
+pub use farhop_netdev::{Namespace, Running};
 pub use fitness::{Fitness, fit};
 pub use shell::shell;
 pub use terminal::Terminal;
