@@ -67,7 +67,7 @@ impl Plan {
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut named = Vec::new();
-        let mut keeping = |path: &Path| {
+        let mut keeping = |path: &Path| -> Result<String, String> {
             let text = open(path)?;
             named.push(text.clone());
             Ok(text)
