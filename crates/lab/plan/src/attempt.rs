@@ -109,9 +109,7 @@ impl Attempt<'_> {
         let before = ends.as_ref().map(Ends::computed);
         let mut done = match (self.variant.client, self.browsing) {
             (Client::Loader, _) => self.with_loader(proxy)?,
-            (Client::Chromium(variant), Some(Ok(browsing))) => {
-                self.in_browser(browsing, variant, proxy)?
-            }
+            (Client::Chromium(variant), Some(Ok(browsing))) => self.in_browser(browsing, variant, proxy)?,
             (Client::Chromium(_), Some(Err(reason))) => return Ok(Err(reason.clone())),
             (Client::Chromium(_), None) => return Ok(Err("no browser was made ready".into())),
         };

@@ -65,7 +65,11 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// A page cannot be built.
-    pub(crate) fn prepare(plan: &'a Plan, peers: Peers, interrupt: Interrupt) -> Result<Bench<'a>, PlanError> {
+    pub(crate) fn prepare(
+        plan: &'a Plan,
+        peers: Peers,
+        interrupt: Interrupt,
+    ) -> Result<Bench<'a>, PlanError> {
         let folder = tempfile::Builder::new().prefix("farhop-plan-").tempdir();
         let folder = folder.map_err(PlanError::file(std::env::temp_dir()))?;
         let built: Vec<Page> =

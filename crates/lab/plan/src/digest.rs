@@ -6,8 +6,7 @@ use farhop_workload::origins::site::sha256_hex;
 use serde_json::{Map, Value};
 
 /// Of a plan nothing of which changes a load, and the same of its tables.
-const OF_PLANS: [&str; 9] =
-    ["title", "study", "notes", "goal", "base", "runs", "quick", "plot", "claim"];
+const OF_PLANS: [&str; 9] = ["title", "study", "notes", "goal", "base", "runs", "quick", "plot", "claim"];
 const OF_TABLES: [&str; 3] = ["at", "group", "line"];
 
 /// The digest of a plan's `text` and of the texts of the files that it names.

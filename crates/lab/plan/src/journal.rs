@@ -223,7 +223,10 @@ mod tests {
 
     #[test]
     fn what_is_kept_has_five_digits_that_count() {
-        assert_eq!([0.0, 12.345_678, 0.000_123_456_7, 9_876_543.0].map(brief), [0.0, 12.346, 0.000_123_46, 9_876_500.0]);
+        assert_eq!(
+            [0.0, 12.345_678, 0.000_123_456_7, 9_876_543.0].map(brief),
+            [0.0, 12.346, 0.000_123_46, 9_876_500.0]
+        );
         let values = [("load".to_owned(), 4.716_393_82)].into();
         assert_eq!(Run { values, ..Run::default() }.in_brief().values["load"], 4.7164);
     }

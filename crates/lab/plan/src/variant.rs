@@ -143,7 +143,10 @@ fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wron
         form.push.is_some() || form.pushes.is_some() || form.own_server.is_some(),
     ];
     if set.contains(&true) {
-        return Err(wrong(at, "a browser lets none of its connections, timers, buffers and pushes be set, and has one user"));
+        return Err(wrong(
+            at,
+            "a browser lets none of its connections, timers, buffers and pushes be set, and has one user",
+        ));
     }
     let handshakes = [("plain", Handshake::Plain), ("full", Handshake::Full)];
     let handshake = form.handshake.as_ref().map(|text| word(text, &handshakes)).transpose()?;

@@ -292,10 +292,18 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
         assert!(!error.contains('\n'));
     }
     let elsewhere = [
-        ("rate = \"128 kbit/s\"", "rate = \"128 kbit/s\"\nterminals = 3", "'old' cannot be loaded from several terminals"),
+        (
+            "rate = \"128 kbit/s\"",
+            "rate = \"128 kbit/s\"\nterminals = 3",
+            "'old' cannot be loaded from several terminals",
+        ),
         ("rate = \"128 kbit/s\"", "rate = \"128 kbit/s\"\nterminals = 51", "'terminals' are 1 to 50"),
         ("streams = 50", "users = 3", "a terminal has one user or two"),
-        ("through = \"farhop-identity\"\ncarrier = \"tcp\"\ntcp_connections = 8\ncongestion = \"bbr\"", "through = \"nginx\"\nhandshake = \"full\"", "nginx carries plain HTTP alone"),
+        (
+            "through = \"farhop-identity\"\ncarrier = \"tcp\"\ntcp_connections = 8\ncongestion = \"bbr\"",
+            "through = \"nginx\"\nhandshake = \"full\"",
+            "nginx carries plain HTTP alone",
+        ),
         ("streams = 50", "push = \"130 %\"", "'130 %' is not a share"),
         ("pipeline = 4", "push = \"30 %\"", "'push' and 'pushes' are http/2's"),
         (
@@ -420,6 +428,19 @@ fn variants_take_turns_and_a_repetition_has_one_seed_for_all() {
     );
     // Repetition by repetition: no page has its second before all have their first.
     assert!(runs[..12].iter().all(|run| run.round == 0) && runs[12..24].iter().all(|run| run.round == 1));
+}
+
+#[test]
+fn a_load_that_does_not_stand_is_made_again_with_its_own_seed() {
+    let plan = read(WHOLE).unwrap();
+    let mut runs = live(&plan, |_, _| Some(3.0));
+    let gone = runs.remove(1);
+    let mut course = Course::new(&plan, &runs);
+    let next = course.next().unwrap();
+    assert_eq!((next.round, next.seed, plan.variants[next.cell.variant].name.as_str()), (0, 7, "two"));
+    assert_eq!((gone.round, gone.seed), (next.round, next.seed));
+    course.made(&gone);
+    assert_eq!(course.next(), None);
 }
 
 #[test]

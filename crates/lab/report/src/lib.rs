@@ -18,8 +18,8 @@ pub use result::{
 };
 pub use spread::Spread;
 pub use study::{
-    Dynamics, Line, Plot, Point, STUDY_SCHEMA, Series, Still, Study, StudyCell, StudyClaim, StudyLoad, StudyPage,
-    StudyShift, StudySummary, study_csv, study_html,
+    Dynamics, Line, Plot, Point, STUDY_SCHEMA, Series, Still, Study, StudyCell, StudyClaim, StudyLoad,
+    StudyPage, StudyShift, StudySummary, study_csv, study_html,
 };
 pub use table::table;
 pub use transport::{

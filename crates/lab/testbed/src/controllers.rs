@@ -60,13 +60,16 @@ impl Controllers {
 /// Has clang make an object file of a source; why it does not.
 fn build(name: &str, source: &str, folder: &Path, object: &Path) -> Result<(), String> {
     let file = folder.join("controller.c");
-    let written = std::fs::write(&file, source).and_then(|()| std::fs::write(folder.join("congestion.h"), HEADER));
+    let written =
+        std::fs::write(&file, source).and_then(|()| std::fs::write(folder.join("congestion.h"), HEADER));
     written.map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut clang = Command::new("clang");
     clang.args(["-target", "bpf", "-O2", "-g", &format!("-DCONTROLLER={name}"), "-c"]).arg(&file);
     clang.arg("-o").arg(object).stdin(Stdio::null());
     let output = clang.output().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => "the program 'clang' is not installed, install the package clang".into(),
+        std::io::ErrorKind::NotFound => {
+            "the program 'clang' is not installed, install the package clang".into()
+        }
         _ => format!("cannot start clang: {error}"),
     })?;
     if output.status.success() {

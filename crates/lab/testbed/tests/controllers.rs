@@ -19,7 +19,8 @@ fn windows(algorithm: &str, course: &str) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("rounds");
     let mut cc = Command::new("cc");
-    cc.args(["-O1", "-Wall", "-Werror", "-DCONTROLLER=tried"]).arg(format!("-DSOURCE={:?}", source.display().to_string()));
+    cc.args(["-O1", "-Wall", "-Werror", "-DCONTROLLER=tried"])
+        .arg(format!("-DSOURCE={:?}", source.display().to_string()));
     let built = cc.arg(manifest.join("tests/congestion/rounds.c")).arg("-o").arg(&program).status();
     match built {
         Ok(status) => assert!(status.success(), "{algorithm} does not build"),
@@ -49,13 +50,25 @@ fn windows_grow_and_shrink_by_the_equations() {
         ("vegas", "rounds 14 600000 40", "10 19 19 37 37 73 73 41 42 43 43 43 43 43"),
         ("vegas", "rounds 5 100000 1000 loss rounds 3 100000 1000", "10 19 19 37 37 | 18 19 20 21"),
         // Westwood goes to what is delivered in a round trip without queues (10), as far as its filter knows it, however large the window was.
-        ("westwood", "loss rounds 24 100000 10 loss rounds 3 100000 10", "| 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 | 9 10 11 12"),
+        (
+            "westwood",
+            "loss rounds 24 100000 10 loss rounds 3 100000 10",
+            "| 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 | 9 10 11 12",
+        ),
         // BIC: an eighth less, then half of the way in each round, by 32 segments at most, and beyond as slow start does.
-        ("bic", "rounds 6 100000 100000 loss rounds 16 100000 100000", "20 40 80 160 320 640 | 560 589 609 621 628 633 635 637 638 639 640 641 644 649 659 680 711"),
+        (
+            "bic",
+            "rounds 6 100000 100000 loss rounds 16 100000 100000",
+            "20 40 80 160 320 640 | 560 589 609 621 628 633 635 637 638 639 640 641 644 649 659 680 711",
+        ),
         // Below 14 segments it is Reno.
         ("bic", "loss rounds 3 100000 100000", "| 5 6 7 8"),
         // Fast convergence: below the last loss it aims lower.
-        ("bic", "rounds 6 100000 100000 loss rounds 2 100000 100000 loss rounds 9 100000 100000", "20 40 80 160 320 640 | 560 589 609 | 533 547 556 562 565 567 568 569 570 571"),
+        (
+            "bic",
+            "rounds 6 100000 100000 loss rounds 2 100000 100000 loss rounds 9 100000 100000",
+            "20 40 80 160 320 640 | 560 589 609 | 533 547 556 562 565 567 568 569 570 571",
+        ),
     ];
     for (algorithm, course, expected) in table {
         let Some(windows) = windows(algorithm, course) else { return };

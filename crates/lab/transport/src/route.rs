@@ -2,7 +2,6 @@
 
 use farhop_compare::{Splitter, Tuning};
 
-
 /// A way from the user to the origin.
 pub struct Route {
     /// As command line and results have it.
@@ -75,7 +74,11 @@ pub const ROUTES: [Route; 17] = [
     direct("direct-cubic", "no proxy, the origin sends with CUBIC", "cubic"),
     direct("direct-bbr", "no proxy, the origin sends with BBR", "bbr"),
     direct("direct-reno", "no proxy, the origin sends with Reno", "reno"),
-    Route { name: "pepsal", words: "PEPsal at both ends of the link, CUBIC", kind: Kind::Peer(Splitter::Pepsal) },
+    Route {
+        name: "pepsal",
+        words: "PEPsal at both ends of the link, CUBIC",
+        kind: Kind::Peer(Splitter::Pepsal),
+    },
     Route { name: "qpep", words: "QPEP at both ends of the link", kind: Kind::Peer(Splitter::Qpep) },
 ];
 

@@ -112,10 +112,8 @@ impl<'a> RunningPeer<'a> {
             let stderr = folder.join(format!("{name}-{}.stderr", place.name()));
             let mut process = spawn(testbed, place, command, &stderr)?;
             let deadline = Instant::now() + PATIENCE;
-            let failed = |why: String| CompareError::Peer {
-                name,
-                reason: format!("{why}: {}", last_words(&stderr)),
-            };
+            let failed =
+                |why: String| CompareError::Peer { name, reason: format!("{why}: {}", last_words(&stderr)) };
             while !is_listening(testbed, place, listens)? {
                 if let Ok(Some(status)) = process.try_wait() {
                     return Err(failed(format!("it ended ({status})")));

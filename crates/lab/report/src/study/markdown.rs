@@ -48,9 +48,8 @@ impl Study {
         for (order, plot) in self.plots.iter().enumerate() {
             let _ = writeln!(out, "\n## {}{}\n", label(&plot.figure), plot.title);
             found(out, self, &plot.found, &plot.place);
-            let about = |it: &Plot, claim: &StudyClaim| {
-                it.figure == claim.figure && it.y.starts_with(&claim.measure)
-            };
+            let about =
+                |it: &Plot, claim: &StudyClaim| it.figure == claim.figure && it.y.starts_with(&claim.measure);
             let first = |claim: &StudyClaim| self.plots.iter().position(|it| about(it, claim));
             sentences(out, self, &mut shown, &|claim| first(claim) == Some(order));
             if let Some(svg) = plot_picture(plot) {
@@ -118,7 +117,8 @@ impl Study {
         }
         let late: u32 = self.cells.iter().map(|cell| cell.late).sum();
         if late > 0 {
-            let _ = writeln!(out, "- {late} loads met a late link in each attempt and are an indication alone");
+            let _ =
+                writeln!(out, "- {late} loads met a late link in each attempt and are an indication alone");
         }
     }
 }
