@@ -52,6 +52,8 @@ pub(crate) enum Undo<'a> {
     Namespace(&'a str),
     /// Delete an nftables table of family `ip`.
     NftTable(&'a str),
+    /// Take a congestion controller in BPF from the kernel's list; connections that have it keep it.
+    Controller(&'a str),
     /// Write a saved setting of the first namespace back, once no testbed needs it.
     Sysctl(&'a str),
 }
@@ -61,6 +63,9 @@ impl Undo<'_> {
         match self {
             Undo::Namespace(name) => format!("drop_namespace {}", quoted(name)),
             Undo::NftTable(name) => format!("nft delete table ip {} 2>/dev/null", quoted(name)),
+            Undo::Controller(name) => {
+                format!("bpftool struct_ops unregister name {} 2>/dev/null", quoted(name))
+            }
             Undo::Sysctl(path) => format!("sysctls=\"$sysctls \"{}", quoted(path)),
         }
     }
@@ -173,13 +178,18 @@ fn sweep() {
     let tables = tables.map(|out| String::from_utf8_lossy(&out.stdout).into_owned()).unwrap_or_default();
     let tables = tables.lines().filter_map(|line| line.strip_prefix("table ip "));
     let tables: Vec<&str> = tables.map(str::trim).filter(|name| owner::is_stale(name)).collect();
-    if names.is_empty() && tables.is_empty() {
+    let controllers = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let controllers = controllers.unwrap_or_default();
+    let controllers: Vec<&str> =
+        controllers.split_whitespace().filter(|name| owner::is_stale_controller(name)).collect();
+    if names.is_empty() && tables.is_empty() && controllers.is_empty() {
         return;
     }
     let Ok((mut child, mut pipe)) = shell() else {
         return;
     };
     let undos = names.iter().map(|name| Undo::Namespace(name)).chain(tables.into_iter().map(Undo::NftTable));
+    let undos = undos.chain(controllers.into_iter().map(Undo::Controller));
     for undo in undos {
         let _ = writeln!(pipe, "{}", undo.line());
     }

@@ -4,6 +4,7 @@
 //! the callers. Whatever is made here is removed by its [`Janitor`], or by the helper of [`Privileged`], however its owner ends.
 
 mod capability;
+mod controller;
 mod datagrams;
 mod divert;
 mod error;
@@ -27,6 +28,7 @@ mod transparent;
 mod tun;
 mod urgent;
 
+pub use controller::{controller_name, register_controller};
 pub use datagrams::receive_diverted;
 pub use divert::{Catch, Divert, Network};
 pub use error::Error;

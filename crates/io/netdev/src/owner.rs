@@ -45,6 +45,35 @@ pub(crate) fn is_stale(name: &str) -> bool {
     start_time(pid) != Some(start)
 }
 
+/// What names of congestion controllers begin with.
+const CONTROLLER: &str = "fh_";
+const BASE: u32 = 36;
+
+/// `fh_<algorithm>_<pid><number>`: the kernel has room for 15 characters, so of the algorithm there are five letters, the pid is to
+/// base 36, and the last character is the number.
+pub(crate) fn controller(algorithm: &str) -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed) % BASE;
+    let letters: String = algorithm.chars().filter(char::is_ascii_alphanumeric).take(5).collect();
+    let digit = |value: u32| char::from_digit(value % BASE, BASE).unwrap_or('0');
+    let (mut pid, mut digits) = (std::process::id(), vec![digit(number)]);
+    while pid > 0 {
+        digits.push(digit(pid));
+        pid /= BASE;
+    }
+    format!("{CONTROLLER}{letters}_{}", digits.into_iter().rev().collect::<String>())
+}
+
+/// Whether a congestion controller is one of ours whose owner no longer runs.
+pub(crate) fn is_stale_controller(name: &str) -> bool {
+    let owner = name.strip_prefix(CONTROLLER).and_then(|rest| rest.split_once('_'));
+    let Some((_, owner)) = owner.filter(|(_, owner)| owner.is_ascii() && owner.len() > 1) else {
+        return false;
+    };
+    let pid = u32::from_str_radix(&owner[..owner.len() - 1], BASE);
+    pid.is_ok_and(|pid| start_time(pid).is_none())
+}
+
 /// Clock ticks between boot and the start of a process; `None` if it does not run.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -75,6 +104,21 @@ mod tests {
     fn names_of_others_are_left_alone() {
         for name in ["docker0", "farhop", "farhop-x-1-0", "farhopper-1-1-0-a", "other-1-1-0"] {
             assert!(!is_stale(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn controllers_have_short_names_of_their_own_and_only_those_of_dead_owners_are_stale() {
+        let names = [controller("westwood"), controller("westwood")];
+        assert_ne!(names[0], names[1]);
+        for name in names {
+            assert!(name.starts_with("fh_westw_") && name.len() <= 15, "{name}");
+            assert!(!is_stale_controller(&name));
+        }
+        // No pid is as large as that.
+        assert!(is_stale_controller("fh_hybla_zzzzz0"));
+        for name in ["cubic", "fh_hybla", "fh_hybla_", "fh_hybla_0", "my_hybla_zzzzz0", "fh_hybla_..0"] {
+            assert!(!is_stale_controller(name), "{name}");
         }
     }
 

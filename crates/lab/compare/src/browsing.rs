@@ -65,13 +65,7 @@ impl Browsing {
     /// # Errors
     /// There is none, its driver cannot be had, or a folder cannot be read.
     pub fn of(scene: &Scene) -> Result<Browsing, CompareError> {
-        let browser = browser()?;
-        if !browser.executable.exists() {
-            let path = browser.executable.clone();
-            let missing = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no such browser");
-            return Err(CompareError::file(path)(missing));
-        }
-        Ok(Browsing { browser, sites: sites(scene)? })
+        Ok(Browsing { browser: browser()?, sites: sites(scene)? })
     }
 
     /// Loads a page once, everything cold.
@@ -125,9 +119,14 @@ fn read(folder: &Path, began_ms: f64) -> Result<Film, CompareError> {
 
 /// The browser of this machine, its driver fetched where it is missing.
 pub(crate) fn browser() -> Result<Browser, CompareError> {
-    let node = npm::cache_folder();
-    npm::ensure(&node, &[npm::PLAYWRIGHT])?;
-    Ok(Browser::new(node))
+    let browser = Browser::new(npm::cache_folder());
+    // Looked for first: the library is fetched for nobody else.
+    if !browser.executable.exists() {
+        let missing = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no such browser");
+        return Err(CompareError::file(&browser.executable)(missing));
+    }
+    npm::ensure(&browser.node, &[npm::PLAYWRIGHT])?;
+    Ok(browser)
 }
 
 /// What every site of a scene has to give, read through the code that serves it.

@@ -40,6 +40,8 @@ pub use error::CompareError;
 pub use interception::Interception;
 pub use interrupt::Interrupt;
 pub use link::links;
+pub use peers::split::{Peers, RunningPeer, Splitter};
+pub use peers::{Peer, Standing};
 pub use restart::{Restarted, restart_mid_page};
 pub use scene::{Besides, Scene, last_words, spawn};
 pub use site::{HostDelay, SiteArgument};

@@ -23,6 +23,8 @@ pub struct Besides {
     pub roots: Vec<PathBuf>,
     /// Lists of revoked certificates (PEM) that ground heeds.
     pub crls: Vec<PathBuf>,
+    /// Terminals that share the link with the first one.
+    pub terminals: u16,
 }
 
 /// A testbed with its origins up. Dropping it takes everything down, processes first.
@@ -41,7 +43,7 @@ pub struct Scene {
     keys: Keys,
     /// The HTTP/3 servers, where a variant wants them.
     caddy: Option<Running>,
-    _serving: Running,
+    serving: Running,
     /// The namespaces and the link.
     pub testbed: Testbed,
     /// For whatever is written.
@@ -63,7 +65,7 @@ impl Scene {
         let folder = tempfile::Builder::new().prefix("farhop-lab-").tempdir();
         let folder = folder.map_err(CompareError::file(std::env::temp_dir()))?;
         interrupt.check()?;
-        let testbed = Testbed::up(profile, seed)?;
+        let testbed = Testbed::with_terminals(profile, seed, besides.terminals + 1)?;
         let mut spec = origins::spec(plan, &testbed, folder.path())?;
         // From the far end of the range: the plan's own count from its beginning.
         let last = (0..Addresses::ORIGINS).rev().map(|number| testbed.addresses.origin(number).into());
@@ -84,7 +86,7 @@ impl Scene {
             interrupt,
             keys,
             caddy,
-            _serving: serving,
+            serving,
             testbed,
             folder,
         })
@@ -106,6 +108,20 @@ impl Scene {
         let intercepted = variant.intercepts() && variant.scheme(self.tls) == "https";
         let with = self.interception.as_ref().filter(|_| intercepted);
         with.map(|with| with.certificate.clone())
+    }
+
+    /// Whether the origins, and the HTTP/3 servers where there are any, still run.
+    ///
+    /// # Errors
+    /// One of them has ended; with its last words.
+    pub fn check_servers(&mut self) -> Result<(), CompareError> {
+        for (name, process) in [("origins", Some(&mut self.serving)), ("caddy", self.caddy.as_mut())] {
+            if let Some(Ok(Some(status))) = process.map(|process| process.try_wait()) {
+                let said = last_words(&self.folder.path().join(format!("{name}.stderr")));
+                return Err(CompareError::Peer { name, reason: format!("it ended ({status}): {said}") });
+            }
+        }
+        Ok(())
     }
 
     /// What is looked up instead of each host, to reach the servers that a variant wants.

@@ -14,6 +14,7 @@ mod lane;
 mod lateness;
 mod link;
 mod record;
+mod standstill;
 
 pub use activity::Activity;
 pub use desk::{Counter, Desk};

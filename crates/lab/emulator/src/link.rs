@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::lane::{Lane, Seen};
+use crate::standstill::Watch;
 use crate::{LoadRecord, StartError, WayRecord};
 
 /// The two ends of a terminal's way over the link.
@@ -38,6 +39,7 @@ struct Shared {
     return_: Arc<Lane>,
     terminals: usize,
     setup: Mutex<Setup>,
+    watch: Watch,
 }
 
 struct Setup {
@@ -61,8 +63,8 @@ impl Link {
             hops.into_iter().map(|hop| (hop.gateway, hop.terminal)).unzip();
         let (gateway, terminal) = (Arc::new(gateway), Arc::new(terminal));
         let setup = Mutex::new(Setup { profile: profile.clone(), since: epoch });
-        let shared =
-            Shared { forward: Arc::clone(&forward), return_: Arc::clone(&return_), terminals, setup };
+        let (ours, theirs, watch) = (Arc::clone(&forward), Arc::clone(&return_), Watch::start()?);
+        let shared = Shared { forward: ours, return_: theirs, terminals, setup, watch };
         // Made before the threads: should the second not start, dropping it stops the first.
         let mut link = Link {
             handle: LinkHandle(Arc::new(shared)),
@@ -159,18 +161,20 @@ impl LinkHandle {
             (state.direction.counters(), state.seen.clone())
         };
         let since = self.setup().since;
-        self.load_record(since, read(Way::Forward), read(Way::Return))
+        self.load_record(since, self.0.watch.seen().longest(), read(Way::Forward), read(Way::Return))
     }
 
     /// What the link has seen since the last reset, and resets it.
     pub fn take_record(&self) -> LoadRecord {
         let since = std::mem::replace(&mut self.setup().since, Instant::now());
-        self.load_record(since, self.lane(Way::Forward).take(), self.lane(Way::Return).take())
+        let still = self.0.watch.seen().take();
+        self.load_record(since, still, self.lane(Way::Forward).take(), self.lane(Way::Return).take())
     }
 
     fn load_record(
         &self,
         since: Instant,
+        stood_still: Duration,
         forward: (Counters, Seen),
         return_: (Counters, Seen),
     ) -> LoadRecord {
@@ -199,6 +203,7 @@ impl LinkHandle {
             udp_flows,
             activity: activity.map(|(down, up)| [down, up]),
             elapsed: since.elapsed(),
+            stood_still,
             realtime: ours.realtime && theirs.realtime,
             failure: ours.failure.clone().or_else(|| theirs.failure.clone()),
         }

@@ -39,6 +39,8 @@ pub struct LoadRecord {
     pub activity: Option<[Activity; 2]>,
     /// Since the last reset.
     pub elapsed: Duration,
+    /// The longest time for which a thread of ordinary priority got no processor, while the whole machine stood still or others had it.
+    pub stood_still: Duration,
     /// Whether both threads run under SCHED_FIFO; without it lateness grows under load.
     pub realtime: bool,
     /// Why a direction stopped, if one did: from then on nothing crosses.

@@ -39,6 +39,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
         names: Flaw::ALL.map(Flaw::host).into(),
         roots: vec![flawed.authority()],
         crls: vec![flawed.revoked()],
+        ..Besides::default()
     };
     let scene = scene(context, &profile, Vec::new(), besides)?;
     let mut servers = Vec::new();

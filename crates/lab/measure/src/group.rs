@@ -1,7 +1,6 @@
 //! Rows that are measured together, and what they are given.
 
-use farhop_compare::Interrupt;
-use farhop_lab_transport::Peers;
+use farhop_compare::{Interrupt, Peers};
 
 use crate::{MeasureError, Row};
 

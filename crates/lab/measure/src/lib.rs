@@ -50,7 +50,7 @@ mod visits;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use farhop_lab_transport::Peers;
+use farhop_compare::Peers;
 
 pub use error::MeasureError;
 pub use packages::{PagesArguments, package_pages};

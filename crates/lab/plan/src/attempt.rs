@@ -1,27 +1,30 @@
 //! One attempt at one load: everything cold, Farhop's ends new, by the lab's loader or in a browser.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use farhop_compare::{Browsed, Browsing, CompareError, Ends, Interrupt, Scene, Tuning, Variant, Wanted};
+use farhop_compare::{
+    Browsed, Browsing, CompareError, Ends, Interrupt, Peers, Scene, Standing, Tuning, Variant, Wanted,
+};
 use farhop_loader::{Handshake, Loaded, Loader, Names, PageGraph, TcpConnector};
 use farhop_report::{Still, StudyLoad, Waterfall};
-use farhop_testbed::{LoadRecord, Place};
+use farhop_testbed::{LoadRecord, Namespace, Place, Terminal};
 use farhop_workload::browser::Film;
 use farhop_workload::pages::Page;
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 
-use crate::dressing::{Refused, put_on, take_off};
+use crate::dressing::{Refused, fitted, put_on, take_off};
 use crate::error::PlanError;
 use crate::fall;
 use crate::measure::{EndsUse, Seen};
 use crate::own::OwnServers;
-use crate::plan::{Client, Through, VariantSpec};
+use crate::plan::{Client, Dressing, Through, VariantSpec};
 
 /// How often the user is asked whether it shall end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -34,6 +37,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) own: Option<&'a OwnServers>,
     /// None where no variant of the plan wants a browser, why not where there is none.
     pub(crate) browsing: Option<&'a Result<Browsing, String>>,
+    /// Where programs of others are.
+    pub(crate) peers: &'a Peers,
     pub(crate) variant: &'a VariantSpec,
     pub(crate) page: &'a Page,
     pub(crate) graph: &'a Arc<PageGraph>,
@@ -47,6 +52,8 @@ pub(crate) struct Attempted {
     pub(crate) faults: Vec<String>,
     pub(crate) waterfall: Waterfall,
     pub(crate) film: Vec<Still>,
+    /// What a reader must be told of this machine.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Attempted {
@@ -69,28 +76,40 @@ impl Attempt<'_> {
     /// The testbed breaks, one of Farhop's ends does, or the user wants to stop.
     pub(crate) fn make(&self) -> Result<Result<Attempted, String>, PlanError> {
         let testbed = &self.scene.testbed;
-        let done = match put_on(testbed, &self.variant.dressing) {
-            Ok(()) => self.dressed(),
+        let (dressing, notes) = match fitted(testbed, &self.variant.dressing) {
+            Ok(fitted) => fitted,
+            Err(lacking) => return Ok(Err(lacking)),
+        };
+        let done = match put_on(testbed, &dressing) {
+            Ok(()) => self.dressed(&dressing),
             Err(Refused::Lacks(what)) => Ok(Err(what)),
             Err(Refused::Broken(error)) => Err(error.into()),
         };
-        take_off(testbed, &self.variant.dressing)?;
-        done
+        take_off(testbed, &dressing)?;
+        Ok(done?.map(|attempted| Attempted { notes, ..attempted }))
     }
 
-    fn dressed(&self) -> Result<Result<Attempted, String>, PlanError> {
-        let lacking =
-            if let Client::Chromium(variant) = self.variant.client { variant.lacks() } else { None };
-        if let Some(program) = lacking {
-            return Ok(Err(format!("not present: {program}")));
+    fn dressed(&self, dressing: &Dressing) -> Result<Result<Attempted, String>, PlanError> {
+        let lacking = match (self.variant.client, &self.variant.through) {
+            (_, Through::Peer(peer)) => peer.lacks(self.peers),
+            (Client::Chromium(variant), _) => {
+                variant.lacks().map(|program| format!("not present: {program}"))
+            }
+            _ => None,
+        };
+        if let Some(reason) = lacking {
+            return Ok(Err(reason));
         }
-        let mut ends = self.ends()?;
+        let mut ends = self.ends(dressing)?;
+        let mut peer = match self.variant.through {
+            Through::Peer(peer) => Some(Standing::start(self.scene.stage(), peer, self.peers)?),
+            _ => None,
+        };
+        let proxy = ends.as_ref().map(|ends| ends.proxy).or(peer.as_ref().and_then(Standing::proxy));
         let before = ends.as_ref().map(Ends::computed);
         let mut done = match (self.variant.client, self.browsing) {
-            (Client::Loader, _) => self.with_loader(ends.as_ref())?,
-            (Client::Chromium(variant), Some(Ok(browsing))) => {
-                self.in_browser(browsing, variant, ends.as_ref())?
-            }
+            (Client::Loader, _) => self.with_loader(proxy)?,
+            (Client::Chromium(variant), Some(Ok(browsing))) => self.in_browser(browsing, variant, proxy)?,
             (Client::Chromium(_), Some(Err(reason))) => return Ok(Err(reason.clone())),
             (Client::Chromium(_), None) => return Ok(Err("no browser was made ready".into())),
         };
@@ -98,18 +117,23 @@ impl Attempt<'_> {
             ends.check_alive()?;
             done.seen.ends = EndsUse::between(before, ends);
         }
+        if let Some(peer) = &mut peer {
+            peer.check_alive()?;
+        }
         Ok(Ok(done))
     }
 
     /// Farhop's ends, new, where the variant goes through them.
-    fn ends(&self) -> Result<Option<Ends>, PlanError> {
-        let Through::Farhop { variant, link, remote, ground } = &self.variant.through else {
+    fn ends(&self, dressing: &Dressing) -> Result<Option<Ends>, PlanError> {
+        let Through::Farhop { variant, link, remote } = &self.variant.through else {
             return Ok(None);
         };
+        let ground = dressing.carrier_congestion.as_ref();
+        let ground = ground.map(|name| format!("tcp_congestion = {name:?}\n"));
         let tuning = Tuning {
             link: link.clone(),
             remote: remote.clone(),
-            ground: ground.clone(),
+            ground: ground.unwrap_or_default(),
             ..Tuning::default()
         };
         Ok(Some(Ends::start_tuned(self.scene.stage(), *variant, &tuning)?))
@@ -119,26 +143,27 @@ impl Attempt<'_> {
         &self,
         browsing: &Browsing,
         variant: Variant,
-        ends: Option<&Ends>,
+        proxy: Option<SocketAddr>,
     ) -> Result<Attempted, PlanError> {
         let visit = Wanted {
             page: self.page,
             variant,
             secure: self.variant.settings.handshake != Handshake::Plain,
-            proxy: ends.map(|ends| ends.proxy),
+            proxy,
             timeout: self.variant.settings.patience,
             filmed: self.filmed,
         };
         let Browsed { load, record, faults, waterfall, film } = browsing.load(self.scene, &visit)?;
         let seen = Seen::browsed(&load, film.as_ref(), record);
-        Ok(Attempted { seen, faults, waterfall, film: film.as_ref().map(stills).unwrap_or_default() })
+        let film = film.as_ref().map(stills).unwrap_or_default();
+        Ok(Attempted { seen, faults, waterfall, film, notes: Vec::new() })
     }
 
-    fn with_loader(&self, ends: Option<&Ends>) -> Result<Attempted, PlanError> {
+    fn with_loader(&self, proxy: Option<SocketAddr>) -> Result<Attempted, PlanError> {
         let (scene, graph, interrupt) = (self.scene, self.graph, &self.scene.interrupt);
         let mut settings = self.variant.settings.clone();
-        if let (Some(ends), Through::Farhop { variant, .. }) = (ends, &self.variant.through) {
-            settings.proxy = Some((ends.proxy.ip().to_string(), ends.proxy.port()));
+        settings.proxy = proxy.map(|proxy| (proxy.ip().to_string(), proxy.port()));
+        if let Through::Farhop { variant, .. } = &self.variant.through {
             // As the lab's own check has it: what is lossy by policy.
             settings.may_recode =
                 matches!(variant, Variant::Farhop | Variant::FarhopHttp | Variant::FarhopHttpep);
@@ -161,15 +186,39 @@ impl Attempt<'_> {
         // Nothing is on the link when it begins, and everything has crossed it when it is read.
         interrupt.sleep(pause)?;
         scene.testbed.link().take_record();
-        let cold = loader.over(Arc::new(connector.anew()));
-        let loaded = inside(&|| blocking(interrupt, async { Ok(cold.load(graph, &settings).await) }))?;
+        let loads = self.all_users(&|place| {
+            let cold = loader.over(Arc::new(connector.anew()));
+            let load = || blocking(interrupt, async { Ok(cold.load(graph, &settings).await) });
+            place.run(load).map_err(farhop_testbed::Error::from)?
+        })?;
         interrupt.sleep(pause)?;
         let record: LoadRecord = scene.testbed.link().take_record();
         Ok(Attempted {
-            faults: loaded.faults(),
-            waterfall: fall::of(&loaded, graph),
+            faults: loads.iter().flat_map(Loaded::faults).collect(),
+            waterfall: fall::of(&loads[0], graph),
             film: Vec::new(),
-            seen: Seen::loaded(&loaded, record),
+            notes: Vec::new(),
+            seen: Seen::loaded(&loads, record),
+        })
+    }
+
+    /// Has every user load at the same time, each from a machine of its own; the first one's load first.
+    fn all_users(
+        &self,
+        load: &(dyn Fn(&Namespace) -> Result<Loaded, PlanError> + Sync),
+    ) -> Result<Vec<Loaded>, PlanError> {
+        let testbed = &self.scene.testbed;
+        let neighbour = (self.variant.users > 1).then(|| testbed.namespace(Place::Neighbour));
+        let others = testbed.terminals().iter().map(Terminal::client);
+        let places: Vec<&Namespace> =
+            [testbed.namespace(Place::Client)].into_iter().chain(neighbour).chain(others).collect();
+        if let [only] = places.as_slice() {
+            return Ok(vec![load(only)?]);
+        }
+        std::thread::scope(|scope| {
+            let users: Vec<_> = places.iter().map(|place| scope.spawn(move || load(place))).collect();
+            let panicked = |_| Err(PlanError::file("a user")(std::io::Error::other("its load panicked")));
+            users.into_iter().map(|user| user.join().unwrap_or_else(panicked)).collect()
         })
     }
 

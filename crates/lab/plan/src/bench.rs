@@ -1,15 +1,16 @@
 //! Where the loads of a plan are made: a scene on the link that is wanted, both ends of Farhop where they are, and the loader
 //! in the client's namespace.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use farhop_compare::{Besides, Browsing, CompareError, Interrupt, Scene};
+use farhop_compare::{Besides, Browsing, CompareError, Interrupt, Peers, Scene};
 use farhop_loader::{Handshake, PageGraph};
 use farhop_orbit::{Leg, Loss, Profile, Supply};
 use farhop_report::StudyLoad;
 use farhop_testbed::{Fitness, fit};
+use farhop_workload::browser::BrowserError;
 use farhop_workload::pages::Page;
 
 use crate::attempt::Attempt;
@@ -30,6 +31,7 @@ const STEP: Duration = Duration::from_millis(100);
 pub(crate) struct Bench<'a> {
     plan: &'a Plan,
     interrupt: Interrupt,
+    peers: Peers,
     pages: Vec<Page>,
     /// In the clear, and over TLS.
     graphs: Vec<[Arc<PageGraph>; 2]>,
@@ -37,6 +39,7 @@ pub(crate) struct Bench<'a> {
     /// Links that were measured, and what a reader must be told of those that no load has told of yet.
     measured: HashSet<usize>,
     notes: Vec<String>,
+    told: HashSet<String>,
     _folder: tempfile::TempDir,
 }
 
@@ -62,7 +65,11 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// A page cannot be built.
-    pub(crate) fn prepare(plan: &'a Plan, interrupt: Interrupt) -> Result<Bench<'a>, PlanError> {
+    pub(crate) fn prepare(
+        plan: &'a Plan,
+        peers: Peers,
+        interrupt: Interrupt,
+    ) -> Result<Bench<'a>, PlanError> {
         let folder = tempfile::Builder::new().prefix("farhop-plan-").tempdir();
         let folder = folder.map_err(PlanError::file(std::env::temp_dir()))?;
         let built: Vec<Page> =
@@ -73,11 +80,13 @@ impl<'a> Bench<'a> {
         Ok(Bench {
             plan,
             interrupt,
+            peers,
             pages: built,
             graphs,
             scene: None,
             measured: HashSet::new(),
             notes: Vec::new(),
+            told: HashSet::new(),
             _folder: folder,
         })
     }
@@ -113,6 +122,7 @@ impl<'a> Bench<'a> {
                 scene: &on.scene,
                 own: on.own.as_ref(),
                 browsing: on.browsing.as_ref(),
+                peers: &self.peers,
                 variant,
                 page,
                 graph: &graph,
@@ -135,20 +145,29 @@ impl<'a> Bench<'a> {
                     run.series = made.seen.series();
                     load = is_first.then(|| made.load(&run.page, &run.link, &run.variant));
                     run.faults = made.faults;
+                    self.notes.extend(made.notes);
                 }
                 Ok(Err(lacking)) => run.faults = vec![lacking],
-                // What Farhop's own programs do wrong is theirs, and no reason to end the others' runs.
-                Err(PlanError::Compare(error @ (CompareError::End { .. } | CompareError::Peer { .. }))) => {
-                    run.faults = vec![error.to_string()];
+                // What a program does wrong is its own, and no reason to end the others' runs.
+                Err(PlanError::Compare(error)) if is_a_programs(&error) => {
+                    run.faults = vec![error.to_string()]
                 }
                 Err(error) => return Err(error),
             }
             break;
         }
+        let servers = self.scene.as_mut().map_or(Ok(()), |on| on.scene.check_servers());
+        if let Err(error) = servers {
+            // Nothing was to be measured without them. The next load finds others.
+            self.scene = None;
+            (run.values, run.series) = (BTreeMap::new(), None);
+            run.faults = vec![error.to_string()];
+        }
         run.notes = std::mem::take(&mut self.notes);
+        run.notes.retain(|note| self.told.insert(note.clone()));
         run.took_s = (begin.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         let load = load.filter(|_| run.counts());
-        Ok(Made { run, load, was_late })
+        Ok(Made { run: run.in_brief(), load, was_late })
     }
 
     /// The scene on this link. Where chance is in the link, each load has it from the seed on, so that every variant of a
@@ -187,7 +206,11 @@ impl<'a> Bench<'a> {
             &spec.profile,
             seed,
             &wanted,
-            Besides { names: own::names(plan, &self.pages), ..Besides::default() },
+            Besides {
+                names: own::names(plan, &self.pages),
+                terminals: spec.terminals - 1,
+                ..Besides::default()
+            },
             self.interrupt.clone(),
         )?;
         if self.measured.insert(link) {
@@ -207,6 +230,17 @@ impl<'a> Bench<'a> {
                 .push(format!("{}: {calibration}{unfit}; servers: {}", spec.name, scene.ready.settings));
         }
         Ok(scene)
+    }
+}
+
+/// Whether a program failed that a load was made with; else it is this machine.
+fn is_a_programs(error: &CompareError) -> bool {
+    match error {
+        CompareError::End { .. } | CompareError::Peer { .. } => true,
+        CompareError::Browser(error) => {
+            matches!(error, BrowserError::Failed { .. } | BrowserError::Result(_))
+        }
+        _ => false,
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use farhop_compare::{CompareError, Interrupt};
+use farhop_compare::{CompareError, Interrupt, Peers};
 use farhop_report::{study_csv, study_html};
 
 use crate::bench::Bench;
@@ -15,11 +15,12 @@ use crate::lanes::{Ended, Kept, Maker, Pace, carry_out, duration};
 use crate::plan::Plan;
 use crate::shipped::{SHIPPED, shipped, shipped_link};
 use crate::sum::study;
+use crate::words::counted;
 
 /// What a plan's file may hold, so that a wrong path does not fill the memory.
 const LARGEST: u64 = 64 << 20;
 /// Loads as numbers, and loads to look at, in the folder for what is measured.
-const RUNS: &str = "runs.jsonl";
+pub(crate) const RUNS: &str = "runs.jsonl";
 const LOADS: &str = "loads.jsonl";
 /// Where the former are committed.
 const COMMITTED: &str = "docs/experiments/results";
@@ -49,7 +50,7 @@ pub struct RunArguments {
     #[arg(long)]
     pub quick: bool,
     /// Goes on where it was stopped: from the loads in the folder, or where it has none from those that are committed as
-    /// docs/experiments/results/PLAN.jsonl
+    /// docs/experiments/results/PLAN.jsonl. Those that met a late link in each attempt are made again
     #[arg(long)]
     pub resume: bool,
     /// Testbeds at once; fewer as soon as the machine makes links late
@@ -58,6 +59,12 @@ pub struct RunArguments {
     /// Begins no load once so much time has passed; --resume goes on
     #[arg(long = "for", value_name = "TIME", value_parser = farhop_units::parse_duration)]
     pub time: Option<Duration>,
+    /// PEPsal's program, where a variant goes through it [default: pepsal on the path]
+    #[arg(long, value_name = "FILE")]
+    pub pepsal: Option<PathBuf>,
+    /// QPEP's program, where a variant goes through it [default: qpep on the path]
+    #[arg(long, value_name = "FILE")]
+    pub qpep: Option<PathBuf>,
     /// The folder for what is measured [default: target/lab/PLAN, with --quick target/lab/PLAN-quick]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -90,6 +97,9 @@ pub fn show(arguments: &ShowArguments) -> Result<(), PlanError> {
 /// See [`PlanError`].
 pub fn run(arguments: &RunArguments) -> Result<(), PlanError> {
     let plan = wanted(&arguments.plan, arguments.quick)?;
+    let peers = Peers { pepsal: arguments.pepsal.clone(), qpep: arguments.qpep.clone() };
+    peers.check()?;
+    let peers = peers.or_installed();
     farhop_testbed::require_privileges()?;
     let interrupt = Interrupt::install()?;
     let stamp = if arguments.quick { "-quick" } else { "" };
@@ -98,26 +108,31 @@ pub fn run(arguments: &RunArguments) -> Result<(), PlanError> {
     std::fs::create_dir_all(&out).map_err(PlanError::file(&out))?;
     let mut kept = if arguments.resume { resumed(&plan, &out)? } else { begun(&plan, &out)? };
     if !kept.runs.is_empty() {
-        eprintln!("{} loads are there already", kept.runs.len());
+        let are = if kept.runs.len() == 1 { "is" } else { "are" };
+        eprintln!("{} {are} there already", counted(kept.runs.len() as u64, "load"));
     }
     let pace = Pace {
         lanes: arguments.lanes.into(),
         until: arguments.time.and_then(|time| Instant::now().checked_add(time)),
     };
     let maker = || -> Result<Maker<'_>, PlanError> {
-        let mut bench = Bench::prepare(&plan, interrupt.clone())?;
+        let mut bench = Bench::prepare(&plan, peers.clone(), interrupt.clone())?;
         Ok(Box::new(move |next| bench.load(next)))
     };
     let done = carry_out(&plan, &mut kept, pace, &maker, &|line| eprintln!("{line}"));
-    // Whatever ended it: what was measured is told.
-    write_results(&plan, &kept, arguments.quick, &out)?;
-    eprintln!("results: {}", out.join("report.html").display());
+    // Whatever ended it: what was measured is told. What ended it is the cause where that fails, too.
+    match (&done, write_results(&plan, &kept, arguments.quick, &out)) {
+        (_, Ok(())) => eprintln!("results: {}", out.join("report.html").display()),
+        (Ok(_), Err(error)) => return Err(error),
+        (Err(_), Err(_)) => {}
+    }
     match done {
         Err(PlanError::Compare(CompareError::Interrupted)) => {
-            Err(PlanError::Stopped { done: kept.runs.len() })
+            Err(PlanError::Stopped { done: counted(kept.runs.len() as u64, "load") })
         }
         Ok(Ended::TimeUp) => {
-            eprintln!("the time is up after {} loads; they are kept, --resume goes on", kept.runs.len());
+            let loads = counted(kept.runs.len() as u64, "load");
+            eprintln!("the time is up after {loads}: what is measured is kept, --resume goes on");
             Ok(())
         }
         done => done.map(drop),
@@ -143,7 +158,9 @@ fn resumed(plan: &Plan, out: &Path) -> Result<Kept, PlanError> {
     if !path.exists() && committed.exists() {
         std::fs::copy(&committed, &path).map_err(PlanError::file(&committed))?;
     }
-    let (journal, runs) = Journal::resume(&path, plan)?;
+    let (journal, mut runs) = Journal::resume(&path, plan)?;
+    // A quick run has a part of what is there of a whole one.
+    runs.retain(|run| run.cell(plan).is_some() && !run.late);
     let (gallery, loads) = Gallery::resume(&out.join(LOADS))?;
     Ok(Kept { runs, journal, loads, gallery })
 }
@@ -165,8 +182,12 @@ fn write_results(plan: &Plan, kept: &Kept, quick: bool, out: &Path) -> Result<()
     for (name, text) in
         [("result.json", json), ("result.csv", study_csv(&study)), ("report.html", study_html(&study))]
     {
-        let file = out.join(name);
-        std::fs::write(&file, text).map_err(PlanError::file(&file))?;
+        // What stands there from before stays until the new one is whole.
+        let (file, part) = (out.join(name), out.join(format!("{name}.part")));
+        std::fs::write(&part, text)
+            .and_then(|()| std::fs::rename(&part, &file))
+            .inspect_err(|_| drop(std::fs::remove_file(&part)))
+            .map_err(PlanError::file(&file))?;
     }
     Ok(())
 }
@@ -177,7 +198,7 @@ fn wanted(name: &str, quick: bool) -> Result<Plan, PlanError> {
 }
 
 /// The plan of this name, or in this file: a file's name ends in `.toml` or has a folder.
-fn read(name: &str) -> Result<Plan, PlanError> {
+pub(crate) fn read(name: &str) -> Result<Plan, PlanError> {
     if name.ends_with(".toml") || name.contains('/') {
         let text = text_of(Path::new(name))?;
         let mut open = |path: &Path| text_of(path).map_err(|error| error.to_string());
@@ -219,11 +240,17 @@ fn shown(plan: &Plan) -> String {
     listed("links", named(&about.links));
     listed("variants", named(&about.variants));
     listed("measures", named(&about.measures));
-    let figures =
-        plan.figures.iter().map(|figure| (format!("figure {}", figure.figure), figure.title.clone()));
-    listed("figures", figures.collect());
+    let figures = plan.figures.iter().map(|figure| (&figure.figure, &figure.place, &figure.title));
+    let over_time = plan.dynamics.iter().map(|figure| (&figure.figure, &figure.place, &figure.title));
+    // A figure without a study has no place in one.
+    let lines = figures.chain(over_time).map(|(figure, place, title)| {
+        let place = if place.is_empty() { format!("figure {figure}") } else { place.clone() };
+        (place, title.clone())
+    });
+    listed("figures", lines.collect());
     if !plan.notes.is_empty() {
-        listed("notes", plan.notes.iter().map(|note| (String::new(), note.clone())).collect());
+        text.push_str("\nnotes\n");
+        plan.notes.iter().for_each(|note| text.push_str(&format!("  {note}\n")));
     }
     let cells = plan.cells().len();
     let estimate = estimate(plan);

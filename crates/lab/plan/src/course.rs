@@ -4,7 +4,7 @@
 //! other, beginning with another one in each repetition, so that what the machine does meanwhile falls on all of them and
 //! each repetition gives pairs. They go on together until each is known well enough or the most was done.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use farhop_statistics::Summary;
 
@@ -16,7 +16,7 @@ use crate::plan::{Cell, Plan};
 pub struct Course<'a> {
     plan: &'a Plan,
     /// For each cell, the value of the goal in each repetition that was made; none where it gave none.
-    values: HashMap<Cell, Vec<Option<f64>>>,
+    values: HashMap<Cell, BTreeMap<u32, Option<f64>>>,
 }
 
 /// What is to be loaded next.
@@ -42,16 +42,25 @@ impl<'a> Course<'a> {
     pub fn made(&mut self, run: &Run) {
         let Some(cell) = run.cell(self.plan) else { return };
         let goal = run.values.get(self.plan.goal.name()).copied().filter(|_| run.counts());
-        self.values.entry(cell).or_default().push(goal);
+        self.values.entry(cell).or_default().insert(run.round, goal);
     }
 
     fn count(&self, cell: Cell) -> u32 {
         self.values.get(&cell).map_or(0, |values| values.len() as u32)
     }
 
+    fn has(&self, cell: Cell, round: u32) -> bool {
+        self.values.get(&cell).is_some_and(|values| values.contains_key(&round))
+    }
+
+    /// The first repetition of a cell that is not made. Later ones may be, where this one did not stand.
+    fn open(&self, cell: Cell) -> u32 {
+        (0..).find(|round| !self.has(cell, *round)).unwrap_or(u32::MAX)
+    }
+
     /// Whether what is known of a cell is known well enough.
     pub fn is_settled(&self, cell: Cell) -> bool {
-        let values = self.values.get(&cell).into_iter().flatten().flatten().copied();
+        let values = self.values.get(&cell).into_iter().flat_map(BTreeMap::values).flatten().copied();
         Summary::of(values).is_some_and(|summary| summary.is_within(self.plan.runs.within))
     }
 
@@ -59,14 +68,14 @@ impl<'a> Course<'a> {
     fn is_done(&self, link: usize, page: usize) -> bool {
         let runs = &self.plan.runs;
         let cells = || (0..self.plan.variants.len()).map(|variant| Cell { link, page, variant });
-        let rounds = cells().map(|cell| self.count(cell)).min().unwrap_or(0);
+        let rounds = cells().map(|cell| self.open(cell)).min().unwrap_or(0);
         // A repetition that was begun is finished: else it would give no pairs.
-        let even = cells().all(|cell| self.count(cell) == rounds);
-        let hopeless = |cell| self.values.get(&cell).is_some_and(|values| values.iter().all(Option::is_none));
-        let enough = rounds >= runs.most
-            || rounds >= runs.least
-                && (runs.least == runs.most || cells().all(|cell| self.is_settled(cell) || hopeless(cell)));
-        even && enough
+        let even = cells().all(|cell| self.open(cell) == rounds);
+        let hopeless =
+            |cell| self.values.get(&cell).is_some_and(|values| values.values().all(Option::is_none));
+        let enough = rounds >= runs.least
+            && (runs.least == runs.most || cells().all(|cell| self.is_settled(cell) || hopeless(cell)));
+        rounds >= runs.most || even && enough
     }
 
     /// The next load; none when all is known.
@@ -93,14 +102,14 @@ impl<'a> Course<'a> {
         let variants = plan.variants.len();
         let order = (0..variants).map(|place| (place + round as usize) % variants);
         let mut cells = order.map(|variant| Cell { link, page, variant });
-        let cell = cells.find(|cell| self.count(*cell) == round)?;
+        let cell = cells.find(|cell| !self.has(*cell, round))?;
         Some(Next { cell, round, seed: plan.seed + u64::from(round) })
     }
 
     /// The repetition that a page on a link is at.
     fn round_of(&self, (link, page): (usize, usize)) -> u32 {
         let cells = (0..self.plan.variants.len()).map(|variant| Cell { link, page, variant });
-        cells.map(|cell| self.count(cell)).min().unwrap_or(0)
+        cells.map(|cell| self.open(cell)).min().unwrap_or(0)
     }
 
     /// How many loads are still to be made: at least, and at most.

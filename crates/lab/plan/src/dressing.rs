@@ -1,7 +1,7 @@
 //! What of the testbed is different for one variant: initial windows, congestion controls, a tunnel past everything. Put on
 //! before its load and taken off after it.
 
-use farhop_testbed::{Error, Place, Testbed, require_congestion_control};
+use farhop_testbed::{Error, Place, Testbed};
 
 use crate::plan::Dressing;
 
@@ -20,14 +20,34 @@ pub(crate) enum Refused {
     Broken(Error),
 }
 
+/// The same with what this machine calls the congestion controls, and what a reader must be told of these.
+///
+/// # Errors
+/// It has none of that name, nor can one be made; in words.
+pub(crate) fn fitted(testbed: &Testbed, dressing: &Dressing) -> Result<(Dressing, Vec<String>), String> {
+    let mut notes = Vec::new();
+    let mut name = |wanted: &Option<String>| -> Result<Option<String>, String> {
+        let Some(algorithm) = wanted else { return Ok(None) };
+        let name = testbed.congestion_control(algorithm).map_err(|error| error.to_string())?;
+        if name != *algorithm {
+            let note = "this kernel has none, so it is the lab's own in BPF, from the equations of its paper";
+            notes.push(format!("the congestion control {algorithm}: {note}"));
+        }
+        Ok(Some(name))
+    };
+    let fitted = Dressing {
+        server_congestion: name(&dressing.server_congestion)?,
+        carrier_congestion: name(&dressing.carrier_congestion)?,
+        ..dressing.clone()
+    };
+    Ok((fitted, notes))
+}
+
 /// Puts it on.
 ///
 /// # Errors
-/// The kernel lacks a congestion control or tunnels, or the testbed is broken.
+/// The kernel has no tunnels, or the testbed is broken.
 pub(crate) fn put_on(testbed: &Testbed, dressing: &Dressing) -> Result<(), Refused> {
-    for name in dressing.server_congestion.iter().chain(&dressing.carrier_congestion) {
-        require_congestion_control(name).map_err(|error| Refused::Lacks(error.to_string()))?;
-    }
     let lines = routes(testbed, dressing);
     change(testbed, &lines).map_err(Refused::Broken)?;
     if dressing.vpn {

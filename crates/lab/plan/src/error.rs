@@ -39,10 +39,10 @@ pub enum PlanError {
         reason: String,
     },
     /// The user stopped it; what is measured is kept.
-    #[error("stopped after {done} loads; they are kept, --resume goes on")]
+    #[error("stopped after {done}: what is measured is kept, --resume goes on")]
     Stopped {
-        /// How many are kept.
-        done: usize,
+        /// How many loads are kept, in words.
+        done: String,
     },
     /// The lab's scene, its ends or pages.
     #[error(transparent)]

@@ -11,7 +11,8 @@ use crate::read::rate_of;
 const SCENE: Duration = Duration::from_secs(15);
 /// Starting both ends, letting promises lapse, and ending them.
 const ENDS: Duration = Duration::from_secs(14);
-
+/// Starting a program of others.
+const PEER: Duration = Duration::from_secs(2);
 /// Starting a browser and looking at what it loaded.
 const BROWSER: Duration = Duration::from_secs(6);
 
@@ -51,6 +52,7 @@ fn around(link: &LinkSpec, variant: &VariantSpec) -> Duration {
     match variant.through {
         Through::Direct => pause + client,
         Through::Farhop { .. } => pause + ENDS + client,
+        Through::Peer(_) => pause + PEER + client,
     }
 }
 

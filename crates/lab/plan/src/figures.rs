@@ -101,12 +101,17 @@ impl Known<'_> {
                 "a claim has either 'times', the variant as a multiple of the other, or a 'direction'";
             return Err(wrong(said.span(), reason));
         }
+        let against_link = form.against_link.as_ref().map(link).transpose()?;
+        let own = variant(&form.variant)?;
+        // Between links it is the same variant, unless another is named.
+        let otherwise = if against_link.is_some() { own } else { base };
         Ok(Claim {
             figure: form.figure.clone(),
             says: form.says.clone(),
             measure: self.measured(&form.measure)?,
-            variant: variant(&form.variant)?,
-            against: form.against.as_ref().map_or(Ok(base), variant)?,
+            variant: own,
+            against: form.against.as_ref().map_or(Ok(otherwise), variant)?,
+            against_link,
             times,
             direction: direction.unwrap_or(0),
             pages: form.pages.iter().map(page).collect::<Result<_, _>>()?,

@@ -79,6 +79,7 @@ pub(crate) struct Link {
     pub(crate) delay: Option<Text>,
     pub(crate) loss: Option<Text>,
     pub(crate) terrestrial_loss: Option<Text>,
+    pub(crate) terminals: Option<u16>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -101,6 +102,7 @@ pub(crate) struct Variant {
     pub(crate) own_server: Option<bool>,
     pub(crate) client: Option<Text>,
     pub(crate) vpn: Option<bool>,
+    pub(crate) users: Option<u8>,
     pub(crate) initial_window: Option<u32>,
     pub(crate) server_congestion: Option<Text>,
     pub(crate) carrier: Option<Text>,
@@ -144,6 +146,8 @@ pub(crate) struct Claim {
     pub(crate) pages: Vec<Text>,
     #[serde(default)]
     pub(crate) links: Vec<Text>,
+    /// Another link over which what it is compared with is loaded.
+    pub(crate) against_link: Option<Text>,
     #[serde(default)]
     pub(crate) why: String,
 }

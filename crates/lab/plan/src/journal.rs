@@ -60,6 +60,19 @@ pub struct Journal {
 }
 
 impl Run {
+    /// As it is kept.
+    #[must_use]
+    pub(crate) fn in_brief(mut self) -> Run {
+        self.values.values_mut().for_each(|value| *value = brief(*value));
+        self
+    }
+
+    /// Whether it is the same load of the same repetition.
+    pub(crate) fn is_same_load(&self, other: &Run) -> bool {
+        let of = |run: &Run| (run.page.clone(), run.link.clone(), run.variant.clone(), run.round);
+        of(self) == of(other)
+    }
+
     /// Whether every byte was right.
     pub fn counts(&self) -> bool {
         self.faults.is_empty()
@@ -73,6 +86,11 @@ impl Run {
             variant: plan.variants.iter().position(|variant| variant.name == self.variant)?,
         })
     }
+}
+
+/// Five digits that count: more says nothing of a measurement, and results are committed.
+pub(crate) fn brief(value: f64) -> f64 {
+    format!("{value:.4e}").parse().unwrap_or(value)
 }
 
 impl Journal {
@@ -100,24 +118,24 @@ impl Journal {
             }
             Err(error) => return Err(PlanError::file(path)(error)),
         };
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let mut lines = text[..whole].lines();
-        let Some(first) = lines.next() else { return Ok((Journal::begin(path, plan)?, Vec::new())) };
-        if serde_json::from_str::<Head>(first).ok() != Some(head(plan)) {
-            return Err(PlanError::OtherPlan { path: path.into() });
+        let whole = whole_lines(&text);
+        if whole == 0 {
+            return Ok((Journal::begin(path, plan)?, Vec::new()));
         }
-        let runs = lines.enumerate().map(|(place, line)| {
-            serde_json::from_str(line).map_err(|error| PlanError::Journal {
-                path: path.into(),
-                line: place + 2,
-                reason: format!("this is no load: {error}"),
-            })
-        });
-        let runs = runs.collect::<Result<Vec<Run>, _>>()?;
+        let runs = loads(path, &text[..whole], plan)?;
         let mut file = OpenOptions::new().write(true).open(path).map_err(PlanError::file(path))?;
         file.set_len(whole as u64).map_err(PlanError::file(path))?;
         file.seek(SeekFrom::End(0)).map_err(PlanError::file(path))?;
         Ok((Journal { path: path.into(), file }, runs))
+    }
+
+    /// The loads of the journal at `path`, which is left as it is. A last line that was not finished is passed over.
+    ///
+    /// # Errors
+    /// It is of another plan, damaged, or cannot be read.
+    pub fn read(path: &Path, plan: &Plan) -> Result<Vec<Run>, PlanError> {
+        let text = std::fs::read_to_string(path).map_err(PlanError::file(path))?;
+        loads(path, &text[..whole_lines(&text)], plan)
     }
 
     /// Keeps a load.
@@ -174,6 +192,42 @@ impl Gallery {
     }
 }
 
+/// How much of a journal is lines that were finished.
+fn whole_lines(text: &str) -> usize {
+    text.rfind('\n').map_or(0, |end| end + 1)
+}
+
+/// The loads of a journal of this plan.
+fn loads(path: &Path, text: &str, plan: &Plan) -> Result<Vec<Run>, PlanError> {
+    let mut lines = text.lines();
+    if lines.next().and_then(|first| serde_json::from_str::<Head>(first).ok()) != Some(head(plan)) {
+        return Err(PlanError::OtherPlan { path: path.into() });
+    }
+    let runs = lines.enumerate().map(|(place, line)| {
+        serde_json::from_str(line).map_err(|error| PlanError::Journal {
+            path: path.into(),
+            line: place + 2,
+            reason: format!("this is no load: {error}"),
+        })
+    });
+    runs.collect()
+}
+
 fn head(plan: &Plan) -> Head {
     Head { farhop_plan: VERSION, plan: plan.name.clone(), digest: plan.digest.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_has_five_digits_that_count() {
+        assert_eq!(
+            [0.0, 12.345_678, 0.000_123_456_7, 9_876_543.0].map(brief),
+            [0.0, 12.346, 0.000_123_46, 9_876_500.0]
+        );
+        let values = [("load".to_owned(), 4.716_393_82)].into();
+        assert_eq!(Run { values, ..Run::default() }.in_brief().values["load"], 4.7164);
+    }
 }

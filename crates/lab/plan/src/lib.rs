@@ -1,4 +1,4 @@
-//! `farhop lab list|show|run|record`: experiments as plans. A plan is a TOML file that names pages, links, variants, measures,
+//! `farhop lab list|show|run|summary|record`: experiments as plans. A plan is a TOML file that names pages, links, variants, measures,
 //! repetitions and figures; one command carries it out on the testbed and can be interrupted and resumed.
 //!
 //! [`Plan::from_toml`] reads one, [`Course`] says which load is next and when there are enough, [`Journal`] keeps each on
@@ -9,6 +9,7 @@ mod attempt;
 mod bench;
 mod cli;
 mod course;
+mod digest;
 mod dressing;
 mod error;
 mod estimate;
@@ -25,7 +26,9 @@ mod read;
 mod record;
 mod shipped;
 mod sum;
+mod summary;
 mod variant;
+mod words;
 
 pub use cli::{ListArguments, RunArguments, ShowArguments, list, run, show};
 pub use course::{Course, Next};
@@ -41,3 +44,4 @@ pub use read::FileError;
 pub use record::{RecordArguments, record};
 pub use shipped::{SHIPPED, shipped};
 pub use sum::study;
+pub use summary::{SummaryArguments, pages, summary};

@@ -37,6 +37,8 @@ macro_rules! measures {
 measures! {
     /// From the first connection to the last byte of the last object; in a browser the load event's end.
     Load "load" "s",
+    /// The load of the slowest user, where several load at the same time. Of the loader alone.
+    LastUser "last-user" "s",
     /// First byte of the document.
     FirstByte "first-byte" "s",
     /// Document, style sheets and blocking scripts complete: the earliest paint that is possible. Of the loader alone.
@@ -87,6 +89,7 @@ measures! {
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) load: Option<Duration>,
+    pub(crate) last: Option<Duration>,
     pub(crate) first_byte: Option<Duration>,
     pub(crate) blocking: Option<Duration>,
     pub(crate) first_paint: Option<Duration>,
@@ -129,6 +132,7 @@ impl Measure {
         let queues = both.map(|counters| counters.queue_peak.0 as f64 / 1e3);
         match self {
             Measure::Load => seconds(seen.load),
+            Measure::LastUser => seconds(seen.last),
             Measure::FirstByte => seconds(seen.first_byte),
             Measure::Blocking => seconds(seen.blocking),
             Measure::FirstPaint => seconds(seen.first_paint),
@@ -159,14 +163,22 @@ impl Measure {
 }
 
 impl Seen {
-    /// Of a load by the lab's loader.
-    pub(crate) fn loaded(loaded: &Loaded, record: LoadRecord) -> Seen {
+    /// Of loads by the lab's loader, one of each user at the same time: times are their mean, the rest is of all.
+    pub(crate) fn loaded(loads: &[Loaded], record: LoadRecord) -> Seen {
+        let mean = |of: &dyn Fn(&Loaded) -> Option<Duration>| {
+            let times: Option<Vec<Duration>> = loads.iter().map(of).collect();
+            let times = times.filter(|times| !times.is_empty())?;
+            Some(times.iter().sum::<Duration>() / times.len() as u32)
+        };
+        let all: Option<Vec<Duration>> = loads.iter().map(|loaded| loaded.time).collect();
+        let slowest = all.and_then(|times| times.into_iter().max());
         Seen {
-            load: loaded.time,
-            first_byte: loaded.first_byte(),
-            blocking: loaded.blocking,
-            connections: Some(loaded.connections.len()),
-            requests: loaded.requests() as usize,
+            load: mean(&|loaded| loaded.time),
+            last: slowest.filter(|_| loads.len() > 1),
+            first_byte: mean(&Loaded::first_byte),
+            blocking: mean(&|loaded| loaded.blocking),
+            connections: Some(loads.iter().map(|loaded| loaded.connections.len()).sum()),
+            requests: loads.iter().map(|loaded| loaded.requests() as usize).sum(),
             record,
             ..Seen::default()
         }
@@ -226,6 +238,17 @@ mod tests {
             assert_eq!(Measure::named(measure.name()), Some(*measure));
         }
         assert_eq!(Measure::named("speed"), None);
+    }
+
+    #[test]
+    fn of_several_users_times_are_the_mean_and_the_slowest_is_told() {
+        let load = |seconds| Loaded { time: Some(Duration::from_secs(seconds)), ..Loaded::default() };
+        let seen = Seen::loaded(&[load(4), load(9), load(2)], LoadRecord::default());
+        assert_eq!((Measure::Load.of(&seen), Measure::LastUser.of(&seen)), (Some(5.0), Some(9.0)));
+        let one_failed = Seen::loaded(&[load(4), Loaded::default()], LoadRecord::default());
+        let alone = Seen::loaded(&[load(4)], LoadRecord::default());
+        assert_eq!((Measure::Load.of(&alone), Measure::LastUser.of(&alone)), (Some(4.0), None));
+        assert_eq!((Measure::Load.of(&one_failed), Measure::LastUser.of(&one_failed)), (None, None));
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use farhop_compare::Variant;
+use farhop_compare::{Peer, Variant};
 use farhop_loader::{Protocol, Settings};
 use farhop_orbit::Profile;
 use farhop_units::Bytes;
 
 use crate::measure::Measure;
+use crate::words;
 
 /// What is to be found out.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +48,7 @@ pub struct Plan {
     pub claims: Vec<Claim>,
     /// What differs from the study, and other things that a reader must know.
     pub notes: Vec<String>,
-    /// Tells this plan from any other: a hash of its text.
+    /// Tells loads of this plan from those of any other: a hash of all that a load follows from.
     pub digest: String,
 }
 
@@ -115,6 +116,8 @@ pub struct LinkSpec {
     pub name: String,
     /// The satellite.
     pub profile: Profile,
+    /// Terminals that share it, each with a user who loads at the same time.
+    pub terminals: u16,
     /// Where it stands on the axis of a figure.
     pub at: Option<f64>,
 }
@@ -134,6 +137,8 @@ pub struct VariantSpec {
     pub dressing: Dressing,
     /// Whether a server of the lab's own answers instead of the stock one: for pushes and 0-RTT.
     pub own: bool,
+    /// Users at the terminal, who load at the same time.
+    pub users: u8,
     /// The share of what the document names that this server pushes.
     pub push: Option<f64>,
     /// Where it stands on the axis of a figure.
@@ -156,9 +161,9 @@ impl VariantSpec {
     pub fn servers(&self) -> Variant {
         match (&self.through, self.client, self.settings.protocol) {
             (Through::Farhop { variant, .. }, ..) => *variant,
-            (Through::Direct, Client::Chromium(variant), _) => variant,
-            (Through::Direct, Client::Loader, Protocol::Http3) => Variant::DirectH3,
-            (Through::Direct, Client::Loader, _) => Variant::DirectH1,
+            (_, Client::Chromium(variant), _) => variant,
+            (_, Client::Loader, Protocol::Http3) => Variant::DirectH3,
+            (_, Client::Loader, _) => Variant::DirectH1,
         }
     }
 }
@@ -191,9 +196,9 @@ pub enum Through {
         link: String,
         /// Lines of the remote's settings.
         remote: String,
-        /// Of ground's.
-        ground: String,
     },
+    /// What others made.
+    Peer(Peer),
 }
 
 /// A figure: what stands on the axis across, and what is a line.
@@ -266,6 +271,8 @@ pub struct Claim {
     pub pages: Vec<usize>,
     /// The places of the links.
     pub links: Vec<usize>,
+    /// The place of the link over which the other is loaded, where that is another one.
+    pub against_link: Option<usize>,
     /// Why it differs here, as far as that is known.
     pub why: String,
 }
@@ -293,7 +300,7 @@ pub struct Cell {
 }
 
 impl Plan {
-    /// What `--quick` leaves: fewer pages, links and repetitions.
+    /// What `--quick` leaves: fewer pages, links and repetitions. Its loads are loads of the whole plan.
     #[must_use]
     pub fn quickened(&self) -> Plan {
         let Quick { runs, pages, links } = &self.quick;
@@ -303,7 +310,6 @@ impl Plan {
         plan.pages = keep(&self.pages, |place| chosen(pages, place));
         plan.links = keep(&self.links, |place| chosen(links, place));
         plan.claims = self.claims.iter().filter_map(|claim| claim.among(pages, links)).collect();
-        plan.digest = format!("{} quick", self.digest);
         plan
     }
 
@@ -339,7 +345,12 @@ impl Claim {
                 wanted.iter().filter_map(|place| left.iter().position(|it| it == place)).collect();
             (!now.is_empty()).then_some(now)
         };
-        Some(Claim { pages: places(&self.pages, pages)?, links: places(&self.links, links)?, ..self.clone() })
+        let against_link = match self.against_link {
+            None => None,
+            Some(link) => Some(*places(&[link], links)?.first()?),
+        };
+        let (pages, links) = (places(&self.pages, pages)?, places(&self.links, links)?);
+        Some(Claim { pages, links, against_link, ..self.clone() })
     }
 }
 
@@ -348,15 +359,16 @@ fn keep<T: Clone>(all: &[T], wanted: impl Fn(&usize) -> bool) -> Vec<T> {
 }
 
 impl PageSpec {
-    /// `40 objects of 8000 B and a document of 4000 B`
+    /// `40 objects of 8 KB and a document of 4 KB`
     pub fn in_words(&self) -> String {
         match &self.kind {
             PageKind::Known(name) => format!("the lab's page {name}"),
             PageKind::Made { objects, object, document } => {
-                format!("{objects} objects of {} B and a document of {} B", object.0, document.0)
+                let objects = words::counted(u64::from(*objects), "object");
+                format!("{objects} of {object} and a document of {document}")
             }
             PageKind::Recording(file, _) => format!("recorded in {}", file.display()),
-            PageKind::Upload(bytes) => format!("an upload of {} B", bytes.0),
+            PageKind::Upload(bytes) => format!("an upload of {bytes}"),
             PageKind::Folder(folder, entry) => format!("{} of {}", entry, folder.display()),
         }
     }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use farhop_orbit::Profile;
 use farhop_units::{BitRate, Bytes};
-use farhop_workload::origins::site::sha256_hex;
 use farhop_workload::pages;
 
+use crate::digest::digest;
 use crate::figures::{Figures, Known};
 use crate::form::{self, Text};
 use crate::measure::Measure;
-use crate::plan::{Client, LinkSpec, PageKind, PageSpec, Plan, Quick, Runs};
+use crate::plan::{Client, Dressing, LinkSpec, PageKind, PageSpec, Plan, Quick, Runs, Through, VariantSpec};
 use crate::variant::variant;
 
 /// Why a file is no plan.
@@ -45,6 +45,7 @@ type Open<'a> = dyn FnMut(&Path) -> Result<String, String> + 'a;
 const MOST_CELLS: usize = 5_000;
 const MOST_RUNS: u32 = 1_000;
 const MOST_OBJECTS: u32 = 5_000;
+const MOST_TERMINALS: u16 = 50;
 const LARGEST_UPLOAD: Bytes = Bytes(64_000_000);
 
 impl Plan {
@@ -65,9 +66,14 @@ impl Plan {
         let path = Path::new(file);
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let folder = path.parent().unwrap_or(Path::new(""));
-        let mut reader = Reader { folder, open };
-        let plan = reader.plan(form, name).map_err(told)?;
-        Ok(Plan { digest: sha256_hex(text.as_bytes())[..16].to_owned(), ..plan })
+        let mut named = Vec::new();
+        let mut keeping = |path: &Path| -> Result<String, String> {
+            let text = open(path)?;
+            named.push(text.clone());
+            Ok(text)
+        };
+        let plan = Reader { folder, open: &mut keeping }.plan(form, name).map_err(told)?;
+        Ok(Plan { digest: digest(text, &named), ..plan })
     }
 }
 
@@ -99,6 +105,7 @@ impl Reader<'_, '_> {
         let links = form.link.iter().map(|link| self.link(link)).collect::<Result<Vec<_>, _>>()?;
         let variants =
             form.variant.iter().map(|it| variant(it.get_ref(), timeout)).collect::<Result<Vec<_>, _>>()?;
+        together(&form, &links, &variants)?;
         unique("page", form.page.iter().map(|it| &it.get_ref().name))?;
         unique("link", form.link.iter().map(|it| &it.get_ref().name))?;
         unique("variant", form.variant.iter().map(|it| &it.get_ref().name))?;
@@ -248,7 +255,31 @@ impl Reader<'_, '_> {
                 }
             }
         };
-        Ok(LinkSpec { name: name.clone(), profile, at: link.at })
+        let terminals = link.terminals.unwrap_or(1);
+        if !(1..=MOST_TERMINALS).contains(&terminals) {
+            let reason = format!("'terminals' are 1 to {MOST_TERMINALS}");
+            return Err(wrong(said.span(), reason));
+        }
+        Ok(LinkSpec { name: name.clone(), profile, terminals, at: link.at })
+    }
+}
+
+/// Whether every variant can be loaded by all users of every link at once.
+fn together(form: &form::Plan, links: &[LinkSpec], variants: &[VariantSpec]) -> Result<(), Wrong> {
+    let Some(many) = links.iter().position(|link| link.terminals > 1) else { return Ok(()) };
+    let not = |variant: &VariantSpec| {
+        let Dressing { vpn, .. } = variant.dressing;
+        variant.client != Client::Loader || variant.through != Through::Direct || vpn || variant.users > 1
+    };
+    match variants.iter().find(|variant| not(variant)) {
+        Some(variant) => Err(wrong(
+            form.link[many].span(),
+            format!(
+                "'{}' cannot be loaded from several terminals: only the lab's loader can, directly, by one user at each",
+                variant.name
+            ),
+        )),
+        None => Ok(()),
     }
 }
 

@@ -10,12 +10,14 @@ use farhop_statistics::{Shift, Summary};
 use crate::course::Course;
 use crate::journal::Run;
 use crate::measure::Measure;
-use crate::plan::{Axis, Cell, Claim, Client, Figure, Plan, Statistic, Through, VariantSpec};
+use crate::plan::{Axis, Cell, Claim, Figure, Plan, Statistic};
+use crate::words;
 
 /// Sums up what was measured so far; `quick` stamps it so.
 pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
     let mut notes = plan.notes.clone();
-    for note in runs.iter().flat_map(|run| &run.notes) {
+    // The loads of a whole plan may be there where it is summed up quickly.
+    for note in runs.iter().filter(|run| run.cell(plan).is_some()).flat_map(|run| &run.notes) {
         if !notes.contains(note) {
             notes.push(note.clone());
         }
@@ -24,9 +26,6 @@ pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
     let named = |name: &str, words: String| Named { name: name.into(), words };
     let cells: Vec<StudyCell> =
         plan.cells().into_iter().map(|cell| summed(plan, runs, &course, cell)).collect();
-    let rtt = |profile: &farhop_orbit::Profile| profile.rtt().as_millis();
-    let rate =
-        |rate: Option<farhop_units::BitRate>| rate.map_or("no limit".to_owned(), |rate| rate.to_string());
     Study {
         plan: plan.name.clone(),
         title: plan.title.clone(),
@@ -37,16 +36,8 @@ pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
         within: plan.runs.within,
         seed: plan.seed,
         pages: plan.pages.iter().map(|page| named(&page.name, page.in_words())).collect(),
-        links: plan
-            .links
-            .iter()
-            .map(|link| {
-                let profile = &link.profile;
-                let (down, up) = (rate(profile.forward.rate), rate(profile.return_.rate));
-                named(&link.name, format!("{down} down, {up} up, {} ms round trip", rtt(profile)))
-            })
-            .collect(),
-        variants: plan.variants.iter().map(|it| named(&it.name, in_words(it))).collect(),
+        links: plan.links.iter().map(|link| named(&link.name, words::link(link))).collect(),
+        variants: plan.variants.iter().map(|it| named(&it.name, words::variant(it))).collect(),
         measures: plan.measures.iter().map(|measure| named(measure.name(), measure.unit().into())).collect(),
         plots: plan.figures.iter().map(|figure| plot(plan, &cells, figure)).collect(),
         shifts: shifts(plan, runs),
@@ -64,73 +55,9 @@ const METHOD: [&str; 6] = [
     "variants in Chromium: a fresh browser with an empty profile for each load, every byte compared as well; its load time is the load event's end",
     "everything cold: no name, connection or answer is known from before; Farhop's ends are started anew for each load, their carrier up",
     "variants in turn, beginning with another one in each repetition; where the link has chance in it, each load begins with the repetition's seed",
-    "a load during which the link was late (99th percentile above 1 ms) is repeated, three times at most",
+    "a load during which the link was late (99th percentile above 1 ms) or this machine stood still (0.1 s) is repeated, three times at most",
     "points are medians, intervals Student's of the mean; shifts are Hodges and Lehmann's of pairs, their intervals by signed ranks from six pairs on, else Student's",
 ];
-
-/// What a variant is.
-fn in_words(variant: &VariantSpec) -> String {
-    let settings = &variant.settings;
-    let through = match &variant.through {
-        Through::Direct => "direct".to_owned(),
-        Through::Farhop { variant, link, remote, ground } => {
-            let told = [link, remote, ground].map(|lines| lines.trim().replace('\n', ", "));
-            let told: Vec<String> = told.into_iter().filter(|told| !told.is_empty()).collect();
-            let told = if told.is_empty() { String::new() } else { format!(" with {}", told.join(", ")) };
-            format!("through {}{told}", variant.name())
-        }
-    };
-    let mut words = format!(
-        "{through}: {:?}, handshake {:?}, {} connections",
-        settings.protocol, settings.handshake, settings.connections
-    );
-    if let Client::Chromium(variant) = variant.client {
-        words = format!("{through}, in Chromium: {}", variant.name());
-    }
-    let mut add = |text: String| {
-        words.push_str(", ");
-        words.push_str(&text);
-    };
-    if let Some(retry) = settings.retry {
-        add(format!("retry timer {}", farhop_units::format_duration(retry)));
-    }
-    if let Some(bytes) = settings.receive_buffer {
-        add(format!("receive buffer {bytes} B"));
-    }
-    if let Some(idle) = settings.idle {
-        add(format!("idle timeout {}", farhop_units::format_duration(idle)));
-    }
-    if variant.own {
-        add("a server of the lab's own".into());
-    }
-    if let Some(share) = variant.push {
-        add(format!("{} % pushed", (share * 1e4).round() / 1e2));
-    }
-    let dressing = &variant.dressing;
-    for (what, segments) in [
-        ("origins' initial window", dressing.initial_window),
-        ("carrier's initial window", dressing.carrier_window),
-    ] {
-        if let Some(segments) = segments {
-            add(format!("{what} {segments} segments"));
-        }
-    }
-    for (whose, name) in
-        [("origins", &dressing.server_congestion), ("ground's TCP", &dressing.carrier_congestion)]
-    {
-        if let Some(name) = name {
-            add(format!("{whose} with {name}"));
-        }
-    }
-    if dressing.vpn {
-        add("through a tunnel that hides transport headers (VXLAN)".into());
-    }
-    let is_loader = variant.client == Client::Loader;
-    if is_loader && !matches!(settings.protocol, farhop_loader::Protocol::Http1(_)) {
-        add(format!("{} streams", settings.streams));
-    }
-    words
-}
 
 fn of_cell<'a>(plan: &'a Plan, runs: &'a [Run], cell: Cell) -> impl Iterator<Item = &'a Run> {
     runs.iter().filter(move |run| run.cell(plan) == Some(cell))
@@ -285,20 +212,26 @@ fn claimed(plan: &Plan, cells: &[StudyCell], claim: &Claim) -> StudyClaim {
     for link in (0..plan.links.len()).filter(|link| within(&claim.links, *link)) {
         for page in (0..plan.pages.len()).filter(|page| within(&claim.pages, *page)) {
             let one = median(Cell { link, page, variant: claim.variant });
-            let other = median(Cell { link, page, variant: claim.against });
+            let against_link = claim.against_link.unwrap_or(link);
+            let other = median(Cell { link: against_link, page, variant: claim.against });
             let multiple = one.zip(other).map(|(one, other)| one / other);
             multiples.extend(multiple.filter(|multiple| multiple.is_finite() && *multiple > 0.0));
         }
     }
     let (here, verdict) = StudyClaim::judge(claim.times, claim.direction, &multiples);
+    // Between links both are told.
+    let named = |variant: usize, link: Option<&usize>| {
+        let over = link.map_or_else(String::new, |link| format!(" over {}", plan.links[*link].name));
+        format!("{}{over}", plan.variants[variant].name)
+    };
     let least = multiples.iter().copied().reduce(f64::min);
     let most = multiples.iter().copied().reduce(f64::max);
     StudyClaim {
         figure: claim.figure.clone(),
         says: claim.says.clone(),
         measure: claim.measure.name().into(),
-        variant: plan.variants[claim.variant].name.clone(),
-        against: plan.variants[claim.against].name.clone(),
+        variant: named(claim.variant, claim.against_link.and(claim.links.first())),
+        against: named(claim.against, claim.against_link.as_ref()),
         study: claim.times,
         here,
         range: least.zip(most).map(|(least, most)| [least, most]),

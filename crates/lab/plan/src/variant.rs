@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum as _;
-use farhop_compare::Variant;
+use farhop_compare::{Peer, Variant};
 use farhop_loader::{Handshake, Persistence, Protocol, Push, Settings};
 use farhop_units::Bytes;
 
@@ -99,6 +99,11 @@ pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<Varian
             "the lab's own server is asked directly: neither through Farhop nor through a tunnel",
         ));
     }
+    secure_enough(&through, handshake).map_err(|reason| wrong(at.clone(), reason))?;
+    let users = form.users.unwrap_or(1);
+    if !(1..=2).contains(&users) {
+        return Err(wrong(at, "a terminal has one user or two: 'users' is 1 or 2"));
+    }
     let buffer = quantity(&form.receive_buffer, str::parse::<Bytes>)?;
     Ok(VariantSpec {
         name: form.name.get_ref().clone(),
@@ -116,6 +121,7 @@ pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<Varian
             ..defaults
         },
         own,
+        users,
         push,
         through,
         at: form.at,
@@ -133,41 +139,60 @@ fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wron
         form.receive_buffer.is_some(),
         form.streams.is_some(),
         form.idle.is_some(),
+        form.users.is_some(),
         form.push.is_some() || form.pushes.is_some() || form.own_server.is_some(),
     ];
     if set.contains(&true) {
-        return Err(wrong(at, "a browser lets none of its connections, timers, buffers and pushes be set"));
+        return Err(wrong(
+            at,
+            "a browser lets none of its connections, timers, buffers and pushes be set, and has one user",
+        ));
     }
     let handshakes = [("plain", Handshake::Plain), ("full", Handshake::Full)];
     let handshake = form.handshake.as_ref().map(|text| word(text, &handshakes)).transpose()?;
-    let http1 = Protocol::Http1(Persistence::Persistent);
     let protocols = [("http/1.1", 1), ("http/2", 2), ("http/3", 3)];
     let version = form.protocol.as_ref().map_or(Ok(1), |text| word(text, &protocols))?;
     let handshake = handshake.unwrap_or(if version == 1 { Handshake::Plain } else { Handshake::Full });
     let through = through(form)?;
+    secure_enough(&through, handshake).map_err(|reason| wrong(at.clone(), reason))?;
     let variant = match (&through, version, handshake) {
         (Through::Farhop { variant, .. }, 1 | 2, _) => *variant,
-        (Through::Direct, 1, Handshake::Plain) => Variant::DirectH1,
-        (Through::Direct, 1, _) => Variant::DirectH1s,
-        (Through::Direct, 2, Handshake::Full) => Variant::DirectH2,
+        (Through::Direct | Through::Peer(_), 1, Handshake::Plain) => Variant::DirectH1,
+        (Through::Direct | Through::Peer(_), 1, _) => Variant::DirectH1s,
+        (Through::Direct | Through::Peer(_), 2, Handshake::Full) => Variant::DirectH2,
         (Through::Direct, 3, Handshake::Full) => Variant::DirectH3,
-        (Through::Farhop { .. }, ..) => {
+        (Through::Farhop { .. } | Through::Peer(_), ..) if version == 3 => {
             return Err(wrong(at, "no browser speaks http/3 to a proxy: 'http/1.1' or 'http/2'"));
         }
         _ => return Err(wrong(at, "browsers speak http/2 and http/3 over TLS alone: handshake = 'full'")),
     };
-    let protocol = if version == 1 { http1 } else { Protocol::Http2(Push::Off) };
+    let protocol = match version {
+        1 => Protocol::Http1(Persistence::Persistent),
+        2 => Protocol::Http2(Push::Off),
+        _ => Protocol::Http3,
+    };
     Ok(VariantSpec {
         name: form.name.get_ref().clone(),
         client: Client::Chromium(variant),
         dressing: dressing(form, &through)?,
         settings: Settings { protocol, handshake, patience, ..Settings::default() },
         own: false,
+        users: 1,
         push: None,
         through,
         at: form.at,
         line: form.line.clone(),
     })
+}
+
+/// Whether what stands in between carries this.
+fn secure_enough(through: &Through, handshake: Handshake) -> Result<(), String> {
+    match through {
+        Through::Peer(peer) if handshake != Handshake::Plain && !peer.takes_https() => {
+            Err(format!("{} carries plain HTTP alone: handshake = 'plain'", peer.name()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What of the testbed is different for it.
@@ -205,6 +230,7 @@ fn dressing(form: &form::Variant, through: &Through) -> Result<Dressing, Wrong> 
 fn through(form: &form::Variant) -> Result<Through, Wrong> {
     let name = form.through.as_ref().map_or("direct", |through| through.get_ref().as_str());
     let at = form.through.as_ref().map_or(form.name.span(), |through| through.span());
+    let peer = Peer::ALL.into_iter().find(|peer| peer.name() == name);
     let of_farhop = [
         form.carrier.is_some(),
         form.tcp_connections.is_some(),
@@ -212,18 +238,19 @@ fn through(form: &form::Variant) -> Result<Through, Wrong> {
         form.tcp_congestion.is_some(),
         form.carrier_window.is_some(),
     ];
-    if name == "direct" {
+    if name == "direct" || peer.is_some() {
         if of_farhop.contains(&true) {
             return Err(wrong(
                 at,
                 "'carrier', 'tcp_connections' and 'congestion' are Farhop's: say through which",
             ));
         }
-        return Ok(Through::Direct);
+        return Ok(peer.map_or(Through::Direct, Through::Peer));
     }
     let known = || Variant::value_variants().iter().filter(|variant| variant.is_farhop());
     let Some(variant) = known().find(|variant| variant.name() == name) else {
-        let known = known().map(|variant| variant.name()).collect::<Vec<_>>().join(", ");
+        let peers = Peer::ALL.into_iter().map(Peer::name);
+        let known = known().map(|variant| variant.name()).chain(peers).collect::<Vec<_>>().join(", ");
         return Err(wrong(at, format!("'{name}' is none of direct, {known}")));
     };
     let mut remote = String::new();
@@ -240,6 +267,5 @@ fn through(form: &form::Variant) -> Result<Through, Wrong> {
     let controllers = ["auto", "rate", "bbr", "hybla", "cubic", "newreno"].map(|name| (name, name));
     let congestion = form.congestion.as_ref().map(|text| word(text, &controllers)).transpose()?;
     let link = congestion.map(|name| format!("congestion = \"{name}\"\n")).unwrap_or_default();
-    let ground = form.tcp_congestion.as_ref().map(|name| format!("tcp_congestion = {:?}\n", name.get_ref()));
-    Ok(Through::Farhop { variant: *variant, link, remote, ground: ground.unwrap_or_default() })
+    Ok(Through::Farhop { variant: *variant, link, remote })
 }

@@ -130,7 +130,7 @@ fn what_a_file_says_is_what_is_done() {
     assert_eq!(plan.cells().len(), 12);
     let quick = plan.quickened();
     assert_eq!((quick.cells().len(), quick.runs.least, quick.runs.most), (3, 1, 1));
-    assert_ne!(quick.digest, plan.digest);
+    assert_eq!(quick.digest, plan.digest, "its loads are loads of the whole plan");
 }
 
 #[test]
@@ -157,8 +157,6 @@ fn browsers_tunnels_windows_and_uploads_are_a_variants_or_a_pages_own() {
         "carrier = \"tcp\"\ntcp_congestion = \"hybla\"\ncarrier_window = 3\ninitial_window = 10\nserver_congestion = \"bbr\"",
     )
     .unwrap();
-    let Through::Farhop { ground, .. } = &plan.variants[2].through else { panic!("through Farhop") };
-    assert_eq!(ground, "tcp_congestion = \"hybla\"\n");
     let expected = Dressing {
         initial_window: Some(10),
         server_congestion: Some("bbr".into()),
@@ -208,6 +206,12 @@ fn what_the_study_says_is_judged_by_what_was_measured() {
     );
     assert!(plan.quickened().claims.is_empty(), "the quick plan has no photos");
     assert_eq!(study(&plan, &[], false).claims[0].verdict, "not measured");
+    // The same variant over one link against another.
+    let plan = claim("direction = \"less\"\nlinks = [\"own\"]\nagainst_link = \"slow\"").unwrap();
+    let slower = |cell: Cell, _| Some(if cell.link == 0 { 8.0 } else { 2.0 });
+    let judged = &study(&plan, &live(&plan, slower), false).claims[0];
+    assert_eq!((judged.variant.as_str(), judged.against.as_str()), ("two over own", "two over slow"));
+    assert_eq!((judged.here, judged.verdict.as_str()), (Some(0.25), "confirmed"));
     for bad in ["", "times = 0.5\ndirection = \"less\"", "times = -1.0"] {
         assert!(claim(bad).unwrap_err().contains("a claim has either 'times'"), "{bad}");
     }
@@ -288,6 +292,18 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
         assert!(!error.contains('\n'));
     }
     let elsewhere = [
+        (
+            "rate = \"128 kbit/s\"",
+            "rate = \"128 kbit/s\"\nterminals = 3",
+            "'old' cannot be loaded from several terminals",
+        ),
+        ("rate = \"128 kbit/s\"", "rate = \"128 kbit/s\"\nterminals = 51", "'terminals' are 1 to 50"),
+        ("streams = 50", "users = 3", "a terminal has one user or two"),
+        (
+            "through = \"farhop-identity\"\ncarrier = \"tcp\"\ntcp_connections = 8\ncongestion = \"bbr\"",
+            "through = \"nginx\"\nhandshake = \"full\"",
+            "nginx carries plain HTTP alone",
+        ),
         ("streams = 50", "push = \"130 %\"", "'130 %' is not a share"),
         ("pipeline = 4", "push = \"30 %\"", "'push' and 'pushes' are http/2's"),
         (
@@ -342,7 +358,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
             "origins speak http/2 and http/3 over TLS alone",
         ),
         ("through = \"farhop-identity\"", "", "'carrier', 'tcp_connections' and 'congestion' are Farhop's"),
-        ("through = \"farhop-identity\"", "through = \"squid\"", "'squid' is none of direct, farhop"),
+        ("through = \"farhop-identity\"", "through = \"wget\"", "'wget' is none of direct, farhop"),
         ("rate = \"128 kbit/s\"", "rate = \"0 kbit/s\"", "at 0 bit/s nothing would ever pass"),
     ];
     for (line, other, reason) in elsewhere {
@@ -412,6 +428,19 @@ fn variants_take_turns_and_a_repetition_has_one_seed_for_all() {
     );
     // Repetition by repetition: no page has its second before all have their first.
     assert!(runs[..12].iter().all(|run| run.round == 0) && runs[12..24].iter().all(|run| run.round == 1));
+}
+
+#[test]
+fn a_load_that_does_not_stand_is_made_again_with_its_own_seed() {
+    let plan = read(WHOLE).unwrap();
+    let mut runs = live(&plan, |_, _| Some(3.0));
+    let gone = runs.remove(1);
+    let mut course = Course::new(&plan, &runs);
+    let next = course.next().unwrap();
+    assert_eq!((next.round, next.seed, plan.variants[next.cell.variant].name.as_str()), (0, 7, "two"));
+    assert_eq!((gone.round, gone.seed), (next.round, next.seed));
+    course.made(&gone);
+    assert_eq!(course.next(), None);
 }
 
 #[test]

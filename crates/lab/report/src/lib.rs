@@ -19,7 +19,7 @@ pub use result::{
 pub use spread::Spread;
 pub use study::{
     Dynamics, Line, Plot, Point, STUDY_SCHEMA, Series, Still, Study, StudyCell, StudyClaim, StudyLoad,
-    StudyShift, StudySummary, study_csv, study_html,
+    StudyPage, StudyShift, StudySummary, study_csv, study_html,
 };
 pub use table::table;
 pub use transport::{

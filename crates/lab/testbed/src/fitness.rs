@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// A link whose packets leave later than this at the 99th percentile is not the link of the profile.
 const LATEST: Duration = Duration::from_millis(1);
+/// Clients and servers that got no processor for longer were slowed by this machine, not by the link.
+const STILL: Duration = Duration::from_millis(100);
 
 /// A verdict on a load or on a calibration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +40,10 @@ pub fn fit(record: &LoadRecord) -> Fitness {
         let late = late.as_secs_f64() * 1e3;
         reasons.push(format!("packets left {late:.1} ms late at the 99th percentile, allowed is 1 ms"));
     }
+    if record.stood_still > STILL {
+        let still = record.stood_still.as_secs_f64();
+        reasons.push(format!("this machine stood still for {still:.2} s, allowed is 0.1 s"));
+    }
     let refused = record.forward.refused + record.return_.refused;
     if refused > 0 {
         reasons.push(format!("{refused} packets were refused by the receiving kernel"));
@@ -63,6 +69,15 @@ mod tests {
         let mut record = LoadRecord::default();
         record.return_.lateness.p99 = Duration::from_micros(2500);
         let said = "packets left 2.5 ms late at the 99th percentile, allowed is 1 ms";
+        assert_eq!(fit(&record), Fitness::Unfit(said.into()));
+    }
+
+    #[test]
+    fn a_machine_that_stood_still_makes_a_load_unfit_though_no_packet_was_late() {
+        let record = LoadRecord { stood_still: STILL, ..LoadRecord::default() };
+        assert_eq!(fit(&record), Fitness::Fit);
+        let record = LoadRecord { stood_still: Duration::from_millis(2340), ..LoadRecord::default() };
+        let said = "this machine stood still for 2.34 s, allowed is 0.1 s";
         assert_eq!(fit(&record), Fitness::Unfit(said.into()));
     }
 

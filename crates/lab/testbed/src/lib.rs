@@ -14,6 +14,7 @@
 //! namespaces (Farhop's two ends, browsers, servers) is the caller's; every privileged call is `io/netdev`'s.
 
 mod calibrate;
+mod controllers;
 mod fitness;
 mod impaired;
 pub mod measure;
@@ -26,7 +27,7 @@ mod testbed;
 
 pub use calibrate::{Calibration, RateCheck};
 pub use farhop_emulator::{Activity, LinkHandle, LoadRecord, WayRecord};
-pub use farhop_netdev::Running;
+pub use farhop_netdev::{Namespace, Running};
 pub use fitness::{Fitness, fit};
 pub use shell::shell;
 pub use terminal::Terminal;
@@ -118,6 +119,16 @@ pub enum Error {
         name: String,
         /// What there is.
         known: String,
+    },
+    /// Neither the kernel nor the lab has a congestion control here.
+    #[error(
+        "not present: the TCP congestion control '{algorithm}': this kernel has none, nor can the lab's own be made: {reason}"
+    )]
+    OwnController {
+        /// What was wanted.
+        algorithm: String,
+        /// Why not.
+        reason: String,
     },
     /// Every address that a shell could have is in use here.
     #[error("no free addresses in 100.64.0.0/10 on this machine, end another shell first")]

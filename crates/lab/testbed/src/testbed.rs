@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
 
 use crate::Error;
+use crate::controllers::Controllers;
 use crate::terminal::{self, Terminal};
 
 /// Congestion control of every kernel in the testbed unless a socket asks for another.
@@ -105,6 +106,7 @@ pub struct Testbed {
     namespaces: [Namespace; 5],
     terminals: Vec<Terminal>,
     control: &'static str,
+    controllers: Controllers,
 }
 
 impl Testbed {
@@ -212,7 +214,17 @@ impl Testbed {
         }
         let desk = Desk::open(link.handle().clone(), counters).map_err(farhop_emulator::StartError::from)?;
         let namespaces = [client, neighbour, remote, ground, origins];
-        Ok(Testbed { addresses: at, _desk: desk, link, namespaces, terminals: others, control })
+        let controllers = Controllers::new(janitor);
+        Ok(Testbed { addresses: at, _desk: desk, link, namespaces, terminals: others, control, controllers })
+    }
+
+    /// What the kernel calls the TCP congestion control `algorithm`: the same, or where it has none the name of the lab's own (Hybla,
+    /// Vegas, Westwood, BIC), which is there from the first call on until the testbed goes.
+    ///
+    /// # Errors
+    /// Neither is to be had.
+    pub fn congestion_control(&self, algorithm: &str) -> Result<String, Error> {
+        self.controllers.name(algorithm)
     }
 
     /// A place's namespace: to run a thread inside, or to prepare a command that is started elsewhere.

@@ -4,13 +4,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use farhop_compare::{Interrupt, links};
+use farhop_compare::{Interrupt, Peers, links};
 use farhop_orbit::Profile;
 use farhop_report::{Transports, transport_html, transport_table};
 
 use crate::TransportError;
 use crate::course::carry_out;
-use crate::peer::Peers;
 use crate::plan::Plan;
 use crate::route::{ROUTES, Route};
 use crate::workload::WORKLOADS;

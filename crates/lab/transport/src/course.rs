@@ -1,6 +1,6 @@
 //! The course of a run: link by link, weather by weather, workload by workload, routes in turn, round by round.
 
-use farhop_compare::Interrupt;
+use farhop_compare::{Interrupt, Peers};
 use farhop_orbit::Way;
 use farhop_report::{
     Calibration, Cell, Condition, Leg, LinkResult, Named, Spread, Transports, WorkloadResult,
@@ -10,7 +10,6 @@ use farhop_units::Bytes;
 
 use crate::TransportError;
 use crate::hop::{Hop, Load};
-use crate::peer::Peers;
 use crate::plan::{Plan, Weather};
 use crate::ride::load_on;
 use crate::route::{Kind, Route};

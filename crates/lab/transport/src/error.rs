@@ -28,14 +28,6 @@ pub enum TransportError {
         /// What the system says.
         source: io::Error,
     },
-    /// A program of others failed.
-    #[error("{name}: {reason}")]
-    Peer {
-        /// The program.
-        name: &'static str,
-        /// What happened, with its last words.
-        reason: String,
-    },
     /// Something is not as it has to be for the measurement to begin.
     #[error("{0}")]
     Unexpected(String),

@@ -1,9 +1,10 @@
 //! One load on one route, with what the route needs running for as long.
 
+use farhop_compare::{Peers, RunningPeer};
+
 use crate::TransportError;
 use crate::client::Wanted;
 use crate::hop::{Hop, Load, Via};
-use crate::peer::{Peers, RunningPeer};
 use crate::route::{Kind, Route};
 use crate::workload::bulk;
 

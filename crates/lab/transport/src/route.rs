@@ -1,8 +1,6 @@
 //! The ways that downloads take. Pure.
 
-use farhop_compare::Tuning;
-
-use crate::peer::Peer;
+use farhop_compare::{Splitter, Tuning};
 
 /// A way from the user to the origin.
 pub struct Route {
@@ -30,7 +28,7 @@ pub(crate) enum Kind {
     /// Nothing; the origin sends with this.
     Direct(&'static str),
     /// A program of others.
-    Peer(Peer),
+    Peer(Splitter),
 }
 
 const fn quic(name: &'static str, words: &'static str, link: &'static str) -> Route {
@@ -76,8 +74,12 @@ pub const ROUTES: [Route; 17] = [
     direct("direct-cubic", "no proxy, the origin sends with CUBIC", "cubic"),
     direct("direct-bbr", "no proxy, the origin sends with BBR", "bbr"),
     direct("direct-reno", "no proxy, the origin sends with Reno", "reno"),
-    Route { name: "pepsal", words: "PEPsal at both ends of the link, CUBIC", kind: Kind::Peer(Peer::Pepsal) },
-    Route { name: "qpep", words: "QPEP at both ends of the link", kind: Kind::Peer(Peer::Qpep) },
+    Route {
+        name: "pepsal",
+        words: "PEPsal at both ends of the link, CUBIC",
+        kind: Kind::Peer(Splitter::Pepsal),
+    },
+    Route { name: "qpep", words: "QPEP at both ends of the link", kind: Kind::Peer(Splitter::Qpep) },
 ];
 
 const TCP_1: &str = "carrier = \"tcp\"\ntcp_connections = 1\n";

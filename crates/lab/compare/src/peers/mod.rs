@@ -1,7 +1,9 @@
-//! Programs of others that a comparison runs beside Farhop: whether the machine has them, and that they have come up. Their
-//! settings are made in `caddy` and `squid`.
+//! Programs of others that run beside Farhop: whether the machine has them, and that they have come up and stay up. Their settings are
+//! made in `caddy`, `squid`, `nginx` and `split`.
 
 pub(crate) mod caddy;
+mod nginx;
+pub(crate) mod split;
 pub(crate) mod squid;
 
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +14,10 @@ use std::time::{Duration, Instant};
 use farhop_testbed::{Place, Running, Testbed};
 
 use crate::CompareError;
+use crate::ends::Stage;
 use crate::interrupt::Interrupt;
+use crate::peers::split::{Peers, RunningPeer, Splitter};
+use crate::peers::squid::SquidPair;
 use crate::scene::{last_words, spawn};
 
 /// How long a server may take until it listens.
@@ -23,6 +28,114 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// What others made to stand between client and origins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// A pair of Squid proxies, one at each end of the link, their caches cold.
+    Squid,
+    /// nginx as a proxy for plain HTTP at the gateway.
+    Nginx,
+    /// Connections split at both ends.
+    Split(Splitter),
+}
+
+impl Peer {
+    /// All of them.
+    pub const ALL: [Peer; 4] =
+        [Peer::Squid, Peer::Nginx, Peer::Split(Splitter::Pepsal), Peer::Split(Splitter::Qpep)];
+
+    /// As plans and reports have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Peer::Squid => "squid",
+            Peer::Nginx => "nginx",
+            Peer::Split(Splitter::Pepsal) => "pepsal",
+            Peer::Split(Splitter::Qpep) => "qpep",
+        }
+    }
+
+    /// Whether it carries HTTPS.
+    pub fn takes_https(self) -> bool {
+        self != Peer::Nginx
+    }
+
+    /// What this machine lacks for it, in words.
+    pub fn lacks(self, given: &Peers) -> Option<String> {
+        let name = self.name();
+        match self {
+            Peer::Squid | Peer::Nginx => {
+                program(name).is_none().then(|| format!("not present: {name}, of the package {name}"))
+            }
+            Peer::Split(splitter) => {
+                let say = || format!("not present: {name}; say where the program is with --{name}");
+                given.program(splitter).is_none().then(say)
+            }
+        }
+    }
+}
+
+/// A peer that is running; it ends when dropped.
+pub struct Standing<'a>(Kind<'a>);
+
+enum Kind<'a> {
+    Squid(SquidPair),
+    Nginx(nginx::Gateway),
+    Split(RunningPeer<'a>),
+}
+
+impl<'a> Standing<'a> {
+    /// Starts it, new and cold, and waits until it is up.
+    ///
+    /// # Errors
+    /// It is not here, or does not come up.
+    pub fn start(stage: Stage<'a>, peer: Peer, given: &Peers) -> Result<Standing<'a>, CompareError> {
+        if let Some(reason) = peer.lacks(given) {
+            return Err(CompareError::Peer { name: peer.name(), reason });
+        }
+        Ok(Standing(match peer {
+            Peer::Squid => Kind::Squid(SquidPair::start(stage)?),
+            Peer::Nginx => Kind::Nginx(nginx::Gateway::start(stage)?),
+            Peer::Split(splitter) => {
+                // It was there a moment ago.
+                let program = given.program(splitter).unwrap_or(Path::new(peer.name()));
+                let Stage { testbed, folder, interrupt, .. } = stage;
+                Kind::Split(RunningPeer::start(testbed, splitter, program, folder, interrupt)?)
+            }
+        }))
+    }
+
+    /// Where clients find it; none where it catches connections.
+    pub fn proxy(&self) -> Option<SocketAddr> {
+        match &self.0 {
+            Kind::Squid(pair) => Some(pair.proxy),
+            Kind::Nginx(gateway) => Some(gateway.proxy),
+            Kind::Split(_) => None,
+        }
+    }
+
+    /// Whether it runs.
+    ///
+    /// # Errors
+    /// It does not; with its last words.
+    pub fn check_alive(&mut self) -> Result<(), CompareError> {
+        match &mut self.0 {
+            Kind::Squid(pair) => pair.check_alive(),
+            Kind::Nginx(gateway) => gateway.check_alive(),
+            Kind::Split(split) => split.check_alive(),
+        }
+    }
+}
+
+/// Whether a program runs.
+fn alive(name: &'static str, process: &mut Running, stderr: &Path) -> Result<(), CompareError> {
+    match process.try_wait() {
+        Ok(Some(status)) => {
+            Err(CompareError::Peer { name, reason: format!("it ended ({status}): {}", last_words(stderr)) })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A server of others to be started.
@@ -48,9 +161,7 @@ impl Server<'_> {
         let deadline = Instant::now() + PATIENCE;
         let failed = |reason: String| CompareError::Peer { name, reason };
         loop {
-            if let Ok(Some(status)) = running.try_wait() {
-                return Err(failed(format!("it ended ({status}): {}", last_words(&stderr))));
-            }
+            alive(name, &mut running, &stderr)?;
             let listening = testbed.namespace(place).run(|| TcpStream::connect(listens));
             if listening.map_err(farhop_testbed::Error::from)?.is_ok() {
                 return Ok(running);
@@ -78,5 +189,16 @@ mod tests {
     fn a_program_is_found_by_name_or_not_at_all() {
         assert!(program("sh").is_some_and(|file| file.is_absolute()));
         assert_eq!(program("no-such-program-anywhere"), None);
+    }
+
+    #[test]
+    fn what_is_not_present_is_told_with_where_it_comes_from() {
+        let lacks = |peer: Peer| peer.lacks(&Peers::default());
+        assert_eq!(
+            lacks(Peer::Split(Splitter::Qpep)).unwrap(),
+            "not present: qpep; say where the program is with --qpep"
+        );
+        let there = Peers { pepsal: Some("/bin/sh".into()), qpep: None };
+        assert_eq!(Peer::Split(Splitter::Pepsal).lacks(&there), None);
     }
 }

@@ -2,6 +2,7 @@
 //! each load, with nothing in their memory caches and none on disk.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::Command;
 
 use farhop_testbed::{Place, Running};
@@ -17,8 +18,7 @@ const PARENT_PORT: u16 = 3129;
 pub(crate) struct SquidPair {
     /// Where browsers find the one beside them.
     pub(crate) proxy: SocketAddr,
-    _parent: Running,
-    _child: Running,
+    both: [(&'static str, Running, PathBuf); 2],
 }
 
 impl SquidPair {
@@ -30,11 +30,17 @@ impl SquidPair {
         let addresses = &stage.testbed.addresses;
         let proxy = SocketAddr::from((addresses.remote, CHILD_PORT));
         let beyond = SocketAddr::from((addresses.ground_satellite, PARENT_PORT));
-        Ok(SquidPair {
-            proxy,
-            _parent: start(stage, "squid-parent", Place::Ground, beyond, None)?,
-            _child: start(stage, "squid-child", Place::Remote, proxy, Some(beyond))?,
-        })
+        let parent = start(stage, "squid-parent", Place::Ground, beyond, None)?;
+        let child = start(stage, "squid-child", Place::Remote, proxy, Some(beyond))?;
+        Ok(SquidPair { proxy, both: [parent, child] })
+    }
+
+    /// Whether both run.
+    ///
+    /// # Errors
+    /// One of them does not; with its last words.
+    pub(crate) fn check_alive(&mut self) -> Result<(), CompareError> {
+        self.both.iter_mut().try_for_each(|(name, process, stderr)| super::alive(*name, process, stderr))
     }
 }
 
@@ -44,13 +50,15 @@ fn start(
     place: Place,
     listen: SocketAddr,
     parent: Option<SocketAddr>,
-) -> Result<Running, CompareError> {
+) -> Result<(&'static str, Running, PathBuf), CompareError> {
     let missing = || CompareError::Peer { name: "squid", reason: "it is not installed".into() };
     let file = settings_file(stage.folder, &format!("{name}.conf"), &settings(name, listen, parent))?;
     let mut command = Command::new(program("squid").ok_or_else(missing)?);
     command.args(["-N", "-d", "0", "-n", &name.replace('-', ""), "-f"]).arg(file);
     let stderr = stage.folder.join(format!("{name}.stderr"));
-    Server { name, place, command, listens: listen, stderr, testbed: stage.testbed }.start(stage.interrupt)
+    let server =
+        Server { name, place, command, listens: listen, stderr: stderr.clone(), testbed: stage.testbed };
+    Ok((name, server.start(stage.interrupt)?, stderr))
 }
 
 /// Squid's settings; with a parent everything goes through that.

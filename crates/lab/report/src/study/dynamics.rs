@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
+use super::plot::picture;
 use crate::html::escape;
 
 /// A figure of single loads over time.
@@ -38,6 +39,8 @@ pub struct Series {
     pub connections: Vec<Vec<[u32; 2]>>,
 }
 
+const DOWN: &str = "#0072b2";
+const UP: &str = "#d55e00";
 const WIDTH: f64 = 720.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 16.0;
@@ -67,6 +70,33 @@ impl Series {
 
 /// Rates above, connections below, on one time axis.
 pub(super) fn draw(out: &mut String, dynamics: &Dynamics) {
+    let (body, height) = chart(dynamics);
+    let Dynamics { load, title, series, .. } = dynamics;
+    let _ = writeln!(
+        out,
+        "<p>{}</p>\n<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{}\">\n{body}</svg>\n<p class=\"legend\">kbit/s in each {:.0} ms: <span style=\"color:{DOWN}\">to the client</span> <span style=\"color:{UP}\">from the client</span>; below, {} connections on the link</p>",
+        escape(&load.join(", ")),
+        escape(title),
+        series.step_s * 1e3,
+        series.connections.len()
+    );
+}
+
+/// The same as a file of its own, with what it shows below.
+pub(super) fn dynamics_picture(dynamics: &Dynamics) -> String {
+    let (mut body, height) = chart(dynamics);
+    let Dynamics { load, title, series, .. } = dynamics;
+    let _ = writeln!(
+        body,
+        "<text x=\"{LEFT}\" y=\"{:.1}\">kbit/s in each {:.0} ms: <tspan style=\"fill:{DOWN}\">to the client</tspan>, <tspan style=\"fill:{UP}\">from the client</tspan>; below, {} connections on the link</text>",
+        height + 14.0,
+        series.step_s * 1e3,
+        series.connections.len()
+    );
+    picture(&format!("{title}: {}", load.join(", ")), WIDTH, (height + 24.0).round(), &body)
+}
+
+fn chart(dynamics: &Dynamics) -> (String, f64) {
     let series = &dynamics.series;
     let width = WIDTH - LEFT - RIGHT;
     let x = |span: f64| LEFT + span / series.spans() as f64 * width;
@@ -75,12 +105,8 @@ pub(super) fn draw(out: &mut String, dynamics: &Dynamics) {
     let row = (ROWS / series.connections.len().max(1) as f64).min(ROW);
     let below = TOP + RATES + 26.0;
     let height = below + row * series.connections.len() as f64 + 8.0;
-    let _ = writeln!(
-        out,
-        "<p>{}</p>\n<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{}\">",
-        escape(&dynamics.load.join(", ")),
-        escape(&dynamics.title)
-    );
+    let mut body = String::new();
+    let out = &mut body;
     for part in 0..=4 {
         let rate = most * f64::from(part) / 4.0;
         let at = y(rate);
@@ -98,7 +124,7 @@ pub(super) fn draw(out: &mut String, dynamics: &Dynamics) {
             TOP + RATES + 18.0
         );
     }
-    for (rates, colour) in [(&series.down, "#0072b2"), (&series.up, "#d55e00")] {
+    for (rates, colour) in [(&series.down, DOWN), (&series.up, UP)] {
         let points: Vec<String> = rates
             .iter()
             .enumerate()
@@ -123,12 +149,7 @@ pub(super) fn draw(out: &mut String, dynamics: &Dynamics) {
             );
         }
     }
-    let _ = writeln!(
-        out,
-        "</svg>\n<p class=\"legend\">kbit/s in each {:.0} ms: <span style=\"color:#0072b2\">to the client</span> <span style=\"color:#d55e00\">from the client</span>; below, {} connections on the link</p>",
-        series.step_s * 1e3,
-        series.connections.len()
-    );
+    (body, height)
 }
 
 #[cfg(test)]
@@ -161,5 +182,8 @@ mod tests {
         draw(&mut out, &dynamics);
         assert_eq!(out.matches("stroke-width=\"4.2\"").count(), 3, "{out}");
         assert!(out.contains("a &lt;b&gt;") && out.contains("2 connections") && out.contains("0.3 s"));
+        let alone = dynamics_picture(&dynamics);
+        assert_eq!(alone.matches("stroke-width=\"4.2\"").count(), 3, "{alone}");
+        assert!(alone.contains("<title>a &lt;b&gt;: p, l, v</title>"), "{alone}");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::plot::plot;
+use super::plot::{four_digits as number, plot};
 use super::{Dynamics, Plot, Study, StudyCell, StudyClaim, StudyShift};
 use super::{dynamics, loads};
 use crate::Named;
@@ -20,9 +20,8 @@ pub fn study_html(study: &Study) -> String {
     );
     body.push_str("</section>\n");
     for (order, figure) in study.plots.iter().enumerate() {
-        let number =
-            if figure.figure.is_empty() { String::new() } else { format!("Figure {}: ", figure.figure) };
-        let _ = writeln!(body, "<section>\n<h3>{}{}</h3>", escape(&number), escape(&figure.title));
+        let _ =
+            writeln!(body, "<section>\n<h3>{}{}</h3>", escape(&label(&figure.figure)), escape(&figure.title));
         plot(&mut body, figure);
         found(&mut body, study, &figure.found, &figure.place);
         // Where a figure is drawn more than once, the sentence stands under the first drawing of what it is about.
@@ -34,11 +33,11 @@ pub fn study_html(study: &Study) -> String {
         body.push_str("</section>\n");
     }
     for figure in &study.dynamics {
-        let Dynamics { figure: number, title, found: text, place, .. } = figure;
-        let _ = writeln!(body, "<section>\n<h3>Figure {}: {}</h3>", escape(number), escape(title));
+        let Dynamics { figure: which, title, found: text, place, .. } = figure;
+        let _ = writeln!(body, "<section>\n<h3>{}{}</h3>", escape(&label(which)), escape(title));
         dynamics::draw(&mut body, figure);
         found(&mut body, study, text, place);
-        said(&mut body, study, &|claim| claim.figure == *number);
+        said(&mut body, study, &|claim| claim.figure == *which);
         body.push_str("</section>\n");
     }
     claims(&mut body, study);
@@ -58,6 +57,17 @@ pub fn study_html(study: &Study) -> String {
     ];
     let study_words = study.study.as_ref().map(|study| format!(", after {study}")).unwrap_or_default();
     page(&format!("plan {}{study_words}", study.plan), &body, &study.notes, &conditions)
+}
+
+/// What a heading begins with: studies have figures, tables, and sentences in a section.
+pub(super) fn label(of: &str) -> String {
+    match of {
+        "" => String::new(),
+        place if place.starts_with('§') => format!("{place}: "),
+        table if table.starts_with("table ") => format!("T{}: ", &table[1..]),
+        several if several.contains(", ") => format!("Figures {several}: "),
+        one => format!("Figure {one}: "),
+    }
 }
 
 fn found(out: &mut String, study: &Study, text: &str, place: &str) {
@@ -172,18 +182,20 @@ fn ends(interval: Option<[f64; 2]>) -> String {
     interval.map_or("–".into(), |[low, high]| format!("{}–{}", number(low), number(high)))
 }
 
-/// Four digits that count.
-fn number(value: f64) -> String {
-    let digits = if value == 0.0 { 0 } else { (3 - value.abs().log10().floor() as i32).clamp(0, 6) };
-    format!("{value:.*}", digits as usize)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_four_digits_that_count() {
-        assert_eq!([0.0, 12.3456, 0.012_344, 4_567_890.0].map(number), ["0", "12.35", "0.01234", "4567890"]);
+    fn headings_name_figures_tables_and_sections() {
+        for (of, told) in [
+            ("", ""),
+            ("4a", "Figure 4a: "),
+            ("2, 3", "Figures 2, 3: "),
+            ("table 1", "Table 1: "),
+            ("§4.4", "§4.4: "),
+        ] {
+            assert_eq!(label(of), told);
+        }
     }
 }

@@ -6,6 +6,7 @@ mod csv;
 mod dynamics;
 mod html;
 mod loads;
+mod markdown;
 mod plot;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ pub use csv::study_csv;
 pub use dynamics::{Dynamics, Series};
 pub use html::study_html;
 pub use loads::{Still, StudyLoad};
+pub use markdown::StudyPage;
 
 use crate::Named;
 
@@ -210,7 +212,11 @@ impl Study {
     pub fn stamp(&self) -> String {
         let least = self.cells.iter().map(|cell| cell.runs).min().unwrap_or(0);
         let most = self.cells.iter().map(|cell| cell.runs).max().unwrap_or(0);
-        let runs = if least == most { format!("{least} runs") } else { format!("{least} to {most} runs") };
+        let runs = match (least, most) {
+            (1, 1) => "1 run".to_owned(),
+            (least, most) if least == most => format!("{least} runs"),
+            (least, most) => format!("{least} to {most} runs"),
+        };
         match (self.quick, self.complete) {
             (true, _) => format!("quick: {runs} of each cell, fewer than the plan has"),
             (false, false) => format!("unfinished: {runs} of each cell so far"),

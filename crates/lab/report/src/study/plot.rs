@@ -18,24 +18,154 @@ const COLOURS: [&str; 8] =
 /// And by their dashes.
 const DASHES: [&str; 4] = ["none", "6 3", "2 3", "8 3 2 3"];
 
+/// Bars where all stands at one place.
+const BAR: f64 = 16.0;
+const ROW: f64 = 24.0;
+const NAMES: f64 = 190.0;
+const NUMBERS: f64 = 70.0;
+/// A row of the legend of a picture, and its columns.
+const ENTRY: f64 = 20.0;
+const COLUMNS: usize = 3;
+
+/// A figure without what is around it: the elements of an SVG, how high they are, and whether lines need a legend.
+struct Chart {
+    body: String,
+    height: f64,
+    has_lines: bool,
+}
+
 /// The figure with its legend; nothing where there is no point.
 pub(super) fn plot(out: &mut String, plot: &Plot) {
-    let points = || plot.lines.iter().flat_map(|line| &line.points);
-    let xs = points().map(|point| point.x);
-    let (Some(first), Some(last)) = (xs.clone().reduce(f64::min), xs.reduce(f64::max)) else { return };
-    let step = nice(highest(plot) / 5.0);
-    let top = (highest(plot) / step).ceil().max(1.0) * step;
-    // A single place stands in the middle.
-    let span = if last > first { last - first } else { 2.0 };
-    let first = if last > first { first } else { first - 1.0 };
-    let x = |value: f64| LEFT + (value - first) / span * (WIDTH - LEFT - RIGHT);
-    let y = |value: f64| HEIGHT - BOTTOM - (value / top).clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM);
-
+    let Some(Chart { body, height, has_lines }) = chart(plot) else { return };
+    let title = escape(&plot.title);
     let _ = writeln!(
         out,
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
-        escape(&plot.title)
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\">\n{body}</svg>"
     );
+    if !has_lines {
+        return;
+    }
+    out.push_str("<p class=\"legend\">");
+    for (order, line) in plot.lines.iter().enumerate() {
+        let (colour, dash) = look(order);
+        let _ = write!(
+            out,
+            "<span><svg viewBox=\"0 0 28 10\" style=\"display:inline-block;width:28px;height:10px;margin:0 .4rem 0 0\"><path d=\"M0 5H28\" stroke=\"{colour}\" stroke-width=\"2.5\" stroke-dasharray=\"{dash}\"/></svg>{}</span>",
+            escape(&line.name)
+        );
+    }
+    out.push_str("</p>\n");
+}
+
+/// The figure as a file of its own, its legend within; nothing where there is no point.
+pub(super) fn plot_picture(plot: &Plot) -> Option<String> {
+    let Chart { mut body, mut height, has_lines } = chart(plot)?;
+    if has_lines {
+        let width = (WIDTH - LEFT - RIGHT) / COLUMNS as f64;
+        for (order, line) in plot.lines.iter().enumerate() {
+            let (colour, dash) = look(order);
+            let at = LEFT + width * (order % COLUMNS) as f64;
+            let middle = height + ENTRY * ((order / COLUMNS) as f64 + 0.5);
+            let _ = writeln!(
+                body,
+                "<path d=\"M{at:.1} {middle:.1}h28\" stroke=\"{colour}\" stroke-width=\"2.5\" stroke-dasharray=\"{dash}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                at + 34.0,
+                middle + 4.0,
+                escape(&line.name)
+            );
+        }
+        height += ENTRY * plot.lines.len().div_ceil(COLUMNS) as f64 + 6.0;
+    }
+    Some(picture(&plot.title, WIDTH, height, &body))
+}
+
+/// An SVG that needs no style of a page around it.
+pub(super) fn picture(title: &str, width: f64, height: f64, body: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" font-family=\"system-ui, sans-serif\" font-size=\"13\" color=\"#222\">\n<title>{}</title>\n<style>text {{ fill: #222 }} .name {{ text-anchor: end }}</style>\n<path d=\"M0 0H{width}V{height}H0Z\" fill=\"#fff\"/>\n{body}</svg>\n",
+        escape(title)
+    )
+}
+
+fn chart(plot: &Plot) -> Option<Chart> {
+    let points = || plot.lines.iter().flat_map(|line| &line.points);
+    let xs = points().map(|point| point.x);
+    let (first, last) = (xs.clone().reduce(f64::min)?, xs.reduce(f64::max)?);
+    if last > first { Some(lines(plot, first, last)) } else { Some(bars(plot)) }
+}
+
+/// One below the other, where everything stands at the same place.
+fn bars(plot: &Plot) -> Chart {
+    let most = highest(plot);
+    let x = |value: f64| NAMES + (value / most.max(1e-9)).clamp(0.0, 1.0) * (WIDTH - NAMES - NUMBERS);
+    let mut body = String::new();
+    for (order, line) in plot.lines.iter().enumerate() {
+        let (top, middle) = (TOP + ROW * order as f64, TOP + ROW * order as f64 + BAR / 2.0);
+        let _ = writeln!(
+            body,
+            "<text x=\"{:.1}\" y=\"{:.1}\" class=\"name\">{}</text>",
+            NAMES - 8.0,
+            middle + 4.5,
+            escape(&line.name)
+        );
+        for point in &line.points {
+            let (colour, _) = look(if line.name.starts_with("farhop") { 1 } else { 0 });
+            let end = x(point.y);
+            let _ = writeln!(
+                body,
+                "<path d=\"M{NAMES} {top:.1}H{end:.1}v{BAR}H{NAMES}Z\" fill=\"{colour}\" opacity=\".85\"/>"
+            );
+            let mut right = end;
+            if let Some([low, high]) = point.interval {
+                let (low, high) = (x(low.max(0.0)), x(high));
+                right = right.max(high);
+                let _ = writeln!(
+                    body,
+                    "<path d=\"M{low:.1} {middle:.1}H{high:.1}M{low:.1} {:.1}v8M{high:.1} {:.1}v8\" stroke=\"currentColor\" stroke-width=\"1.2\" fill=\"none\"/>",
+                    middle - 4.0,
+                    middle - 4.0
+                );
+            }
+            let _ = writeln!(
+                body,
+                "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                right + 6.0,
+                middle + 4.5,
+                four_digits(point.y)
+            );
+        }
+    }
+    let height = TOP + ROW * plot.lines.len() as f64 + 24.0;
+    let at = points_at(plot).map_or_else(String::new, |at| format!(", {}: {}", plot.x, number(at)));
+    let _ = writeln!(
+        body,
+        "<text x=\"{NAMES}\" y=\"{:.1}\">{}</text>",
+        height - 8.0,
+        escape(&format!("{}{at}", plot.y))
+    );
+    Chart { body, height, has_lines: false }
+}
+
+/// The one place of everything.
+fn points_at(plot: &Plot) -> Option<f64> {
+    plot.lines.iter().flat_map(|line| &line.points).map(|point| point.x).next()
+}
+
+/// Four digits that count.
+pub(super) fn four_digits(value: f64) -> String {
+    let digits = if value == 0.0 { 0 } else { (3 - value.abs().log10().floor() as i32).clamp(0, 6) };
+    format!("{value:.*}", digits as usize)
+}
+
+fn lines(plot: &Plot, first: f64, last: f64) -> Chart {
+    let points = || plot.lines.iter().flat_map(|line| &line.points);
+    let step = nice(highest(plot) / 5.0);
+    let top = (highest(plot) / step).ceil().max(1.0) * step;
+    let x = |value: f64| LEFT + (value - first) / (last - first) * (WIDTH - LEFT - RIGHT);
+    let y = |value: f64| HEIGHT - BOTTOM - (value / top).clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM);
+
+    let mut body = String::new();
+    let out = &mut body;
     let mut tick = 0.0;
     while tick <= top + step / 2.0 {
         let at = y(tick);
@@ -79,22 +209,16 @@ pub(super) fn plot(out: &mut String, plot: &Plot) {
     for (order, line) in plot.lines.iter().enumerate() {
         draw(out, order, line, &x, &y);
     }
-    out.push_str("</svg>\n<p class=\"legend\">");
-    for (order, line) in plot.lines.iter().enumerate() {
-        let (colour, dash) = look(order);
-        let _ = write!(
-            out,
-            "<span><svg viewBox=\"0 0 28 10\" style=\"display:inline-block;width:28px;height:10px;margin:0 .4rem 0 0\"><path d=\"M0 5H28\" stroke=\"{colour}\" stroke-width=\"2.5\" stroke-dasharray=\"{dash}\"/></svg>{}</span>",
-            escape(&line.name)
-        );
-    }
-    out.push_str("</p>\n");
+    Chart { body, height: HEIGHT, has_lines: true }
 }
 
-/// Of all points and intervals.
+/// Of all points and intervals; not more than half above the points, since two loads have an interval of many times their
+/// difference.
 fn highest(plot: &Plot) -> f64 {
-    let points = plot.lines.iter().flat_map(|line| &line.points);
-    points.map(|point| point.interval.map_or(point.y, |ends| ends[1].max(point.y))).fold(0.0, f64::max)
+    let points = || plot.lines.iter().flat_map(|line| &line.points);
+    let point = points().map(|point| point.y).fold(0.0, f64::max);
+    let ends = points().filter_map(|point| point.interval).map(|ends| ends[1]);
+    ends.fold(point, f64::max).min(point * 1.5)
 }
 
 fn look(order: usize) -> (&'static str, &'static str) {
@@ -174,6 +298,40 @@ mod tests {
             svg.split("cy=\"").skip(1).map(|rest| rest.split('"').next().unwrap().parse::<f64>().unwrap());
         assert!(heights.into_iter().all(|at| (TOP..=HEIGHT - BOTTOM).contains(&at)));
         assert!(svg.contains(&format!("cx=\"{:.1}\"", WIDTH - RIGHT)), "the last place is at the right end");
+    }
+
+    #[test]
+    fn what_stands_at_one_place_is_a_bar_with_its_name_and_number() {
+        let svg = drawn(vec![line("farhop", &[(30.0, 4.0)]), line("browser", &[(30.0, 19.0)])]);
+        assert_eq!((svg.matches("<circle").count(), svg.matches(" fill=\"#").count()), (0, 2), "{svg}");
+        for told in [">farhop<", ">browser<", ">4.000<", ">19.00<", ">s, images: 30<"] {
+            assert!(svg.contains(told), "{told}: {svg}");
+        }
+    }
+
+    #[test]
+    fn a_picture_of_its_own_has_its_legend_within_and_ends_below_it() {
+        let about = Plot {
+            figure: "1".into(),
+            place: String::new(),
+            title: "a <b>".into(),
+            x: "images".into(),
+            y: "s".into(),
+            found: String::new(),
+            lines: (0..4).map(|order| line(&format!("line {order}"), &[(1.0, 4.0), (2.0, 5.0)])).collect(),
+        };
+        let svg = plot_picture(&about).unwrap();
+        assert!(svg.starts_with("<svg xmlns=") && svg.contains("<title>a &lt;b&gt;</title>"), "{svg}");
+        assert!(svg.contains(">line 3<") && svg.contains("viewBox=\"0 0 720 406\""), "two rows: {svg}");
+        assert_eq!(plot_picture(&Plot { lines: Vec::new(), ..about }), None);
+    }
+
+    #[test]
+    fn numbers_have_four_digits_that_count() {
+        assert_eq!(
+            [0.0, 12.3456, 0.012_344, 4_567_890.0].map(four_digits),
+            ["0", "12.35", "0.01234", "4567890"]
+        );
     }
 
     #[test]

@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use farhop_compare::{Interrupt, last_words, spawn};
 use farhop_testbed::{Place, Running, Testbed};
 
-use crate::TransportError;
+use super::program;
+use crate::CompareError;
+use crate::interrupt::Interrupt;
+use crate::scene::{last_words, spawn};
 
 /// Which one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Peer {
+pub enum Splitter {
     /// PEPsal 2: `-p` says where it listens; daemon, log and limits stay as they are.
     Pepsal,
     /// QPEP: `-client -gateway ADDRESS` at the terminal, nothing at the gateway.
@@ -42,10 +44,19 @@ const TABLE: &str = "farhop-lab-peer";
 
 impl Peers {
     /// Where a peer is.
-    pub(crate) fn program(&self, peer: Peer) -> Option<&Path> {
+    pub fn program(&self, peer: Splitter) -> Option<&Path> {
         match peer {
-            Peer::Pepsal => self.pepsal.as_deref(),
-            Peer::Qpep => self.qpep.as_deref(),
+            Splitter::Pepsal => self.pepsal.as_deref(),
+            Splitter::Qpep => self.qpep.as_deref(),
+        }
+    }
+
+    /// The same with those that nobody has named where the machine has them on its path.
+    #[must_use]
+    pub fn or_installed(self) -> Peers {
+        Peers {
+            pepsal: self.pepsal.or_else(|| program("pepsal")),
+            qpep: self.qpep.or_else(|| program("qpep")),
         }
     }
 
@@ -53,11 +64,11 @@ impl Peers {
     ///
     /// # Errors
     /// One is not.
-    pub fn check(&self) -> Result<(), TransportError> {
+    pub fn check(&self) -> Result<(), CompareError> {
         for path in self.pepsal.iter().chain(&self.qpep) {
-            let found = std::fs::metadata(path).map_err(TransportError::file(path))?;
+            let found = std::fs::metadata(path).map_err(CompareError::file(path))?;
             if !found.is_file() {
-                return Err(TransportError::Unexpected(format!("{} is no program", path.display())));
+                return Err(CompareError::Arguments(format!("{} is no program", path.display())));
             }
         }
         Ok(())
@@ -65,10 +76,10 @@ impl Peers {
 }
 
 /// A peer that is running, at both ends.
-pub(crate) struct RunningPeer<'a> {
+pub struct RunningPeer<'a> {
     testbed: &'a Testbed,
     caught: Vec<Place>,
-    _processes: Vec<Running>,
+    processes: Vec<(&'static str, Running, PathBuf)>,
 }
 
 impl<'a> RunningPeer<'a> {
@@ -76,35 +87,33 @@ impl<'a> RunningPeer<'a> {
     ///
     /// # Errors
     /// One of them ends or does not listen, or the kernel refuses the rules.
-    pub(crate) fn start(
+    pub fn start(
         testbed: &'a Testbed,
-        peer: Peer,
+        peer: Splitter,
         program: &Path,
         folder: &Path,
         interrupt: &Interrupt,
-    ) -> Result<RunningPeer<'a>, TransportError> {
-        let mut running = RunningPeer { testbed, caught: Vec::new(), _processes: Vec::new() };
+    ) -> Result<RunningPeer<'a>, CompareError> {
+        let mut running = RunningPeer { testbed, caught: Vec::new(), processes: Vec::new() };
         for place in [Place::Ground, Place::Remote] {
             let mut command = Command::new(program);
             let (name, listens) = match (peer, place) {
-                (Peer::Pepsal, _) => {
+                (Splitter::Pepsal, _) => {
                     command.args(["-p", &PEPSAL_PORT.to_string()]);
                     ("pepsal", ("tcp", PEPSAL_PORT))
                 }
-                (Peer::Qpep, Place::Remote) => {
+                (Splitter::Qpep, Place::Remote) => {
                     let gateway = testbed.addresses.ground_satellite.to_string();
                     command.args(["-client", "-gateway", &gateway]);
                     ("qpep", ("tcp", QPEP_PORT))
                 }
-                (Peer::Qpep, _) => ("qpep", ("udp", QPEP_SERVER_PORT)),
+                (Splitter::Qpep, _) => ("qpep", ("udp", QPEP_SERVER_PORT)),
             };
             let stderr = folder.join(format!("{name}-{}.stderr", place.name()));
             let mut process = spawn(testbed, place, command, &stderr)?;
             let deadline = Instant::now() + PATIENCE;
-            let failed = |why: String| TransportError::Peer {
-                name,
-                reason: format!("{why}: {}", last_words(&stderr)),
-            };
+            let failed =
+                |why: String| CompareError::Peer { name, reason: format!("{why}: {}", last_words(&stderr)) };
             while !is_listening(testbed, place, listens)? {
                 if let Ok(Some(status)) = process.try_wait() {
                     return Err(failed(format!("it ended ({status})")));
@@ -114,13 +123,21 @@ impl<'a> RunningPeer<'a> {
                 }
                 interrupt.sleep(Duration::from_millis(20))?;
             }
-            running._processes.push(process);
+            running.processes.push((name, process, stderr));
             if listens.0 == "tcp" {
                 running.caught.push(place);
                 catch(testbed, place, listens.1)?;
             }
         }
         Ok(running)
+    }
+
+    /// Whether both ends run.
+    ///
+    /// # Errors
+    /// One of them does not; with its last words.
+    pub fn check_alive(&mut self) -> Result<(), CompareError> {
+        self.processes.iter_mut().try_for_each(|(name, process, stderr)| super::alive(*name, process, stderr))
     }
 }
 
@@ -140,7 +157,7 @@ fn is_listening(
     testbed: &Testbed,
     place: Place,
     (protocol, port): (&str, u16),
-) -> Result<bool, TransportError> {
+) -> Result<bool, CompareError> {
     let read = || {
         let table =
             |name: &str| std::fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
@@ -161,7 +178,7 @@ fn bound(tables: &str, port: u16) -> bool {
 }
 
 /// Gives what passes through `place` over TCP to the proxy at `port` (the kernel's Documentation/networking/tproxy.rst).
-fn catch(testbed: &Testbed, place: Place, port: u16) -> Result<(), TransportError> {
+fn catch(testbed: &Testbed, place: Place, port: u16) -> Result<(), CompareError> {
     run(testbed, place, "ip", &["rule", "add", "fwmark", &MARK.to_string(), "lookup", &ROUTES.to_string()])?;
     run(
         testbed,
@@ -186,17 +203,17 @@ fn run(
     place: Place,
     program: &'static str,
     arguments: &[&str],
-) -> Result<(), TransportError> {
+) -> Result<(), CompareError> {
     let mut command = Command::new(program);
     testbed.namespace(place).prepare(&mut command);
     let output =
-        command.args(arguments).stdin(Stdio::null()).output().map_err(TransportError::system(program))?;
+        command.args(arguments).stdin(Stdio::null()).output().map_err(CompareError::file(program))?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let reason = said.lines().next().unwrap_or("it said nothing").to_owned();
-    Err(TransportError::Peer { name: program, reason })
+    Err(CompareError::Peer { name: program, reason })
 }
 
 #[cfg(test)]
