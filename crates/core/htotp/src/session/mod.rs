@@ -270,6 +270,9 @@ impl Session {
         if kind == Kind::Tunnel || (kind == Kind::Exchange && self.role == Role::Remote) {
             self.scheduler.watch(id);
         }
+        if kind == Kind::Mirror {
+            self.scheduler.exempt(id);
+        }
     }
 
     fn context(user: u64, origin: Bytes, kind: SectionKind) -> Context {
