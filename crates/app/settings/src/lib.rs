@@ -24,6 +24,7 @@ mod source;
 pub mod transparent;
 
 pub use change::{Change, changes};
+pub use common::CarrierCeilingSettings;
 pub use end::{End, end_of};
 pub use error::{Place, SettingsError};
 pub use generate::{reference, sample};
