@@ -37,6 +37,7 @@ const TARGETS: &[(&str, Entry)] = &[
     ("sip", farhop_sip::fuzz),
     ("squeeze_decode", farhop_squeeze::fuzz_decode),
     ("squeeze_image", farhop_squeeze::fuzz_image),
+    ("streaming", farhop_streaming::fuzz),
 ];
 
 fn files(folder: &str) -> Vec<PathBuf> {

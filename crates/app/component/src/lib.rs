@@ -2,8 +2,10 @@
 //! them (Davern, Nashid Islam, Sreenan, 2012, §3). Here are the two traits, and the list of the components that there
 //! are; the halves themselves are the ends'. How one is added: docs/components.md.
 
+mod ceilings;
 mod talk;
 
+pub use ceilings::{class, keep_to};
 use farhop_htotp::frame::{Class, Tunnel};
 use farhop_transport::hop::Incoming;
 pub use talk::{Once, answer, ask, hear};

@@ -30,6 +30,12 @@ counters! {
         sites_judged,
         /// Times that images went by another policy under load, or by the old one again.
         policies_moved,
+        /// Manifests of streaming media that crossed without the renditions that are too much.
+        manifests_limited,
+        /// Manifests that were left as they are although there is a limit.
+        manifests_kept,
+        /// Bodies that were sent as they play.
+        media_paced,
         /// Pages read to their end.
         pages_read,
         /// Responses held at the remote that origins confirmed before a browser asked.

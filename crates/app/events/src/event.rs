@@ -175,6 +175,48 @@ events! {
         why: String,
     } counts |counters| { counters.policies_moved.add(1) }
 
+    /// A manifest of streaming media crossed without the renditions that are too much.
+    Info ManifestLimited "manifest_limited" {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The manifest.
+        url: String,
+        /// HLS or DASH.
+        form: String,
+        /// Renditions that it names still.
+        kept: u64,
+        /// Renditions that it does not name any more.
+        left_out: u64,
+        /// The bit rate of the best that it names still.
+        best_bps: u64,
+        /// The most that a rendition may have, where it is not the least of its kind.
+        most_bps: u64,
+        /// Who says so.
+        why: String,
+    } counts |counters| { counters.manifests_limited.add(1) }
+
+    /// A manifest of streaming media was left as it is, although there is a limit.
+    Debug ManifestKept "manifest_kept" {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The manifest.
+        url: String,
+        /// HLS or DASH.
+        form: String,
+        /// Why.
+        why: String,
+    } counts |counters| { counters.manifests_kept.add(1) }
+
+    /// A body is sent as it plays from now on.
+    Debug MediaPaced "media_paced" {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The body.
+        url: String,
+        /// What it plays in a second.
+        play_bps: u64,
+    } counts |counters| { counters.media_paced.add(1) }
+
     /// Ground found a hint and did not follow it.
     Debug HintSkipped "hint_skipped" {
         /// The exchange of the document.

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use farhop_congestion::Choice;
+use farhop_diffserv::{Ceiling, Patient};
 use farhop_units::{BitRate, Bytes};
 
-use crate::kinds::{Fec, HostPort, LogLevel, Percent};
+use crate::error::SettingsError;
+use crate::kinds::{Fec, HostPort, Hours, LogLevel, Percent};
+use crate::load::conflict;
 use crate::section::settings;
+use crate::source::Source;
 
 settings! {
     /// Return-link capacity that is asked for before there is something to send. The modem has to understand it (docs/capacity.md).
@@ -18,6 +22,51 @@ settings! {
             ahead: Bytes, default "32 KB", range "1 KB" to "100 MB", chosen "geo-hylas2: half a second of the return link";
         }
     }
+}
+
+settings! {
+    /// What some of what can wait never exceeds in the direction that this end sends in, on each carrier, and when.
+    pub struct CarrierCeilingSettings {
+        values {
+            /// Of what: streaming (media with a play rate), bulk (downloads, uploads, mail), updates (and what else nobody waits for),
+            /// backups or peer-to-peer.
+            of: Patient, live true;
+            /// The most that all of it together is sent at within the hours below; auto: whatever the link has left over.
+            rate: Option<BitRate>, default "auto", range "1 kbit/s" to "100 Gbit/s", live true;
+            /// When that holds; in UTC. auto: all day.
+            hours: Option<Hours>, default "auto", live true;
+            /// The most at other times. Never nothing, so that connections do not give up.
+            outside: BitRate, default "8 kbit/s", range "1 kbit/s" to "100 Gbit/s", live true;
+        }
+    }
+}
+
+impl CarrierCeilingSettings {
+    /// The same for who keeps to it.
+    pub fn ceiling(&self) -> Ceiling {
+        let hours = self.hours.map(|hours| (hours.from, hours.to));
+        Ceiling { of: self.of, rate: self.rate, hours, outside: self.outside }
+    }
+}
+
+/// No two of them are of the same, and each says something.
+pub(crate) fn check_ceilings(
+    ceilings: &[CarrierCeilingSettings],
+    source: &Source,
+    prefix: &str,
+) -> Result<(), SettingsError> {
+    for (at, ceiling) in ceilings.iter().enumerate() {
+        let key = format!("{prefix}ceiling.{at}.of");
+        if ceilings[..at].iter().any(|other| other.of == ceiling.of) {
+            let reason = format!("'{}' has two ceilings; join them", ceiling.of);
+            return Err(conflict(source, &key, reason));
+        }
+        if ceiling.rate.is_none() && ceiling.hours.is_none() {
+            let reason = format!("the ceiling of '{}' limits nothing; give it a rate, or hours", ceiling.of);
+            return Err(conflict(source, &key, reason));
+        }
+    }
+    Ok(())
 }
 
 settings! {

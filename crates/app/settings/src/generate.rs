@@ -11,12 +11,16 @@ pub fn sample<S: Section>(title: &str) -> String {
     let mut out = format!(
         "# {title}\n# Every setting is shown with its default. Remove the # of a line to change it.\n"
     );
-    // Of a list within a table none has to be there: an example would be in force.
+    // Of a list within a table none has to be there, nor of ceilings: an example would be in force.
     let mut mark = "";
     for line in described::<S>() {
         match line {
             Described::Table { path, doc } => {
-                mark = if path.ends_with("[]") && path.contains('.') { "# " } else { "" };
+                mark = if path.ends_with("[]") && (path.contains('.') || path == "ceiling[]") {
+                    "# "
+                } else {
+                    ""
+                };
                 let name = match path.strip_suffix("[]") {
                     Some(list) => format!("[[{list}]]"),
                     None => format!("[{path}]"),
@@ -131,6 +135,7 @@ fn example(setting: &Definition) -> &'static str {
         "interface" => "\"sat0\"",
         "service" => "\"bulk\"",
         "policy" => "\"strong\"",
+        "of" => "\"backups\"",
         "name" if setting.key.starts_with("rule") => "\"backups\"",
         _ if setting.key.starts_with("ground") => "\"home\"",
         _ => "\"ship\"",

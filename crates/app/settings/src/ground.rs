@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use farhop_squeeze::{Policy, Service, Signal, Users};
-use farhop_units::Bytes;
+use farhop_units::{BitRate, Bytes};
 
-use crate::common::{LinkSettings, LogSettings, ProbeSettings};
+use crate::common::{CarrierCeilingSettings, LinkSettings, LogSettings, ProbeSettings, check_ceilings};
 use crate::end::End;
 use crate::error::SettingsError;
 use crate::kinds::{Cidr, HostPort, PeerName, Percent, Spreading};
@@ -61,6 +61,8 @@ settings! {
             models: ModelsSettings;
             /// How bodies are made small for the long hop.
             squeeze: SqueezeSettings;
+            /// Video and audio with a play rate.
+            streaming: StreamingSettings;
             /// Bodies that wait for the long hop.
             spool: SpoolSettings;
             /// Names that remotes ask for.
@@ -71,6 +73,8 @@ settings! {
         lists {
             /// A remote that may connect. Any other is refused.
             remote: RemotePeer;
+            /// What some of what can wait is never sent faster than, and when: media, downloads, updates, backups, peer to peer.
+            ceiling: CarrierCeilingSettings;
         }
     }
 }
@@ -211,6 +215,27 @@ settings! {
 }
 
 settings! {
+    /// How streaming media is treated over HTTP, as far as that is looked into.
+    pub struct StreamingSettings {
+        values {
+            /// Whether manifests (HLS, DASH) are limited to the renditions that the link carries. Those of users whose image policy is
+            /// identity never are.
+            limited: bool, default "true", live true;
+            /// What a rendition may take of the link at most.
+            share: Percent, default "75 %", range "5 %" to "100 %", chosen "geo-hylas2: 6 Mbit/s beside pages; what takes the whole link stutters", live true;
+            /// What a rendition may take whatever the link carries; auto: the share above.
+            most: Option<BitRate>, default "auto", range "32 kbit/s" to "100 Gbit/s", live true;
+            /// Whether what plays is sent as it plays, where its play rate is known from a manifest or from itself.
+            paced: bool, default "true", live true;
+            /// Play time that is sent as fast as can be, so that players fill their buffers.
+            ahead: Duration, default "30 s", range "1 s" to "1 h", chosen "any satellite link: what players of HLS and DASH hold", live true;
+            /// How fast the rest is sent, of its play rate.
+            speed: Percent, default "125 %", range "101 %" to "10000 %", chosen "any satellite link: a player gets ahead again after a cut", live true;
+        }
+    }
+}
+
+settings! {
     /// The spool between origins, which are quick, and the long hop, which is not.
     pub struct SpoolSettings {
         values {
@@ -272,7 +297,7 @@ impl GroundSettings {
                 return Err(conflict(source, &format!("{prefix}squeeze.rule.{number}.below"), reason));
             }
         }
-        Ok(())
+        check_ceilings(&self.ceiling, source, prefix)
     }
 }
 

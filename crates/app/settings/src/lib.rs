@@ -25,6 +25,7 @@ pub mod transparent;
 pub mod udp;
 
 pub use change::{Change, changes};
+pub use common::CarrierCeilingSettings;
 pub use end::{End, end_of};
 pub use error::{Place, SettingsError};
 pub use generate::{reference, sample};

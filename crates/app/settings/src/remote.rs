@@ -7,7 +7,9 @@ use std::time::Duration;
 use farhop_consent::{Category, HostPattern};
 use farhop_units::Bytes;
 
-use crate::common::{CapacitySettings, LinkSettings, LogSettings, ProbeSettings};
+use crate::common::{
+    CapacitySettings, CarrierCeilingSettings, LinkSettings, LogSettings, ProbeSettings, check_ceilings,
+};
 use crate::end::End;
 use crate::error::SettingsError;
 use crate::kinds::{CarrierKind, Cidr, HostPort, PeerName, Percent, PortRange, Role, Spreading, UserWeight};
@@ -95,6 +97,8 @@ settings! {
         lists {
             /// A ground to which requests may go; the first that is connected takes them.
             ground: GroundPeer;
+            /// What some of what can wait is never sent faster than, and when: media, downloads, updates, backups, peer to peer.
+            ceiling: CarrierCeilingSettings;
         }
     }
 }
@@ -275,6 +279,7 @@ settings! {
 impl RemoteSettings {
     /// Rules that hold also where the other end is in the same process and no peer is configured.
     pub(crate) fn check_alone(&self, source: &Source, prefix: &str) -> Result<(), SettingsError> {
+        check_ceilings(&self.ceiling, source, prefix)?;
         let at = |key: &str| format!("{prefix}{key}");
         if self.listen.is_empty() {
             return Err(conflict(source, &at("listen"), "'listen' names no address; name at least one"));

@@ -267,7 +267,7 @@ fn rules_for_policies_are_an_example_in_the_sample_and_their_bounds_are_compared
     let uncommented: String = text
         .lines()
         .map(|line| match line.strip_prefix("# ") {
-            Some(rest) if rest.starts_with("[[") || rest.starts_with("policy = ") => format!("{rest}\n"),
+            Some(rest) if rest == "[[squeeze.rule]]" || rest.starts_with("policy = ") => format!("{rest}\n"),
             _ => format!("{line}\n"),
         })
         .collect();
@@ -279,6 +279,20 @@ fn rules_for_policies_are_an_example_in_the_sample_and_their_bounds_are_compared
     assert!(
         line(ground(&format!("{GROUND}[[squeeze.rule]]\npolicy = 'weak'\n"))).contains("an image policy")
     );
+}
+
+#[test]
+fn a_ceiling_says_something_once() {
+    let of = |text: &str| ground(&format!("{GROUND}{text}"));
+    let one = "[[ceiling]]\nof = 'backups'\nrate = '1 Mbit/s'\nhours = '22:00-06:00'\n";
+    let [ceiling] = &of(one).unwrap().ceiling[..] else { panic!() };
+    assert_eq!((ceiling.of.to_string(), ceiling.outside.to_string()), ("backups".into(), "8 kbit/s".into()));
+    let nothing = line(of("[[ceiling]]\nof = 'bulk'\n"));
+    assert!(nothing.contains("the ceiling of 'bulk' limits nothing; give it a rate, or hours"), "{nothing}");
+    let twice = line(of(&format!("{one}{one}")));
+    assert!(twice.contains("'backups' has two ceilings; join them"), "{twice}");
+    assert!(line(of("[[ceiling]]\nof = 'voice'\n")).contains("\"peer-to-peer\""));
+    assert_eq!(ground(&sample::<GroundSettings>("ground.toml")).unwrap().ceiling, []);
 }
 
 /// The sample with nothing left commented out: each default is written as its setting reads it.

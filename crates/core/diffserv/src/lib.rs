@@ -9,10 +9,12 @@ mod class;
 pub mod classify;
 mod dscp;
 mod follow;
+mod patient;
 mod plan;
 pub mod quality;
 
 pub use class::{Queue, Service};
 pub use dscp::{AfClass, Codepoint, DropPrecedence, Phb, UnknownName};
 pub use follow::{Bounds, Follower};
+pub use patient::{Ceiling, Patient};
 pub use plan::{Plan, PlanError, Queued, Share, Shares};

@@ -18,10 +18,12 @@
 mod compressor;
 mod crc;
 mod decompressor;
+mod flow;
 mod packet;
 
 pub use compressor::Compressor;
 pub use decompressor::{Decompressor, Dropped};
+pub use flow::{FlowCompressor, FlowDecompressor};
 
 /// Contexts at a time.
 pub const CONTEXTS: usize = 127;
@@ -41,11 +43,16 @@ const GENERATIONS: u8 = 0x1f;
 pub fn fuzz(data: &[u8]) {
     let (mut compressor, mut decompressor) = (Compressor::default(), Decompressor::default());
     let mut stranger = Decompressor::default();
+    let (mut there, mut here) = (FlowCompressor::default(), FlowDecompressor::default());
+    let mut strange_flow = FlowDecompressor::default();
     let size = usize::from(data.first().copied().unwrap_or(1)).max(1);
     for (number, piece) in data.chunks(size).enumerate() {
         let _ = stranger.decompress(piece);
         let now = std::time::Duration::from_millis(number as u64 * 20);
         let made = compressor.compress(now, piece);
         assert_eq!(decompressor.decompress(&made).as_deref(), Ok(piece), "nothing was lost on its way");
+        let _ = strange_flow.decompress(piece);
+        let made = there.compress(now, piece);
+        assert_eq!(here.decompress(&made).as_deref(), Ok(piece), "nor of a flow");
     }
 }

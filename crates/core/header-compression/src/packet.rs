@@ -156,13 +156,13 @@ impl Headers {
 }
 
 /// RFC 1071: words are added, and what overflows is added again.
-fn sum(bytes: &[u8]) -> u64 {
+pub(crate) fn sum(bytes: &[u8]) -> u64 {
     let words =
         bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u64::from(*low)));
     words.sum()
 }
 
-fn folded(mut sum: u64) -> u16 {
+pub(crate) fn folded(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum >> 16) + (sum & 0xffff);
     }

@@ -138,8 +138,12 @@ pub enum Class {
     Streaming = 3,
     /// Downloads.
     Bulk = 4,
-    /// Updates, backups.
+    /// What nobody waits for: updates, and whatever is neither of the next two.
     Background = 5,
+    /// Backups.
+    Backups = 6,
+    /// Peer to peer.
+    PeerToPeer = 7,
 }
 
 impl Class {
@@ -150,7 +154,9 @@ impl Class {
             2 => Class::Web,
             3 => Class::Streaming,
             4 => Class::Bulk,
-            _ => Class::Background,
+            5 => Class::Background,
+            6 => Class::Backups,
+            _ => Class::PeerToPeer,
         }
     }
 }

@@ -9,6 +9,7 @@
 //! took it all) → … → `close`; `push` → `poll_datagram`. Who is next decides which of the two gives something. `next_wakeup` says
 //! when a grant that the pace held back is due.
 
+mod ceilings;
 mod flows;
 mod pace;
 mod sending;
@@ -25,6 +26,7 @@ use farhop_units::{BitRate, Bytes as ByteCount};
 
 use crate::frame::{Class, Priority};
 
+use ceilings::Ceilings;
 use flows::Flows;
 pub use flows::MOST_WAITING;
 use pace::Allowance;
@@ -80,6 +82,8 @@ struct Queue {
     queued: usize,
     end: bool,
     busy: bool,
+    /// No ceiling holds for it.
+    is_exempt: bool,
 }
 
 impl Queue {
@@ -111,6 +115,9 @@ pub struct Scheduler {
     floor: Option<(Class, u8)>,
     flows: Flows,
     held: Held,
+    ceilings: Ceilings,
+    /// The last time that it was told.
+    now: Duration,
 }
 
 impl Scheduler {
@@ -125,6 +132,8 @@ impl Scheduler {
             floor: None,
             flows: Flows::default(),
             held: Held::default(),
+            ceilings: Ceilings::default(),
+            now,
         }
     }
 
@@ -141,6 +150,19 @@ impl Scheduler {
     /// What `user` has of each class, in hundredths of what each of the others has: from 1 to 10,000.
     pub fn set_weight(&mut self, user: u64, hundredths: u32) {
         self.turns.set_weight(user, hundredths);
+    }
+
+    /// What these classes never exceed from now on, whatever is left over; others have no ceiling.
+    pub fn set_ceilings(&mut self, now: Duration, ceilings: &[(Class, BitRate)]) {
+        self.now = self.now.max(now);
+        self.ceilings.set(now, ceilings);
+    }
+
+    /// No ceiling holds for this stream: what the ends tell each other is nobody's traffic.
+    pub fn exempt(&mut self, id: StreamId) {
+        if let Some(queue) = self.streams.get_mut(&id) {
+            queue.is_exempt = true;
+        }
     }
 
     /// Nobody knows what this stream carries: it is told by how much that is.
@@ -175,6 +197,7 @@ impl Scheduler {
             queued: 0,
             end: false,
             busy: false,
+            is_exempt: false,
         };
         self.streams.insert(id, queue);
     }
@@ -240,11 +263,15 @@ impl Scheduler {
     fn ready(&mut self, id: StreamId) {
         let Some(queue) = self.streams.get(&id).filter(|queue| queue.is_ready()) else { return };
         let place = queue.stands();
+        if !queue.is_exempt && self.ceilings.is_used_up(self.now, place.class) {
+            return self.ceilings.put_aside(id);
+        }
         self.turns.insert(place.class, place.user, queue.key(id), self.allowance.pace.piece());
     }
 
     /// Gives what its user has left of a turn, where nothing else of the user's is ready.
     fn unready(&mut self, id: StreamId) -> Option<i64> {
+        self.ceilings.forget(id);
         let queue = self.streams.get(&id)?;
         let place = queue.stands();
         self.turns.remove(place.class, place.user, queue.key(id))
@@ -259,17 +286,28 @@ impl Scheduler {
 
     /// The bytes to write next, if any are queued and the pace allows.
     pub fn poll_grant(&mut self, now: Duration) -> Option<Grant> {
+        self.now = self.now.max(now);
         self.allowance.refill(now);
         self.end_sprees(now);
-        // What keeps the carrier alive does not wait for the pace (it still pays).
-        let (class, urgency, Who::Stream(id)) = self.next_up()? else { return None };
-        if self.allowance.is_used_up() && class != Class::Expedited {
-            return None;
+        let streams = &self.streams;
+        let back = self.ceilings.take_back(now, |id| streams.get(&id).map(|queue| queue.stands().class));
+        back.into_iter().for_each(|id| self.ready(id));
+        loop {
+            // What keeps the carrier alive does not wait for the pace (it still pays).
+            let (class, urgency, Who::Stream(id)) = self.next_up()? else { return None };
+            if self.allowance.is_used_up() && class != Class::Expedited {
+                return None;
+            }
+            if self.floor.is_some_and(|floor| (class, urgency) >= floor) {
+                return None;
+            }
+            let is_exempt = self.streams.get(&id).is_none_or(|queue| queue.is_exempt);
+            if is_exempt || !self.ceilings.is_used_up(now, class) {
+                return Some(self.grant(now, id));
+            }
+            self.unready(id);
+            self.ceilings.put_aside(id);
         }
-        if self.floor.is_some_and(|floor| (class, urgency) >= floor) {
-            return None;
-        }
-        Some(self.grant(now, id))
     }
 
     /// What begins to send after a pause is at its place again.
@@ -292,9 +330,15 @@ impl Scheduler {
     fn grant(&mut self, now: Duration, id: StreamId) -> Grant {
         let pace = self.allowance.pace;
         let mut grant = Grant { stream: id, segments: Vec::new(), end: false, drains: true };
-        let size = self.streams.get(&id).map_or(0, |queue| queue.queued.min(pace.piece()));
+        let limited =
+            self.streams.get(&id).filter(|queue| !queue.is_exempt).map(|queue| queue.stands().class);
+        let piece = limited.map_or(usize::MAX, |class| self.ceilings.piece(class)).min(pace.piece());
+        let size = self.streams.get(&id).map_or(0, |queue| queue.queued.min(piece));
         if let Some(place) = self.streams.get(&id).map(Queue::stands) {
             self.turns.charge(place.class, place.user, size);
+        }
+        if let Some(class) = limited {
+            self.ceilings.take(class, size);
         }
         let left = self.unready(id);
         if let Some(queue) = self.streams.get_mut(&id) {
@@ -333,11 +377,13 @@ impl Scheduler {
 
     /// When the pace allows the next grant; `None` when nothing waits for it.
     pub fn next_wakeup(&self, now: Duration) -> Option<Duration> {
+        let class = |id| self.streams.get(&id).map(|queue: &Queue| queue.stands().class);
+        let aside = self.ceilings.next_wakeup(now, class);
         if !self.is_any_admitted() {
             // A full carrier says when it has room again; asking it over and over would spin.
-            return None;
+            return aside;
         }
-        self.allowance.next_wakeup(now)
+        [self.allowance.next_wakeup(now), aside].into_iter().flatten().min()
     }
 
     /// Bytes queued over all streams.

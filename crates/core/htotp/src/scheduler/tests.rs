@@ -218,3 +218,58 @@ fn what_a_user_has_left_of_a_turn_is_forgotten_with_the_user() {
     }
     assert!(s.turns.is_empty() && s.turns.remembers_nobody());
 }
+
+/// Bytes of each of these streams that go out within `time`, at the moments that the scheduler asks for.
+fn within(s: &mut Scheduler, from: Duration, time: Duration, ids: &[u64]) -> Vec<usize> {
+    let (mut now, mut sent) = (from, vec![0; ids.len()]);
+    while now < from + time {
+        while let Some(grant) = s.poll_grant(now) {
+            let bytes: usize = grant.segments.iter().map(Bytes::len).sum();
+            if let Some(at) = ids.iter().position(|id| StreamId(*id) == grant.stream) {
+                sent[at] += bytes;
+            }
+            s.written(grant.stream);
+        }
+        let Some(next) = s.next_wakeup(now) else { break };
+        now = next.max(now + Duration::from_micros(100));
+    }
+    sent
+}
+
+#[test]
+fn a_class_never_exceeds_its_ceiling_and_others_have_the_rest() {
+    let pace = Pace { rate: Some(BitRate::mbit(8)), ..Pace::default() };
+    let mut s = Scheduler::new(Duration::ZERO, pace);
+    s.set_ceilings(Duration::ZERO, &[(Class::Backups, BitRate::kbit(200)), (Class::Bulk, BitRate::mbit(1))]);
+    let classes = [Class::Bulk, Class::Background, Class::Backups, Class::Backups];
+    for (id, class) in classes.into_iter().enumerate() {
+        fill(&mut s, id as u64, place(class, id as u64, 3, true), 20_000_000);
+    }
+    let sent = within(&mut s, Duration::ZERO, Duration::from_secs(10), &[0, 1, 2, 3]);
+    let near = |bytes: usize, wanted: usize| bytes.abs_diff(wanted) <= wanted / 50 + 16_384;
+    assert!(near(sent[0], 1_250_000), "{sent:?}");
+    assert!(near(sent[2] + sent[3], 250_000) && sent[2].abs_diff(sent[3]) < 50_000, "{sent:?}");
+    assert!(near(sent.iter().sum(), 9_500_000), "nothing of the link is left unused: {sent:?}");
+    // The night begins.
+    s.set_ceilings(Duration::from_secs(10), &[]);
+    let later = within(&mut s, Duration::from_secs(10), Duration::from_secs(10), &[0, 1, 2, 3]);
+    assert!(later[0] > 8_500_000, "{later:?}");
+}
+
+#[test]
+fn a_class_alone_waits_for_its_ceiling_and_what_the_ends_tell_each_other_does_not() {
+    let mut s = Scheduler::new(Duration::ZERO, Pace::default());
+    s.set_ceilings(Duration::ZERO, &[(Class::Background, BitRate::kbit(8)), (Class::PeerToPeer, BitRate(0))]);
+    fill(&mut s, 1, place(Class::Background, 1, 3, true), 1_000_000);
+    fill(&mut s, 2, place(Class::PeerToPeer, 1, 3, true), 1_000_000);
+    fill(&mut s, 3, place(Class::Background, 1, 3, true), 1_000_000);
+    s.exempt(StreamId(3));
+    let sent = within(&mut s, Duration::ZERO, Duration::from_secs(60), &[1, 2, 3]);
+    assert!((56_000..=64_000).contains(&sent[0]), "{sent:?}");
+    assert!(sent[1] <= 1_400, "what was saved up: {sent:?}");
+    assert_eq!(sent[2], 1_000_000);
+    // Closed in the middle, it is forgotten.
+    s.close(StreamId(1));
+    s.close(StreamId(2));
+    assert_eq!(s.next_wakeup(Duration::from_secs(60)), None);
+}

@@ -270,6 +270,9 @@ impl Session {
         if kind == Kind::Tunnel || (kind == Kind::Exchange && self.role == Role::Remote) {
             self.scheduler.watch(id);
         }
+        if kind == Kind::Mirror {
+            self.scheduler.exempt(id);
+        }
     }
 
     fn context(user: u64, origin: Bytes, kind: SectionKind) -> Context {
@@ -393,7 +396,10 @@ impl Session {
         if let Some(datagram) = self.scheduler.poll_datagram(now) {
             return Some(Transmit::Datagram(datagram));
         }
-        let grant = self.scheduler.poll_grant(now)?;
+        let Some(grant) = self.scheduler.poll_grant(now) else {
+            // A stream that stood before a datagram may have been put aside.
+            return self.scheduler.poll_datagram(now).map(Transmit::Datagram);
+        };
         let id = grant.stream;
         let priority = self.scheduler.rank(id).map_or(0, |(class, urgency)| rank(class, urgency));
         if let Some(stream) = self.streams.get_mut(&id) {

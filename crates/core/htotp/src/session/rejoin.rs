@@ -17,7 +17,7 @@ use bytes::Bytes;
 use super::event::{Direction, Event, code};
 use super::receive::tunnel_phase;
 use super::{Kind, Phase, Role, Session};
-use crate::frame::{Frame, FrameError, Priority, Verdict};
+use crate::frame::{Class, Frame, FrameError, Priority, Verdict};
 use crate::journal::{Hearing, Said};
 use crate::scheduler::{Place, StreamId};
 
@@ -58,6 +58,13 @@ impl Nature {
     /// The stream was moved to another render priority.
     pub fn set_priority(&mut self, priority: Priority) {
         self.place.priority = priority;
+    }
+
+    /// The stream, which counted as a page, was moved to another class.
+    pub fn set_class(&mut self, class: Class) {
+        if self.place.class == Class::Web {
+            self.place.class = class;
+        }
     }
 }
 

@@ -320,10 +320,23 @@ impl Session {
         }
     }
 
+    /// Moves a stream that counts as a page to the class that it proves to be of. What has a class of its own keeps it.
+    pub fn reclassify(&mut self, id: StreamId, class: Class) {
+        if let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.place.class == Class::Web) {
+            stream.place.class = class;
+            self.scheduler.replace(id, stream.place);
+        }
+    }
+
     /// Remote: the user's client has ended the connection of this name, of which ground was told in requests
     /// ([`crate::head::CLIENT_CONNECTION`]).
     pub fn leave(&mut self, user: u64, connection: &str) {
         self.send_control(&Frame::Left { user, connection: connection.into() });
+    }
+
+    /// What these classes of what this end sends never exceed, whatever is left over. It is not said to the peer.
+    pub fn set_ceilings(&mut self, now: Duration, ceilings: &[(Class, BitRate)]) {
+        self.scheduler.set_ceilings(now, ceilings);
     }
 
     /// Remote: what this user has of each class in either direction, in hundredths of what others have.

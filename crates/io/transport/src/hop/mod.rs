@@ -27,6 +27,7 @@ use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Role, Session};
 use farhop_htotp::unread::Unread;
 use farhop_tuning::{Measured, Parameters, Sending, Tuner};
+use farhop_units::BitRate;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -378,6 +379,12 @@ impl Hop {
     /// Remote: this user's client has ended the connection that requests named so.
     pub fn leave(&self, user: u64, connection: &str) {
         self.0.lock().session.leave(user, connection);
+        self.0.work.notify_one();
+    }
+
+    /// What these classes of what this end sends never exceed from now on.
+    pub fn set_ceilings(&self, ceilings: &[(Class, BitRate)]) {
+        self.0.lock().session.set_ceilings(self.0.now(), ceilings);
         self.0.work.notify_one();
     }
 

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use farhop_htotp::RequestHead;
-use farhop_htotp::frame::{Priority, Tunnel, Verdict};
+use farhop_htotp::frame::{Class, Priority, Tunnel, Verdict};
 use farhop_htotp::journal::{Hearing, Journal, Said};
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Nature, Role, Session, code};
@@ -120,6 +120,13 @@ impl State {
         self.session.reprioritize(id, priority);
         if let Some(kept) = self.slots.get_mut(&id).and_then(|slot| slot.kept.as_mut()) {
             kept.nature.set_priority(priority);
+        }
+    }
+
+    pub(super) fn reclassify(&mut self, id: StreamId, class: Class) {
+        self.session.reclassify(id, class);
+        if let Some(kept) = self.slots.get_mut(&id).and_then(|slot| slot.kept.as_mut()) {
+            kept.nature.set_class(class);
         }
     }
 

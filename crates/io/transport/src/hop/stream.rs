@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_htotp::frame::{Coding, Failure, Priority};
+use farhop_htotp::frame::{Class, Coding, Failure, Priority};
 use farhop_htotp::journal::Said;
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::code;
@@ -317,6 +317,11 @@ impl Sender {
     /// Moves the stream to another render priority.
     pub fn reprioritize(&self, priority: Priority) {
         self.with(|state, _, id| state.reprioritize(id, priority));
+    }
+
+    /// Moves the stream, if it counts as a page, to the class that it proves to be of.
+    pub fn reclassify(&self, class: Class) {
+        self.with(|state, _, id| state.reclassify(id, class));
     }
 }
 
