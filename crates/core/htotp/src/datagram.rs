@@ -19,7 +19,7 @@ pub fn patience(class: Class) -> Duration {
         Class::Interactive => 250,
         Class::Web => 500,
         Class::Streaming | Class::Bulk => 1000,
-        Class::Background => 2000,
+        Class::Background | Class::Backups | Class::PeerToPeer => 2000,
     })
 }
 
