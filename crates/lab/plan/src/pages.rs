@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use farhop_loader::{GraphError, Object, PageGraph};
-use farhop_workload::npm;
 use farhop_workload::pages::{self, Page, Site};
 use farhop_workload::recorded::Recording;
+use farhop_workload::{noise, npm};
 use url::Url;
 
 use crate::error::PlanError;
@@ -46,13 +46,14 @@ pub(crate) fn build(page: &PageSpec, folder: &Path) -> Result<Page, PlanError> {
             let mut html = "<!doctype html>\n<title>Objects of one size</title>\n".to_owned();
             for number in 1..=*objects {
                 let file = images.join(format!("{number:04}.bin"));
-                std::fs::write(&file, noise(u64::from(number), object.0)).map_err(PlanError::file(&file))?;
+                std::fs::write(&file, noise(u64::from(number), object.0 as usize))
+                    .map_err(PlanError::file(&file))?;
                 let _ = writeln!(html, "<img src=\"objects/{number:04}.bin\" alt=\"\">");
             }
             // A comment that no coding shrinks fills it up.
             let missing = document.0.saturating_sub(html.len() as u64 + 7);
             let filler: String =
-                noise(0, missing).into_iter().map(|byte| char::from(b'0' + byte % 64)).collect();
+                noise(0, missing as usize).into_iter().map(|byte| char::from(b'0' + byte % 64)).collect();
             let filler = filler.replace('>', "?").replace('<', "!");
             if missing > 0 {
                 let _ = write!(html, "<!--{filler}-->");
@@ -75,18 +76,6 @@ pub(crate) fn graph(page: &Page, spec: &PageSpec, secure: bool) -> Result<PageGr
     let scheme = if secure { "https" } else { "http" };
     let url = Url::parse(&format!("{scheme}://{host}/upload")).map_err(|_| no_address())?;
     Ok(PageGraph { objects: vec![Object::upload(url, bytes.0)] })
-}
-
-/// Bytes that look random and are the same on every machine (Marsaglia's xorshift64).
-fn noise(seed: u64, count: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut step = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..count).map(|_| step()).collect()
 }
 
 #[cfg(test)]

@@ -3,8 +3,11 @@
 
 pub mod browser;
 pub mod flawed;
+mod noise;
 pub mod npm;
 pub mod origins;
 pub mod packages;
 pub mod pages;
 pub mod recorded;
+
+pub use noise::noise;

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{PageError, Site, write};
+use crate::noise;
 
 /// The pages by name: so many requests each.
 pub const ALMANAC: [&str; 7] =
@@ -98,18 +99,6 @@ fn content(kind: &str, seed: u64, size: usize) -> Vec<u8> {
 fn text(seed: u64, size: usize) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_ ";
     noise(seed, size * 4 / 3).into_iter().map(|byte| char::from(LETTERS[usize::from(byte % 64)])).collect()
-}
-
-/// Bytes that look random and are the same on every machine (Marsaglia's xorshift64).
-fn noise(seed: u64, count: usize) -> Vec<u8> {
-    let mut state = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut step = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..count).map(|_| step()).collect()
 }
 
 #[cfg(test)]
