@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use farhop_loader::{Handshake, Persistence, Protocol, Push};
-use farhop_orbit::{Entitlement, Leg, Loss, Profile, Segment, Supply, Volume};
+use farhop_orbit::{Entitlement, Leg, Loss, Segment, Supply, Volume};
 use farhop_units::{BitRate, Bytes, format_duration};
 
 use crate::plan::{Client, LinkSpec, Through, VariantSpec};
