@@ -72,7 +72,7 @@ async fn adapt(connection: &Connection, plan: PathPlan, end: End) {
     let start = Instant::now();
     let mut ahead = WriteAhead::new(&plan, end);
     loop {
-        ahead.adapt(start.elapsed(), connection);
+        ahead.adapt(start.elapsed(), connection, false);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -82,7 +82,7 @@ impl Ends {
         let adapting = async {
             let mut ahead = WriteAhead::new(&self.plan, End::Ground);
             loop {
-                ahead.adapt(start.elapsed(), &self.far);
+                ahead.adapt(start.elapsed(), &self.far, false);
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
