@@ -14,6 +14,7 @@ use farhop_htotp::mirror::{
 };
 use farhop_store::{Change, Held, Partition};
 use farhop_transport::hop::Hop;
+use http::header::{self, HeaderMap};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -204,6 +205,11 @@ impl Log {
     }
 }
 
+/// Whether it is an image that ground has coded anew, by its tag.
+fn is_made_at_ground(fields: &HeaderMap) -> bool {
+    fields.get(header::ETAG).is_some_and(|tag| tag.as_bytes().starts_with(b"W/\"farhop."))
+}
+
 enum Look {
     /// With the end of its freshness in seconds since 1970, 0 where it has to be validated whenever it is used.
     Whole(Entry, u64, Option<Validators>),
@@ -240,7 +246,12 @@ fn entry(number: u64, url: &str, held: &Held) -> Option<Look> {
         Partition::Shared => None,
         Partition::User(user) => Some(user),
     };
-    let names = depends_on(held.partition, head)?;
+    let mut names = depends_on(held.partition, head)?;
+    // What ground has made of an image depends on being asked for as one. Ground asks the origin by its tag for nothing else, and a
+    // request for something else finds here that it is not answered.
+    if is_made_at_ground(&head.fields) {
+        names.retain(|name| name.as_str() != "sec-fetch-dest");
+    }
     let bound = Bound::to(&names)?;
     let fingerprint = fingerprint(user, url, bound, &head.nominated);
     let entry = Entry { number, user, bound, fresh_s: fresh.as_secs(), fingerprint };

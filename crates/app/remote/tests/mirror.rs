@@ -90,6 +90,17 @@ async fn what_is_stale_at_once_or_varies_by_unknown_fields_is_not_told() {
     assert_eq!(entries.len(), 1, "only the last: {entries:?}");
 }
 
+#[tokio::test]
+async fn an_image_that_ground_has_made_is_told_though_it_depends_on_being_asked_for_as_one() {
+    let world = world().await;
+    let (fresh, varies) = (("cache-control", "max-age=600"), ("vary", "accept, sec-fetch-dest"));
+    fetch(&world, "/origins", &[fresh, varies, ("etag", "\"1\"")]).await;
+    fetch(&world, "/made", &[fresh, varies, ("etag", "W/\"farhop.balanced.webp.s.1\"")]).await;
+    let bound = Bound::to([&header::ORIGIN, &header::ACCEPT]).unwrap();
+    let entries = stored(&world.hop).await;
+    assert_eq!(entries.iter().map(|entry| entry.bound).collect::<Vec<_>>(), [bound], "only the second");
+}
+
 /// Loses the carrier; ground has heard so much of the log.
 async fn go_on(world: &mut World, heard: Position) {
     world.hop.close();
