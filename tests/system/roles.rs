@@ -22,7 +22,16 @@ fn on_router(routed: &Routed, mut command: Command) -> Output {
 /// Switches the resource role on or off at the router.
 fn resource(routed: &Routed, switch: &str) {
     let mut command = farhop();
-    command.args(["link", switch, "--set", &format!("interface={DEVICE}"), "--set", "rate=10 Mbit/s"]);
+    command.args([
+        "link",
+        switch,
+        "--config",
+        "/dev/null",
+        "--set",
+        &format!("interface={DEVICE}"),
+        "--set",
+        "rate=10 Mbit/s",
+    ]);
     let output = on_router(routed, command);
     assert!(output.status.success(), "link {switch}: {}", String::from_utf8_lossy(&output.stderr));
 }

@@ -153,7 +153,9 @@ impl Routed {
         }
         self.servers.sysctl("net/ipv4/ip_forward", "1").unwrap();
         self.servers.sysctl("net/ipv6/conf/all/forwarding", "1").unwrap();
-        self.servers.ip(&["link add far0 type dummy", "link set far0 mtu 1300 up"]).unwrap();
+        self.servers
+            .ip(&["link add far0 type veth peer name far1", "link set far1 up", "link set far0 mtu 1300 up"])
+            .unwrap();
         self.servers.ip(&NARROW.map(|to| format!("route add {to} dev far0"))).unwrap();
     }
 

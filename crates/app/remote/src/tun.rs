@@ -56,8 +56,13 @@ impl Device {
     /// # Errors
     /// The device cannot be waited for.
     pub fn new(tun: Tun, places: Vec<Place>) -> io::Result<Device> {
+        #[expect(
+            deprecated,
+            reason = "what took its place is unsafe, for types whose descriptor may change: this one's does not"
+        )]
+        let tun = AsyncFd::new(tun)?;
         Ok(Device {
-            tun: AsyncFd::new(tun)?,
+            tun,
             places,
             connections: Mutex::new(Table::new(MOST)),
             catch: RwLock::new(None),

@@ -6,6 +6,8 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 
+use nix::net::if_::if_nametoindex;
+
 use crate::divert::Network;
 use crate::host::{self, run};
 use crate::{Error, Tun, transparent};
@@ -40,14 +42,14 @@ impl Routed {
     /// Makes the device, to which nothing is routed before [`Routed::set`]. It goes with its last descriptor.
     pub(crate) fn start(intake: &Intake) -> Result<(Routed, OwnedFd), Error> {
         let name = &intake.device;
-        if fs::exists(format!("/sys/class/net/{name}")).unwrap_or(false) {
+        if if_nametoindex(name.as_str()).is_ok() {
             return Err(Error::Taken { device: name.clone() });
         }
         if let Some(device) = routes(intake.table)?.iter().find_map(|(_, route)| leads_to(route)) {
             return Err(Error::Routed { table: intake.table, device });
         }
         for interface in &intake.interfaces {
-            if !fs::exists(format!("/sys/class/net/{interface}")).unwrap_or(false) {
+            if if_nametoindex(interface.as_str()).is_err() {
                 return Err(Error::NoInterface { interface: interface.clone() });
             }
         }

@@ -91,8 +91,7 @@ impl Flows {
         self.flows.get(&number)
     }
 
-    /// Adds a datagram of a flow of this place; `turn` is that of a flow which is new. The flow must not stand among what is
-    /// ready meanwhile.
+    /// Adds a datagram of a flow of this place; `turn` is that of a flow which is new.
     pub(super) fn push(&mut self, now: Duration, number: u64, place: Place, turn: u64, datagram: Bytes) {
         let flow = self.flows.entry(number).or_insert_with(|| Flow {
             place,

@@ -135,9 +135,10 @@ impl Allowance {
         self.tokens <= 0.0
     }
 
-    /// What does not wait for the pace has had as much again as that would have allowed at once.
+    /// What does not wait for the pace has had as much again as that would have allowed at once. While little goes ahead, what had
+    /// gone ahead before is no debt of its.
     pub(super) fn is_overdrawn(&self) -> bool {
-        self.tokens <= -(self.pace.allowance() + self.pace.piece() as f64)
+        self.tokens <= -(2.0 * self.set.allowance() + self.set.piece() as f64)
     }
 
     pub(super) fn take(&mut self, bytes: usize) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::flows::Flow;
 use super::turns::{Key, Who};
 use super::{Place, Scheduler};
 use crate::frame::Class;
@@ -52,13 +53,16 @@ impl Scheduler {
             self.allowance.calm(now);
         }
         self.turn += 1;
-        self.unready_flow(flow);
+        let stood = self.flows.flow(flow).is_some_and(Flow::is_ready);
         self.flows.push(now, flow, place, self.turn, datagram);
-        self.ready_flow(flow);
+        if !stood {
+            self.ready_flow(flow);
+        }
         while let Some(crowded) = self.flows.crowd(self.allowance.pace.known()) {
-            self.unready_flow(crowded);
             self.flows.drop_oldest(crowded);
-            self.ready_flow(crowded);
+            if self.flows.flow(crowded).is_some_and(|flow| !flow.is_ready()) {
+                self.unready_flow(crowded);
+            }
         }
     }
 
