@@ -29,10 +29,11 @@ async fn server() -> String {
 /// A tunnel whose client begins with these bytes: by them it is known at the remote.
 async fn tunnel(ends: &InProcess, target: &str, first: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(ends.proxy).await.unwrap();
-    let asked = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n");
+    // In one go: what comes later finds the tunnel open.
+    let first = String::from_utf8(first.to_vec()).unwrap();
+    let asked = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n{first}");
     let said = raw(&mut stream, &asked, |said| said.contains("\r\n\r\n")).await;
     assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
-    stream.write_all(first).await.unwrap();
     stream
 }
 
