@@ -8,6 +8,7 @@
 mod browser;
 mod caching;
 mod carriers;
+mod ceilings;
 mod clients;
 mod conformance;
 mod deltas;
@@ -29,6 +30,7 @@ mod rotation;
 mod slow_clients;
 mod starting;
 mod store;
+mod streaming;
 mod support;
 mod transparent;
 mod tun;

@@ -13,6 +13,7 @@ use farhop_htotp::frame::{Coding, Failure, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_origin::Upload;
 use farhop_page::{Confidence, Destination, Hint, Mode, Source};
+use farhop_streaming::Form;
 use farhop_transport::hop::Sender;
 use http::{Method, StatusCode, header};
 use tokio::sync::{Notify, oneshot};
@@ -32,7 +33,7 @@ use crate::owner::{Known, Owner};
 use crate::page::{Page, is_document};
 use crate::reading::{Decided, Reading};
 use crate::tally::{HELD, NOT_PUBLIC, Tally, UNSEEN, VALIDATED, skip_words};
-use crate::treatment::{Treatment, content_length, has_body, treatment};
+use crate::treatment::{Treatment, content_length, has_body, media_type, treatment};
 use crate::validation;
 use crate::variant::{self, Purpose};
 
@@ -307,7 +308,8 @@ impl Bundle {
             cors: wish.hint.mode != Mode::NoCors,
         };
         let policy = self.carrier.policy(&self.owner, true);
-        let request = variant::towards_origin(conditional.as_ref().unwrap_or(&wish.head), purpose, policy);
+        let request =
+            variant::towards_origin(conditional.as_ref().unwrap_or(&wish.head), purpose, policy, None);
         let asked = Asked {
             owner: &self.owner,
             exchange: self.page,
@@ -335,6 +337,9 @@ impl Bundle {
             return Err(failure::withdrawn(&"only others have asked for it, and it may be personal"));
         }
         let head = head::towards_remote(status, response.fields, self.page);
+        if Form::of(&media_type(&head.fields), &wish.head.path).is_some() {
+            return Err(failure::withdrawn(&"a manifest is limited when it is asked for"));
+        }
         let (length, most) = (content_length(&head.fields), wish.reading.guess_allowance());
         if wish.is_guess() && length.is_some_and(|length| length > most) {
             return Err(failure::withdrawn(&UsedUp::Guess));
@@ -376,6 +381,7 @@ impl Bundle {
             resume: None,
             page,
             share: Some(share),
+            viewing: None,
         };
         let delivered = delivery.run(sender).await;
         if delivered.outcome.is_ok() {

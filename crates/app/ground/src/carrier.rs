@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use farhop_bundle::Unasked;
+use farhop_component::keep_to;
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::Verdict;
 use farhop_htotp::frame::{Hello, Priority};
 use farhop_htotp::mirror::Word;
 use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_settings::CarrierCeilingSettings;
 use farhop_squeeze::Policy;
 use farhop_transport::hop::{Claim, Hop, Incoming};
 use farhop_transport::path::End;
@@ -36,6 +38,7 @@ use crate::mirror::{Mirror, Stale};
 use crate::named::Opener;
 use crate::owner::Owner;
 use crate::policies::Outlet;
+use crate::streaming;
 use crate::treatment::Treatment;
 
 /// How often a carrier that is drained is looked at.
@@ -114,11 +117,16 @@ impl Carrier {
         let heard = self.mirror().listen_to(self.number);
         self.hop.tell_heard(heard);
         let mut sizes = self.hop.sizes();
+        let ceilings = keep_to(&self.hop, || {
+            self.ground.settings().ceiling.iter().map(CarrierCeilingSettings::ceiling).collect()
+        });
+        tokio::pin!(ceilings);
         loop {
             self.ground.fit(&sizes.borrow_and_update());
             tokio::select! {
                 // Fails only once the hop is gone, which is held here.
                 Ok(()) = sizes.changed() => {}
+                () = &mut ceilings => {}
                 incoming = self.hop.accept() => match incoming {
                     Some(incoming) => self.begin(incoming),
                     None => break,
@@ -215,7 +223,9 @@ impl Carrier {
 
     /// What may be done to bodies for this user at this moment, asked for or not.
     pub(crate) fn means(&self, owner: &Owner, unasked: bool) -> Means {
-        Means { policy: self.policy(owner, unasked), ..self.ground.means(self.rate()) }
+        let policy = self.policy(owner, unasked);
+        let most = streaming::most(&self.ground.settings().streaming, policy, self.rate());
+        Means { policy, most, ..self.ground.means(self.rate()) }
     }
 
     /// What both ends call it; none before the handshake is over here.

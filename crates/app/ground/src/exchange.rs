@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use farhop_bundle::{Eagerness, Noted, Urgency, is_navigation, opens_page};
 use farhop_events::{Event, ExchangeId};
-use farhop_htotp::frame::{Failure, Priority, Resume};
+use farhop_htotp::frame::{Class, Failure, Priority, Resume};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_transport::hop::{Receiver, Sender};
 use http::{HeaderMap, Method, StatusCode, header};
@@ -20,11 +20,13 @@ use crate::carrier::Carrier;
 use crate::delivery::{Delivery, Undelivered};
 use crate::failure;
 use crate::head;
+use crate::manifest::{self, Judged};
 use crate::origins::{Asked, Informed, OriginBody, Response};
 use crate::owner::{Known, Owner};
 use crate::page::{Page, is_page};
 use crate::reading::Reading;
 use crate::recent::Read;
+use crate::streaming::Viewing;
 use crate::treatment::{Treatment, confirm_decoded, content_length, has_body, media_type, treatment};
 use crate::upload::{self, Uploading};
 use crate::variant::{self, Purpose};
@@ -136,8 +138,9 @@ impl Exchange {
             _ = sender.gone() => return Err(Unanswered::Gone),
         };
         let (informed, mut informing) = mpsc::unbounded_channel();
-        let policy = self.carrier.policy(&self.owner, false);
-        let request = variant::towards_origin(&self.request, Purpose::default(), policy);
+        let means = self.carrier.means(&self.owner, false);
+        let policy = means.policy;
+        let request = variant::towards_origin(&self.request, Purpose::default(), policy, means.most);
         let asked =
             Asked { owner: &self.owner, exchange: self.id, head: &request, upload, informed: Some(informed) };
         let fetch = self.carrier.ground.origins.fetch(asked);
@@ -180,7 +183,16 @@ impl Exchange {
         confirm_decoded(&self.request.fields, &mut head);
         variant::confirm(&self.request.fields, &mut head);
         let means = self.carrier.means(&self.owner, false);
-        let treatment = treatment(&self.request, &head, Purpose::default(), means);
+        let Judged { manifest, left } = manifest::judged(&self.request, &head, means.most);
+        if let Some((form, why)) = left {
+            let (bus, exchange) = (&self.carrier.ground.bus, self.id);
+            let (url, form) = (bus.url(&self.request.url()), form.as_str().into());
+            bus.emit(Event::ManifestKept { exchange, url, form, why: why.into() });
+        }
+        let treatment = match manifest {
+            Some(manifest) => Treatment::Manifest(manifest),
+            None => treatment(&self.request, &head, Purpose::default(), means),
+        };
         let body = has_body(&self.request.method, status).then_some(response.body);
         Answer { head, treatment, body }
     }
@@ -206,6 +218,10 @@ impl Exchange {
         {
             sender.reprioritize(DOWNLOAD);
         }
+        let viewing = self.viewing(unasked, &head);
+        if viewing.as_ref().is_some_and(|viewing| ground.streaming.is_media(viewing, &head.fields)) {
+            sender.reclassify(Class::Streaming);
+        }
         let kin = self.carrier.kin(&self.owner, &self.request, &head, &treatment, self.resume.is_some());
         let delivery = Delivery {
             returning: ground.centre.expect(&self.carrier.remote, content_length(&head.fields)),
@@ -220,6 +236,7 @@ impl Exchange {
             resume: self.resume,
             page,
             share,
+            viewing,
         };
         let delivered = delivery.run(sender).await;
         match delivered.outcome {
@@ -238,6 +255,16 @@ impl Exchange {
             }
             Err(_) => {}
         }
+    }
+
+    /// Who plays it, if someone may: a GET that was asked for.
+    fn viewing(&self, unasked: bool, head: &ResponseHead) -> Option<Viewing> {
+        let plays = [StatusCode::OK, StatusCode::PARTIAL_CONTENT].contains(&head.status);
+        if unasked || self.request.method != Method::GET || !plays {
+            return None;
+        }
+        let url = Url::parse(&self.request.url()).ok()?;
+        Some(Viewing::new(self.id, &self.owner, url))
     }
 
     /// Reads along, if the answer is a page.

@@ -46,6 +46,7 @@ use crate::policies::{Policies, keep};
 use crate::recent::Recent;
 use crate::returning::Centre;
 use crate::spool::Spool;
+use crate::streaming::Streaming;
 
 /// Bodies that are squeezed in a stream at a time. At level 9 an encoder holds 3.5 MB, at level 19 6 MB.
 const ENCODERS: usize = 12;
@@ -77,6 +78,7 @@ pub(crate) struct Shared {
     pub(crate) squeezing: Squeezing,
     pub(crate) policies: Arc<Policies>,
     pub(crate) bases: Arc<Bases>,
+    pub(crate) streaming: Streaming,
     pub(crate) plan: PathPlan,
     /// Of the socket on which carriers over QUIC come.
     pub(crate) repairs: OnceLock<Repairs>,
@@ -117,6 +119,7 @@ impl Ground {
             models: PageModels::open(&settings.models, &bus)?,
             bases: Arc::new(Bases::new(settings.squeeze.deltas.0)),
             settings: RwLock::new(Arc::new(settings)),
+            streaming: Streaming::default(),
             bus,
             components: components::all(),
             owners: Owners::default(),

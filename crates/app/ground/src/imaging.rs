@@ -16,6 +16,8 @@ use farhop_units::{BitRate, Bytes as Length};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
+use crate::manifest::Most;
+
 /// Images that are held whole, together; in KB.
 const HELD_KB: u32 = 24 * 1024;
 /// An image is waited for at least so long, and at most.
@@ -31,6 +33,8 @@ pub(crate) struct Means {
     /// zstd level for text; 0 for none.
     pub(crate) level: i32,
     pub(crate) load: Load,
+    /// The best rendition that manifests may name; none where they stay as they are.
+    pub(crate) most: Option<Most>,
 }
 
 /// See the module.
@@ -102,7 +106,7 @@ impl Squeezing {
         let reserved = work.reserved;
         let load = work.budget.load_after(reserved, now);
         let level = settings.zstd_level.map_or_else(|| text_level(rate, load), |level| level as i32);
-        Means { policy: settings.policy, level, load }
+        Means { policy: settings.policy, level, load, most: None }
     }
 
     /// How much of the processor time that was saved up is used up: 1 is all of it.

@@ -46,7 +46,7 @@ impl Kin {
         response: &ResponseHead,
         treatment: &Treatment,
     ) -> Option<Kin> {
-        let is_text = matches!(treatment, Treatment::Squeeze | Treatment::Recode(_));
+        let is_text = matches!(treatment, Treatment::Squeeze | Treatment::Recode(_) | Treatment::Manifest(_));
         if !is_text
             || request.method != Method::GET
             || response.status != StatusCode::OK
@@ -129,7 +129,7 @@ mod tests {
     use farhop_htotp::mirror::{BodyHash, HeldBody, Word};
     use farhop_squeeze::Policy;
 
-    const MEANS: Means = Means { policy: Policy::Gentle, level: 9, load: Load::Light };
+    const MEANS: Means = Means { policy: Policy::Gentle, level: 9, load: Load::Light, most: None };
 
     fn memory() -> Memory {
         Memory { remote: "ship".into(), epoch: 1 }

@@ -8,10 +8,11 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 
 use crate::imaging::Means;
+use crate::manifest::Manifest;
 use crate::variant::{Purpose, is_for_image, takes_webp};
 
 /// Fields that vouch for the bytes as the origin coded them (RFC 9530, RFC 9421, RFC 3230, RFC 2616 §14.15).
-const VOUCHING: [&str; 6] =
+pub(crate) const VOUCHING: [&str; 6] =
     ["content-digest", "repr-digest", "digest", "signature", "signature-input", "content-md5"];
 
 /// What happens to a body.
@@ -27,6 +28,8 @@ pub(crate) enum Treatment {
     Recode(Vec<Coding>),
     /// An image that may be coded anew once it is here; then its head is that of another representation.
     Image(Recipe),
+    /// A manifest of streaming media, which is read and may be limited.
+    Manifest(Manifest),
 }
 
 /// The treatment of the answer to `request`, which was made for `purpose`.
@@ -85,12 +88,13 @@ fn image_recipe(
     may_be_changed.then(|| image_plan(&offer, means.policy, means.load)).flatten()
 }
 
-fn may_be_decoded(request: &RequestHead, response: &ResponseHead, media: &str) -> bool {
+pub(crate) fn may_be_decoded(request: &RequestHead, response: &ResponseHead, media: &str) -> bool {
     let fields = &response.fields;
     let strong = fields.get(header::ETAG).is_some_and(|tag| !tag.as_bytes().starts_with(b"W/"));
-    // Pages and what they are made of are shown, not compared byte by byte. Other programs may keep a copy of the coded
+    // Pages and what they are made of are shown, and manifests read, not compared byte by byte. Other programs may keep a copy of the coded
     // bytes under the tag.
-    let kept_by_its_tag = strong && !is_page_part(media);
+    let is_manifest = farhop_streaming::Form::of(media, "").is_some();
+    let kept_by_its_tag = strong && !is_page_part(media) && !is_manifest;
     // A client that does not know the coding keeps the coded bytes as a file, as `wget x.txt.gz` does.
     let client_decodes = list(fields, &header::CONTENT_ENCODING)
         .all(|coding| accepts(&request.fields, coding))
@@ -237,7 +241,7 @@ mod tests {
     use crate::written::{fields, request};
     use farhop_squeeze::{Load, Policy};
 
-    const MEANS: Means = Means { policy: Policy::Gentle, level: 9, load: Load::Light };
+    const MEANS: Means = Means { policy: Policy::Gentle, level: 9, load: Load::Light, most: None };
 
     fn verdict(asked: &str, answered: &str) -> Treatment {
         let response = ResponseHead { status: StatusCode::OK, fields: fields(answered) };

@@ -13,6 +13,7 @@ use farhop_squeeze::{Policy, Recoded};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 
+use crate::manifest::{self, Most};
 use crate::treatment::{has_directive, list, text};
 
 /// What is known of the reason for a request, beside its fields.
@@ -26,7 +27,10 @@ pub(crate) struct Purpose {
     pub(crate) cors: bool,
 }
 
-const OURS: &str = "W/\"farhop.";
+/// The beginning of all tags that are made here.
+pub(crate) const OURS: &str = "W/\"farhop.";
+/// The beginning of those of manifests.
+const PLAYED: &str = "W/\"farhop.play.";
 /// Tells what was done to an image.
 const FARHOP_IMAGE: HeaderName = HeaderName::from_static("farhop-image");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -69,21 +73,23 @@ fn prefix(policy: Policy, request: &HeaderMap) -> String {
     format!("{OURS}{policy}.{form}.")
 }
 
-/// The request as the origin is to have it: tags of images made here become the origin's own, or are left out with
-/// the date where such an image would not be the answer. Any other request stays as it is.
+/// The request as the origin is to have it: tags of images and manifests made here become the origin's own, or are left out with
+/// the date where such an image, or a manifest limited so, would not be the answer. Any other request stays as it is.
 pub(crate) fn towards_origin(
     request: &RequestHead,
     purpose: Purpose,
     policy: Policy,
+    most: Option<Most>,
 ) -> Cow<'_, RequestHead> {
     let held = tags(&request.fields);
     if !held.iter().any(|tag| tag.starts_with(OURS)) {
         return Cow::Borrowed(request);
     }
-    let prefix = is_for_image(request, purpose).then(|| prefix(policy, &request.fields));
+    let image = is_for_image(request, purpose).then(|| prefix(policy, &request.fields));
+    let prefixes: Vec<String> = image.into_iter().chain(most.map(manifest::tag_prefix)).collect();
     let (mut asked, mut by_date) = (Vec::new(), false);
     for tag in &held {
-        let would_be_made = prefix.as_ref().is_some_and(|prefix| tag.starts_with(prefix));
+        let would_be_made = prefixes.iter().any(|prefix| tag.starts_with(prefix));
         match tag.strip_prefix(OURS) {
             None => asked.push((*tag).to_owned()),
             Some(rest) if would_be_made => match original(rest) {
@@ -125,8 +131,11 @@ pub(crate) fn confirm(request: &HeaderMap, head: &mut ResponseHead) {
     };
     let confirmed = held.iter().find(made_of).and_then(|tag| HeaderValue::from_str(tag).ok());
     if let Some(confirmed) = confirmed {
+        let is_image = !confirmed.as_bytes().starts_with(PLAYED.as_bytes());
         head.fields.insert(header::ETAG, confirmed);
-        disown(request, &mut head.fields);
+        if is_image {
+            disown(request, &mut head.fields);
+        }
     }
 }
 
@@ -139,15 +148,9 @@ pub(crate) fn describe(
     hash: &str,
 ) {
     let fields = &mut head.fields;
-    let prefix = prefix(policy, request);
-    let own = text(fields, &header::ETAG);
-    let rest = match (opaque(own), own.starts_with("W/")) {
-        (Some(opaque), true) => format!("w.{opaque}"),
-        (Some(opaque), false) => format!("s.{opaque}"),
-        (None, _) => format!("n.{hash}"),
-    };
+    let tag = tag_of(&prefix(policy, request), fields, hash);
     fields.remove(header::ETAG);
-    if let Ok(tag) = HeaderValue::from_str(&format!("{prefix}{rest}\"")) {
+    if let Some(tag) = tag {
         fields.insert(header::ETAG, tag);
     }
     disown(request, fields);
@@ -156,6 +159,17 @@ pub(crate) fn describe(
     if let Ok(done) = HeaderValue::from_str(&recoded.done.to_string()) {
         fields.insert(FARHOP_IMAGE, done);
     }
+}
+
+/// The tag that begins so for what is made of the response with these fields, whose hash is given in hex.
+pub(crate) fn tag_of(prefix: &str, fields: &HeaderMap, hash: &str) -> Option<HeaderValue> {
+    let own = text(fields, &header::ETAG);
+    let rest = match (opaque(own), own.starts_with("W/")) {
+        (Some(opaque), true) => format!("w.{opaque}"),
+        (Some(opaque), false) => format!("s.{opaque}"),
+        (None, _) => format!("n.{hash}"),
+    };
+    HeaderValue::from_str(&format!("{prefix}{rest}\"")).ok()
 }
 
 /// Takes out what is the origin's and adds what the choice depends on.
@@ -311,7 +325,7 @@ mod tests {
         for (tags, image, expected, dated) in rows {
             let accept = if image { CHROMIUM } else { "accept: */*" };
             let asked = request(&format!("{accept} | {date} | if-none-match: {tags}"));
-            let sent = towards_origin(&asked, Purpose::default(), Policy::Gentle);
+            let sent = towards_origin(&asked, Purpose::default(), Policy::Gentle, None);
             let value = sent.fields.get(header::IF_NONE_MATCH).map(|value| value.to_str().unwrap());
             assert_eq!(value, expected, "{tags}");
             assert_eq!(sent.fields.contains_key(header::IF_MODIFIED_SINCE), dated, "{tags}");

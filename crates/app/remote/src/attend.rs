@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use farhop_component::{HTTP, offer};
+use farhop_component::{HTTP, keep_to, offer};
+use farhop_diffserv::Ceiling;
 use farhop_events::{Event, ExchangeId};
+use farhop_settings::CarrierCeilingSettings;
 use farhop_transport::hop::Incoming;
 use tokio::sync::mpsc;
 
@@ -23,9 +25,14 @@ pub(crate) async fn attend(remote: Arc<Remote>, carrier: Carrier) {
         never = mirror::keep(&remote, &carrier.hop, said), if has_pages => match never {},
         never = bodies::keep(&remote, &carrier.hop), if has_pages => match never {},
         () = fit(&remote, &carrier) => {}
+        () = keep_to(&carrier.hop, || ceilings(&remote)) => {}
     }
     remote.desk().carrier_lost(carrier.generation, remote.now());
     remote.validating().carrier_lost(carrier.generation);
+}
+
+fn ceilings(remote: &Remote) -> Vec<Ceiling> {
+    remote.settings().ceiling.iter().map(CarrierCeilingSettings::ceiling).collect()
 }
 
 /// Tells ground whose share is not everyone's.

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::LazyLock;
 
 use farhop_consent::Host;
-use farhop_diffserv::Service;
 use farhop_diffserv::classify::{Flow, Protocol, Rule, classify, standard};
+use farhop_diffserv::{Patient, Service};
 use farhop_htotp::frame::Class;
 use farhop_settings::RemoteSettings;
 use farhop_settings::transparent::TransparentSettings;
@@ -25,7 +25,11 @@ pub(crate) fn listed(port: u16, settings: &TransparentSettings) -> Option<Class>
         (Class::Background, &settings.background_ports),
     ];
     let listed = lists.into_iter().find(|(_, ports)| ports.iter().any(|range| range.contains(port)));
-    listed.map(|(class, _)| class)
+    listed.map(|(class, _)| match judged(&to("", port)) {
+        // What nobody waits for is told apart where the port says what it is.
+        told if class == Class::Background && told > class => told,
+        _ => class,
+    })
 }
 
 /// The class of a connection to `host`, of which the client has said `first_bytes` so far. What no rule knows counts as a page,
@@ -74,13 +78,14 @@ fn to(host: &str, port: u16) -> Flow {
 }
 
 fn judged(flow: &Flow) -> Class {
-    match classify(&RULES, flow).service {
+    let verdict = classify(&RULES, flow);
+    if let Some(patient) = Patient::of(&verdict) {
+        return farhop_component::class(patient);
+    }
+    match verdict.service {
         Service::Voice => Class::Expedited,
         Service::Interactive => Class::Interactive,
-        Service::Web | Service::Other => Class::Web,
-        Service::Streaming => Class::Streaming,
-        Service::Bulk => Class::Bulk,
-        Service::Background => Class::Background,
+        _ => Class::Web,
     }
 }
 
@@ -101,7 +106,8 @@ mod tests {
             (443, None),
             (1935, Some(Class::Streaming)),
             (25, Some(Class::Bulk)),
-            (6881, Some(Class::Background)),
+            (6881, Some(Class::PeerToPeer)),
+            (873, Some(Class::Backups)),
         ] {
             assert_eq!(listed(port, &settings.remote.transparent), class, "{port}");
         }
@@ -114,7 +120,7 @@ mod tests {
             ("192.0.2.1", 4711, b"", Class::Web),
             ("[2001:db8::1]", 25, b"", Class::Bulk),
             ("site.test", 853, b"", Class::Interactive),
-            ("site.test", 443, b"\x13BitTorrent protocol", Class::Background),
+            ("site.test", 443, b"\x13BitTorrent protocol", Class::PeerToPeer),
             ("download.windowsupdate.com", 443, b"", Class::Background),
             ("no host", 443, b"", Class::Web),
         ] {

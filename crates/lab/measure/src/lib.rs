@@ -8,9 +8,11 @@ mod cached;
 mod calls;
 mod carriers;
 mod certificates;
+mod classes;
 mod clients;
 mod conformance;
 mod error;
+mod fairness;
 mod goals;
 mod group;
 mod handshakes;
@@ -34,6 +36,7 @@ mod part4;
 mod part5;
 mod part6;
 mod part7;
+mod refusals;
 mod row;
 mod satellite;
 mod scripted;
@@ -67,7 +70,8 @@ pub struct MeasureArguments {
     /// fresh; part 2: pages, httpep, packages, histories, hostile, speed; part 3: pages, packages, handshakes,
     /// live, certificates, conformance, clients; part 4: downloads, fresh, loss, cut, tunnel, pages, carriers,
     /// simulation, split, endurance; part 5: visits, packages, scripts, cached, behaviours, histories, kills; part 6: satellite,
-    /// emulator; part 7: calls, admission
+    /// emulator; part 7: calls, admission, fairness,
+    /// refusals, classes
     #[arg(long, value_name = "WORD")]
     pub only: Option<String>,
     /// The program PEPsal, for the rows of part 4 that are measured beside it

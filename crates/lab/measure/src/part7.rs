@@ -1,8 +1,13 @@
 //! The rows of part 7, "the link manager", as far as they are measured here.
 
-use crate::calls;
 use crate::group::Group;
+use crate::{calls, classes, fairness, refusals};
 
 /// All of them.
-pub(crate) const GROUPS: [Group; 2] =
-    [Group { name: "calls", measure: calls::rows }, Group { name: "admission", measure: calls::admission }];
+pub(crate) const GROUPS: [Group; 5] = [
+    Group { name: "calls", measure: calls::rows },
+    Group { name: "admission", measure: calls::admission },
+    Group { name: "fairness", measure: fairness::rows },
+    Group { name: "refusals", measure: refusals::rows },
+    Group { name: "classes", measure: classes::rows },
+];

@@ -2,6 +2,7 @@
 //! squeeze → spool → hop, in one task, so that promises stand ahead of the bytes that mention them and a slow hop holds
 //! the origin back. It decides nothing about caching.
 
+mod media;
 mod stream;
 mod whole;
 
@@ -19,12 +20,14 @@ use crate::body::Source;
 use crate::failure;
 use crate::ground::Shared;
 use crate::kin::Kin;
+use crate::manifest::describe_unread;
 use crate::origins::OriginBody;
 use crate::page::Page;
 use crate::policies::Outlet;
 use crate::prefix::{Mismatch, Prefix};
 use crate::returning::Returning;
 use crate::spool::Queue;
+use crate::streaming::{Film, Paced, Viewing};
 use crate::treatment::{Treatment, describe_decoded};
 
 /// What is to be delivered.
@@ -53,6 +56,8 @@ pub(crate) struct Delivery<'a> {
     pub(crate) share: Option<Share>,
     /// What will come back for it.
     pub(crate) returning: Returning,
+    /// Whose player may have asked for it; none for what is sent unasked.
+    pub(crate) viewing: Option<Viewing>,
 }
 
 /// How it went.
@@ -94,8 +99,10 @@ impl Delivery<'_> {
                 return Delivered { origin_bytes: 0, crossed_bytes: 0, spared_bytes: 0, outcome };
             }
             let mut head = self.head;
-            if let Treatment::Recode(_) = self.treatment {
-                describe_decoded(&mut head, None);
+            match self.treatment {
+                Treatment::Recode(_) => describe_decoded(&mut head, None),
+                Treatment::Manifest(_) => describe_unread(&mut head.fields),
+                Treatment::Pass | Treatment::Squeeze | Treatment::Image(_) => {}
             }
             sender.answer(&head, Coding::Identity, None);
             sender.finish(None);
@@ -103,6 +110,7 @@ impl Delivery<'_> {
         };
         let source = match &self.treatment {
             Treatment::Recode(codings) => Source::new(body, codings),
+            Treatment::Manifest(manifest) => Source::new(body, &manifest.codings),
             Treatment::Pass | Treatment::Squeeze | Treatment::Image(_) => Source::new(body, &[]),
         };
         let mut flow = Flow {
@@ -115,13 +123,16 @@ impl Delivery<'_> {
             request: self.request,
             source,
             queue: self.ground.spool.queue(),
-            head: self.head,
             treatment: self.treatment,
             resume: self.resume,
             prefix: self.resume.map(Prefix::new),
             page: self.page,
             share: self.share,
             returning: self.returning,
+            film: self.viewing.as_ref().and_then(|_| Film::of(&self.head.fields)),
+            paced: None,
+            viewing: self.viewing,
+            head: self.head,
             encoder: None,
             read_along: 0,
             gathered: BytesMut::new(),
@@ -167,6 +178,11 @@ struct Flow<'a> {
     page: Option<Page>,
     share: Option<Share>,
     returning: Returning,
+    viewing: Option<Viewing>,
+    /// Read until it says how long it plays.
+    film: Option<Film>,
+    /// Sent as it plays.
+    paced: Option<Paced>,
     encoder: Option<(Encoder, SemaphorePermit<'a>)>,
     /// Bytes that were read along before they are delivered.
     read_along: usize,
@@ -181,8 +197,10 @@ impl Flow<'_> {
         if let Some(page) = &self.page {
             page.read_links(&self.head, sender);
         }
+        self.find_pace();
         let end = match self.treatment {
             Treatment::Image(recipe) => self.remake(sender, recipe).await?,
+            Treatment::Manifest(_) => self.limit(sender).await?,
             _ => match self.gathers() {
                 Some(gathering) => self.gather(sender, gathering).await?,
                 None => self.begin(sender).await,

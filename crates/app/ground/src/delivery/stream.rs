@@ -15,7 +15,9 @@ use tokio::time::{sleep, timeout};
 use super::{End, Flow, Undelivered};
 use crate::body::{Part, Source};
 use crate::failure;
+use crate::ground::Shared;
 use crate::prefix::{Mismatch, Step};
+use crate::streaming::Paced;
 use crate::treatment::{Treatment, describe_decoded};
 
 /// How long an encoder is waited for when all are taken.
@@ -68,7 +70,7 @@ impl Flow<'_> {
                 end.is_none() && (self.queue.has_room() || (sender.is_silent() && self.queue.has_shelter()));
             let part = tokio::select! {
                 biased;
-                room = room(sender, self.queue.is_empty()) => {
+                room = room(sender, self.ground, self.paced.as_ref(), self.queue.is_empty()) => {
                     room?;
                     None
                 }
@@ -79,6 +81,9 @@ impl Flow<'_> {
                 None => {
                     if let Some(bytes) = self.queue.pop() {
                         self.ground.policies.sent(&self.to, bytes.len(), self.rate);
+                        if let Some(paced) = &self.paced {
+                            self.ground.streaming.sent(paced, bytes.len());
+                        }
                         // It is queued by the first poll; room is waited for before the next.
                         sender.write(bytes).now_or_never().transpose()?;
                     }
@@ -102,6 +107,7 @@ impl Flow<'_> {
         if let Some(kin) = &mut self.kin {
             kin.take(&bytes);
         }
+        self.read_film(&bytes);
         let fresh = match &mut self.prefix {
             None => bytes.clone(),
             Some(prefix) => match prefix.take(bytes.clone()).map_err(|error| failure::mismatch(&error))? {
@@ -188,8 +194,18 @@ impl Flow<'_> {
 }
 
 /// Completes when more may be written, or fails when nobody takes it; with nothing to write, only the latter.
-async fn room(sender: &Sender, idle: bool) -> Result<(), Gone> {
-    if idle { Err(sender.gone().await) } else { sender.room().await }
+async fn room(sender: &Sender, ground: &Shared, paced: Option<&Paced>, idle: bool) -> Result<(), Gone> {
+    if idle {
+        return Err(sender.gone().await);
+    }
+    if let Some(paced) = paced {
+        tokio::select! {
+            biased;
+            () = ground.streaming.due(paced) => {}
+            gone = sender.gone() => return Err(gone),
+        }
+    }
+    sender.room().await
 }
 
 /// The next part; `None` at once when none is here and the encoder should be flushed meanwhile.

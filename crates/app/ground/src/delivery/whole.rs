@@ -159,7 +159,7 @@ impl Flow<'_> {
 
     /// Body bytes until the end, `most` or the deadline; with the end if that was it. If `reads`, what they name is promised
     /// as they come.
-    async fn collect(
+    pub(super) async fn collect(
         &mut self,
         sender: &Sender,
         most: usize,
@@ -192,7 +192,7 @@ impl Flow<'_> {
     }
 
     /// Begins a body that will be streamed, with what is here of it.
-    async fn begin_with(&mut self, sender: &Sender, beginning: Bytes) -> Option<End> {
+    pub(super) async fn begin_with(&mut self, sender: &Sender, beginning: Bytes) -> Option<End> {
         match self.begin(sender).await {
             Some(end) => Some(end),
             None => self.take_all(sender, beginning).await.err().map(Err),
@@ -200,7 +200,12 @@ impl Flow<'_> {
     }
 
     /// Delivers a body that is at hand as it is.
-    async fn deliver_whole(&mut self, sender: &Sender, whole: Bytes, trailers: Option<HeaderMap>) -> End {
+    pub(super) async fn deliver_whole(
+        &mut self,
+        sender: &Sender,
+        whole: Bytes,
+        trailers: Option<HeaderMap>,
+    ) -> End {
         if let Some(end) = self.begin_with(sender, whole).await {
             return end;
         }
@@ -208,7 +213,7 @@ impl Flow<'_> {
     }
 
     /// Delivers what came of a body before it failed, which browsers use. Without any, an error page can be answered.
-    async fn deliver_cut(
+    pub(super) async fn deliver_cut(
         &mut self,
         sender: &Sender,
         beginning: Bytes,
@@ -232,7 +237,12 @@ impl Flow<'_> {
     }
 
     /// Answers with a body that is whole at hand.
-    async fn answer_whole(&mut self, sender: &Sender, whole: Bytes, trailers: Option<HeaderMap>) -> End {
+    pub(super) async fn answer_whole(
+        &mut self,
+        sender: &Sender,
+        whole: Bytes,
+        trailers: Option<HeaderMap>,
+    ) -> End {
         let read = std::mem::take(&mut self.read_along);
         self.scan(sender, whole.slice(read..)).await;
         self.scan_end(sender);

@@ -4,7 +4,7 @@
 mod heard;
 mod load;
 mod manager;
-mod phones;
+pub(crate) mod phones;
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -29,13 +29,13 @@ a=ptime:20
 ";
 
 /// Calls that talk, until they are dropped.
-pub(super) struct Phones {
+pub(crate) struct Phones {
     _running: Vec<Running>,
 }
 
 impl Phones {
     /// So many calls from the client to the origins, which speak for as long as they run.
-    pub(super) fn call(testbed: &Testbed, folder: &Path, calls: u16) -> Result<Phones, MeasureError> {
+    pub(crate) fn call(testbed: &Testbed, folder: &Path, calls: u16) -> Result<Phones, MeasureError> {
         let failed = MeasureError::system("scenarios of SIPp");
         // What is said is of no matter; its frames are 10 bytes each 10 ms.
         std::fs::write(folder.join("speech.g729"), [b'x'; 20_000]).map_err(&failed)?;
@@ -62,7 +62,7 @@ impl Phones {
 }
 
 /// Why there are none, if so.
-pub(super) fn lacking() -> Option<&'static str> {
+pub(crate) fn lacking() -> Option<&'static str> {
     let found = std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).map(|it| it.join("sipp")).any(|it: PathBuf| it.is_file())
     });
