@@ -179,7 +179,7 @@ fn runs(cell: &StudyCell) -> String {
 }
 
 fn ends(interval: Option<[f64; 2]>) -> String {
-    interval.map_or("–".into(), |[low, high]| format!("{}–{}", number(low), number(high)))
+    interval.map_or("–".into(), |[low, high]| format!("{} to {}", number(low), number(high)))
 }
 
 #[cfg(test)]

@@ -218,7 +218,8 @@ impl Study {
             (least, most) => format!("{least} to {most} runs"),
         };
         match (self.quick, self.complete) {
-            (true, _) => format!("quick: {runs} of each cell, fewer than the plan has"),
+            (true, true) => format!("quick: {runs} of each cell, fewer than the plan has"),
+            (true, false) => format!("quick and unfinished: {runs} of each cell so far"),
             (false, false) => format!("unfinished: {runs} of each cell so far"),
             (false, true) => format!("{runs} of each cell"),
         }

@@ -9,7 +9,7 @@ const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 360.0;
 /// Room for the axes and the names.
 const LEFT: f64 = 64.0;
-const RIGHT: f64 = 16.0;
+const RIGHT: f64 = 28.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 46.0;
 /// One colour for each line, told apart also by those who see few (Okabe and Ito 2008).
