@@ -32,8 +32,12 @@ pub const TCP: Component = Component {
 pub const DNS: Component =
     Component { name: "dns", events: &["name_answered", "name_crossed", "name_failed"] };
 
+/// Dictionaries that ground has trained, for who makes pages of them.
+pub const DICTIONARIES: Component =
+    Component { name: "dictionaries", events: &["dictionary_trained", "dictionary_sent"] };
+
 /// All of them.
-pub const ALL: &[&Component] = &[&HTTP, &TCP, &DNS];
+pub const ALL: &[&Component] = &[&HTTP, &TCP, &DNS, &DICTIONARIES];
 
 /// One of the things that Farhop does for a protocol.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ mod bundle;
 mod carrier;
 mod components;
 mod delivery;
+mod dictionaries;
 mod error;
 mod exchange;
 mod explain;

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::components::Attended;
 use crate::uplink::Carrier;
-use crate::{Remote, bodies, mirror};
+use crate::{Remote, bodies, dictionaries, mirror};
 
 /// Takes what ground begins, for as long as the carrier lasts.
 pub(crate) async fn attend(remote: Arc<Remote>, carrier: Carrier) {
@@ -22,6 +22,7 @@ pub(crate) async fn attend(remote: Arc<Remote>, carrier: Carrier) {
         () = take(&remote, &attended) => {}
         never = mirror::keep(&remote, &carrier.hop, said), if has_pages => match never {},
         never = bodies::keep(&remote, &carrier.hop), if has_pages => match never {},
+        never = dictionaries::keep(&remote, &carrier.hop), if has_pages => match never {},
         () = fit(&remote, &carrier) => {}
     }
     remote.desk().carrier_lost(carrier.generation, remote.now());

@@ -179,6 +179,9 @@ settings! {
             /// Bytes of text already sent that are kept in memory, so that what has changed of it, or is made like it, crosses as
             /// what differs; 0 B for none.
             deltas: Bytes, default "16 MB", range "0 B" to "4 GB", chosen "geo-hylas2: the text of about thirty pages", live true;
+            /// Bytes of short text that anyone may have and that are kept in memory, by origin, to train dictionaries on, and of
+            /// these dictionaries; 0 B for none.
+            dictionaries: Bytes, default "16 MB", range "0 B" to "4 GB", chosen "any link: some thirty sites", live true;
         }
         lists {
             /// While the link or the processor is loaded, users go by another image policy. Without a rule nobody does.

@@ -14,11 +14,13 @@
 //! | [`recode`] | up to 9 bytes for each of at most [`MAX_PIXELS`] pixels, beside the file |
 //! | [`HopDecoder`] | 1.3 MB: windows beyond 2^[`HOP_WINDOW_LOG`] are refused |
 //! | [`HopDecoder::against`] | [`delta_memory`]: 0.4 MB over a base of 50 KB, 4 MB over one of [`LARGEST_BASE`] |
+//! | [`HopDecoder::with_dictionary`] | [`DICTIONARY_MEMORY`]: 0.2 MB |
 
 mod brotli_stage;
 mod budget;
 mod decoder;
 mod deflate_stage;
+mod dictionary;
 mod gzip_stage;
 mod hop;
 mod image;
@@ -32,6 +34,9 @@ mod zstd_stage;
 
 pub use budget::{CpuBudget, Load};
 pub use decoder::{Coding, Decoder, UnknownCoding, parse_codings};
+pub use dictionary::{
+    DICTIONARY_MEMORY, LARGEST_DICTIONARY, LARGEST_TAUGHT, compress_with, is_dictionary, train,
+};
 pub use hop::{
     DELTA_WINDOW_LOG, Encoder, HOP_WINDOW_LOG, HopDecoder, LARGEST_BASE, can_be_base, compress,
     compress_against, decompress, delta_memory,

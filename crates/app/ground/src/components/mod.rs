@@ -1,5 +1,6 @@
 //! The ground halves of the components: the list, and what is common to those that are asked for by name.
 
+mod dictionaries;
 mod dns;
 mod http;
 mod tcp;
@@ -16,7 +17,12 @@ pub(crate) type Half = Box<dyn GroundHalf<Arc<Carrier>>>;
 
 /// All of them. What a remote begins is its to choose.
 pub(crate) fn all() -> Vec<Half> {
-    vec![Box::new(http::Http), Box::new(dns::Dns::default()), Box::new(tcp::Tcp)]
+    vec![
+        Box::new(http::Http),
+        Box::new(dictionaries::Dictionaries),
+        Box::new(dns::Dns::default()),
+        Box::new(tcp::Tcp),
+    ]
 }
 
 /// Gives what has begun on `carrier` to the component that it is for; gives back what is the carrier's own.

@@ -15,6 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::{End, Flow, Undelivered};
 use crate::body::{Part, Source};
 use crate::failure;
+use crate::kin::Kin;
 use crate::prefix::{Mismatch, Step};
 use crate::treatment::{Treatment, describe_decoded};
 
@@ -149,9 +150,7 @@ impl Flow<'_> {
             return Err(failure::mismatch(&Mismatch));
         }
         self.scan_end(sender);
-        if let Some(kin) = self.kin.take() {
-            kin.whole();
-        }
+        self.sent = self.kin.take().and_then(Kin::whole);
         let Some((encoder, _permit)) = self.encoder.take() else { return Ok(()) };
         let gathered = std::mem::take(&mut self.gathered);
         let coded = self
