@@ -273,6 +273,7 @@ impl Ground {
             "up_s": self.0.started.elapsed().as_secs(),
             "texts": self.0.bases.status(),
             "dictionaries": self.0.dictionaries.status(),
+            "origin_dictionaries": self.0.origins.dictated(),
             "loads": self.0.policies.status(),
             "components": self.0.components.iter().map(|half| half.component().name).collect::<Vec<_>>(),
             "carriers": carriers,

@@ -10,6 +10,7 @@ mod bundle;
 mod carrier;
 mod components;
 mod delivery;
+mod dictated;
 mod dictionaries;
 mod error;
 mod exchange;

@@ -11,7 +11,7 @@ use crate::imaging::Means;
 use crate::variant::{Purpose, is_for_image, takes_webp};
 
 /// Fields that vouch for the bytes as the origin coded them (RFC 9530, RFC 9421, RFC 3230, RFC 2616 §14.15).
-const VOUCHING: [&str; 6] =
+pub(crate) const VOUCHING: [&str; 6] =
     ["content-digest", "repr-digest", "digest", "signature", "signature-input", "content-md5"];
 
 /// What happens to a body.

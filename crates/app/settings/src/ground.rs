@@ -125,6 +125,9 @@ settings! {
             head: Bytes, default "128 KB", range "8 KB" to "4 MB", live true;
             /// Most fields in a response head.
             fields: u32, default "200", range "16" to "1000", live true;
+            /// Bytes of responses kept in memory that origins name as dictionaries for later ones (RFC 9842), which are then asked for
+            /// with `dcb` and `dcz`; 0 B for none.
+            dictionaries: Bytes, default "16 MB", range "0 B" to "4 GB", chosen "any link: the scripts of some ten sites", live true;
         }
     }
 }
