@@ -30,6 +30,7 @@ mod intercept;
 mod login;
 mod lookup;
 mod mirror;
+mod own_dictionary;
 mod parts;
 pub mod passwords;
 mod portal;
