@@ -15,6 +15,7 @@ const TARGETS: &[(&str, Entry)] = &[
     ("capacity", farhop_capacity::fuzz),
     ("consent", farhop_consent::fuzz),
     ("control_request", farhop_control::fuzz_request),
+    ("dictionaries", farhop_dictionaries::fuzz),
     ("dns", farhop_dns::fuzz),
     ("fec", farhop_fec::fuzz),
     ("freshness", farhop_freshness::fuzz),

@@ -36,8 +36,12 @@ pub const UDP: Component = Component { name: "udp", events: &["flow_opened", "fl
 pub const DNS: Component =
     Component { name: "dns", events: &["name_answered", "name_crossed", "name_failed"] };
 
+/// Dictionaries that ground has trained, for who makes pages of them.
+pub const DICTIONARIES: Component =
+    Component { name: "dictionaries", events: &["dictionary_trained", "dictionary_sent"] };
+
 /// All of them.
-pub const ALL: &[&Component] = &[&HTTP, &TCP, &UDP, &DNS];
+pub const ALL: &[&Component] = &[&HTTP, &TCP, &UDP, &DNS, &DICTIONARIES];
 
 /// One of the things that Farhop does for a protocol.
 #[derive(Debug, PartialEq, Eq)]

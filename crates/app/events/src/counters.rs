@@ -54,6 +54,14 @@ counters! {
         deltas,
         /// Body bytes that the long hop was spared by that, beside what coding each by itself spares.
         bytes_spared_by_deltas,
+        /// Dictionaries that were trained on what an origin sends to anyone.
+        dictionaries_trained,
+        /// Times that a remote was sent one.
+        dictionaries_sent,
+        /// Bodies that were coded with one.
+        bodies_taught,
+        /// Body bytes that the long hop was spared by that, beside what coding each by itself spares.
+        bytes_spared_by_dictionaries,
         /// Times that a carrier came up.
         carriers_up,
         /// Times that a carrier was lost.

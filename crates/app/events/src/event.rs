@@ -300,17 +300,45 @@ events! {
         origin_bytes: u64,
         /// Body bytes as they crossed.
         crossed_bytes: u64,
-        /// How many more it would have been had the body not been sent as what differs from one that the remote holds.
+        /// How many more it would have been had the body not been sent as what differs from one that the remote holds, or with a
+        /// dictionary that it holds.
         spared_bytes: u64,
+        /// Whether that was a dictionary.
+        taught: bool,
         /// From the request to the end of the response.
         total_ms: u64,
     } counts |counters| {
         counters.fetches.add(1);
-        counters.deltas.add(u64::from(*spared_bytes > 0));
-        counters.bytes_spared_by_deltas.add(*spared_bytes);
+        if *taught {
+            counters.bodies_taught.add(1);
+            counters.bytes_spared_by_dictionaries.add(*spared_bytes);
+        } else {
+            counters.deltas.add(u64::from(*spared_bytes > 0));
+            counters.bytes_spared_by_deltas.add(*spared_bytes);
+        }
         counters.bytes_from_origins.add(*origin_bytes);
         counters.bytes_squeezed.add(origin_bytes.saturating_sub(*crossed_bytes))
     }
+
+    /// Ground has trained a dictionary on what an origin sends to anyone.
+    Debug DictionaryTrained "dictionary_trained" {
+        /// The origin.
+        origin: String,
+        /// Bodies that it was trained on.
+        samples: u64,
+        /// Its bytes.
+        bytes: u64,
+        /// Its bytes as it crosses.
+        coded_bytes: u64,
+    } counts |counters| { counters.dictionaries_trained.add(1) }
+
+    /// A remote has asked for a dictionary that would have paid there by now.
+    Debug DictionarySent "dictionary_sent" {
+        /// The remote.
+        peer: String,
+        /// Bytes that crossed.
+        bytes: u64,
+    } counts |counters| { counters.dictionaries_sent.add(1) }
 
     /// Ground refused to connect to a destination.
     Info DestinationRefused "destination_refused" {

@@ -25,18 +25,17 @@ pub(crate) struct Source {
     decoder: Decoder,
     trailers: Option<HeaderMap>,
     ended: bool,
-    received: u64,
 }
 
 impl Source {
     /// The body, with `codings` undone.
     pub(crate) fn new(body: OriginBody, codings: &[Coding]) -> Self {
-        Source { body, decoder: Decoder::new(codings), trailers: None, ended: false, received: 0 }
+        Source { body, decoder: Decoder::new(codings), trailers: None, ended: false }
     }
 
     /// Bytes that the origin has sent.
     pub(crate) fn received(&self) -> u64 {
-        self.received
+        self.body.received()
     }
 
     /// The next part; nothing comes after [`Part::End`] or a failure. Cancel-safe.
@@ -53,10 +52,7 @@ impl Source {
                 return Ok(Part::End(self.trailers.take()));
             }
             match self.body.next().await? {
-                OriginPart::Bytes(bytes) => {
-                    self.received += bytes.len() as u64;
-                    self.decoder.feed(bytes);
-                }
+                OriginPart::Bytes(bytes) => self.decoder.feed(bytes),
                 OriginPart::End(trailers) => {
                     (self.ended, self.trailers) = (true, trailers);
                     self.decoder.end();

@@ -23,6 +23,7 @@ use url::Url;
 use crate::allowance::{Allowance, UsedUp};
 use crate::carrier::Carrier;
 use crate::delivery::Delivery;
+use crate::dictionaries::Dictionaries;
 use crate::failure;
 use crate::head;
 use crate::mirror::Stale;
@@ -384,6 +385,9 @@ impl Bundle {
             viewing: None,
         };
         let delivered = delivery.run(sender).await;
+        if let Some(sent) = delivered.sent {
+            Dictionaries::learn(ground, &self.carrier.hop, sent, delivered.crossed_bytes);
+        }
         if delivered.outcome.is_ok() {
             self.carrier.pushed(&self.owner, &wish.head, &pushed);
             let (to, made) = ((&self.carrier.remote, self.owner.user), (&wish.hint, wish.priority.urgency));
@@ -397,6 +401,7 @@ impl Bundle {
             origin_bytes: delivered.origin_bytes,
             crossed_bytes: delivered.crossed_bytes,
             spared_bytes: delivered.spared_bytes,
+            taught: delivered.taught,
             total_ms: started.elapsed().as_millis() as u64,
         });
         Ok(delivered.crossed_bytes)

@@ -146,7 +146,10 @@ impl Carrier {
     /// Each thing that the remote begins goes to the component that it is for; what is left is the carrier's own.
     fn begin(self: &Arc<Self>, incoming: Incoming) {
         match components::take(self, incoming) {
-            Some(Incoming::Hello(hello)) => self.lock().hello = Some(hello),
+            Some(Incoming::Hello(hello)) => {
+                self.lock().hello = Some(hello);
+                self.memory().iter().for_each(|memory| self.ground.dictionaries.arrived(memory));
+            }
             Some(Incoming::Rejoin { carrier, claim }) => self.rejoin(carrier, claim),
             // A remote that drains begins nothing more; what is under way goes on. All else the session lets ground alone say.
             _ => {}
@@ -264,7 +267,8 @@ impl Carrier {
     ) -> Option<Kin> {
         let means = self.ground.means(self.rate());
         let to = Recipient { memory: self.memory()?, user: owner.user, resumes, means };
-        Kin::of(&self.ground.bases, to, request, response, treatment)
+        let ground = &self.ground;
+        Kin::of(&ground.bases, &ground.dictionaries, to, request, response, treatment)
     }
 
     /// Runs a task until it or the carrier ends.

@@ -18,6 +18,7 @@ use crate::allowance::{Allowance, Share};
 use crate::bundle::Bundle;
 use crate::carrier::Carrier;
 use crate::delivery::{Delivery, Undelivered};
+use crate::dictionaries::Dictionaries;
 use crate::failure;
 use crate::head;
 use crate::manifest::{self, Judged};
@@ -239,6 +240,9 @@ impl Exchange {
             viewing,
         };
         let delivered = delivery.run(sender).await;
+        if let Some(sent) = delivered.sent {
+            Dictionaries::learn(ground, &self.carrier.hop, sent, delivered.crossed_bytes);
+        }
         match delivered.outcome {
             Ok(()) => ground.bus.emit(Event::Fetched {
                 exchange: self.id,
@@ -248,6 +252,7 @@ impl Exchange {
                 origin_bytes: delivered.origin_bytes,
                 crossed_bytes: delivered.crossed_bytes,
                 spared_bytes: delivered.spared_bytes,
+                taught: delivered.taught,
                 total_ms: started.elapsed().as_millis() as u64,
             }),
             Err(Undelivered::Failed(failure)) if !unasked => {

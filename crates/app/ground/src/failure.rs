@@ -70,6 +70,12 @@ pub(crate) fn too_many_flows() -> Failure {
     failure(Side::Link, 503, "connection_limit_reached", "ground: too many flows of datagrams".into())
 }
 
+/// The remote asks for a dictionary that ground has not, or no longer.
+pub(crate) fn no_dictionary() -> Failure {
+    // RFC 9209 §2.3.2
+    failure(Side::Link, 502, "destination_not_found", "ground has no such dictionary".into())
+}
+
 /// No name server has answered.
 pub(crate) fn no_name_server(error: String) -> Failure {
     // RFC 9209 §2.3.1

@@ -32,6 +32,7 @@ use crate::ahead::Ahead;
 use crate::bases::Bases;
 use crate::carrier::Carrier;
 use crate::components;
+use crate::dictionaries::Dictionaries;
 use crate::error::GroundError;
 use crate::explain::{Explained, explain};
 use crate::imaging::{Means, Squeezing};
@@ -79,6 +80,7 @@ pub(crate) struct Shared {
     pub(crate) policies: Arc<Policies>,
     pub(crate) bases: Arc<Bases>,
     pub(crate) streaming: Streaming,
+    pub(crate) dictionaries: Dictionaries,
     pub(crate) plan: PathPlan,
     /// Of the socket on which carriers over QUIC come.
     pub(crate) repairs: OnceLock<Repairs>,
@@ -118,6 +120,7 @@ impl Ground {
             policies: Arc::new(Policies::new(&settings.squeeze)),
             models: PageModels::open(&settings.models, &bus)?,
             bases: Arc::new(Bases::new(settings.squeeze.deltas.0)),
+            dictionaries: Dictionaries::new(settings.squeeze.dictionaries.0),
             settings: RwLock::new(Arc::new(settings)),
             streaming: Streaming::default(),
             bus,
@@ -213,6 +216,7 @@ impl Ground {
         self.0.policies.set(&settings.squeeze, &self.0.bus);
         self.0.models.set(&settings.models);
         self.0.bases.set(settings.squeeze.deltas.0);
+        self.0.dictionaries.set(settings.squeeze.dictionaries.0);
         *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
         trusted
     }
@@ -271,6 +275,8 @@ impl Ground {
             "version": env!("CARGO_PKG_VERSION"),
             "up_s": self.0.started.elapsed().as_secs(),
             "texts": self.0.bases.status(),
+            "dictionaries": self.0.dictionaries.status(),
+            "origin_dictionaries": self.0.origins.dictated(),
             "loads": self.0.policies.status(),
             "components": self.0.components.iter().map(|half| half.component().name).collect::<Vec<_>>(),
             "carriers": carriers,
@@ -335,7 +341,7 @@ impl Shared {
         Config {
             hello,
             pace: Pace { rate: self.plan.sending_rate(End::Ground), ..Pace::default() },
-            bodies: self.bases.is_on(),
+            bodies: self.bases.is_on() || self.dictionaries.is_on(),
             probe: Probe { patience: self.settings().probe.patience + round_trip, ..Probe::default() },
             keeps_log: true,
             ..Config::default()

@@ -1,16 +1,18 @@
-//! A text on its way to a remote: what it may be sent against, and what is kept of it for those that come after
-//! (`bases`). It codes nothing.
+//! A text on its way to a remote: what it may be sent against or with, and what is kept of it for those that come after
+//! (`bases`, `dictionaries`). It codes nothing.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use farhop_dictionaries::Dictionary;
 use farhop_freshness::{Scope, shareable, storable};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_squeeze::{LARGEST_BASE, Load};
+use farhop_squeeze::{LARGEST_BASE, LARGEST_TAUGHT, Load};
 use http::{Method, StatusCode};
 use url::{Position, Url};
 
 use crate::bases::{Base, Bases, Memory, Purpose};
+use crate::dictionaries::{Dictionaries, Sent};
 use crate::imaging::Means;
 use crate::shape::Address;
 use crate::treatment::{Treatment, content_length, media_type};
@@ -22,10 +24,32 @@ const LONGEST_URL: usize = 2 * 1024;
 pub(crate) struct Kin {
     bases: Arc<Bases>,
     purpose: Purpose,
-    base: Option<Base>,
-    /// What has come of it, if it will be kept.
+    /// Scheme and authority.
+    origin: String,
+    against: Against,
+    /// It is kept for others.
+    is_kept: bool,
+    /// Dictionaries are learnt, as long as it is short.
+    teaches: bool,
+    /// What has come of it, if it will be kept or teach.
     so_far: Option<Vec<u8>>,
     counted: usize,
+}
+
+/// What the remote holds that a text may be coded with.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Against {
+    /// A text like it.
+    pub(crate) base: Option<Base>,
+    /// What texts of its origin have in common.
+    pub(crate) dictionary: Option<Arc<Dictionary>>,
+}
+
+impl Against {
+    /// The remote holds nothing of use.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.base.is_none() && self.dictionary.is_none()
+    }
 }
 
 /// Who is sent a text, and how.
@@ -41,6 +65,7 @@ impl Kin {
     /// Of the answer to `request`, if it is a text that others may be like.
     pub(crate) fn of(
         bases: &Arc<Bases>,
+        dictionaries: &Dictionaries,
         to: Recipient,
         request: &RequestHead,
         response: &ResponseHead,
@@ -52,7 +77,6 @@ impl Kin {
             || response.status != StatusCode::OK
             || request.is_of_its_connection()
             || content_length(&response.fields).is_some_and(|length| length > LARGEST_BASE as u64)
-            || !bases.is_on()
         {
             return None;
         }
@@ -62,7 +86,7 @@ impl Kin {
         // As the remote decides where it keeps it.
         let is_anyones = shareable(url.scheme() == "https", asked, response.status, fields);
         let is_own = || storable(&Method::GET, asked, response.status, fields, Scope::Private).is_ok();
-        let kept = is_anyones || is_own();
+        let is_kept = bases.is_on() && (is_anyones || is_own());
         let purpose = Purpose {
             memory,
             owner: (!is_anyones).then_some(user),
@@ -71,17 +95,25 @@ impl Kin {
         };
         // Coding both ways takes time.
         let may_differ = !resumes && means.load != Load::Spent;
-        let base = may_differ.then(|| bases.base(&purpose, user)).flatten();
-        (kept || base.is_some()).then(|| Kin::new(bases, purpose, base, kept))
+        let origin = url.origin().ascii_serialization();
+        let against = if may_differ {
+            let dictionary = dictionaries.held(&purpose.memory, &origin);
+            Against { base: bases.base(&purpose, user), dictionary }
+        } else {
+            Against::default()
+        };
+        // What was delivered in part says nothing of what all of it takes.
+        let teaches = !resumes && dictionaries.is_on();
+        if !is_kept && !teaches && against.is_nothing() {
+            return None;
+        }
+        let so_far = (is_kept || teaches).then(Vec::new);
+        Some(Kin { bases: Arc::clone(bases), purpose, origin, against, is_kept, teaches, so_far, counted: 0 })
     }
 
-    fn new(bases: &Arc<Bases>, purpose: Purpose, base: Option<Base>, kept: bool) -> Kin {
-        Kin { bases: Arc::clone(bases), purpose, base, so_far: kept.then(Vec::new), counted: 0 }
-    }
-
-    /// What it may be sent against.
-    pub(crate) fn base(&self) -> Option<&Base> {
-        self.base.as_ref()
+    /// What it may be sent against or with.
+    pub(crate) fn against(&self) -> &Against {
+        &self.against
     }
 
     /// The next bytes of it, as they are delivered.
@@ -89,26 +121,38 @@ impl Kin {
         let Some(so_far) = &mut self.so_far else { return };
         self.counted += bytes.len();
         let has_room = self.bases.expect(bytes.len());
-        if !has_room || so_far.len() + bytes.len() > LARGEST_BASE {
+        let most = if self.is_kept { LARGEST_BASE } else { LARGEST_TAUGHT };
+        if !has_room || so_far.len() + bytes.len() > most {
             self.so_far = None;
             return self.release();
         }
         so_far.extend_from_slice(bytes);
     }
 
-    /// All of it was sent.
-    pub(crate) fn whole(mut self) {
-        if let Some(body) = self.so_far.take() {
-            self.bases.keep(self.purpose.clone(), body.into());
-        }
+    /// All of it was sent; gives what is to be learnt from.
+    pub(crate) fn whole(mut self) -> Option<Sent> {
+        let body = self.so_far.take()?;
+        self.keep(body.into())
     }
 
-    /// All of it, which was at hand at once, is sent.
-    pub(crate) fn whole_at_once(mut self, body: &Bytes) {
-        if self.so_far.take().is_some() {
-            // A body may be a view of a larger buffer.
-            self.bases.keep(self.purpose.clone(), Bytes::copy_from_slice(body));
+    /// All of it, which was at hand at once, is sent; gives what is to be learnt from.
+    pub(crate) fn whole_at_once(mut self, body: &Bytes) -> Option<Sent> {
+        self.so_far.take()?;
+        // A body may be a view of a larger buffer.
+        self.keep(Bytes::copy_from_slice(body))
+    }
+
+    fn keep(&self, body: Bytes) -> Option<Sent> {
+        if self.is_kept {
+            self.bases.keep(self.purpose.clone(), body.clone());
         }
+        (self.teaches && body.len() <= LARGEST_TAUGHT).then(|| Sent {
+            memory: self.purpose.memory.clone(),
+            origin: self.origin.clone(),
+            url: self.purpose.address.url().to_owned(),
+            is_anyones: self.purpose.owner.is_none(),
+            body,
+        })
     }
 
     fn release(&mut self) {
@@ -138,7 +182,7 @@ mod tests {
     fn kin(bases: &Arc<Bases>, user: u64, asked: &str, answered: &str) -> Option<Kin> {
         let to = Recipient { memory: memory(), user, resumes: false, means: MEANS };
         let response = ResponseHead { status: StatusCode::OK, fields: fields(answered) };
-        Kin::of(bases, to, &request(asked), &response, &Treatment::Squeeze)
+        Kin::of(bases, &Dictionaries::new(0), to, &request(asked), &response, &Treatment::Squeeze)
     }
 
     fn send(bases: &Arc<Bases>, user: u64, asked: &str, answered: &str) {
@@ -152,7 +196,7 @@ mod tests {
     }
 
     fn has_base(bases: &Arc<Bases>, user: u64, asked: &str, answered: &str) -> bool {
-        kin(bases, user, asked, answered).is_some_and(|kin| kin.base().is_some())
+        kin(bases, user, asked, answered).is_some_and(|kin| kin.against().base.is_some())
     }
 
     const ANYONES: &str = "content-type: text/html | cache-control: max-age=60";
@@ -177,7 +221,7 @@ mod tests {
         assert!(kin(&bases, 1, "", NEVER).is_none());
         send(&bases, 1, "", ANYONES);
         let kin = kin(&bases, 1, "", NEVER).unwrap();
-        assert!(kin.base().is_some() && kin.so_far.is_none());
+        assert!(kin.against().base.is_some() && kin.so_far.is_none());
     }
 
     #[test]
@@ -189,8 +233,9 @@ mod tests {
             [(false, Load::Light, true), (true, Load::Light, false), (false, Load::Spent, false)]
         {
             let to = Recipient { memory: memory(), user: 1, resumes, means: Means { load, ..MEANS } };
-            let kin = Kin::of(&bases, to, &request(""), &response, &Treatment::Squeeze).unwrap();
-            assert_eq!(kin.base().is_some(), expected, "{resumes} {load:?}");
+            let none = Dictionaries::new(0);
+            let kin = Kin::of(&bases, &none, to, &request(""), &response, &Treatment::Squeeze).unwrap();
+            assert_eq!(kin.against().base.is_some(), expected, "{resumes} {load:?}");
         }
     }
 
@@ -200,7 +245,7 @@ mod tests {
         let of = |status, answered: &str, treatment| {
             let to = Recipient { memory: memory(), user: 1, resumes: false, means: MEANS };
             let response = ResponseHead { status, fields: fields(answered) };
-            Kin::of(&bases, to, &request(""), &response, &treatment).is_some()
+            Kin::of(&bases, &Dictionaries::new(0), to, &request(""), &response, &treatment).is_some()
         };
         assert!(of(StatusCode::OK, ANYONES, Treatment::Squeeze));
         assert!(!of(StatusCode::OK, ANYONES, Treatment::Pass));
@@ -228,5 +273,23 @@ mod tests {
         assert!(!room_for(2 << 20));
         drop(cut);
         assert!(room_for(2 << 20));
+    }
+
+    #[test]
+    fn what_only_its_user_may_have_or_nobody_may_keep_is_measured_and_never_learnt_from() {
+        const NEVER: &str = "content-type: text/html | cache-control: no-store";
+        let (bases, dictionaries) = (Arc::new(Bases::new(1 << 20)), Dictionaries::new(1 << 20));
+        let sent = |asked: &str, answered: &str, resumes| {
+            let to = Recipient { memory: memory(), user: 1, resumes, means: MEANS };
+            let response = ResponseHead { status: StatusCode::OK, fields: fields(answered) };
+            let kin = Kin::of(&bases, &dictionaries, to, &request(asked), &response, &Treatment::Squeeze)?;
+            kin.whole_at_once(&Bytes::from_static(b"a body")).map(|sent| sent.is_anyones)
+        };
+        assert_eq!(sent("", ANYONES, false), Some(true));
+        assert_eq!(sent("cookie: a=1", "content-type: text/html", false), Some(false));
+        assert_eq!((sent("", OWN, false), sent("", NEVER, false)), (Some(false), Some(false)));
+        assert_eq!(sent("", ANYONES, true), None, "part of it was there");
+        bases.set(0);
+        assert_eq!(sent("", NEVER, false), Some(false));
     }
 }

@@ -10,6 +10,8 @@ mod bundle;
 mod carrier;
 mod components;
 mod delivery;
+mod dictated;
+mod dictionaries;
 mod error;
 mod exchange;
 mod explain;

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_events::{Bus, Event, ExchangeId};
-use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Failure;
 use farhop_htotp::head::CLIENT_CONNECTION;
+use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_origin::{
     Cidr, Client, Destination, Error, Guard, Partition, Request, ResponseBody, Scheme, Settings,
     SystemResolver, Trust, TrustError, UpgradedStream, Upload, Ways,
@@ -24,6 +24,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use url::{Host, Url};
 
+use crate::dictated::{Dictated, Keeping, Undoing};
 use crate::error::GroundError;
 use crate::failure;
 use crate::head::towards_origin;
@@ -39,6 +40,7 @@ pub(crate) struct Origins {
     trust: RwLock<Trust>,
     /// What is known of the ways that answers take.
     ways: Ways,
+    dictated: Arc<Dictated>,
     bus: Bus,
 }
 
@@ -76,7 +78,7 @@ impl From<farhop_origin::Response> for Response {
             // RFC 9112 §9.8, RFC 9111 §3.3: it may turn out to be cut off, and then nobody may keep it.
             fields.append(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
-        Response { status: response.status, fields, body: OriginBody { body: response.body, strict: false } }
+        Response { status: response.status, fields, body: response.body.into() }
     }
 }
 
@@ -106,6 +108,18 @@ pub(crate) struct OriginBody {
     body: ResponseBody,
     /// Nobody has asked for it, so what may have been cut off is not taken for the whole, as browsers would take it.
     strict: bool,
+    /// It is coded with a dictionary that was offered.
+    undoing: Option<(Undoing, Arc<Dictated>)>,
+    /// It will be one itself.
+    keeping: Option<Keeping>,
+    received: u64,
+    ended: bool,
+}
+
+impl From<ResponseBody> for OriginBody {
+    fn from(body: ResponseBody) -> Self {
+        OriginBody { body, strict: false, undoing: None, keeping: None, received: 0, ended: false }
+    }
 }
 
 /// The next part of it.
@@ -122,12 +136,56 @@ impl OriginBody {
     /// # Errors
     /// The body is not whole.
     pub(crate) async fn next(&mut self) -> Result<OriginPart, Failure> {
-        match self.body.data().await {
-            Ok(Some(bytes)) => Ok(OriginPart::Bytes(bytes)),
-            Ok(None) if self.strict && self.body.was_cut() => Err(failure::origin(&Error::BodyIncomplete)),
-            Ok(None) => Ok(OriginPart::End(self.body.trailers())),
-            Err(error) => Err(failure::origin(&error)),
+        loop {
+            if let Some(bytes) = self.undone()? {
+                return Ok(self.given(bytes));
+            }
+            if self.ended {
+                let whole = self.keeping.take().filter(|_| !self.body.was_cut());
+                whole.into_iter().for_each(Keeping::whole);
+                // Trailers speak of the origin's bytes.
+                let trailers = self.body.trailers().filter(|_| self.undoing.is_none());
+                return Ok(OriginPart::End(trailers));
+            }
+            match self.body.data().await {
+                Ok(Some(bytes)) => {
+                    self.received += bytes.len() as u64;
+                    match &mut self.undoing {
+                        Some((undoing, _)) => undoing.decoder.feed(bytes),
+                        None => return Ok(self.given(bytes)),
+                    }
+                }
+                Ok(None) if self.strict && self.body.was_cut() => {
+                    return Err(failure::origin(&Error::BodyIncomplete));
+                }
+                Ok(None) => {
+                    self.ended = true;
+                    self.undoing.iter_mut().for_each(|(undoing, _)| undoing.decoder.end());
+                }
+                Err(error) => return Err(failure::origin(&error)),
+            }
         }
+    }
+
+    /// Bytes that the origin has sent.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// What is at hand of a body that is coded with a dictionary.
+    fn undone(&mut self) -> Result<Option<Bytes>, Failure> {
+        let Some((undoing, dictated)) = &mut self.undoing else { return Ok(None) };
+        undoing.decoder.pull().map_err(|error| {
+            undoing.failed(dictated);
+            failure::coding(&error)
+        })
+    }
+
+    fn given(&mut self, bytes: Bytes) -> OriginPart {
+        if self.keeping.as_mut().is_some_and(|keeping| !keeping.take(&bytes)) {
+            self.keeping = None;
+        }
+        OriginPart::Bytes(bytes)
     }
 }
 
@@ -160,12 +218,18 @@ impl Origins {
         let ways = Ways::default();
         let client = RwLock::new(client(settings, &resolver, trust.clone(), &ways));
         let guard = RwLock::new(guard(settings));
-        Ok(Origins { client, guard, resolver, trust: RwLock::new(trust), ways, bus })
+        let dictated = Arc::new(Dictated::new(settings.origin.dictionaries.0));
+        Ok(Origins { client, guard, resolver, trust: RwLock::new(trust), ways, dictated, bus })
     }
 
     /// Lets origins send as far ahead as a carrier of these sizes makes it worth while. The quickest so far counts.
     pub(crate) fn fit(&self, sizes: &Parameters) {
         self.ways.carry(sizes.sending);
+    }
+
+    /// For `status`: dictionaries that origins have named.
+    pub(crate) fn dictated(&self) -> serde_json::Value {
+        self.dictated.status()
     }
 
     /// So many carriers bring requests at the moment.
@@ -187,6 +251,7 @@ impl Origins {
     pub(crate) fn set(&self, settings: &GroundSettings) -> Result<(), TrustError> {
         let mut trusted = self.trust.write().unwrap_or_else(PoisonError::into_inner);
         let read = trust(settings).map(|trust| *trusted = trust);
+        self.dictated.set(settings.origin.dictionaries.0);
         let client = client(settings, &self.resolver, trusted.clone(), &self.ways);
         *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
         *self.guard.write().unwrap_or_else(PoisonError::into_inner) = guard(settings);
@@ -199,6 +264,7 @@ impl Origins {
     /// There is no response.
     pub(crate) async fn fetch(&self, asked: Asked<'_>) -> Result<Response, Failure> {
         let mut request = request(asked.owner, asked.exchange, asked.head, asked.upload)?;
+        let said = self.dictated.offer(asked.owner, asked.head, &mut request.fields);
         let informed = asked.informed;
         let unasked = informed.is_none();
         if unasked {
@@ -214,9 +280,14 @@ impl Origins {
         };
         let response =
             self.client().fetch(request, inform).await.map_err(|error| self.told(asked.exchange, &error))?;
-        let mut response = Response::from(response);
-        response.body.strict = unasked;
-        Ok(response)
+        let Response { status, fields, mut body } = Response::from(response);
+        let mut head = ResponseHead { status, fields };
+        let undoing =
+            self.dictated.undo(said, asked.head, &mut head).map_err(|error| failure::coding(&error))?;
+        body.undoing = undoing.map(|undoing| (undoing, Arc::clone(&self.dictated)));
+        body.keeping = self.dictated.keep(asked.owner, asked.head, &head);
+        body.strict = unasked;
+        Ok(Response { status, fields: head.fields, body })
     }
 
     /// Asks for a WebSocket, on a connection of its own.

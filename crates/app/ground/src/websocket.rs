@@ -75,6 +75,7 @@ impl Exchange {
             origin_bytes: bytes,
             crossed_bytes: bytes,
             spared_bytes: 0,
+            taught: false,
             total_ms: started.elapsed().as_millis() as u64,
         });
     }

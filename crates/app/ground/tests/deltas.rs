@@ -76,6 +76,7 @@ async fn take(receiver: &mut Receiver, bases: &[&[u8]]) -> Came {
                 decoder = match coding {
                     Coding::Identity => None,
                     Coding::Zstd => Some(HopDecoder::default()),
+                    Coding::Dictionary(_) => panic!("none was taken"),
                     Coding::Delta(hash) => {
                         let base = bases.iter().find(|base| BodyHash::of(base) == hash);
                         Some(HopDecoder::against(base.expect("the base is one that is held")).unwrap())
@@ -233,7 +234,10 @@ async fn what_resumes_is_sent_against_nothing_even_from_its_first_byte() {
 
 #[tokio::test]
 async fn nothing_is_kept_where_settings_say_so() {
-    let (pair, site) = (Pair::new(&["squeeze.deltas=0 B"]).await, Changing::start(ANYONES).await);
+    let (pair, site) = (
+        Pair::new(&["squeeze.deltas=0 B", "squeeze.dictionaries=0 B"]).await,
+        Changing::start(ANYONES).await,
+    );
     site.put("/page", &text(1));
     ask(&pair, 7, &get(&site.origin, "/page"), None, &[]).await;
     assert!(!pair.hop.takes_bodies());

@@ -9,6 +9,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use farhop_htotp::RequestHead;
 use farhop_transport::hop::{Arrival, Incoming, Receiver};
@@ -208,4 +210,129 @@ async fn a_prepared_connection_serves_the_first_request() {
     assert_eq!(pair.get(&secured.ask(navigate(&origin, "/"))).await.body, b"ok");
     assert_eq!(pair.get(&secured.ask(navigate(&origin, "/"))).await.body, b"ok");
     assert_eq!(origin.requests().len(), 2);
+}
+
+/// A script of so many functions, of which every twentieth is of this version.
+fn script(version: u64) -> Vec<u8> {
+    let function = |at: u64| {
+        let seed = if at % 20 == 7 { version } else { 0 };
+        format!(
+            "function f{at}() {{ return {:x} }}\n",
+            (at * 31 + seed * 1_000_003).wrapping_mul(2_654_435_761)
+        )
+    };
+    (0..600).map(function).collect::<String>().into_bytes()
+}
+
+/// Versions of a script of which each is a dictionary for the next (RFC 9842). `/wrong…` names another one than was offered.
+async fn versions() -> Origin {
+    Origin::start(|mut peer: Peer| async move {
+        const FIELDS: &str = "content-type: text/javascript|cache-control: max-age=60|use-as-dictionary: match=\"/*.js\", id=\"v1\"";
+        let before = script(1);
+        let hash = ring::digest::digest(&ring::digest::SHA256, &before);
+        let available = format!("available-dictionary: :{}:", STANDARD.encode(hash.as_ref())).to_lowercase();
+        let has_dictionary = peer.head.contains(&available) && peer.head.contains("dictionary-id: \"v1\"");
+        let is_wrong = peer.path().starts_with("/wrong");
+        if peer.path() == "/" {
+            peer.answer("content-type: text/html", "<!doctype html><script src=/v2.js></script>").await;
+        } else if peer.path() == "/v1.js" {
+            peer.answer(&format!("{FIELDS}|content-encoding: gzip"), support::gzip(&before)).await;
+        } else if has_dictionary && peer.head.contains("dcb, dcz") {
+            let after = farhop_squeeze::compress_against(&before, &script(2), 9).unwrap();
+            let mut named = hash.as_ref().to_vec();
+            named[31] ^= u8::from(is_wrong);
+            let coded = [&[0x5e, 0x2a, 0x4d, 0x18, 0x20, 0, 0, 0][..], &named, &after].concat();
+            let vary = "vary: accept-encoding, available-dictionary|content-encoding: dcz|etag: \"2\"";
+            peer.answer(&format!("content-type: text/javascript|cache-control: max-age=60|{vary}"), coded).await;
+        } else {
+            let vary = "vary: accept-encoding, available-dictionary";
+            peer.answer(&format!("content-type: text/javascript|cache-control: max-age=60|{vary}"), script(2)).await;
+        }
+        Some(peer)
+    })
+    .await
+}
+
+/// Waits until ground keeps so many dictionaries.
+async fn keeps(pair: &Pair, count: u64) {
+    while pair.ground.status()["origin_dictionaries"]["kept"].as_u64() != Some(count) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_an_origin_codes_with_a_dictionary_that_it_named_is_undone() {
+    let origin = versions().await;
+    let secured = Secured::before(&origin, "localhost").await;
+    let pair = secured.pair().await;
+    let ask = |path: &str| secured.ask(support::get(&origin, path));
+    let cold = pair.get(&ask("/v2.js")).await;
+    assert_eq!(
+        (cold.body.as_slice(), &cold.head().fields["vary"]),
+        (&script(2)[..], &HeaderValue::from_static("accept-encoding"))
+    );
+    assert_eq!(pair.get(&ask("/v1.js")).await.body, script(1));
+    keeps(&pair, 1).await;
+    let counted = || pair.bus.counters().snapshot()["bytes_from_origins"].as_u64().unwrap();
+    let before = counted();
+    let coded = pair.get(&ask("/v2.js")).await;
+    let head = coded.head();
+    assert!(coded.whole && coded.body == script(2));
+    assert!(
+        !head.fields.contains_key("content-encoding") && !head.fields.contains_key("available-dictionary")
+    );
+    assert_eq!(
+        (&head.fields["vary"], &head.fields["etag"]),
+        (&HeaderValue::from_static("accept-encoding"), &HeaderValue::from_static("W/\"2\""))
+    );
+    while counted() == before {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(counted() - before < script(2).len() as u64 / 5, "{}", counted() - before);
+    // Of what its pattern does not name nothing is said.
+    pair.get(&ask("/v2.css")).await;
+    assert!(!origin.requests().last().unwrap().contains("available-dictionary"));
+    // What is fetched unasked makes use of it as well.
+    let reply = pair.get(&secured.ask(navigate(&origin, "/"))).await;
+    assert_eq!(reply.promised_paths()[0], "/v2.js");
+    loop {
+        let (promise, push) = timeout(PATIENCE, support::pushed(&pair)).await.expect("the promise is kept");
+        if promise == reply.promises[0].0 {
+            assert!(push.whole && push.body == script(2));
+            break;
+        }
+    }
+    let asked = origin.requests();
+    let unasked = asked.iter().rfind(|head| head.starts_with("get /v2.js")).unwrap();
+    assert!(unasked.contains("available-dictionary"), "{unasked}");
+}
+
+#[tokio::test]
+async fn a_body_that_names_another_dictionary_is_refused_and_that_is_not_offered_again() {
+    let origin = versions().await;
+    let secured = Secured::before(&origin, "localhost").await;
+    let pair = secured.pair().await;
+    let ask = |path: &str| secured.ask(support::get(&origin, path));
+    pair.get(&ask("/v1.js")).await;
+    keeps(&pair, 1).await;
+    let wrong = pair.get(&ask("/wrong.js")).await;
+    assert!(wrong.body.is_empty());
+    assert_eq!(wrong.failure().token, "http_response_content_coding");
+    let again = pair.get(&ask("/wrong.js")).await;
+    assert!(again.whole && again.body == script(2));
+}
+
+#[tokio::test]
+async fn outside_of_tls_or_where_settings_say_so_no_dictionary_is_kept() {
+    let origin = versions().await;
+    let secured = Secured::before(&origin, "localhost").await;
+    let roots = format!("origin.roots=[\"{}\"]", secured.root.path().display());
+    let pair = Pair::new(&[&roots, "origin.dictionaries=0 B"]).await;
+    pair.get(&secured.ask(support::get(&origin, "/v1.js"))).await;
+    pair.get(&secured.ask(support::get(&origin, "/v2.js"))).await;
+    let plain = Pair::new(&[]).await;
+    plain.get(&support::get(&origin, "/v1.js")).await;
+    plain.get(&support::get(&origin, "/v2.js")).await;
+    assert!(origin.requests().iter().all(|head| !head.contains("available-dictionary")));
+    assert_eq!(plain.ground.status()["origin_dictionaries"]["kept"], 0);
 }

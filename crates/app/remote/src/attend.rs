@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::components::Attended;
 use crate::uplink::Carrier;
-use crate::{Remote, bodies, mirror};
+use crate::{Remote, bodies, dictionaries, mirror};
 
 /// Takes what ground begins, for as long as the carrier lasts.
 pub(crate) async fn attend(remote: Arc<Remote>, carrier: Carrier) {
@@ -24,6 +24,7 @@ pub(crate) async fn attend(remote: Arc<Remote>, carrier: Carrier) {
         () = take(&remote, &attended) => {}
         never = mirror::keep(&remote, &carrier.hop, said), if has_pages => match never {},
         never = bodies::keep(&remote, &carrier.hop), if has_pages => match never {},
+        never = dictionaries::keep(&remote, &carrier.hop), if has_pages => match never {},
         () = fit(&remote, &carrier) => {}
         () = keep_to(&carrier.hop, || ceilings(&remote)) => {}
     }

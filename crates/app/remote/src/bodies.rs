@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use farhop_freshness::Stored;
 use farhop_htotp::frame::{Coding, Resume};
 use farhop_htotp::mirror::{BodyHash, HeldBody, Word};
-use farhop_squeeze::{HopDecoder, LARGEST_BASE, can_be_base, delta_memory, is_text};
+use farhop_squeeze::{DICTIONARY_MEMORY, HopDecoder, LARGEST_BASE, can_be_base, delta_memory, is_text};
 use farhop_store::{Body, Change, Partition, Piece};
 use farhop_transport::hop::Hop;
 use http::{StatusCode, header};
@@ -77,6 +77,13 @@ pub(crate) async fn decoding(remote: &Remote, hop: &Hop, user: u64, coding: Codi
     let hash = match coding {
         Coding::Identity => return Some(Decoding::Identity),
         Coding::Zstd => return Some(Decoding::Zstd(HopDecoder::default(), None)),
+        Coding::Dictionary(hash) => {
+            if let Some(decoding) = taught(remote, hash) {
+                return Some(decoding);
+            }
+            hop.tell_mirror(Word::Lacks(vec![HeldBody { user: None, hash }]));
+            return None;
+        }
         Coding::Delta(hash) => hash,
     };
     let bodies = remote.bodies();
@@ -90,6 +97,14 @@ pub(crate) async fn decoding(remote: &Remote, hop: &Hop, user: u64, coding: Codi
     }
     hop.tell_mirror(Word::Lacks([Some(user), None].map(|user| HeldBody { user, hash }).into()));
     None
+}
+
+/// How a body is decoded that was coded with this dictionary, if that is held and there is room.
+fn taught(remote: &Remote, hash: BodyHash) -> Option<Decoding> {
+    let dictionary = remote.dictionaries().find(hash)?;
+    let kilobytes = u32::try_from(DICTIONARY_MEMORY.div_ceil(1024)).ok()?;
+    let permit = Arc::clone(&remote.bodies().decoders).try_acquire_many_owned(kilobytes).ok()?;
+    Some(Decoding::Zstd(HopDecoder::with_dictionary(&dictionary).ok()?, Some(permit)))
 }
 
 impl Bodies {
@@ -209,6 +224,7 @@ impl Log {
                 let mut state = remote.bodies().lock();
                 self.gone.extend(std::mem::take(&mut state.held).into_values());
                 (state.recent, state.recent_bytes) = (VecDeque::new(), 0);
+                remote.dictionaries().clear();
             }
         }
         Ok(())

@@ -10,6 +10,7 @@ use farhop_transport::hop::Incoming;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 
+use crate::dictionaries;
 use crate::dns::{Dns, DnsError};
 use crate::mirror::Said;
 use crate::udp::Udp;
@@ -34,6 +35,7 @@ pub(crate) fn of(settings: &RemoteSettings, listeners: Vec<Listener>) -> Result<
     let mut halves: Vec<Half> = Vec::new();
     if settings.role.serves_http() {
         halves.push(Box::new(Http { listeners: Mutex::new(listeners) }));
+        halves.push(Box::new(dictionaries::Half));
     }
     halves.push(Box::new(Tcp));
     if settings.role.carries() && settings.udp.enabled {

@@ -20,6 +20,7 @@ mod components;
 mod consent;
 mod course;
 mod desk;
+mod dictionaries;
 mod dns;
 mod exchange;
 mod held;
@@ -28,6 +29,7 @@ mod intercept;
 mod login;
 mod lookup;
 mod mirror;
+mod own_dictionary;
 mod parts;
 pub mod passwords;
 mod portal;
@@ -118,6 +120,7 @@ pub struct Remote {
     parts: parts::Parts,
     holdouts: holdouts::Holdouts,
     bodies: bodies::Bodies,
+    dictionaries: dictionaries::Dictionaries,
     census: clients::Census,
     caught: clients::Census,
     exchanges: AtomicU64,
@@ -266,6 +269,11 @@ impl Remote {
     /// What changed texts may be sent against.
     fn bodies(&self) -> &bodies::Bodies {
         &self.bodies
+    }
+
+    /// The trained dictionaries that are held.
+    fn dictionaries(&self) -> &dictionaries::Dictionaries {
+        &self.dictionaries
     }
 
     fn census(&self) -> &clients::Census {

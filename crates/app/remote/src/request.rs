@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use farhop_bundle::opens_page;
 use farhop_front::{RequestHead as Asked, Scheme, Target};
 use farhop_htotp::RequestHead;
 use farhop_htotp::head::{SENT_TO, UNASKED};
@@ -9,6 +10,7 @@ use http::header::{CONTENT_LENGTH, HOST, MAX_FORWARDS, TE, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use url::Url;
 
+use crate::own_dictionary::OwnDictionary;
 use crate::transparent;
 
 /// What is to be done with a request.
@@ -27,7 +29,10 @@ pub(crate) enum Wanted {
 /// A request that may cross.
 #[derive(Debug, Clone)]
 pub(crate) struct Fetch {
+    /// Without a word of the client's own dictionary.
     pub(crate) head: RequestHead,
+    /// That; none for a page, which ground is to read.
+    pub(crate) dictionary: Option<OwnDictionary>,
     /// The URL as browsers normalise it.
     pub(crate) url: Url,
     pub(crate) has_body: bool,
@@ -51,6 +56,13 @@ impl Fetch {
             fetch.head.fields.insert(SENT_TO, address);
         }
         fetch
+    }
+
+    /// The head as the client sent it, but for hops.
+    pub(crate) fn with_dictionary(&self) -> RequestHead {
+        let mut head = self.head.clone();
+        self.dictionary.iter().for_each(|own| own.put(&mut head.fields));
+        head
     }
 
     /// Whether it may be sent again when nobody knows what became of it (RFC 9110 §9.2.2), its body being gone.
@@ -121,6 +133,7 @@ pub(crate) fn sort(asked: Asked, way: Way) -> Wanted {
     // What a client says of that is nothing that ground may believe.
     fields.remove(SENT_TO);
     fields.remove(UNASKED);
+    let dictionary = OwnDictionary::take(&mut fields).filter(|_| !opens_page(&method, &fields));
     let has_body = framing != farhop_front::Framing::None;
     // RFC 9110 §8.6: said where a body is usual, so that ground need not wait for one.
     if !has_body && [Method::POST, Method::PUT, Method::PATCH].contains(&method) {
@@ -134,7 +147,7 @@ pub(crate) fn sort(asked: Asked, way: Way) -> Wanted {
         RequestHead { method, scheme: scheme.as_str().into(), authority, path: path.as_str().into(), fields };
     let url = if head.path == "*" { format!("{}/", head.origin()) } else { head.url() };
     match Url::parse(&url) {
-        Ok(url) => Wanted::Fetch(Box::new(Fetch { head, url, has_body })),
+        Ok(url) => Wanted::Fetch(Box::new(Fetch { head, dictionary, url, has_body })),
         Err(_) => Wanted::Own { status: StatusCode::BAD_REQUEST, text: "The URL is malformed.\n" },
     }
 }

@@ -76,7 +76,7 @@ fn behind(remote: &Remote, client: &Exchange) -> Exchange {
         pass: client.pass.clone(),
         client: client.client,
         caught_at: client.caught_at,
-        fetch: Arc::new(Fetch { head, url: client.fetch.url.clone(), has_body: false }),
+        fetch: Arc::new(Fetch { head, dictionary: None, url: client.fetch.url.clone(), has_body: false }),
         started: Instant::now(),
         uploaded,
         course,

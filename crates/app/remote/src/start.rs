@@ -228,6 +228,7 @@ fn start_with(
         repository,
         parts: Parts::new(Arc::clone(&budget)),
         bodies: Bodies::default(),
+        dictionaries: Default::default(),
         budget,
         gate,
         consent,

@@ -129,6 +129,9 @@ settings! {
             head: Bytes, default "128 KB", range "8 KB" to "4 MB", live true;
             /// Most fields in a response head.
             fields: u32, default "200", range "16" to "1000", live true;
+            /// Bytes of responses kept in memory that origins name as dictionaries for later ones (RFC 9842), which are then asked for
+            /// with `dcb` and `dcz`; 0 B for none.
+            dictionaries: Bytes, default "16 MB", range "0 B" to "4 GB", chosen "any link: the scripts of some ten sites", live true;
         }
     }
 }
@@ -183,6 +186,9 @@ settings! {
             /// Bytes of text already sent that are kept in memory, so that what has changed of it, or is made like it, crosses as
             /// what differs; 0 B for none.
             deltas: Bytes, default "16 MB", range "0 B" to "4 GB", chosen "geo-hylas2: the text of about thirty pages", live true;
+            /// Bytes of short text that anyone may have and that are kept in memory, by origin, to train dictionaries on, and of
+            /// these dictionaries; 0 B for none.
+            dictionaries: Bytes, default "16 MB", range "0 B" to "4 GB", chosen "any link: some thirty sites", live true;
         }
         lists {
             /// While the link or the processor is loaded, users go by another image policy. Without a rule nobody does.

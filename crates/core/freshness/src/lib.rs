@@ -34,7 +34,7 @@ pub use invalidation::invalidated;
 pub use partial::Part;
 pub use precondition::{Precondition, evaluate};
 pub use reply::{Reply, Validation};
-pub use storable::{NotStorable, shareable, storable};
+pub use storable::{NotStorable, is_coded_with_dictionary, shareable, storable};
 pub use stored::Stored;
 pub use validation::Validated;
 pub use validators::Validators;

@@ -30,8 +30,8 @@ pub enum NotStorable {
     /// `Vary: *` never matches again.
     #[error("the response varies by everything")]
     VaryEverything,
-    /// Coded with a dictionary, and does not vary by which one the client has.
-    #[error("the response is coded with a dictionary and does not vary by it")]
+    /// Coded with a dictionary that its client has.
+    #[error("the response is coded with a dictionary that its client has")]
     Dictionary,
     /// Nothing says or implies a lifetime.
     #[error("nothing says how long it could be fresh")]
@@ -69,10 +69,9 @@ pub fn storable(
     if members(response, &header::VARY).any(|name| name == "*") {
         return Err(NotStorable::VaryEverything);
     }
-    // RFC 9842 §6.2: such a response MUST vary by it. One that does not would be given to clients that cannot read it.
-    if is_coded_with_dictionary(response)
-        && !members(response, &header::VARY).any(|name| name.eq_ignore_ascii_case("available-dictionary"))
-    {
+    // Stricter than RFC 9842 §6.2, by which it may be reused for who has the same dictionary: that client keeps it itself, and
+    // nobody else can read it.
+    if is_coded_with_dictionary(response) {
         return Err(NotStorable::Dictionary);
     }
     if scope == Scope::Shared {
@@ -100,7 +99,7 @@ pub fn storable(
 }
 
 /// Whether one of its content codings needs a dictionary that the client has (RFC 9842 §4, §5).
-fn is_coded_with_dictionary(response: &HeaderMap) -> bool {
+pub fn is_coded_with_dictionary(response: &HeaderMap) -> bool {
     let is_such = |coding: &str| ["dcb", "dcz"].iter().any(|such| coding.eq_ignore_ascii_case(such));
     members(response, &header::CONTENT_ENCODING).any(is_such)
 }

@@ -18,6 +18,15 @@ impl Brotli {
         let alloc = StandardAlloc::default;
         Brotli { state: Box::new(State::new_strict(alloc(), alloc(), alloc())), complete: false }
     }
+
+    /// The same for streams that refer to a dictionary, of which a copy is kept (RFC 9842 §4).
+    pub(crate) fn against(dictionary: &[u8]) -> Self {
+        let alloc = StandardAlloc::default;
+        let copy = Vec::from(dictionary).into();
+        let mut state = State::new_with_custom_dictionary(alloc(), alloc(), alloc(), copy);
+        state.large_window = false;
+        Brotli { state: Box::new(state), complete: false }
+    }
 }
 
 impl Stage for Brotli {

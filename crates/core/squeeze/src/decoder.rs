@@ -4,6 +4,7 @@ use crate::PIECE;
 use crate::brotli_stage::Brotli;
 use crate::deflate_stage::Deflate;
 use crate::gzip_stage::Gzip;
+use crate::named_stage::{NamedCoding, NamedStage};
 use crate::stage::{SqueezeError, Stage, piece};
 use crate::zstd_stage::Zstd;
 use bytes::{Buf, Bytes, BytesMut};
@@ -93,6 +94,16 @@ impl Decoder {
         let stages =
             codings.iter().rev().map(|coding| Link { stage: stage(coding), input: Bytes::new() }).collect();
         Decoder { stages, output: Bytes::new(), ended: false, began: false }
+    }
+
+    /// Undoes a coding with this dictionary, whose SHA-256 hash the body has to name.
+    ///
+    /// # Errors
+    /// [`SqueezeError::Codec`]: it cannot be a dictionary, or there is no memory.
+    pub fn against(coding: NamedCoding, dictionary: &[u8], hash: &[u8; 32]) -> Result<Self, SqueezeError> {
+        let stage = Box::new(NamedStage::new(coding, dictionary, hash)?);
+        let stages = vec![Link { stage, input: Bytes::new() }];
+        Ok(Decoder { stages, output: Bytes::new(), ended: false, began: false })
     }
 
     /// Gives the next chunk of the coded body. To be called when [`pull`](Decoder::pull) has given `None`; an earlier

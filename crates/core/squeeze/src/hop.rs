@@ -2,6 +2,7 @@
 //! arrived, and with windows that keep a stream's memory modest.
 
 use crate::PIECE;
+use crate::dictionary::{is_dictionary, window_log};
 use crate::stage::{SqueezeError, Stage, piece};
 use crate::zstd_stage::Zstd;
 use bytes::{Buf, Bytes, BytesMut};
@@ -23,10 +24,10 @@ const LEAST_DELTA_WINDOW_LOG: u32 = 16;
 pub const LARGEST_BASE: usize = 1 << 20;
 
 /// Below this level zstd remembers too little of a base to find what is equal. Where much is, it is quick all the same.
-const LEAST_DELTA_LEVEL: i32 = 6;
+pub(crate) const LEAST_DELTA_LEVEL: i32 = 6;
 
 /// With these bytes begins what zstd takes for a trained dictionary and not for a text (RFC 8878 §5).
-const DICTIONARY: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
+pub(crate) const DICTIONARY: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
 
 /// Window for bodies of unknown length.
 const UNKNOWN_WINDOW_LOG: u32 = 18;
@@ -142,6 +143,18 @@ impl HopDecoder {
             return Err(SqueezeError::Codec(NAME));
         }
         let stage = Zstd::against(base, delta_window_log(base.len()))?;
+        Ok(HopDecoder { stage, input: Bytes::new() })
+    }
+
+    /// For a body that was coded by [`compress_with`](crate::compress_with) this trained dictionary.
+    ///
+    /// # Errors
+    /// [`SqueezeError::Codec`]: it is none, or there is no memory.
+    pub fn with_dictionary(dictionary: &[u8]) -> Result<Self, SqueezeError> {
+        if !is_dictionary(dictionary) {
+            return Err(SqueezeError::Codec(NAME));
+        }
+        let stage = Zstd::against(dictionary, window_log())?;
         Ok(HopDecoder { stage, input: Bytes::new() })
     }
 

@@ -10,21 +10,25 @@
 //! | [`Decoder`] gzip, deflate | 50 KB |
 //! | [`Decoder`] br | as its window: usually 4 MB, at most 16 MB (RFC 7932 §9.1) |
 //! | [`Decoder`] zstd | as its window: at most 8 MB (RFC 9659 §3) |
+//! | [`Decoder::against`] | the dictionary, and as br or zstd |
 //! | [`Encoder`] | unknown length: 1.6 MB at level 3, 3.7 MB at 9; known: as the body, 0.2 MB for 5 KB |
 //! | [`recode`] | up to 9 bytes for each of at most [`MAX_PIXELS`] pixels, beside the file |
 //! | [`HopDecoder`] | 1.3 MB: windows beyond 2^[`HOP_WINDOW_LOG`] are refused |
 //! | [`HopDecoder::against`] | [`delta_memory`]: 0.4 MB over a base of 50 KB, 4 MB over one of [`LARGEST_BASE`] |
+//! | [`HopDecoder::with_dictionary`] | [`DICTIONARY_MEMORY`]: 0.2 MB |
 
 mod brotli_stage;
 mod budget;
 mod decoder;
 mod deflate_stage;
+mod dictionary;
 mod gzip_stage;
 mod hop;
 mod image;
 mod kinds;
 mod level;
 mod manager;
+mod named_stage;
 mod policy;
 mod stage;
 mod worth;
@@ -32,6 +36,9 @@ mod zstd_stage;
 
 pub use budget::{CpuBudget, Load};
 pub use decoder::{Coding, Decoder, UnknownCoding, parse_codings};
+pub use dictionary::{
+    DICTIONARY_MEMORY, LARGEST_DICTIONARY, LARGEST_TAUGHT, compress_with, is_dictionary, train,
+};
 pub use hop::{
     DELTA_WINDOW_LOG, Encoder, HOP_WINDOW_LOG, HopDecoder, LARGEST_BASE, can_be_base, compress,
     compress_against, decompress, delta_memory,
@@ -43,6 +50,7 @@ pub use image::{
 pub use kinds::is_text;
 pub use level::text_level;
 pub use manager::{Change, Manager, Moved, Rule, Service, Signal, UnknownWord, Users};
+pub use named_stage::NamedCoding;
 pub use policy::{Policy, UnknownPolicy};
 pub use stage::SqueezeError;
 pub use worth::{PixelPace, is_worth_waiting};

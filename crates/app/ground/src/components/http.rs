@@ -52,6 +52,7 @@ impl GroundHalf<Arc<Carrier>> for Http {
             Incoming::Mirror(word @ (Word::Holds(_) | Word::Lacks(_))) => {
                 if let Some(memory) = carrier.memory() {
                     ground.bases.hear(&memory, &word);
+                    ground.dictionaries.hear(&memory, &word);
                 }
             }
             Incoming::Mirror(word) => carrier.hear_mirror(word),

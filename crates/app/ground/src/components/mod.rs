@@ -1,5 +1,6 @@
 //! The ground halves of the components: the list, and what is common to those that are asked for by name.
 
+mod dictionaries;
 mod dns;
 mod http;
 mod tcp;
@@ -19,6 +20,7 @@ pub(crate) type Half = Box<dyn GroundHalf<Arc<Carrier>>>;
 pub(crate) fn all() -> Vec<Half> {
     vec![
         Box::new(http::Http),
+        Box::new(dictionaries::Dictionaries),
         Box::new(dns::Dns::default()),
         Box::new(udp::Udp::default()),
         Box::new(tcp::Tcp),

@@ -17,6 +17,7 @@ use tokio::sync::SemaphorePermit;
 
 use crate::allowance::Share;
 use crate::body::Source;
+use crate::dictionaries::Sent;
 use crate::failure;
 use crate::ground::Shared;
 use crate::kin::Kin;
@@ -69,8 +70,19 @@ pub(crate) struct Delivered {
     pub(crate) crossed_bytes: u64,
     /// How many more that would have been without what the remote holds.
     pub(crate) spared_bytes: u64,
+    /// What is to be learnt from it, where it is whole.
+    pub(crate) sent: Option<Sent>,
+    /// It was coded with a trained dictionary.
+    pub(crate) taught: bool,
     /// Why it is not whole.
     pub(crate) outcome: Result<(), Undelivered>,
+}
+
+impl Delivered {
+    /// There was no body.
+    fn empty(outcome: Result<(), Undelivered>) -> Delivered {
+        Delivered { origin_bytes: 0, crossed_bytes: 0, spared_bytes: 0, sent: None, taught: false, outcome }
+    }
 }
 
 /// Why a response did not arrive whole.
@@ -96,7 +108,7 @@ impl Delivery<'_> {
                 let failure = failure::mismatch(&Mismatch);
                 sender.fail(failure.clone());
                 let outcome = Err(Undelivered::Failed(failure));
-                return Delivered { origin_bytes: 0, crossed_bytes: 0, spared_bytes: 0, outcome };
+                return Delivered::empty(outcome);
             }
             let mut head = self.head;
             match self.treatment {
@@ -106,7 +118,7 @@ impl Delivery<'_> {
             }
             sender.answer(&head, Coding::Identity, None);
             sender.finish(None);
-            return Delivered { origin_bytes: 0, crossed_bytes: 0, spared_bytes: 0, outcome: Ok(()) };
+            return Delivered::empty(Ok(()));
         };
         let source = match &self.treatment {
             Treatment::Recode(codings) => Source::new(body, codings),
@@ -138,6 +150,8 @@ impl Delivery<'_> {
             gathered: BytesMut::new(),
             crossed: 0,
             spared: 0,
+            sent: None,
+            taught: false,
         };
         let outcome = flow.run(&mut sender).await;
         let (origin_bytes, crossed_bytes, spared_bytes) = (flow.source.received(), flow.crossed, flow.spared);
@@ -152,7 +166,8 @@ impl Delivery<'_> {
             }
             Err(Undelivered::Gone) => Err(Undelivered::Gone),
         };
-        Delivered { origin_bytes, crossed_bytes, spared_bytes, outcome }
+        let (sent, taught) = (flow.sent.take().filter(|_| outcome.is_ok()), flow.taught);
+        Delivered { origin_bytes, crossed_bytes, spared_bytes, sent, taught, outcome }
     }
 }
 
@@ -190,6 +205,8 @@ struct Flow<'a> {
     gathered: BytesMut,
     crossed: u64,
     spared: u64,
+    sent: Option<Sent>,
+    taught: bool,
 }
 
 impl Flow<'_> {

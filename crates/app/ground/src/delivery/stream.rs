@@ -16,6 +16,7 @@ use super::{End, Flow, Undelivered};
 use crate::body::{Part, Source};
 use crate::failure;
 use crate::ground::Shared;
+use crate::kin::Kin;
 use crate::prefix::{Mismatch, Step};
 use crate::streaming::Paced;
 use crate::treatment::{Treatment, describe_decoded};
@@ -155,9 +156,7 @@ impl Flow<'_> {
             return Err(failure::mismatch(&Mismatch));
         }
         self.scan_end(sender);
-        if let Some(kin) = self.kin.take() {
-            kin.whole();
-        }
+        self.sent = self.kin.take().and_then(Kin::whole);
         let Some((encoder, _permit)) = self.encoder.take() else { return Ok(()) };
         let gathered = std::mem::take(&mut self.gathered);
         let coded = self

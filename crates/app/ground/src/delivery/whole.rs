@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use farhop_htotp::frame::{Coding, Failure};
 use farhop_htotp::mirror::BodyHash;
-use farhop_squeeze::{LARGEST_BASE, LARGEST_IMAGE, PIECE, Recipe};
+use farhop_squeeze::{LARGEST_BASE, LARGEST_IMAGE, LARGEST_TAUGHT, PIECE, Recipe};
 use farhop_transport::hop::{Gone, Sender};
 use farhop_units::BitRate;
 use http::HeaderMap;
@@ -14,9 +14,8 @@ use tokio::time::{Instant, timeout};
 
 use super::stream::PATIENCE;
 use super::{End, Flow, Undelivered};
-use crate::bases::Base;
 use crate::body::Part;
-use crate::kin::Kin;
+use crate::kin::{Against, Kin};
 use crate::treatment::{Treatment, content_length, describe_decoded};
 use crate::variant;
 
@@ -47,17 +46,26 @@ struct Coded {
     spared: u64,
 }
 
-/// The shortest way to code a text, if that is shorter than the text. Where there is a base it is coded both ways, and goes
-/// against it only if that, with the base's name, is shorter: so it never takes more bytes than by itself.
-fn coded(text: &[u8], base: Option<&Base>, level: i32) -> Option<Coded> {
+/// The shortest way to code a text, if that is shorter than the text. Where the remote holds something of use it is coded
+/// in every way, and goes with that only if it is shorter so, the name counted: it never takes more bytes than by itself.
+fn coded(text: &[u8], with: &Against, level: i32) -> Option<Coded> {
     let alone = farhop_squeeze::compress(text, level).ok().filter(|bytes| bytes.len() < text.len());
     let least = alone.as_ref().map_or(text.len(), Bytes::len);
-    let against = base.and_then(|base| {
-        let bytes = farhop_squeeze::compress_against(&base.body, text, level).ok()?;
+    let named = |coding, bytes: Bytes| {
         let spared = least.checked_sub(bytes.len() + BodyHash::LENGTH).filter(|spared| *spared > 0)?;
-        Some(Coded { coding: Coding::Delta(base.hash), bytes, spared: spared as u64 })
+        Some(Coded { coding, bytes, spared: spared as u64 })
+    };
+    let against = with.base.as_ref().and_then(|base| {
+        named(Coding::Delta(base.hash), farhop_squeeze::compress_against(&base.body, text, level).ok()?)
     });
-    against.or_else(|| Some(Coded { coding: Coding::Zstd, bytes: alone?, spared: 0 }))
+    let taught = with.dictionary.as_ref().and_then(|dictionary| {
+        named(
+            Coding::Dictionary(dictionary.hash),
+            farhop_squeeze::compress_with(&dictionary.bytes, text, level).ok()?,
+        )
+    });
+    let best = against.into_iter().chain(taught).max_by_key(|coded| coded.spared);
+    best.or_else(|| Some(Coded { coding: Coding::Zstd, bytes: alone?, spared: 0 }))
 }
 
 /// Bytes of a text that crosses in one go over a link of this rate.
@@ -81,21 +89,24 @@ impl Flow<'_> {
             return None;
         }
         let length = content_length(&self.head.fields);
-        if self.base().is_some() {
+        let against = self.against();
+        let largest = if against.base.is_some() { LARGEST_BASE } else { LARGEST_TAUGHT } as u64;
+        if !against.is_nothing() && length.is_none_or(|length| length <= largest) {
             let most = match (length, &self.treatment) {
                 (Some(length), Treatment::Squeeze) => length,
                 (Some(length), _) => length.saturating_mul(EXPANDS),
-                (None, _) => LARGEST_BASE as u64,
+                (None, _) => largest,
             };
-            let most = most.min(LARGEST_BASE as u64) as usize;
+            let most = most.min(largest) as usize;
             return Some(Gathering { most, patience: GATHER_ALIKE, is_alike: true });
         }
         let is_small = length.is_some_and(|length| length <= self.small);
         is_small.then_some(Gathering { most: SMALL_DECODED, patience: GATHER, is_alike: false })
     }
 
-    fn base(&self) -> Option<&Base> {
-        self.kin.as_ref().and_then(Kin::base)
+    /// What of use the remote holds.
+    fn against(&self) -> Against {
+        self.kin.as_ref().map(Kin::against).cloned().unwrap_or_default()
     }
 
     /// Waits a moment for the whole of a text. Nothing is answered before, so an origin that fails gets an error page.
@@ -249,28 +260,26 @@ impl Flow<'_> {
         if let Treatment::Recode(_) = self.treatment {
             describe_decoded(&mut self.head, Some(whole.len() as u64));
         }
-        let base = self.base().cloned();
-        if let Some(kin) = self.kin.take() {
-            kin.whole_at_once(&whole);
-        }
-        let Coded { coding, bytes, spared } = self.code(whole, base).await;
-        self.spared = spared;
+        let with = self.against();
+        self.sent = self.kin.take().and_then(|kin| kin.whole_at_once(&whole));
+        let Coded { coding, bytes, spared } = self.code(whole, with).await;
+        (self.spared, self.taught) = (spared, matches!(coding, Coding::Dictionary(_)));
         sender.answer(&self.head, coding, None);
         self.enqueue(bytes)?;
         Ok(trailers)
     }
 
     /// A whole text in as few bytes as can be: as it is, coded by itself, or against what the remote holds.
-    async fn code(&mut self, whole: Bytes, base: Option<Base>) -> Coded {
+    async fn code(&mut self, whole: Bytes, with: Against) -> Coded {
         let ground = self.ground;
         // Memory is bounded as for those that are coded in a stream.
-        let permit = match base {
-            Some(_) => timeout(PATIENCE, ground.encoders.acquire()).await.ok().and_then(Result::ok),
-            None => None,
+        let permit = match with.is_nothing() {
+            false => timeout(PATIENCE, ground.encoders.acquire()).await.ok().and_then(Result::ok),
+            true => None,
         };
-        let base = base.filter(|_| permit.is_some());
+        let with = if permit.is_some() { with } else { Against::default() };
         let (level, text) = (self.level, whole.clone());
-        let work = move || coded(&text, base.as_ref(), level);
+        let work = move || coded(&text, &with, level);
         let done = if whole.len() > LONG {
             let timed = move || {
                 let begun = std::time::Instant::now();
@@ -296,7 +305,52 @@ impl Flow<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bases::Base;
+    use farhop_dictionaries::Dictionary;
     use proptest::prelude::*;
+    use std::sync::{Arc, LazyLock};
+
+    /// Trained on pages of which most is equal.
+    fn dictionary() -> Option<Arc<Dictionary>> {
+        static TRAINED: LazyLock<Arc<Dictionary>> = LazyLock::new(|| {
+            let samples: Vec<Bytes> = (0..24).map(|number| page(number).into()).collect();
+            let bytes = farhop_squeeze::train(&samples, None).unwrap();
+            Arc::new(Dictionary { hash: BodyHash::of(&bytes), coded: bytes.clone(), bytes })
+        });
+        Some(Arc::clone(&TRAINED))
+    }
+
+    fn page(number: u64) -> Vec<u8> {
+        let line = |at: u64| {
+            let word = (at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            format!("<li class=c{at}><a href=/item/{word:x}>{:x}</a>\n", word.rotate_left(17))
+        };
+        let common: String = (0..60).map(line).collect();
+        let own: String =
+            (0..20).map(|at| format!("<p>{:x}\n", (number * 1_000 + at) * 2_654_435_761)).collect();
+        format!("{common}{own}").into_bytes()
+    }
+
+    fn length(text: &[u8], with: &Against, level: i32) -> usize {
+        coded(text, with, level).map_or(text.len(), |coded| {
+            let is_named = matches!(coded.coding, Coding::Delta(_) | Coding::Dictionary(_));
+            coded.bytes.len() + if is_named { BodyHash::LENGTH } else { 0 }
+        })
+    }
+
+    #[test]
+    fn a_text_goes_with_whatever_makes_it_the_shortest() {
+        let (text, version) = (page(1_000), [&page(1_000)[..], b"more"].concat());
+        let base = |body: Vec<u8>| Some(Base { hash: BodyHash::of(&body), body: body.into() });
+        let coding = |base, dictionary| coded(&text, &Against { base, dictionary }, 9).unwrap().coding;
+        assert_eq!(coding(None, None), Coding::Zstd);
+        let taught = Coding::Dictionary(dictionary().unwrap().hash);
+        assert_eq!(coding(None, dictionary()), taught);
+        assert_eq!(coding(base(b"of no use".to_vec()), dictionary()), taught);
+        let before = base(version);
+        let delta = Coding::Delta(before.as_ref().unwrap().hash);
+        assert_eq!(coding(before, dictionary()), delta);
+    }
 
     proptest! {
         #[test]
@@ -307,12 +361,11 @@ mod tests {
             level in 1i32..12,
         ) {
             let text = [&body[..shared.min(body.len())], &text].concat();
-            let base = Base { hash: BodyHash::of(&body), body: body.into() };
-            let length = |coded: Option<Coded>| coded.map_or(text.len(), |coded| {
-                let named = matches!(coded.coding, Coding::Delta(_));
-                coded.bytes.len() + if named { BodyHash::LENGTH } else { 0 }
-            });
-            prop_assert!(length(coded(&text, Some(&base), level)) <= length(coded(&text, None, level)));
+            let base = Some(Base { hash: BodyHash::of(&body), body: body.into() });
+            for dictionary in [None, dictionary()] {
+                let with = Against { base: base.clone(), dictionary };
+                prop_assert!(length(&text, &with, level) <= length(&text, &Against::default(), level));
+            }
         }
     }
 }

@@ -181,7 +181,11 @@ impl Exchange {
         let resume = Resume { offset: delivery.bytes, prefix: delivery.prefix.hash() };
         loop {
             self.crosses(remote, Crossing::Resumed, None);
-            let mut asking = Asking::new(remote, self, self.fetch.head.clone());
+            let head = match farhop_freshness::is_coded_with_dictionary(&before.fields) {
+                true => self.fetch.with_dictionary(),
+                false => self.fetch.head.clone(),
+            };
+            let mut asking = Asking::new(remote, self, head);
             let asked = tokio::select! {
                 asked = asking.resume(resume) => asked,
                 () = reset_body(out) => return Err("the client closed the connection".into()),

@@ -141,7 +141,8 @@ impl Exchange {
         responder: &mut Responder,
     ) -> Answer {
         self.crosses(remote, why, field);
-        let mut head = self.fetch.head.clone();
+        // What differs from what is held is less than what differs from what the client has.
+        let mut head = if stale.is_none() { self.fetch.with_dictionary() } else { self.fetch.head.clone() };
         let mut validates = stale.as_ref().filter(|stale| stale.make_conditional(&mut head));
         let requested_at = SystemTime::now();
         let mut asking = Asking::new(remote, self, head);

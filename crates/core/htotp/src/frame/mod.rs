@@ -61,6 +61,7 @@ pub mod kind {
     pub const PATH: u64 = 0x58;
     pub const HOLDS: u64 = 0x60;
     pub const LACKS: u64 = 0x62;
+    pub const DICTIONARY: u64 = 0x64;
 
     /// Every type that this version knows, with its name in docs/htotp.md.
     pub const ALL: &[(u64, &str)] = &[
@@ -105,6 +106,7 @@ pub mod kind {
         (PATH, "PATH"),
         (HOLDS, "HOLDS"),
         (LACKS, "LACKS"),
+        (DICTIONARY, "DICTIONARY"),
     ];
 
     /// True for a type that this version knows.
@@ -205,6 +207,8 @@ pub enum Coding {
     Identity,
     /// One zstd frame.
     Zstd,
+    /// One zstd frame that refers to this trained dictionary, which the remote holds.
+    Dictionary(BodyHash),
     /// One zstd frame that refers to this body, which the remote holds.
     Delta(BodyHash),
 }
@@ -384,6 +388,11 @@ pub enum Frame {
         buckets: Vec<u64>,
     },
     Path(PathReport),
+    /// Ground has this dictionary, which crosses in so many bytes.
+    Dictionary {
+        hash: BodyHash,
+        length: u64,
+    },
 }
 
 /// Why bytes are no frame; ends the carrier.

@@ -167,6 +167,7 @@ mod tests {
         let codings = prop_oneof![
             Just(Coding::Identity),
             Just(Coding::Zstd),
+            any::<[u8; 16]>().prop_map(|hash| Coding::Dictionary(BodyHash(hash))),
             any::<[u8; 16]>().prop_map(|hash| Coding::Delta(BodyHash(hash)))
         ];
         prop_oneof![
@@ -208,6 +209,8 @@ mod tests {
             .prop_map(Frame::Rejoined),
             (0..varint::MAX, 0..varint::MAX)
                 .prop_map(|(arriving, lost)| Frame::Path(PathReport { arriving, lost })),
+            (any::<[u8; 16]>(), 0..varint::MAX)
+                .prop_map(|(hash, length)| Frame::Dictionary { hash: BodyHash(hash), length }),
             Just(Frame::Mirror(Word::Reset)),
             proptest::collection::vec((0..varint::MAX, 0..99u64, any::<u64>()), 0..9).prop_map(|all| {
                 let entry = |(number, user, fingerprint): (u64, u64, u64)| Entry {

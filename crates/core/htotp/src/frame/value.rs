@@ -58,6 +58,7 @@ impl Frame {
             Frame::Mirror(Word::Holds(_)) => kind::HOLDS,
             Frame::Mirror(Word::Lacks(_)) => kind::LACKS,
             Frame::Path(_) => kind::PATH,
+            Frame::Dictionary { .. } => kind::DICTIONARY,
         }
     }
 
@@ -156,6 +157,10 @@ impl Frame {
                 varint::put(out, *of);
                 buckets.iter().for_each(|bucket| varint::put(out, *bucket));
             }
+            Frame::Dictionary { hash, length } => {
+                out.extend_from_slice(&hash.0);
+                varint::put(out, *length);
+            }
             Frame::Validating { promise, entry } => {
                 varint::put(out, *promise);
                 varint::put(out, *entry);
@@ -177,10 +182,11 @@ impl Frame {
                 let number = match coding {
                     Coding::Identity => 0,
                     Coding::Zstd => 1,
+                    Coding::Dictionary(_) => 2,
                     Coding::Delta(_) => 3,
                 };
                 out.push(number << 1 | u8::from(resumed.is_some()));
-                if let Coding::Delta(BodyHash(base)) = coding {
+                if let Coding::Dictionary(BodyHash(base)) | Coding::Delta(BodyHash(base)) = coding {
                     out.extend_from_slice(base);
                 }
                 if let Some(offset) = resumed {
@@ -309,6 +315,7 @@ impl Frame {
                 let arriving = varint::take(value)?;
                 Frame::Path(PathReport { arriving, lost: varint::take(value)? })
             }
+            kind::DICTIONARY => Frame::Dictionary { hash: read_hash(value)?, length: varint::take(value)? },
             kind::EVICTED => {
                 let mut numbers = Vec::new();
                 while value.has_remaining() {
@@ -349,6 +356,7 @@ impl Frame {
                 let coding = match flags >> 1 {
                     0 => Coding::Identity,
                     1 => Coding::Zstd,
+                    2 => Coding::Dictionary(read_hash(value)?),
                     3 => Coding::Delta(read_hash(value)?),
                     _ => return None,
                 };

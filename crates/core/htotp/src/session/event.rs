@@ -10,7 +10,7 @@ use crate::frame::{
     Class, Coding, Failure, FrameError, Hello, PathReport, Priority, Resume, Tunnel, Verdict,
 };
 use crate::head::{RequestHead, ResponseHead};
-use crate::mirror::{Position, Word};
+use crate::mirror::{BodyHash, Position, Word};
 use crate::scheduler::StreamId;
 
 /// Which way a stream carries bytes.
@@ -155,6 +155,11 @@ pub enum Event {
     Differ {
         of: u64,
         buckets: Vec<u64>,
+    },
+    /// Remote: ground has a trained dictionary that is worth having, which crosses in so many bytes.
+    Dictionary {
+        hash: BodyHash,
+        length: u64,
     },
     /// Remote: a push that was held back until its promise came can be read on.
     Released {

@@ -262,6 +262,9 @@ impl Session {
             Frame::Differ { of, buckets } if self.role == Role::Remote => {
                 self.events.push_back(Event::Differ { of, buckets });
             }
+            Frame::Dictionary { hash, length } if self.role == Role::Remote => {
+                self.events.push_back(Event::Dictionary { hash, length });
+            }
             other => return Err(FrameError::Misplaced(other.kind())),
         }
         Ok(())

@@ -14,7 +14,7 @@ use crate::fields::Lines;
 use crate::fields::shelf::{Base, Kind as SectionKind};
 use crate::frame::{Class, Coding, Failure, Frame, PathReport, Priority, Resume, Side, Tunnel, data_header};
 use crate::head::{self, RequestHead, ResponseHead};
-use crate::mirror::{Position, Word};
+use crate::mirror::{BodyHash, Position, Word};
 use crate::scheduler::{Pace, Place, StreamId};
 
 /// How a request is asked.
@@ -206,6 +206,11 @@ impl Session {
     /// Ground: says which of so many buckets of the mirror's summary differ.
     pub fn tell_differ(&mut self, of: u64, buckets: Vec<u64>) {
         self.send_control(&Frame::Differ { of, buckets });
+    }
+
+    /// Ground: says that this dictionary is worth having, which crosses in so many bytes.
+    pub fn offer_dictionary(&mut self, hash: BodyHash, length: u64) {
+        self.send_control(&Frame::Dictionary { hash, length });
     }
 
     /// Remote: whether anything was said of the mirror.

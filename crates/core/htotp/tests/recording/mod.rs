@@ -218,6 +218,7 @@ pub(crate) fn record() -> String {
     tape.ends[REMOTE].tell_answered(1, &[(1, 650)]);
     tape.ends[GROUND].tell_heard(Position { log: 9, next: 3 });
     tape.ends[GROUND].tell_differ(1, vec![0]);
+    tape.ends[GROUND].offer_dictionary(BodyHash([9; BodyHash::LENGTH]), 9_000);
     tape.ends[REMOTE].want(image, Priority::default());
     tape.ends[REMOTE].refuse_promises(image..=image);
 
@@ -419,6 +420,7 @@ fn words(event: &Event) -> String {
             let coding = match coding {
                 Coding::Identity => 0,
                 Coding::Zstd => 1,
+                Coding::Dictionary(_) => 2,
                 Coding::Delta(_) => 3,
             };
             format!("answered in coding {coding}, resumed at {resumed:?}: {}", response(head))
@@ -443,6 +445,7 @@ fn words(event: &Event) -> String {
         Event::Mirror(word) => format!("mirror {word:?}"),
         Event::Heard(Position { log, next }) => format!("heard log {log} before {next}"),
         Event::Differ { of, buckets } => format!("{buckets:?} of {of} differ"),
+        Event::Dictionary { hash, length } => format!("dictionary {:02x}… of {length} bytes", hash.0[0]),
         Event::Body { bytes, .. } => format!("body {:?}", text(bytes)),
         Event::Trailers { fields, .. } => format!("trailers{}", listed(fields)),
         Event::Ended { .. } => "ended".into(),

@@ -22,7 +22,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::{Class, Hello, Priority, Resume, Tunnel};
-use farhop_htotp::mirror::{Position, Word};
+use farhop_htotp::mirror::{BodyHash, Position, Word};
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Role, Session};
 use farhop_htotp::unread::Unread;
@@ -109,6 +109,8 @@ pub enum Incoming {
     Heard(Position),
     /// Remote: of so many buckets of the mirror's summary these differ.
     Differ { of: u64, buckets: Vec<u64> },
+    /// Remote: ground has a trained dictionary that is worth having, which crosses in so many bytes.
+    Dictionary { hash: BodyHash, length: u64 },
     /// The peer introduced itself.
     Hello(Hello),
     /// The peer takes no more exchanges.
@@ -420,6 +422,12 @@ impl Hop {
     /// Ground: says which of so many buckets of the mirror's summary differ.
     pub fn tell_differ(&self, of: u64, buckets: Vec<u64>) {
         self.0.lock().session.tell_differ(of, buckets);
+        self.0.work.notify_one();
+    }
+
+    /// Ground: says that this dictionary is worth having, which crosses in so many bytes.
+    pub fn offer_dictionary(&self, hash: BodyHash, length: u64) {
+        self.0.lock().session.offer_dictionary(hash, length);
         self.0.work.notify_one();
     }
 

@@ -150,6 +150,9 @@ impl State {
                 Event::Mirror(word) => self.incoming.push_back(Incoming::Mirror(word)),
                 Event::Heard(position) => self.incoming.push_back(Incoming::Heard(position)),
                 Event::Differ { of, buckets } => self.incoming.push_back(Incoming::Differ { of, buckets }),
+                Event::Dictionary { hash, length } => {
+                    self.incoming.push_back(Incoming::Dictionary { hash, length });
+                }
                 Event::Released { stream } => self.resume.push(stream),
                 Event::Hello(hello) => self.incoming.push_back(Incoming::Hello(hello)),
                 Event::Drain => self.incoming.push_back(Incoming::Drain),

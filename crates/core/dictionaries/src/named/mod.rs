@@ -1,0 +1,223 @@
+//! Dictionaries that origins name (RFC 9842): responses that later ones may be coded with. Which of them a request is to
+//! offer, and for how long.
+
+mod pattern;
+mod words;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+pub use pattern::Pattern;
+pub use words::{Offer, available};
+
+/// Longest dictionary that is kept, in bytes.
+pub const LARGEST_NAMED: usize = 4 << 20;
+/// What each costs besides.
+const OVERHEAD: usize = 1_024;
+
+/// One that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// SHA-256.
+    pub hash: [u8; 32],
+    /// The response's content, without content codings.
+    pub bytes: Bytes,
+    /// For what it is.
+    pub offer: Offer,
+}
+
+struct Kept<O> {
+    /// Whose it is; everyone's without.
+    owner: Option<O>,
+    origin: String,
+    /// On the clock of whoever asks.
+    until: Duration,
+    named: Arc<Named>,
+}
+
+/// Those that are kept, for owners of this kind.
+pub struct Shelf<O> {
+    most: usize,
+    bytes: usize,
+    next: u64,
+    kept: BTreeMap<u64, Kept<O>>,
+}
+
+impl<O: Eq> Shelf<O> {
+    /// Keeps so many bytes.
+    pub fn new(most: usize) -> Shelf<O> {
+        Shelf { most, bytes: 0, next: 0, kept: BTreeMap::new() }
+    }
+
+    /// Keeps so many from now on.
+    pub fn set(&mut self, most: usize) {
+        self.most = most;
+        self.fit();
+    }
+
+    /// Whether any is kept.
+    pub fn is_on(&self) -> bool {
+        self.most > 0
+    }
+
+    /// How many, and in how many bytes.
+    pub fn size(&self) -> (usize, usize) {
+        (self.kept.len(), self.bytes)
+    }
+
+    /// A response is here whole that may serve `owner`, or everyone, until then. It takes the place of one for the same
+    /// requests.
+    pub fn put(&mut self, owner: Option<O>, url: &Url, offer: Offer, bytes: Bytes, until: Duration) {
+        if bytes.is_empty() || bytes.len() > LARGEST_NAMED {
+            return;
+        }
+        let origin = url.origin().ascii_serialization();
+        let is_same = |kept: &Kept<O>| {
+            let its = &kept.named.offer;
+            kept.owner == owner
+                && kept.origin == origin
+                && (&its.text, &its.destinations) == (&offer.text, &offer.destinations)
+        };
+        let before: Vec<u64> =
+            self.kept.iter().filter(|(_, kept)| is_same(kept)).map(|(id, _)| *id).collect();
+        before.into_iter().for_each(|id| self.forget(id));
+        let hash = Sha256::digest(&bytes).into();
+        self.bytes += bytes.len() + OVERHEAD;
+        self.kept
+            .insert(self.next, Kept { owner, origin, until, named: Arc::new(Named { hash, bytes, offer }) });
+        self.next += 1;
+        self.fit();
+    }
+
+    /// The one that a request of `owner` for `url` is to offer, whose destination is this as far as that is known.
+    pub fn find(
+        &mut self,
+        owner: &O,
+        url: &Url,
+        destination: Option<&str>,
+        now: Duration,
+    ) -> Option<Arc<Named>> {
+        // RFC 9842 §2.2.1: it has to be fresh.
+        let stale: Vec<u64> =
+            self.kept.iter().filter(|(_, kept)| kept.until <= now).map(|(id, _)| *id).collect();
+        stale.into_iter().for_each(|id| self.forget(id));
+        let origin = url.origin().ascii_serialization();
+        let fits = |kept: &Kept<O>| {
+            let offer = &kept.named.offer;
+            let is_for = |destination: &str| offer.destinations.iter().any(|one| one == destination);
+            kept.origin == origin
+                && kept.owner.as_ref().is_none_or(|own| own == owner)
+                && (offer.destinations.is_empty() || destination.is_some_and(is_for))
+                && offer.pattern.matches(url)
+        };
+        // RFC 9842 §2.2.3: one for this destination, then the one with the longest pattern, then the newest.
+        let best = self.kept.iter().filter(|(_, kept)| fits(kept)).max_by_key(|(id, kept)| {
+            let offer = &kept.named.offer;
+            (!offer.destinations.is_empty(), offer.text.len(), **id)
+        });
+        best.map(|(_, kept)| Arc::clone(&kept.named))
+    }
+
+    /// What was coded with it was not what it should have been.
+    pub fn drop_named(&mut self, hash: &[u8; 32]) {
+        let its: Vec<u64> =
+            self.kept.iter().filter(|(_, kept)| kept.named.hash == *hash).map(|(id, _)| *id).collect();
+        its.into_iter().for_each(|id| self.forget(id));
+    }
+
+    fn fit(&mut self) {
+        while self.bytes > self.most
+            && let Some((oldest, _)) = self.kept.first_key_value()
+        {
+            self.forget(*oldest);
+        }
+    }
+
+    fn forget(&mut self, id: u64) {
+        self.bytes -= self.kept.remove(&id).map_or(0, |kept| kept.named.bytes.len() + OVERHEAD);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn url(path: &str) -> Url {
+        Url::parse("https://site.test").unwrap().join(path).unwrap()
+    }
+
+    fn put(shelf: &mut Shelf<u8>, owner: Option<u8>, field: &str, body: &'static str) {
+        let from = url("/app/v1.js");
+        let offer = Offer::read(field, &from).unwrap();
+        shelf.put(owner, &from, offer, Bytes::from_static(body.as_bytes()), HOUR);
+    }
+
+    fn find(shelf: &mut Shelf<u8>, owner: u8, path: &str, destination: Option<&str>) -> Option<Bytes> {
+        shelf.find(&owner, &url(path), destination, Duration::ZERO).map(|named| named.bytes.clone())
+    }
+
+    #[test]
+    fn the_one_for_the_destination_goes_first_then_the_longest_pattern_then_the_newest() {
+        let mut shelf = Shelf::new(1 << 20);
+        put(&mut shelf, None, "match=\"/*\", match-dest=(\"script\")", "scripts");
+        put(&mut shelf, None, "match=\"/app/*\"", "app");
+        put(&mut shelf, None, "match=\"/:ap/*\"", "same length");
+        put(&mut shelf, None, "match=\"/*\"", "all");
+        let mut found = |path, destination| find(&mut shelf, 1, path, destination);
+        assert_eq!(found("/app/x", Some("script")).unwrap(), "scripts");
+        assert_eq!(found("/app/x", Some("style")).unwrap(), "same length");
+        assert_eq!(found("/x", None).unwrap(), "all");
+        assert_eq!(found("/app/x", None).unwrap(), "same length");
+    }
+
+    #[test]
+    fn a_newer_one_for_the_same_requests_takes_the_place_of_the_older() {
+        let mut shelf = Shelf::new(1 << 20);
+        put(&mut shelf, None, "match=\"/app/*\", id=\"1\"", "one");
+        put(&mut shelf, None, "match=\"/app/*\", id=\"2\"", "two");
+        assert_eq!(shelf.size(), (1, 3 + OVERHEAD));
+        let named = shelf.find(&1, &url("/app/x"), None, Duration::ZERO).unwrap();
+        assert_eq!((named.offer.id.as_str(), &named.hash[..]), ("2", &Sha256::digest(b"two")[..]));
+        shelf.drop_named(&named.hash);
+        assert_eq!(shelf.size(), (0, 0));
+    }
+
+    #[test]
+    fn what_is_stale_of_another_user_or_origin_or_too_long_is_not_offered() {
+        let mut shelf = Shelf::new(16 << 20);
+        put(&mut shelf, Some(1), "match=\"/own/*\"", "own");
+        put(&mut shelf, None, "match=\"/app/*\"", "app");
+        assert!(
+            find(&mut shelf, 1, "/own/x", None).is_some() && find(&mut shelf, 2, "/own/x", None).is_none()
+        );
+        assert!(find(&mut shelf, 2, "/app/x", None).is_some());
+        for other in ["http://site.test/app/x", "https://site.test:8443/app/x", "https://www.site.test/app/x"]
+        {
+            assert!(shelf.find(&1, &Url::parse(other).unwrap(), None, Duration::ZERO).is_none(), "{other}");
+        }
+        assert!(shelf.find(&1, &url("/app/x"), None, HOUR).is_none());
+        assert_eq!(shelf.size(), (0, 0), "what is stale is forgotten");
+        let offer = Offer::read("match=\"*\"", &url("/a")).unwrap();
+        shelf.put(None, &url("/a"), offer, vec![0; LARGEST_NAMED + 1].into(), HOUR);
+        assert_eq!(shelf.size(), (0, 0));
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_the_oldest_goes_first() {
+        let mut shelf = Shelf::new(3 * (OVERHEAD + 3));
+        for field in ["match=\"/1/*\"", "match=\"/2/*\"", "match=\"/3/*\"", "match=\"/4/*\""] {
+            put(&mut shelf, None, field, "one");
+        }
+        assert_eq!(shelf.size().0, 3);
+        assert!(find(&mut shelf, 1, "/1/x", None).is_none() && find(&mut shelf, 1, "/4/x", None).is_some());
+        shelf.set(0);
+        assert_eq!((shelf.size(), shelf.is_on()), ((0, 0), false));
+    }
+}
