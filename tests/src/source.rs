@@ -72,7 +72,7 @@ fn skip(text: &str) -> usize {
         b'"' => closing_quote(bytes),
         // A lifetime has no closing quote within reach; a character does.
         b'\'' if bytes.get(1) == Some(&b'\\') => to("'", 3),
-        b'\'' if text.chars().nth(2) == Some('\'') => to("'", 2),
+        b'\'' if text.chars().nth(2) == Some('\'') => 2 + text.chars().nth(1).map_or(1, char::len_utf8),
         _ => 0,
     }
 }

@@ -150,6 +150,7 @@ fn a_study_says_whether_it_is_whole() {
     let stamp = |quick, complete| Study { quick, complete, ..study() }.stamp();
     assert_eq!(stamp(false, false), "unfinished: 0 to 3 runs of each cell so far");
     assert_eq!(stamp(false, true), "0 to 3 runs of each cell");
+    assert_eq!(stamp(true, false), "quick and unfinished: 0 to 3 runs of each cell so far");
 }
 
 #[test]
