@@ -95,7 +95,10 @@ async fn complained(routed: &Routed, address: &str, port: u16, length: usize, wh
         let _ = socket.send(&vec![7; length]).await;
         let said = farhop_netdev::next_complaint(&socket);
         match said {
-            Ok(said) => Some(assert_eq!(said, Some(what), "{address}")),
+            Ok(said) => {
+                assert_eq!(said, Some(what), "{address}");
+                Some(())
+            }
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::WouldBlock);
                 None
@@ -116,7 +119,10 @@ pub(crate) async fn complaints(routed: &Routed) {
     let socket = routed.speak_with(SERVER[0], 4002);
     until("sending fails", async || match socket.send(b"anyone?").await {
         Ok(_) => None,
-        Err(error) => Some(assert_eq!(error.kind(), ErrorKind::ConnectionRefused)),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+            Some(())
+        }
     })
     .await;
     let counters = routed.ask("remote", "counters").await.unwrap();

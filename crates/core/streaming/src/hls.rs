@@ -19,7 +19,7 @@ type Kind<'a> = (&'a str, Vec<String>, &'a str, bool);
 /// The master playlist without what is beyond `most`.
 pub(crate) fn limit(text: &str, most: BitRate) -> Result<Limited, Left> {
     let mut lines = lines(text);
-    if !lines.next().is_some_and(|line| line.words == "#EXTM3U") {
+    if lines.next().is_none_or(|line| line.words != "#EXTM3U") {
         return Err(Left::NotUnderstood);
     }
     let (mut streams, mut stills) = (Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ pub(crate) struct Piece<'a> {
 /// The pieces that a media playlist names; none where it is no such playlist.
 pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut lines = lines(text);
-    if !lines.next().is_some_and(|line| line.words == "#EXTM3U") {
+    if lines.next().is_none_or(|line| line.words != "#EXTM3U") {
         return Vec::new();
     }
     let (mut pieces, mut plays, mut bytes) = (Vec::new(), None, None);

@@ -59,7 +59,7 @@ impl Routed {
         let add = |own: &Network| host::ip_batch(&[], &[format!("addr add {own} dev {name}{}", nodad(own))]);
         let (four, mut six): (Vec<_>, Vec<_>) =
             intake.addresses.iter().partition(|own| own.address.is_ipv4());
-        four.iter().try_for_each(|own| add(own))?;
+        four.iter().try_for_each(&add)?;
         // IPv6 may be switched off: nothing of it comes then.
         six.retain(|own| add(own).is_ok());
         intake.addresses = [four, six].concat();
@@ -168,7 +168,7 @@ fn rules(family: &str, table: u32) -> Result<Vec<String>, Error> {
     Ok(text.lines().filter_map(|line| read_rule(line, table)).collect())
 }
 
-/// `99:	from all iif lan0 lookup 51900`, with what the kernel says of a device that is not there.
+/// `99: from all iif lan0 lookup 51900`, with what the kernel says of a device that is not there.
 fn read_rule(line: &str, table: u32) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let after = |word: &str| words.iter().position(|it| *it == word).and_then(|place| words.get(place + 1));

@@ -250,12 +250,8 @@ impl Writer {
             Job::Begin { .. } => {}
             Job::More { id, bytes } => self.grow(id, &bytes.bytes),
             Job::Close { id, whole } => match self.growing.remove(&id).map(Growing::close) {
-                Some(Ok(length)) => {
-                    // Whoever asked may have gone.
-                    if whole.send(length).is_err() {
-                        self.bodies.remove(id);
-                    }
-                }
+                // Whoever asked may have gone.
+                Some(Ok(length)) => drop(whole.send(length).inspect_err(|_| self.bodies.remove(id))),
                 Some(Err(error)) => {
                     self.bodies.remove(id);
                     self.complain(&error);

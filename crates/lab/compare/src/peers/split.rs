@@ -137,7 +137,7 @@ impl<'a> RunningPeer<'a> {
     /// # Errors
     /// One of them does not; with its last words.
     pub fn check_alive(&mut self) -> Result<(), CompareError> {
-        self.processes.iter_mut().try_for_each(|(name, process, stderr)| super::alive(*name, process, stderr))
+        self.processes.iter_mut().try_for_each(|(name, process, stderr)| super::alive(name, process, stderr))
     }
 }
 

@@ -40,7 +40,7 @@ impl SquidPair {
     /// # Errors
     /// One of them does not; with its last words.
     pub(crate) fn check_alive(&mut self) -> Result<(), CompareError> {
-        self.both.iter_mut().try_for_each(|(name, process, stderr)| super::alive(*name, process, stderr))
+        self.both.iter_mut().try_for_each(|(name, process, stderr)| super::alive(name, process, stderr))
     }
 }
 
