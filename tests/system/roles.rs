@@ -31,6 +31,8 @@ fn resource(routed: &Routed, switch: &str) {
         &format!("interface={DEVICE}"),
         "--set",
         "rate=10 Mbit/s",
+        "--set",
+        "profile=none",
     ]);
     let output = on_router(routed, command);
     assert!(output.status.success(), "link {switch}: {}", String::from_utf8_lossy(&output.stderr));

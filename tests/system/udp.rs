@@ -108,7 +108,7 @@ async fn complained(routed: &Routed, address: &str, port: u16, length: usize, wh
     .await;
 }
 
-pub(crate) async fn complaints(routed: &Routed) {
+async fn complaints(routed: &Routed) {
     routed.troubled();
     for family in [0, 1] {
         complained(routed, SERVER[family], 4001, 20, Complaint::PortUnreachable).await;

@@ -120,7 +120,8 @@ fn streams_and_datagrams_of_different_users_share_a_class() {
     let share = datagrams as f64 / (streams + datagrams) as f64;
     assert!((0.45..=0.55).contains(&share), "{share}");
     let used = (streams + datagrams) as f64 / rate.bytes_in(now).0 as f64;
-    assert!((0.9..=0.96).contains(&used), "{used} of the rate");
+    // The pace, and what goes ahead at first.
+    assert!((0.9..=0.97).contains(&used), "{used} of the rate");
 }
 
 #[test]
