@@ -142,6 +142,7 @@ async fn datagrams_use_what_the_link_has_and_leave_it_to_streams_that_are_more_u
         let alone = call(&profile, Class::Expedited, false).await.bulk as f64;
         assert!(alone > least * could, "{}: {alone} of {could}", profile.name);
         let beside = call(&profile, Class::Expedited, true).await.bulk as f64;
-        assert!(beside < 0.2 * alone, "{}: {beside} of {alone}", profile.name);
+        // A twentieth, until the download has shown that it is no page: 8 MB, then both are bulk and share.
+        assert!(beside < 0.35 * alone, "{}: {beside} of {alone}", profile.name);
     }
 }
