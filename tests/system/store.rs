@@ -167,7 +167,7 @@ async fn what_is_longer_than_an_entry_may_be_only_passes() {
     let place = Place::new();
     let file = |seed, length| File::pattern(seed, length).field("cache-control", "max-age=600");
     let site = Site::new().file("/long", file(1, 300_000)).file("/short", file(2, 90_000)).serve().await;
-    let local = place.start(&["remote.repository.entry=100 kB"]).await;
+    let local = place.start(&["remote.repository.entry=100 kB", "remote.store.entry=100 kB"]).await;
     for _ in 0..2 {
         let long = get(local.proxy, &site.url("/long")).await;
         assert!(long.whole && long.bytes == bytes_at(1, 0, 300_000));
