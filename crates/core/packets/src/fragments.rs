@@ -21,6 +21,8 @@ type Name = (IpAddr, IpAddr, u8, u32);
 #[derive(Debug)]
 struct Open {
     begun: Duration,
+    /// Its place among all that were begun.
+    number: u64,
     pieces: BTreeMap<usize, Vec<u8>>,
     /// How long it is, once its last piece is here.
     length: Option<usize>,
@@ -54,6 +56,7 @@ impl Open {
 pub struct Fragments {
     open: HashMap<Name, Open>,
     held: usize,
+    begun: u64,
 }
 
 impl Fragments {
@@ -61,9 +64,11 @@ impl Fragments {
     pub fn push(&mut self, now: Duration, packet: &Packet<'_>) -> Option<Vec<u8>> {
         let part = packet.fragment?;
         let name = (packet.from, packet.to, packet.protocol, part.id);
-        self.give_up(now, packet.payload.len());
+        self.give_up(now, name, packet.payload.len());
+        self.begun += 1;
         let open = self.open.entry(name).or_insert_with(|| Open {
             begun: now,
+            number: self.begun,
             pieces: BTreeMap::new(),
             length: None,
         });
@@ -86,15 +91,14 @@ impl Fragments {
         Some(whole)
     }
 
-    /// Forgets what has waited too long, and the oldest where `coming` finds no room.
-    fn give_up(&mut self, now: Duration, coming: usize) {
+    /// Forgets what has waited too long, and the oldest where `coming` bytes of `name` find no room.
+    fn give_up(&mut self, now: Duration, name: Name, coming: usize) {
         if self.open.values().any(|open| now >= open.begun + PATIENCE) {
             self.open.retain(|_, open| now < open.begun + PATIENCE);
             self.held = self.open.values().map(Open::held).sum();
         }
-        while self.open.len() >= MOST || self.held + coming > MOST_BYTES {
-            let oldest =
-                self.open.iter().min_by_key(|(name, open)| (open.begun, **name)).map(|(name, _)| *name);
+        while self.held + coming > MOST_BYTES || (self.open.len() >= MOST && !self.open.contains_key(&name)) {
+            let oldest = self.open.iter().min_by_key(|(_, open)| open.number).map(|(name, _)| *name);
             let Some(oldest) = oldest else { return };
             self.forget(oldest);
         }

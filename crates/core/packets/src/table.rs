@@ -22,6 +22,8 @@ const IDLE: Duration = Duration::from_secs(15 * 60);
 const ENDING: Duration = Duration::from_secs(60);
 /// Openings after which it is looked for what is over.
 const SWEEP: usize = 1024;
+/// Time between two looks, however many want a port that there is none of.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection, or a flow of datagrams: its client and where that wanted to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,6 +66,7 @@ pub struct Table {
     most: usize,
     next: u16,
     opened: usize,
+    swept: Option<Duration>,
 }
 
 impl Table {
@@ -75,6 +78,7 @@ impl Table {
             most: most.min(PORTS),
             next: FIRST,
             opened: 0,
+            swept: None,
         }
     }
 
@@ -113,7 +117,9 @@ impl Table {
 
     fn begin(&mut self, now: Duration, ends: Ends) -> Option<u16> {
         self.opened += 1;
-        if self.by_port.len() >= self.most || self.opened.is_multiple_of(SWEEP) {
+        let is_wanted = self.by_port.len() >= self.most || self.opened.is_multiple_of(SWEEP);
+        if is_wanted && self.swept.is_none_or(|at| now >= at + PAUSE) {
+            self.swept = Some(now);
             let Table { by_ends, by_port, .. } = self;
             by_port.retain(|_, entry| !entry.is_over(now));
             by_ends.retain(|_, port| by_port.contains_key(port));

@@ -248,7 +248,9 @@ fn a_class_never_exceeds_its_ceiling_and_others_have_the_rest() {
     let sent = within(&mut s, Duration::ZERO, Duration::from_secs(10), &[0, 1, 2, 3]);
     let near = |bytes: usize, wanted: usize| bytes.abs_diff(wanted) <= wanted / 50 + 16_384;
     assert!(near(sent[0], 1_250_000), "{sent:?}");
-    assert!(near(sent[2] + sent[3], 250_000) && sent[2].abs_diff(sent[3]) < 50_000, "{sent:?}");
+    // They stand behind what never ends: a part of what they may have, and each of them one.
+    let behind = sent[2] + sent[3];
+    assert!(behind <= 250_000 + 16_384 && sent[2].min(sent[3]) > 20_000, "{sent:?}");
     assert!(near(sent.iter().sum(), 9_500_000), "nothing of the link is left unused: {sent:?}");
     // The night begins.
     s.set_ceilings(Duration::from_secs(10), &[]);
