@@ -66,8 +66,8 @@ async fn each_role_is_there_with_and_without_the_others() {
     let proxy: std::net::SocketAddr = PROXY.parse().unwrap();
     for (role, halves, has_proxy, reached_as) in [
         ("transport", &["tcp", "udp"][..], false, GROUND),
-        ("application", &["http", "tcp"], true, CLIENT),
-        ("both", &["http", "tcp", "udp"], true, GROUND),
+        ("application", &["http", "dictionaries", "tcp"], true, CLIENT),
+        ("both", &["http", "dictionaries", "tcp", "udp"], true, GROUND),
     ] {
         let _remote = routed.remote(&["--role", role]).await;
         routed.joined().await;
