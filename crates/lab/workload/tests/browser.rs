@@ -121,3 +121,20 @@ async fn who_made_the_browser_ask_is_told_and_the_picture_shows_the_page() {
     let (_, height) = image::image_dimensions(picture).unwrap();
     assert_eq!(height, 4000, "a page of 6,000 pixels is pictured down to 4,000");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frame_whose_document_nobody_could_bring_is_not_in_the_picture() {
+    let Some(browser) = Browser::at_hand(Path::new(env!("CARGO_MANIFEST_DIR"))) else { return };
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let page = format!(
+        "<!doctype html><body style='margin:0;background:#fff'><iframe src=http://{nobody}/></iframe>"
+    );
+    let folder = site(&[("index.html", page.as_bytes())]);
+    let ready = origins(folder.path(), &["a.test"]).await;
+    let picture = folder.path().join("page.png");
+    let url = format!("http://{}/", ready.origins[0].http);
+    let order = Order { screenshot: Some(picture.clone()), ..Order::new(&url) };
+    browser.load(&order).await.unwrap();
+    let picture = image::open(picture).unwrap().into_rgb8();
+    assert!(picture.pixels().all(|pixel| pixel.0 == [255; 3]), "a browser's own error page is grey");
+}

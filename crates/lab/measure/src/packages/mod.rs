@@ -70,6 +70,7 @@ pub(crate) fn secure_rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
         vec![
             never_slower(name, result, &["direct-h2"]),
             hashes(name, result.variant("farhop-identity")),
+            seen.looks(name, Variant::FarhopIdentity.name()),
             seen.looks(name, Variant::Farhop.name()),
         ]
     })

@@ -75,6 +75,18 @@ async function picture(page, file, most) {
   await page.screenshot({ path: file, fullPage: true, clip, animations: 'disabled', caret: 'hide' });
 }
 
+/** Hides frames whose documents nobody could bring: a browser and a proxy each have a page of their own to say so. */
+async function hideLostFrames(page, entries) {
+  for (const { request, response, failure } of entries) {
+    if (request.resourceType() !== 'document' || !(failure || (response && [502, 504].includes(response.status())))) continue;
+    let frame = null;
+    try { frame = request.frame(); } catch { /* of a frame that is gone */ }
+    if (frame === null || frame === page.mainFrame()) continue;
+    const element = await within(1000, frame.frameElement(), null);
+    if (element) await within(1000, element.evaluate((shown) => { shown.style.visibility = 'hidden'; }), null);
+  }
+}
+
 /** The page as it looked each time it changed, as small pictures named by milliseconds since 1970. */
 async function film(context, page, folder) {
   const session = await context.newCDPSession(page);
@@ -199,6 +211,7 @@ async function main() {
   }
   // Taking the picture may make the page ask for more, which is no part of the load.
   const asked = [...entries.values()];
+  if (order.screenshot) await within(5000, hideLostFrames(page, asked), null);
   if (order.screenshot) await within(20000, picture(page, order.screenshot, order.screenshot_most_px), null);
   // Looking at bodies must put nothing on the link.
   await within(2000, context.setOffline(true), null);
