@@ -71,6 +71,38 @@ pub(crate) struct Flows {
     complaining: AtomicUsize,
 }
 
+/// A flow that has begun, until this is dropped: however its task ends, another may begin in its place.
+struct Begun {
+    flows: Arc<Flows>,
+    ends: Ends,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        lock(&self.flows.begun).remove(&self.ends);
+    }
+}
+
+/// A flow that carriers bring datagrams for by its number, until this is dropped.
+struct Known<'a> {
+    flows: &'a Flows,
+    number: u64,
+}
+
+impl<'a> Known<'a> {
+    fn enter(flows: &'a Flows, number: u64) -> (Self, mpsc::Receiver<Bytes>) {
+        let (tell, brought) = mpsc::channel(WAITING);
+        lock(&flows.known).insert(number, tell);
+        (Known { flows, number }, brought)
+    }
+}
+
+impl Drop for Known<'_> {
+    fn drop(&mut self) {
+        lock(&self.flows.known).remove(&self.number);
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -131,11 +163,11 @@ impl Flows {
         let (tell, told) = mpsc::channel(WAITING);
         begun.insert(ends, tell);
         drop(begun);
-        let (remote, flows, answerer) = (Arc::clone(remote), Arc::clone(self), Arc::clone(answerer));
+        let (remote, answerer) = (Arc::clone(remote), Arc::clone(answerer));
+        let begun = Begun { flows: Arc::clone(self), ends };
         tokio::spawn(async move {
-            let flow = Flow { remote: &remote, flows: &flows, ends };
+            let flow = Flow { remote: &remote, flows: &begun.flows, ends };
             flow.serve(payload, told, answerer).await;
-            lock(&flows.begun).remove(&ends);
         });
     }
 }
@@ -180,8 +212,7 @@ impl Flow<'_> {
         let exchange = remote.next_exchange();
         let (sender, mut receiver) = carrier.hop.open_tunnel(UDP.tunnel(exchange.0, user.id, class));
         let mut way = Way { carrier, number: exchange.0, user: user.id, class, sender };
-        let (tell, mut brought) = mpsc::channel(WAITING);
-        lock(&self.flows.known).insert(way.number, tell);
+        let (known, mut brought) = Known::enter(self.flows, way.number);
         remote.bus().emit(Event::FlowOpened { exchange, to: ends.to.to_string() });
         let opened = [Record::To(ends.to).encode(), Record::Datagram(first).encode()].concat();
         let (mut moved, mut reader) = (Instant::now(), Reader::default());
@@ -217,7 +248,7 @@ impl Flow<'_> {
                 () = sleep_until(moved + idle) => is_open = false,
             }
         }
-        lock(&self.flows.known).remove(&way.number);
+        drop(known);
         way.sender.finish(None);
         remote.bus().emit(Event::FlowEnded {
             exchange,
@@ -310,5 +341,24 @@ impl Way {
             // Its end is heard of by who reads.
             let _ = self.sender.write(Record::Datagram(Bytes::copy_from_slice(payload)).encode()).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_a_flow_whose_task_panics() {
+        let flows = Arc::new(Flows::default());
+        let ends = Ends { client: "192.0.2.1:4000".parse().unwrap(), to: "192.0.2.9:53".parse().unwrap() };
+        lock(&flows.begun).insert(ends, mpsc::channel(1).0);
+        let begun = Begun { flows: Arc::clone(&flows), ends };
+        let task = tokio::spawn(async move {
+            let (_known, _brought) = Known::enter(&begun.flows, 7);
+            assert!(lock(&begun.flows.known).is_empty(), "it ends here");
+        });
+        assert!(task.await.unwrap_err().is_panic());
+        assert!(lock(&flows.begun).is_empty() && lock(&flows.known).is_empty());
     }
 }

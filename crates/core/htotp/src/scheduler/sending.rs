@@ -228,6 +228,19 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_of_every_class_go_in_their_order() {
+        let mut s = unpaced();
+        // Three bits name a class where it crosses.
+        let classes: Vec<Class> = (0..8).map(Class::from_bits).collect();
+        for class in classes.iter().rev() {
+            push(&mut s, ms(0), *class as u64, *class, 1, 100);
+        }
+        assert_eq!(all(&mut s, ms(1)), (0..8).collect::<Vec<_>>());
+        assert_eq!(classes.last().map(|class| *class as usize + 1), Some(Class::COUNT));
+        assert!(!s.has_datagrams() && s.turns.is_empty());
+    }
+
+    #[test]
     fn nothing_is_kept_of_flows_that_are_over() {
         let mut s = unpaced();
         for number in 0..10_000 {
