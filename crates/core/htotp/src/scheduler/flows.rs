@@ -113,11 +113,15 @@ impl Flows {
         self.waiting[flow.stands().class as usize] += size;
     }
 
-    /// The flow whose oldest datagram has to go, so that no more wait than a link of this rate may have.
-    pub(super) fn crowd(&self, rate: Option<BitRate>) -> Option<u64> {
+    /// The flow whose oldest datagram has to go, so that no more wait than a link of this rate may have: of those aside first.
+    pub(super) fn crowd(&self, rate: Option<BitRate>, is_aside: impl Fn(u64) -> bool) -> Option<u64> {
         let quick = rate.map_or(0, |rate| usize::try_from(rate.bytes_in(QUICK).0).unwrap_or(usize::MAX));
         if self.waiting.iter().sum::<usize>() <= MOST_WAITING.max(quick) {
             return None;
+        }
+        let aside = self.flows.iter().filter(|(number, flow)| flow.is_ready() && is_aside(**number));
+        if let Some((number, _)) = aside.max_by_key(|(number, flow)| (flow.queued, **number)) {
+            return Some(*number);
         }
         let last = self.waiting.iter().rposition(|waiting| *waiting > 0)?;
         let of_last = || self.flows.iter().filter(|(_, flow)| flow.stands().class as usize == last);
