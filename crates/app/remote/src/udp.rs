@@ -25,6 +25,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::Remote;
+use crate::calls::{Calls, Measured};
 use crate::class;
 use crate::components::Attended;
 use crate::uplink::Carrier;
@@ -69,6 +70,8 @@ pub(crate) struct Flows {
     known: Mutex<HashMap<u64, mpsc::Sender<Bytes>>>,
     /// Clients that are being told what becomes of their datagrams: each may take the helper some milliseconds.
     complaining: AtomicUsize,
+    /// What flows to ports of SIP have announced.
+    calls: Calls,
 }
 
 /// A flow that has begun, until this is dropped: however its task ends, another may begin in its place.
@@ -196,7 +199,12 @@ struct Way {
 impl Flow<'_> {
     async fn serve(self, first: Bytes, mut told: mpsc::Receiver<Bytes>, answerer: Answerer) {
         let (remote, ends, settings) = (self.remote, self.ends, self.remote.settings());
-        let class = class::of_datagrams(ends.to, &first, &settings);
+        let mut passing = Passing::of(&self.flows.calls, ends, &settings);
+        let class = match passing.speech {
+            Some(_) => Class::Expedited,
+            None => class::of_datagrams(ends.to, &first, &settings),
+        };
+        passing.passes(&first);
         // What waits longer than this has been sent again.
         let Some(carrier) = remote.uplink().carrier(Instant::now() + patience(class)).await else { return };
         let maker = Arc::clone(&answerer);
@@ -224,11 +232,20 @@ impl Flow<'_> {
             tokio::select! {
                 // An error is ICMP's, from the client: it has left, and says no more.
                 said = client.receive() => match said {
-                    Ok(payload) => { way.up(remote, &payload).await; (up, moved) = (up + 1, Instant::now()) }
+                    Ok(payload) => {
+                        is_open = passing.passes(&payload);
+                        way.up(remote, &payload).await;
+                        (up, moved) = (up + 1, Instant::now());
+                    }
                     Err(error) => is_open = error.kind() == io::ErrorKind::WouldBlock,
                 },
-                Some(payload) = told.recv() => { way.up(remote, &payload).await; (up, moved) = (up + 1, Instant::now()) }
+                Some(payload) = told.recv() => {
+                    is_open = passing.passes(&payload);
+                    way.up(remote, &payload).await;
+                    (up, moved) = (up + 1, Instant::now());
+                }
                 Some(payload) = brought.recv() => {
+                    is_open = passing.passes(&payload);
                     client.give(&payload).await;
                     (down, moved) = (down + 1, Instant::now());
                 }
@@ -236,7 +253,7 @@ impl Flow<'_> {
                     Arrival::TunnelOpened => {}
                     Arrival::Body(bytes) => {
                         reader.push(&bytes);
-                        is_open = self.hear(&mut reader, &client, exchange, &mut down).await;
+                        is_open = self.hear(&mut reader, &client, exchange, &mut passing, &mut down).await;
                         moved = Instant::now();
                     }
                     Arrival::Failed(failure) => {
@@ -273,10 +290,20 @@ impl Flow<'_> {
     }
 
     /// What ground says on the flow's stream; false once it is nothing that belongs there.
-    async fn hear(&self, reader: &mut Reader, client: &Client, exchange: ExchangeId, down: &mut u64) -> bool {
+    async fn hear(
+        &self,
+        reader: &mut Reader,
+        client: &Client,
+        exchange: ExchangeId,
+        passing: &mut Passing<'_>,
+        down: &mut u64,
+    ) -> bool {
         loop {
             match reader.take() {
                 Ok(Some(Record::Datagram(payload))) => {
+                    if !passing.passes(&payload) {
+                        return false;
+                    }
                     client.give(&payload).await;
                     *down += 1;
                 }
@@ -297,6 +324,36 @@ impl Flow<'_> {
 
     fn failed(&self, exchange: ExchangeId, user: &User, error: String) {
         tracing::debug!(target: "farhop", "flow {exchange} of {} to {}: {error}", user.name, self.ends.to);
+    }
+}
+
+/// What is looked at of a flow's datagrams, in both directions.
+struct Passing<'a> {
+    calls: &'a Calls,
+    ends: Ends,
+    is_sip: bool,
+    /// Of a flow that a call has announced.
+    speech: Option<Measured>,
+}
+
+impl<'a> Passing<'a> {
+    fn of(calls: &'a Calls, ends: Ends, settings: &RemoteSettings) -> Self {
+        let is_sip = settings.udp.sip_ports.iter().any(|range| range.contains(ends.to.port()));
+        let speech = calls.speaks(Instant::now(), ends).then(Measured::default);
+        Passing { calls, ends, is_sip, speech }
+    }
+
+    /// False once it is no speech although it was announced: the flow ends, and its next datagram begins one of another class.
+    fn passes(&mut self, payload: &[u8]) -> bool {
+        let now = Instant::now();
+        if self.is_sip {
+            self.calls.hear(now, payload);
+        }
+        let goes_on = self.speech.as_mut().is_none_or(|speech| speech.passed(now, payload.len()));
+        if !goes_on {
+            self.calls.pours(self.ends);
+        }
+        goes_on
     }
 }
 
@@ -347,6 +404,31 @@ impl Way {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_passes_a_port_of_sip_makes_the_media_that_it_announces_voice() {
+        let settings: farhop_settings::LocalSettings = farhop_settings::parse("", "".as_ref(), &[]).unwrap();
+        let (settings, calls) = (settings.remote, Calls::default());
+        let ends = |client: &str, to: &str| Ends { client: client.parse().unwrap(), to: to.parse().unwrap() };
+        let media = ends("10.0.0.5:16384", "192.0.2.9:20000");
+        let sdp = "v=0\r\nc=IN IP4 10.0.0.5\r\nm=audio 16384 RTP/AVP 0\r\n";
+        let invite = format!(
+            "INVITE sip:b@example.org SIP/2.0\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\nContent-Type: application/sdp\r\n\
+             Content-Length: {}\r\n\r\n{sdp}",
+            sdp.len()
+        );
+        // Elsewhere it is anybody's text.
+        for (port, is_heard) in [(5070, false), (5060, true)] {
+            let mut passing =
+                Passing::of(&calls, ends("10.0.0.5:5060", &format!("192.0.2.1:{port}")), &settings);
+            assert!(passing.speech.is_none() && passing.passes(invite.as_bytes()));
+            assert_eq!(Passing::of(&calls, media, &settings).speech.is_some(), is_heard);
+        }
+        let mut passing = Passing::of(&calls, media, &settings);
+        assert!(passing.passes(&[0; 172]));
+        assert!((0..1000).any(|_| !passing.passes(&[0; 1200])), "it pours");
+        assert!(Passing::of(&calls, media, &settings).speech.is_none());
+    }
 
     #[tokio::test]
     async fn nothing_is_kept_of_a_flow_whose_task_panics() {
