@@ -174,7 +174,7 @@ mod tests {
         let of = |service: &str| {
             let text = format!(
                 "interface = 'sat0'\nprofile = 'geo-hylas2'\n[[rule]]\nname = 'pbx'\nservice = '{service}'\nports = [4000]\n\
-                 [[rule]]\nname = 'by name'\nservice = 'voice'\nhosts = ['pbx.example']\n"
+                 [[rule]]\nname = 'by-name'\nservice = 'voice'\nhosts = ['pbx.example']\n"
             );
             let settings: LinkManagerSettings = parse(&text, std::path::Path::new("link.toml"), &[]).unwrap();
             table(&farhop_link::plan(&super::super::config(&settings).unwrap(), Vec::new()).unwrap())
