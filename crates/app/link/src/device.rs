@@ -60,11 +60,11 @@ pub trait Device: Send + Sync + 'static {
     /// Whether the device is there.
     fn is_there(&self, interface: &str) -> bool;
 
-    /// Whether all that is ours stands there.
+    /// Whether all of a shaping stands.
     ///
     /// # Errors
-    /// As [`farhop_netdev::shaped`].
-    fn stands(&self, interface: &str) -> Result<bool, Error>;
+    /// As [`Shaping::stands`].
+    fn stands(&self, shaping: &Shaping) -> Result<bool, Error>;
 }
 
 /// An echo that was asked for.
@@ -127,8 +127,8 @@ impl Device for Linux {
         farhop_netdev::has_interface(interface)
     }
 
-    fn stands(&self, interface: &str) -> Result<bool, Error> {
-        Ok(farhop_netdev::shaped(interface)?.is_some_and(|shaped| shaped.has_rules))
+    fn stands(&self, shaping: &Shaping) -> Result<bool, Error> {
+        shaping.stands()
     }
 }
 

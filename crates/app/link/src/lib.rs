@@ -19,6 +19,6 @@ pub use config::{CallTerms, Config, FollowTerms, SipTerms, Window};
 pub use device::{Device, Echo, Linux};
 pub use manager::{LinkError, Manager};
 pub use run::run;
-pub use shaping::{Left, Shaped, plan};
+pub use shaping::{Left, Shaped, in_kernel, plan};
 pub use state::StateError;
 pub use told::{CallTold, Status};

@@ -203,6 +203,11 @@ impl Manager {
         self.current().iter().any(|call| call.offer.id == *id)
     }
 
+    /// Whether this call would be admitted now; nothing changes.
+    pub(crate) fn has_room(&self, offer: &Offer) -> bool {
+        self.current().clone().admit(self.now(), offer.clone()).is_ok()
+    }
+
     /// What the calls that hold a rate had been offered with.
     pub(crate) fn offers(&self) -> Vec<Offer> {
         self.current().iter().map(|call| call.offer.clone()).collect()

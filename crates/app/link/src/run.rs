@@ -1,5 +1,6 @@
 //! The manager at work: the classes kept in force, media of calls named to the kernel, callers answered.
 
+use std::fmt::Display;
 use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,17 +111,19 @@ async fn keep<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) {
         sleep_until(next).await;
         looks = (looks + 1) % LOOKS;
         let interface = manager.interface().to_owned();
+        // What it changes stays to be done where it cannot be now: then there is a trouble.
+        let is_another_hour = manager.set_time(device.time_of_day());
         if !device.is_there(&interface) {
             in_trouble(manager, &Error::NoInterface { interface });
         } else if manager.trouble.borrow().is_some() {
             // Not each second where it is refused each time.
-            if looks % 2 == 0 {
+            if looks % 2 == 0 || is_another_hour {
                 let _ = apply(manager, device).await;
             }
-        } else if manager.set_time(device.time_of_day()) {
+        } else if is_another_hour {
             let _ = apply(manager, device).await;
         } else if looks == 0 {
-            match blocking(device, move |device| device.stands(&interface)).await {
+            match stands(manager, device).await {
                 Ok(true) => {}
                 Ok(false) => {
                     let _ = apply(manager, device).await;
@@ -131,8 +134,13 @@ async fn keep<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) {
     }
 }
 
+async fn stands<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) -> Result<bool, LinkError> {
+    let shaping = manager.shaped()?.shaping;
+    Ok(blocking(device, move |device| device.stands(&shaping)).await?)
+}
+
 async fn apply<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) -> Result<(), LinkError> {
-    let shaped = manager.shaped()?;
+    let shaped = manager.shaped().inspect_err(|error| in_trouble(manager, error))?;
     let shaping = shaped.shaping;
     match blocking(device, move |device| device.apply(&shaping)).await {
         Ok(applied) => {
@@ -154,7 +162,7 @@ async fn apply<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) -> Result<(),
 }
 
 /// Tells a trouble once, for as long as it is the same.
-fn in_trouble(manager: &Manager, error: &Error) {
+fn in_trouble(manager: &Manager, error: &impl Display) {
     let reason = error.to_string();
     let is_new = manager.trouble.send_if_modified(|trouble| {
         let is_new = trouble.as_ref() != Some(&reason);

@@ -18,6 +18,8 @@ pub struct Shaped {
     pub shaping: Shaping,
     /// Rules that the kernel cannot follow, since it does not look into flows.
     pub left: Vec<Left>,
+    /// Rules in force that lead to EF whatever they hold for, by their names: nothing admits that.
+    pub unadmitted: Vec<String>,
 }
 
 /// A rule that the kernel is not given.
@@ -68,7 +70,9 @@ pub(crate) fn plan_at(
         otherwise: minor(Queue::De),
         echo: config.follow.map(|follow| (follow.echo, minor(Queue::Af4))),
     };
-    Ok(Shaped { plan, shaping, left })
+    let to_ef = |rule: &&Rule| rule.service.queue() == Queue::Ef && mark_rule(rule).is_ok();
+    let unadmitted = config.rules.iter().filter(to_ef).map(|rule| rule.name.clone()).collect();
+    Ok(Shaped { plan, shaping, left, unadmitted })
 }
 
 /// The number of a queue's leaf: 0x10, 0x20, ….
@@ -102,6 +106,18 @@ fn keeps(queue: Queue) -> [Option<u8>; 2] {
         Phb::Af(class, _) => of(class),
         Phb::Ef | Phb::De | Phb::Le => [None, None],
     }
+}
+
+/// Those of `rules` that the kernel is given; what it does not see of the others, with their names.
+pub fn in_kernel(rules: &[Rule]) -> (Vec<Rule>, Vec<Left>) {
+    let (mut given, mut left) = (Vec::new(), Vec::new());
+    for rule in rules {
+        match mark_rule(rule) {
+            Ok(_) => given.push(rule.clone()),
+            Err(why) => left.push(Left { rule: rule.name.clone(), why }),
+        }
+    }
+    (given, left)
 }
 
 /// What of a rule the kernel does not see, where that is so.

@@ -5,7 +5,8 @@
 //! ```text
 //! packets ──▶ Datagram ──▶ Observer ──▶ admit, release        (core/sip reads, the manager decides)
 //! counts of media ─────────────────────▶ renew                (who speaks is still there)
-//! lapsed, refused for a lease ─────────▶ forget               (a BYE that did not pass)
+//! room for one that was refused ───────▶ admit                (it may speak for long yet)
+//! lapsed, refused for an hour ─────────▶ forget               (a BYE that did not pass)
 //! ```
 
 use std::collections::HashMap;
@@ -28,6 +29,9 @@ use crate::run::blocking;
 const OURS: &str = "sip/";
 /// How often it is looked what rings for too long, and whether a device that could not be listened to can.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long a call that was refused is tried again: longer than most calls are. What it gets then it loses after a lease, where
+/// nobody speaks any more.
+const WANTED: Duration = Duration::from_secs(3600);
 /// Of a lease, how often it is asked who still speaks.
 const ASKED_IN_A_LEASE: u32 = 4;
 
@@ -35,12 +39,18 @@ const ASKED_IN_A_LEASE: u32 = 4;
 pub(crate) struct Watcher {
     terms: SipTerms,
     observer: Observer,
-    /// Calls that are told of: those that hold a rate, and until when those are remembered that were refused one.
-    told: HashMap<String, Option<Duration>>,
+    /// Calls that are told of, and what each was refused last.
+    told: HashMap<String, Option<Refused>>,
     /// Packets of each of the media, when they were last counted.
     passed: HashMap<SocketAddr, u64>,
     /// Datagrams that were no messages, and of which nobody has been told yet.
     ignored: u64,
+}
+
+/// What a call wants and was refused: the whole of its rate, or of one that holds another a change.
+struct Refused {
+    speech: Speech,
+    at: Duration,
 }
 
 impl Watcher {
@@ -92,12 +102,11 @@ impl Watcher {
     fn follow(&mut self, now: Duration, manager: &Manager, change: Change) {
         match change {
             Change::Speaks(speech) => {
-                let call = speech.call.clone();
-                let admitted = offer(speech, manager.terms()).and_then(|offer| manager.admit(offer));
+                let offered = offer(speech.clone(), manager.terms());
+                let admitted = offered.and_then(|offer| manager.admit(offer));
                 // What it held before a change that is refused it goes on to hold.
-                let holds = admitted.is_ok() || id(&call).is_some_and(|id| manager.holds(&id));
-                let until = (!holds).then(|| now.saturating_add(manager.terms().lease));
-                self.told.insert(call, until);
+                let call = speech.call.clone();
+                self.told.insert(call, admitted.is_err().then_some(Refused { speech, at: now }));
             }
             Change::Over(call) => {
                 self.told.remove(&call);
@@ -113,12 +122,11 @@ impl Watcher {
         while let Some(change) = self.observer.poll_timeout(now) {
             self.follow(now, manager, change);
         }
+        self.try_again(manager);
         let observer = &mut self.observer;
-        self.told.retain(|call, refused_until| {
-            let stays = match refused_until {
-                Some(until) => now < *until,
-                None => id(call).is_some_and(|id| manager.holds(&id)),
-            };
+        self.told.retain(|call, refused| {
+            let is_wanted = refused.as_ref().is_some_and(|it| now < it.at.saturating_add(WANTED));
+            let stays = is_wanted || id(call).is_some_and(|id| manager.holds(&id));
             if !stays {
                 observer.forget(call);
             }
@@ -127,6 +135,23 @@ impl Watcher {
         let datagrams = std::mem::take(&mut self.ignored);
         if datagrams > 0 {
             manager.bus().emit(Event::SipIgnored { datagrams });
+        }
+    }
+
+    /// Gives calls that were refused what they want where there is room now, those that have waited for longest first.
+    fn try_again(&mut self, manager: &Manager) {
+        let mut refused: Vec<_> = self.told.iter_mut().filter(|(_, refused)| refused.is_some()).collect();
+        refused.sort_by(|(one, one_refused), (other, other_refused)| {
+            let at = |refused: &Option<Refused>| refused.as_ref().map(|it| it.at);
+            at(one_refused).cmp(&at(other_refused)).then_with(|| one.cmp(other))
+        });
+        for (_, refused) in refused {
+            let Some(speech) = refused.as_ref().map(|it| it.speech.clone()) else { continue };
+            // One that is refused again is told of no more than once.
+            let fits = offer(speech, manager.terms()).ok().filter(|offer| manager.has_room(offer));
+            if fits.is_some_and(|offer| manager.admit(offer).is_ok()) {
+                *refused = None;
+            }
         }
     }
 

@@ -105,6 +105,33 @@ async fn calls_that_announce_themselves_are_admitted_like_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_was_refused_is_admitted_when_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    for name in TEN {
+        scene.call(name).await.unwrap();
+    }
+    scene.pass(&[invite("k"), answer("k"), invite("l"), answer("l")]).await;
+    scene.until("calls_refused", 4).await;
+    // It speaks on, and all that is said of it has been said. Before the others lapse one of them ends.
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(scene.bus.counters().snapshot()["calls_refused"], 4, "it is told once");
+    scene.client.call("voice_call_release", json!({"call": "c"})).await.unwrap();
+    scene.until("calls_admitted", 11).await;
+    let names = scene.names().await;
+    assert!(names.contains(&"sip/k".to_owned()) && !names.contains(&"sip/l".to_owned()), "{names:?}");
+    let media = "192.0.2.9:16384".parse().unwrap();
+    let device = Arc::clone(&scene.device);
+    eventually(|| device.state.lock().unwrap().media.contains(&media)).await;
+    // One that is over wants nothing any more.
+    scene.pass(&[bye("l"), bye("k")]).await;
+    scene.until("calls_released", 2).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(scene.bus.counters().snapshot()["calls_admitted"], 11);
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_speaks_is_kept_and_whose_end_did_not_pass_lapses() {
     let folder = tempfile::tempdir().unwrap();
     let mut scene = Scene::start(folder.path()).await;

@@ -13,6 +13,7 @@ mod auth;
 mod bodies;
 mod books;
 mod caller;
+mod calls;
 mod carry;
 mod class;
 mod clients;

@@ -25,6 +25,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::Remote;
+use crate::calls::{Calls, Measured};
 use crate::class;
 use crate::components::Attended;
 use crate::uplink::Carrier;
@@ -69,6 +70,40 @@ pub(crate) struct Flows {
     known: Mutex<HashMap<u64, mpsc::Sender<Bytes>>>,
     /// Clients that are being told what becomes of their datagrams: each may take the helper some milliseconds.
     complaining: AtomicUsize,
+    /// What flows to ports of SIP have announced.
+    calls: Calls,
+}
+
+/// A flow that has begun, until this is dropped: however its task ends, another may begin in its place.
+struct Begun {
+    flows: Arc<Flows>,
+    ends: Ends,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        lock(&self.flows.begun).remove(&self.ends);
+    }
+}
+
+/// A flow that carriers bring datagrams for by its number, until this is dropped.
+struct Known<'a> {
+    flows: &'a Flows,
+    number: u64,
+}
+
+impl<'a> Known<'a> {
+    fn enter(flows: &'a Flows, number: u64) -> (Self, mpsc::Receiver<Bytes>) {
+        let (tell, brought) = mpsc::channel(WAITING);
+        lock(&flows.known).insert(number, tell);
+        (Known { flows, number }, brought)
+    }
+}
+
+impl Drop for Known<'_> {
+    fn drop(&mut self) {
+        lock(&self.flows.known).remove(&self.number);
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -131,11 +166,11 @@ impl Flows {
         let (tell, told) = mpsc::channel(WAITING);
         begun.insert(ends, tell);
         drop(begun);
-        let (remote, flows, answerer) = (Arc::clone(remote), Arc::clone(self), Arc::clone(answerer));
+        let (remote, answerer) = (Arc::clone(remote), Arc::clone(answerer));
+        let begun = Begun { flows: Arc::clone(self), ends };
         tokio::spawn(async move {
-            let flow = Flow { remote: &remote, flows: &flows, ends };
+            let flow = Flow { remote: &remote, flows: &begun.flows, ends };
             flow.serve(payload, told, answerer).await;
-            lock(&flows.begun).remove(&ends);
         });
     }
 }
@@ -164,7 +199,12 @@ struct Way {
 impl Flow<'_> {
     async fn serve(self, first: Bytes, mut told: mpsc::Receiver<Bytes>, answerer: Answerer) {
         let (remote, ends, settings) = (self.remote, self.ends, self.remote.settings());
-        let class = class::of_datagrams(ends.to, &first, &settings);
+        let mut passing = Passing::of(&self.flows.calls, ends, &settings);
+        let class = match passing.speech {
+            Some(_) => Class::Expedited,
+            None => class::of_datagrams(ends.to, &first, &settings),
+        };
+        passing.passes(&first);
         // What waits longer than this has been sent again.
         let Some(carrier) = remote.uplink().carrier(Instant::now() + patience(class)).await else { return };
         let maker = Arc::clone(&answerer);
@@ -180,8 +220,7 @@ impl Flow<'_> {
         let exchange = remote.next_exchange();
         let (sender, mut receiver) = carrier.hop.open_tunnel(UDP.tunnel(exchange.0, user.id, class));
         let mut way = Way { carrier, number: exchange.0, user: user.id, class, sender };
-        let (tell, mut brought) = mpsc::channel(WAITING);
-        lock(&self.flows.known).insert(way.number, tell);
+        let (known, mut brought) = Known::enter(self.flows, way.number);
         remote.bus().emit(Event::FlowOpened { exchange, to: ends.to.to_string() });
         let opened = [Record::To(ends.to).encode(), Record::Datagram(first).encode()].concat();
         let (mut moved, mut reader) = (Instant::now(), Reader::default());
@@ -193,11 +232,20 @@ impl Flow<'_> {
             tokio::select! {
                 // An error is ICMP's, from the client: it has left, and says no more.
                 said = client.receive() => match said {
-                    Ok(payload) => { way.up(remote, &payload).await; (up, moved) = (up + 1, Instant::now()) }
+                    Ok(payload) => {
+                        is_open = passing.passes(&payload);
+                        way.up(remote, &payload).await;
+                        (up, moved) = (up + 1, Instant::now());
+                    }
                     Err(error) => is_open = error.kind() == io::ErrorKind::WouldBlock,
                 },
-                Some(payload) = told.recv() => { way.up(remote, &payload).await; (up, moved) = (up + 1, Instant::now()) }
+                Some(payload) = told.recv() => {
+                    is_open = passing.passes(&payload);
+                    way.up(remote, &payload).await;
+                    (up, moved) = (up + 1, Instant::now());
+                }
                 Some(payload) = brought.recv() => {
+                    is_open = passing.passes(&payload);
                     client.give(&payload).await;
                     (down, moved) = (down + 1, Instant::now());
                 }
@@ -205,7 +253,7 @@ impl Flow<'_> {
                     Arrival::TunnelOpened => {}
                     Arrival::Body(bytes) => {
                         reader.push(&bytes);
-                        is_open = self.hear(&mut reader, &client, exchange, &mut down).await;
+                        is_open = self.hear(&mut reader, &client, exchange, &mut passing, &mut down).await;
                         moved = Instant::now();
                     }
                     Arrival::Failed(failure) => {
@@ -217,7 +265,7 @@ impl Flow<'_> {
                 () = sleep_until(moved + idle) => is_open = false,
             }
         }
-        lock(&self.flows.known).remove(&way.number);
+        drop(known);
         way.sender.finish(None);
         remote.bus().emit(Event::FlowEnded {
             exchange,
@@ -242,10 +290,20 @@ impl Flow<'_> {
     }
 
     /// What ground says on the flow's stream; false once it is nothing that belongs there.
-    async fn hear(&self, reader: &mut Reader, client: &Client, exchange: ExchangeId, down: &mut u64) -> bool {
+    async fn hear(
+        &self,
+        reader: &mut Reader,
+        client: &Client,
+        exchange: ExchangeId,
+        passing: &mut Passing<'_>,
+        down: &mut u64,
+    ) -> bool {
         loop {
             match reader.take() {
                 Ok(Some(Record::Datagram(payload))) => {
+                    if !passing.passes(&payload) {
+                        return false;
+                    }
                     client.give(&payload).await;
                     *down += 1;
                 }
@@ -266,6 +324,36 @@ impl Flow<'_> {
 
     fn failed(&self, exchange: ExchangeId, user: &User, error: String) {
         tracing::debug!(target: "farhop", "flow {exchange} of {} to {}: {error}", user.name, self.ends.to);
+    }
+}
+
+/// What is looked at of a flow's datagrams, in both directions.
+struct Passing<'a> {
+    calls: &'a Calls,
+    ends: Ends,
+    is_sip: bool,
+    /// Of a flow that a call has announced.
+    speech: Option<Measured>,
+}
+
+impl<'a> Passing<'a> {
+    fn of(calls: &'a Calls, ends: Ends, settings: &RemoteSettings) -> Self {
+        let is_sip = settings.udp.sip_ports.iter().any(|range| range.contains(ends.to.port()));
+        let speech = calls.speaks(Instant::now(), ends).then(Measured::default);
+        Passing { calls, ends, is_sip, speech }
+    }
+
+    /// False once it is no speech although it was announced: the flow ends, and its next datagram begins one of another class.
+    fn passes(&mut self, payload: &[u8]) -> bool {
+        let now = Instant::now();
+        if self.is_sip {
+            self.calls.hear(now, payload);
+        }
+        let goes_on = self.speech.as_mut().is_none_or(|speech| speech.passed(now, payload.len()));
+        if !goes_on {
+            self.calls.pours(self.ends);
+        }
+        goes_on
     }
 }
 
@@ -310,5 +398,49 @@ impl Way {
             // Its end is heard of by who reads.
             let _ = self.sender.write(Record::Datagram(Bytes::copy_from_slice(payload)).encode()).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_passes_a_port_of_sip_makes_the_media_that_it_announces_voice() {
+        let settings: farhop_settings::LocalSettings = farhop_settings::parse("", "".as_ref(), &[]).unwrap();
+        let (settings, calls) = (settings.remote, Calls::default());
+        let ends = |client: &str, to: &str| Ends { client: client.parse().unwrap(), to: to.parse().unwrap() };
+        let media = ends("10.0.0.5:16384", "192.0.2.9:20000");
+        let sdp = "v=0\r\nc=IN IP4 10.0.0.5\r\nm=audio 16384 RTP/AVP 0\r\n";
+        let invite = format!(
+            "INVITE sip:b@example.org SIP/2.0\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\nContent-Type: application/sdp\r\n\
+             Content-Length: {}\r\n\r\n{sdp}",
+            sdp.len()
+        );
+        // Elsewhere it is anybody's text.
+        for (port, is_heard) in [(5070, false), (5060, true)] {
+            let mut passing =
+                Passing::of(&calls, ends("10.0.0.5:5060", &format!("192.0.2.1:{port}")), &settings);
+            assert!(passing.speech.is_none() && passing.passes(invite.as_bytes()));
+            assert_eq!(Passing::of(&calls, media, &settings).speech.is_some(), is_heard);
+        }
+        let mut passing = Passing::of(&calls, media, &settings);
+        assert!(passing.passes(&[0; 172]));
+        assert!((0..1000).any(|_| !passing.passes(&[0; 1200])), "it pours");
+        assert!(Passing::of(&calls, media, &settings).speech.is_none());
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_a_flow_whose_task_panics() {
+        let flows = Arc::new(Flows::default());
+        let ends = Ends { client: "192.0.2.1:4000".parse().unwrap(), to: "192.0.2.9:53".parse().unwrap() };
+        lock(&flows.begun).insert(ends, mpsc::channel(1).0);
+        let begun = Begun { flows: Arc::clone(&flows), ends };
+        let task = tokio::spawn(async move {
+            let (_known, _brought) = Known::enter(&begun.flows, 7);
+            assert!(lock(&begun.flows.known).is_empty(), "it ends here");
+        });
+        assert!(task.await.unwrap_err().is_panic());
+        assert!(lock(&flows.begun).is_empty() && lock(&flows.known).is_empty());
     }
 }

@@ -58,6 +58,8 @@ settings! {
             follow: FollowSettings;
             /// Calls that announce themselves: SIP is overheard at the device. Needs CAP_NET_RAW.
             sip: SipSettings;
+            /// Farhop's own carrier, where an end of it sends by this device.
+            carrier: CarrierSettings;
         }
         lists {
             /// A rule of the classifier: all that is given has to hold, and the first rule that holds decides.
@@ -162,6 +164,18 @@ settings! {
 }
 
 settings! {
+    /// Which packets are a carrier's, and what they are for.
+    pub struct CarrierSettings {
+        values {
+            /// Ports that ground takes carriers at, over UDP and TCP: `listen` in its settings. Empty: its packets are judged as others are.
+            ports: Vec<PortRange>, default "4433";
+            /// What all that it carries counts as here: interactive, web, streaming, bulk, other or background. Inside it has its own classes.
+            service: Service, default "web";
+        }
+    }
+}
+
+settings! {
     /// Hours of a class.
     pub struct WindowSettings {
         values {
@@ -260,6 +274,10 @@ impl Checked for LinkManagerSettings {
             let reason =
                 format!("'sip.ports' names {} ranges, and 16 are the most; join some", self.sip.ports.len());
             return Err(conflict(source, "sip.ports", reason));
+        }
+        if self.carrier.service == Service::Voice {
+            let reason = "a carrier is no call, and more than EF's share would be lost; 'interactive' goes before all else";
+            return Err(conflict(source, "carrier.service", reason));
         }
         for (at, window) in self.window.iter().enumerate() {
             let is_double = self.window[..at].iter().any(|other| other.service == window.service);

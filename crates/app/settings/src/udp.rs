@@ -17,6 +17,8 @@ settings! {
             ports: Vec<PortRange>, default "1-442, 444-65535", live true;
             /// Ports of calls' media: ahead of all else, and dropped when late. Others have the class that `[transparent]` gives their port, or else the classifier.
             voice_ports: Vec<PortRange>, default "", live true;
+            /// Ports of SIP: the media that calls announce there (SDP) are carried as voice, too. Empty: nobody listens.
+            sip_ports: Vec<PortRange>, default "5060", live true;
             /// Most flows at a time; of others the datagrams are dropped. Each takes a descriptor at either end.
             flows: u32, default "4096", range "1" to "16000";
             /// Most of them of one client.

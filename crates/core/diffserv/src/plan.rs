@@ -145,20 +145,28 @@ impl Plan {
     /// leaves unused others have.
     ///
     /// # Errors
-    /// The link is too slow for the shares, or the margin leaves nothing.
+    /// The link is too slow for the shares, or the margin leaves nothing. A share of less than 1 kbit/s is that, as long as it fits
+    /// with the others.
     pub fn new(link: BitRate, margin: u32, shares: &Shares) -> Result<Plan, PlanError> {
         if margin > 50 {
             return Err(PlanError::Margin(margin));
         }
         let shaped = percent(link, 100 - margin);
+        let guaranteed = |queue| percent(shaped, shares.of(queue).guaranteed).max(LEAST);
+        if Queue::ALL.map(guaranteed).iter().map(|rate| rate.0).sum::<u64>() > shaped.0 {
+            let share = |queue: &Queue| shares.of(*queue).guaranteed;
+            let is_small = |queue: &Queue| percent(shaped, share(queue)) < LEAST;
+            if let Some(queue) = Queue::ALL.into_iter().find(is_small) {
+                return Err(PlanError::TooSlow { queue, share: share(&queue), shaped });
+            }
+        }
         let mut queues = [Queued::nothing(Queue::De); 7];
         for (queued, queue) in queues.iter_mut().zip(Queue::ALL) {
-            let Share { guaranteed: share, ceiling } = shares.of(queue);
-            let guaranteed = percent(shaped, share);
-            if guaranteed < LEAST {
-                return Err(PlanError::TooSlow { queue, share, shaped });
-            }
-            let ceiling = if queue == Queue::Ef { guaranteed } else { percent(shaped, ceiling) };
+            let guaranteed = guaranteed(queue);
+            let ceiling = match queue {
+                Queue::Ef => guaranteed,
+                _ => percent(shaped, shares.of(queue).ceiling).max(guaranteed),
+            };
             let saved = if queue == Queue::Ef { SAVED_EF } else { SAVED };
             *queued = Queued {
                 queue,
@@ -255,6 +263,10 @@ mod tests {
         let mut low = [good; 7];
         low[4].1 = 9;
         assert!(refused(low).starts_with("AF1 is guaranteed 10 % and may use 9 % at most"));
+        // A window may leave a class less than the kernel can count.
+        let little = Plan::new(BitRate::kbit(64), 5, &shares().with_ceiling(Queue::Le, 1)).unwrap();
+        let le = little.of(Queue::Le);
+        assert_eq!((le.guaranteed, le.ceiling), (BitRate::kbit(1), BitRate::kbit(1)));
         let slow = Plan::new(BitRate::kbit(32), 5, &shares()).unwrap_err().to_string();
         assert!(slow.starts_with("at 30.4 kbit/s the 2 % of LE are less than 1 kbit/s"), "{slow}");
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use farhop_diffserv::Codepoint;
 use farhop_diffserv::classify::{Flow, Host, Protocol, Seen, Verdict, classify, standard};
+use farhop_link::{Left, in_kernel};
 use farhop_settings::{LinkManagerSettings, load};
 use farhop_units::{Bytes, parse_duration};
 use serde_json::json;
@@ -101,7 +102,10 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Some(file) => rules(&load::<LinkManagerSettings>(Some(file), &[])?),
         None => standard(),
     };
-    let verdict = classify(&rules, &arguments.flow()?);
+    let flow = arguments.flow()?;
+    let verdict = classify(&rules, &flow);
+    let (given, left) = in_kernel(&rules);
+    let at_device = classify(&given, &flow);
     if arguments.json {
         let queue = verdict.service.queue();
         let passed: Vec<_> =
@@ -109,9 +113,13 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         return say(&serde_json::to_string_pretty(&json!({
             "service": verdict.service.as_str(), "class": queue.to_string(), "dscp": queue.phb().codepoint().number(),
             "rule": verdict.by.as_ref().map(|(_, name)| name), "because": verdict.because, "passed": passed,
+            "at_device": {
+                "service": at_device.service.as_str(), "class": at_device.service.queue().to_string(),
+                "rule": at_device.by.as_ref().map(|(_, name)| name),
+            },
         }))?);
     }
-    say(&text(&verdict))
+    say(&format!("{}\n{}", text(&verdict), enforced(&verdict, &at_device, &left)))
 }
 
 fn text(verdict: &Verdict) -> String {
@@ -132,9 +140,45 @@ fn text(verdict: &Verdict) -> String {
     lines.join("\n")
 }
 
+/// Where the verdict holds, and what holds where it does not.
+fn enforced(verdict: &Verdict, at_device: &Verdict, left: &[Left]) -> String {
+    let name = |verdict: &Verdict| verdict.by.as_ref().map(|(_, name)| name.clone());
+    let by = name(verdict);
+    let Some(left) = left.iter().find(|left| Some(&left.rule) == by.as_ref()) else {
+        return "at the device: so it is".into();
+    };
+    let queue = at_device.service.queue();
+    let instead =
+        name(at_device).map_or("since no rule holds there".into(), |rule| format!("by rule '{rule}'"));
+    format!(
+        "at the device: {}, {queue}, {instead}; the kernel is not given '{}', which goes by {}",
+        at_device.service, left.rule, left.why
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_that_the_kernel_is_not_given_is_said_not_to_hold_at_the_device() {
+        let mut flow =
+            Flow::new(Protocol::Tcp, "10.0.0.2:40000".parse().unwrap(), "192.0.2.1:443".parse().unwrap());
+        let said = |flow: &Flow| {
+            let (given, left) = in_kernel(&standard());
+            enforced(&classify(&standard(), flow), &classify(&given, flow), &left)
+        };
+        assert_eq!(said(&flow), "at the device: so it is");
+        flow.first_bytes = b"\x13BitTorrent protocol".to_vec();
+        let expected = "at the device: web, AF3, by rule 'pages'; the kernel is not given 'peer to peer', which goes by first bytes";
+        assert_eq!(said(&flow), expected);
+        flow.to.set_port(4711);
+        assert!(
+            said(&flow).starts_with("at the device: other, DE, since no rule holds there; "),
+            "{}",
+            said(&flow)
+        );
+    }
 
     #[test]
     fn a_verdict_names_the_rule_what_held_and_what_did_not() {

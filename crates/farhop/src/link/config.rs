@@ -8,7 +8,7 @@ use farhop_diffserv::classify::{Behaviour, Condition, Net, Ports, Rule, standard
 use farhop_diffserv::{Share, Shares};
 use farhop_link::{CallTerms, Config, FollowTerms, SipTerms, Window};
 use farhop_orbit::Profile;
-use farhop_settings::link_manager::{RuleSettings, WindowSettings};
+use farhop_settings::link_manager::{CarrierSettings, RuleSettings, WindowSettings};
 use farhop_settings::{Cidr, Direction, LinkManagerSettings};
 use farhop_units::BitRate;
 
@@ -64,11 +64,24 @@ fn rate(settings: &LinkManagerSettings) -> anyhow::Result<BitRate> {
     }
 }
 
-/// The operator's rules, then those that Farhop comes with.
+/// The operator's rules, that of the carrier, then those that Farhop comes with.
 pub(crate) fn rules(settings: &LinkManagerSettings) -> Vec<Rule> {
     let own = settings.rule.iter().map(rule);
     let standard = if settings.standard_rules { standard() } else { Vec::new() };
-    own.chain(standard).collect()
+    own.chain(carrier(&settings.carrier)).chain(standard).collect()
+}
+
+/// What Farhop itself carries stands in a class that has its share: no standard rule knows the port, and with what no rule knows
+/// all pages would wait behind the least of other traffic.
+fn carrier(settings: &CarrierSettings) -> Option<Rule> {
+    let ports: Vec<Ports> =
+        settings.ports.iter().map(|it| Ports { first: it.first, last: it.last }).collect();
+    let conditions = vec![Condition::Ports(ports)];
+    (!settings.ports.is_empty()).then(|| Rule {
+        name: "Farhop's carrier".into(),
+        service: settings.service,
+        conditions,
+    })
 }
 
 fn window(settings: &WindowSettings) -> Window {
@@ -143,8 +156,34 @@ mod tests {
         let text = "interface = 'sat0'\nprofile = 'geo-hylas2'\n[[rule]]\nname = 'pbx'\nservice = 'voice'\nprotocol = 'udp'\nports = ['16384-32767']\n";
         let rules = read(text).unwrap().rules;
         assert_eq!((rules[0].name.as_str(), rules[0].conditions.len()), ("pbx", 2));
-        assert_eq!(rules.len(), standard().len() + 1);
-        assert_eq!(read(&format!("standard_rules = false\n{text}")).unwrap().rules.len(), 1);
+        assert_eq!(rules.len(), standard().len() + 2, "and that of the carrier");
+        assert_eq!(read(&format!("standard_rules = false\n{text}")).unwrap().rules.len(), 2);
+    }
+
+    #[test]
+    fn a_carrier_has_the_share_of_pages_or_that_of_another_class() {
+        use farhop_diffserv::classify::{Flow, Protocol, classify};
+        let of = |more: &str| {
+            let config = read(&format!("interface = 'sat0'\nprofile = 'geo-hylas2'\n{more}")).unwrap();
+            let mut minors = Vec::new();
+            for protocol in [Protocol::Udp, Protocol::Tcp] {
+                let flow =
+                    Flow::new(protocol, "10.0.0.2:40000".parse().unwrap(), "192.0.2.1:4433".parse().unwrap());
+                minors.push(classify(&config.rules, &flow).service);
+            }
+            // And the kernel is given it.
+            let shaping = farhop_link::plan(&config, Vec::new()).unwrap().shaping;
+            let rule =
+                shaping.rules.iter().find(|rule| rule.ports == [(4433, 4433)] && rule.protocol.is_none());
+            (minors, rule.map(|rule| rule.minor))
+        };
+        use farhop_diffserv::Service::{Interactive, Other, Web};
+        assert_eq!(of(""), (vec![Web, Web], Some(0x30)));
+        assert_eq!(of("[carrier]\nservice = 'interactive'"), (vec![Interactive; 2], Some(0x20)));
+        assert_eq!(of("[carrier]\nports = []"), (vec![Other; 2], None));
+        let line =
+            read("interface = 'sat0'\nprofile = 'geo-hylas2'\n[carrier]\nservice = 'voice'").unwrap_err();
+        assert!(format!("{line:#}").contains("a carrier is no call"), "{line:#}");
     }
 
     #[test]

@@ -118,6 +118,10 @@ fn remove(settings: &LinkManagerSettings) -> anyhow::Result<()> {
 fn manage(settings: &LinkManagerSettings) -> anyhow::Result<()> {
     let config = config(settings)?;
     log::start(settings.log_level);
+    let unadmitted = farhop_link::plan(&config, Vec::new())?.unadmitted;
+    if !unadmitted.is_empty() {
+        complain(&show::unadmitted(&unadmitted));
+    }
     block_on(async {
         let manager = Arc::new(Manager::start(config, Bus::new())?);
         let socket = Socket::open(&settings.control)?;

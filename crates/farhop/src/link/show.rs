@@ -129,6 +129,10 @@ pub(super) fn table(shaped: &Shaped) -> String {
             short(queued.ceiling),
         );
     }
+    if !shaped.unadmitted.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(&unadmitted(&shaped.unadmitted));
+    }
     if !shaped.left.is_empty() {
         text.push_str("\n\nThe kernel does not look into flows, and is not given these rules:");
         for left in &shaped.left {
@@ -136,6 +140,15 @@ pub(super) fn table(shaped: &Shaped) -> String {
         }
     }
     text
+}
+
+/// What rules do that lead to EF past the admission of calls.
+pub(super) fn unadmitted(rules: &[String]) -> String {
+    format!(
+        "These rules lead to EF all that they hold for, admitted or not, and what is beyond EF's share waits and is lost there, admitted calls' \
+         packets with it: {}. Where calls announce themselves (SIP) or are asked for, their media go to EF without a rule.",
+        rules.join(", ")
+    )
 }
 
 /// In kbit/s and three digits of what is less.
@@ -153,6 +166,22 @@ mod tests {
             (name(0x10), name(0x60), name(0x70), name(0x90)),
             ("EF".into(), "DE".into(), "LE".into(), "90".into())
         );
+    }
+
+    #[test]
+    fn rules_that_lead_past_admission_are_named() {
+        use farhop_settings::parse;
+        let of = |service: &str| {
+            let text = format!(
+                "interface = 'sat0'\nprofile = 'geo-hylas2'\n[[rule]]\nname = 'pbx'\nservice = '{service}'\nports = [4000]\n\
+                 [[rule]]\nname = 'by-name'\nservice = 'voice'\nhosts = ['pbx.example']\n"
+            );
+            let settings: LinkManagerSettings = parse(&text, std::path::Path::new("link.toml"), &[]).unwrap();
+            table(&farhop_link::plan(&super::super::config(&settings).unwrap(), Vec::new()).unwrap())
+        };
+        let said = of("voice");
+        assert!(said.contains("admitted calls' packets with it: pbx. "), "{said}");
+        assert!(!of("interactive").contains("lead to EF"));
     }
 
     #[test]

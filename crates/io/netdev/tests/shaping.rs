@@ -230,6 +230,36 @@ fn the_same_again_changes_nothing_and_another_takes_its_place_and_all_of_it_goes
 }
 
 #[test]
+fn what_somebody_has_flushed_or_deleted_does_not_stand() {
+    let Some(scene) = Scene::new() else { return };
+    let mut shaping = shaping();
+    let nets = ["10.0.0.0/8", "fd00::/8"].map(|net| net.parse().unwrap());
+    let ports = vec![(20, 21), (25, 25), (16384, 32767)];
+    shaping.rules.push(MarkRule { ports, networks: nets.to_vec(), minor: 0x50, ..MarkRule::default() });
+    shaping.media = vec!["10.79.0.2:9002".parse().unwrap(), "[fd79::2]:9002".parse().unwrap()];
+    let stands = |shaping: &Shaping| scene.sender.run(|| shaping.stands().unwrap()).unwrap();
+    assert!(!stands(&shaping), "nothing is there");
+    let put = || assert!(scene.apply(&shaping).is_ok() && stands(&shaping));
+    for line in [
+        "nft flush table inet farhop_link_sat0",
+        "nft flush chain inet farhop_link_sat0 leave",
+        "nft flush chain inet farhop_link_sat0 leaf_50",
+        "nft insert rule inet farhop_link_sat0 leave accept",
+        "nft delete table inet farhop_link_sat0",
+        "nft flush table inet farhop_link_sat0; tc class del dev sat0 classid fa40:60",
+        "tc qdisc del dev sat0 root",
+    ] {
+        put();
+        scene.tool(&scene.sender, line);
+        assert!(!stands(&shaping), "{line}");
+    }
+    put();
+    // Other media are named as calls come and go.
+    scene.sender.run(|| set_media(DEVICE, &["10.79.0.2:9004".parse().unwrap()]).unwrap()).unwrap();
+    assert!(stands(&shaping));
+}
+
+#[test]
 fn rates_change_while_what_waits_stays_and_echoes_go_before_it() {
     let Some(scene) = Scene::new() else { return };
     let mut shaping = shaping();

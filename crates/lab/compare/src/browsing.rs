@@ -10,12 +10,13 @@ use farhop_report::Waterfall;
 use farhop_testbed::{LoadRecord, Place};
 use farhop_workload::browser::{Browser, Film, Order, PageLoad, Prepared};
 use farhop_workload::npm;
-use farhop_workload::origins::site::Site;
+use farhop_workload::origins::site::{Asset, Site};
 use farhop_workload::pages::Page;
 
 use crate::check::{Sites, check};
 use crate::falls::waterfall;
 use crate::interrupt::Ended;
+use crate::limit::{Smallest, used};
 use crate::scene::Scene;
 use crate::settle::quiet_link;
 use crate::{CompareError, Variant};
@@ -57,6 +58,17 @@ pub struct Browsed {
     pub waterfall: Waterfall,
     /// What it looked like, where it was filmed.
     pub film: Option<Film>,
+    /// The files that the page was made of.
+    used: Vec<Arc<Asset>>,
+}
+
+impl Browsed {
+    /// Bytes that any way has to bring for a page that loaded so, each file once in its smallest known encoding: what DESIGN.md's
+    /// limit counts.
+    pub fn least_bytes<'a>(loads: impl IntoIterator<Item = &'a Browsed>) -> u64 {
+        let mut smallest = Smallest::default();
+        used(loads.into_iter().flat_map(|load| &load.used)).iter().map(|asset| smallest.size(asset)).sum()
+    }
 }
 
 impl Browsing {
@@ -106,10 +118,11 @@ impl Browsing {
             faults.push("the load event did not come".into());
         }
         let record = quiet_link(scene)?;
-        faults.extend(check(&self.sites, &load, variant.may_recode()).bad);
+        let checked = check(&self.sites, &load, variant.may_recode());
+        faults.extend(checked.bad);
         let waterfall = waterfall(&load, &std::collections::HashMap::new());
         let film = film.as_ref().zip(load.began_ms).map(|(folder, began)| read(folder.path(), began));
-        Ok(Browsed { load, record, faults, waterfall, film: film.transpose()? })
+        Ok(Browsed { load, record, faults, waterfall, film: film.transpose()?, used: checked.used })
     }
 }
 

@@ -29,12 +29,7 @@ impl PageLimit {
         profile: &Profile,
         smallest: &mut Smallest,
     ) -> PageLimit {
-        let mut used: Vec<Arc<Asset>> = Vec::new();
-        for asset in reference.iter().flat_map(|load| &load.checked.used) {
-            if !used.iter().any(|known| known.path == asset.path) {
-                used.push(asset.clone());
-            }
-        }
+        let used = used(reference.iter().flat_map(|load| &load.checked.used));
         let parts = Limit {
             browser_s: Spread::of(reference.iter().filter_map(|load| load.plt_s)).map(|spread| spread.median),
             rtt_s: profile.rtt().as_secs_f64(),
@@ -54,6 +49,17 @@ impl PageLimit {
         let bytes = self.used.iter().map(|asset| smallest.size(asset).min(size(asset))).sum();
         Limit { bytes, ..self.parts.clone() }
     }
+}
+
+/// Each of the files that loads used, once.
+pub(crate) fn used<'a>(loads: impl Iterator<Item = &'a Arc<Asset>>) -> Vec<Arc<Asset>> {
+    let mut used: Vec<Arc<Asset>> = Vec::new();
+    for asset in loads {
+        if !used.iter().any(|known| known.path == asset.path) {
+            used.push(Arc::clone(asset));
+        }
+    }
+    used
 }
 
 /// Sizes already found, by content hash: the best codings take their time.

@@ -153,7 +153,7 @@ impl Attempt<'_> {
             timeout: self.variant.settings.patience,
             filmed: self.filmed,
         };
-        let Browsed { load, record, faults, waterfall, film } = browsing.load(self.scene, &visit)?;
+        let Browsed { load, record, faults, waterfall, film, .. } = browsing.load(self.scene, &visit)?;
         let seen = Seen::browsed(&load, film.as_ref(), record);
         let film = film.as_ref().map(stills).unwrap_or_default();
         Ok(Attempted { seen, faults, waterfall, film, notes: Vec::new() })

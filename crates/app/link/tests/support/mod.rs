@@ -105,7 +105,7 @@ impl Device for Fake {
         !self.state.lock().unwrap().is_gone
     }
 
-    fn stands(&self, _interface: &str) -> Result<bool, Error> {
+    fn stands(&self, _shaping: &Shaping) -> Result<bool, Error> {
         Ok(self.state.lock().unwrap().stands)
     }
 }

@@ -149,6 +149,9 @@ pub enum Class {
 }
 
 impl Class {
+    /// How many there are: the last one's number and one.
+    pub const COUNT: usize = Class::PeerToPeer as usize + 1;
+
     pub(crate) fn from_bits(bits: u8) -> Self {
         match bits {
             0 => Class::Expedited,

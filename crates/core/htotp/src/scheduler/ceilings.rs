@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use farhop_units::BitRate;
 
-use super::StreamId;
 use super::pace::{LARGEST_GRANT, SMALLEST_GRANT};
+use super::turns::Who;
 use crate::frame::Class;
 
 /// What a class may save up, and send in one go.
@@ -17,8 +17,8 @@ const SAVED: Duration = Duration::from_millis(100);
 #[derive(Default)]
 pub(super) struct Ceilings {
     buckets: BTreeMap<Class, Bucket>,
-    /// Streams with something to send whose class may not.
-    aside: BTreeSet<StreamId>,
+    /// Streams and flows with something to send whose class may not.
+    aside: BTreeSet<Who>,
 }
 
 struct Bucket {
@@ -40,21 +40,17 @@ impl Ceilings {
     }
 
     /// Those that stood aside and need not any more.
-    pub(super) fn take_back(
-        &mut self,
-        now: Duration,
-        class: impl Fn(StreamId) -> Option<Class>,
-    ) -> Vec<StreamId> {
+    pub(super) fn take_back(&mut self, now: Duration, class: impl Fn(Who) -> Option<Class>) -> Vec<Who> {
         if self.aside.is_empty() {
             return Vec::new();
         }
         self.buckets.values_mut().for_each(|bucket| bucket.refill(now));
         let (buckets, aside) = (&self.buckets, &mut self.aside);
         let opened =
-            |id: &StreamId| class(*id).and_then(|class| buckets.get(&class)).is_none_or(Bucket::is_worth_it);
-        let back: Vec<StreamId> = aside.iter().copied().filter(|id| opened(id)).collect();
-        back.iter().for_each(|id| {
-            aside.remove(id);
+            |who: &Who| class(*who).and_then(|class| buckets.get(&class)).is_none_or(Bucket::is_worth_it);
+        let back: Vec<Who> = aside.iter().copied().filter(|who| opened(who)).collect();
+        back.iter().for_each(|who| {
+            aside.remove(who);
         });
         back
     }
@@ -66,14 +62,19 @@ impl Ceilings {
         bucket.tokens <= 0.0
     }
 
-    /// Puts a stream aside.
-    pub(super) fn put_aside(&mut self, id: StreamId) {
-        self.aside.insert(id);
+    /// Puts a stream or a flow aside.
+    pub(super) fn put_aside(&mut self, who: Who) {
+        self.aside.insert(who);
+    }
+
+    /// Whether it stands aside.
+    pub(super) fn is_aside(&self, who: Who) -> bool {
+        self.aside.contains(&who)
     }
 
     /// It stands aside no more, whatever its class may.
-    pub(super) fn forget(&mut self, id: StreamId) {
-        self.aside.remove(&id);
+    pub(super) fn forget(&mut self, who: Who) {
+        self.aside.remove(&who);
     }
 
     /// Bytes that this class sends in one go at the most.
@@ -92,9 +93,9 @@ impl Ceilings {
     pub(super) fn next_wakeup(
         &self,
         now: Duration,
-        class: impl Fn(StreamId) -> Option<Class>,
+        class: impl Fn(Who) -> Option<Class>,
     ) -> Option<Duration> {
-        let classes: BTreeSet<Class> = self.aside.iter().filter_map(|id| class(*id)).collect();
+        let classes: BTreeSet<Class> = self.aside.iter().filter_map(|who| class(*who)).collect();
         let waits =
             classes.iter().map(|class| self.buckets.get(class).map_or(Some(now), |bucket| bucket.due(now)));
         waits.flatten().min()

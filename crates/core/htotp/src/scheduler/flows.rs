@@ -11,6 +11,7 @@ use super::Place;
 use super::spree::{Spree, Stage};
 use super::turns::{Key, Who};
 use crate::datagram::patience;
+use crate::frame::Class;
 
 /// Bytes that wait at most, of all flows: half a second of 2 Mbit/s, and a tenth of one where the link is quicker.
 pub const MOST_WAITING: usize = 128 * 1024;
@@ -21,7 +22,6 @@ const ENTRY: usize = 64;
 const FORGOTTEN: Duration = Duration::from_secs(2);
 /// Flows that are known before those with nothing to send are looked for.
 const FEW: usize = 64;
-const CLASSES: usize = 6;
 /// What lasts less long than a page goes before its user's own streams of the class; what goes on and on takes turns with them.
 const FIRST_URGENCY: u8 = 0;
 
@@ -75,7 +75,7 @@ impl Flow {
 pub(super) struct Flows {
     flows: HashMap<u64, Flow>,
     /// Bytes that wait, by the class in which they stand.
-    waiting: [usize; CLASSES],
+    waiting: [usize; Class::COUNT],
     /// Datagrams that were dropped: too late, or no room.
     pub(super) dropped: u64,
     /// When it is worth looking for flows that are over.
@@ -113,11 +113,15 @@ impl Flows {
         self.waiting[flow.stands().class as usize] += size;
     }
 
-    /// The flow whose oldest datagram has to go, so that no more wait than a link of this rate may have.
-    pub(super) fn crowd(&self, rate: Option<BitRate>) -> Option<u64> {
+    /// The flow whose oldest datagram has to go, so that no more wait than a link of this rate may have: of those aside first.
+    pub(super) fn crowd(&self, rate: Option<BitRate>, is_aside: impl Fn(u64) -> bool) -> Option<u64> {
         let quick = rate.map_or(0, |rate| usize::try_from(rate.bytes_in(QUICK).0).unwrap_or(usize::MAX));
         if self.waiting.iter().sum::<usize>() <= MOST_WAITING.max(quick) {
             return None;
+        }
+        let aside = self.flows.iter().filter(|(number, flow)| flow.is_ready() && is_aside(**number));
+        if let Some((number, _)) = aside.max_by_key(|(number, flow)| (flow.queued, **number)) {
+            return Some(*number);
         }
         let last = self.waiting.iter().rposition(|waiting| *waiting > 0)?;
         let of_last = || self.flows.iter().filter(|(_, flow)| flow.stands().class as usize == last);

@@ -264,14 +264,14 @@ impl Scheduler {
         let Some(queue) = self.streams.get(&id).filter(|queue| queue.is_ready()) else { return };
         let place = queue.stands();
         if !queue.is_exempt && self.ceilings.is_used_up(self.now, place.class) {
-            return self.ceilings.put_aside(id);
+            return self.ceilings.put_aside(Who::Stream(id));
         }
         self.turns.insert(place.class, place.user, queue.key(id), self.allowance.pace.piece());
     }
 
     /// Gives what its user has left of a turn, where nothing else of the user's is ready.
     fn unready(&mut self, id: StreamId) -> Option<i64> {
-        self.ceilings.forget(id);
+        self.ceilings.forget(Who::Stream(id));
         let queue = self.streams.get(&id)?;
         let place = queue.stands();
         self.turns.remove(place.class, place.user, queue.key(id))
@@ -289,24 +289,45 @@ impl Scheduler {
         self.now = self.now.max(now);
         self.allowance.refill(now);
         self.end_sprees(now);
-        let streams = &self.streams;
-        let back = self.ceilings.take_back(now, |id| streams.get(&id).map(|queue| queue.stands().class));
-        back.into_iter().for_each(|id| self.ready(id));
+        self.take_back(now);
+        // What keeps the carrier alive does not wait for the pace (it still pays).
+        let (class, urgency, Who::Stream(id)) = self.next_below_ceiling(now)? else { return None };
+        if self.allowance.is_used_up() && class != Class::Expedited {
+            return None;
+        }
+        if self.floor.is_some_and(|floor| (class, urgency) >= floor) {
+            return None;
+        }
+        Some(self.grant(now, id))
+    }
+
+    /// Those whose class may send again stand among the others.
+    fn take_back(&mut self, now: Duration) {
+        let (streams, flows) = (&self.streams, &self.flows);
+        let back = self.ceilings.take_back(now, |who| class_of(streams, flows, who));
+        back.into_iter().for_each(|who| match who {
+            Who::Stream(id) => self.ready(id),
+            Who::Flow(number) => self.ready_flow(number),
+        });
+    }
+
+    /// Whoever is next; those whose class has had what it may stand aside from now on.
+    fn next_below_ceiling(&mut self, now: Duration) -> Option<(Class, u8, Who)> {
         loop {
-            // What keeps the carrier alive does not wait for the pace (it still pays).
-            let (class, urgency, Who::Stream(id)) = self.next_up()? else { return None };
-            if self.allowance.is_used_up() && class != Class::Expedited {
-                return None;
-            }
-            if self.floor.is_some_and(|floor| (class, urgency) >= floor) {
-                return None;
-            }
-            let is_exempt = self.streams.get(&id).is_none_or(|queue| queue.is_exempt);
+            let next = self.next_up()?;
+            let (class, _, who) = next;
+            let is_exempt = match who {
+                Who::Stream(id) => self.streams.get(&id).is_none_or(|queue| queue.is_exempt),
+                Who::Flow(_) => false,
+            };
             if is_exempt || !self.ceilings.is_used_up(now, class) {
-                return Some(self.grant(now, id));
+                return Some(next);
             }
-            self.unready(id);
-            self.ceilings.put_aside(id);
+            match who {
+                Who::Stream(id) => self.unready(id),
+                Who::Flow(number) => self.unready_flow(number),
+            };
+            self.ceilings.put_aside(who);
         }
     }
 
@@ -377,8 +398,7 @@ impl Scheduler {
 
     /// When the pace allows the next grant; `None` when nothing waits for it.
     pub fn next_wakeup(&self, now: Duration) -> Option<Duration> {
-        let class = |id| self.streams.get(&id).map(|queue: &Queue| queue.stands().class);
-        let aside = self.ceilings.next_wakeup(now, class);
+        let aside = self.ceilings.next_wakeup(now, |who| class_of(&self.streams, &self.flows, who));
         if !self.is_any_admitted() {
             // A full carrier says when it has room again; asking it over and over would spin.
             return aside;
@@ -389,5 +409,13 @@ impl Scheduler {
     /// Bytes queued over all streams.
     pub fn backlog(&self) -> ByteCount {
         ByteCount(self.streams.values().map(|queue| queue.queued as u64).sum())
+    }
+}
+
+/// The class in which it stands.
+fn class_of(streams: &HashMap<StreamId, Queue>, flows: &Flows, who: Who) -> Option<Class> {
+    match who {
+        Who::Stream(id) => streams.get(&id).map(|queue| queue.stands().class),
+        Who::Flow(number) => flows.flow(number).map(|flow| flow.stands().class),
     }
 }

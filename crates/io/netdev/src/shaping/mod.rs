@@ -176,6 +176,19 @@ impl Shaping {
         batch(&self.class_lines())
     }
 
+    /// Whether all of it stands: our root, each of its leaves, and every rule. What somebody has flushed or deleted does not.
+    ///
+    /// # Errors
+    /// No such device, or `tc` or `nft` is missing or refuses.
+    pub fn stands(&self) -> Result<bool, Error> {
+        let Some(shaped) = shaped(&self.interface)? else { return Ok(false) };
+        let has = |leaf: &Leaf| shaped.leaves.iter().any(|it| it.minor == leaf.minor && !it.kind.is_empty());
+        if !shaped.has_rules || !self.leaves.iter().all(has) {
+            return Ok(false);
+        }
+        Ok(rules::by_chain(&list(&self.interface)?) == rules::by_chain(&self.table()))
+    }
+
     /// The best kind of leaf that this kernel has.
     fn put_leaves(&self) -> Result<LeafKind, Error> {
         let mut last = None;
@@ -217,8 +230,13 @@ pub fn set_media(interface: &str, media: &[SocketAddr]) -> Result<(), Error> {
 /// Nothing of ours is in force there, or `nft` is missing or refuses.
 pub fn media_passed(interface: &str) -> Result<Vec<(SocketAddr, u64)>, Error> {
     require()?;
+    Ok(rules::read_passed(&list(interface)?))
+}
+
+/// The table as it is.
+fn list(interface: &str) -> Result<String, Error> {
     let output = run("nft", &["-n", "list", "table", "inet", &rules::table_name(interface)])?;
-    Ok(rules::read_passed(&String::from_utf8_lossy(&output.stdout)))
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// What is in force at a device, and what has passed; `None` where nothing of ours is.
@@ -232,7 +250,8 @@ pub fn shaped(interface: &str) -> Result<Option<Shaped>, Error> {
     let classes = run("tc", &["-s", "class", "show", "dev", interface])?;
     let queues = run("tc", &["qdisc", "show", "dev", interface])?;
     let text = |output: std::process::Output| String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(Some(counts::read(&text(classes), &text(queues), has_table(interface)?)))
+    let has_rules = has_table(interface)? && rules::lead_anywhere(&list(interface)?);
+    Ok(Some(counts::read(&text(classes), &text(queues), has_rules)))
 }
 
 /// Takes away what is ours at a device, and nothing else; whether there was something.

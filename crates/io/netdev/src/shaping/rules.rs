@@ -1,5 +1,6 @@
 //! The nftables table: which packet that leaves by the device waits where, and what it is marked with.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
@@ -57,6 +58,33 @@ impl Shaping {
         let _ = writeln!(text, "goto leaf_{:x}\n}}\n}}", self.otherwise);
         text
     }
+}
+
+/// How many rules each chain of a table has, as we write it or as nftables lists it: each is a line.
+pub(super) fn by_chain(table: &str) -> BTreeMap<&str, usize> {
+    let mut chains = BTreeMap::new();
+    let mut chain = None;
+    for line in table.lines().map(str::trim) {
+        match line.strip_prefix("chain ").and_then(|rest| rest.strip_suffix('{')) {
+            Some(name) => {
+                chain = Some(name.trim());
+                chains.insert(name.trim(), 0);
+            }
+            None if line == "}" => chain = None,
+            None if line.is_empty() || line.starts_with("type filter ") => {}
+            None => {
+                if let Some(rules) = chain.and_then(|chain| chains.get_mut(chain)) {
+                    *rules += 1;
+                }
+            }
+        }
+    }
+    chains
+}
+
+/// Whether packets are led to leaves at all; a table that was flushed has its chains and nothing in them.
+pub(super) fn lead_anywhere(table: &str) -> bool {
+    by_chain(table).get("leave").is_some_and(|rules| *rules > 0)
 }
 
 /// What leads a packet to its leaf, and marks it.
@@ -176,6 +204,15 @@ mod tests {
             [of("10.0.0.1:16384", 7), of("10.0.0.2:9", 0), of("[fd00::1]:4000", 1)]
         );
         assert_eq!(read_passed("elements = { x . 1 counter packets 7 bytes 0 }"), []);
+    }
+
+    #[test]
+    fn rules_are_counted_as_nftables_lists_them() {
+        let listed = "table inet farhop_link_sat0 {\n\tset media_ip {\n\t\ttype ipv4_addr . inet_service\n\t\tcounter\n\t}\n\n\tchain leaf_10 {\n\t\tmeta priority set fa40:10\n\t\tip dscp set 46 accept\n\t\taccept\n\t}\n\n\tchain leave {\n\t\ttype filter hook postrouting priority -150; policy accept;\n\t\toifname != \"sat0\" accept\n\t\tgoto leaf_10\n\t}\n}\n";
+        assert_eq!(by_chain(listed), BTreeMap::from([("leaf_10", 3), ("leave", 2)]));
+        assert!(lead_anywhere(listed));
+        let flushed = "table inet x {\n\tchain leave {\n\t\ttype filter hook postrouting priority -150; policy accept;\n\t}\n}\n";
+        assert!(!lead_anywhere(flushed) && !lead_anywhere("table inet x {\n}\n"));
     }
 
     #[test]
