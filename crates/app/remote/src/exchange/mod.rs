@@ -168,6 +168,9 @@ impl Exchange {
                     continue;
                 }
             };
+            if let Ok(Progress::Asked(_) | Progress::Switched(_)) = &progress {
+                self.heard_from(remote);
+            }
             match progress {
                 Ok(Progress::Informed(head)) => {
                     // A client that has gone is noticed where its answer is written.

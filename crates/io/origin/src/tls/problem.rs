@@ -83,6 +83,9 @@ pub enum HandshakeFailure {
     /// The origin gave up and said why.
     #[error("the origin answered with the alert {0}")]
     Alert(String),
+    /// It gave up and said why, and the reason is one that passes: a server that cannot work just then says so.
+    #[error("the origin answered with the alert {0}, which may pass")]
+    Transient(String),
     /// What it sent is no TLS, or not as it should be.
     #[error("{0}")]
     Protocol(String),
