@@ -99,7 +99,7 @@ pub(crate) async fn accept(remote: Arc<Remote>, listener: Listener) {
     // Without the address only the portal cannot say where the proxy is.
     let at = listener.local_addr().unwrap_or(SocketAddr::from(([0; 4], 0)));
     loop {
-        let (connection, peer) = listener.accept().await;
+        let (connection, peer) = listener.accept_with(|| remote.within()).await;
         let place = Place { client: peer, listener: at };
         // Boxed: the runtime moves a task that has begun or ended, and this one is large.
         tokio::spawn(Box::pin(attend(Arc::clone(&remote), connection, place)));
