@@ -154,9 +154,11 @@ impl Wish {
             // It may wait for the server to begin, or be slow: nothing is known of the host by it.
             Opening::Silent { tunnel } => unfit(tunnel, Bypass::NotTls, None),
             Opening::Gone => Err(Unfit::Gone),
-            // Encrypted (ECH, RFC 9849) or hidden: who it is for is not ours to know. That may be another host each time.
+            // Encrypted (ECH, RFC 9849) or hidden: who it is for is not ours to know. On a connection to an address that may be another
+            // host each time; to a host by its name this client will do so again, and no connection is prepared for it in vain.
             Opening::Hello { sni, tunnel, .. } if !is_for(sni.as_deref(), self.bare_host()) => {
-                unfit(tunnel, Bypass::NameDiffers, None)
+                let is_address = self.bare_host().parse::<IpAddr>().is_ok();
+                unfit(tunnel, Bypass::NameDiffers, (!is_address).then_some(Lesson::NameDiffers))
             }
             Opening::Hello { alpn, tunnel, .. } if !speaks_http(&alpn) => {
                 unfit(tunnel, Bypass::UnknownAlpn, Some(Lesson::UnknownAlpn))
