@@ -13,7 +13,7 @@ use farhop_htotp::frame::Failure;
 use farhop_transport::hop::{Arrival, Receiver, Sender};
 use tokio::io::{AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::ahead::Ahead;
 use crate::carrier::Carrier;
@@ -27,6 +27,9 @@ const IDLE: Duration = Duration::from_secs(7 * 24 * 3600);
 const IDLE_HALF_CLOSED: Duration = Duration::from_secs(4 * 60);
 /// Read at once; nothing is held for a tunnel that is idle.
 const CHUNK: usize = 32 * 1024;
+
+/// How long what was said before a reset may take to cross.
+const LAST_WORDS: Duration = Duration::from_secs(30);
 
 /// A tunnel that a remote asked for.
 pub(crate) struct Tunnel {
@@ -110,11 +113,18 @@ async fn carry(mut stream: TcpStream, mut sender: Sender, mut receiver: Receiver
         } => outcome.map(drop),
         () = watch.idle() => Err(Broken::Hop),
     };
-    if let Err(Broken::Hop) = outcome {
+    match outcome {
         // The far client was reset, so the origin is too: an orderly end would say that all had arrived.
-        let _ = stream.set_zero_linger();
+        Err(Broken::Hop) => drop(stream.set_zero_linger()),
+        Err(Broken::Far) => last_words(&sender).await,
+        Ok(()) => {}
     }
     // A sender that has not finished resets its side of the hop when it is dropped, a receiver stops its peer's.
+}
+
+/// What the far side has said before it broke is for the client, as it is over plain TCP: the reset that follows would overtake it.
+pub(crate) async fn last_words(sender: &Sender) {
+    let _ = timeout(LAST_WORDS, sender.heard()).await;
 }
 
 /// From the TCP connection to the hop.

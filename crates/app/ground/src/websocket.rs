@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::exchange::Exchange;
 use crate::head;
 use crate::origins::Upgraded;
-use crate::tunnel::{Broken, Watch, small, up};
+use crate::tunnel::{Broken, Watch, last_words, small, up};
 
 /// Read at once. Words are short; what is longer comes in several.
 const CHUNK: usize = 16 * 1024;
@@ -56,15 +56,18 @@ impl Exchange {
         let watch = Watch::new();
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut bytes = 0;
-        tokio::select! {
+        let outcome = tokio::select! {
             // Whichever side broke, dropping all of it breaks the other.
-            _ = async {
+            outcome = async {
                 tokio::try_join!(
                     down(&mut reader, &mut sender, &watch, &mut bytes),
                     up(&mut receiver, &mut writer, None, &watch),
                 )
-            } => {}
-            () = watch.idle() => {}
+            } => outcome.map(drop),
+            () = watch.idle() => Err(Broken::Hop),
+        };
+        if let Err(Broken::Far) = outcome {
+            last_words(&sender).await;
         }
         let ground = &self.carrier.ground;
         ground.bus.emit(Event::Fetched {

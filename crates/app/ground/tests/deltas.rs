@@ -284,6 +284,40 @@ async fn a_long_text_that_comes_in_pieces_is_a_base_for_the_next() {
     assert!(again.crossed < 100, "{}", again.crossed);
 }
 
+/// Slower than what is gathered may come, and over sooner than a text of known length is waited for.
+#[tokio::test]
+async fn a_text_that_is_said_word_by_word_is_not_gathered_though_there_is_a_base() {
+    let origin = Origin::start(move |mut peer: Peer| async move {
+        let body = text(1);
+        let slowly = peer.path() == "/slow";
+        let length = if peer.path() == "/known" {
+            format!("content-length: {}\r\n", body.len())
+        } else {
+            String::new()
+        };
+        let kind = if peer.path() == "/lines" { "application/x-ndjson" } else { "text/html" };
+        let fields = format!("content-type: {kind}\r\n{length}{ANYONES}\r\nconnection: close");
+        peer.say(format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n")).await;
+        for piece in body.chunks(body.len().div_ceil(2)) {
+            peer.say(piece).await;
+            if slowly {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        None
+    })
+    .await;
+    let (pair, body) = (Pair::new(&[]).await, text(1));
+    assert_eq!(ask(&pair, 7, &get(&origin, "/known"), None, &[]).await.body, body);
+    tell(&pair, None, &body, 1).await;
+    for (path, coding) in
+        [("/known", Coding::Delta(BodyHash::of(&body))), ("/slow", Coding::Zstd), ("/lines", Coding::Zstd)]
+    {
+        let came = ask(&pair, 7, &get(&origin, path), None, &[&body]).await;
+        assert_eq!((came.coding, &came.body), (coding, &body), "{path}");
+    }
+}
+
 /// What has a base is waited for, but not for ever, and what it names is promised meanwhile, once.
 #[tokio::test]
 async fn a_page_that_stands_still_is_streamed_by_itself_and_read_along_once() {

@@ -127,6 +127,19 @@ async fn a_reset_crosses_as_a_reset() {
 }
 
 #[tokio::test]
+async fn what_an_origin_says_before_it_breaks_off_arrives() {
+    let pair = Pair::lasting(&[]).await;
+    let (_sender, mut receiver, mut stream) = open(&pair).await;
+    let said = noise(40_000);
+    stream.write_all(&said).await.unwrap();
+    stream.set_zero_linger().unwrap();
+    drop(stream);
+    let (got, end) = read_to_end(&mut receiver).await;
+    assert!(got == said, "{} bytes of {}", got.len(), said.len());
+    assert!(matches!(end, Arrival::Reset(_)));
+}
+
+#[tokio::test]
 async fn what_is_sent_before_the_tunnel_stands_arrives_first() {
     let pair = Pair::new(&[]).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

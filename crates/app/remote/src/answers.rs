@@ -50,9 +50,10 @@ const REGISTERED: [&str; 32] = [
 ];
 
 /// What ground says in words of its own, since more follows from it here than from the type that stands for it.
-const OURS: [(&str, &str); 3] = [
+const OURS: [(&str, &str); 4] = [
     ("not_http", "http_protocol_error"),
     ("client_certificate_wanted", "tls_protocol_error"),
+    ("tls_cut_off", "tls_protocol_error"),
     ("resume_mismatch", "http_response_incomplete"),
 ];
 
@@ -254,6 +255,7 @@ mod tests {
             ("dns_error", "dns_error"),
             ("not_http", "http_protocol_error"),
             ("client_certificate_wanted", "tls_protocol_error"),
+            ("tls_cut_off", "tls_protocol_error"),
             ("resume_mismatch", "http_response_incomplete"),
             ("of a later version", "proxy_internal_error"),
         ] {

@@ -14,8 +14,8 @@ use farhop_htotp::session::Ask;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_store::{Body, Partition, Reader};
 use farhop_transport::hop::{Receiver, Sender};
-use http::header::{CONTENT_LENGTH, RANGE};
-use http::{HeaderValue, Method, StatusCode};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RANGE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 
 use crate::Remote;
@@ -272,7 +272,9 @@ impl<'a> Asking<'a> {
         let is_long = !fits
             && head.status != StatusCode::PARTIAL_CONTENT
             && length.is_some_and(|length| length <= settings.store.entry.0);
+        // An event stream is never whole, and would be taken for nobody when its client has left.
         let is_kept = (fits || is_long)
+            && !is_event_stream(&head.fields)
             && fetch.head.method == Method::GET
             && fetch.may_be_answered_here()
             && resumed.is_none()
@@ -349,6 +351,12 @@ impl Joining {
         }
         remote.bus().emit(Event::Stored { url: remote.bus().url(&url), bytes });
     }
+}
+
+/// Whether a response is one of server-sent events.
+fn is_event_stream(fields: &HeaderMap) -> bool {
+    let kind = fields.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
 }
 
 /// Resolves when there is an upload that breaks.

@@ -22,6 +22,9 @@ use tokio::time::timeout;
 /// Bytes read from the client at once; on the stack, so that a tunnel that is idle holds no buffer.
 const CHUNK: usize = 32 * 1024;
 
+/// How long what a client said before it broke off may take to cross.
+const LAST_WORDS: Duration = Duration::from_secs(30);
+
 /// What went through.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
@@ -49,6 +52,8 @@ enum End {
     Closed,
     /// Broken: the other is to be broken too.
     Reset,
+    /// The client's connection is broken: the other is to be broken too.
+    Left,
 }
 
 /// Carries until both sides have ended, one is broken, nothing moves for `idle`, or it is `over`. `hear` is told ground's word before the
@@ -56,8 +61,8 @@ enum End {
 /// say that all had arrived.
 pub(crate) async fn carry(
     tunnel: Tunnel,
-    sender: Sender,
-    receiver: Receiver,
+    mut sender: Sender,
+    mut receiver: Receiver,
     idle: Duration,
     over: impl Future<Output = ()>,
     hear: impl Fn(Word<'_>),
@@ -65,17 +70,17 @@ pub(crate) async fn carry(
     let active = Activity { moved: Notify::new(), client_spoke: AtomicBool::new(!tunnel.early().is_empty()) };
     let client = Client(Mutex::new(tunnel));
     let mut carried = Carried::default();
-    let reset = {
-        let up = upwards(&client, sender, &mut carried.up, &active);
+    let ended = {
+        let up = upwards(&client, &mut sender, &mut carried.up, &active);
         let downwards =
             Downwards { client: &client, received: &mut carried.down, failed: &mut carried.failed };
-        let down = downwards.run(receiver, &active, hear);
+        let down = downwards.run(&mut receiver, &active, hear);
         let quiet = async { while timeout(idle, active.moved.notified()).await.is_ok() {} };
         tokio::pin!(up, down, quiet, over);
         let (mut up_open, mut down_open) = (true, true);
         loop {
             if !up_open && !down_open {
-                break false;
+                break End::Closed;
             }
             let end = tokio::select! {
                 end = &mut up, if up_open => { up_open = false; end }
@@ -83,12 +88,28 @@ pub(crate) async fn carry(
                 () = &mut quiet => End::Reset,
                 () = &mut over => End::Reset,
             };
-            if matches!(end, End::Reset) {
-                break true;
+            if !matches!(end, End::Closed) {
+                break end;
             }
         }
     };
-    if reset {
+    if matches!(ended, End::Left) {
+        // What it said before, perhaps the Close frame of a WebSocket, is for the far side, as it is over plain TCP: the reset that
+        // follows would overtake it. Writing to it may have failed before all of that was read.
+        let last_words = async {
+            while let Ok((bytes, _)) = client.read().await
+                && !bytes.is_empty()
+            {
+                carried.up += bytes.len() as u64;
+                if sender.write(bytes).await.is_err() {
+                    return;
+                }
+            }
+            sender.heard().await;
+        };
+        let _ = timeout(LAST_WORDS, last_words).await;
+    }
+    if !matches!(ended, End::Closed) {
         client.0.into_inner().unwrap_or_else(PoisonError::into_inner).reset();
     }
     carried
@@ -108,7 +129,7 @@ struct Downwards<'a> {
 }
 
 impl Downwards<'_> {
-    async fn run(self, mut receiver: Receiver, active: &Activity, hear: impl Fn(Word<'_>)) -> End {
+    async fn run(self, receiver: &mut Receiver, active: &Activity, hear: impl Fn(Word<'_>)) -> End {
         let mut urgent = false;
         loop {
             match receiver.next().await {
@@ -121,7 +142,7 @@ impl Downwards<'_> {
                     }
                     *self.received += bytes.len() as u64;
                     if self.client.write(&bytes, std::mem::take(&mut urgent)).await.is_err() {
-                        return End::Reset;
+                        return End::Left;
                     }
                 }
                 // Half-close: the client may still send.
@@ -138,7 +159,7 @@ impl Downwards<'_> {
 }
 
 /// From the client to the hop.
-async fn upwards(client: &Client, mut sender: Sender, sent: &mut u64, active: &Activity) -> End {
+async fn upwards(client: &Client, sender: &mut Sender, sent: &mut u64, active: &Activity) -> End {
     loop {
         match client.read().await {
             Ok((bytes, _)) if bytes.is_empty() => {
@@ -162,7 +183,7 @@ async fn upwards(client: &Client, mut sender: Sender, sent: &mut u64, active: &A
                     return End::Reset;
                 }
             }
-            Err(_) => return End::Reset,
+            Err(_) => return End::Left,
         }
     }
 }

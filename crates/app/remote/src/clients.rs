@@ -8,6 +8,7 @@ use bytes::Bytes;
 use farhop_events::{Event, ExchangeId, Side};
 use farhop_front::{Connection, Exchange as Incoming, Head, Listener, RequestBody, Responder, Settings};
 use farhop_settings::RemoteSettings;
+use farhop_settings::remote::RemoteTimeouts;
 use http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
@@ -78,12 +79,18 @@ pub(crate) fn front_settings(settings: &RemoteSettings) -> Settings {
     front.head.head = settings.limits.head;
     front.head.target = settings.limits.target;
     front.head.fields = settings.limits.fields as usize;
-    front.idle_timeout = settings.timeouts.idle;
-    front.head_timeout = settings.timeouts.head;
-    front.body_timeout = settings.timeouts.stall;
-    front.write_timeout = settings.timeouts.stall;
     front.connections = settings.limits.connections as usize;
     front.name = "farhop-remote".into();
+    with_patience(front, &settings.timeouts)
+}
+
+/// The same with these timeouts, which are live.
+pub(crate) fn with_patience(mut front: Settings, timeouts: &RemoteTimeouts) -> Settings {
+    front.idle_timeout = timeouts.idle;
+    front.head_timeout = timeouts.head;
+    front.body_timeout = timeouts.stall;
+    front.write_timeout = timeouts.stall;
+    front.half_close_grace = timeouts.half_close;
     front
 }
 
@@ -92,7 +99,7 @@ pub(crate) async fn accept(remote: Arc<Remote>, listener: Listener) {
     // Without the address only the portal cannot say where the proxy is.
     let at = listener.local_addr().unwrap_or(SocketAddr::from(([0; 4], 0)));
     loop {
-        let (connection, peer) = listener.accept().await;
+        let (connection, peer) = listener.accept_with(|| remote.within()).await;
         let place = Place { client: peer, listener: at };
         // Boxed: the runtime moves a task that has begun or ended, and this one is large.
         tokio::spawn(Box::pin(attend(Arc::clone(&remote), connection, place)));

@@ -35,6 +35,8 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// A type of RFC 9209 §2.3.
 const BAD_CERTIFICATE: &str = "tls_certificate_error";
+/// Ground's word for a handshake that an origin broke off without saying what it can't do.
+const CUT_OFF: &str = "tls_cut_off";
 
 /// Why a connection is not looked into after all.
 enum Unfit {
@@ -152,9 +154,11 @@ impl Wish {
             // It may wait for the server to begin, or be slow: nothing is known of the host by it.
             Opening::Silent { tunnel } => unfit(tunnel, Bypass::NotTls, None),
             Opening::Gone => Err(Unfit::Gone),
-            // Encrypted (ECH, RFC 9849) or hidden: who it is for is not ours to know. That may be another host each time.
+            // Encrypted (ECH, RFC 9849) or hidden: who it is for is not ours to know. On a connection to an address that may be another
+            // host each time; to a host by its name this client will do so again, and no connection is prepared for it in vain.
             Opening::Hello { sni, tunnel, .. } if !is_for(sni.as_deref(), self.bare_host()) => {
-                unfit(tunnel, Bypass::NameDiffers, None)
+                let is_address = self.bare_host().parse::<IpAddr>().is_ok();
+                unfit(tunnel, Bypass::NameDiffers, (!is_address).then_some(Lesson::NameDiffers))
             }
             Opening::Hello { alpn, tunnel, .. } if !speaks_http(&alpn) => {
                 unfit(tunnel, Bypass::UnknownAlpn, Some(Lesson::UnknownAlpn))
@@ -237,10 +241,12 @@ impl Exchange {
             trouble.host = self.fetch.url.host_str().map(str::to_owned);
             trouble.detail += "; whoever wants it all the same can switch this site off at http://farhop.internal/, and the browser judges by itself";
         }
-        let Some(lesson) = lesson(&trouble.token) else { return };
-        let url = &self.fetch.url;
-        let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return };
-        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let Some((host, port)) = self.place() else { return };
+        let lesson = match lesson(&trouble.token) {
+            Some(lesson) => lesson,
+            None if trouble.token == CUT_OFF && remote.consent().cut_off(host, port) => Lesson::NotHttp,
+            None => return,
+        };
         remote.consent().learn(lesson, self.client, host, port);
         responder.close_after();
         trouble.detail += "; from now on its connections go through untouched: reload the page";
@@ -248,6 +254,22 @@ impl Exchange {
         trouble.reloads = self.fetch.head.method == Method::GET
             && farhop_bundle::is_navigation(&self.fetch.head.fields)
             && remote.consent().is_learned(self.client, host, port);
+    }
+
+    /// Notes that the origin has answered, so that what its handshakes came to before says nothing of it.
+    pub(crate) fn heard_from(&self, remote: &Remote) {
+        if self.fetch.head.scheme == "https"
+            && let Some((host, port)) = self.place()
+        {
+            remote.consent().answered(host, port);
+        }
+    }
+
+    /// Where it is asked.
+    fn place(&self) -> Option<(&str, u16)> {
+        let url = &self.fetch.url;
+        let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']');
+        Some((host, url.port_or_known_default()?))
     }
 }
 
@@ -311,6 +333,8 @@ mod tests {
             "connection_refused",
             "dns_error",
             "http_response_incomplete",
+            // Not the first time.
+            CUT_OFF,
         ] {
             assert_eq!(lesson(token), None, "{token}");
         }

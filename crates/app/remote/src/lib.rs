@@ -103,7 +103,7 @@ pub struct Remote {
     gate: Gate,
     consent: Arc<Consent>,
     leaves: Option<Leaves>,
-    within: Arc<farhop_front::Settings>,
+    within: RwLock<Arc<farhop_front::Settings>>,
     /// What fits the path by the last carrier.
     sizes: watch::Sender<Parameters>,
     /// The carrier's socket, where it is one of the system.
@@ -192,14 +192,14 @@ impl Remote {
         self.leaves.as_ref()
     }
 
-    /// What connections are told whose TLS is looked into; they share its sessions.
+    /// What connections are told that begin now; those whose TLS is looked into share its sessions.
     fn within(&self) -> Arc<farhop_front::Settings> {
-        Arc::clone(&self.within)
+        Arc::clone(&self.within.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// This fits the path from now on. Uploads may go as far ahead as that makes it worth while.
     fn fit(&self, sizes: &Parameters) {
-        self.within.windows.fit(sizes.neighbours);
+        self.within().windows.fit(sizes.neighbours);
         self.sizes.send_replace(*sizes);
         if let Some(socket) = self.socket.get() {
             socket.grow(sizes.socket_buffer);

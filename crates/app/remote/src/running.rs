@@ -131,6 +131,10 @@ impl Running {
             interception,
             ..settings
         };
+        let mut within = self.remote.within.write().unwrap_or_else(PoisonError::into_inner);
+        // Its windows and sessions go on.
+        *within =
+            Arc::new(clients::with_patience(farhop_front::Settings::clone(&within), &settings.timeouts));
         *current = Arc::new(settings);
     }
 

@@ -233,7 +233,7 @@ fn start_with(
         gate,
         consent,
         leaves,
-        within,
+        within: RwLock::new(within),
         sizes: watch::Sender::new(sizes),
         socket: OnceLock::new(),
         secret: portal::Secret::random().map_err(|_| StartError::Random)?,

@@ -106,6 +106,35 @@ async fn a_body_of_a_request_that_is_refused_is_not_taken_for_the_next() {
 }
 
 #[tokio::test]
+async fn the_portal_asks_however_it_is_asked_for_and_what_configures_browsers_does_not() {
+    let (world, _folder) = closed_world().await;
+    let ask = async |line: &str, host: &str, fields: &str| {
+        let mut client = world.client().await;
+        let request = format!("{line} HTTP/1.1\r\nhost: {host}\r\n{fields}connection: close\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        answer(client).await
+    };
+    for path in ["/", "/install", "/ca.pem", "/switch", "/none"] {
+        for host in ["farhop.internal", "FARHOP.internal.:80"] {
+            let got = ask(&format!("GET {path}"), host, "").await;
+            assert!(
+                got.starts_with("HTTP/1.1 403 ") && !got.to_lowercase().contains("authenticate"),
+                "{path}: {got}"
+            );
+        }
+    }
+    let got = ask("POST /switch", "farhop.internal", "content-length: 0\r\n").await;
+    assert!(got.starts_with("HTTP/1.1 403 "), "{got}");
+    let through = ask("GET http://farhop.internal/", "farhop.internal", "").await;
+    assert!(through.starts_with("HTTP/1.1 407 "), "{through}");
+    let known = ask("GET http://farhop.internal/", "farhop.internal", ANNA).await;
+    assert!(known.starts_with("HTTP/1.1 200 ") && known.contains("anna"), "{known}");
+    for (path, host) in [("/proxy.pac", "proxy.test:3128"), ("/wpad.dat", "farhop.internal")] {
+        assert!(ask(&format!("GET {path}"), host, "").await.starts_with("HTTP/1.1 200 "), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a_tunnel_is_asked_for_too() {
     let (world, _folder) = closed_world().await;
     let connect = |fields: &str| format!("CONNECT a.test:443 HTTP/1.1\r\nhost: a.test:443\r\n{fields}\r\n");

@@ -174,6 +174,24 @@ async fn a_client_that_takes_nothing_is_cut_off_and_its_download_stopped() {
 }
 
 #[tokio::test]
+async fn how_long_clients_are_waited_for_is_taken_over_while_it_runs() {
+    let world = world().await;
+    let sets = [
+        "ground.0.name=\"test\"",
+        "ground.0.address=\"127.0.0.1:1\"",
+        "ground.0.keys=[\"x\"]",
+        "timeouts.idle=1 s",
+        "timeouts.head=1 s",
+    ];
+    let settings = farhop_settings::load::<farhop_settings::RemoteSettings>(None, &sets.map(str::to_owned));
+    world.running.reload(settings.unwrap());
+    assert_eq!(answer(world.client().await).await, "", "closed without a word");
+    let mut slow = world.client().await;
+    slow.write_all(b"GET http://site.test/ HTTP/1.1\r\n").await.unwrap();
+    assert!(answer(slow).await.starts_with("HTTP/1.1 408 "));
+}
+
+#[tokio::test]
 async fn idle_connections_are_closed_and_keep_nobody_out() {
     let world = world_with(&["timeouts.idle=1 s", "limits.connections_per_client=1000"]).await;
     let mut idle = Vec::new();

@@ -5,11 +5,13 @@
 
 mod support;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use farhop_htotp::frame::Coding;
 use farhop_squeeze::Encoder;
 use farhop_transport::hop::Arrival;
-use support::{Asked, BROWSER, PATIENCE, head, read_until, world};
+use support::{Asked, BROWSER, PATIENCE, answer, head, read_until, world, world_with};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
@@ -73,4 +75,33 @@ async fn an_upload_that_has_no_body_says_so() {
     let Asked { head, mut receiver, .. } = world.asked().await;
     assert_eq!(head.fields["content-length"], "0");
     assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), Arrival::Ended);
+}
+
+#[tokio::test]
+async fn who_closes_a_quiet_stream_or_a_long_poll_ends_it_at_ground_too() {
+    let world = world_with(&["timeouts.half_close=100 ms"]).await;
+    for answers in [true, false] {
+        let mut client = world.get("/events", BROWSER).await;
+        let Asked { sender, .. } = world.asked().await;
+        if answers {
+            sender.answer(&head(&[("content-type", "text/event-stream")]), Coding::Identity, None);
+            let mut got = String::new();
+            read_until(&mut client, &mut got, "\r\n\r\n").await;
+        }
+        drop(client);
+        timeout(PATIENCE, sender.gone()).await.expect("ground is told that nobody listens");
+    }
+}
+
+#[tokio::test]
+async fn who_only_stops_sending_still_gets_an_answer_that_is_coming() {
+    let world = world().await;
+    let mut client = world.get("/slow", BROWSER).await;
+    let Asked { mut sender, .. } = world.asked().await;
+    client.shutdown().await.unwrap();
+    assert!(timeout(Duration::from_millis(300), sender.gone()).await.is_err(), "it is believed to be there");
+    sender.answer(&head(&[("content-type", "text/plain")]), Coding::Identity, None);
+    sender.write(Bytes::from_static(b"late")).await.unwrap();
+    sender.finish(None);
+    assert!(answer(client).await.contains("late"));
 }

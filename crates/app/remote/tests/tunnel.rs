@@ -11,7 +11,7 @@ use farhop_htotp::frame::{Failure, Side, Tunnel};
 use farhop_htotp::session::code;
 use farhop_testkit::urgent;
 use farhop_transport::hop::{Arrival, Incoming, Receiver, Sender};
-use support::{PATIENCE, World, read_until, world};
+use support::{PATIENCE, World, read_until, world, world_over};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -202,4 +202,26 @@ async fn a_reset_crosses_as_a_reset_either_way() {
     drop((sender, receiver));
     let error = timeout(PATIENCE, client.read(&mut [0])).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn what_a_client_says_before_it_breaks_off_arrives() {
+    // Slow enough for the reset to find much of it queued.
+    let world = world_over("geo-hylas2", &[]).await;
+    let mut client = connect(&world, "site.test:443", "").await;
+    established(&mut client).await;
+    let (_, _, _sender, mut receiver) = wanted(&world).await;
+    let said: Vec<u8> = (0..40_000u32).map(|at| at as u8).collect();
+    client.write_all(&said).await.unwrap();
+    client.set_zero_linger().unwrap();
+    drop(client);
+    let mut got = Vec::new();
+    let end = loop {
+        match next(&mut receiver).await {
+            Arrival::Body(bytes) => got.extend_from_slice(&bytes),
+            end => break end,
+        }
+    };
+    assert!(got == said, "{} bytes of {}", got.len(), said.len());
+    assert_eq!(end, Arrival::Reset(code::RESET));
 }

@@ -97,9 +97,9 @@ settings! {
     /// How ground talks to origins.
     pub struct OriginSettings {
         values {
-            /// Most connections at a time to one origin for one user; further requests wait for one of them.
+            /// Most connections at a time to one origin for one user, four times as many event streams besides; further requests wait for one of them.
             connections: u32, default "6", range "1" to "256", chosen "any link: what browsers open, so that no origin sees more of a user than it would directly", live true;
-            /// How long a request waits for one of those connections.
+            /// How long a request waits for one of those connections while nothing comes on them.
             queue: Duration, default "60 s", range "1 s" to "10 min", live true;
             /// How long resolving a name may take, and connecting, and the TLS handshake, each; auto takes six long round trips to
             /// origins, as measured, and 10 s at the least. What name servers answer is kept

@@ -159,6 +159,9 @@ settings! {
             idle: Duration, default "2 min", range "1 s" to "24 h", live true;
             /// How long a client may neither send nor take a byte of a body before it is cut off.
             stall: Duration, default "2 min", range "1 s" to "24 h", live true;
+            /// How long a client that has closed its side of an HTTP/1.1 connection, as one that leaves does and one that awaits an answer may, is
+            /// believed to be there while nothing is written to it; 5 s at most where that is an event stream.
+            half_close: Duration, default "30 s", range "0 s" to "1 h", live true;
             /// How long a CONNECT tunnel may carry nothing in either direction.
             tunnel_idle: Duration, default "1 h", range "10 s" to "168 h", live true;
         }

@@ -30,6 +30,8 @@ pub enum Lesson {
     NotTls,
     /// The client offered only protocols (ALPN) that are not spoken here.
     UnknownAlpn,
+    /// The client's handshake names another host than it connects to: who it is for is encrypted (ECH).
+    NameDiffers,
     /// The origin asks for a certificate that only the client has.
     ClientCertificate,
     /// The origin speaks something else than HTTP.
@@ -48,6 +50,7 @@ impl Lesson {
             Lesson::Distrusted => "distrusted",
             Lesson::NotTls => "not_tls",
             Lesson::UnknownAlpn => "unknown_alpn",
+            Lesson::NameDiffers => "name_differs",
             Lesson::ClientCertificate => "client_certificate",
             Lesson::NotHttp => "not_http",
         }

@@ -11,6 +11,7 @@
 
 mod builtin;
 mod decide;
+mod doubts;
 mod host;
 mod learned;
 mod leavers;
@@ -23,6 +24,7 @@ mod switches;
 
 pub use builtin::{Category, builtin};
 pub use decide::{Asked, Decision, Kept, Policy, Why};
+pub use doubts::Doubts;
 pub use host::{Host, NotAHost};
 pub use learned::{Learned, Lesson, Place, Record, Terms, Untrusting};
 pub use leavers::{Leavers, Stage};

@@ -246,6 +246,11 @@ impl Journal {
         self.end - self.confirmed
     }
 
+    /// Whether the peer has yet to confirm bytes; heads alone it does not confirm.
+    pub fn owes_bytes(&self) -> bool {
+        self.said.iter().any(|said| matches!(said, Said::Bytes(_)))
+    }
+
     /// Bytes of memory that are kept.
     pub fn size(&self) -> usize {
         self.size

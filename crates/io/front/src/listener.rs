@@ -83,8 +83,13 @@ impl Listener {
     /// The next client and its address, once there is a place for it. Never fails for good: a client that left
     /// already is skipped, and when descriptors run out it waits for some. Dropping the future loses nothing.
     pub async fn accept(&self) -> (Connection, SocketAddr) {
+        self.accept_with(|| self.settings.clone()).await
+    }
+
+    /// The same for one that is told what `settings` say when it comes.
+    pub async fn accept_with(&self, settings: impl Fn() -> Arc<Settings>) -> (Connection, SocketAddr) {
         let (stream, peer, place) = self.accept_raw().await;
-        (Connection::new(stream, self.settings.clone()).holding(Some(place.0)), peer)
+        (Connection::new(stream, settings()).holding(Some(place.0)), peer)
     }
 
     /// A place, as soon as there is one.

@@ -24,7 +24,8 @@ pub struct Settings {
     pub drain: Bytes,
     /// How long a closing connection still listens, so that its last response isn't lost to a reset.
     pub linger: Duration,
-    /// How long a client that sends nothing more is believed to be there while nothing is written to it.
+    /// How long a client that sends nothing more is believed to be there while nothing is written to it. Where it is given an
+    /// event stream, which nobody half-closed reads, 5 s at the most.
     pub half_close_grace: Duration,
     /// Connections served at once; further ones wait in the listen queue.
     pub connections: usize,
@@ -49,7 +50,7 @@ impl Default for Settings {
             write_timeout: Duration::from_secs(120),
             drain: Bytes(256 * 1024),
             linger: Duration::from_secs(2),
-            half_close_grace: Duration::from_secs(5),
+            half_close_grace: Duration::from_secs(30),
             connections: 4096,
             windows: Windows::new(Room { stream: Bytes(4 << 20), connection: Bytes(16 << 20) }),
             streams: 256,

@@ -227,7 +227,8 @@ impl Error {
             | Error::ClientCertificateWanted { .. }
             | Error::BodyMalformed(_) => false,
             Error::Tls { failure, .. } => {
-                matches!(failure, HandshakeFailure::Closed | HandshakeFailure::TimedOut)
+                use HandshakeFailure::{Closed, TimedOut, Transient};
+                matches!(failure, Closed | TimedOut | Transient(_))
             }
         }
     }
@@ -266,6 +267,10 @@ impl Error {
             Error::Certificate { .. } => "tls_certificate_error",
             Error::ClientCertificateWanted { .. } => "client_certificate_wanted",
             Error::Tls { failure: HandshakeFailure::Alert(_), .. } => "tls_alert_received",
+            // It may say nothing of the host: an outage looks the same.
+            Error::Tls { failure: HandshakeFailure::Closed | HandshakeFailure::Transient(_), .. } => {
+                "tls_cut_off"
+            }
             Error::Tls { .. } => "tls_protocol_error",
             Error::Closed => "connection_terminated",
             Error::FirstByteTimedOut => "http_response_timeout",

@@ -133,6 +133,13 @@ impl Lease {
         });
     }
 
+    /// Something has come.
+    fn moved(&self) {
+        if let On::Http1(lent) = &self.on {
+            lent.moved();
+        }
+    }
+
     fn was_cut(&mut self) -> bool {
         match &mut self.on {
             On::Http1(lent) => lent.connection().vetting.was_cut(),
@@ -283,7 +290,10 @@ impl ResponseBody {
             };
             match part {
                 Part::Data(data) if data.is_empty() => {}
-                Part::Data(data) => return Ok(Some(data)),
+                Part::Data(data) => {
+                    self.lease.iter().for_each(Lease::moved);
+                    return Ok(Some(data));
+                }
                 Part::End(trailers) => {
                     self.trailers = trailers;
                     return Ok(None);

@@ -10,7 +10,7 @@ use crate::request::{Head, Request};
 use crate::response::{Lease, Response, ResponseBody, check_head};
 use crate::settings::{FLOOD, Settings};
 use crate::upload::{Progress, Upload, UploadBody};
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, TRANSFER_ENCODING};
 use http::{Method, StatusCode};
 use hyper::body::{Body, Incoming};
 use std::sync::Arc;
@@ -181,7 +181,7 @@ impl Sending {
     /// Makes what hyper read a response, if it has one reading.
     pub(crate) fn http1_response(
         &self,
-        lent: Lent,
+        mut lent: Lent,
         response: http::Response<Incoming>,
     ) -> Result<Response, Error> {
         let (head, incoming) = response.into_parts();
@@ -194,6 +194,9 @@ impl Sending {
         let (status, fields, _) = self.checked(head)?;
         let length = incoming.size_hint().exact();
         let unsealed = self.head.is_secure() && length.is_none() && !chunked;
+        if is_event_stream(&fields) {
+            lent.set_aside();
+        }
         let lease = Lease::http1(lent, upload_unwanted);
         let body = ResponseBody::http1(incoming, lease, self.progress.clone(), self.settings.clone());
         Ok(Response { status, fields, length, unsealed, body })
@@ -270,4 +273,10 @@ impl Informed {
         (self.to)(status, fields);
         Ok(())
     }
+}
+
+/// Whether a response is one of server-sent events.
+fn is_event_stream(fields: &HeaderMap) -> bool {
+    let kind = fields.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
 }

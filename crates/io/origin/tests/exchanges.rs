@@ -240,6 +240,64 @@ async fn waiting_for_a_connection_is_bounded() {
     assert!(fetch(&client, origin.get("/")).await.is_ok(), "a body that is let go frees its place");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_download_ahead_is_waited_for_as_long_as_it_comes() {
+    let patience = Settings::default().queue_timeout;
+    let origin = Origin::start(move |mut stream, _| async move {
+        while !read_head(&mut stream).await.is_empty() {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").await.unwrap();
+            for _ in 0..9 {
+                tokio::time::sleep(patience / 2).await;
+                stream.write_all(b"x").await.unwrap();
+            }
+        }
+    })
+    .await;
+    let client = client_with(Settings { connections: 1, ..Settings::default() });
+    let mut first = fetch(&client, origin.get("/")).await.unwrap();
+    let second = fetch(&client, origin.get("/"));
+    let (first, second) = tokio::join!(whole(&mut first), second);
+    assert_eq!(first.unwrap(), "xxxxxxxxx");
+    assert!(second.is_ok(), "{:?}", second.err());
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn event_streams_leave_the_connections_to_what_comes_to_an_end() {
+    let origin = Origin::start(|mut stream, _| async move {
+        let kind =
+            if read_head(&mut stream).await.contains("/events") { "text/event-stream" } else { "text/css" };
+        stream
+            .write_all(format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n").as_bytes())
+            .await
+            .unwrap();
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let client = client_with(Settings { connections: 2, ..Settings::default() });
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        held.push(fetch(&client, origin.get("/events")).await.unwrap());
+    }
+    for _ in 0..2 {
+        held.push(fetch(&client, origin.get("/a.css")).await.unwrap());
+    }
+    // There are bounds all the same.
+    let_time_fly();
+    assert_eq!(
+        fetch(&client, origin.get("/a.css")).await.unwrap_err(),
+        Error::Busy { host: "127.0.0.1".into() }
+    );
+    tokio::time::resume();
+    held.pop();
+    held.push(fetch(&client, origin.get("/events")).await.unwrap());
+    let_time_fly();
+    assert_eq!(
+        fetch(&client, origin.get("/events")).await.unwrap_err(),
+        Error::Busy { host: "127.0.0.1".into() }
+    );
+}
+
 #[tokio::test]
 async fn connections_long_unused_are_closed() {
     let (closed, mut closes) = tokio::sync::mpsc::unbounded_channel();

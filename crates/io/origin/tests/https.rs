@@ -111,7 +111,16 @@ async fn what_is_no_tls_is_told_from_what_closes() {
     assert_eq!((plain.proxy_status(), plain.retry_can_help()), ("tls_protocol_error", false));
     let closed = failure(b"").await;
     assert!(matches!(&closed, Error::Tls { failure: HandshakeFailure::Closed, .. }), "{closed:?}");
-    assert!(closed.retry_can_help());
+    assert_eq!((closed.proxy_status(), closed.retry_can_help()), ("tls_cut_off", true));
+    // Alerts: internal_error is what a server without backends says, protocol_version what one of another time does.
+    let internal = failure(b"\x15\x03\x03\x00\x02\x02\x50").await;
+    assert_eq!((internal.proxy_status(), internal.retry_can_help()), ("tls_cut_off", true), "{internal}");
+    let version = failure(b"\x15\x03\x03\x00\x02\x02\x46").await;
+    assert_eq!(
+        (version.proxy_status(), version.retry_can_help()),
+        ("tls_alert_received", false),
+        "{version}"
+    );
 }
 
 #[tokio::test]

@@ -23,7 +23,8 @@ impl Flow<'_> {
             codings => Treatment::Recode(codings.to_vec()),
         };
         let most = LARGEST_MANIFEST as usize;
-        let (whole, ended) = self.collect(sender, most, Instant::now() + PATIENCE, false).await?;
+        let (whole, ended) =
+            self.collect(sender, most, (Instant::now() + PATIENCE, Duration::MAX), false).await?;
         let trailers = match ended {
             Some(Ok(trailers)) => trailers,
             Some(Err(failure)) => return self.deliver_cut(sender, whole, failure).await.map(Some),

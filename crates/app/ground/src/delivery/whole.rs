@@ -16,7 +16,7 @@ use super::stream::PATIENCE;
 use super::{End, Flow, Undelivered};
 use crate::body::Part;
 use crate::kin::{Against, Kin};
-use crate::treatment::{Treatment, content_length, describe_decoded};
+use crate::treatment::{Treatment, content_length, describe_decoded, media_type};
 use crate::variant;
 
 /// A text is coded in one go, which is smaller and lets its decoded length be told, if it has at most so many bytes
@@ -31,6 +31,10 @@ const GATHER: Duration = Duration::from_millis(30);
 /// How long one is waited for that is probably like another. What it names is promised meanwhile, and it is not over later than it would
 /// be in a stream.
 const GATHER_ALIKE: Duration = Duration::from_millis(250);
+/// The longest pause in a text that does not say how long it is: one that is made word by word is to come word by word.
+const PAUSE: Duration = Duration::from_millis(30);
+/// Texts of lines, each of which means something as soon as it is there.
+const LINES: [&str; 4] = ["application/x-ndjson", "text/x-ndjson", "text/ndjson", "application/stream+json"];
 /// How many times as long a coded text is taken to be at most when it is decoded.
 const EXPANDS: u64 = 10;
 /// What is longer is coded on a thread for such work.
@@ -78,6 +82,8 @@ pub(super) struct Gathering {
     /// Bytes of it at most.
     most: usize,
     patience: Duration,
+    /// How long nothing of it may come.
+    pause: Duration,
     /// It may be sent against another, so that it may be long.
     is_alike: bool,
 }
@@ -89,6 +95,9 @@ impl Flow<'_> {
             return None;
         }
         let length = content_length(&self.head.fields);
+        if length.is_none() && LINES.contains(&&*media_type(&self.head.fields)) {
+            return None;
+        }
         let against = self.against();
         let largest = if against.base.is_some() { LARGEST_BASE } else { LARGEST_TAUGHT } as u64;
         if !against.is_nothing() && length.is_none_or(|length| length <= largest) {
@@ -98,10 +107,16 @@ impl Flow<'_> {
                 (None, _) => largest,
             };
             let most = most.min(largest) as usize;
-            return Some(Gathering { most, patience: GATHER_ALIKE, is_alike: true });
+            let pause = if length.is_some() { GATHER_ALIKE } else { PAUSE };
+            return Some(Gathering { most, patience: GATHER_ALIKE, pause, is_alike: true });
         }
         let is_small = length.is_some_and(|length| length <= self.small);
-        is_small.then_some(Gathering { most: SMALL_DECODED, patience: GATHER, is_alike: false })
+        is_small.then_some(Gathering {
+            most: SMALL_DECODED,
+            patience: GATHER,
+            pause: GATHER,
+            is_alike: false,
+        })
     }
 
     /// What of use the remote holds.
@@ -113,19 +128,19 @@ impl Flow<'_> {
     pub(super) async fn gather(
         &mut self,
         sender: &mut Sender,
-        Gathering { most, patience, is_alike }: Gathering,
+        Gathering { most, patience, pause, is_alike }: Gathering,
     ) -> Result<Option<End>, Undelivered> {
         let ground = self.ground;
         let _room = if is_alike {
             let kilobytes = most.div_ceil(1024) as u32;
-            match timeout(PATIENCE, ground.alike.acquire_many(kilobytes)).await {
+            match timeout(PATIENCE.min(pause), ground.alike.acquire_many(kilobytes)).await {
                 Ok(Ok(room)) => Some(room),
                 _ => return Ok(self.begin(sender).await),
             }
         } else {
             None
         };
-        match self.collect(sender, most, Instant::now() + patience, is_alike).await? {
+        match self.collect(sender, most, (Instant::now() + patience, pause), is_alike).await? {
             (whole, Some(Ok(trailers))) => Ok(Some(self.answer_whole(sender, whole, trailers).await)),
             (beginning, Some(Err(failure))) => self.deliver_cut(sender, beginning, failure).await.map(Some),
             (beginning, None) => Ok(self.begin_with(sender, beginning).await),
@@ -148,7 +163,8 @@ impl Flow<'_> {
         let Some((_held, turn)) = room else { return Ok(self.begin(sender).await) };
         // What was begun must come out the same again, however long it takes.
         let deadline = turn.collected_by + if begun { RESUMED } else { Duration::ZERO };
-        let (image, ended) = self.collect(sender, LARGEST_IMAGE as usize, deadline, false).await?;
+        let (image, ended) =
+            self.collect(sender, LARGEST_IMAGE as usize, (deadline, Duration::MAX), false).await?;
         let trailers = match ended {
             Some(Ok(trailers)) => trailers,
             Some(Err(failure)) => return self.deliver_cut(sender, image, failure).await.map(Some),
@@ -168,21 +184,22 @@ impl Flow<'_> {
         Ok(Some(self.deliver_whole(sender, recoded.bytes.into(), None).await))
     }
 
-    /// Body bytes until the end, `most` or the deadline; with the end if that was it. If `reads`, what they name is promised
-    /// as they come.
+    /// Body bytes until the end, `most`, the deadline or a pause longer than allowed; with the end if that was it. If `reads`, what
+    /// they name is promised as they come.
     pub(super) async fn collect(
         &mut self,
         sender: &Sender,
         most: usize,
-        deadline: Instant,
+        (deadline, pause): (Instant, Duration),
         reads: bool,
     ) -> Result<(Bytes, Option<End>), Gone> {
         let mut collected = BytesMut::new();
         loop {
+            let paused = Instant::now().checked_add(pause).map_or(deadline, |paused| paused.min(deadline));
             let part = tokio::select! {
                 biased;
                 part = self.source.next() => part,
-                () = tokio::time::sleep_until(deadline) => return Ok((collected.freeze(), None)),
+                () = tokio::time::sleep_until(paused) => return Ok((collected.freeze(), None)),
                 gone = sender.gone() => return Err(gone),
             };
             match part {

@@ -42,6 +42,15 @@ impl Pair {
     /// Over a link without effect, to origins on loopback, with `sets` over the default settings. With
     /// `FARHOP_TEST_CARRIER=tcp` in the environment the carrier is one over TCP.
     pub async fn new(sets: &[&str]) -> Pair {
+        Pair::that_is(false, sets).await
+    }
+
+    /// The same with a remote that keeps streams for another carrier, and tells what it has taken.
+    pub async fn lasting(sets: &[&str]) -> Pair {
+        Pair::that_is(true, sets).await
+    }
+
+    async fn that_is(lasting: bool, sets: &[&str]) -> Pair {
         let profile = Profile::named("none").unwrap();
         let plan = PathPlan::for_profile(&profile);
         let (remote_id, ground_id) = (Identity::from_seed([1; 32]), Identity::from_seed([2; 32]));
@@ -84,7 +93,11 @@ impl Pair {
             let _listener = listener;
             served.serve_carrier(connection, name).await;
         });
-        let hop = Hop::start(near, Role::Remote, Config::default(), &plan);
+        let config = Config::default();
+        let hop = match lasting {
+            true => Hop::start_lasting(near, Role::Remote, config, &plan),
+            false => Hop::start(near, Role::Remote, config, &plan),
+        };
         Pair { ground, bus, hop, _dialer: dialer, link, next: Mutex::new(1) }
     }
 

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use farhop_consent::{
-    Asked, Choices, Decision, Host, Kept, Leavers, Lesson, Moment, Policy, Rules, Scope, Stage, Terms,
-    TooMany, Why,
+    Asked, Choices, Decision, Doubts, Host, Kept, Leavers, Lesson, Moment, Policy, Rules, Scope, Stage,
+    Terms, TooMany, Why,
 };
 use farhop_events::{Bus, Bypass, Event};
 use farhop_settings::remote::InterceptionSettings;
@@ -33,6 +33,7 @@ pub(crate) struct Consent {
     policy: RwLock<Arc<Policy>>,
     kept: Mutex<Kept>,
     leavers: Mutex<Leavers>,
+    doubts: Mutex<Doubts>,
     /// Where it is kept; `None` where it ends with the process.
     file: Option<PathBuf>,
     has_changed: AtomicBool,
@@ -56,6 +57,7 @@ impl Consent {
             policy: RwLock::new(Arc::new(policy(settings))),
             kept: Mutex::new(kept),
             leavers: Mutex::default(),
+            doubts: Mutex::default(),
             file,
             has_changed: AtomicBool::new(false),
             changed: Notify::new(),
@@ -124,6 +126,21 @@ impl Consent {
                 consent.learn(Lesson::Distrusted, client, &place.to_string(), port);
             }
         });
+    }
+
+    /// Notes that a handshake with an origin was cut off; whether that is its way, and no outage, by now.
+    pub(crate) fn cut_off(&self, host: &str, port: u16) -> bool {
+        host.parse::<Host>().is_ok_and(|host| self.doubts().cut_off(&host, port, now()))
+    }
+
+    /// Notes that an origin has answered over TLS.
+    pub(crate) fn answered(&self, host: &str, port: u16) {
+        let mut doubts = self.doubts();
+        if !doubts.is_empty()
+            && let Ok(host) = host.parse::<Host>()
+        {
+            doubts.answered(&host, port);
+        }
     }
 
     /// Forgets what was learned of `client` (all of them where it is `None`) and `host` (likewise), so that it is tried
@@ -205,6 +222,10 @@ impl Consent {
 
     fn leavers(&self) -> MutexGuard<'_, Leavers> {
         self.leavers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn doubts(&self) -> MutexGuard<'_, Doubts> {
+        self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {

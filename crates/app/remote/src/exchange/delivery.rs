@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use farhop_events::{AnsweredFrom, Crossing, Event, Side};
-use farhop_front::{Departure, Head, Responder, ResponseBody};
+use farhop_front::{Head, Responder, ResponseBody};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Resume;
 use farhop_store::{Broken, Piece, Reader};
@@ -112,7 +112,7 @@ impl Exchange {
                 // Where there is always more, sending it finds out that the client has gone.
                 biased;
                 piece = reader.next() => piece,
-                () = reset_body(&out) => return self.client_gone(remote, &delivery, "the client closed the connection"),
+                _ = out.departure() => return self.client_gone(remote, &delivery, "the client closed the connection"),
             };
             match piece {
                 Ok(Piece::Data(bytes)) => {
@@ -188,7 +188,7 @@ impl Exchange {
             let mut asking = Asking::new(remote, self, head);
             let asked = tokio::select! {
                 asked = asking.resume(resume) => asked,
-                () = reset_body(out) => return Err("the client closed the connection".into()),
+                _ = out.departure() => return Err("the client closed the connection".into()),
             };
             match asked {
                 Ok(Asked { head, reader, resumed, .. }) => {
@@ -236,12 +236,6 @@ impl Delivery {
     fn take(&mut self, bytes: &Bytes) {
         self.prefix.take(bytes);
         self.bytes += bytes.len() as u64;
-    }
-}
-
-async fn reset_body(body: &ResponseBody) {
-    if body.departure().await == Departure::EndOfInput {
-        std::future::pending::<()>().await;
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use farhop_bundle::Eagerness;
 use farhop_events::{AnsweredFrom, Crossing, ExchangeId, Side};
 use farhop_freshness::{Handling, is_error};
-use farhop_front::{Departure, Head, RequestBody, Responder};
+use farhop_front::{Head, RequestBody, Responder};
 use http::StatusCode;
 use tokio::time::Instant;
 
@@ -59,7 +59,7 @@ impl Exchange {
             // What is held is found at once, without a look at the client.
             biased;
             found = look_up(&remote, &self) => found,
-            () = reset(&responder) => return Answer::ClientGone.finish(self, &remote, responder).await,
+            _ = responder.departure() => return Answer::ClientGone.finish(self, &remote, responder).await,
         };
         match found {
             Found::Held { answer, doubtful } => {
@@ -159,8 +159,8 @@ impl Exchange {
         loop {
             let progress = tokio::select! {
                 progress = asking.progress() => progress,
-                // A client that merely closed its sending side may still read.
-                () = reset(responder) => return Answer::ClientGone,
+                // One that merely closed its sending side may still read: it is given the grace of the settings.
+                _ = responder.departure() => return Answer::ClientGone,
                 () = needed(remote, stale.as_ref().filter(|_| instead.is_some())) => {
                     if let Some(answer) = instead.take() {
                         return Answer::Held(answer);
@@ -168,6 +168,9 @@ impl Exchange {
                     continue;
                 }
             };
+            if let Ok(Progress::Asked(_) | Progress::Switched(_)) = &progress {
+                self.heard_from(remote);
+            }
             match progress {
                 Ok(Progress::Informed(head)) => {
                     // A client that has gone is noticed where its answer is written.
@@ -288,12 +291,5 @@ impl Answer {
                 exchange.client_gone(remote, &delivery, "the client closed the connection");
             }
         }
-    }
-}
-
-/// Completes when the client's connection breaks. A client that only closed its sending side may still read.
-async fn reset(responder: &Responder) {
-    if responder.departure().await == Departure::EndOfInput {
-        std::future::pending::<()>().await;
     }
 }

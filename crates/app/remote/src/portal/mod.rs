@@ -110,6 +110,16 @@ pub(crate) fn is_asked(head: &RequestHead) -> bool {
     }
 }
 
+/// Whether a request is one that nobody has to give a name for: what is asked of the proxy itself and not through it, but for the
+/// portal's pages.
+pub(crate) fn is_open(head: &RequestHead) -> bool {
+    match &head.target {
+        Target::Origin(path) => pac::PATHS.contains(&path.path()) || !is_host(&named_host(&head.fields)),
+        Target::Asterisk => true,
+        _ => false,
+    }
+}
+
 /// The host of the Host field, in lower case and without its port.
 fn named_host(fields: &HeaderMap) -> String {
     let named =

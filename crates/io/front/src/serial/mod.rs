@@ -24,8 +24,13 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::ready;
+use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::time::{Instant, sleep_until, timeout};
+
+/// How long at most a client that sends nothing more is believed to listen to an event stream in which nothing happens: pages do,
+/// and they close the whole connection when they are left.
+const EVENTS_GRACE: Duration = Duration::from_secs(5);
 
 /// What the handles of one connection share.
 pub(crate) struct Shared {
@@ -46,8 +51,13 @@ impl Shared {
             return Departure::Reset;
         }
         loop {
-            let last_sign = self.state().last_sign_of_half_closed();
-            let due = last_sign.map_or_else(Instant::now, |at| at + self.settings.half_close_grace);
+            let (last_sign, is_events) = {
+                let state = self.state();
+                (state.last_sign_of_half_closed(), state.is_events)
+            };
+            let grace = self.settings.half_close_grace;
+            let grace = if is_events { grace.min(EVENTS_GRACE) } else { grace };
+            let due = last_sign.map_or_else(Instant::now, |at| at + grace);
             if due <= Instant::now() {
                 return Departure::EndOfInput;
             }
@@ -226,6 +236,7 @@ impl Connection {
         state.decoder = BodyDecoder::new(head.framing, self.shared.settings.head);
         state.persists = request_persists(head.version, &head.fields);
         state.answer = Answer::Awaiting;
+        state.is_events = false;
         state.body_held = true;
         drop(state);
         let responder = Responder::new(self.shared.clone(), &head);

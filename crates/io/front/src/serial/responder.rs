@@ -7,8 +7,8 @@ use crate::answers::date;
 use crate::connection::{Departure, Head, Tunnel, WriteError};
 use crate::h1::{RequestHead, encode_head, plan, without_body, without_framing};
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, DATE, UPGRADE};
-use http::{HeaderValue, Method, StatusCode, Version};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE, UPGRADE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use std::sync::Arc;
 
 /// Where the answer to one request goes.
@@ -83,6 +83,7 @@ impl Responder {
         // back may or may not come (RFC 9110 §10.1.1): in both cases the next request could not be told apart.
         let body_may_come = self.awaits_continue && !state.decoder.is_ended();
         let persists = state.persists && self.method != Method::CONNECT && !body_may_come;
+        let is_events = is_event_stream(&fields);
         let plan = match plan(&self.method, self.version, status, &mut fields, persists) {
             Ok(plan) => plan,
             Err(refusal) => {
@@ -95,6 +96,7 @@ impl Responder {
         state.persists = plan.persists;
         state.out.push_back(encode_head(status, &fields));
         state.answer = Answer::Streaming(plan.framing);
+        state.is_events = is_events;
         drop(state);
         Ok(shared)
     }
@@ -147,6 +149,13 @@ impl Drop for Responder {
             shared.state().close(true);
         }
     }
+}
+
+/// Whether a response is one of server-sent events.
+fn is_event_stream(fields: &HeaderMap) -> bool {
+    let kind = fields.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
+    let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    kind.eq_ignore_ascii_case(b"text/event-stream")
 }
 
 /// Writes what is queued; closes the connection when that fails.

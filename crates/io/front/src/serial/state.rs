@@ -60,6 +60,8 @@ pub(super) struct State {
     pub(super) body_held: bool,
     pub(super) out: VecDeque<Bytes>,
     pub(super) answer: Answer,
+    /// The answer is an event stream, which is quiet for as long as nothing happens.
+    pub(super) is_events: bool,
     pub(super) persists: bool,
     pub(super) closed: bool,
     settled_waker: Option<Waker>,
@@ -78,6 +80,7 @@ impl State {
             body_held: false,
             out: VecDeque::new(),
             answer: Answer::Settled,
+            is_events: false,
             persists: true,
             closed: false,
             settled_waker: None,

@@ -51,6 +51,23 @@ async fn a_half_closed_client_that_takes_its_body_has_not_left() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_that_closes_a_quiet_event_stream_is_believed_to_be_there_for_a_moment_only() {
+    for (kind, shorter) in
+        [("text/event-stream", true), ("Text/Event-Stream; charset=utf-8", true), ("text/plain", false)]
+    {
+        let (mut client, mut connection) = pair();
+        client.send(GET).await;
+        let exchange = next(&mut connection).await;
+        let body =
+            exchange.responder.start(head(200, &[("content-type", kind)]), Bytes::new()).await.unwrap();
+        drop(client);
+        let left = tokio::time::Instant::now();
+        assert_eq!(body.departure().await, Departure::EndOfInput);
+        assert_eq!(left.elapsed() < Settings::default().half_close_grace, shorter, "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_tunnel_gives_early_bytes_first_and_keeps_half_closes() {
     let (mut client, mut connection) = pair();
     client.send("CONNECT a.example:443 HTTP/1.1\r\nHost: a.example\r\n\r\nearly ").await;

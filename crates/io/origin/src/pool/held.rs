@@ -108,20 +108,37 @@ pub(crate) struct Lent {
     place: Option<Arc<Place>>,
     /// There until it is kept or dropped.
     connection: Option<Http1>,
+    /// It carries an event stream, and does not count among those of which an origin has so many.
+    aside: bool,
 }
 
 impl Lent {
     pub(super) fn of(place: Arc<Place>, connection: Http1) -> Lent {
-        Lent { place: Some(place), connection: Some(connection) }
+        Lent { place: Some(place), connection: Some(connection), aside: false }
     }
 
     /// A connection that no pool knows.
     pub(crate) fn alone(connection: Http1) -> Lent {
-        Lent { place: None, connection: Some(connection) }
+        Lent { place: None, connection: Some(connection), aside: false }
     }
 
     pub(crate) fn connection(&mut self) -> &mut Http1 {
         self.connection.as_mut().expect("it is taken out only by `keep`, which takes the whole")
+    }
+
+    /// Something has come on it.
+    pub(crate) fn moved(&self) {
+        if let Some(place) = self.place.as_ref().filter(|_| !self.aside) {
+            place.moved();
+        }
+    }
+
+    /// It is taken for as long as its client likes: others need not wait for its end.
+    pub(crate) fn set_aside(&mut self) {
+        if let Some(place) = self.place.as_ref().filter(|_| !self.aside) {
+            self.aside = place.sets_aside(&mut lock(&place.state));
+            place.changed.notify_one();
+        }
     }
 
     /// Keeps it for the next exchange.
@@ -139,7 +156,11 @@ impl Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
-            lock(&place.state).busy -= 1;
+            let mut state = lock(&place.state);
+            let count = if self.aside { &mut state.aside } else { &mut state.busy };
+            *count -= 1;
+            drop(state);
+            place.moved();
             place.changed.notify_one();
         }
     }

@@ -13,9 +13,13 @@ use crate::http2::Http2;
 use crate::request::Scheme;
 use crate::settings::Settings;
 use crate::tls::Protocol;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::{Instant, timeout};
+
+/// How many times as many event streams as connections at once a user may have open besides.
+const ASIDE: usize = 4;
 
 /// See the module.
 pub(crate) struct Place {
@@ -27,6 +31,8 @@ pub(crate) struct Place {
     pub(super) state: Mutex<State>,
     /// A connection or room for one has become free, or an opening has come to its end.
     pub(super) changed: Notify,
+    /// Counts what has come on the connections, and those given back.
+    moved: AtomicU64,
 }
 
 #[derive(Default)]
@@ -35,6 +41,8 @@ pub(super) struct State {
     pub(super) shared: Vec<Shared>,
     /// HTTP/1 connections lent, and connections being opened.
     pub(super) busy: usize,
+    /// HTTP/1 connections lent that count no more: event streams.
+    pub(super) aside: usize,
     /// An opening that others wait for is under way.
     pub(super) awaited: bool,
     /// Counts such openings.
@@ -116,11 +124,22 @@ impl Place {
         let speaks = (single || scheme == Scheme::Http).then_some(Protocol::Http1);
         let state = Mutex::new(State { speaks, only_http1: single, ..State::default() });
         let most = if single { 1 } else { settings.connections.max(1) };
-        Place { host: host.into(), most, settings, kept, state, changed: Notify::new() }
+        Place {
+            host: host.into(),
+            most,
+            settings,
+            kept,
+            state,
+            changed: Notify::new(),
+            moved: AtomicU64::new(0),
+        }
     }
 
     /// Waits for a connection, or for the right to open one. With `fresh` none that was used before: they may all have
     /// been closed.
+    ///
+    /// While something comes on the connections ahead it is waited for as long as it takes: who asks waits for a download as at
+    /// the origin itself, and can leave.
     ///
     /// # Errors
     /// There was no room for too long, or the connection waited for could not be opened.
@@ -140,8 +159,30 @@ impl Place {
                 changed.await;
             }
         };
-        let busy = |_| Err(Error::Busy { host: self.host.clone() });
-        timeout(self.settings.queue_timeout, waiting).await.unwrap_or_else(busy)
+        tokio::pin!(waiting);
+        loop {
+            let moved = self.moved.load(Ordering::Relaxed);
+            match timeout(self.settings.queue_timeout, &mut waiting).await {
+                Ok(next) => return next,
+                Err(_) if self.moved.load(Ordering::Relaxed) != moved => {}
+                Err(_) => return Err(Error::Busy { host: self.host.clone() }),
+            }
+        }
+    }
+
+    /// Something has come on a connection, or one is given back.
+    pub(super) fn moved(&self) {
+        self.moved.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether an HTTP/1 connection that is lent need not count any more. One that is somebody's login stays the only one.
+    pub(super) fn sets_aside(&self, state: &mut State) -> bool {
+        let may = self.most > 1 && state.aside < ASIDE * self.most;
+        if may {
+            state.aside += 1;
+            state.busy -= 1;
+        }
+        may
     }
 
     fn try_next(self: &Arc<Self>, fresh: bool, waited: Option<u64>) -> Result<Next, Wait> {

@@ -16,7 +16,7 @@ use crate::error::Error;
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::pki_types::ServerName;
 use rustls::sign::CertifiedKey;
-use rustls::{CertificateError, ClientConfig, OtherError, SignatureScheme};
+use rustls::{AlertDescription, CertificateError, ClientConfig, OtherError, SignatureScheme};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,6 +148,9 @@ fn refused_certificate(error: &io::Error) -> Option<CertificateProblem> {
 
 fn failure(error: &io::Error) -> HandshakeFailure {
     match rustls_cause(error) {
+        Some(rustls::Error::AlertReceived(alert)) if may_pass(*alert) => {
+            HandshakeFailure::Transient(format!("{alert:?}"))
+        }
         Some(rustls::Error::AlertReceived(alert)) => HandshakeFailure::Alert(format!("{alert:?}")),
         Some(rustls::Error::InvalidMessage(_)) => {
             HandshakeFailure::Protocol("what the origin sent is no TLS".into())
@@ -155,4 +158,11 @@ fn failure(error: &io::Error) -> HandshakeFailure {
         Some(other) => HandshakeFailure::Protocol(other.to_string()),
         None => HandshakeFailure::Closed,
     }
+}
+
+/// Whether an alert (RFC 8446 §6.2) says more of the moment than of what the origin can: balancers without a server behind them,
+/// and servers without their certificates, send these.
+fn may_pass(alert: AlertDescription) -> bool {
+    use AlertDescription::{AccessDenied, CloseNotify, InternalError, UnrecognisedName, UserCanceled};
+    matches!(alert, AccessDenied | CloseNotify | InternalError | UnrecognisedName | UserCanceled)
 }

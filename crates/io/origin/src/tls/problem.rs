@@ -32,6 +32,14 @@ pub enum CertificateProblem {
         /// The issuer's name as the certificate says it.
         issuer: String,
     },
+    /// Whoever vouches for it can't be found: the origin sends its chain without. Some browsers fetch that themselves.
+    #[error(
+        "the certificate of its issuer, which the origin should send along, is missing: {issuer}; some browsers fetch it themselves"
+    )]
+    MissingIssuer {
+        /// The issuer's name as the last certificate of the chain says it.
+        issuer: String,
+    },
     /// Its key, or that of one above it, can be broken.
     #[error("a key in it is weak: {0}")]
     WeakKey(String),
@@ -83,6 +91,9 @@ pub enum HandshakeFailure {
     /// The origin gave up and said why.
     #[error("the origin answered with the alert {0}")]
     Alert(String),
+    /// It gave up and said why, and the reason is one that passes: a server that cannot work just then says so.
+    #[error("the origin answered with the alert {0}, which may pass")]
+    Transient(String),
     /// What it sent is no TLS, or not as it should be.
     #[error("{0}")]
     Protocol(String),

@@ -160,10 +160,9 @@ fn explain<'a>(
             CertificateProblem::SelfSigned
         }
         Found::UnknownIssuer => match facts.map(|facts| end_of_chain(facts, above)) {
-            // Browsers fetch what an origin has left out of its chain.
+            // That somebody says where to find an issuer makes it none that is trusted: who wants the origin all the same switches it off.
             Some(last) if !last.is_self_issued() && last.tells_where_its_issuer_is() => {
-                let what = format!("the certificate of its issuer is missing: {}", last.issuer());
-                CertificateProblem::Unverifiable(what)
+                CertificateProblem::MissingIssuer { issuer: last.issuer() }
             }
             Some(last) => CertificateProblem::UnknownIssuer { issuer: last.issuer() },
             None => CertificateProblem::UnknownIssuer { issuer: "a name that can't be read".into() },

@@ -87,6 +87,10 @@ impl State {
             self.kept_bytes -= kept.journal.size();
             self.exchanges.remove(&kept.nature.exchange());
             self.spoiled = self.spoiled.max(Some(kept.nature.exchange()));
+            if let Some(slot) = self.slots.get(&id) {
+                // Whoever waits to be heard is told no more.
+                slot.signals.writable.notify_waiters();
+            }
             self.left.notify_waiters();
         }
     }
@@ -181,7 +185,18 @@ impl State {
         self.taking = true;
         let Some(id) = self.exchanges.get(&exchange).copied() else { return };
         self.note(id, |journal| journal.confirm(position));
+        if self.is_heard(id)
+            && let Some(slot) = self.slots.get(&id)
+        {
+            slot.signals.writable.notify_waiters();
+        }
         self.sweep(id);
+    }
+
+    /// Whether the peer has all bytes that were said on a stream, or never tells.
+    pub(super) fn is_heard(&self, id: StreamId) -> bool {
+        let kept = self.slots.get(&id).and_then(|slot| slot.kept.as_ref());
+        kept.is_none_or(|kept| !kept.journal.owes_bytes())
     }
 
     /// The peer wants nothing of this side any more.

@@ -249,6 +249,20 @@ impl Sender {
         }
     }
 
+    /// Completes when the peer has all bytes that were said, or nobody takes it any more. A reset that comes later overtakes nothing. At
+    /// once where nothing is kept for another carrier, since it is not told then.
+    pub async fn heard(&self) {
+        loop {
+            let notified = self.line.signals.writable.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            if self.line.act(|_, state, id| check(state, id).is_err() || state.is_heard(id)) {
+                return;
+            }
+            notified.await;
+        }
+    }
+
     fn with(&self, act: impl FnOnce(&mut State, Duration, StreamId)) {
         self.line.act(|shared, state, id| {
             act(state, shared.now(), id);
