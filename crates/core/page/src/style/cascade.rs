@@ -229,6 +229,9 @@ impl Cascade {
             if rule.contained && !self.has_containers {
                 continue;
             }
+            if self.is_idle(rule.block) {
+                continue;
+            }
             let Some((scope, outer)) = self.scope(rule, matcher, element, node) else { continue };
             if !matcher.matches(&rule.selector, node, scope) {
                 continue;
@@ -268,6 +271,12 @@ impl Cascade {
         let comparisons =
             own.declarations.len() * winners.declared.len() + own.custom.len() * winners.custom.len();
         matcher.pay_for(comparisons / 8);
+    }
+
+    /// It sets nothing but variables that nothing refers to.
+    fn is_idle(&self, block: u32) -> bool {
+        let (own, _) = &self.blocks[block as usize];
+        own.declarations.is_empty() && !own.custom.iter().any(|own| self.referenced.contains(&own.name))
     }
 
     /// No element can have a style but the browser's own.
