@@ -445,7 +445,10 @@ fn function<'i>(input: &mut Parser<'i, '_>, name: &str) -> value::Fallible<'i, &
 fn container_may_hold(prelude: &str, options: &Options) -> bool {
     let condition = prelude.find('(').map_or("", |at| &prelude[at..]);
     let negated = prelude.trim_start().starts_with("not");
-    prelude.contains("style(") || media::matches(condition, &options.viewport) != negated
+    // CSS Containment 3, §4.1; as in a page that is written from left to right.
+    let condition =
+        condition.to_ascii_lowercase().replace("inline-size", "width").replace("block-size", "height");
+    prelude.contains("style(") || media::matches(&condition, &options.viewport) != negated
 }
 
 #[cfg(test)]
@@ -514,6 +517,10 @@ mod tests {
             ("@supports (display:grid){@media screen{a{background:url(x)}}}", 1),
             ("@supports not (display:grid){a{background:url(x)}}", 0),
             ("@layer a{a{background:url(x)}}", 1),
+            ("@container (min-inline-size:300px){a{background:url(x)}}", 1),
+            ("@container side (inline-size > 30em) and (BLOCK-SIZE > 1px){a{background:url(x)}}", 1),
+            ("@container (inline-size < 300px){a{background:url(x)}}", 0),
+            ("@media (min-inline-size:300px){a{background:url(x)}}", 0),
             ("a{&.b{background:url(x)}.c &{background:url(y)}}", 2),
             ("a{@media screen{background:url(x)}}", 1),
             ("a,b:-moz-x{background:url(x)}", 0),
