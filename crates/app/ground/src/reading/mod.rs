@@ -333,6 +333,11 @@ impl Reading {
         self.standing.plan().answered(request, status, response, SystemTime::now());
     }
 
+    /// What was guessed is not sent: if the page names it by itself, it is decided on anew.
+    pub(crate) fn forget_guess(&self, request: &Unasked) {
+        self.standing.plan().forget_guess(request);
+    }
+
     /// Most bytes that a guess may take.
     pub(crate) fn guess_allowance(&self) -> u64 {
         self.standing.plan().guess_allowance()
