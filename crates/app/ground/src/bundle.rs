@@ -1,6 +1,7 @@
 //! What a page will need, fetched before anyone asks: promises on the stream whose bytes mention it, fetches in the
 //! order of render priority, pushes, which may name more. What is worth it is decided by then (`reading`).
 
+mod guessed;
 mod learned;
 
 use std::collections::HashMap;
@@ -37,6 +38,7 @@ use crate::tally::{HELD, NOT_PUBLIC, Tally, UNSEEN, VALIDATED, skip_words};
 use crate::treatment::{Treatment, content_length, has_body, media_type, treatment};
 use crate::validation;
 use crate::variant::{self, Purpose};
+use guessed::{Guesses, Raised};
 
 /// The bundle of one load of one page, frames included. It ends with the last stream that is read for it.
 pub(crate) struct Bundle {
@@ -51,6 +53,8 @@ pub(crate) struct Bundle {
     waiting: Mutex<Vec<(Arc<Reading>, Decided)>>,
     /// Promised, and not fetched before it is asked for or named.
     held_back: Mutex<HashMap<Url, Arc<Notify>>>,
+    /// Promised, and only guessed.
+    guessed: Guesses,
 }
 
 /// A promise that is to be kept.
@@ -71,8 +75,9 @@ struct Wish {
     /// Redirects that led there.
     way: Way,
     priority: Priority,
-    /// The browser has asked for it: it is no guess any more.
+    /// The browser has asked for it, or the page names it after all: it is no guess any more.
     wanted: Arc<AtomicBool>,
+    raised: Raised,
     /// What the remote holds of it: the origin is only asked whether that is still right.
     stale: Option<Stale>,
 }
@@ -105,6 +110,7 @@ impl Bundle {
             tally: Mutex::new(Tally::new(&ground.bus, page, url)),
             waiting: Mutex::default(),
             held_back: Mutex::default(),
+            guessed: Guesses::default(),
         })
     }
 
@@ -131,6 +137,9 @@ impl Bundle {
                 match decision {
                     Decision::Skip(skip) => {
                         self.named(&hint);
+                        if skip == Skip::Duplicate {
+                            self.confirm_guess(&hint);
+                        }
                         self.skip(&hint, skip_words(skip));
                     }
                     Decision::Fetch(unasked, _) if self.carrier.ground.origins.refuses(&unasked.url) => {
@@ -191,17 +200,21 @@ impl Bundle {
         let bundle = Arc::downgrade(self);
         let wanted = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&wanted);
+        let raised = Raised::default();
+        let risen = raised.clone();
         let release = Arc::new(Notify::new());
         let released = Arc::clone(&release);
         self.carrier.on_wanted(promise, move |priority| {
             asked.store(true, Relaxed);
+            risen.forget();
             released.notify_one();
             if let Some(bundle) = bundle.upgrade() {
                 lock(&bundle.order).hurry(priority.urgency, |job| job.wish.promise == promise);
             }
         });
         let origin = head.origin();
-        let wish = Wish { promise, reading, hint, unasked, head, way, priority, wanted, stale };
+        let wish = Wish { promise, reading, hint, unasked, head, way, priority, wanted, raised, stale };
+        self.guess(&wish);
         // Of names in scripts the first show whether there are more: they need not wait for each other.
         let guess = wish.hint.confidence == Confidence::Guess && wish.hint.source != Source::Mention;
         let job = Job { wish, unwanted };
@@ -278,6 +291,9 @@ impl Bundle {
         {
             let spent = kept.as_ref().ok().filter(|_| wish.is_guess());
             wish.reading.spent_on_guess(&wish.hint, *spent.unwrap_or(&0));
+            if kept.is_err() && wish.is_guess() {
+                wish.reading.forget_guess(&wish.unasked);
+            }
         }
         let failure = match kept {
             Some(Ok(_)) => return,
@@ -360,6 +376,9 @@ impl Bundle {
         // The page may have come meanwhile.
         self.judge_anew(wish)?;
         let Some(sender) = self.push(wish) else { return Ok(0) };
+        if let Some(priority) = wish.raised.priority(wish.priority) {
+            sender.reprioritize(priority);
+        }
         ground.models.sent(&self.owner, wish.promise, anyones);
         self.add(&wish.reading, more, &sender);
         let rate = self.carrier.rate();

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{Decision, Navigation, Noted, Unasked, is_attachment, leads_to};
+use farhop_bundle::{Decision, Navigation, Noted, Unasked, Way, is_attachment, leads_to};
 use farhop_events::ExchangeId;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_models::{ToldModel, ToldResource};
@@ -13,12 +13,13 @@ use farhop_origin::Upload;
 use farhop_page::{Destination, Hint, Initiator};
 use http::{HeaderMap, Method, StatusCode};
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
 use url::Url;
 
 use crate::body::{Part, Source};
 use crate::bundle::request_head;
 use crate::ground::Shared;
-use crate::origins::{Asked, Response};
+use crate::origins::{Asked, Informed, Response};
 use crate::owner::{Known, Owner};
 use crate::page::{XHTML, is_document};
 use crate::reading::{Decided, Reading};
@@ -100,7 +101,7 @@ pub struct Explanation {
     pub url: String,
     /// The mark-up that names it.
     pub source: String,
-    /// Which document, stylesheet or module names it.
+    /// Which document, stylesheet or module names it, or what is redirected there.
     pub named_by: String,
     /// `sure`, `likely` or `guess`.
     pub confidence: String,
@@ -115,6 +116,8 @@ struct Unread {
     reading: Arc<Reading>,
     hint: Hint,
     unasked: Unasked,
+    /// Redirects that led there.
+    way: Way,
 }
 
 /// Makes the plan for `url` as a browser with these request fields would get it.
@@ -126,7 +129,7 @@ pub(crate) async fn explain(ground: &Shared, url: &Url, fields: HeaderMap) -> Re
     let mut unasked = Unasked { url: url.clone(), fields };
     let mut notes = Vec::new();
     let known = Arc::new(Known::default());
-    let (request, noted, response) = page(ground, &owner, &known, &mut unasked, &mut notes).await?;
+    let (request, noted, response, early) = page(ground, &owner, &known, &mut unasked, &mut notes).await?;
     let head = ResponseHead { status: response.status, fields: response.fields.clone() };
     let mut plan = Explained {
         url: unasked.url.to_string(),
@@ -145,6 +148,9 @@ pub(crate) async fn explain(ground: &Shared, url: &Url, fields: HeaderMap) -> Re
     let reading = Reading::page(&request, &head, &noted, &known, &settings.bundle);
     let reading = Arc::new(reading.ok_or("the page has no URL that a browser could load")?);
     let mut unread = VecDeque::new();
+    if let Some(early) = &early {
+        plan.take(&reading, reading.links(early, true), &mut unread);
+    }
     plan.take(&reading, reading.links(&head.fields, false), &mut unread);
     read_document(&mut plan, &reading, response, &mut unread).await?;
 
@@ -179,15 +185,20 @@ impl Explained {
     }
 
     fn take(&mut self, reading: &Arc<Reading>, decided: Vec<Decided>, unread: &mut VecDeque<Unread>) {
-        for Decided { hint, decision, .. } in decided {
+        for Decided { hint, decision, way, .. } in decided {
             let (urgency, left) = match &decision {
                 Decision::Fetch(_, urgency) => (Some(urgency.level), None),
                 Decision::Skip(skip) => (None, Some(skip_words(*skip).to_owned())),
             };
+            let target = match &decision {
+                Decision::Fetch(unasked, _) => &unasked.url,
+                Decision::Skip(_) => &hint.url,
+            };
             self.resources.push(Explanation {
-                url: hint.url.to_string(),
+                url: target.to_string(),
                 source: source_word(hint.source).into(),
                 named_by: match &hint.initiator {
+                    _ if !way.is_empty() => format!("redirect of {}", hint.url),
                     Initiator::Document => "document".into(),
                     Initiator::Sheet(url) | Initiator::Module(url) => url.to_string(),
                 },
@@ -198,27 +209,31 @@ impl Explained {
             if let Decision::Fetch(unasked, _) = decision
                 && matches!(hint.destination, Destination::Style | Destination::Script | Destination::Frame)
             {
-                unread.push_back(Unread { reading: Arc::clone(reading), hint, unasked });
+                unread.push_back(Unread { reading: Arc::clone(reading), hint, unasked, way });
             }
         }
     }
 }
 
-/// The page, redirects followed and told in `notes`; `unasked` is what was asked for last.
+/// The page, redirects followed and told in `notes`, and its 103 response; `unasked` is what was asked for last.
 async fn page(
     ground: &Shared,
     owner: &Owner,
     known: &Known,
     unasked: &mut Unasked,
     notes: &mut Vec<String>,
-) -> Result<(RequestHead, Noted, Response), String> {
+) -> Result<(RequestHead, Noted, Response, Option<HeaderMap>), String> {
     let mut before = Vec::new();
     for _ in 0..=MOST {
-        let (request, response) = fetch(ground, owner, unasked).await?;
+        let (informed, mut informing) = mpsc::unbounded_channel();
+        let (request, response) = fetch(ground, owner, unasked, Some(informed)).await?;
         let noted = known.cookies().note_request(&unasked.url, &request.fields, SystemTime::now());
         known.cookies().note_response(&noted, &unasked.url, &response.fields, SystemTime::now());
         let Some(target) = leads_to(&unasked.url, response.status, &response.fields) else {
-            return Ok((request, noted, response));
+            let informed = std::iter::from_fn(|| informing.try_recv().ok());
+            let mut early = informed.filter(|informed| informed.status == StatusCode::EARLY_HINTS);
+            let early = early.next().map(|informed| informed.fields);
+            return Ok((request, noted, response, early));
         };
         let Unasked { url, fields } = &*unasked;
         let navigation = Navigation { method: &Method::GET, url, fields, jar: noted.jar };
@@ -249,10 +264,14 @@ fn what(head: &ResponseHead) -> String {
     }
 }
 
-async fn fetch(ground: &Shared, owner: &Owner, unasked: &Unasked) -> Result<(RequestHead, Response), String> {
+async fn fetch(
+    ground: &Shared,
+    owner: &Owner,
+    unasked: &Unasked,
+    informed: Option<mpsc::UnboundedSender<Informed>>,
+) -> Result<(RequestHead, Response), String> {
     let head = request_head(unasked).ok_or("the URL names no host")?;
-    let asked =
-        Asked { owner, exchange: ExchangeId(0), head: &head, upload: Upload::empty(), informed: None };
+    let asked = Asked { owner, exchange: ExchangeId(0), head: &head, upload: Upload::empty(), informed };
     let response = ground.origins.fetch(asked).await.map_err(|failure| failure.to_string())?;
     Ok((head, response))
 }
@@ -285,9 +304,18 @@ async fn read_part(
     part: &Unread,
     unread: &mut VecDeque<Unread>,
 ) -> Result<(), String> {
-    let (request, response) = fetch(ground, owner, &part.unasked).await?;
+    let (request, response) = fetch(ground, owner, &part.unasked, None).await?;
     let head = ResponseHead { status: response.status, fields: response.fields.clone() };
     part.reading.answered(&part.unasked, head.status, &head.fields);
+    if head.status.is_redirection() {
+        let decided = part.reading.redirected(&part.hint, &part.way, &part.unasked, &head);
+        let is_followed = decided.iter().any(|one| one.hint == part.hint);
+        plan.take(&part.reading, decided, unread);
+        if !is_followed {
+            plan.unread.push(format!("{}: it is redirected, which is left to the browser", part.unasked.url));
+        }
+        return Ok(());
+    }
     if part.hint.destination == Destination::Frame {
         let Some(frame) = part.reading.frame(&part.hint, &request, &head).filter(|_| is_document(&head))
         else {

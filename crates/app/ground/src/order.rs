@@ -79,6 +79,19 @@ impl<J> Order<J> {
         }
     }
 
+    /// The job that `is` tells, if it still waits, is found to be of this urgency, and no guess.
+    pub(crate) fn raise(&mut self, urgency: u8, is: impl Fn(&J) -> bool) {
+        let later = self.waiting.iter().find(|((rank, _), (_, job))| *rank > urgency && is(job));
+        let raised = match (later.map(|(rank, _)| *rank), self.guesses.iter().position(|(_, job)| is(job))) {
+            (Some(rank), _) => self.waiting.remove(&rank),
+            (None, Some(at)) => self.guesses.remove(at),
+            (None, None) => None,
+        };
+        if let Some((origin, job)) = raised {
+            self.add(urgency, origin, job);
+        }
+    }
+
     /// The next job that may begin, and what is to be given to [`Order::ended`].
     pub(crate) fn begin(&mut self, limits: Limits) -> Option<(Slot, J)> {
         if self.total >= limits.total {
@@ -143,6 +156,21 @@ mod tests {
         let begun: Vec<_> =
             std::iter::from_fn(|| order.begin(Limits { total: 9, origin: 9 })).map(|it| it.1).collect();
         assert_eq!(begun, ["font", "asked for", "lazy, asked for", "image"]);
+    }
+
+    #[test]
+    fn what_is_found_to_be_more_urgent_goes_after_others_of_its_urgency() {
+        let mut order = Order::default();
+        order.add_guess("guess".into(), "guess");
+        for (urgency, job) in [(7, "named in a script"), (1, "style"), (4, "image")] {
+            order.add(urgency, job.into(), job);
+        }
+        order.raise(1, |job| *job == "guess");
+        order.raise(4, |job| *job == "named in a script");
+        order.raise(7, |job| *job == "image");
+        let begun: Vec<_> =
+            std::iter::from_fn(|| order.begin(Limits { total: 9, origin: 9 })).map(|it| it.1).collect();
+        assert_eq!(begun, ["style", "guess", "image", "named in a script"]);
     }
 
     #[test]

@@ -72,6 +72,7 @@ pub(crate) fn source_word(source: Source) -> &'static str {
         Source::Poster => "poster",
         Source::Background => "background",
         Source::Frame => "frame",
+        Source::FramesetFrame => "frame of a frameset",
         Source::Object => "object",
         Source::Embed => "embedded file",
         Source::Use => "part of svg",

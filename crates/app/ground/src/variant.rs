@@ -178,7 +178,12 @@ fn disown(request: &HeaderMap, fields: &mut HeaderMap) {
     for name in [header::CONTENT_TYPE, header::CONTENT_LENGTH, header::ACCEPT_RANGES] {
         fields.remove(name);
     }
-    let depends = [(header::ACCEPT, "accept"), (SEC_FETCH_DEST, "sec-fetch-dest")];
+    let depends = [
+        (header::ACCEPT, "accept"),
+        (SEC_FETCH_DEST, "sec-fetch-dest"),
+        // What a canvas will read is asked for with CORS.
+        (SEC_FETCH_MODE, "sec-fetch-mode"),
+    ];
     for (name, value) in depends {
         let told = list(fields, &header::VARY).any(|it| it == "*" || it.eq_ignore_ascii_case(value));
         if !told && (name == header::ACCEPT || request.contains_key(&name)) {
@@ -292,12 +297,12 @@ mod tests {
     #[test]
     fn a_changed_image_has_a_head_of_its_own() {
         let head = described(
-            &asked("sec-fetch-dest: image"),
+            &asked("sec-fetch-dest: image | sec-fetch-mode: no-cors"),
             Policy::Gentle,
             "content-type: image/jpeg | content-length: 9000 | accept-ranges: bytes | etag: \"a,b\" | vary: Origin | last-modified: then",
         );
         let expected = fields(
-            "content-type: image/webp | content-length: 3000 | etag: W/\"farhop.gentle.webp.s.a,b\" | vary: Origin | vary: accept | vary: sec-fetch-dest | last-modified: then | farhop-image: webp; q=74; from=jpeg; was=9000",
+            "content-type: image/webp | content-length: 3000 | etag: W/\"farhop.gentle.webp.s.a,b\" | vary: Origin | vary: accept | vary: sec-fetch-dest | vary: sec-fetch-mode | last-modified: then | farhop-image: webp; q=74; from=jpeg; was=9000",
         );
         assert_eq!(head.fields, expected);
         let bare = described(&asked(""), Policy::Strong, "vary: Accept, *");

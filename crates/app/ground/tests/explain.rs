@@ -81,3 +81,39 @@ async fn a_redirect_loop_is_told_and_so_is_a_chain_without_an_end() {
         Err(format!("it is redirected more than 10 times, in the end to {site}/exxxxxxxxxxx"))
     );
 }
+
+#[tokio::test]
+async fn redirects_of_resources_are_followed_and_early_hints_read() {
+    let origin = Origin::start(|mut peer: Peer| async move {
+        match peer.path() {
+            "/" => {
+                peer.say("HTTP/1.1 103 Early Hints\r\nlink: </early.js>; rel=preload; as=script\r\n\r\n").await;
+                let page = "<!doctype html><link rel=icon href=data:,><link rel=stylesheet href=/old.css><p class=a>";
+                peer.answer("content-type: text/html", page).await;
+            }
+            "/old.css" => {
+                peer.say("HTTP/1.1 301 Moved Permanently\r\nlocation: /new/a.css\r\ncontent-length: 0\r\n\r\n").await;
+            }
+            "/new/a.css" => peer.answer("content-type: text/css", ".a{background:url(b.png)}").await,
+            _ => peer.answer("content-type: text/javascript", "").await,
+        }
+        Some(peer)
+    })
+    .await;
+    let plan = explain(&origin, "/").await.unwrap();
+    let site = format!("http://{}", origin.addr);
+    let told = plan.resources.iter().map(|one| {
+        (one.url.trim_start_matches(&*site), &*one.source, one.named_by.trim_start_matches(&*site))
+    });
+    let by = format!("redirect of {site}/old.css");
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            ("/early.js", "early hints", "document"),
+            ("/old.css", "stylesheet", "document"),
+            ("/new/a.css", "stylesheet", &by),
+            ("/new/b.png", "css rule", "/new/a.css"),
+        ]
+    );
+    assert!(plan.unread.is_empty(), "{:?}", plan.unread);
+}

@@ -114,3 +114,27 @@ async fn a_guess_that_the_browser_asks_for_may_be_as_long_as_it_is() {
     assert!(promise == wanted && push.whole && push.body == noise(200_000));
     assert_eq!(origin.paths().iter().filter(|path| *path == "/js/a.js").count(), 1, "asked once");
 }
+
+#[tokio::test]
+async fn a_guess_that_the_page_names_by_itself_may_be_as_long_as_it_is() {
+    const PAGE: &str = "<!doctype html><link rel=icon href=data:,><script>var s = ['/js/a.js', '/js/b.js']</script>\
+        <script src=/js/a.js></script>";
+    async fn answer(mut peer: Peer) -> Option<Peer> {
+        peer.answer("content-type: text/javascript", noise(40_000)).await;
+        Some(peer)
+    }
+    let origin = site("content-type: text/html", PAGE, answer).await;
+    let pair = Pair::new(&[]).await;
+    let mut asked = navigate(&origin, "/");
+    asked.fields.remove("cookie");
+    let reply = pair.get(&asked).await;
+    assert_eq!(reply.promised_paths(), ["/js/a.js", "/js/b.js"], "each once");
+    for _ in 0..2 {
+        let (promise, push) = pushed(&pair).await;
+        if promise == reply.promises[0].0 {
+            assert!(push.whole && push.body == noise(40_000));
+        } else {
+            assert_eq!(&*push.failure().token, "promise_withdrawn");
+        }
+    }
+}

@@ -247,10 +247,10 @@ fn entry(number: u64, url: &str, held: &Held) -> Option<Look> {
         Partition::User(user) => Some(user),
     };
     let mut names = depends_on(held.partition, head)?;
-    // What ground has made of an image depends on being asked for as one. Ground asks the origin by its tag for nothing else, and a
+    // What ground has made of an image depends on being asked for as one, and not for a canvas. Ground asks the origin by its tag for nothing else, and a
     // request for something else finds here that it is not answered.
     if is_made_at_ground(&head.fields) {
-        names.retain(|name| name.as_str() != "sec-fetch-dest");
+        names.retain(|name| !matches!(name.as_str(), "sec-fetch-dest" | "sec-fetch-mode"));
     }
     let bound = Bound::to(&names)?;
     let fingerprint = fingerprint(user, url, bound, &head.nominated);

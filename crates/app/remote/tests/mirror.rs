@@ -93,7 +93,8 @@ async fn what_is_stale_at_once_or_varies_by_unknown_fields_is_not_told() {
 #[tokio::test]
 async fn an_image_that_ground_has_made_is_told_though_it_depends_on_being_asked_for_as_one() {
     let world = world().await;
-    let (fresh, varies) = (("cache-control", "max-age=600"), ("vary", "accept, sec-fetch-dest"));
+    let (fresh, varies) =
+        (("cache-control", "max-age=600"), ("vary", "accept, sec-fetch-dest, sec-fetch-mode"));
     fetch(&world, "/origins", &[fresh, varies, ("etag", "\"1\"")]).await;
     fetch(&world, "/made", &[fresh, varies, ("etag", "W/\"farhop.balanced.webp.s.1\"")]).await;
     let bound = Bound::to([&header::ORIGIN, &header::ACCEPT]).unwrap();

@@ -61,7 +61,7 @@ pub enum Decision {
 /// Why a hint is left to the browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Skip {
-    /// The browser will use what was decided on before.
+    /// The browser will use what was decided on before; if that was a guess, and this is none, it is a guess no more.
     Duplicate,
     /// Fetched before for this page, and what came, or will come, may not be reused for this.
     UncacheableTwice,
@@ -106,6 +106,8 @@ struct Asked {
     mode: Mode,
     destination: Destination,
     fields: HeaderMap,
+    /// It is only guessed so far, from this.
+    guess: Option<Source>,
     /// Set once its response is known to be one that a browser may reuse.
     reusable: Option<Stored>,
 }
@@ -208,6 +210,16 @@ impl Plan {
         }
     }
 
+    /// What was guessed was not sent after all: if the page names it by itself, it is decided on anew.
+    pub fn forget_guess(&mut self, request: &Unasked) {
+        if let Some(all) = self.asked.get_mut(&request.url) {
+            all.retain(|asked| asked.guess.is_none() || asked.fields != request.fields);
+            if all.is_empty() {
+                self.asked.remove(&request.url);
+            }
+        }
+    }
+
     /// Whether a request more is in the budget at all: what a page names beyond it costs next to nothing.
     fn room_for(&self, url: &Url) -> Result<(), Skip> {
         match self.requests < self.budget.max_requests {
@@ -252,20 +264,28 @@ impl Plan {
             mode: hint.mode,
             destination: hint.destination,
             fields: request.fields.clone(),
+            guess: (hint.confidence == Confidence::Guess).then_some(hint.source),
             reusable: None,
         });
         Ok(request)
     }
 
-    fn check_repeated(&self, hint: &Hint, request: &Unasked) -> Result<(), Skip> {
-        let Some(before) = self.asked.get(&request.url) else { return Ok(()) };
-        for asked in before {
+    fn check_repeated(&mut self, hint: &Hint, request: &Unasked) -> Result<(), Skip> {
+        let Some(before) = self.asked.get_mut(&request.url) else { return Ok(()) };
+        for asked in before.iter_mut() {
             // A preload and its use, or the same image in two places, are one fetch to a browser.
             let is_same = asked.mode == hint.mode && asked.destination == hint.destination;
             let reuses = |stored: &Stored| {
                 stored.answers(&request.fields) && compare_always(&asked.fields, &request.fields).is_ok()
             };
             if is_same || asked.reusable.as_ref().is_some_and(reuses) {
+                let is_named = is_same && hint.confidence != Confidence::Guess;
+                // What the page names by itself takes no other guess's place.
+                match asked.guess.take_if(|_| is_named) {
+                    Some(Source::Mention) => self.mentions = self.mentions.saturating_sub(1),
+                    Some(_) => self.guesses = self.guesses.saturating_sub(1),
+                    None => {}
+                }
                 return Err(Skip::Duplicate);
             }
         }

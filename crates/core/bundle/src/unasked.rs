@@ -373,6 +373,7 @@ fn dest(hint: &Hint) -> &'static str {
     match hint.source {
         Source::Object => return "object",
         Source::Embed => return "embed",
+        Source::FramesetFrame => return "frame",
         _ => {}
     }
     match hint.destination {

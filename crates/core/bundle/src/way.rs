@@ -22,7 +22,7 @@ pub struct Way {
 
 impl Way {
     /// Whether nothing has been redirected.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 

@@ -79,3 +79,32 @@ fn guesses_that_are_all_named_at_once_take_no_more_than_their_bytes() {
     let admitted = (0..20).filter(|n| plan.only(&guess(*n)).is_ok()).count() as u64;
     assert!(admitted > 0 && admitted * plan.plan.guess_allowance() <= Budget::default().max_guess_bytes);
 }
+
+#[test]
+fn a_guess_that_the_page_names_by_itself_takes_no_other_guesss_place() {
+    let named = |n: u32| image(&format!("http://site.test/g{n}.png"));
+    for source in [Source::Literal, Source::Mention] {
+        let guess = |n: u32| Hint { confidence: Confidence::Guess, source, ..named(n) };
+        let budget = Budget { max_guesses: 1, max_mentions: 1, ..Budget::default() };
+        let mut plan = plan(CHROMIUM, &[], &[], budget);
+        assert!(plan.only(&guess(1)).is_ok());
+        assert_eq!(plan.only(&guess(2)), Err(Skip::OverBudget));
+        for _ in 0..2 {
+            assert_eq!(plan.only(&named(1)), Err(Skip::Duplicate));
+        }
+        assert!(plan.only(&guess(2)).is_ok());
+        assert_eq!(plan.only(&guess(3)), Err(Skip::OverBudget), "once");
+    }
+}
+
+#[test]
+fn a_guess_that_was_not_sent_is_fetched_if_the_page_names_it() {
+    let named = image("http://site.test/long.png");
+    let guess = Hint { confidence: Confidence::Guess, ..named.clone() };
+    let mut plan = plan(CHROMIUM, &[], &[], Budget::default());
+    let request = plan.only(&guess).unwrap();
+    plan.plan.forget_guess(&request);
+    assert!(plan.only(&named).is_ok());
+    plan.plan.forget_guess(&request);
+    assert_eq!(plan.only(&named), Err(Skip::Duplicate), "what is named stays");
+}

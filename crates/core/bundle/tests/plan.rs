@@ -294,6 +294,8 @@ fn a_frames_documents_needs_are_judged_by_its_own_policy_and_the_pages_cookies()
     let request = plan.only(&framed).unwrap();
     assert_eq!(request.fields["sec-fetch-dest"], "iframe");
     assert_eq!(request.fields["sec-fetch-mode"], "navigate");
+    let of_set = hint(url("https://far.test/set"), Destination::Frame, Mode::NoCors, Source::FramesetFrame);
+    assert_eq!(plan.only(&of_set).unwrap().fields["sec-fetch-dest"], "frame");
     let policy = fields(&[("content-security-policy", "img-src 'self'")]);
     let frame = Load::framed(plan.plan.load(), framed.url, request.fields, &policy);
     let mut decide = |address: &str| {

@@ -184,6 +184,8 @@ impl Document {
             self.decoder.decode(run, false, &mut self.text);
             self.page.context.encoding = self.decoder.encoding();
             self.doctype.feed(&self.text);
+            let quirks = !self.context().options.xml && self.doctype.is_quirky();
+            self.page.sheets.styles.set_quirks(quirks);
             self.tokenizer.feed(&self.text);
             self.take_tokens();
             bytes = rest;

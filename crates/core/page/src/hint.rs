@@ -137,7 +137,7 @@ pub enum Destination {
     Fetch,
     /// Preloaded `as=track`.
     Track,
-    /// Document in an `iframe`, or in an `<object>` or `<embed>`.
+    /// Document in an `iframe` or a `frame`, or in an `<object>` or `<embed>`.
     Frame,
     /// Image in an `<object>`.
     Object,
@@ -191,6 +191,8 @@ pub enum Source {
     Background,
     /// `<iframe src>`.
     Frame,
+    /// `<frame src>` of a frameset.
+    FramesetFrame,
     /// `<object data>`.
     Object,
     /// `<embed src>`.

@@ -164,8 +164,11 @@ fn what_is_not_understood_to_the_last_detail_stays() {
     let mut cmyk = plain.clone();
     let frame = cmyk.windows(2).position(|pair| pair == [0xff, 0xc0]).unwrap();
     cmyk[frame + 9] = 4;
+    let upright = png(200, 150, &drawing(200, 150), |_| {});
     let rows = [
         ("turned", with_orientation(&plain, 6)),
+        ("a PNG turned", png_with_orientation(&upright, 6, false)),
+        ("a PNG turned, told late", png_with_orientation(&upright, 8, true)),
         ("a profile for grey", with_profile(&plain, b"GRAY")),
         ("a profile that is broken", with_segment(&plain, 0xe2, b"ICC_PROFILE\0\x02\x03rest")),
         ("RGB without transform", with_segment(&plain, 0xee, b"Adobe\0\x64\0\0\0\0\0")),
@@ -186,6 +189,10 @@ fn what_is_not_understood_to_the_last_detail_stays() {
         }
     }
     assert!(recode(&with_orientation(&plain, 1), gentle()).is_ok(), "upright by its own word");
+    for late in [false, true] {
+        let file = png_with_orientation(&upright, 1, late);
+        assert!(recode(&file, recipe(Policy::Gentle, true)).is_ok(), "an upright PNG, told late: {late}");
+    }
     assert_eq!(recode(&jpeg(320, 240, 40), gentle()), Err(Kept::Quality));
 }
 

@@ -42,6 +42,10 @@ impl Bundle {
                 lock(&bundle.held_back).remove(&url);
             }
             if !is_wanted {
+                let waited = wish.reading.lost(&wish.hint);
+                if let Some(bundle) = &bundle {
+                    bundle.keep(&wish.reading, waited);
+                }
                 return carrier.settled(promise);
             }
             let again =

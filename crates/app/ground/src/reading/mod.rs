@@ -1,6 +1,7 @@
 //! What ground makes of a page: its documents as they are read, and what is decided about everything they name. It
 //! fetches and promises nothing, so that a plan can also be made without a carrier (`explain`).
 
+mod awaited;
 mod opening;
 mod refusal;
 mod standing;
@@ -24,6 +25,7 @@ use crate::named::Named;
 use crate::owner::Known;
 use crate::page::XHTML;
 use crate::treatment::{charset, media_type};
+use awaited::Awaited;
 pub(crate) use opening::nonce;
 use opening::{agent, document, info, nonce_of, options};
 use refusal::{is_confined, is_refused};
@@ -47,6 +49,7 @@ pub(crate) struct Decided {
 pub(crate) struct Reading {
     standing: Standing,
     document: Mutex<Document>,
+    awaited: Awaited,
     /// What it names is noted here, if it is a page that may be validated.
     named: Mutex<Option<Arc<Named>>>,
     /// What it named when it was last read, if it has changed since.
@@ -77,8 +80,8 @@ impl Reading {
         let load = Load::new(url, request.fields.clone(), &response.fields, noted);
         let named = Mutex::new(Named::new(response).map(Arc::new));
         let standing = Standing::page(load, known, matching, settings);
-        let (before, nonce, nonce_within) = <_>::default();
-        Some(Reading { standing, document, named, before, nonce, nonce_within })
+        let (awaited, before, nonce, nonce_within) = <_>::default();
+        Some(Reading { standing, document, awaited, named, before, nonce, nonce_within })
     }
 
     /// Of what it names, nothing is fetched that may well not be used.
@@ -119,8 +122,8 @@ impl Reading {
         let matching = standing.matching();
         let options = Options { default_icon: false, matching, scripting, ..own };
         let document = Mutex::new(document(&standing.url(), response, options));
-        let (named, before, nonce, nonce_within) = <_>::default();
-        Some(Reading { standing, document, named, before, nonce, nonce_within })
+        let (awaited, named, before, nonce, nonce_within) = <_>::default();
+        Some(Reading { standing, document, awaited, named, before, nonce, nonce_within })
     }
 
     /// Reads on, and decides about what that finds.
@@ -131,7 +134,8 @@ impl Reading {
         self.decide(hints, policies, |refused| document.resource_lost(refused))
     }
 
-    /// Decides about each hint by the policies that stand before it. What waits for one that is refused is `then` decided on.
+    /// Decides about each hint by the policies that stand before it. What waits for a sheet that nobody will read is `then`
+    /// decided on.
     fn decide(
         &self,
         hints: Vec<Hint>,
@@ -151,8 +155,12 @@ impl Reading {
             let way = Way::default();
             let decision = self.standing.decide(&hint, &hint.url, &way);
             match decision {
-                Decision::Skip(_) => hints.extend(then(&hint)),
-                Decision::Fetch(..) => self.weigh(HINT),
+                Decision::Skip(_) if self.awaited.is_given_up(&hint) => hints.extend(then(&hint)),
+                Decision::Skip(_) => {}
+                Decision::Fetch(..) => {
+                    self.weigh(HINT);
+                    self.awaited.add(&hint);
+                }
             }
             all.push(Decided { hint, decision, way, until_asked: false });
         }
@@ -216,6 +224,7 @@ impl Reading {
             shape(unasked, one, &self.url());
             urgency.level = one.needs.urgency.unwrap_or(urgency.level);
             self.weigh(HINT);
+            self.awaited.add(&hint);
             // What is only promised is heard of again where the page names it.
             if !until_asked {
                 lock(&self.document).foreseen(hint.clone());
@@ -271,9 +280,12 @@ impl Reading {
         lock(&self.document).exceeded()
     }
 
-    /// What the hint names will not be read: decides about what had waited for it.
+    /// What the hint names will not be read for it: decides about what had waited for that, unless another reads it.
     pub(crate) fn lost(&self, hint: &Hint) -> Vec<Decided> {
-        self.read(|document| document.resource_lost(hint))
+        match self.awaited.is_given_up(hint) {
+            true => self.read(|document| document.resource_lost(hint)),
+            false => Vec::new(),
+        }
     }
 
     /// What was asked for with `request`, which `hint` named or to which this way led from that, answers with `response`
@@ -319,6 +331,11 @@ impl Reading {
     /// What a response that was fetched for `hint` tells of others.
     pub(crate) fn answered(&self, request: &Unasked, status: StatusCode, response: &HeaderMap) {
         self.standing.plan().answered(request, status, response, SystemTime::now());
+    }
+
+    /// What was guessed is not sent: if the page names it by itself, it is decided on anew.
+    pub(crate) fn forget_guess(&self, request: &Unasked) {
+        self.standing.plan().forget_guess(request);
     }
 
     /// Most bytes that a guess may take.

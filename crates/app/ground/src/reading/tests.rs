@@ -199,3 +199,52 @@ fn frames_spend_the_budget_of_their_page() {
     let frame = page.frame(&framed, &request("/f"), &answer(&[])).unwrap();
     assert!(frame.read(|document| document.html(styled)).is_empty());
 }
+
+fn fetched(decided: &[Decided], path: &str) -> Vec<Hint> {
+    let fetched = decided.iter().filter(|one| matches!(one.decision, Decision::Fetch(..)));
+    fetched.map(|one| one.hint.clone()).filter(|hint| hint.url.path() == path).collect()
+}
+
+const NAMED_TWICE: [&str; 4] = [
+    "<link rel=stylesheet href=a.css><script>var t={light:'a.css'}</script>",
+    "<link rel=preload as=style href=a.css><link rel=stylesheet href=a.css integrity=sha256-AAAA>",
+    "<link rel=preload as=style href=a.css crossorigin><link rel=stylesheet href=a.css>",
+    "<link rel=stylesheet href=a.css nonce=a><link rel=stylesheet href=a.css nonce=b>",
+];
+
+#[test]
+fn a_sheet_that_is_named_again_is_read_all_the_same() {
+    for html in NAMED_TWICE {
+        // It answers before it is named again, and after.
+        for early in [true, false] {
+            let page = page();
+            let (first, second) = html.split_at(html.find('>').unwrap() + 1);
+            let read = |html: &str| page.read(|document| document.html(html.as_bytes()));
+            let mut decided = read(&format!("<!doctype html>{first}"));
+            if !early {
+                decided.extend(read(second));
+            }
+            let [hint] = &*fetched(&decided, "/a.css") else { panic!("{html}") };
+            let part = page.begin(hint, &hint.url, &answer(&[("content-type", "text/css")])).unwrap();
+            if early {
+                assert!(fetched(&read(second), "/a.css").is_empty(), "{html}");
+            }
+            read("<p class=hero>");
+            let mut found = page.read(|document| document.resource(part, b".hero{background:url(b.jpg)}"));
+            found.extend(page.read(|document| document.resource_end(part)));
+            assert_eq!(names(&found), ["/b.jpg"], "{html} {early}");
+        }
+    }
+}
+
+#[test]
+fn what_waits_for_a_sheet_goes_on_once_none_of_those_that_are_fetched_is_read() {
+    for html in NAMED_TWICE {
+        let page = page();
+        let html = format!("<!doctype html>{html}<img loading=lazy src=b.png>");
+        let decided = page.read(|document| document.html(html.as_bytes()));
+        assert!(fetched(&decided, "/b.png").is_empty(), "{html}");
+        let [hint] = &*fetched(&decided, "/a.css") else { panic!("{html}") };
+        assert_eq!(names(&page.lost(hint)), ["/b.png"], "{html}");
+    }
+}

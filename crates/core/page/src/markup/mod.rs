@@ -120,7 +120,8 @@ impl Markup {
             "object" => plugins::object(mention, context),
             "embed" => plugins::embed(mention, context),
             "iframe" if mention.attributes.has("srcdoc") => return framed(mention.attributes, context),
-            "iframe" | "frame" => return frame(mention, context),
+            "iframe" => return frame(mention, Source::Frame, context),
+            "frame" => return frame(mention, Source::FramesetFrame, context),
             _ => {}
         }
         Opens::Nothing
@@ -266,10 +267,10 @@ fn framed<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> Opens {
     if asks_alike && !waits(attributes, context) { Opens::Framed } else { Opens::Nothing }
 }
 
-fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context) -> Opens {
+fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, source: Source, context: &mut Context) -> Opens {
     let attributes = mention.attributes;
     let src = attributes.value("src");
-    let hint = src.and_then(|src| hint(mention, src, Destination::Frame, Source::Frame, context));
+    let hint = src.and_then(|src| hint(mention, src, Destination::Frame, source, context));
     let Some(mut hint) = hint else { return Opens::Nothing };
     // Browsers do not load a document into itself.
     if hint.url.as_str() == context.document.as_str().split('#').next().unwrap_or_default() {

@@ -10,6 +10,7 @@ use super::variables::references;
 use crate::hint::{Initiator, Source};
 use crate::tree::{Element, NodeId, Scope};
 use encoding_rs::Encoding;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use url::Url;
@@ -89,6 +90,7 @@ pub(super) struct Winners {
 pub(super) struct Cascade {
     rules: Vec<Placed>,
     blocks: Vec<(Block, Arc<Origin>)>,
+    /// By id and by class in lower case, however they are compared.
     by_id: HashMap<Box<str>, Vec<u32>>,
     by_class: HashMap<Box<str>, Vec<u32>>,
     by_name: HashMap<Box<str>, Vec<u32>>,
@@ -119,8 +121,8 @@ impl Cascade {
             self.has_late |= rule.selector.late;
             for key in rule.selector.keys() {
                 match key {
-                    Key::Id(id) => self.by_id.entry(id).or_default().push(at),
-                    Key::Class(class) => self.by_class.entry(class).or_default().push(at),
+                    Key::Id(id) => self.by_id.entry(folded(&id).into()).or_default().push(at),
+                    Key::Class(class) => self.by_class.entry(folded(&class).into()).or_default().push(at),
                     Key::Name(name) => self.by_name.entry(name).or_default().push(at),
                     Key::Universal => self.universal.push(at),
                 }
@@ -229,6 +231,9 @@ impl Cascade {
             if rule.contained && !self.has_containers {
                 continue;
             }
+            if self.is_idle(rule.block) {
+                continue;
+            }
             let Some((scope, outer)) = self.scope(rule, matcher, element, node) else { continue };
             if !matcher.matches(&rule.selector, node, scope) {
                 continue;
@@ -270,6 +275,12 @@ impl Cascade {
         matcher.pay_for(comparisons / 8);
     }
 
+    /// It sets nothing but variables that nothing refers to.
+    fn is_idle(&self, block: u32) -> bool {
+        let (own, _) = &self.blocks[block as usize];
+        own.declarations.is_empty() && !own.custom.iter().any(|own| self.referenced.contains(&own.name))
+    }
+
     /// No element can have a style but the browser's own.
     pub(super) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
@@ -283,8 +294,8 @@ impl Cascade {
     fn candidates(&self, element: Element<'_>, candidates: &mut Vec<u32>) {
         let mut take =
             |rules: Option<&Vec<u32>>| candidates.extend_from_slice(rules.map_or(&[], |rules| rules));
-        take(element.id().and_then(|id| self.by_id.get(id)));
-        element.classes().for_each(|class| take(self.by_class.get(class)));
+        take(element.id().and_then(|id| self.by_id.get(&*folded(id))));
+        element.classes().for_each(|class| take(self.by_class.get(&*folded(class))));
         take(self.by_name.get(element.name()));
         take(Some(&self.universal));
     }
@@ -372,6 +383,14 @@ impl Winners {
     /// Targets of which anything is said.
     pub(super) fn speaks_of(&self, target: Target) -> bool {
         self.declared.iter().any(|winner| winner.target == target)
+    }
+}
+
+/// In lower case; most is.
+fn folded(name: &str) -> Cow<'_, str> {
+    match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(name.to_ascii_lowercase()),
+        false => Cow::Borrowed(name),
     }
 }
 

@@ -54,6 +54,8 @@ pub(super) struct Matcher<'a> {
     pub(super) shape: &'a Shape,
     /// Elements with text of their own, for `:empty`.
     pub(super) with_text: &'a dyn Fn(NodeId) -> bool,
+    /// In quirks mode ids and classes are not told apart by the case of their letters (Selectors 4, §6.6 and §6.7).
+    pub(super) quirks: bool,
     /// Steps left; at 0 nothing matches any more.
     pub(super) budget: &'a Steps,
 }
@@ -117,10 +119,10 @@ impl Matcher<'_> {
     fn part(&self, part: &Part, element: Element<'_>, node: NodeId, scope: Scope) -> bool {
         match part {
             Part::Name(name) => element.name() == &**name,
-            Part::Id(id) => element.id() == Some(id),
+            Part::Id(id) => element.id().is_some_and(|own| self.is_same(own, id)),
             Part::Class(class) => {
                 self.pay_for(element.classes().len() / PER_STEP)
-                    && element.classes().any(|own| own == &**class)
+                    && element.classes().any(|own| self.is_same(own, class))
             }
             Part::Attribute(attribute) => {
                 self.pay_for(ATTRIBUTE)
@@ -158,6 +160,10 @@ impl Matcher<'_> {
             }
             Part::Never => false,
         }
+    }
+
+    fn is_same(&self, own: &str, asked: &str) -> bool {
+        own == asked || (self.quirks && own.eq_ignore_ascii_case(asked))
     }
 
     /// Place among siblings, from 1.

@@ -350,6 +350,11 @@ impl Styles {
         self.attribute_origin = Some(origin);
     }
 
+    /// Whether the document is in quirks mode; to be said before its elements are pushed.
+    pub(crate) fn set_quirks(&mut self, quirks: bool) {
+        self.styling.quirks = quirks;
+    }
+
     /// Element `node` shows `text`, apart from the elements within it; in any pieces.
     pub(crate) fn text(&mut self, node: NodeId, text: &str) {
         self.styling.text(node, text);

@@ -15,8 +15,12 @@ use std::sync::Arc;
 const MAX_DEPTH: u32 = 32;
 /// Rules kept of one sheet, selectors of a list counted apart.
 const MAX_RULES: usize = 50_000;
-/// Declarations kept of one rule.
+/// Declarations kept of one rule, short custom properties apart.
 const MAX_DECLARATIONS: usize = 256;
+/// Custom properties kept of one rule that are colours and lengths.
+const MAX_PLAIN: usize = 1024;
+/// Longest of these, in bytes.
+const LONGEST_PLAIN: usize = 64;
 /// Faces kept of one sheet.
 const MAX_FACES: usize = 2_000;
 /// Layers told apart of one sheet.
@@ -58,6 +62,8 @@ pub(super) struct Rule {
 pub(super) struct Block {
     pub(super) declarations: Vec<Declaration>,
     pub(super) custom: Vec<Custom>,
+    /// How many of these name nothing by themselves.
+    plain: usize,
     /// Makes its elements containers.
     contains: bool,
 }
@@ -133,13 +139,11 @@ impl Block {
             return;
         }
         let (text, important) = value::split_importance(value);
-        if self.declarations.len() + self.custom.len() >= MAX_DECLARATIONS {
+        if custom {
+            self.declare_custom(name, text, important);
             return;
         }
-        if custom {
-            if matters(text) {
-                self.custom.push(Custom { name: name.into(), important, text: text.into() });
-            }
+        if self.is_full() {
             return;
         }
         value::parse(name, longhands, text, options, |property, value| {
@@ -147,20 +151,37 @@ impl Block {
         });
     }
 
+    /// A colour or a length counts too: what refers to it is invalid without, or takes what it names instead.
+    fn declare_custom(&mut self, name: &str, text: &str, important: bool) {
+        let plain = is_plain(text);
+        let fits = match plain {
+            true => text.len() <= LONGEST_PLAIN && self.plain < MAX_PLAIN,
+            false => !self.is_full(),
+        };
+        if fits {
+            self.plain += usize::from(plain);
+            self.custom.push(Custom { name: name.into(), important, text: text.into() });
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.declarations.len() + self.custom.len() - self.plain >= MAX_DECLARATIONS
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.declarations.is_empty() && self.custom.is_empty()
     }
 }
 
-/// Whether a custom property could end as an image, a font, a content or a `display`: most are colours and lengths.
-fn matters(text: &str) -> bool {
+/// Whether a custom property is a colour or a length, as most are: nothing that names anything.
+fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     let one_word = !bytes.iter().any(u8::is_ascii_whitespace);
     let color = bytes.first() == Some(&b'#');
     let measure = matches!(bytes, [b'0'..=b'9' | b'.' | b'-', ..])
         && bytes.last().is_some_and(|last| !last.is_ascii_digit())
         && !text.starts_with("--");
-    !(one_word && (color || measure))
+    one_word && (color || measure)
 }
 
 impl Reader {
@@ -424,7 +445,10 @@ fn function<'i>(input: &mut Parser<'i, '_>, name: &str) -> value::Fallible<'i, &
 fn container_may_hold(prelude: &str, options: &Options) -> bool {
     let condition = prelude.find('(').map_or("", |at| &prelude[at..]);
     let negated = prelude.trim_start().starts_with("not");
-    prelude.contains("style(") || media::matches(condition, &options.viewport) != negated
+    // CSS Containment 3, §4.1; as in a page that is written from left to right.
+    let condition =
+        condition.to_ascii_lowercase().replace("inline-size", "width").replace("block-size", "height");
+    prelude.contains("style(") || media::matches(&condition, &options.viewport) != negated
 }
 
 #[cfg(test)]
@@ -477,7 +501,11 @@ mod tests {
         assert_eq!(sheet.rules.len(), 1);
         assert_eq!(sheet.blocks.len(), 1);
         let sheet = read(":root{--color:#fff;--gap:1.5rem;--icon:url(x)}");
-        assert_eq!(sheet.blocks[0].custom.len(), 1);
+        assert_eq!(sheet.blocks[0].custom.len(), 3);
+        let many: String = (0..5000).map(|at| format!("--c{at}:#fff;")).collect();
+        let sheet = read(&format!(":root{{{many}--long:#{};--icon:url(x)}}", "f".repeat(LONGEST_PLAIN)));
+        assert_eq!(sheet.blocks[0].custom.len(), MAX_PLAIN + 1);
+        assert_eq!(&*sheet.blocks[0].custom[MAX_PLAIN].name, "--icon");
     }
 
     #[test]
@@ -489,6 +517,10 @@ mod tests {
             ("@supports (display:grid){@media screen{a{background:url(x)}}}", 1),
             ("@supports not (display:grid){a{background:url(x)}}", 0),
             ("@layer a{a{background:url(x)}}", 1),
+            ("@container (min-inline-size:300px){a{background:url(x)}}", 1),
+            ("@container side (inline-size > 30em) and (BLOCK-SIZE > 1px){a{background:url(x)}}", 1),
+            ("@container (inline-size < 300px){a{background:url(x)}}", 0),
+            ("@media (min-inline-size:300px){a{background:url(x)}}", 0),
             ("a{&.b{background:url(x)}.c &{background:url(y)}}", 2),
             ("a{@media screen{background:url(x)}}", 1),
             ("a,b:-moz-x{background:url(x)}", 0),

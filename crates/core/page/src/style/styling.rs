@@ -60,6 +60,8 @@ pub(super) struct Styling {
     pub(super) keyframes: HashMap<Box<str>, (Keyframes, Arc<Origin>)>,
     winners: Winners,
     budget: Steps,
+    /// The document is in quirks mode.
+    pub(super) quirks: bool,
 }
 
 impl Styling {
@@ -74,6 +76,7 @@ impl Styling {
             keyframes: HashMap::new(),
             winners: Winners::default(),
             budget,
+            quirks: false,
         }
     }
 
@@ -128,6 +131,7 @@ impl Styling {
                 tree,
                 shape: &self.shape,
                 with_text: &|node| texts.has(node),
+                quirks: self.quirks,
                 budget: &self.budget,
             };
             if !matcher.pay_for(STYLING) {

@@ -13,6 +13,9 @@ fn frames_are_hinted_as_documents() {
     assert_eq!(names(&hints), ["dir/f.html", "dir/g.html"]);
     assert!(hints.iter().all(|hint| hint.destination == Destination::Frame && hint.source == Source::Frame));
     assert_eq!([hints[0].timing, hints[1].timing], [Timing::Async, Timing::Lazy]);
+    let hints = load("<frameset><frame src=a.html><frame src=b.html></frameset>", &[]);
+    assert_eq!(names(&hints), ["dir/a.html", "dir/b.html"]);
+    assert!(hints.iter().all(|hint| hint.source == Source::FramesetFrame));
 }
 
 #[test]

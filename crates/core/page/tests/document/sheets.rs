@@ -106,3 +106,13 @@ fn jpeg_xl_is_chosen_where_the_browser_shows_it() {
         assert_eq!(names(&document.html(html.as_bytes())), [expected]);
     }
 }
+
+#[test]
+fn classes_and_ids_are_told_apart_by_case_but_in_quirks_mode() {
+    let page = "<p class=Hero id=Top>x</p><style>.hero{background:url(a.png)}#TOP{list-style:url(b.png)}\
+        p:not(.HERO){cursor:url(c.cur),auto}[class=hero]{content:url(d.png)}</style>";
+    assert_eq!(names(&load(&format!("<!doctype html>{page}"), &[])), ["dir/c.cur"]);
+    let mut quirky = names(&load(page, &[]));
+    quirky.sort();
+    assert_eq!(quirky, ["dir/a.png", "dir/b.png"]);
+}

@@ -93,9 +93,13 @@ fn quality(segment: &[u8]) -> Option<u8> {
     Some(quality.clamp(1, 100) as u8)
 }
 
-/// The orientation tag of the first directory (Exif 2.32 §4.6.4, TIFF 6.0 §2).
+/// The orientation that an application segment tells.
 fn orientation(segment: &[u8]) -> Option<u16> {
-    let tiff = segment.strip_prefix(b"Exif\0\0")?;
+    orientation_in(segment.strip_prefix(b"Exif\0\0")?)
+}
+
+/// The orientation tag of the first directory (Exif 2.32 §4.6.4, TIFF 6.0 §2).
+pub(super) fn orientation_in(tiff: &[u8]) -> Option<u16> {
     let little = tiff.starts_with(b"II");
     let u16_at = |at: usize| {
         let pair = [*tiff.get(at)?, *tiff.get(at + 1)?];

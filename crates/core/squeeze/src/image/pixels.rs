@@ -175,6 +175,11 @@ pub(super) fn png(file: &[u8]) -> Result<Decoded, Kept> {
     let frame = reader.next_frame(&mut bytes).map_err(unreadable)?;
     // Whatever follows the pixels must be right too: a file that is cut is the browser's to judge.
     reader.finish().map_err(unreadable)?;
+    // PNG 3, §11.3.5.3: before the pixels or after them.
+    let turned = |exif: &[u8]| jpeg_header::orientation_in(exif).is_some_and(|orientation| orientation > 1);
+    if reader.info().exif_metadata.as_deref().is_some_and(turned) {
+        return Err(Kept::Kind("a PNG to be turned"));
+    }
     bytes.truncate(frame.buffer_size());
     let (layout, bytes) = match frame.color_type {
         png::ColorType::Grayscale => (Layout::Grey, bytes),

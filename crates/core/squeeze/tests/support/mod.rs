@@ -87,6 +87,16 @@ pub fn with_orientation(jpeg: &[u8], orientation: u8) -> Vec<u8> {
     with_segment(jpeg, 0xe1, &tiff)
 }
 
+/// The same PNG, to be turned; told before the pixels, or after them.
+pub fn png_with_orientation(png: &[u8], orientation: u8, late: bool) -> Vec<u8> {
+    let content =
+        [&b"eXIfMM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0"[..], &[orientation], &[0; 6]].concat();
+    let length = (content.len() as u32 - 4).to_be_bytes();
+    // Behind the signature and IHDR, or before IEND.
+    let (before, after) = png.split_at(if late { png.len() - 12 } else { 33 });
+    [before, &length, &content, &checksum(&content).to_be_bytes(), after].concat()
+}
+
 /// Other dimensions for the frame of a baseline JPEG.
 pub fn with_size(jpeg: &[u8], width: u16, height: u16) -> Vec<u8> {
     let mut file = jpeg.to_vec();

@@ -1,7 +1,9 @@
-//! What an element closes that its author left open (HTML, §13.2.6.3 and §13.2.6.4.7).
+//! What an element closes that its author left open, and opens that its author left out (HTML, §13.2.6.3, §13.2.6.4.7 and
+//! §13.2.6.4.9 to 14).
 
 use super::super::names::{Kind, Name, name};
 use super::{Builder, TEMPLATE};
+use crate::tree::Tree;
 
 impl Builder {
     /// Closes what an HTML start tag closes.
@@ -28,7 +30,7 @@ impl Builder {
             DD | DT => self.close_item(&[DD, DT]),
             OPTION => self.close_current(&[OPTION]),
             OPTGROUP => self.close_current(&[OPTION, OPTGROUP]),
-            TD | TH => self.close_within(&[TD, TH], name("table")),
+            TD | TH => self.close_within(&[TD, TH, CAPTION, COLGROUP], name("table")),
             TR => self.close_within(&[TR, CAPTION, COLGROUP], name("table")),
             TBODY | THEAD | TFOOT | CAPTION | COLGROUP => {
                 self.close_within(&[TBODY, THEAD, TFOOT, CAPTION, COLGROUP], name("table"));
@@ -45,6 +47,37 @@ impl Builder {
             if heads(kind) && self.stack.last().is_some_and(|open| heads(open.kind)) {
                 self.pop();
             }
+        }
+    }
+
+    /// Opens the parts of a table that an HTML start tag implies: `<tbody>` around a row, a row around a cell.
+    pub(super) fn begin_implied(&mut self, tree: &mut Tree, kind: Kind) {
+        const TABLE: Name = name("table");
+        const TR: Name = name("tr");
+        const TD: Name = name("td");
+        const TH: Name = name("th");
+        const SECTIONS: [Name; 3] = [name("tbody"), name("thead"), name("tfoot")];
+        const OTHERS: [Name; 3] = [TD, TH, name("caption")];
+        let is_cell = matches!(kind.name, TD | TH);
+        if !(is_cell || kind.name == TR) || self.is_inert() {
+            return;
+        }
+        let around = self.stack.iter().rposition(|open| {
+            let of = |names: &[Name]| names.contains(&open.kind.name);
+            open.kind == TEMPLATE || of(&[TABLE, TR]) || of(&SECTIONS) || of(&OTHERS)
+        });
+        let Some(around) = around else { return };
+        let inner = self.stack[around].kind.name;
+        let (in_table, in_section) = (inner == TABLE, SECTIONS.contains(&inner));
+        if in_table || in_section || (is_cell && inner == TR) {
+            // Such as a form that stands among the rows ("clear the stack back to a table context").
+            self.pop_to(around + 1);
+        }
+        if in_table {
+            self.open_implied(tree, "tbody");
+        }
+        if is_cell && (in_table || in_section) {
+            self.open_implied(tree, "tr");
         }
     }
 

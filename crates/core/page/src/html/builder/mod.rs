@@ -120,6 +120,7 @@ impl Builder {
         }
         if namespace == Namespace::Html && !self.xml {
             self.end_implied(kind);
+            self.begin_implied(tree, kind);
         }
         // In XML, `<noscript>` holds elements like any other: they are for browsers without scripts all the same.
         let template = namespace == Namespace::Html
@@ -266,14 +267,15 @@ impl Builder {
     }
 
     fn open_implied(&mut self, tree: &mut Tree, element: &str) {
-        let parent = self.stack.last().and_then(|open| open.node);
-        let before = self.stack.last().and_then(|open| open.last_child);
-        let position = Position { hidden_itself: element == "head", ..Position::default() };
-        let node = tree.push(element, std::iter::empty(), parent, before, position);
+        let parent = self.stack.last().copied();
+        let (above, before) = parent.map_or((None, None), |open| (open.node, open.last_child));
+        let scope = parent.map_or(Scope::DOCUMENT, |open| open.scope);
+        let position = Position { hidden_itself: element == "head", scope, ..Position::default() };
+        let node = tree.push(element, std::iter::empty(), above, before, position);
         if let Some(open) = self.stack.last_mut() {
-            open.last_child = node;
+            open.last_child = node.or(open.last_child);
         }
-        self.push(Open { node, ..Open::new(Kind::of(element), Namespace::Html) }, false);
+        self.push(Open { node, scope, ..Open::new(Kind::of(element), Namespace::Html) }, false);
     }
 
     /// Takes an end tag in. True if it ended the head.

@@ -193,6 +193,10 @@ fn pseudo_elements_need_content() {
 fn variables_carry_images_to_where_they_are_used() {
     let cases = [
         (":root{--i:url(i)}p{background:var(--i)}", "i"),
+        (":root{--c:#fff}p{background:var(--c) url(i)}", "i"),
+        (":root{--w:1.5rem}p{background:url(i) var(--w) 0}", "i"),
+        (":root{--c:#fff}p{background:var(--c,url(no))}", ""),
+        ("p{--c:10px}p{--d:var(--c)}p{background:var(--d,url(no))}", ""),
         (":root{--i:url(i)}", ""),
         (":root{--i:url(i)}p{background:var(--j,var(--i)) no-repeat}", "i"),
         ("p{background:url(a)}p{background:var(--none)}", ""),
