@@ -167,6 +167,11 @@ impl Journal {
         }
     }
 
+    /// The peer has not confirmed all that was forgotten: as far as is known here, it cannot go on.
+    pub fn has_forgotten(&self) -> bool {
+        self.first > self.confirmed
+    }
+
     /// What was said from `position` on; `None` where that is not known any more, or never was said.
     pub fn since(&self, position: u64) -> Option<Vec<Said>> {
         if self.unwanted {
@@ -306,9 +311,11 @@ mod tests {
         assert_eq!(bytes(&journal.since(10_000).unwrap())[..1], [5]);
         assert!(journal.size() <= 5 * (2000 + PIECE));
         assert_eq!(journal.unconfirmed(), 20_000, "what is forgotten is not taken");
+        assert!(journal.has_forgotten());
         journal.confirm(15_000);
         journal.confirm(14_000);
         assert_eq!(journal.unconfirmed(), 5_000);
+        assert!(!journal.has_forgotten(), "the peer has what is gone");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use farhop_congestion::{Ack, Choice, Contract, Controller as Core, Loss, Phase, Resume, Saved, Sent};
@@ -32,7 +33,14 @@ pub fn factory(
         tracing::warn!("congestion control '{choice}' needs the link's rate, using '{measured}'");
         measured
     };
-    Arc::new(Factory { choice, contract, recall, surcharge: Surcharge::default(), ends: Ends::default() })
+    Arc::new(Factory {
+        choice,
+        contract,
+        recall,
+        is_first: AtomicBool::new(true),
+        surcharge: Surcharge::default(),
+        ends: Ends::default(),
+    })
 }
 
 #[derive(Debug)]
@@ -40,6 +48,8 @@ struct Factory {
     choice: Choice,
     contract: Option<Contract>,
     recall: Recall,
+    /// Nothing has been built yet.
+    is_first: AtomicBool,
     surcharge: Surcharge,
     ends: Ends,
 }
@@ -48,6 +58,10 @@ impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let mtu = Bytes(current_mtu.into());
         let core = self.choice.build(self.contract, mtu).expect("`factory` chose one that can be built");
+        // QUIC has another built when the connection's address changes: what was saved is another path's, and what will be
+        // measured too (RFC 9959 §2.1).
+        let is_first = self.is_first.swap(false, Ordering::Relaxed);
+        let recall = if is_first { self.recall.clone() } else { Recall::nothing() };
         let steering = if self.choice.searches() {
             Steering::Searching(Box::new(Resume::new(core, mtu)))
         } else {
@@ -59,7 +73,7 @@ impl ControllerFactory for Factory {
             epoch: now,
             in_flight: 0,
             is_measured: false,
-            recall: self.recall.clone(),
+            recall,
             surcharge: self.surcharge.clone(),
             ends: self.ends.clone(),
             noted: None,
@@ -261,6 +275,8 @@ impl Controller for Adapter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::PublicKey;
+    use crate::memory::Memory;
 
     fn contract() -> Contract {
         Contract { rate: BitRate::mbit(8), rtt: Duration::from_millis(650) }
@@ -287,6 +303,24 @@ mod tests {
         let controller = built(Choice::Rate, None);
         assert!(controller.window() < 20_000, "{}", controller.window());
         assert_eq!(driven(&*controller).choice, Choice::Bbr);
+    }
+
+    #[tokio::test]
+    async fn what_is_saved_of_a_path_is_not_used_on_the_path_that_an_address_change_leads_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Memory::open(folder.path().join("paths")).unwrap();
+        let recall = Recall::from(&memory);
+        recall.identify(&PublicKey::from_bytes([1; 32]), [192, 0, 2, 1].into(), None);
+        recall.note(Saved { capacity: Bytes(600_000), rtt: Duration::from_millis(650) });
+        let factory = factory(Choice::Bbr, None, recall);
+        let known = || {
+            let controller = Arc::clone(&factory).build(Instant::now(), 1200);
+            let adapter = controller.into_any().downcast::<Adapter>().unwrap();
+            let known = adapter.recall.claim().flatten();
+            adapter.recall.release();
+            known.is_some()
+        };
+        assert_eq!([known(), known(), known()], [true, false, false]);
     }
 
     #[test]

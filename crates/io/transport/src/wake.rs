@@ -13,14 +13,15 @@ mod flight;
 
 use std::any::Any;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
+use farhop_fec::wire::TOKEN;
 use farhop_units::Bytes;
 use quinn::Connection;
 use quinn::congestion::{Controller, ControllerFactory};
 
-use crate::socket::fec::Halving;
+use crate::socket::fec::FecSocket;
 use flight::{Flight, SMALL};
 
 type RttEstimator = quinn_proto::RttEstimator;
@@ -28,19 +29,14 @@ type Factory = Arc<dyn ControllerFactory + Send + Sync + 'static>;
 
 /// A factory whose controllers can be woken.
 pub(crate) fn wakeable(controllers: Factory) -> Factory {
-    Arc::new(Wakeable(controllers))
+    Arc::new(Wakeable { controllers, way: Way::default() })
 }
 
 /// What `connection` has in flight holds up nothing that is sent until the next acknowledgement, and the loss of it is no
 /// sign of congestion. False when it is not asleep, or was woken a moment ago.
 pub(crate) fn wake(connection: &Connection, now: Instant) -> bool {
-    // Without a lock of ours: the connection asks its controller under one of its own.
-    let addr = connection.remote_address();
     let Some(controller) = woken(connection) else { return false };
     let mut shared = controller.lock();
-    if let Some((_, to)) = &mut shared.halving {
-        *to = addr;
-    }
     let is_overdue = shared.flight.is_overdue(now);
     let is_woken = shared.flight.wake(now);
     if is_woken && is_overdue {
@@ -54,16 +50,21 @@ pub(crate) fn acknowledged(connection: &Connection) -> Bytes {
     Bytes(woken(connection).map_or(0, |controller| controller.lock().acknowledged))
 }
 
-/// What is sent on `connection` goes in halves by way of `halving` when it needs to.
-pub(crate) fn halve_through(connection: &Connection, halving: &Arc<Halving>) {
-    let addr = connection.remote_address();
+/// What is sent on `connection` goes in halves by way of `socket` when it needs to, and its layer, whose peer says hello with
+/// `token`, follows it when its address changes.
+pub(crate) fn send_by(connection: &Connection, socket: &Arc<FecSocket>, token: Option<[u8; TOKEN]>) {
+    let to = connection.remote_address();
     if let Some(controller) = woken(connection) {
-        controller.lock().halving = Some((Arc::clone(halving), addr));
+        *controller.way.lock() = Some(Sending { socket: Arc::downgrade(socket), to, token });
     }
 }
 
 fn woken(connection: &Connection) -> Option<Box<Woken>> {
-    connection.congestion_state().into_any().downcast().ok()
+    // Without a lock of ours: the connection asks its controller under one of its own.
+    let to = connection.remote_address();
+    let controller: Box<Woken> = connection.congestion_state().into_any().downcast().ok()?;
+    controller.way.lead(to);
+    Some(controller)
 }
 
 /// The controller of `connection`, as its factory built it; a copy.
@@ -71,13 +72,45 @@ pub(crate) fn controller(connection: &Connection) -> Option<Box<dyn Controller>>
     Some(woken(connection)?.controller)
 }
 
-struct Wakeable(Factory);
+struct Wakeable {
+    controllers: Factory,
+    way: Way,
+}
 
 impl ControllerFactory for Wakeable {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        let controller = Arc::clone(&self.0).build(now, current_mtu);
-        let shared = Shared { flight: Flight::default(), acknowledged: 0, mtu: current_mtu, halving: None };
-        Box::new(Woken { controller, shared: Arc::new(Mutex::new(shared)) })
+        let controller = Arc::clone(&self.controllers).build(now, current_mtu);
+        let way = self.way.clone();
+        let shared =
+            Shared { flight: Flight::default(), acknowledged: 0, mtu: current_mtu, way: way.clone() };
+        Box::new(Woken { controller, shared: Arc::new(Mutex::new(shared)), way })
+    }
+}
+
+/// How a connection's datagrams go out: of all its controllers, of which QUIC has another built when its address changes.
+#[derive(Clone, Default)]
+struct Way(Arc<Mutex<Option<Sending>>>);
+
+struct Sending {
+    socket: Weak<FecSocket>,
+    to: SocketAddr,
+    /// By which the socket knows the peer's layer, if there is one.
+    token: Option<[u8; TOKEN]>,
+}
+
+impl Way {
+    fn lock(&self) -> MutexGuard<'_, Option<Sending>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// QUIC sends to this address: the peer has proved that it is there, or is about to.
+    fn lead(&self, to: SocketAddr) {
+        let mut way = self.lock();
+        let Some(sending) = way.as_mut().filter(|sending| sending.to != to) else { return };
+        let from = std::mem::replace(&mut sending.to, to);
+        if let (Some(socket), Some(token)) = (sending.socket.upgrade(), &sending.token) {
+            socket.follow(from, to, token);
+        }
     }
 }
 
@@ -85,6 +118,7 @@ impl ControllerFactory for Wakeable {
 struct Woken {
     controller: Box<dyn Controller>,
     shared: Arc<Mutex<Shared>>,
+    way: Way,
 }
 
 struct Shared {
@@ -93,15 +127,16 @@ struct Shared {
     acknowledged: u64,
     mtu: u16,
     /// Who sends in halves, and to whom.
-    halving: Option<(Arc<Halving>, SocketAddr)>,
+    way: Way,
 }
 
 impl Shared {
     fn halve(&self, now: Instant) {
-        if let Some((halving, to)) = &self.halving
+        if let Some(sending) = &*self.way.lock()
+            && let Some(socket) = sending.socket.upgrade()
             && u64::from(self.mtu) > SMALL
         {
-            halving.begin(now, *to, self.flight.round_trip(), self.mtu);
+            socket.halving().begin(now, sending.to, self.flight.round_trip(), self.mtu);
         }
     }
 }
@@ -177,7 +212,8 @@ impl Controller for Woken {
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Woken { controller: self.controller.clone_box(), shared: Arc::clone(&self.shared) })
+        let (shared, way) = (Arc::clone(&self.shared), self.way.clone());
+        Box::new(Woken { controller: self.controller.clone_box(), shared, way })
     }
 
     fn initial_window(&self) -> u64 {
@@ -214,6 +250,25 @@ mod tests {
         assert_eq!(controller.window(), 2 * window);
         controller.on_end_acks(now, window, false, Some(10));
         assert_eq!(controller.window(), window);
+    }
+
+    #[test]
+    fn the_controller_of_another_path_still_sends_in_halves() {
+        let factory = wakeable(Arc::new(NewRenoConfig::default()));
+        let now = Instant::now();
+        let build = || Arc::clone(&factory).build(now, 1200).into_any().downcast::<Woken>().unwrap();
+        let (first, wire) = (build(), Arc::new(crate::socket::fec::tests::Wire::default()));
+        let socket = FecSocket::new(wire, farhop_fec::Terms { most: 0.0, loud: false });
+        let [old, new] = [1, 2].map(|last| SocketAddr::from(([192, 0, 2, last], 7)));
+        *first.way.lock() = Some(Sending { socket: Arc::downgrade(&socket), to: old, token: None });
+        let mut next = build();
+        next.way.lead(new);
+        next.on_mtu_update(1443);
+        next.lock().halve(now);
+        assert_eq!(
+            [socket.halving().share(old), socket.halving().share(new)].map(|share| share > 0.0),
+            [false, true]
+        );
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! streams of the same one stand still. Both real ends on the in-process link in virtual time.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which clippy does not know as such")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,11 +12,12 @@ use farhop_htotp::session::{Ask, Config, ROOM, Role};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_orbit::Profile;
 use farhop_transport::hop::{Arrival, Hop, Incoming, Receiver, Sender};
-use farhop_transport::identity::Identity;
+use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::{Dialer, Listener, Peers};
 use farhop_transport::socket::link::{self, Link};
 use http::{HeaderMap, Method, StatusCode};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 const PIECE: usize = 16 * 1024;
@@ -29,6 +30,8 @@ const READ_AHEAD: u64 = 16 << 20;
 struct World {
     near: Hop,
     far: Hop,
+    dialer: Dialer,
+    ground: (std::net::SocketAddr, PublicKey),
     plan: PathPlan,
     /// What ground could write of all bodies.
     written: Arc<AtomicU64>,
@@ -46,21 +49,38 @@ async fn world() -> World {
     let choice = |end| plan.default_choice(end);
     let mut listener = Listener::replayable(at_ground, ground, peers, plan, choice(End::Ground), 1).unwrap();
     let dialer = Dialer::replayable(at_remote, remote, plan, choice(End::Remote), 2).unwrap();
-    let keys = [key];
-    let (near, far) = tokio::join!(dialer.connect(address, &keys), listener.accept());
-    let near = Hop::start_lasting(near.unwrap(), Role::Remote, Config::default(), &plan);
-    let far = far.unwrap().unwrap().connection;
-    let far = Hop::start_lasting(far, Role::Ground, Config::default(), &plan);
     let written = Arc::new(AtomicU64::new(0));
-    tokio::spawn(serve(far.clone(), Arc::clone(&written)));
-    World { near, far, plan, written, asked: 0, _link: link }
+    let carriers = Arc::new(Mutex::new(Vec::new()));
+    let (began, mut begun) = mpsc::unbounded_channel();
+    let bytes = Arc::clone(&written);
+    tokio::spawn(async move {
+        while let Some(Ok(accepted)) = listener.accept().await {
+            let far = Hop::start_lasting(accepted.connection, Role::Ground, Config::default(), &plan);
+            carriers.lock().unwrap().push(far.clone());
+            tokio::spawn(serve(far.clone(), Arc::clone(&carriers), Arc::clone(&bytes)));
+            began.send(far).unwrap();
+        }
+    });
+    let ground = (address, key);
+    let near = dialer.connect(address, &[key]).await.unwrap();
+    let near = Hop::start_lasting(near, Role::Remote, Config::default(), &plan);
+    let far = begun.recv().await.unwrap();
+    World { near, far, dialer, ground, plan, written, asked: 0, _link: link }
 }
 
 /// Answers with bodies as long as their paths say.
-async fn serve(hop: Hop, written: Arc<AtomicU64>) {
+async fn serve(hop: Hop, carriers: Arc<Mutex<Vec<Hop>>>, written: Arc<AtomicU64>) {
     while let Some(incoming) = hop.accept().await {
-        if let Incoming::Exchange { head, sender, .. } = incoming {
-            tokio::spawn(answer(head.path[1..].parse().unwrap(), sender, Arc::clone(&written)));
+        match incoming {
+            Incoming::Exchange { head, sender, .. } => {
+                tokio::spawn(answer(head.path[1..].parse().unwrap(), sender, Arc::clone(&written)));
+            }
+            Incoming::Rejoin { carrier, claim } => {
+                let bears = |hop: &&Hop| hop.name().is_some_and(|name| name.number() == carrier);
+                let former = carriers.lock().unwrap().iter().find(bears).cloned();
+                claim.grant(&former.unwrap());
+            }
+            _ => {}
         }
     }
 }
@@ -107,9 +127,18 @@ impl World {
         start.elapsed()
     }
 
+    /// The carrier is lost, and what was under way goes on on another.
+    async fn lose(&mut self) {
+        let former = self.near.clone();
+        former.replace();
+        let next = self.dialer.connect(self.ground.0, &[self.ground.1]).await.unwrap();
+        self.near = Hop::start_lasting(next, Role::Remote, Config::default(), &self.plan);
+        self.near.adopt(&former);
+    }
+
     /// Waits until nothing more is written.
     async fn settle(&self) {
-        let mut before = 0;
+        let mut before = u64::MAX;
         while before != self.written.load(Relaxed) {
             before = self.written.load(Relaxed);
             sleep(20 * self.plan.rtt).await;
@@ -176,4 +205,28 @@ async fn a_stream_that_is_read_again_goes_on_and_ends() {
     assert_eq!(world.written.load(Relaxed), (STREAMS * LENGTH) as u64);
     world.settle().await;
     assert_eq!(world.far.unread().0, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_reads_nothing_does_not_keep_other_streams_from_the_next_carrier() {
+    let mut world = world().await;
+    let neglected: Vec<_> = (0..10).map(|_| world.neglect(1)).collect();
+    world.settle().await;
+    let room = world.far.sizes().borrow().unread.0;
+    let unread = world.far.unread().0;
+    assert!(unread > room / 4, "{unread} bytes wait for them");
+    let (_sender, receiver) = world.ask(2, 4_000_000);
+    let reading = tokio::spawn(timeout(PATIENCE, read(receiver)));
+    sleep(3 * world.plan.rtt).await;
+    assert!(!reading.is_finished(), "it is under way");
+    world.lose().await;
+    assert_eq!(reading.await.unwrap().expect("it goes on"), 4_000_000);
+    for (_sender, mut receiver) in neglected {
+        assert!(matches!(receiver.next().await, Arrival::Answered { .. }));
+        let mut read = 0;
+        while read < 3 << 20 {
+            let Arrival::Body(bytes) = receiver.next().await else { panic!("it goes on, too") };
+            read += bytes.len();
+        }
+    }
 }

@@ -45,7 +45,7 @@ pub use stream::{Arrival, Gone, Receiver, Sender};
 const READ_AHEAD: RangeInclusive<usize> = 16 * 1024..=128 * 1024;
 const READ_AHEAD_OF_ALL: usize = 16 << 20;
 
-/// Bytes that are kept for another carrier, beyond two windows of this one: what waits on some dozens of streams.
+/// Bytes that are kept for another carrier, beyond what may be unread at the other end: what waits on some dozens of streams.
 const KEPT: u64 = 4 << 20;
 
 /// Why a carrier ended.
@@ -155,7 +155,6 @@ struct State {
     /// The last exchange that may have been begun here and is not known any more.
     spoiled: Option<u64>,
     kept_bytes: usize,
-    most_kept: usize,
     /// What has gone out and the other end has not taken.
     unread: Unread,
     /// Streams that wait until the other end takes more of what it has.
@@ -257,7 +256,6 @@ impl Hop {
             moved: HashMap::new(),
             spoiled: None,
             kept_bytes: 0,
-            most_kept: usize::try_from(2 * plan.send_window(end).0 + KEPT).unwrap_or(usize::MAX),
             unread: Unread::default(),
             crowded: BTreeSet::new(),
             taking: false,

@@ -12,7 +12,10 @@ use farhop_htotp::session::{Ask, Nature, Role, Session, code};
 
 use crate::connection::Name;
 
-use super::{Arrival, Incoming, Slot, State};
+use super::{Arrival, Incoming, KEPT, Slot, State};
+
+/// The part of all that is kept that goes at a time.
+const TRIMMED: usize = 64;
 
 /// What lets an exchange or tunnel go on on another carrier.
 pub(super) struct Kept {
@@ -146,9 +149,30 @@ impl State {
         let Some(kept) = self.slots.get_mut(&id).and_then(|slot| slot.kept.as_mut()) else { return };
         let others = self.kept_bytes - kept.journal.size();
         act(&mut kept.journal);
-        kept.journal.bound(self.most_kept.saturating_sub(others));
         self.kept_bytes = others + kept.journal.size();
+        self.trim();
         self.recount(id);
+    }
+
+    /// Keeps no more than what may be unread at the other end, and what waits here. Of what is too much, those go first that
+    /// cannot go on in any case, then the longest: the streams that nobody reads, and not whoever says something next.
+    fn trim(&mut self) {
+        let most = usize::try_from(self.tuner.parameters().unread.0 + KEPT).unwrap_or(usize::MAX);
+        while self.kept_bytes > most {
+            let kept = self.slots.values_mut().filter_map(|slot| slot.kept.as_mut());
+            let spare = kept.max_by_key(|kept| {
+                let size = kept.journal.size();
+                (kept.journal.has_forgotten() && size > 0, size)
+            });
+            let Some(Kept { journal, .. }) = spare else { return };
+            // A little more, so that not all of them are looked at for each piece.
+            let (before, much) = (journal.size(), self.kept_bytes - most + most / TRIMMED);
+            journal.bound(before.saturating_sub(much));
+            if journal.size() == before {
+                return;
+            }
+            self.kept_bytes -= before - journal.size();
+        }
     }
 
     /// Something has come on a stream, and need not be said again.

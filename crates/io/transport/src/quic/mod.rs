@@ -72,7 +72,7 @@ impl Repairs {
 /// Brings the layer up for a connection whose peer has proved who it is. Hellos and first numbers are drawn from
 /// its keys (RFC 8446 §7.5), so that nobody else can say or guess them.
 fn protect(socket: &Arc<FecSocket>, connection: &Connection, end: End, recall: Recall) {
-    wake::halve_through(connection, socket.halving());
+    wake::send_by(connection, socket, None);
     if !socket.repairs() {
         return;
     }
@@ -88,6 +88,7 @@ fn protect(socket: &Arc<FecSocket>, connection: &Connection, end: End, recall: R
     let ties =
         Ties { surcharge: congestion::surcharge(connection), ends: congestion::ends(connection), recall };
     socket.protect(connection.remote_address(), &secret, connection.rtt(), ties);
+    wake::send_by(connection, socket, Some(secret.theirs));
 }
 
 /// The key that seals address validation tokens; lasting, so that a token outlives a restart.

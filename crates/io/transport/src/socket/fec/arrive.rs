@@ -116,26 +116,12 @@ impl FecSocket {
         }
     }
 
-    /// A hello from an address without a layer that knows it: of a peer whose address has changed, or of one whose
-    /// handshake is not through yet.
+    /// A hello from an address without a layer that knows it: of one whose handshake is not through yet, perhaps. It proves
+    /// nothing, since it crosses in the clear and always the same, and so moves no layer: that is [`FecSocket::follow`]'s.
     fn handle_hello(&self, addr: SocketAddr, hello: Hello) {
-        let key = canonical(addr);
-        let mut peers = self.write_peers();
-        let moved = peers.iter().find(|(_, peer)| lock(&peer.state).layer.knows(&hello.token));
-        if let Some(old) = moved.map(|(old, _)| *old) {
-            if let Some(peer) = peers.remove(&old) {
-                lock(&peer.state).addr = addr;
-                // The address may have been another's, who is there no more.
-                if let Some(earlier) = peers.insert(key, peer) {
-                    earlier.end();
-                }
-            }
-            return;
-        }
-        drop(peers);
         let mut early = lock(&self.early);
         early.truncate(EARLY - 1);
-        early.push_front((key, hello));
+        early.push_front((canonical(addr), hello));
     }
 
     /// Half of a datagram; what comes of two is as if it had come whole.

@@ -69,7 +69,7 @@ impl Halving {
     }
 
     /// Bytes that halves add to each byte that is sent to `addr`.
-    pub(super) fn share(&self, addr: SocketAddr) -> f64 {
+    pub(crate) fn share(&self, addr: SocketAddr) -> f64 {
         if self.covers(now(), addr, 0) { SHARE } else { 0.0 }
     }
 

@@ -7,7 +7,7 @@
 mod arrive;
 mod halving;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, IoSliceMut};
@@ -18,7 +18,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use farhop_fec::halves::Joiner;
-use farhop_fec::wire::{Datagram, Hello, ROOM};
+use farhop_fec::wire::{Datagram, Hello, ROOM, TOKEN};
 use farhop_fec::{Counters, Layer, Secret, Terms};
 use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
@@ -187,6 +187,23 @@ impl FecSocket {
         *lock(&peer.task) = Some(task.abort_handle());
         if let Some(earlier) = self.write_peers().insert(key, peer) {
             earlier.end();
+        }
+    }
+
+    /// QUIC sends to `to` from now on what it sent to `from`, where the layer is that knows `token`: it goes along. Another's
+    /// at that address, who is there no more, ends.
+    pub(crate) fn follow(&self, from: SocketAddr, to: SocketAddr, token: &[u8; TOKEN]) {
+        let (from, key) = (canonical(from), canonical(to));
+        let mut peers = self.write_peers();
+        let is_there = |peer: &Arc<Peer>| lock(&peer.state).layer.knows(token);
+        if from == key || !peers.get(&from).is_some_and(is_there) {
+            return;
+        }
+        if let Some(peer) = peers.remove(&from) {
+            lock(&peer.state).addr = to;
+            if let Some(earlier) = peers.insert(key, peer) {
+                earlier.end();
+            }
         }
     }
 

@@ -14,7 +14,7 @@ type Batch = (SocketAddr, Vec<u8>, Option<usize>);
 
 /// Takes what is sent, gives what was put in.
 #[derive(Debug, Default)]
-struct Wire {
+pub(crate) struct Wire {
     sent: Mutex<Vec<Batch>>,
     /// Buffers with the size of their datagrams.
     arriving: Mutex<VecDeque<(SocketAddr, Vec<u8>, usize)>>,
@@ -276,30 +276,39 @@ async fn a_hello_that_comes_before_its_handshake_is_through_is_kept_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_whose_address_changes_keeps_its_layer() {
+async fn a_layer_goes_where_quic_sends_and_nowhere_that_a_hello_comes_from() {
     let mut scene = Scene::met().await;
+    let other = Secret { own: [3; 8], theirs: [4; 8], first_sent: 0, first_received: 0 };
+    let surcharge = Surcharge::default();
+    scene.socket.protect(addr(99), &other, RTT, Ties { surcharge: surcharge.clone(), ..ties() });
     scene.peer = Layer::new(Duration::ZERO, &secrets().1, TERMS, RTT);
     let hello = scene.peer_says().remove(0);
-    let forged = [&[0x0f, 0][..], &[9; 8]].concat();
-    scene.receive(99, &[&forged]).await;
-    assert!(scene.socket.counters(addr(PEER)).is_some() && scene.socket.counters(addr(99)).is_none());
-    scene.receive(99, &[&hello]).await;
-    assert!(scene.socket.counters(addr(PEER)).is_none() && scene.socket.counters(addr(99)).is_some());
+    for port in [99, 100] {
+        scene.receive(port, &[&hello]).await;
+    }
+    surcharge.set(0.25);
+    let at = |port| scene.socket.counters(addr(port)).is_some();
+    assert_eq!([PEER, 99, 100].map(at), [true, true, false], "it may be another's who has heard it");
+    let rate = farhop_units::BitRate::mbit(8);
+    assert_ne!(surcharge.relieve(rate), rate);
+    scene.socket.follow(addr(PEER), addr(100), &[9; 8]);
+    assert_eq!([PEER, 99, 100].map(at), [true, true, false], "the layer there is another's");
+    scene.socket.follow(addr(PEER), addr(99), &secrets().0.theirs);
+    assert_eq!([PEER, 99, 100].map(at), [false, true, false]);
+    assert_eq!(surcharge.relieve(rate), rate, "nothing is sent beside the other connection any more");
+    let rest = scene.socket.peers.read().unwrap().values().cloned().next().unwrap();
+    assert!(lock(&rest.state).layer.knows(&secrets().0.theirs));
+    assert_eq!(lock(&rest.state).addr, addr(99));
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_moves_to_the_address_of_another_takes_its_place() {
-    let mut scene = Scene::met().await;
-    let secret = Secret { own: [3; 8], theirs: [4; 8], first_sent: 0, first_received: 0 };
-    let surcharge = Surcharge::default();
-    scene.socket.protect(addr(99), &secret, RTT, Ties { surcharge: surcharge.clone(), ..ties() });
-    surcharge.set(0.25);
-    scene.peer = Layer::new(Duration::ZERO, &secrets().1, TERMS, RTT);
-    let hello = scene.peer_says().remove(0);
-    scene.receive(99, &[&hello]).await;
-    assert!(scene.socket.peers.read().unwrap().keys().eq(&[addr(99)]));
-    let rate = farhop_units::BitRate::mbit(8);
-    assert_eq!(surcharge.relieve(rate), rate, "nothing is sent beside that connection any more");
+async fn what_strangers_say_takes_no_lock_that_layers_need() {
+    let scene = Scene::met().await;
+    let peer = scene.socket.peer(addr(PEER)).unwrap();
+    let (_peers, _state) = (scene.socket.peers.read().unwrap(), lock(&peer.state));
+    let forged = [&[0x0f, 0][..], &[9; 8]].concat();
+    // With either it would wait for ever.
+    scene.receive(99, &[&forged]).await;
 }
 
 /// The datagrams of batches, one by one.
