@@ -23,7 +23,7 @@ fn reason(flaw: Flaw) -> Option<&'static str> {
         Flaw::NotYetValid => "not valid before",
         Flaw::WrongHost => "elsewhere.flawed.test",
         Flaw::SelfSigned => "self-signed",
-        Flaw::UnknownIssuer | Flaw::UnknownIssuerTold => "issuer",
+        Flaw::UnknownIssuer => "issuer",
         Flaw::WeakKey => "key",
         Flaw::WeakSignature => "signature",
         Flaw::WrongUse => "may not sign handshakes",

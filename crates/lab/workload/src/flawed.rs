@@ -24,8 +24,6 @@ pub enum Flaw {
     SelfSigned,
     /// Nobody knows who vouches for it.
     UnknownIssuer,
-    /// The same, and it says where the certificate of its issuer can be had (RFC 5280 §4.2.2.1).
-    UnknownIssuerTold,
     /// An RSA key of 1024 bits.
     WeakKey,
     /// Signed over SHA-1.
@@ -40,14 +38,13 @@ pub enum Flaw {
 
 impl Flaw {
     /// All of them, the good one first.
-    pub const ALL: [Flaw; 12] = [
+    pub const ALL: [Flaw; 11] = [
         Flaw::None,
         Flaw::Expired,
         Flaw::NotYetValid,
         Flaw::WrongHost,
         Flaw::SelfSigned,
         Flaw::UnknownIssuer,
-        Flaw::UnknownIssuerTold,
         Flaw::WeakKey,
         Flaw::WeakSignature,
         Flaw::WrongUse,
@@ -64,7 +61,6 @@ impl Flaw {
             Flaw::WrongHost => "wrong-host",
             Flaw::SelfSigned => "self-signed",
             Flaw::UnknownIssuer => "unknown-issuer",
-            Flaw::UnknownIssuerTold => "unknown-issuer-told",
             Flaw::WeakKey => "weak-key",
             Flaw::WeakSignature => "weak-signature",
             Flaw::WrongUse => "wrong-use",
@@ -177,11 +173,10 @@ impl Flawed {
             return self.openssl(&format!("{request} -x509 -extensions leaf -days 7 -out {leaf}.pem"));
         }
         self.openssl(&format!("{request} -new -out {leaf}.csr"))?;
-        if matches!(flaw, Flaw::UnknownIssuer | Flaw::UnknownIssuerTold) {
-            let uses = if flaw == Flaw::UnknownIssuer { "leaf" } else { "told" };
+        if flaw == Flaw::UnknownIssuer {
             return self.openssl(&format!(
                 "x509 -req -in {leaf}.csr -CA stranger.pem -CAkey stranger.key -CAcreateserial -days 7 -sha256 \
-                 -copy_extensions copy -extfile openssl.cnf -extensions {uses} -out {leaf}.pem"
+                 -copy_extensions copy -extfile openssl.cnf -extensions leaf -out {leaf}.pem"
             ));
         }
         let time = match flaw {
@@ -235,11 +230,6 @@ keyUsage = critical, digitalSignature
 extendedKeyUsage = serverAuth
 subjectKeyIdentifier = hash
 authorityKeyIdentifier = keyid
-[told]
-basicConstraints = critical, CA:false
-keyUsage = critical, digitalSignature
-extendedKeyUsage = serverAuth
-authorityInfoAccess = caIssuers;URI:http://stranger.flawed.test/stranger.der
 [misused]
 basicConstraints = critical, CA:false
 keyUsage = critical, keyCertSign
@@ -303,7 +293,6 @@ mod tests {
             (Flaw::WrongHost, "hostname mismatch"),
             (Flaw::SelfSigned, "self-signed"),
             (Flaw::UnknownIssuer, "unable to get local issuer"),
-            (Flaw::UnknownIssuerTold, "unable to get local issuer"),
             (Flaw::RevokedByList, "certificate revoked"),
             // What its staple tells is in no list.
             (Flaw::RevokedByStaple, "OK"),

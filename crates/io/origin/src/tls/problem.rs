@@ -32,14 +32,6 @@ pub enum CertificateProblem {
         /// The issuer's name as the certificate says it.
         issuer: String,
     },
-    /// Whoever vouches for it can't be found: the origin sends its chain without. Some browsers fetch that themselves.
-    #[error(
-        "the certificate of its issuer, which the origin should send along, is missing: {issuer}; some browsers fetch it themselves"
-    )]
-    MissingIssuer {
-        /// The issuer's name as the last certificate of the chain says it.
-        issuer: String,
-    },
     /// Its key, or that of one above it, can be broken.
     #[error("a key in it is weak: {0}")]
     WeakKey(String),

@@ -160,9 +160,10 @@ fn explain<'a>(
             CertificateProblem::SelfSigned
         }
         Found::UnknownIssuer => match facts.map(|facts| end_of_chain(facts, above)) {
-            // That somebody says where to find an issuer makes it none that is trusted: who wants the origin all the same switches it off.
+            // Browsers fetch what an origin has left out of its chain.
             Some(last) if !last.is_self_issued() && last.tells_where_its_issuer_is() => {
-                CertificateProblem::MissingIssuer { issuer: last.issuer() }
+                let what = format!("the certificate of its issuer is missing: {}", last.issuer());
+                CertificateProblem::Unverifiable(what)
             }
             Some(last) => CertificateProblem::UnknownIssuer { issuer: last.issuer() },
             None => CertificateProblem::UnknownIssuer { issuer: "a name that can't be read".into() },
