@@ -7,7 +7,7 @@ use crate::wire::{Hello, TOKEN};
 
 /// Hellos that go unanswered before the other end is taken to have no such layer.
 const ATTEMPTS: u32 = 6;
-/// A hello in use is said again after so long, so that an end whose address has changed is found under the new one.
+/// A hello in use is said again after so long: an end that has lost the layer, or began anew, is found again.
 const AGAIN: Duration = Duration::from_secs(20);
 /// No shorter pause between two attempts.
 const SHORTEST: Duration = Duration::from_millis(100);
