@@ -77,6 +77,7 @@ impl Dialers {
         keys: &[PublicKey],
         favourite: Kind,
     ) -> Result<Connection, CallError> {
+        self.doubts.drop_trial();
         if let Choice::Only(kind) = self.choice {
             return Ok(self.call(kind, addr, keys).await?);
         }

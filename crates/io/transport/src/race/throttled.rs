@@ -50,6 +50,11 @@ impl Doubts {
         self.lock().not_before.is_none_or(|at| at <= Instant::now())
     }
 
+    /// The carrier on trial has gone before a verdict: the next one is called for reasons of its own.
+    pub(super) fn drop_trial(&self) {
+        self.lock().held = None;
+    }
+
     fn settle(&self, better: bool) {
         let mut state = self.lock();
         state.held = None;
