@@ -1,6 +1,8 @@
 //! Ends that do not know each other's keys: told at both, and no process goes down.
 
-use crate::support::{Pair, Trust, get, until};
+use farhop_testkit::{File, Site};
+
+use crate::support::{Pair, Trust, get, keygen, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_remote_that_ground_does_not_know_is_told_of_at_both_ends() {
@@ -30,6 +32,34 @@ async fn a_ground_that_the_remote_does_not_know_is_told_of_at_both_ends() {
     })
     .await;
     no_answer_and_no_process_down(&mut pair).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_remote_whose_key_is_taken_away_loses_its_carrier_and_comes_back_with_the_key() {
+    let site = Site::new().file("/", File::new("text/plain", "welcome")).serve().await;
+    let url = site.url("/");
+    let mut pair = Pair::start_with(&["timeouts.outage=2 s"]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let other = keygen(&folder.path().join("other.key"));
+
+    let own = pair.expect_of_remote("no key");
+    until("what is no key is told of", async || {
+        pair.ground.said().contains("settings stay as they are").then_some(())
+    })
+    .await;
+    assert_eq!(get(pair.proxy, &url).await.status, 200);
+
+    pair.expect_of_remote(&other);
+    until("the remote is refused", async || {
+        pair.remote.said().contains("refuses this end's key: add 'farhop-ed25519 ").then_some(())
+    })
+    .await;
+    assert!(pair.ground.said().contains("no longer listed"), "{}", pair.ground.said());
+    assert_eq!(get(pair.proxy, &url).await.status, 504);
+
+    pair.expect_of_remote(&own);
+    until("it is let in again", async || (get(pair.proxy, &url).await.status == 200).then_some(())).await;
+    pair.assert_both_run();
 }
 
 async fn no_answer_and_no_process_down(pair: &mut Pair) {

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::{Program, Relay, ask, farhop, until};
@@ -88,6 +89,17 @@ impl Pair {
     /// Starts ground again after it was killed.
     pub(crate) fn restart_ground(&mut self) {
         self.ground = end(self.folder.path(), "ground", &[]);
+    }
+
+    /// Has ground, while it runs, expect this key of the remote; which one it expected.
+    pub(crate) fn expect_of_remote(&self, key: &str) -> String {
+        let file = self.folder.path().join("ground.toml");
+        let text = std::fs::read_to_string(&file).unwrap();
+        let earlier = text.rsplit('\'').nth(1).unwrap().to_owned();
+        std::fs::write(&file, text.replace(&earlier, key)).unwrap();
+        let pid = self.ground.child.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+        earlier
     }
 
     /// Waits until the remote has a carrier.

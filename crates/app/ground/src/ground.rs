@@ -185,6 +185,16 @@ impl Ground {
 
     /// Serves `connection` from the remote of this name, until it ends.
     pub async fn serve_carrier(&self, connection: impl Into<Connection>, remote: Arc<str>) {
+        self.serve_until(std::future::pending(), connection, remote).await;
+    }
+
+    /// Likewise, until `revoked` completes: from then on its remote gets nothing more.
+    pub async fn serve_until(
+        &self,
+        revoked: impl Future<Output = ()>,
+        connection: impl Into<Connection>,
+        remote: Arc<str>,
+    ) {
         let shared = &self.0;
         let connection: Connection = connection.into();
         let over = connection.kind().to_string();
@@ -200,8 +210,20 @@ impl Ground {
         shared.change(|carriers| carriers.insert(number, Arc::clone(&carrier)));
         let peer = remote.to_string();
         shared.bus.emit(Event::CarrierUp { peer, address, over, round_trip_ms, early: false });
-        carrier.serve().await;
-        carrier.keep().await;
+        {
+            let serving = async {
+                carrier.serve().await;
+                carrier.keep().await;
+            };
+            tokio::pin!(serving);
+            tokio::select! {
+                () = &mut serving => {}
+                () = revoked => {
+                    carrier.hop.close();
+                    serving.await;
+                }
+            }
+        }
         shared.change(|carriers| carriers.remove(&number));
     }
 

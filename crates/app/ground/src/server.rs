@@ -14,10 +14,11 @@ use farhop_settings::{GroundSettings, Spreading, changes};
 use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::memory::Memory;
 use farhop_transport::path::{End, PathPlan};
-use farhop_transport::quic::{CarrierError, Listener, Peers, Refused};
-use farhop_transport::tcp;
+use farhop_transport::quic::{Accepted, CarrierError, Listener, Peers, Refused};
+use farhop_transport::{Connection, tcp};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use url::Url;
 
@@ -54,6 +55,7 @@ pub async fn run(
     let over_tcp = settings.tcp.then(|| listen_tcp(&settings, &plan, identity.clone(), peers.clone()));
     let mut over_tcp = over_tcp.transpose()?;
     ground.grow_buffers_of(&socket);
+    let listed = watch::Sender::new(peers.clone());
     let mut listener = Listener::new(socket, identity, peers, plan, choice).map_err(system("listen"))?;
     ground.show_repairs(listener.repairs());
     ground.learn(listener.learned());
@@ -76,22 +78,27 @@ pub async fn run(
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Some(Ok(accepted)) => {
-                    let ground = ground.clone();
-                    tasks.spawn(async move { ground.serve_carrier(accepted.connection, accepted.name).await });
+                Some(Ok(Accepted { connection, name, key })) => {
+                    tasks.spawn(serve(ground.clone(), connection.into(), name, key, listed.subscribe()));
                 }
                 Some(Err(refused)) => tell(&bus, &refused),
                 None => pending().await,
             },
             accepted = accept_tcp(over_tcp.as_mut()) => match accepted {
-                Ok(accepted) => {
-                    let ground = ground.clone();
-                    tasks.spawn(async move { ground.serve_carrier(accepted.connection, accepted.name).await });
+                Ok(tcp::Accepted { connection, name, key }) => {
+                    tasks.spawn(serve(ground.clone(), connection.into(), name, key, listed.subscribe()));
                 }
                 Err(refused) => tell(&bus, &refused),
             },
             Some(_) = tasks.join_next() => {}
-            _ = hangup.recv() => apply(&ground, reload()),
+            _ = hangup.recv() => if let Some(peers) = apply(&ground, reload()) {
+                listener.set_peers(peers.clone());
+                if let Some(over_tcp) = &over_tcp {
+                    over_tcp.set_peers(peers.clone());
+                }
+                // After the listeners: whom they still let in by the old list is seen here.
+                listed.send_replace(peers);
+            },
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
@@ -113,6 +120,23 @@ pub async fn run(
     // A failure is in the log.
     let _ = tokio::task::spawn_blocking(move || paths.save()).await;
     Ok(())
+}
+
+/// Serves a carrier as long as its remote is listed under that name with that key.
+async fn serve(
+    ground: Ground,
+    connection: Connection,
+    name: Arc<str>,
+    key: PublicKey,
+    mut listed: watch::Receiver<Peers>,
+) {
+    let revoked = async {
+        if listed.wait_for(|peers| peers.name(&key).as_ref() != Some(&name)).await.is_err() {
+            pending::<()>().await; // ground goes down
+        }
+        tracing::warn!(remote = %name, %key, "no longer listed: its carrier is closed");
+    };
+    ground.serve_until(revoked, connection, Arc::clone(&name)).await;
 }
 
 /// The same port over TCP.
@@ -216,11 +240,19 @@ fn tell(bus: &Bus, refused: &Refused) {
     }
 }
 
-/// Settings that were read anew: what is live is put into force, the rest is named.
-fn apply(ground: &Ground, reloaded: Result<GroundSettings, String>) {
-    let settings = match reloaded {
-        Ok(settings) => settings,
-        Err(error) => return tracing::error!("settings stay as they are: {error}"),
+/// Settings that were read anew: what is live is put into force, the rest is named. The remotes that may be there from now on,
+/// unless all stays as it was.
+fn apply(ground: &Ground, reloaded: Result<GroundSettings, String>) -> Option<Peers> {
+    let read = reloaded.and_then(|settings| {
+        let peers = peers(&settings.remote).map_err(|error| error.to_string())?;
+        Ok((settings, peers))
+    });
+    let (settings, peers) = match read {
+        Ok(read) => read,
+        Err(error) => {
+            tracing::error!("settings stay as they are: {error}");
+            return None;
+        }
     };
     let changes = changes(&*ground.settings(), &settings);
     let trusted = ground.set_settings(settings);
@@ -236,6 +268,7 @@ fn apply(ground: &Ground, reloaded: Result<GroundSettings, String>) {
     if let Err(error) = trusted {
         tracing::error!("certificates are judged by what was read before: {error}");
     }
+    Some(peers)
 }
 
 fn signals(kind: SignalKind) -> Result<Signal, GroundError> {

@@ -271,9 +271,10 @@ settings! {
     pub struct RemotePeer {
         values {
             /// What this remote is called in logs, events and commands.
-            name: PeerName;
+            name: PeerName, live true;
             /// Its public keys, as `farhop keygen` printed them. Several are accepted, so that keys can be changed without a break.
-            keys: Vec<String>;
+            /// A carrier whose key is taken away is closed at once.
+            keys: Vec<String>, live true;
             /// Addresses of its clients in whose names ground connects to servers, if the remote says whose a caught connection is
             /// (`transparent.client_addresses`). The network has to route answers to them back through this machine. Needs
             /// CAP_NET_ADMIN, which a process of its own keeps.
