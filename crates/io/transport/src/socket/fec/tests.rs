@@ -296,12 +296,13 @@ async fn a_layer_goes_where_quic_sends_and_nowhere_that_a_hello_comes_from() {
     scene.socket.follow(addr(PEER), addr(99), &secrets().0.theirs);
     assert_eq!([PEER, 99, 100].map(at), [false, true, false]);
     assert_eq!(surcharge.relieve(rate), rate, "nothing is sent beside the other connection any more");
-    let rest = scene.socket.peers.read().unwrap().values().cloned().next().unwrap();
+    let rest = scene.socket.peers.read().unwrap().values().next().cloned().unwrap();
     assert!(lock(&rest.state).layer.knows(&secrets().0.theirs));
     assert_eq!(lock(&rest.state).addr, addr(99));
 }
 
 #[tokio::test(start_paused = true)]
+#[expect(clippy::await_holding_lock, reason = "this is what is tested")]
 async fn what_strangers_say_takes_no_lock_that_layers_need() {
     let scene = Scene::met().await;
     let peer = scene.socket.peer(addr(PEER)).unwrap();
