@@ -80,6 +80,15 @@ async fn tunnelled(world: &World) -> (String, Bytes) {
     }
 }
 
+/// A handshake for `name` on a connection to `host` reaches ground as it is.
+async fn goes_through(world: &World, host: &str, protocol: &str, name: &'static str) {
+    let client = world.connect(&format!("{host}:443")).await;
+    let going = tokio::spawn(handshake(client, config(world, true, &[protocol]), name));
+    let (to, first) = tunnelled(world).await;
+    assert!(to == host && is_hello(&first));
+    going.abort();
+}
+
 /// A TLS record of a handshake.
 fn is_hello(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x16, 3])
@@ -270,24 +279,15 @@ async fn a_websocket_over_http2_is_the_same_at_ground() {
 async fn what_is_for_another_name_or_protocol_goes_through_with_every_byte() {
     let world = world().await;
     for round in 1..=2 {
-        let hidden = world.connect("site.test:443").await;
-        let going = tokio::spawn(handshake(hidden, config(&world, true, &["h2"]), "hidden.test"));
-        let (host, first) = tunnelled(&world).await;
-        assert!(host == "site.test" && is_hello(&first));
+        goes_through(&world, "site.test", "h2", "hidden.test").await;
         let counted = (bypassed(&world, Bypass::NameDiffers), bypassed(&world, Bypass::Learned));
         assert_eq!(counted, (1, round - 1), "by name it is known the second time");
-        going.abort();
     }
-
     for round in 1..=2 {
-        let client = world.connect("chat.test:443").await;
-        let going = tokio::spawn(handshake(client, config(&world, true, &["xmpp-client"]), "chat.test"));
-        let (host, first) = tunnelled(&world).await;
-        assert!(host == "chat.test" && is_hello(&first));
+        goes_through(&world, "chat.test", "xmpp-client", "chat.test").await;
         // The second is not even looked at.
         let counted = (bypassed(&world, Bypass::UnknownAlpn), bypassed(&world, Bypass::Learned));
         assert_eq!(counted, (1, round));
-        going.abort();
     }
 
     let mut ssh = world.connect("shell.test:443").await;

@@ -13,7 +13,7 @@ use farhop_origin::{
     Upload,
 };
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::future::Future;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -169,4 +169,12 @@ pub async fn join_all<F: Future + Unpin>(futures: impl IntoIterator<Item = F>) -
     })
     .await;
     waiting.into_iter().filter_map(|(_, done)| done).collect()
+}
+
+/// A section of such fields.
+pub fn header_fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+    lines
+        .iter()
+        .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+        .collect()
 }
