@@ -150,18 +150,27 @@ proptest! {
         lanes in 1usize..5,
         by_priority in any::<bool>(),
         streams in proptest::collection::vec((0usize..2, 0usize..700_000, any::<bool>()), 1..12),
-        turns in proptest::collection::vec((0usize..2, 0usize..4, 1usize..40_000), 0..300),
+        turns in proptest::collection::vec((0usize..2, 0usize..4, 1usize..40_000, any::<bool>()), 0..300),
     ) {
         let mut pair = Pair::spreading(lanes, if by_priority { Spread::Priority } else { Spread::RoundRobin });
         let mut written = Vec::new();
+        let mut turns = turns.into_iter();
         for (number, (end, length, both)) in streams.iter().enumerate() {
+            // Half of them open when others have come far already.
+            for (end, lane, most, widens) in turns.by_ref().take(if number % 2 == 0 { 0 } else { 30 }) {
+                if widens {
+                    pair.ends[end].mux.widen(40 * most as u64, 400 * most as u64);
+                }
+                pair.send(end, lane % lanes);
+                pair.deliver(end, lane % lanes, most);
+            }
             let direction = if *both { Direction::Both } else { Direction::One };
             let id = pair.ends[*end].mux.open(direction);
             let bytes = body(*length, number);
             pair.ends[*end].mux.write(id, vec![Bytes::from(bytes.clone())], true, URGENT + 1 - number as i32 % 3);
             written.push((*end, id, bytes));
         }
-        for (end, lane, most) in turns {
+        for (end, lane, most, _) in turns {
             pair.send(end, lane % lanes);
             pair.deliver(end, lane % lanes, most);
         }
@@ -194,6 +203,36 @@ fn a_stream_that_nobody_reads_stops_at_its_window_and_no_other() {
     pair.run();
     let seen = &pair.ground().seen[&id];
     assert!(seen.bytes == bytes && seen.ended && seen.gone);
+}
+
+/// Bytes that reach a reader who is asleep.
+fn unread(pair: &mut Pair, id: Id) -> usize {
+    pair.run();
+    pair.ground().wake();
+    pair.ground().lazy = true;
+    pair.ground().seen[&id].bytes.len()
+}
+
+#[test]
+fn windows_grow_under_way_for_streams_that_are_open_and_for_those_to_come() {
+    let mut pair = Pair::new(2);
+    pair.ground().lazy = true;
+    let bytes = Bytes::from(body(3 << 20, 0));
+    let open = pair.remote().mux.open(Direction::One);
+    pair.remote().mux.write(open, vec![bytes.clone()], true, 0);
+    pair.run();
+    pair.ground().mux.widen(1 << 20, 64 << 20);
+    assert_eq!(unread(&mut pair, open), 1 << 20);
+
+    let fresh = pair.remote().mux.open(Direction::One);
+    pair.remote().mux.write(fresh, vec![bytes.clone()], true, 0);
+    assert_eq!(unread(&mut pair, fresh), 1 << 20);
+
+    pair.ground().mux.widen(1, 1);
+    assert_eq!(pair.ground().mux.windows(), Windows { stream: 1 << 20, total: 64 << 20, ..WINDOWS });
+    pair.ground().lazy = false;
+    pair.run();
+    assert!([open, fresh].iter().all(|id| pair.ground().seen[id].bytes == bytes));
 }
 
 #[test]
@@ -354,7 +393,11 @@ fn what_breaks_the_rules_is_refused() {
     let last = |id| Frame::Last { stream: Id(id), bytes: Bytes::new() };
     let refused = |kind| Err(MuxError::Misplaced(kind));
     assert_eq!(judged(&[data(0, 1)], &[]), refused(0x05), "before the first word");
-    assert_eq!(judged(&[begin.clone(), begin.clone()], &[]), refused(0x01), "twice");
+    assert_eq!(
+        judged(std::slice::from_ref(&begin), std::slice::from_ref(&begin)),
+        refused(0x01),
+        "on another lane than the first"
+    );
     assert_eq!(
         judged(std::slice::from_ref(&begin), &[Frame::Join([0; 32])]),
         refused(0x03),

@@ -18,35 +18,11 @@ pub(crate) fn decisions(
     driven: Option<&Sending>,
 ) -> Vec<Decision> {
     let rtt = path.round_trip;
-    let (sending, receiving) = (path.sending.source, path.receiving.source);
-    let filled = |rate: Fact<BitRate>| {
-        let bdp = short(rate.value.bytes_in(rtt.value));
-        format!("{} × {} = {bdp} fill the path", speed(rate), length(rtt))
-    };
-    let inward = filled(path.receiving);
-    let (spare, most) = match receiving {
-        Source::Assumed => ("a quarter more keeps it full", 256),
-        _ => ("as much again lets a stream go on while a loss is repaired", 128),
-    };
+    let sending = path.sending.source;
     let quicker = path.quicker();
     let larger = quicker.source;
-    let mut rows = vec![
-        row(
-            "stream window",
-            sizes(now.stream_window),
-            sizes(first.stream_window),
-            worst(rtt.source, receiving),
-            Applies::NextCarrier,
-            format!("{inward}; {spare}, 1 MiB at the least"),
-        ),
-        row(
-            "carrier window",
-            sizes(now.carrier_window),
-            sizes(now.carrier_window),
-            worst(rtt.source, receiving),
-            Applies::Now,
-            format!("64 stream windows, between 64 and {most} MiB: streams that nobody reads stop no others"),
-        ),
+    let mut rows = windows(path, now, (first.stream_window, Applies::NextCarrier), now.carrier_window);
+    rows.extend([
         row(
             "send window",
             sizes(driven.map_or(now.send_window, |driven| driven.send_window)),
@@ -59,16 +35,7 @@ pub(crate) fn decisions(
                 short(now.send_most)
             ),
         ),
-        row(
-            "unread",
-            sizes(now.unread),
-            sizes(now.unread),
-            worst(rtt.source, sending),
-            Applies::Now,
-            "six times what fills the path, 32 MiB at the least, of all streams together: a user may have as much as \
-             nobody uses, a stream as much as its user may have beyond that"
-                .into(),
-        ),
+        unread(path, now),
         row(
             "streams",
             Value::Streams(now.streams),
@@ -173,7 +140,7 @@ pub(crate) fn decisions(
                 ),
             },
         ),
-    ];
+    ]);
     if set.end == End::Remote {
         rows.insert(
             9,
@@ -187,11 +154,50 @@ pub(crate) fn decisions(
             ),
         );
     }
-    if now.stream_window == MOST {
-        rows[0].because.push_str(&format!("; no window is larger than {}", short(MOST)));
-    }
     rows.extend(driven.map(in_flight));
     rows
+}
+
+/// What the peer may send that is not read yet, on a stream, which has so much and more when that applies, and on all.
+pub(crate) fn windows(path: &Path, now: &Parameters, stream: (Bytes, Applies), all: Bytes) -> Vec<Decision> {
+    let (rtt, rate) = (path.round_trip, path.receiving);
+    let from = worst(rtt.source, rate.source);
+    let bdp = short(rate.value.bytes_in(rtt.value));
+    let (spare, most) = match rate.source {
+        Source::Assumed => ("a quarter more keeps it full", 256),
+        _ => ("as much again lets a stream go on while a loss is repaired", 128),
+    };
+    let mut because =
+        format!("{} × {} = {bdp} fill the path; {spare}, 1 MiB at the least", speed(rate), length(rtt));
+    if now.stream_window == MOST {
+        because.push_str(&format!("; no window is larger than {}", short(MOST)));
+    }
+    let (in_use, applies) = stream;
+    vec![
+        row("stream window", sizes(now.stream_window), sizes(in_use), from, applies, because),
+        row(
+            "carrier window",
+            sizes(now.carrier_window),
+            sizes(all),
+            from,
+            Applies::Now,
+            format!("64 stream windows, between 64 and {most} MiB: streams that nobody reads stop no others"),
+        ),
+    ]
+}
+
+/// What may wait for clients or origins that are slow to read.
+pub(crate) fn unread(path: &Path, now: &Parameters) -> Decision {
+    row(
+        "unread",
+        sizes(now.unread),
+        sizes(now.unread),
+        worst(path.round_trip.source, path.sending.source),
+        Applies::Now,
+        "six times what fills the path, 32 MiB at the least, of all streams together: a user may have as much as \
+         nobody uses, a stream as much as its user may have beyond that"
+            .into(),
+    )
 }
 
 /// What concerns browsers or origins. All of it is in force at once.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use farhop_units::{BitRate, Bytes};
 
-use crate::decision::{Decision, Figures, Sending, Told};
+use crate::decision::{Applies, Decision, Figures, Sending, Told};
 use crate::measure::{Measured, Meter, Share, Totals};
-use crate::reasons::{beyond, decisions};
+use crate::reasons::{beyond, decisions, unread, windows};
 use crate::{Parameters, Path, Room, Set};
 
 /// A size grows when more than a quarter is missing, which leaves every window above what fills the path, …
@@ -154,10 +154,15 @@ impl Tuner {
         })
     }
 
-    /// The same of a carrier over TCP, whose streams have the windows of a path that nobody has measured, and whose connections
-    /// are the kernel's affair: only what concerns browsers and origins.
-    pub fn told_beyond(&self) -> Told {
-        self.tell(|path| beyond(&self.set, path, &self.now))
+    /// The same of a carrier over TCP, whose connections are the kernel's affair, and on which a stream and all of them may hold
+    /// so much unread.
+    pub fn told_over_tcp(&self, stream: Bytes, all: Bytes) -> Told {
+        self.tell(|path| {
+            let mut rows = windows(path, &self.now, (stream, Applies::Now), all);
+            rows.push(unread(path, &self.now));
+            rows.extend(beyond(&self.set, path, &self.now));
+            rows
+        })
     }
 
     fn tell(&self, decided: impl FnOnce(&Path) -> Vec<Decision>) -> Told {

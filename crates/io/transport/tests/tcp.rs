@@ -11,11 +11,15 @@ use farhop_htotp::frame::{Class, Coding, Priority, Tunnel};
 use farhop_htotp::mux::Spread;
 use farhop_htotp::session::{Ask, Config, Role};
 use farhop_htotp::{RequestHead, ResponseHead};
+
+use farhop_transport::Kind;
 use farhop_transport::hop::{Arrival, Closed, Hop, Incoming};
 use farhop_transport::identity::{Identity, PublicKey};
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::{CarrierError, Peers, Refused};
 use farhop_transport::tcp::{Connection, Dialer, Listener, Options};
+use farhop_tuning::Value;
+use farhop_units::BitRate;
 use http::{HeaderMap, Method, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -196,6 +200,37 @@ async fn exchanges_of_all_sizes_cross_on_one_lane_and_on_several() {
         }
         assert!(!listening.is_finished());
     }
+}
+
+/// What the remote takes unread of a stream.
+fn stream_window(hop: &Hop) -> Value {
+    let told = hop.path(Kind::Tcp);
+    told.decided.iter().find(|row| row.parameter == "stream window").unwrap().in_use
+}
+
+#[tokio::test]
+async fn windows_grow_with_the_path_while_the_carrier_lasts() {
+    let mut listener = listener(&[remote().public()]);
+    let (dialer, keys) = (dialer(1), [ground().public()]);
+    let addr = listener.local_addr().unwrap();
+    let (near, far) = tokio::join!(dialer.connect(addr, &keys), listener.accept());
+    let begun = Value::Bytes(PathPlan::UNKNOWN.mux_windows(End::Remote).stream);
+    // To the moon, as it turns out.
+    let path = PathPlan {
+        rtt: Duration::from_millis(2600),
+        forward: Some(BitRate(1_000_000_000)),
+        ..PathPlan::UNKNOWN
+    };
+    let near = Hop::start(near.unwrap(), Role::Remote, Config::default(), &path);
+    let far = hop(far.unwrap().connection, Role::Ground);
+    tokio::spawn(serve(far));
+    let length = 20_000_000;
+    assert_eq!(get(&near, 1, length).await.len(), length);
+    let grown = stream_window(&near);
+    assert!(
+        matches!((begun, grown), (Value::Bytes(begun), Value::Bytes(grown)) if grown > 10 * begun),
+        "{grown:?}"
+    );
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ impl Mux {
             return Err(misplaced);
         }
         match frame {
-            Frame::Begin(windows) if lane == 0 && !self.heard_begin => self.handle_begin(windows),
+            Frame::Begin(windows) if lane == 0 => self.handle_begin(windows),
             Frame::Begin(_) | Frame::Join(_) => return Err(misplaced),
             Frame::Data { stream, bytes } => self.handle_data(lane, stream, &bytes, false)?,
             Frame::Last { stream, bytes } => self.handle_data(lane, stream, &bytes, true)?,
@@ -41,7 +41,7 @@ impl Mux {
                     self.events.push_back(Event::Stopped(stream, code));
                 }
             }
-            Frame::Window { stream, limit } => self.widen(stream, limit),
+            Frame::Window { stream, limit } => self.widen_stream(stream, limit),
             Frame::Total(limit) => self.limit = self.limit.max(limit),
             Frame::Streams { both, one } => self.admit([both, one]),
             Frame::Close { code, reason } => self.events.push_back(Event::Closed { code, reason }),
@@ -50,14 +50,17 @@ impl Mux {
     }
 
     fn handle_begin(&mut self, windows: Windows) {
-        self.heard_begin = true;
         self.limit = self.limit.max(windows.total);
+        self.heard_begin = true;
+        self.admit([windows.both, windows.one]);
+        if windows.stream <= self.peer_window {
+            return;
+        }
         self.peer_window = windows.stream;
         let open: Vec<Id> = self.streams.keys().copied().collect();
         for id in open {
-            self.widen(id, windows.stream);
+            self.widen_stream(id, windows.stream);
         }
-        self.admit([windows.both, windows.one]);
     }
 
     /// More of this end's streams may be on the wire.
@@ -76,7 +79,7 @@ impl Mux {
         }
     }
 
-    fn widen(&mut self, id: Id, limit: u64) {
+    fn widen_stream(&mut self, id: Id, limit: u64) {
         self.unready(id);
         if let Some(outgoing) = self.streams.get_mut(&id).and_then(|stream| stream.outgoing.as_mut()) {
             outgoing.widen(limit);

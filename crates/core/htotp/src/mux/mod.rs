@@ -151,6 +151,8 @@ pub struct Mux {
     granted: u64,
     /// Words for any lane.
     tell_begin: bool,
+    /// On the first lane, which need not be awaited.
+    tell_windows: bool,
     tell_total: bool,
     tell_streams: bool,
     tell_close: Option<(u64, String)>,
@@ -181,6 +183,7 @@ impl Mux {
             read: 0,
             granted: windows.total,
             tell_begin: true,
+            tell_windows: false,
             tell_total: false,
             tell_streams: false,
             tell_close: None,
@@ -189,6 +192,28 @@ impl Mux {
             turns: 0,
             events: VecDeque::new(),
         }
+    }
+
+    /// What this end takes unread now.
+    pub fn windows(&self) -> Windows {
+        self.windows
+    }
+
+    /// This end takes so much unread from now on, on a stream and on all; what was granted is not taken back.
+    pub fn widen(&mut self, stream: u64, total: u64) {
+        if stream <= self.windows.stream && total <= self.windows.total {
+            return;
+        }
+        self.windows.stream = self.windows.stream.max(stream);
+        self.windows.total = self.windows.total.max(total);
+        // For streams to come; those that are open have begun with less.
+        self.tell_windows = true;
+        for (id, stream) in &self.streams {
+            if stream.incoming.as_ref().is_some_and(|incoming| incoming.owes_word(self.windows.stream)) {
+                self.lanes[stream.lane].words.insert(*id);
+            }
+        }
+        self.credit(0);
     }
 
     /// This carrier, with streams that go to lanes by `spread`.

@@ -23,6 +23,9 @@ impl Mux {
                 return;
             }
             self.tell_begin = false;
+            self.tell_windows = true;
+        }
+        if lane == 0 && std::mem::take(&mut self.tell_windows) {
             Frame::Begin(self.windows).put(out);
         }
         if let Some((code, reason)) = self.tell_close.take() {

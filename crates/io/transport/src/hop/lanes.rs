@@ -260,6 +260,7 @@ impl Driver {
             return;
         }
         self.measured = Some(now);
+        self.widen(state);
         self.connection.set_acknowledged(self.lanes.iter().map(|lane| lane.acknowledged()).sum());
         if let Some(round_trip) = state.rtt.or_else(|| self.lanes[0].round_trip()) {
             self.connection.set_rtt(round_trip);
@@ -282,6 +283,13 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// What this end takes unread follows what is measured, now or on earlier carriers.
+    fn widen(&mut self, state: &mut State) {
+        let sizes = state.tuner.parameters();
+        self.mux.widen(sizes.stream_window.0, sizes.carrier_window.0);
+        state.mux_windows = self.mux.windows();
     }
 
     /// Tells the peer that the carrier has ended, and why. The other lanes stay open meanwhile: the end of one could arrive

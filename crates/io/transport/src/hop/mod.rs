@@ -23,6 +23,7 @@ use bytes::Bytes;
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::{Class, Hello, Priority, Resume, Tunnel};
 use farhop_htotp::mirror::{BodyHash, Position, Word};
+use farhop_htotp::mux::Windows;
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Ask, Config, Role, Session};
 use farhop_htotp::unread::Unread;
@@ -183,6 +184,8 @@ struct State {
     sizes: watch::Sender<Parameters>,
     /// How what is sent is driven, where that is not the kernel's affair.
     sending: Option<Sending>,
+    /// What a carrier over TCP takes unread.
+    mux_windows: Windows,
     lesson: Option<Lesson>,
 }
 
@@ -273,6 +276,7 @@ impl Hop {
             sizes: watch::Sender::new(*tuner.parameters()),
             tuner,
             sending: None,
+            mux_windows: Windows::LEAST,
             lesson: None,
         };
         let shared = Arc::new(Shared {

@@ -54,7 +54,10 @@ impl Hop {
         let state = self.0.lock();
         match kind {
             Kind::Quic => state.tuner.told(state.sending.as_ref()),
-            Kind::Tcp => state.tuner.told_beyond(),
+            Kind::Tcp => {
+                let windows = state.mux_windows;
+                state.tuner.told_over_tcp(Bytes(windows.stream), Bytes(windows.total))
+            }
         }
     }
 
@@ -64,7 +67,7 @@ impl Hop {
     }
 
     /// Another carrier would be quicker, since the windows of this one's streams are too small for the path and QUIC does not change
-    /// them under way. Over TCP they are always the same.
+    /// them under way. Over TCP they grow.
     pub fn has_outgrown(&self, kind: Kind) -> bool {
         kind == Kind::Quic && self.0.lock().tuner.has_outgrown()
     }
