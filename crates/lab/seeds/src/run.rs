@@ -77,7 +77,7 @@ pub(crate) async fn run(scene: Arc<Scene>, log: Arc<Log>) -> Link {
         log.fault(format!("no carrier after {CALLS} calls"));
         return link;
     };
-    let hop = Hop::start(connection, Role::Remote, config(&plan, End::Remote), &plan);
+    let hop = Hop::start_lasting(connection, Role::Remote, config(&plan, End::Remote), &plan);
     let remote = Remote::new(Arc::clone(&scene), Arc::clone(&log), hop.clone());
     tokio::spawn(remote.clone().accept());
     // The carrier stands when each end has heard the other.
@@ -110,7 +110,7 @@ async fn admit(mut listener: Listener, ground: Ground, tell: watch::Sender<u32>)
     while let Some(accepted) = listener.accept().await {
         // A call that comes to nothing is the remote's to repeat.
         let Ok(accepted) = accepted else { continue };
-        let hop = Hop::start(accepted.connection, Role::Ground, config(&plan, End::Ground), &plan);
+        let hop = Hop::start_lasting(accepted.connection, Role::Ground, config(&plan, End::Ground), &plan);
         tokio::spawn(ground.clone().serve(hop));
         tell.send_modify(|admitted| *admitted += 1);
     }
