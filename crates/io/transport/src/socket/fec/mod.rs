@@ -200,7 +200,13 @@ impl FecSocket {
             return;
         }
         if let Some(peer) = peers.remove(&from) {
-            lock(&peer.state).addr = to;
+            let mut state = lock(&peer.state);
+            state.addr = to;
+            // What is lost is another path's from now on, of which nothing is kept.
+            if from.ip() != key.ip() {
+                state.ties.recall = Recall::nothing();
+            }
+            drop(state);
             if let Some(earlier) = peers.insert(key, peer) {
                 earlier.end();
             }

@@ -8,6 +8,8 @@ use quinn::udp::BATCH_SIZE;
 
 use super::*;
 use crate::ends::End;
+use crate::identity::PublicKey;
+use crate::memory::Memory;
 
 /// Where to, what, and the size of its segments.
 type Batch = (SocketAddr, Vec<u8>, Option<usize>);
@@ -401,6 +403,22 @@ async fn strangers_leave_nothing_behind() {
     assert!(lock(&scene.socket.early).len() <= 64);
     let peers = scene.socket.peers.read().unwrap();
     assert_eq!(peers.keys().collect::<Vec<_>>(), [&addr(PEER)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_lost_after_a_move_is_filed_under_no_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let recall = Recall::from(&Memory::open(folder.path().join("paths")).unwrap());
+    recall.identify(&PublicKey::from_bytes([1; 32]), addr(PEER).ip(), None);
+    recall.note_loss(0.5);
+    let socket = FecSocket::new(Arc::new(Wire::default()), TERMS);
+    socket.protect(addr(PEER), &secrets().0, RTT, Ties { recall, ..ties() });
+    let kept_at = |at: SocketAddr| lock(&socket.peer(at).unwrap().state).ties.recall.loss();
+    let elsewhere = SocketAddr::from(([192, 0, 2, 2], PEER));
+    for (from, to, kept) in [(addr(PEER), addr(8), 0.5), (addr(8), elsewhere, 0.0)] {
+        socket.follow(from, to, &secrets().0.theirs);
+        assert_eq!(kept_at(to), kept, "{to}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
