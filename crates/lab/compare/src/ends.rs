@@ -288,6 +288,25 @@ impl Ends {
         [computed(&self.remote.0), computed(&self.ground.0)]
     }
 
+    /// Confines remote and ground to one processor each.
+    ///
+    /// # Errors
+    /// The system does not let them be.
+    pub fn confine(&self, cores: [usize; 2]) -> Result<(), CompareError> {
+        for (core, (end, process)) in
+            cores.into_iter().zip([("remote", &self.remote), ("ground", &self.ground)])
+        {
+            let failed = |reason| CompareError::End { end, reason };
+            let mut command = std::process::Command::new("taskset");
+            command.args(["-a", "-c", "-p", &core.to_string(), &process.0.id().to_string()]);
+            let done = command.output().map_err(|error| failed(format!("taskset: {error}")))?;
+            if !done.status.success() {
+                return Err(failed(String::from_utf8_lossy(&done.stderr).trim().to_owned()));
+            }
+        }
+        Ok(())
+    }
+
     /// How many files and sockets remote and ground have open; 0 for one that is gone.
     pub fn open_files(&self) -> [usize; 2] {
         let count = |process: &Running| std::fs::read_dir(format!("/proc/{}/fd", process.id()));

@@ -62,7 +62,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
             rows.push(idle(end, carrier, count, Bytes(bytes / u64::from(count.max(1)))));
         }
         if carrier == "quic" {
-            rows.push(in_use(context, &testbed, &mut ends, count)?);
+            rows.push(in_use(context, &testbed, &mut ends, &remotes, count)?);
         }
     }
     Ok(rows)
@@ -104,8 +104,14 @@ fn fleet(stage: Stage<'_>, ends: &mut Ends, carrier: &str, count: u16) -> Result
     }
 }
 
-/// Loads pages over all of them and watches ground.
-fn in_use(context: &Context, testbed: &Testbed, ends: &mut Ends, count: u16) -> Result<Row, MeasureError> {
+/// Loads pages over all of them and watches ground and the remotes.
+fn in_use(
+    context: &Context,
+    testbed: &Testbed,
+    ends: &mut Ends,
+    remotes: &Running,
+    count: u16,
+) -> Result<Row, MeasureError> {
     let address = SocketAddr::from((testbed.addresses.origin(0), 80));
     let runtime = tokio::runtime::Runtime::new().map_err(MeasureError::system("a runtime"))?;
     let listening = testbed.namespace(Place::Origins).run(|| std::net::TcpListener::bind(address));
@@ -120,13 +126,16 @@ fn in_use(context: &Context, testbed: &Testbed, ends: &mut Ends, count: u16) -> 
     let first = SocketAddr::from((testbed.addresses.remote, FIRST_PORT));
     let client = testbed.namespace(Place::Client);
     let course = Course { first, count, origin: address, length: WARM + COURSE, period: PERIOD };
-    let mut samples = Vec::new();
+    let mut samples = [Vec::new(), Vec::new()];
     let visited = std::thread::scope(|scope| {
         let visiting = scope.spawn(|| client.run(|| visit(&course, &context.interrupt)));
         // The visitors heed the user's wish themselves.
         let warm = Instant::now() + WARM;
         while !visiting.is_finished() && context.interrupt.sleep(LOOK).is_ok() {
-            samples.extend(ends.memory()[1].filter(|_| Instant::now() > warm));
+            if Instant::now() > warm {
+                samples[0].extend(ends.memory()[1]);
+                samples[1].extend(resident(remotes));
+            }
         }
         visiting.join()
     });
@@ -135,19 +144,19 @@ fn in_use(context: &Context, testbed: &Testbed, ends: &mut Ends, count: u16) -> 
     let visited = visited.map_err(farhop_testbed::Error::from)?;
     let Outcome { pages, errors } = visited.map_err(MeasureError::system("the visitors"))?;
     ends.check_alive()?;
-    let [early, late] = [0, 4].map(|fifth| median_of_fifth(&samples, fifth));
-    let growth = late.0 as f64 / early.0.max(1) as f64;
+    let grown = samples.map(|samples| [0, 4].map(|fifth| median_of_fifth(&samples, fifth)));
+    let is_steady = |[early, late]: [Bytes; 2]| early.0 > 0 && late.0 as f64 <= GROWTH * early.0 as f64;
     let why = errors.first().map(|error| format!(" ({error})")).unwrap_or_default();
+    let [ground, remote] =
+        grown.map(|[early, late]| format!("{:.1} → {:.1} MB", early.0 as f64 / 1e6, late.0 as f64 / 1e6));
     Ok(Row::judged(
         format!("{count} carriers to one ground, small pages for 5 minutes"),
         format!(
-            "{pages} pages, {} errors{why}, ground {:.1} → {:.1} MB in the last 5 minutes of 8",
+            "{pages} pages, {} errors{why}, ground {ground}, remotes {remote} in the last 5 minutes of 8",
             errors.len(),
-            early.0 as f64 / 1e6,
-            late.0 as f64 / 1e6
         ),
         format!("no error, memory at the end ≤ {GROWTH} × that of their first"),
-        errors.is_empty() && pages > 0 && early.0 > 0 && growth <= GROWTH && count >= CARRIERS,
+        errors.is_empty() && pages > 0 && grown.into_iter().all(is_steady) && count >= CARRIERS,
     ))
 }
 

@@ -1,5 +1,5 @@
-//! How much of a core each end takes for a tunnel at full speed: bits carried per second of its processor time, so that client,
-//! origin and link, which share the machine, do not count.
+//! How much of a core each end takes for a tunnel at full speed, confined to one: bits carried per second of its processor time, so
+//! that client, origin and link, which share the machine, do not count.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -46,6 +46,9 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     // What repairs cost is asked of QUIC: left to themselves, the ends call TCP where losses keep it from being quick.
     let quic = Tuning { remote: "carrier = \"quic\"\n".into(), ..Tuning::default() };
     let mut ends = Ends::start_tuned(stage, Variant::FarhopTunnel, &quic)?;
+    // One each, where there are two.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    ends.confine([0, 1 % cores])?;
     // Ends by itself: when the clients are gone, so is what it reads from.
     std::thread::spawn(move || serve(&listener));
     let mut rows = Vec::new();
