@@ -133,44 +133,43 @@ mod tests {
 
     const LIMITS: Limits = Limits { total: 3, origin: 2 };
 
-    #[test]
-    fn the_more_urgent_goes_first_then_the_earlier_found() {
+    /// Nothing under way, and these found, each from an origin of its own.
+    fn found<const N: usize>(jobs: [(u8, &'static str); N]) -> Order<&'static str> {
         let mut order = Order::default();
-        for (urgency, job) in [(4, "image"), (1, "style"), (4, "second image"), (7, "icon")] {
+        for (urgency, job) in jobs {
             order.add(urgency, job.into(), job);
         }
-        let begun: Vec<_> =
-            std::iter::from_fn(|| order.begin(Limits { total: 9, origin: 9 })).map(|it| it.1).collect();
-        assert_eq!(begun, ["style", "image", "second image", "icon"]);
+        order
+    }
+
+    /// What is begun by so many at a time that nothing waits, in order.
+    fn begun(mut order: Order<&'static str>) -> Vec<&'static str> {
+        std::iter::from_fn(|| order.begin(Limits { total: 9, origin: 9 })).map(|it| it.1).collect()
+    }
+
+    #[test]
+    fn the_more_urgent_goes_first_then_the_earlier_found() {
+        let order = found([(4, "image"), (1, "style"), (4, "second image"), (7, "icon")]);
+        assert_eq!(begun(order), ["style", "image", "second image", "icon"]);
     }
 
     #[test]
     fn what_is_asked_for_goes_before_others_of_its_urgency() {
-        let mut order = Order::default();
-        for (urgency, job) in [(2, "font"), (4, "image"), (4, "asked for"), (6, "lazy, asked for")] {
-            order.add(urgency, job.into(), job);
-        }
+        let mut order = found([(2, "font"), (4, "image"), (4, "asked for"), (6, "lazy, asked for")]);
         order.hurry(4, |job| *job == "asked for");
         order.hurry(4, |job| *job == "lazy, asked for");
         order.hurry(4, |job| *job == "not here");
-        let begun: Vec<_> =
-            std::iter::from_fn(|| order.begin(Limits { total: 9, origin: 9 })).map(|it| it.1).collect();
-        assert_eq!(begun, ["font", "asked for", "lazy, asked for", "image"]);
+        assert_eq!(begun(order), ["font", "asked for", "lazy, asked for", "image"]);
     }
 
     #[test]
     fn what_is_found_to_be_more_urgent_goes_after_others_of_its_urgency() {
-        let mut order = Order::default();
+        let mut order = found([(7, "named in a script"), (1, "style"), (4, "image")]);
         order.add_guess("guess".into(), "guess");
-        for (urgency, job) in [(7, "named in a script"), (1, "style"), (4, "image")] {
-            order.add(urgency, job.into(), job);
-        }
         order.raise(1, |job| *job == "guess");
         order.raise(4, |job| *job == "named in a script");
         order.raise(7, |job| *job == "image");
-        let begun: Vec<_> =
-            std::iter::from_fn(|| order.begin(Limits { total: 9, origin: 9 })).map(|it| it.1).collect();
-        assert_eq!(begun, ["style", "guess", "image", "named in a script"]);
+        assert_eq!(begun(order), ["style", "guess", "image", "named in a script"]);
     }
 
     #[test]

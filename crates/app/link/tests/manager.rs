@@ -34,10 +34,7 @@ async fn the_eleventh_call_is_refused_with_a_reason_and_the_ten_are_untouched() 
 #[tokio::test(start_paused = true)]
 async fn a_manager_that_is_killed_leaves_its_calls_to_the_next() {
     let folder = tempfile::tempdir().unwrap();
-    let mut scene = Scene::start(folder.path()).await;
-    for name in TEN {
-        scene.call(name).await.unwrap();
-    }
+    let mut scene = Scene::full(folder.path()).await;
     // What it would do at its end it does not come to do.
     scene.running.abort();
     let _ = (&mut scene.running).await;

@@ -107,10 +107,7 @@ async fn calls_that_announce_themselves_are_admitted_like_others() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_refused_is_admitted_when_there_is_room() {
     let folder = tempfile::tempdir().unwrap();
-    let mut scene = Scene::start(folder.path()).await;
-    for name in TEN {
-        scene.call(name).await.unwrap();
-    }
+    let mut scene = Scene::full(folder.path()).await;
     scene.pass(&[invite("k"), answer("k"), invite("l"), answer("l")]).await;
     scene.until("calls_refused", 4).await;
     // It speaks on, and all that is said of it has been said. Before the others lapse one of them ends.

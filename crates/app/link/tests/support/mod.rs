@@ -141,6 +141,15 @@ impl Scene {
         Scene::start_with(folder, config(folder)).await
     }
 
+    /// With as many calls as it has room for.
+    pub(crate) async fn full(folder: &Path) -> Scene {
+        let mut scene = Scene::start(folder).await;
+        for name in TEN {
+            scene.call(name).await.unwrap();
+        }
+        scene
+    }
+
     /// Where the link's rate is followed.
     pub(crate) async fn start_following(folder: &Path) -> Scene {
         let echo = "192.0.2.1".parse().unwrap();
