@@ -263,7 +263,10 @@ impl Error {
             }
             Error::Unreachable { .. } => "destination_ip_unroutable",
             // Browsers have ways to judge that there are none of here.
-            Error::Certificate { problem: CertificateProblem::Unverifiable(_), .. } => "tls_protocol_error",
+            Error::Certificate {
+                problem: CertificateProblem::Unverifiable(_) | CertificateProblem::IssuerMissing { .. },
+                ..
+            } => "tls_protocol_error",
             Error::Certificate { .. } => "tls_certificate_error",
             Error::ClientCertificateWanted { .. } => "client_certificate_wanted",
             Error::Tls { failure: HandshakeFailure::Alert(_), .. } => "tls_alert_received",

@@ -14,6 +14,7 @@ mod guard;
 mod hop;
 mod http1;
 mod http2;
+mod issuer;
 mod name_servers;
 mod open;
 mod pool;

@@ -1,4 +1,5 @@
-//! Opens connections that speak HTTP: TCP, TLS where the scheme says so, and what both sides agree to speak on it.
+//! Opens connections that speak HTTP: TCP, TLS where the scheme says so, with an issuer that the origin has left out of its
+//! chain, and what both sides agree to speak on it.
 
 use crate::connect::{Connector, Destination};
 use crate::error::Error;
@@ -7,9 +8,12 @@ use crate::http2::Http2;
 use crate::pool::Opened;
 use crate::request::Scheme;
 use crate::settings::Settings;
-use crate::tls::{HandshakeFailure, Protocol, Tls, Trust};
+use crate::tls::{CertificateProblem, HandshakeFailure, Protocol, Tls, Trust};
 use crate::ways::round_trip;
 use std::sync::Arc;
+
+/// Issuers of one chain that are fetched at the most.
+const ISSUERS: usize = 3;
 
 /// See the module.
 #[derive(Clone)]
@@ -37,15 +41,34 @@ impl Opener {
         destination: &Destination,
         offered: &[Protocol],
     ) -> Result<Opened, Error> {
-        match self.open_once(scheme, destination, offered).await {
-            Err(Error::Tls { failure: HandshakeFailure::Closed, .. }) => {
-                self.open_once(scheme, destination, offered).await
-            }
-            opened => opened,
+        let mut opened = self.open_once(scheme, destination, offered).await;
+        if let Err(Error::Tls { failure: HandshakeFailure::Closed, .. }) = opened {
+            opened = self.open_once(scheme, destination, offered).await;
         }
+        let mut fetched = Vec::new();
+        while fetched.len() < ISSUERS
+            && let Err(Error::Certificate { problem: CertificateProblem::IssuerMissing { at, .. }, .. }) = &opened
+            // One that is known and does not help is not fetched again.
+            && !self.tls.issuers().knows(at)
+            && let Some(issuer) = self.issuer(at).await
+        {
+            self.tls.issuers().keep(at.clone(), issuer);
+            fetched.push(at.clone());
+            opened = self.open_once(scheme, destination, offered).await;
+        }
+        if matches!(opened, Err(Error::Certificate { .. })) {
+            // Anybody may have said so, and another time it may be true.
+            fetched.iter().for_each(|url| self.tls.issuers().forget(url));
+        }
+        opened
     }
 
-    async fn open_once(
+    pub(crate) fn settings(&self) -> &Arc<Settings> {
+        &self.settings
+    }
+
+    /// As [`open`](Self::open), whatever comes of it.
+    pub(crate) async fn open_once(
         &self,
         scheme: Scheme,
         destination: &Destination,

@@ -361,6 +361,45 @@ async fn no_certificate_is_for_all_names_of_a_registry() {
     assert_eq!(judged(&shown, &trust, "site.github.io").await, Ok(()));
 }
 
+/// What says where the certificate of its issuer can be had (RFC 5280 §4.2.2.1).
+fn params_naming_issuer_at(mut params: CertificateParams, url: &str) -> CertificateParams {
+    let kind = tlv(6, &[0x2b, 6, 1, 5, 5, 7, 0x30, 2]);
+    let place = tlv(0x86, url.as_bytes());
+    let access = tlv(0x30, &tlv(0x30, &[kind, place].concat()));
+    params.custom_extensions = vec![CustomExtension::from_oid_content(&[1, 3, 6, 1, 5, 5, 7, 1, 1], access)];
+    params
+}
+
+/// The URL at which this is served.
+async fn served(bytes: &[u8]) -> (Origin, String) {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", bytes.len());
+    let origin = Origin::answering([head.as_bytes(), bytes].concat()).await;
+    let url = format!("http://127.0.0.1:{}/issuer", origin.port);
+    (origin, url)
+}
+
+#[tokio::test]
+async fn issuers_that_an_origin_leaves_out_are_fetched_and_prove_nothing_by_that() {
+    let root = Authority::root("Root");
+    let trust = trusting(&root);
+    let upper = root.below(authority_of("Upper"));
+    let (_upper_at, url) = served(upper.certificate.pem().as_bytes()).await;
+    let lower = upper.below(params_naming_issuer_at(authority_of("Lower"), &url));
+    let (lower_at, url) = served(lower.certificate.der()).await;
+    let leaf = lower.issue(&params_naming_issuer_at(params(&[HOST]), &url));
+    assert_eq!(judged(&leaf, &trust, HOST).await, Ok(()));
+    let wrong = CertificateProblem::WrongHost { names: vec![HOST.into()] };
+    assert_eq!(problem(&leaf, &trust, "other.example").await, wrong);
+    assert_eq!(lower_at.connections(), 4, "each client asks once");
+
+    let stranger = Authority::root("Stranger").below(authority_of("Upper"));
+    let (there, url) = served(stranger.certificate.der()).await;
+    let leaf = upper.issue(&params_naming_issuer_at(params(&[HOST]), &url));
+    let unknown = CertificateProblem::UnknownIssuer { issuer: "CN=Stranger".into() };
+    assert_eq!(problem(&leaf, &trust, HOST).await, unknown);
+    assert_eq!(there.connections(), 2);
+}
+
 #[tokio::test]
 async fn what_only_a_browser_may_know_how_to_verify_is_left_to_it() {
     let root = Authority::root("Root");
@@ -369,15 +408,13 @@ async fn what_only_a_browser_may_know_how_to_verify_is_left_to_it() {
         let error = judged(shown, &trust, HOST).await.unwrap_err();
         // What the remote learns from: the host's connections go through from then on.
         assert_eq!(error.proxy_status(), "tls_protocol_error", "{error}");
-        assert!(matches!(error, Error::Certificate { problem: CertificateProblem::Unverifiable(_), .. }));
+        let Error::Certificate { problem, .. } = error else { panic!("{error}") };
+        use CertificateProblem::{IssuerMissing, Unverifiable};
+        assert!(matches!(problem, Unverifiable(_) | IssuerMissing { .. }), "{problem}");
     };
-    // Its issuer is not shown, but can be fetched from where the certificate says (RFC 5280 §4.2.2.1).
+    // Its issuer is not shown, and is not where the certificate says that it can be had.
     let between = root.below(authority_of("Between"));
-    let mut leaf = params(&[HOST]);
-    let place = tlv(0x86, b"http://issuers.example/between.der");
-    let kind = tlv(6, &[0x2b, 6, 1, 5, 5, 7, 0x30, 2]);
-    let access = tlv(0x30, &tlv(0x30, &[kind, place].concat()));
-    leaf.custom_extensions = vec![CustomExtension::from_oid_content(&[1, 3, 6, 1, 5, 5, 7, 1, 1], access)];
+    let leaf = params_naming_issuer_at(params(&[HOST]), "http://127.0.0.1:1/between.der");
     left(&between.issue(&leaf)).await;
     assert_eq!(judged(&between.issue(&leaf).under(&between), &trust, HOST).await, Ok(()));
 

@@ -113,14 +113,18 @@ impl<'a> Facts<'a> {
         usage.is_ok_and(|usage| usage.is_none_or(|usage| usage.value.any || usage.value.server_auth))
     }
 
-    /// Whether it says where its issuer's certificate can be had (RFC 5280 §4.2.2.1).
-    pub(super) fn tells_where_its_issuer_is(&self) -> bool {
-        self.0.extensions().iter().any(|extension| match extension.parsed_extension() {
-            ParsedExtension::AuthorityInfoAccess(access) => access.iter().any(|told| {
-                told.access_method.to_id_string() == CA_ISSUERS
-                    && matches!(told.access_location, GeneralName::URI(_))
-            }),
-            _ => false,
+    /// The URL from which its issuer's certificate can be had, if it says one (RFC 5280 §4.2.2.1). Within TLS an issuer might have to be
+    /// fetched for fetching one.
+    pub(super) fn issuer_at(&self) -> Option<String> {
+        let said = self.0.extensions().iter().find_map(|extension| match extension.parsed_extension() {
+            ParsedExtension::AuthorityInfoAccess(access) => Some(access),
+            _ => None,
+        });
+        said?.iter().find_map(|told| match told.access_location {
+            GeneralName::URI(url) if told.access_method.to_id_string() == CA_ISSUERS => {
+                url.starts_with("http://").then(|| url.to_owned())
+            }
+            _ => None,
         })
     }
 

@@ -2,6 +2,7 @@
 
 mod crl;
 mod facts;
+mod issuers;
 mod ocsp;
 mod problem;
 mod roots;
@@ -13,6 +14,7 @@ pub use trust::{Trust, TrustError};
 
 use crate::connect::Destination;
 use crate::error::Error;
+use issuers::Issuers;
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::pki_types::ServerName;
 use rustls::sign::CertifiedKey;
@@ -38,12 +40,14 @@ pub(crate) enum Protocol {
 #[derive(Clone)]
 pub(crate) struct Tls {
     config: ClientConfig,
+    issuers: Arc<Issuers>,
 }
 
 impl Tls {
     pub(crate) fn new(trust: Trust) -> Tls {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = Arc::new(Verifier::new(trust, &provider));
+        let issuers = Arc::new(Issuers::default());
+        let verifier = Arc::new(Verifier::new(trust, issuers.clone(), &provider));
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("ring has suites for both versions")
@@ -53,7 +57,12 @@ impl Tls {
         // A ticket would tell an origin that two connections are of one user, or of one ground, and a resumed
         // session is not judged again. Origins are near: there is little to win.
         config.resumption = Resumption::disabled();
-        Tls { config }
+        Tls { config, issuers }
+    }
+
+    /// What is put into chains that lack it.
+    pub(crate) fn issuers(&self) -> &Issuers {
+        &self.issuers
     }
 
     /// Shakes hands within `patience` and judges the certificate; `offered` is what this side would speak, the best first.

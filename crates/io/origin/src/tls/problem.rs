@@ -32,6 +32,14 @@ pub enum CertificateProblem {
         /// The issuer's name as the certificate says it.
         issuer: String,
     },
+    /// The origin shows no certificate of its issuer, or of one above that; it can be fetched (RFC 5280 §4.2.2.1).
+    #[error("the certificate of its issuer is missing: {issuer}")]
+    IssuerMissing {
+        /// The issuer's name.
+        issuer: String,
+        /// The URL from which it can be had.
+        at: String,
+    },
     /// Its key, or that of one above it, can be broken.
     #[error("a key in it is weak: {0}")]
     WeakKey(String),

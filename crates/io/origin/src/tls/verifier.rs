@@ -4,6 +4,7 @@
 //! for, the strength of the origin's own key, stapled OCSP responses, and words for what is wrong.
 
 use super::facts::Facts;
+use super::issuers::Issuers;
 use super::ocsp::{self, Status};
 use super::problem::CertificateProblem;
 use super::trust::Trust;
@@ -25,12 +26,34 @@ use webpki::{
 #[derive(Debug)]
 pub(super) struct Verifier {
     trust: Trust,
+    /// What origins leave out of their chains and was fetched.
+    issuers: Arc<Issuers>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl Verifier {
-    pub(super) fn new(trust: Trust, provider: &CryptoProvider) -> Verifier {
-        Verifier { trust, algorithms: provider.signature_verification_algorithms }
+    pub(super) fn new(trust: Trust, issuers: Arc<Issuers>, provider: &CryptoProvider) -> Verifier {
+        Verifier { trust, issuers, algorithms: provider.signature_verification_algorithms }
+    }
+
+    /// Judges a chain; what is missing in it and is known is put in.
+    fn judge_completed(
+        &self,
+        shown: &CertificateDer<'_>,
+        above: &[CertificateDer<'_>],
+        host: &ServerName<'_>,
+        stapled: &[u8],
+        now: UnixTime,
+    ) -> Result<(), CertificateProblem> {
+        let mut chain = above.to_vec();
+        loop {
+            let judged = self.judge(shown, &chain, host, stapled, now);
+            let Err(CertificateProblem::IssuerMissing { at, .. }) = &judged else { return judged };
+            let Some(issuer) = self.issuers.known(at).filter(|issuer| !chain.contains(issuer)) else {
+                return judged;
+            };
+            chain.push(issuer);
+        }
     }
 
     fn judge(
@@ -160,12 +183,10 @@ fn explain<'a>(
             CertificateProblem::SelfSigned
         }
         Found::UnknownIssuer => match facts.map(|facts| end_of_chain(facts, above)) {
-            // Browsers fetch what an origin has left out of its chain.
-            Some(last) if !last.is_self_issued() && last.tells_where_its_issuer_is() => {
-                let what = format!("the certificate of its issuer is missing: {}", last.issuer());
-                CertificateProblem::Unverifiable(what)
-            }
-            Some(last) => CertificateProblem::UnknownIssuer { issuer: last.issuer() },
+            Some(last) => match last.issuer_at().filter(|_| !last.is_self_issued()) {
+                Some(at) => CertificateProblem::IssuerMissing { issuer: last.issuer(), at },
+                None => CertificateProblem::UnknownIssuer { issuer: last.issuer() },
+            },
             None => CertificateProblem::UnknownIssuer { issuer: "a name that can't be read".into() },
         },
         Found::CaUsedAsEndEntity => malformed("it is the certificate of an issuer"),
@@ -219,7 +240,7 @@ impl ServerCertVerifier for Verifier {
         stapled: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        match self.judge(shown, above, host, stapled, now) {
+        match self.judge_completed(shown, above, host, stapled, now) {
             Ok(()) => Ok(ServerCertVerified::assertion()),
             Err(problem) => Err(CertificateError::Other(OtherError(Arc::new(problem))).into()),
         }
