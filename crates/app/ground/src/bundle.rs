@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use farhop_bundle::{Decision, Skip, Unasked, Urgency, Way};
+use farhop_bundle::{Decision, Skip, Unasked, Urgency, Way, sameness};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Coding, Failure, Priority};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -183,7 +183,7 @@ impl Bundle {
         let is_frame = hint.destination == Destination::Frame;
         let stale = held_stale(&self.carrier, &self.owner, &unasked).filter(|_| !is_frame);
         let promise = match &stale {
-            Some(stale) => sender.validate(stale.entry, &head, priority),
+            Some(stale) => sender.validate(stale.entry, sameness(&head.fields), &head, priority),
             None => sender.promise(&head, priority),
         };
         // `None` once nobody reads this stream any more.

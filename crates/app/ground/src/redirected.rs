@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{Eagerness, Navigation, Noted, Skip, Unasked, leads_to, opens_page};
+use farhop_bundle::{Eagerness, Navigation, Noted, Skip, Unasked, leads_to, opens_page, sameness};
 use farhop_events::Event;
 use farhop_htotp::frame::{Coding, Failure};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -82,7 +82,7 @@ impl Exchange {
         let Some(request) = request_head(&next) else { return };
         let stale = held_stale(&self.carrier, &self.owner, &next);
         let promise = match &stale {
-            Some(stale) => sender.validate(stale.entry, &request, DOCUMENT),
+            Some(stale) => sender.validate(stale.entry, sameness(&request.fields), &request, DOCUMENT),
             None => sender.promise(&request, DOCUMENT),
         };
         let Some(promise) = promise else { return };

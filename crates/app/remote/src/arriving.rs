@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use farhop_htotp::ResponseHead;
-use farhop_htotp::frame::{Coding, Failure};
+use farhop_htotp::frame::{Coding, Failure, Validating};
 use farhop_store::{Body, Broken, Budget, Intake, Keeping};
 use farhop_transport::hop::{Arrival, Receiver};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) enum Early {
     /// A response to this request will come unasked.
     Promised(Offer),
     /// The origin is asked about what is held under this number.
-    Validating { promise: u64, entry: u64 },
+    Validating(Validating),
     /// The response's head; the body follows.
     Head { head: ResponseHead, coding: Coding, resumed: Option<u64> },
     /// There will be none.
@@ -33,7 +33,7 @@ pub(crate) async fn early(receiver: &mut Receiver) -> Early {
     match receiver.next().await {
         Arrival::Informed(head) => Early::Informed(head),
         Arrival::Promised { promise, priority, head } => Early::Promised(Offer { promise, priority, head }),
-        Arrival::Validating { promise, entry } => Early::Validating { promise, entry },
+        Arrival::Validating(validating) => Early::Validating(validating),
         Arrival::Answered { head, coding, resumed } => Early::Head { head, coding, resumed },
         Arrival::Failed(failure) => Early::Failed(failure),
         // An exchange has a head first; anything else here is a peer that gave up.
@@ -86,7 +86,7 @@ pub(crate) async fn carry(
             Arrival::Promised { promise, priority, head } => {
                 page.promised(Offer { promise, priority, head }).await;
             }
-            Arrival::Validating { promise, entry } => page.validating(promise, entry).await,
+            Arrival::Validating(validating) => page.validating(validating).await,
             Arrival::Trailers(fields) => trailers = Some(fields),
             Arrival::Ended if decoder.as_ref().is_none_or(|decoder| decoder.is_complete()) => {
                 if let Some(keeping) = keeping {

@@ -149,7 +149,7 @@ impl<'a> Asking<'a> {
                     crossed.promised.push(offer.promise);
                     crossed.page.promised(offer).await;
                 }
-                Early::Validating { promise, entry } => crossed.page.validating(promise, entry).await,
+                Early::Validating(validating) => crossed.page.validating(validating).await,
                 Early::Failed(failure) => return Err(NotAnswered::Trouble(Trouble::from_ground(&failure))),
                 Early::Lost if crossed.carrier.hop.closed().is_none() => {
                     let detail = "the far end gave this exchange up";

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{PRIVATE_TO, PromiseId, WhyAsk, not_modified, unfamiliar};
+use farhop_bundle::{PRIVATE_TO, PromiseId, WhyAsk, not_modified, sameness, unfamiliar};
 use farhop_events::{AnsweredFrom, Crossing};
 use farhop_freshness::{Reply, RequestDirectives, Scope, Stored, Verdict, Why, shareable, storable};
 use farhop_htotp::ResponseHead;
@@ -52,7 +52,8 @@ pub(crate) async fn look_up(remote: &Remote, exchange: &Exchange) -> Found {
     // What has to be validated whenever it is used was, for this.
     let Exchange { user, fetch, .. } = exchange;
     let page = remote.desk().page_of(exchange.id, user, &fetch.url, &fetch.head.fields);
-    if !remote.validating().take_confirmed(entry, user, page, remote.now()) {
+    let asked = (entry, sameness(&fetch.head.fields));
+    if !remote.validating().take_confirmed(asked, user, page, remote.now()) {
         return found;
     }
     let held = remote.repository().entry(entry).await.map(|(_, held)| held);

@@ -223,7 +223,7 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
         match early {
             Early::Head { head, coding, .. } => break (Arc::new(head), coding),
             Early::Promised(offer) => page.promised(offer).await,
-            Early::Validating { promise, entry } => page.validating(promise, entry).await,
+            Early::Validating(validating) => page.validating(validating).await,
             Early::Informed(_) => {}
             Early::Failed(_) | Early::Lost => return remote.desk().withdraw(id, remote.now()),
         }

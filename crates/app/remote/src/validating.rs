@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use farhop_events::ExchangeId;
 use farhop_freshness::named_by_vary;
-use farhop_htotp::ResponseHead;
+use farhop_htotp::{ResponseHead, frame};
 use farhop_store::{Held, Partition};
 use farhop_transport::hop::{Arrival, Receiver};
 use http::StatusCode;
@@ -50,6 +50,8 @@ pub(crate) struct Asker {
 
 struct Asked {
     entry: u64,
+    /// What ground asks with ([`sameness`]).
+    request: u64,
     asker: Asker,
     outcome: watch::Sender<Outcome>,
 }
@@ -75,7 +77,7 @@ impl Validating {
     }
 
     /// Ground asks about `entry`; `false` if too much is asked about.
-    fn begin(&self, wire: Wire, entry: u64, asker: Asker, now: Duration) -> bool {
+    fn begin(&self, asking: Wire, (entry, request): (u64, u64), asker: Asker, now: Duration) -> bool {
         let mut asked = self.lock();
         if asked.len() >= MOST {
             asked.retain(|_, one| one.is_of_use(now));
@@ -84,7 +86,7 @@ impl Validating {
             return false;
         }
         let (outcome, _) = watch::channel(Outcome::Awaited);
-        asked.insert(wire, Asked { entry, asker, outcome });
+        asked.insert(asking, Asked { entry, request, asker, outcome });
         true
     }
 
@@ -113,13 +115,23 @@ impl Validating {
         }
     }
 
-    /// Whether `entry` was just confirmed for this page of this user, of which each confirmation tells once.
-    pub(crate) fn take_confirmed(&self, entry: u64, user: &User, page: ExchangeId, now: Duration) -> bool {
+    /// Whether `entry` was just confirmed for this page of this user, of which each confirmation tells once; `request` has to be the
+    /// one that ground asked with, since the origin may have another answer to any other.
+    pub(crate) fn take_confirmed(
+        &self,
+        (entry, request): (u64, u64),
+        user: &User,
+        page: ExchangeId,
+        now: Duration,
+    ) -> bool {
         let mut asked = self.lock();
         asked.retain(|_, one| one.is_of_use(now));
         let is_own = |one: &Asked| {
             let asker = &one.asker;
-            one.entry == entry && asker.page == page && asker.user.name == user.name && one.is_confirmed()
+            (one.entry, one.request) == (entry, request)
+                && asker.page == page
+                && asker.user.name == user.name
+                && one.is_confirmed()
         };
         let own = asked.iter().find(|(_, one)| is_own(one)).map(|(wire, _)| *wire);
         own.is_some_and(|wire| asked.remove(&wire).is_some())
@@ -148,7 +160,7 @@ impl Asked {
 impl Page {
     /// Ground asks about `entry`, for this page. Taken down before any byte that comes after it can be read by a browser,
     /// unless nothing that may answer this user is held under that number.
-    pub(crate) async fn validating(&self, promise: u64, entry: u64) {
+    pub(crate) async fn validating(&self, frame::Validating { promise, entry, request }: frame::Validating) {
         let (remote, wire) = (self.remote(), self.wire(promise));
         let asker = self.asker();
         let held = remote.repository().entry(entry).await;
@@ -158,7 +170,9 @@ impl Page {
         };
         let url = held.filter(|(_, held)| is_own(held)).and_then(|(url, _)| Url::parse(&url).ok());
         let page = asker.page;
-        let Some(url) = url.filter(|_| remote.validating().begin(wire, entry, asker, remote.now())) else {
+        let Some(url) =
+            url.filter(|_| remote.validating().begin(wire, (entry, request), asker, remote.now()))
+        else {
             remote.desk().refuse(wire);
             return crate::promising::tell_unwanted(remote);
         };
@@ -182,7 +196,7 @@ async fn hear(page: &Page, wire: Wire, mut receiver: Receiver) {
         match arriving::early(&mut receiver).await {
             Early::Head { head, .. } => break Some(head),
             Early::Promised(offer) => page.promised(offer).await,
-            Early::Validating { promise, entry } => page.validating(promise, entry).await,
+            Early::Validating(validating) => page.validating(validating).await,
             Early::Informed(_) => {}
             Early::Failed(_) | Early::Lost => break None,
         }
@@ -245,25 +259,27 @@ mod tests {
     fn what_was_confirmed_answers_its_own_page_once_and_not_for_long() {
         let (validating, own) = (Validating::default(), asker("anna", 5));
         let confirmed = |number| {
-            assert!(validating.begin((1, number), 9, own.clone(), second(0)));
+            assert!(validating.begin((1, number), (9, 4), own.clone(), second(0)));
             assert!(validating.awaited(9).is_some() && validating.asker((1, number)).is_some());
             validating.settle((1, number), Outcome::Confirmed(second(1)));
         };
         let take =
             |asker: &Asker, entry, at| validating.take_confirmed(entry, &asker.user, asker.page, second(at));
+        let (entry, other) = ((9, 4), (9, 5));
         confirmed(1);
         assert!(validating.awaited(9).is_none() && validating.asker((1, 1)).is_none());
-        assert!(!take(&asker("berta", 5), 9, 2) && !take(&asker("anna", 6), 9, 2) && !take(&own, 8, 2));
-        assert!(take(&own, 9, 2) && !take(&own, 9, 2));
+        assert!(!take(&asker("berta", 5), entry, 2) && !take(&asker("anna", 6), entry, 2));
+        assert!(!take(&own, (8, 4), 2) && !take(&own, other, 2), "of another entry, and to another request");
+        assert!(take(&own, entry, 2) && !take(&own, entry, 2));
         confirmed(2);
-        assert!(!take(&own, 9, 11));
+        assert!(!take(&own, entry, 11));
     }
 
     #[tokio::test]
     async fn who_waits_goes_on_when_nothing_came_of_it_or_the_carrier_is_lost() {
         let validating = Validating::default();
         for lose in [false, true] {
-            assert!(validating.begin(WIRE, 9, asker("anna", 5), second(0)));
+            assert!(validating.begin(WIRE, (9, 4), asker("anna", 5), second(0)));
             let awaited = validating.awaited(9).unwrap();
             if lose {
                 validating.carrier_lost(WIRE.0);
@@ -279,10 +295,10 @@ mod tests {
     fn no_more_is_taken_down_than_there_is_room_for() {
         let validating = Validating::default();
         for number in 0..MOST as u64 {
-            assert!(validating.begin((1, number), number, asker("anna", 5), second(0)));
+            assert!(validating.begin((1, number), (number, 4), asker("anna", 5), second(0)));
         }
-        assert!(!validating.begin((2, 0), 9, asker("anna", 5), second(0)));
+        assert!(!validating.begin((2, 0), (9, 4), asker("anna", 5), second(0)));
         validating.settle((1, 0), Outcome::Unknown);
-        assert!(validating.begin((2, 0), 9, asker("anna", 5), second(0)));
+        assert!(validating.begin((2, 0), (9, 4), asker("anna", 5), second(0)));
     }
 }

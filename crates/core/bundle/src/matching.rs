@@ -113,6 +113,27 @@ pub fn compare(promised: &HeaderMap, asked: &HeaderMap) -> Result<(), Mismatch> 
     Ok(())
 }
 
+/// A number, below 2^62, that is the same for two requests for one thing where [`compare`] finds no difference, but for conditions,
+/// which the answer to either is judged by.
+pub fn sameness(request: &HeaderMap) -> u64 {
+    let counts = |name: &&HeaderName| !NOT_COMPARED.contains(&name.as_str()) && !EVALUATED.contains(name);
+    let mut names: Vec<&HeaderName> = request.keys().filter(counts).collect();
+    names.sort_unstable_by_key(|name| name.as_str());
+    let mut hash = blake3::Hasher::new();
+    for name in names {
+        if name == header::CACHE_CONTROL && wants_anew(&HeaderMap::new(), request) {
+            continue;
+        }
+        for value in request.get_all(name) {
+            // None of these stands in a name or a value.
+            hash.update(name.as_str().as_bytes()).update(b":").update(value.as_bytes()).update(b"\n");
+        }
+    }
+    let mut first = [0; 8];
+    first.copy_from_slice(&hash.finalize().as_bytes()[..8]);
+    u64::from_be_bytes(first) >> 2
+}
+
 /// Compares only what a response that a shared cache may reuse still depends on; its `Vary` is judged apart.
 pub(crate) fn compare_always(promised: &HeaderMap, asked: &HeaderMap) -> Result<(), Mismatch> {
     ALWAYS_COMPARED.iter().try_for_each(|name| same(promised, asked, name))
@@ -231,6 +252,30 @@ mod tests {
         let mut names: Vec<&str> = unfamiliar(&more).map(HeaderName::as_str).collect();
         names.sort_unstable();
         assert_eq!(names, ["api-key", "x-token"]);
+    }
+
+    #[test]
+    fn requests_are_the_same_where_a_promise_of_one_would_answer_the_other() {
+        let own = [("accept", "image/webp"), ("cookie", "a=1"), ("referer", "http://a.test/")];
+        let with = |more: &[(&'static str, &'static str)]| request(&[&own[..], more].concat());
+        let promised = with(&[]);
+        let number = sameness(&promised);
+        assert!(number < 1 << 62);
+        for (more, same) in [
+            (&[][..], true),
+            (&[("priority", "u=1"), ("via", "1.1 a"), ("if-none-match", "\"1\"")], true),
+            (&[("cache-control", "max-age=0")], true),
+            (&[("cache-control", "no-cache")], false),
+            (&[("dnt", "1")], false),
+        ] {
+            let asked = with(more);
+            assert_eq!(compare(&promised, &asked).is_ok(), same, "{more:?}");
+            assert_eq!(sameness(&asked) == number, same, "{more:?}");
+        }
+        let other = request(&[("accept", "image/*"), own[1], own[2]]);
+        assert_ne!(sameness(&other), number);
+        let joined = request(&[("accept", "image/webp\tcookie:a=1"), own[2]]);
+        assert_ne!(sameness(&joined), number);
     }
 
     #[test]

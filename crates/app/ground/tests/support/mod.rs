@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use farhop_events::{Bus, Event};
 use farhop_ground::Ground;
-use farhop_htotp::frame::{Coding, Failure, Resume};
+use farhop_htotp::frame::{Coding, Failure, Resume, Validating};
 use farhop_htotp::session::{Ask, Config, Role};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_orbit::Profile;
@@ -160,7 +160,9 @@ impl Reply {
                 Arrival::Promised { promise, head, .. } => {
                     reply.promises.push((promise, head, reply.body.len()));
                 }
-                Arrival::Validating { promise, entry } => reply.validating.push((promise, entry)),
+                Arrival::Validating(Validating { promise, entry, .. }) => {
+                    reply.validating.push((promise, entry))
+                }
                 Arrival::Answered { head, coding, resumed } => {
                     (reply.head, reply.coding, reply.resumed) = (Some(head), coding, resumed);
                 }

@@ -289,6 +289,17 @@ pub struct PathReport {
     pub lost: u64,
 }
 
+/// What the origin is asked about for a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Validating {
+    /// The push of this number says what comes of it.
+    pub promise: u64,
+    /// The entry of the mirror.
+    pub entry: u64,
+    /// The request that it is asked for, in a number by which the remote knows it again, below 2^62.
+    pub request: u64,
+}
+
 /// A frame, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -361,10 +372,7 @@ pub enum Frame {
         section: Bytes,
     },
     /// The origin is asked about this entry of the mirror; the push of this promise says what comes of that.
-    Validating {
-        promise: u64,
-        entry: u64,
-    },
+    Validating(Validating),
     Failure(Failure),
     Push {
         promise: u64,

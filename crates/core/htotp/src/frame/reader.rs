@@ -150,7 +150,9 @@ fn read_in_pieces(data: &[u8], piece: usize) -> (Vec<Frame>, Option<FrameError>)
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Class, Coding, Failure, Hello, PathReport, Priority, Resume, Side, Tunnel, Verdict};
+    use super::super::{
+        Class, Coding, Failure, Hello, PathReport, Priority, Resume, Side, Tunnel, Validating, Verdict,
+    };
     use super::*;
     use crate::mirror::{BodyHash, Bound, Entry, HeldBody, Position, Validators, Word};
     use proptest::prelude::*;
@@ -239,8 +241,9 @@ mod tests {
             }),
             (0..varint::MAX, proptest::collection::vec(0..varint::MAX, 0..9))
                 .prop_map(|(of, buckets)| Frame::Differ { of, buckets }),
-            (0..varint::MAX, 0..varint::MAX)
-                .prop_map(|(promise, entry)| Frame::Validating { promise, entry }),
+            (0..varint::MAX, 0..varint::MAX, 0..varint::MAX).prop_map(|(promise, entry, request)| {
+                Frame::Validating(Validating { promise, entry, request })
+            }),
             (0..varint::MAX, 0..999u64, class.clone(), priority.clone(), resume, bytes.clone()).prop_map(
                 |(exchange, user, class, priority, resume, section)| Frame::Request {
                     exchange,

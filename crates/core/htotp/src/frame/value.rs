@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::{
-    Class, Coding, Failure, Frame, FrameError, Hello, PathReport, Priority, Resume, Side, Tunnel, Verdict,
-    kind,
+    Class, Coding, Failure, Frame, FrameError, Hello, PathReport, Priority, Resume, Side, Tunnel, Validating,
+    Verdict, kind,
 };
 use crate::fields::codec;
 use crate::mirror::{BodyHash, Bound, Entry, HeldBody, Position, Validators, Word};
@@ -38,7 +38,7 @@ impl Frame {
             Frame::Response { .. } => kind::RESPONSE,
             Frame::Informational(_) => kind::INFORMATIONAL,
             Frame::Promise { .. } => kind::PROMISE,
-            Frame::Validating { .. } => kind::VALIDATING,
+            Frame::Validating(_) => kind::VALIDATING,
             Frame::Failure(_) => kind::FAILURE,
             Frame::Push { .. } => kind::PUSH,
             Frame::Taken(_) => kind::TAKEN,
@@ -161,9 +161,8 @@ impl Frame {
                 out.extend_from_slice(&hash.0);
                 varint::put(out, *length);
             }
-            Frame::Validating { promise, entry } => {
-                varint::put(out, *promise);
-                varint::put(out, *entry);
+            Frame::Validating(Validating { promise, entry, request }) => {
+                [promise, entry, request].into_iter().for_each(|number| varint::put(out, *number));
             }
             Frame::Request { exchange, user, class, priority, resume, section } => {
                 varint::put(out, *exchange);
@@ -347,7 +346,8 @@ impl Frame {
                 Frame::Differ { of, buckets }
             }
             kind::VALIDATING => {
-                Frame::Validating { promise: varint::take(value)?, entry: varint::take(value)? }
+                let (promise, entry) = (varint::take(value)?, varint::take(value)?);
+                Frame::Validating(Validating { promise, entry, request: varint::take(value)? })
             }
             kind::TRAILERS => Frame::Trailers(rest(value)),
             kind::INFORMATIONAL => Frame::Informational(rest(value)),

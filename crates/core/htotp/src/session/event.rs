@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 
 use crate::frame::{
-    Class, Coding, Failure, FrameError, Hello, PathReport, Priority, Resume, Tunnel, Verdict,
+    Class, Coding, Failure, FrameError, Hello, PathReport, Priority, Resume, Tunnel, Validating, Verdict,
 };
 use crate::head::{RequestHead, ResponseHead};
 use crate::mirror::{BodyHash, Position, Word};
@@ -108,8 +108,7 @@ pub enum Event {
     /// Remote: the origin is asked whether this entry is still right; a push of this number says what comes of that.
     Validating {
         stream: StreamId,
-        promise: u64,
-        entry: u64,
+        validating: Validating,
     },
     /// Remote: the promised response begins.
     Pushed {

@@ -11,7 +11,7 @@ use super::{
     Ask, Config, Direction, Event, Kind, MOST_CONTROL, MOST_HEADS, MOST_UNFINISHED, Role, Session, Transmit,
     code,
 };
-use crate::frame::{Class, Coding, Frame, Hello, Priority, Tunnel, Verdict};
+use crate::frame::{Class, Coding, Frame, Hello, Priority, Tunnel, Validating, Verdict};
 use crate::head::{RequestHead, ResponseHead};
 use crate::journal::Hearing;
 use crate::scheduler::StreamId;
@@ -136,7 +136,8 @@ impl Driver {
                 self.session.taken(1, 1, 1000 * bytes.len());
                 self.session.write(stream, bytes);
             }
-            Event::Promised { promise, .. } | Event::Validating { promise, .. } => {
+            Event::Promised { promise, .. }
+            | Event::Validating { validating: Validating { promise, .. }, .. } => {
                 self.session.refuse_promises(promise..=promise);
             }
             Event::Ended { stream } | Event::Reset { stream, .. } | Event::Stopped { stream, .. } => {

@@ -12,7 +12,7 @@ use super::event::{Direction, Event};
 use super::{Kind, Session, Stream};
 use crate::fields::Lines;
 use crate::fields::shelf::{Base, Kind as SectionKind};
-use crate::frame::{Class, Frame, FrameError, Priority, kind};
+use crate::frame::{Class, Frame, FrameError, Priority, Validating, kind};
 use crate::head::RequestHead;
 use crate::scheduler::{Place, StreamId};
 
@@ -96,11 +96,12 @@ impl Session {
     }
 
     /// Ground: announces, like [`Session::promise`], that the origin is asked whether this entry of the mirror, which
-    /// answers `head`, is still right. The push of the number that this gives says so by a 304, or says nothing by failing.
+    /// answers `head`, is still right. The push of the number that this gives says so by a 304, or says nothing by failing; by
+    /// `request` the remote knows the request again that is made.
     pub fn validate(
         &mut self,
         id: StreamId,
-        entry: u64,
+        (entry, request): (u64, u64),
         head: &RequestHead,
         priority: Priority,
     ) -> Option<u64> {
@@ -111,7 +112,7 @@ impl Session {
         // The remote knows no request that promises on this push could be written against.
         let (origin, lines) = (Bytes::from(head.origin()), Arc::default());
         self.promises.open.insert(promise, Open { origin, place, lines });
-        self.scheduler.enqueue(id, Frame::Validating { promise, entry }.encode());
+        self.scheduler.enqueue(id, Frame::Validating(Validating { promise, entry, request }).encode());
         Some(promise)
     }
 
@@ -219,9 +220,9 @@ impl Session {
     }
 
     /// Remote: the origin is asked about an entry of the mirror.
-    pub(super) fn handle_validating(&mut self, id: StreamId, promise: u64, entry: u64) {
-        self.events.push_back(Event::Validating { stream: id, promise, entry });
-        self.announce(promise, Arc::default());
+    pub(super) fn handle_validating(&mut self, id: StreamId, validating: Validating) {
+        self.events.push_back(Event::Validating { stream: id, validating });
+        self.announce(validating.promise, Arc::default());
     }
 
     /// Remote: what the push of this promise names is written against `base`.

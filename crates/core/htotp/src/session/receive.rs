@@ -298,8 +298,8 @@ impl Session {
             (Phase::Head | Phase::Body, Frame::Promise { promise, priority, section }) => {
                 self.handle_promise(now, id, promise, priority, section)?;
             }
-            (Phase::Head | Phase::Body, Frame::Validating { promise, entry }) => {
-                self.handle_validating(id, promise, entry);
+            (Phase::Head | Phase::Body, Frame::Validating(validating)) => {
+                self.handle_validating(id, validating);
             }
             (Phase::Body, Frame::Data(bytes)) => self.events.push_back(Event::Body { stream: id, bytes }),
             (Phase::Body, Frame::Trailers(section)) => self.trailers(now, id, section)?,

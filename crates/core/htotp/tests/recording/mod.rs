@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_htotp::frame::{
-    Class, Coding, Failure, Frame, FrameReader, Hello, Priority, Resume, Side, Tunnel, Verdict, kind,
+    Class, Coding, Failure, Frame, FrameReader, Hello, Priority, Resume, Side, Tunnel, Validating, Verdict,
+    kind,
 };
 use farhop_htotp::journal::{Hearing, Said};
 use farhop_htotp::mirror::{BodyHash, Bound, Entry, HeldBody, Position, Validators, Word};
@@ -180,7 +181,8 @@ pub(crate) fn record() -> String {
     let image = get("cdn.test", "/logo.png", &[("referer", "http://site.test/")]);
     let held = get("site.test", "/held.css", &[("referer", "http://site.test/")]);
     let [style, image] = [style, image].map(|head| ground.promise(now, page, &head, Priority::default()));
-    let held = ground.validate(page, 1, &held, Priority::default()).and_then(|promise| ground.push(promise));
+    let held =
+        ground.validate(page, (1, 9), &held, Priority::default()).and_then(|promise| ground.push(promise));
     let held = held.expect("nobody refused it");
     ground.answer(now, held, &response(StatusCode::NOT_MODIFIED, &[]), Coding::Identity, None);
     ground.finish(now, held, None);
@@ -428,7 +430,9 @@ fn words(event: &Event) -> String {
         Event::Promised { promise, priority, head, .. } => {
             format!("promised {promise}, {}: {}", order(priority), request(head))
         }
-        Event::Validating { promise, entry, .. } => format!("validating entry {entry} for {promise}"),
+        Event::Validating { validating: Validating { promise, entry, .. }, .. } => {
+            format!("validating entry {entry} for {promise}")
+        }
         Event::Pushed { promise, .. } => format!("pushed {promise}"),
         Event::Unwanted { promises } if promises.start() == promises.end() => {
             format!("unwanted {}", promises.start())

@@ -183,7 +183,7 @@ impl State {
             Arrival::Informed(_) => return journal.heard_head(false),
             Arrival::Answered { .. } | Arrival::TunnelOpened => return journal.heard_head(true),
             Arrival::Promised { .. }
-            | Arrival::Validating { .. }
+            | Arrival::Validating(_)
             | Arrival::Urgent
             | Arrival::Trailers(_)
             | Arrival::Lost => return,

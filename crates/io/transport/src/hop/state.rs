@@ -93,8 +93,8 @@ impl State {
                 Event::Promised { stream, promise, priority, head } => {
                     self.deliver(stream, Arrival::Promised { promise, priority, head });
                 }
-                Event::Validating { stream, promise, entry } => {
-                    self.deliver(stream, Arrival::Validating { promise, entry });
+                Event::Validating { stream, validating } => {
+                    self.deliver(stream, Arrival::Validating(validating));
                 }
                 Event::Body { stream, bytes } => self.deliver(stream, Arrival::Body(bytes)),
                 Event::Trailers { stream, fields } => self.deliver(stream, Arrival::Trailers(fields)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_htotp::frame::{Class, Coding, Failure, Priority};
+use farhop_htotp::frame::{Class, Coding, Failure, Priority, Validating};
 use farhop_htotp::journal::Said;
 use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::code;
@@ -35,10 +35,7 @@ pub enum Arrival {
         head: RequestHead,
     },
     /// The origin is asked whether this entry of the mirror is still right; the push of this promise says what comes of that.
-    Validating {
-        promise: u64,
-        entry: u64,
-    },
+    Validating(Validating),
     /// Part of the body or of the tunnel.
     Body(Bytes),
     /// The next byte of the tunnel is urgent.
@@ -60,7 +57,9 @@ impl Arrival {
     /// The promise that it makes: it ends with its carrier.
     pub(super) fn promise(&self) -> Option<u64> {
         match self {
-            Arrival::Promised { promise, .. } | Arrival::Validating { promise, .. } => Some(*promise),
+            Arrival::Promised { promise, .. } | Arrival::Validating(Validating { promise, .. }) => {
+                Some(*promise)
+            }
             _ => None,
         }
     }
@@ -74,7 +73,7 @@ impl Arrival {
             Arrival::Trailers(fields) => fields_size(fields),
             Arrival::Failed(failure) => failure.token.len() + failure.detail.len(),
             // What it keeps from being joined.
-            Arrival::Urgent | Arrival::Validating { .. } => SMALL,
+            Arrival::Urgent | Arrival::Validating(_) => SMALL,
             Arrival::Ended | Arrival::Reset(_) | Arrival::TunnelOpened | Arrival::Lost => 0,
         }
     }
@@ -300,14 +299,14 @@ impl Sender {
     }
 
     /// Ground: announces, as [`Sender::promise`] does, that the origin is asked whether this entry of the mirror, which
-    /// answers `head`, is still right.
-    pub fn validate(&self, entry: u64, head: &RequestHead, priority: Priority) -> Option<u64> {
+    /// answers `head`, is still right; by `request` the remote knows again what the origin is asked.
+    pub fn validate(&self, entry: u64, request: u64, head: &RequestHead, priority: Priority) -> Option<u64> {
         self.line.act(|shared, state, id| {
             if state.closed.is_some() {
                 return None;
             }
             shared.work.notify_one();
-            state.session.validate(id, entry, head, priority)
+            state.session.validate(id, (entry, request), head, priority)
         })
     }
 
