@@ -285,7 +285,7 @@ impl Ground {
 
     /// What `farhop path` shows.
     pub fn path(&self) -> Value {
-        let carriers: Vec<Value> = self.0.lock().values().map(|carrier| carrier.path()).collect();
+        let carriers: Vec<Value> = self.0.carriers().iter().map(|carrier| carrier.path()).collect();
         json!({ "end": "ground", "carriers": carriers })
     }
 

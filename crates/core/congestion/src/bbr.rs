@@ -65,6 +65,11 @@ const ENOUGH_LOST: u64 = 3 * 1200;
 /// held back: there each is acknowledged alone.
 const SLACK_SHARE: f64 = 0.125;
 const SLACK_PACKETS: [f64; 2] = [2.0, 4.0];
+/// Acknowledgements go back for each 1/64 of what fills the path, nine packets at the least (`core/tuning`): twice that at the most
+/// is kept back, or what comes while an end does not run.
+const ACK_SHARE: f64 = 1.0 / 32.0;
+const ACK_PACKETS: f64 = 18.0;
+const BUSY: Duration = Duration::from_micros(2500);
 /// Share of the BDP at which a queue runs empty, and where the rate may have fallen since it was measured.
 const EMPTIED: f64 = 0.85;
 const EMPTIED_SURELY: f64 = 0.5;
@@ -153,8 +158,16 @@ impl Bbr {
         let alone = if self.packet_time() > ACK_DELAY { 1.0 } else { 0.0 };
         let least = (SLACK_PACKETS[0] - alone) * mtu;
         let packets = (SLACK_SHARE * self.bdp()).clamp(least, SLACK_PACKETS[1] * mtu);
-        let slack = self.bandwidth() * (ACK_DELAY + self.delay.variation() / 2).as_secs_f64() + packets;
-        (gain * self.bdp() + slack).max(self.minimum())
+        let varies = self.bandwidth() * (self.delay.variation() / 2).as_secs_f64();
+        (gain * self.bdp() + self.held_back() + varies + packets).max(self.minimum())
+    }
+
+    /// What the peer's delayed acknowledgements keep back: what comes in [`ACK_DELAY`], or the packets of which each so many are
+    /// acknowledged at once. Where these come quickly, ends that are busy with other things count for more.
+    fn held_back(&self) -> f64 {
+        let packets = (ACK_SHARE * self.bdp()).max(ACK_PACKETS * self.mtu as f64);
+        let within = |time: Duration| self.bandwidth() * time.as_secs_f64();
+        within(ACK_DELAY).min(packets.max(within(BUSY.max(self.delay.variation()))))
     }
 
     /// The window at which a queue runs empty, to see the bare round trip.
@@ -253,14 +266,18 @@ impl Bbr {
     /// What the acknowledgement means for the mode, beyond its round trip.
     fn transit(&mut self, ack: &Ack) {
         match self.mode {
-            Mode::Startup { ceiling, .. } if self.delay.may_be_queue() => {
+            Mode::Startup { ceiling, .. } if self.delay.may_be_queue() && !ack.app_limited => {
                 let doubt = Doubt::new(ack, self.delay.min(), self.window);
                 self.mode = Mode::Doubt { doubt, ceiling };
             }
             Mode::Doubt { mut doubt, ceiling } => {
                 doubt.on_ack(ack);
                 self.mode = Mode::Doubt { doubt, ceiling };
-                if doubt.is_over(ack.now) {
+                if doubt.has_run_out() {
+                    self.window = doubt.tried();
+                    self.mode = Mode::startup(ceiling);
+                    self.delay.forget_queue();
+                } else if doubt.is_over(ack.now) {
                     self.resolve(ack.now, &doubt, ceiling);
                 }
             }
@@ -294,6 +311,10 @@ impl Bbr {
 
     /// A packet has seen the path without a queue.
     fn bare(&mut self, ack: &Ack, before: Option<f64>) {
+        if self.delay.is_longer_way(ack.sample()) {
+            self.delay.lengthen(ack.now, ack.sample());
+            return self.search_again(before);
+        }
         if let Some(rate) = before.filter(|_| ack.sample() > self.delay.longest()) {
             // It takes longer, and delivers what it did.
             self.rates.push(ack.now, rate);
@@ -304,10 +325,19 @@ impl Bbr {
         self.cruise(ack.now, CRUISE);
     }
 
+    /// The way is longer, and may be another: what it delivers is found again, up to what the old one did.
+    fn search_again(&mut self, before: Option<f64>) {
+        let ceiling = before.unwrap_or(self.bandwidth()) * self.delay.min().as_secs_f64();
+        self.window = self.sized(1.0).min(ceiling.max(self.minimum()));
+        self.mode = Mode::startup(ceiling.max(self.window));
+    }
+
     /// It is clear what the delay came from.
     fn resolve(&mut self, now: Duration, doubt: &Doubt, ceiling: f64) {
         if doubt.tried() < ceiling && doubt.is_carried() {
-            if doubt.tried() > BURST * self.initial_window().0 as f64 {
+            if self.delay.is_longer_way(doubt.shortest()) {
+                self.delay.lengthen(now, doubt.shortest());
+            } else if doubt.tried() > BURST * self.initial_window().0 as f64 {
                 self.delay.vary(doubt.longest());
             }
             self.window = doubt.tried();
@@ -322,7 +352,11 @@ impl Bbr {
 
     fn resize(&mut self, ack: &Ack) {
         self.window = match self.mode {
-            // RFC 9002 §7.8: a window that is not used does not grow.
+            // RFC 9002 §7.8: a window that is not used does not grow. What comes next may be large, and all at once: it gets what has
+            // passed, and searches on from there.
+            Mode::Startup { ceiling, .. } if ack.app_limited && ceiling.is_infinite() => {
+                self.window.min(self.sized(1.0).max(BURST * self.initial_window().0 as f64))
+            }
             Mode::Startup { .. } if ack.app_limited => self.window,
             // If there is a queue, this lets it run empty.
             Mode::Doubt { doubt, ceiling } if doubt.tried() < ceiling => {

@@ -9,6 +9,8 @@ pub(super) const ACK_DELAY: Duration = Duration::from_millis(25);
 /// Samples so much above the smallest, or above what the delay varies by, so many in a row, may be a queue.
 const QUEUE_SHARE: f64 = 1.125;
 const QUEUE_LEAST: Duration = Duration::from_millis(20);
+/// … and on a short way by what it takes once more, or by this.
+const QUEUE_SHORT: Duration = Duration::from_millis(5);
 const QUEUE_SAMPLES: u32 = 8;
 /// What varies may vary by so much more.
 const MARGIN: f64 = 1.25;
@@ -44,7 +46,8 @@ impl Delay {
             self.confirmed = now;
         }
         let usual = min + self.variation.mul_f64(MARGIN);
-        let queued = sample > min.mul_f64(QUEUE_SHARE).max(min + QUEUE_LEAST).max(usual);
+        let least = QUEUE_LEAST.min(min.max(QUEUE_SHORT));
+        let queued = sample > min.mul_f64(QUEUE_SHARE).max(min + least).max(usual);
         self.queued = if queued { self.queued + 1 } else { 0 };
     }
 
@@ -98,7 +101,22 @@ impl Delay {
     }
 
     fn raise(&mut self, variation: Duration) {
-        self.variation = self.variation.max(variation.min(self.min().max(MOST)));
+        self.variation = self.variation.max(variation.min(self.most()));
+    }
+
+    /// The most that is taken for variation.
+    fn most(&self) -> Duration {
+        self.min().max(MOST)
+    }
+
+    /// Whether a sample that shows no queue is too long for a delay that varies: the way has become longer.
+    pub(super) fn is_longer_way(&self, sample: Duration) -> bool {
+        sample > self.min() + self.most()
+    }
+
+    /// The way has become longer: this is its smallest sample, and what varied on the old one says nothing.
+    pub(super) fn lengthen(&mut self, now: Duration, sample: Duration) {
+        *self = Delay { min: Some(sample), confirmed: now, ..Delay::default() };
     }
 
     /// A sample of the empty path: it is the smallest, whatever was measured before.

@@ -17,8 +17,12 @@ pub(super) struct Doubt {
     until: Duration,
     in_flight: u64,
     acked: u64,
+    /// The smallest sample and the largest.
+    shortest: Duration,
     longest: Duration,
     tried: f64,
+    /// There was nothing more to send: what is in flight runs dry by itself.
+    ran_out: bool,
 }
 
 impl Doubt {
@@ -29,14 +33,28 @@ impl Doubt {
             until: ack.now + min.mul_f64(PATIENCE).max(min + PATIENCE_LEAST),
             in_flight: ack.in_flight.0,
             acked: 0,
+            shortest: ack.sample(),
             longest: ack.sample(),
             tried: window,
+            ran_out: ack.app_limited,
         }
     }
 
     pub(super) fn on_ack(&mut self, ack: &Ack) {
         self.acked += ack.bytes.0;
+        self.shortest = self.shortest.min(ack.sample());
         self.longest = self.longest.max(ack.sample());
+        self.ran_out |= ack.app_limited;
+    }
+
+    /// Whether nothing can be learned any more, since too little was sent.
+    pub(super) fn has_run_out(&self) -> bool {
+        self.ran_out
+    }
+
+    /// The smallest sample.
+    pub(super) fn shortest(&self) -> Duration {
+        self.shortest
     }
 
     /// Whether all, or nearly all, has come through.

@@ -63,7 +63,7 @@ fn nor_does_it_keep_what_is_known_of_the_path_from_being_used() {
 
 #[test]
 fn a_long_transfer_fills_the_link_and_no_more_queue_than_the_delay_varies_by() {
-    for (jitter, most_kb) in [(0, 150), (30, 220), (60, 350), (120, 480)] {
+    for (jitter, most_kb) in [(0, 160), (30, 220), (60, 350), (120, 480)] {
         for seed in 1..=3 {
             let mut simulation = begun(Choice::Bbr, None, jitter, seed, 1_000_000_000);
             simulation.run_until(ms(20_000));

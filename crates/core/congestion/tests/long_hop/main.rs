@@ -1,5 +1,6 @@
 //! The controllers over the satellite model, in virtual time: repeatable to the last digit.
 
+mod changing;
 mod jitter;
 mod paced;
 mod simulation;
