@@ -22,6 +22,8 @@ const MAX_RULES: usize = 50_000;
 const MAX_FACES: usize = 2_000;
 /// Layers told apart of one sheet.
 const MAX_LAYERS: usize = 1_000;
+/// Lists of media queries remembered of one sheet.
+const MAX_MEDIA: usize = 16;
 /// Imports of one sheet that are followed.
 const MAX_IMPORTS: usize = 64;
 
@@ -114,6 +116,8 @@ pub(super) struct Reader {
     /// Distinguishes this sheet's layers without a name from those of others.
     number: usize,
     unnamed: usize,
+    /// Lists of media queries, and whether they hold: sheets repeat a few of them.
+    media: Vec<(Box<str>, bool)>,
 }
 
 impl Sheet {
@@ -141,7 +145,7 @@ impl Reader {
         let mut sheet = Sheet::default();
         sheet.layers.extend(layer.iter().map(|layer| Box::from(&**layer)));
         sheet.early = sheet.layers.len();
-        Reader { sheet, layer, importable: true, imported: 0, number, unnamed: 0 }
+        Reader { sheet, layer, importable: true, imported: 0, number, unnamed: 0, media: Vec::new() }
     }
 
     /// Takes the next top-level item.
@@ -230,7 +234,7 @@ impl Reader {
             return;
         };
         match name.as_str() {
-            "media" if media::matches(rest, &options.viewport) => self.contents(body, &inner, options),
+            "media" if self.media_hold(rest, options) => self.contents(body, &inner, options),
             "supports" if supports::holds(rest) => self.contents(body, &inner, options),
             "layer" => {
                 let layer = Some(self.name_layer(context, rest.trim()));
@@ -246,6 +250,17 @@ impl Reader {
             "property" => self.property(rest.trim(), body),
             _ => {}
         }
+    }
+
+    fn media_hold(&mut self, list: &str, options: &Options) -> bool {
+        if let Some((_, holds)) = self.media.iter().find(|(known, _)| **known == *list) {
+            return *holds;
+        }
+        let holds = media::matches(list, &options.viewport);
+        if self.media.len() < MAX_MEDIA {
+            self.media.push((list.into(), holds));
+        }
+        holds
     }
 
     /// `@scope (root) to (limit)` (CSS Cascade 6, §2.5): its rules are read like rules within that of the root. What has no
@@ -519,6 +534,10 @@ mod tests {
         let cases = [
             ("@media screen{a{background:url(x)}}", 1),
             ("@media print{a{background:url(x)}}", 0),
+            (
+                "@media print{a{background:url(x)}}@media screen{b{background:url(x)}}@media print{c{background:url(y)}}",
+                1,
+            ),
             ("@media (max-width:600px){a{background:url(x)}}", 0),
             ("@supports (display:grid){@media screen{a{background:url(x)}}}", 1),
             ("@supports not (display:grid){a{background:url(x)}}", 0),
