@@ -1,5 +1,8 @@
-//! How fast style sheets are read, and what matching costs: `cargo bench -p farhop-page --bench css`. The sheet is made
-//! up here after those of component libraries: most rules fetch nothing, some set fonts or `display`, few name images.
+//! What reading a component library's style sheet costs, and matching it with a page apart: `cargo bench -p farhop-page
+//! --bench css`.
+
+#[expect(dead_code, reason = "the bench beside this one reads them all")]
+mod cases;
 
 use farhop_page::{Document, Options, ResourceInfo};
 use std::fmt::Write;
@@ -8,42 +11,6 @@ use url::Url;
 
 const ROUNDS: usize = 40;
 const ELEMENTS: usize = 3_000;
-const SHEET: usize = 300 * 1024;
-
-fn sheet() -> String {
-    let mut css = String::from(
-        "@charset \"utf-8\";:root{--primary:#0d6efd;--gap:1.5rem;--font:\"Text\",sans-serif}\
-         @font-face{font-family:Text;src:url(/f/text.woff2) format(\"woff2\")}\
-         @font-face{font-family:Icons;src:url(/f/icons.woff2) format(\"woff2\"),url(/f/icons.woff) format(\"woff\")}\
-         body{margin:0;font-family:var(--font);color:#212529}\n",
-    );
-    let mut at = 0;
-    while css.len() < SHEET {
-        let _ = write!(
-            css,
-            ".card-{at} > .card-body .title, .card-{at}:hover .title {{\n  margin: 0 auto var(--gap);\n  padding: .5rem 1rem;\n  \
-             border: 1px solid rgba(0, 0, 0, .125);\n  border-radius: .25rem;\n  color: var(--primary);\n}}\n\
-             .btn-{at}{{position:relative;transition:color .15s ease-in-out,background-color .15s ease-in-out;\
-             text-decoration:none;white-space:nowrap;vertical-align:middle}}\n\
-             @media (max-width: 575.98px) {{ .col-{at} {{ flex: 0 0 50%; max-width: 50%; }} }}\n"
-        );
-        match at % 4 {
-            0 => {
-                let _ = writeln!(css, ".icon-{at}::before{{content:\"\\f{at:03x}\";font-family:Icons}}");
-            }
-            1 => {
-                let _ =
-                    writeln!(css, ".hero-{at}{{background:#eee url('../img/hero-{at}.jpg') center/cover}}");
-            }
-            2 => {
-                let _ = writeln!(css, ".navbar .dropdown-{at}{{display:none;font-weight:600}}");
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    css
-}
 
 fn html() -> String {
     let mut page =
@@ -87,7 +54,7 @@ fn read(url: &Url, html: &str, css: &str) -> Times {
 
 fn main() {
     let url = Url::parse("http://site.test/").expect("a URL");
-    let (html, css) = (html(), sheet());
+    let (html, css) = (html(), cases::components());
     let rounds: Vec<Times> = (0..ROUNDS).map(|_| read(&url, &html, &css)).collect();
     // The best of all: what the code can do when nothing else runs.
     let best = |time: fn(&Times) -> Duration| rounds.iter().map(time).min().unwrap_or_default().as_secs_f64();

@@ -23,7 +23,13 @@ impl Steps {
     pub(crate) fn pay(&self, steps: usize) -> bool {
         // Who is too late subtracts nothing, so that the count cannot wrap round.
         let price = u32::try_from(steps).unwrap_or(u32::MAX);
-        self.0.load(Ordering::Relaxed) > 0 && self.0.fetch_sub(price.into(), Ordering::Relaxed) > 0
+        let left = self.0.load(Ordering::Relaxed);
+        if left > 0 {
+            // Paid for every part of a selector: a locked subtraction would cost more than the step. What two readers of
+            // one page pay in the same instant may count once.
+            self.0.store(left - i64::from(price), Ordering::Relaxed);
+        }
+        left > 0
     }
 }
 

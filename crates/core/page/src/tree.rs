@@ -14,6 +14,9 @@ const MAX_ATTRIBUTES: usize = 32;
 /// Classes kept of one element.
 const MAX_CLASSES: usize = 64;
 
+/// Elements for which there is room from the beginning.
+const USUAL: usize = 256;
+
 /// A piece of the arena.
 #[derive(Debug, Clone, Copy, Default)]
 struct Span {
@@ -91,10 +94,10 @@ impl Tree {
     /// A tree of at most `max_nodes` elements whose names and attributes take at most `max_bytes`.
     pub(crate) fn new(max_nodes: usize, max_bytes: usize) -> Self {
         Tree {
-            text: String::new(),
-            nodes: Vec::new(),
-            classes: Vec::new(),
-            attributes: Vec::new(),
+            text: String::with_capacity(16 * USUAL.min(max_nodes)),
+            nodes: Vec::with_capacity(USUAL.min(max_nodes)),
+            classes: Vec::with_capacity(USUAL.min(max_nodes)),
+            attributes: Vec::with_capacity(USUAL.min(max_nodes)),
             hosts: Vec::new(),
             max_nodes: max_nodes.min(u32::MAX as usize - 1),
             max_bytes: max_bytes.min(u32::MAX as usize),

@@ -195,7 +195,7 @@ impl Tokenizer {
                 tag.pairs.iter().for_each(|pair| text[pair.name.clone()].make_ascii_lowercase());
             }
             // Most tags have no character reference anywhere.
-            if memchr::memchr(b'&', text.as_bytes()).is_some() {
+            if !tag.pairs.is_empty() && memchr::memchr(b'&', text.as_bytes()).is_some() {
                 for pair in &mut tag.pairs {
                     if let Cow::Owned(value) = htmlize::unescape_attribute(&text[pair.value.clone()]) {
                         let from = self.decoded.len();

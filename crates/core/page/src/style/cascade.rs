@@ -1,18 +1,25 @@
 //! Which declarations win for an element: rules found by id, class or name, matched, and compared as CSS Cascade 5 §6
 //! says.
 
+use super::attached::Attached;
+use super::block::{Block, Custom, Declaration, Outline};
+use super::blocks::Blocks;
+use super::index::Index;
 use super::layers::{self, UNLAYERED};
 use super::matching::Matcher;
-use super::selector::{Key, Reach, Selector, Target};
-use super::sheet::{Block, Custom, Declaration, Sheet};
+use super::plain_selector;
+use super::selector::{Reach, Selector, Target};
+use super::sheet::{Declared, Selecting, Sheet};
 use super::value::{Property, Value};
 use super::variables::references;
 use crate::hint::{Initiator, Source};
+use crate::options::Options;
 use crate::tree::{Element, NodeId, Scope};
 use encoding_rs::Encoding;
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use foldhash::fast::RandomState;
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 use url::Url;
 
 /// Custom properties that refer to others that refer to others: no deeper than they are replaced.
@@ -35,7 +42,10 @@ pub(super) struct Origin {
 
 #[derive(Debug)]
 struct Placed {
-    selector: Selector,
+    /// Read when the first element asks for it.
+    selector: OnceLock<Option<Box<Selector>>>,
+    /// Where it stands beside its block, if it was not read at once.
+    place: Range<u32>,
     block: u32,
     sheet: u32,
     layer: Option<Arc<str>>,
@@ -83,20 +93,19 @@ pub(super) struct Winners {
     declared: Vec<Winner>,
     custom: Vec<CustomWinner>,
     candidates: Vec<u32>,
+    /// The targets and properties of `declared`, one bit each: most are not among them.
+    targets: u32,
+    properties: u32,
 }
 
 /// The rules of all sheets that count.
 #[derive(Debug, Default)]
 pub(super) struct Cascade {
     rules: Vec<Placed>,
-    blocks: Vec<(Block, Arc<Origin>)>,
-    /// By id and by class in lower case, however they are compared.
-    by_id: HashMap<Box<str>, Vec<u32>>,
-    by_class: HashMap<Box<str>, Vec<u32>>,
-    by_name: HashMap<Box<str>, Vec<u32>>,
-    universal: Vec<u32>,
+    blocks: Blocks,
+    index: Index,
     /// Blocks of `style` attributes.
-    attached: HashMap<NodeId, u32>,
+    attached: Attached,
     /// Place of each sheet in the cascade, by its number.
     sheet_ranks: Vec<u32>,
     /// What each sheet styles, by its number.
@@ -105,7 +114,7 @@ pub(super) struct Cascade {
     /// Some selector waits for the end of the document.
     pub(super) has_late: bool,
     /// Custom properties that can reach a declaration kept.
-    referenced: HashSet<Box<str>>,
+    referenced: HashSet<Box<str>, RandomState>,
 }
 
 impl Cascade {
@@ -113,30 +122,47 @@ impl Cascade {
     pub(super) fn add_sheet(&mut self, number: u32, sheet: &mut Sheet, origin: &Arc<Origin>) {
         self.has_containers |= sheet.has_containers;
         let first = self.blocks.len() as u32;
-        for rule in sheet.rules.drain(..) {
+        self.index.reserve(sheet.rules.len());
+        self.rules.reserve(sheet.rules.len());
+        self.blocks.reserve(sheet.blocks.len());
+        for rule in std::mem::take(&mut sheet.rules) {
             let at = self.rules.len() as u32;
             if self.rules.len() >= MAX_RULES {
                 break;
             }
-            self.has_late |= rule.selector.late;
-            for key in rule.selector.keys() {
-                match key {
-                    Key::Id(id) => self.by_id.entry(folded(&id).into()).or_default().push(at),
-                    Key::Class(class) => self.by_class.entry(folded(&class).into()).or_default().push(at),
-                    Key::Name(name) => self.by_name.entry(name).or_default().push(at),
-                    Key::Universal => self.universal.push(at),
+            let (selector, place) = match rule.selector {
+                Selecting::Read(selector) => {
+                    self.has_late |= selector.late;
+                    match selector.keys() {
+                        Some(keys) => keys.into_iter().for_each(|key| self.index.add(key, at)),
+                        None => self.index.add_universal(at),
+                    }
+                    (OnceLock::from(Some(selector)), 0..0)
                 }
-            }
+                Selecting::Unread(place, key) => {
+                    self.index.add(key, at);
+                    (OnceLock::new(), place)
+                }
+            };
             self.rules.push(Placed {
-                selector: rule.selector,
-                block: first + rule.block as u32,
+                selector,
+                place,
+                block: first + rule.block,
                 sheet: number,
                 layer: rule.layer,
                 layer_rank: UNLAYERED,
                 contained: rule.contained,
             });
         }
-        self.blocks.extend(sheet.blocks.drain(..).map(|block| (block, Arc::clone(origin))));
+        let source = self.blocks.add_source(Arc::clone(origin), std::mem::take(&mut sheet.text));
+        for declared in std::mem::take(&mut sheet.blocks) {
+            self.blocks.add(source, declared);
+        }
+    }
+
+    fn selector<'a>(&self, rule: &'a Placed) -> Option<&'a Selector> {
+        let read = || plain_selector::one(self.blocks.text(rule.block, &rule.place)).map(Box::new);
+        rule.selector.get_or_init(read).as_deref()
     }
 
     /// The sheet of this number styles `scope`; whether that is new.
@@ -157,6 +183,7 @@ impl Cascade {
     fn scope(
         &self,
         rule: &Placed,
+        reach: Reach,
         matcher: &Matcher<'_>,
         element: Element<'_>,
         node: NodeId,
@@ -164,7 +191,7 @@ impl Cascade {
         let scopes = &self.scopes[rule.sheet as usize];
         let own = element.scope();
         let host = |scope: &&Scope| matcher.tree.host(**scope);
-        match rule.selector.reach {
+        match reach {
             Reach::Inside => scopes.contains(&own).then_some((own, true)),
             Reach::Host => scopes.iter().find(|scope| host(scope) == Some(node)).map(|scope| (*scope, false)),
             Reach::Slotted => {
@@ -175,13 +202,35 @@ impl Cascade {
         }
     }
 
-    /// Takes a `style` attribute.
-    pub(super) fn attach(&mut self, node: NodeId, block: Block, origin: Arc<Origin>) {
-        let pending = block.declarations.iter().filter_map(|declaration| pending(&declaration.value));
-        let names: Vec<Box<str>> = pending.flat_map(references).map(Into::into).collect();
-        names.into_iter().for_each(|name| self.refer(name));
-        self.attached.insert(node, self.blocks.len() as u32);
-        self.blocks.push((block, origin));
+    /// Takes a `style` attribute of a document with this base and encoding. Of its text only what can cause a fetch.
+    pub(super) fn attach(
+        &mut self,
+        node: NodeId,
+        (text, outline): (&str, &Outline),
+        (base, encoding): (&Url, &'static Encoding),
+        options: &Options,
+    ) {
+        let alike = |origin: &Origin| origin.base == *base && origin.encoding == encoding;
+        let known = self.attached.source().filter(|source| alike(self.blocks.origin_of(*source)));
+        let source = known.unwrap_or_else(|| {
+            let (initiator, source) = (Initiator::Document, Source::StyleAttribute);
+            let origin = Origin { base: base.clone(), encoding, initiator, source };
+            let source = self.blocks.add_source(Arc::new(origin), String::new());
+            self.attached.begin(source);
+            source
+        });
+        let block = self.attached.known(text).unwrap_or_else(|| {
+            let declared = match outline.at_once {
+                true => Declared::Read(Box::new(Block::of(text, options))),
+                false => Declared::Unread(self.blocks.write(source, text)),
+            };
+            let block = self.blocks.add(source, declared);
+            let names = self.blocks.known(block).into_iter().flat_map(|block| block.referred());
+            self.referenced.extend(names.map(Box::from));
+            self.attached.learn(text, block);
+            block
+        });
+        self.attached.put(node, block);
     }
 
     /// Orders sheets (`ranks`, by number) and layers (names in the order of the page), and sees which custom properties
@@ -193,33 +242,32 @@ impl Cascade {
             rule.layer_rank =
                 rule.layer.as_deref().and_then(|layer| layers.get(layer).copied()).unwrap_or(UNLAYERED);
         }
-        let declarations = self.blocks.iter().flat_map(|(block, _)| &block.declarations);
-        let pending = declarations.filter_map(|declaration| pending(&declaration.value));
-        let names: Vec<Box<str>> = pending.flat_map(references).map(Into::into).collect();
-        self.referenced.clear();
-        names.into_iter().for_each(|name| self.refer(name));
+        self.referenced = self.blocks.read().flat_map(Block::referred).map(Box::from).collect();
         // What those refer to in turn, until nothing is added.
         for _ in 0..MAX_REFERENCES {
             let known = self.referenced.len();
-            let custom = self.blocks.iter().flat_map(|(block, _)| &block.custom);
+            let custom = self.blocks.read().flat_map(|block| &block.custom);
             let reached = custom.filter(|custom| self.referenced.contains(&custom.name));
             let names: Vec<Box<str>> =
                 reached.flat_map(|custom| references(&custom.text)).map(Into::into).collect();
-            names.into_iter().for_each(|name| self.refer(name));
+            self.referenced.extend(names);
             if self.referenced.len() == known {
                 break;
             }
         }
     }
 
-    fn refer(&mut self, name: Box<str>) {
-        self.referenced.insert(name);
-    }
-
     /// Finds what wins for `node`.
-    pub(super) fn collect(&self, matcher: &Matcher<'_>, node: NodeId, winners: &mut Winners) {
+    pub(super) fn collect(
+        &self,
+        matcher: &Matcher<'_>,
+        node: NodeId,
+        options: &Options,
+        winners: &mut Winners,
+    ) {
         winners.declared.clear();
         winners.custom.clear();
+        (winners.targets, winners.properties) = (0, 0);
         let element = matcher.tree.get(node);
         let mut candidates = std::mem::take(&mut winners.candidates);
         candidates.clear();
@@ -234,8 +282,11 @@ impl Cascade {
             if self.is_idle(rule.block) {
                 continue;
             }
-            let Some((scope, outer)) = self.scope(rule, matcher, element, node) else { continue };
-            if !matcher.matches(&rule.selector, node, scope) {
+            let Some(selector) = self.selector(rule) else { continue };
+            let Some((scope, outer)) = self.scope(rule, selector.reach, matcher, element, node) else {
+                continue;
+            };
+            if !matcher.matches(selector, node, scope) {
                 continue;
             }
             let priority = Priority {
@@ -243,16 +294,20 @@ impl Cascade {
                 outer,
                 attached: false,
                 layer: rule.layer_rank,
-                specificity: rule.selector.specificity,
+                specificity: selector.specificity,
                 sheet: self.sheet_ranks.get(rule.sheet as usize).copied().unwrap_or_default(),
                 rule: at,
                 declaration: 0,
             };
-            self.pay_for_block(matcher, rule.block, winners);
-            self.offer(rule.block, rule.selector.target, priority, winners);
+            let own = self.blocks.get(rule.block, options);
+            // Each declaration is compared with each winner so far.
+            let comparisons =
+                own.declarations.len() * winners.declared.len() + own.custom.len() * winners.custom.len();
+            matcher.pay_for(comparisons / 8);
+            self.offer((rule.block, own), selector.target, priority, winners);
         }
         winners.candidates = candidates;
-        if let Some(&block) = self.attached.get(&node) {
+        if let Some(block) = self.attached.of(node) {
             let priority = Priority {
                 important: false,
                 outer: true,
@@ -263,27 +318,21 @@ impl Cascade {
                 rule: 0,
                 declaration: 0,
             };
-            self.offer(block, Target::Element, priority, winners);
+            self.offer((block, self.blocks.get(block, options)), Target::Element, priority, winners);
         }
-    }
-
-    /// Each declaration is compared with each winner so far.
-    fn pay_for_block(&self, matcher: &Matcher<'_>, block: u32, winners: &Winners) {
-        let (own, _) = &self.blocks[block as usize];
-        let comparisons =
-            own.declarations.len() * winners.declared.len() + own.custom.len() * winners.custom.len();
-        matcher.pay_for(comparisons / 8);
     }
 
     /// It sets nothing but variables that nothing refers to.
     fn is_idle(&self, block: u32) -> bool {
-        let (own, _) = &self.blocks[block as usize];
-        own.declarations.is_empty() && !own.custom.iter().any(|own| self.referenced.contains(&own.name))
+        let counts = |own: &Block| {
+            !own.declarations.is_empty() || own.custom.iter().any(|own| self.referenced.contains(&own.name))
+        };
+        self.blocks.known(block).is_some_and(|own| !counts(own))
     }
 
     /// No element can have a style but the browser's own.
     pub(super) fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
+        self.blocks.len() == 0
     }
 
     /// Rules and `style` attributes so far: what ordering them costs.
@@ -292,16 +341,17 @@ impl Cascade {
     }
 
     fn candidates(&self, element: Element<'_>, candidates: &mut Vec<u32>) {
-        let mut take =
-            |rules: Option<&Vec<u32>>| candidates.extend_from_slice(rules.map_or(&[], |rules| rules));
-        take(element.id().and_then(|id| self.by_id.get(&*folded(id))));
-        element.classes().for_each(|class| take(self.by_class.get(&*folded(class))));
-        take(self.by_name.get(element.name()));
-        take(Some(&self.universal));
+        if let Some(id) = element.id() {
+            candidates.extend(self.index.with_id(id));
+        }
+        for class in element.classes() {
+            candidates.extend(self.index.with_class(class));
+        }
+        candidates.extend(self.index.with_name(element.name()));
+        candidates.extend_from_slice(self.index.universal());
     }
 
-    fn offer(&self, block: u32, target: Target, rule: Priority, winners: &mut Winners) {
-        let (own, _) = &self.blocks[block as usize];
+    fn offer(&self, (block, own): (u32, &Block), target: Target, rule: Priority, winners: &mut Winners) {
         // Important declarations turn the order of layers round (CSS Cascade 5, §6.4.2).
         let priority = |important: bool, declaration: usize| Priority {
             important,
@@ -323,7 +373,11 @@ impl Cascade {
             match old {
                 Some(old) if old.priority < new.priority => *old = new,
                 Some(_) => {}
-                None => winners.declared.push(new),
+                None => {
+                    winners.declared.push(new);
+                    winners.targets |= 1 << target as u32;
+                    winners.properties |= 1 << new.property as u32;
+                }
             }
         }
         for (at, custom) in own.custom.iter().enumerate() {
@@ -343,8 +397,13 @@ impl Cascade {
         }
     }
 
+    /// A block of which something wins, and which was read for that.
+    fn read(&self, block: u32) -> &Block {
+        self.blocks.known(block).expect("what wins was read")
+    }
+
     fn custom(&self, winner: &CustomWinner) -> &Custom {
-        &self.blocks[winner.block as usize].0.custom[winner.at as usize]
+        &self.read(winner.block).custom[winner.at as usize]
     }
 
     /// The winning value of a property and where it was written.
@@ -354,10 +413,12 @@ impl Cascade {
         target: Target,
         property: Property,
     ) -> Option<(&'a Value, &'a Arc<Origin>)> {
+        if winners.properties & 1 << property as u32 == 0 {
+            return None;
+        }
         let winner = winners.declared.iter().find(|own| (own.target, own.property) == (target, property))?;
-        let (block, origin) = &self.blocks[winner.block as usize];
-        let declaration: &Declaration = &block.declarations[winner.at as usize];
-        Some((&declaration.value, origin))
+        let declaration: &Declaration = &self.read(winner.block).declarations[winner.at as usize];
+        Some((&declaration.value, self.blocks.origin(winner.block)))
     }
 
     /// The custom properties set on one target.
@@ -372,7 +433,7 @@ impl Cascade {
 impl Winners {
     /// Nothing is declared of the element or its pseudo-elements.
     pub(super) fn is_silent(&self) -> bool {
-        self.declared.is_empty()
+        self.declared.is_empty() && self.custom.is_empty()
     }
 
     /// Of which properties of one target anything is declared.
@@ -382,21 +443,6 @@ impl Winners {
 
     /// Targets of which anything is said.
     pub(super) fn speaks_of(&self, target: Target) -> bool {
-        self.declared.iter().any(|winner| winner.target == target)
-    }
-}
-
-/// In lower case; most is.
-fn folded(name: &str) -> Cow<'_, str> {
-    match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        true => Cow::Owned(name.to_ascii_lowercase()),
-        false => Cow::Borrowed(name),
-    }
-}
-
-fn pending(value: &Value) -> Option<&str> {
-    match value {
-        Value::Pending(pending) => Some(&pending.1),
-        _ => None,
+        self.targets & 1 << target as u32 != 0
     }
 }

@@ -1,13 +1,15 @@
 //! Sets of code points: which characters a page shows, which a font file has.
 
-use std::collections::BTreeMap;
+/// Blocks that came last and are looked through for the next character: an alphabet has no more.
+const NEAR: usize = 4;
 
 /// A set of code points, 64 to a block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Characters {
     /// ASCII apart: most texts have nothing else.
     ascii: u128,
-    blocks: BTreeMap<u32, u64>,
+    /// In order, none empty.
+    blocks: Vec<(u32, u64)>,
 }
 
 impl Characters {
@@ -22,14 +24,36 @@ impl Characters {
         let (ascii, others) = seen.split_at(128);
         let ascii =
             ascii.as_chunks().0.iter().rev().fold(0, |set: u128, bytes| set << 8 | u128::from(bits(bytes)));
-        let mut set = Characters { ascii: ascii & DRAWN, blocks: BTreeMap::new() };
+        let mut blocks: Vec<(u32, u64)> = Vec::new();
         if others.contains(&1) {
             for character in text.chars().filter(|character| !character.is_ascii()) {
-                let code = u32::from(character);
-                *set.blocks.entry(code / 64).or_default() |= 1 << (code % 64);
+                let (block, bit) = (u32::from(character) / 64, 1 << (u32::from(character) % 64));
+                match blocks.iter_mut().rev().take(NEAR).find(|(own, _)| *own == block) {
+                    Some((_, bits)) => *bits |= bit,
+                    None => blocks.push((block, bit)),
+                }
             }
+            blocks.sort_unstable_by_key(|(block, _)| *block);
+            blocks.dedup_by(|(block, bits), (kept, all)| {
+                let same = block == kept;
+                *all |= if same { *bits } else { 0 };
+                same
+            });
         }
-        set
+        Characters { ascii: ascii & DRAWN, blocks }
+    }
+
+    pub(super) fn of_ascii(ascii: u128) -> Self {
+        Characters { ascii, blocks: Vec::new() }
+    }
+
+    /// Those of them that are ASCII, by their bits.
+    pub(super) fn ascii(&self) -> u128 {
+        self.ascii
+    }
+
+    pub(super) fn is_ascii(&self) -> bool {
+        self.blocks.is_empty()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -40,12 +64,22 @@ impl Characters {
     pub(super) fn add(&mut self, other: &Characters) -> Characters {
         let mut new = Characters { ascii: other.ascii & !self.ascii, ..Characters::default() };
         self.ascii |= other.ascii;
-        for (&block, &bits) in &other.blocks {
-            let own = self.blocks.entry(block).or_default();
-            if bits & !*own != 0 {
-                new.blocks.insert(block, bits & !*own);
+        let (known, mut at) = (self.blocks.len(), 0);
+        for &(block, bits) in &other.blocks {
+            at += self.blocks[at..known].partition_point(|(own, _)| *own < block);
+            let fresh = match self.blocks[at..known].first_mut() {
+                Some((own, all)) if *own == block => bits & !std::mem::replace(all, *all | bits),
+                _ => {
+                    self.blocks.push((block, bits));
+                    bits
+                }
+            };
+            if fresh != 0 {
+                new.blocks.push((block, fresh));
             }
-            *own |= bits;
+        }
+        if self.blocks.len() > known {
+            self.blocks.sort_unstable_by_key(|(block, _)| *block);
         }
         new
     }
@@ -64,15 +98,17 @@ impl Characters {
             if low > last {
                 continue;
             }
-            for (&block, bits) in self.blocks.range_mut(low / 64..=last / 64) {
-                let start = low.saturating_sub(block * 64).min(63);
-                let end = (last - block * 64).min(63);
+            let first = self.blocks.partition_point(|(block, _)| *block < low / 64);
+            for (block, bits) in self.blocks[first..].iter_mut().take_while(|(block, _)| *block <= last / 64)
+            {
+                let start = low.saturating_sub(*block * 64).min(63);
+                let end = (last - *block * 64).min(63);
                 let mask = (u64::MAX >> (63 - end)) & (u64::MAX << start);
                 any |= *bits & mask != 0;
                 *bits &= !mask;
             }
         }
-        self.blocks.retain(|_, bits| *bits != 0);
+        self.blocks.retain(|(_, bits)| *bits != 0);
         any
     }
 }
@@ -121,5 +157,16 @@ mod tests {
         assert!(characters.add(&set("b")).is_empty());
         assert_eq!(characters.add(&set("bcé")), set("cé"));
         assert_eq!(characters, set("abcé"));
+        assert_eq!(characters.add(&set("ëЖéab日")), set("ëЖ日"));
+        assert_eq!(characters.add(&set("Ωé")), set("Ω"));
+        assert_eq!(characters, set("abcéëΩЖ日"));
+    }
+
+    #[test]
+    fn characters_of_many_blocks_are_told_once() {
+        let text = "日本語の文字と、かな交じりの文。日本語 и русский, Ελληνικά";
+        let mut one_by_one = Characters::default();
+        text.chars().for_each(|character| drop(one_by_one.add(&set(character.encode_utf8(&mut [0; 4])))));
+        assert_eq!(set(text), one_by_one);
     }
 }

@@ -1,6 +1,7 @@
 //! Which font files the page's text needs: texts gathered by the font they are set in, and the faces that have their
 //! characters.
 
+use super::browser_font::BrowserFont;
 use super::cascade::Origin;
 use super::characters::Characters;
 use super::face::{Face, choose};
@@ -66,6 +67,8 @@ pub(super) struct PlacedFace {
 pub(super) struct Fonts {
     fonts: Vec<(Font, Text)>,
     numbers: HashMap<Font, FontId>,
+    /// Of elements about which only the browser's own sheet says anything, by their parents' fonts.
+    plain: Vec<[Option<FontId>; BrowserFont::COUNT]>,
     /// In the order of the cascade.
     faces: Vec<PlacedFace>,
     by_family: HashMap<Box<str>, Vec<usize>>,
@@ -81,6 +84,7 @@ impl Fonts {
         let mut fonts = Fonts {
             fonts: Vec::new(),
             numbers: HashMap::new(),
+            plain: Vec::new(),
             faces: Vec::new(),
             by_family: HashMap::new(),
             changed: false,
@@ -134,6 +138,23 @@ impl Fonts {
         number
     }
 
+    /// The font of an element in one that has `parent`, where only the browser's own sheet says anything of it.
+    pub(super) fn plain(&mut self, parent: FontId, own: BrowserFont) -> FontId {
+        if own == BrowserFont::Inherited {
+            return parent;
+        }
+        let (row, column) = (parent.0 as usize, own as usize);
+        if self.plain.len() <= row {
+            self.plain.resize(row + 1, [None; BrowserFont::COUNT]);
+        }
+        if let Some(known) = self.plain[row][column] {
+            return known;
+        }
+        let number = self.number(own.within(self.get(parent)));
+        self.plain[row][column] = Some(number);
+        number
+    }
+
     pub(super) fn get(&self, number: FontId) -> &Font {
         &self.fonts[number.0 as usize].0
     }
@@ -146,6 +167,11 @@ impl Fonts {
             text.new.add(&new);
             self.changed = true;
         }
+    }
+
+    /// Whether characters are shown that [`needed`](Fonts::needed) has not told of.
+    pub(super) fn has_new_text(&self) -> bool {
+        self.changed
     }
 
     /// The faces that texts shown since the last call need, some perhaps for the second time.

@@ -12,6 +12,10 @@
 //!
 //! Pure, and bounded: a page that exceeds a bound gets fewer hints. See `docs/decisions/0012-css-by-matching.md`.
 
+mod attached;
+mod block;
+mod blocks;
+mod browser_font;
 mod cascade;
 mod characters;
 mod cut;
@@ -19,6 +23,7 @@ mod face;
 mod font_value;
 mod fonts;
 mod image_value;
+mod index;
 mod layers;
 mod matching;
 mod plain_selector;
@@ -38,10 +43,11 @@ use crate::address::resolve_in;
 use crate::hint::{Confidence, Destination, Initiator, Mode, Source};
 use crate::options::Options;
 use crate::tree::{NodeId, Scope, Tree};
+use block::Outline;
 use cascade::{Cascade, Origin};
 use cut::{Cutter, Item, items};
 use encoding_rs::Encoding;
-use sheet::{Block, Import, Reader};
+use sheet::{Import, Reader};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use styling::{Need, Styling};
@@ -135,7 +141,6 @@ pub(crate) struct Styles {
     styling: Styling,
     /// Rules came that elements were not styled by yet.
     changed: bool,
-    attribute_origin: Option<Arc<Origin>>,
     /// What was given before, as written.
     given: HashSet<(Box<str>, Mode, usize)>,
     found: Vec<Found>,
@@ -154,7 +159,6 @@ impl Styles {
             cascade: Cascade::default(),
             styling: Styling::new(options.matching.clone()),
             changed: false,
-            attribute_origin: None,
             given: HashSet::new(),
             found: Vec::new(),
         }
@@ -327,27 +331,15 @@ impl Styles {
         if text.len() > MAX_INLINE {
             return;
         }
-        let mut block = Block::default();
+        let (mut outline, mut kept) = (Outline::default(), String::new());
         for item in items(text) {
             if let Item::Statement(declaration) = item {
-                block.declare(declaration, &self.options);
+                outline.add(declaration, &mut kept);
             }
         }
-        if block.is_empty() {
-            return;
+        if outline.tells {
+            self.cascade.attach(node, (&kept, &outline), (base, encoding), &self.options);
         }
-        let known = self.attribute_origin.take();
-        let known = known.filter(|origin| origin.base == *base && origin.encoding == encoding);
-        let origin = known.unwrap_or_else(|| {
-            Arc::new(Origin {
-                base: base.clone(),
-                encoding,
-                initiator: Initiator::Document,
-                source: Source::StyleAttribute,
-            })
-        });
-        self.cascade.attach(node, block, Arc::clone(&origin));
-        self.attribute_origin = Some(origin);
     }
 
     /// Whether the document is in quirks mode; to be said before its elements are pushed.
@@ -375,7 +367,9 @@ impl Styles {
         for need in needs {
             self.find_image(need);
         }
-        self.find_fonts();
+        if self.styling.fonts.has_new_text() {
+            self.find_fonts();
+        }
     }
 
     /// Whether element `node` is displayed; `None` while a sheet is awaited that may decide it.

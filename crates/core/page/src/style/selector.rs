@@ -1,6 +1,7 @@
 //! Selectors as the matcher wants them: parsed once, right to left, with what can never hold without a pointing hand
 //! (`:hover`), a script or a past visit settled while parsing.
 
+use super::index::Key;
 use cssparser::CowRcStr;
 use std::sync::Arc;
 
@@ -156,54 +157,37 @@ impl Operator {
     }
 }
 
-/// By what a rule is found: the most telling part that an element must have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Key {
-    Id(Box<str>),
-    Class(Box<str>),
-    Name(Box<str>),
-    Universal,
-}
-
 /// Keys of one selector at most; one that needs more is universal.
 const MAX_KEYS: usize = 16;
 
 impl Selector {
-    /// An element that matches has at least one of these.
-    pub(super) fn keys(&self) -> Vec<Key> {
+    /// An element that matches has at least one of these; `None` where any may.
+    pub(super) fn keys(&self) -> Option<Vec<Key>> {
         let mut keys = Vec::new();
-        self.add_keys(&mut keys);
-        if keys.len() > MAX_KEYS || keys.contains(&Key::Universal) {
-            return vec![Key::Universal];
-        }
-        keys
+        (self.add_keys(&mut keys) && keys.len() <= MAX_KEYS).then_some(keys)
     }
 
-    fn add_keys(&self, keys: &mut Vec<Key>) {
+    /// Adds the most telling part that an element must have; false if it need not have any.
+    fn add_keys(&self, keys: &mut Vec<Key>) -> bool {
         let parts = &self.compounds[0].parts;
         let first = |pick: fn(&Part) -> Option<Key>| parts.iter().find_map(pick);
-        let single = first(|part| if let Part::Id(id) = part { Some(Key::Id(id.clone())) } else { None })
+        let single = first(|part| if let Part::Id(id) = part { Some(Key::id(id)) } else { None })
             .or_else(|| {
-                first(
-                    |part| if let Part::Class(class) = part { Some(Key::Class(class.clone())) } else { None },
-                )
+                first(|part| if let Part::Class(class) = part { Some(Key::class(class)) } else { None })
             })
             .or_else(|| {
                 first(|part| match part {
-                    Part::Name(name) => Some(Key::Name(name.clone())),
-                    Part::Root => Some(Key::Name("html".into())),
+                    Part::Name(name) => Some(Key::name(name)),
+                    Part::Root => Some(Key::name("html")),
                     _ => None,
                 })
             });
         if let Some(key) = single {
             keys.push(key);
-            return;
+            return true;
         }
         let any = parts.iter().find_map(|part| if let Part::Any(any) = part { Some(any) } else { None });
-        match any {
-            Some(any) if keys.len() + any.len() <= MAX_KEYS => any.iter().for_each(|own| own.add_keys(keys)),
-            _ => keys.push(Key::Universal),
-        }
+        any.is_some_and(|any| keys.len() + any.len() <= MAX_KEYS && any.iter().all(|own| own.add_keys(keys)))
     }
 
     /// Never matches, whatever the document: not worth keeping.

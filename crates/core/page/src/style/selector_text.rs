@@ -1,6 +1,5 @@
 //! Parses selectors (Selectors 4, with nesting as in CSS Nesting 1).
 
-use super::plain_selector;
 use super::selector::{
     Attribute, Combinator, Compound, Operator, Part, Reach, Selector, Target, add, pseudo_element,
     specificity,
@@ -12,21 +11,12 @@ use std::sync::Arc;
 /// Selectors within selectors that are followed.
 const MAX_DEPTH: u32 = 8;
 /// Compounds in a row that are followed.
-const MAX_COMPOUNDS: usize = 32;
+pub(super) const MAX_COMPOUNDS: usize = 32;
 /// Selectors of one rule that are kept.
 const MAX_LIST: usize = 4096;
 
 /// The selectors of a rule, those of the rule around it in `parents`. Empty if browsers would drop the rule.
 pub(super) fn parse(prelude: &str, parents: Option<&Arc<[Selector]>>) -> Vec<Selector> {
-    if parents.is_none()
-        && let Some(plain) = plain_selector::list(prelude, MAX_COMPOUNDS)
-    {
-        return plain.into_iter().take(MAX_LIST).collect();
-    }
-    parse_with_parser(prelude, parents)
-}
-
-pub(super) fn parse_with_parser(prelude: &str, parents: Option<&Arc<[Selector]>>) -> Vec<Selector> {
     let mut input = ParserInput::new(prelude);
     let mut input = Parser::new(&mut input);
     let reader = Reader { parents, depth: 0 };
@@ -342,6 +332,47 @@ fn element<'i>(input: &mut Parser<'i, '_>) -> Fallible<'i, Target> {
     known.ok_or_else(|| input.new_custom_error(()))
 }
 
+/// Whether a pseudo-class without arguments, in lower case, never holds before anyone has touched the page.
+pub(super) fn needs_hand(name: &str) -> bool {
+    matches!(
+        name,
+        "hover"
+            | "active"
+            | "focus"
+            | "focus-visible"
+            | "focus-within"
+            | "visited"
+            | "target"
+            | "target-within"
+            | "indeterminate"
+            | "default"
+            | "valid"
+            | "invalid"
+            | "in-range"
+            | "out-of-range"
+            | "user-valid"
+            | "user-invalid"
+            | "fullscreen"
+            | "modal"
+            | "popover-open"
+            | "picture-in-picture"
+            | "autofill"
+            | "playing"
+            | "paused"
+            | "muted"
+            | "seeking"
+            | "buffering"
+            | "stalled"
+            | "volume-locked"
+            | "current"
+            | "past"
+            | "future"
+            | "local-link"
+            | "has-slotted"
+            | "active-view-transition"
+    )
+}
+
 /// Pseudo-classes without arguments, as they stand before anyone has touched the page. `None` for those that browsers
 /// refuse, and the whole rule with them.
 fn simple(name: &CowRcStr<'_>) -> Option<Vec<Part>> {
@@ -376,40 +407,7 @@ fn simple(name: &CowRcStr<'_>) -> Option<Vec<Part>> {
         "placeholder-shown" => vec![Attribute::present("placeholder"), not("value")],
         // Custom elements are undefined until a script says otherwise; most pages' scripts do.
         "defined" => vec![],
-        "hover"
-        | "active"
-        | "focus"
-        | "focus-visible"
-        | "focus-within"
-        | "visited"
-        | "target"
-        | "target-within"
-        | "indeterminate"
-        | "default"
-        | "valid"
-        | "invalid"
-        | "in-range"
-        | "out-of-range"
-        | "user-valid"
-        | "user-invalid"
-        | "fullscreen"
-        | "modal"
-        | "popover-open"
-        | "picture-in-picture"
-        | "autofill"
-        | "playing"
-        | "paused"
-        | "muted"
-        | "seeking"
-        | "buffering"
-        | "stalled"
-        | "volume-locked"
-        | "current"
-        | "past"
-        | "future"
-        | "local-link"
-        | "has-slotted"
-        | "active-view-transition" => vec![Part::Never],
+        name if needs_hand(name) => vec![Part::Never],
         other if other.starts_with("-webkit-") || other.starts_with("-internal-") => vec![Part::Never],
         // Of scroll bars, on pseudo-elements that are not kept.
         "horizontal" | "vertical" | "start" | "end" | "increment" | "decrement" | "single-button"

@@ -1,30 +1,29 @@
 //! Reads one style sheet, keeping of it only what can cause a fetch.
 
+use super::block::{Block, Outline};
 use super::cut::{Item, items, trim_start};
 use super::face::Face;
+use super::index::Key;
 use super::selector::Selector;
-use super::value::{self, Fetched, Property, Value};
-use super::{layers, selector_text, supports};
+use super::value::{self, Fetched, Value};
+use super::{layers, plain_selector, selector_text, supports};
 use crate::media;
 use crate::options::Options;
 use cssparser::{Parser, ParserInput};
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rules and conditions within each other that are followed.
 const MAX_DEPTH: u32 = 32;
 /// Rules kept of one sheet, selectors of a list counted apart.
 const MAX_RULES: usize = 50_000;
-/// Declarations kept of one rule, short custom properties apart.
-const MAX_DECLARATIONS: usize = 256;
-/// Custom properties kept of one rule that are colours and lengths.
-const MAX_PLAIN: usize = 1024;
-/// Longest of these, in bytes.
-const LONGEST_PLAIN: usize = 64;
 /// Faces kept of one sheet.
 const MAX_FACES: usize = 2_000;
 /// Layers told apart of one sheet.
 const MAX_LAYERS: usize = 1_000;
+/// Lists of media queries remembered of one sheet.
+const MAX_MEDIA: usize = 16;
 /// Imports of one sheet that are followed.
 const MAX_IMPORTS: usize = 64;
 
@@ -32,7 +31,9 @@ const MAX_IMPORTS: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Sheet {
     pub(super) rules: Vec<Rule>,
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<Declared>,
+    /// What of these is not read yet.
+    pub(super) text: String,
     pub(super) faces: Vec<Face>,
     pub(super) keyframes: Vec<Keyframes>,
     /// Full names of layers as they are first named; `early` of them stand before the imports.
@@ -48,39 +49,29 @@ pub(super) struct Sheet {
 /// A selector and what it styles.
 #[derive(Debug)]
 pub(super) struct Rule {
-    pub(super) selector: Selector,
+    pub(super) selector: Selecting,
     /// Of [`Sheet::blocks`].
-    pub(super) block: usize,
+    pub(super) block: u32,
     /// Full name.
     pub(super) layer: Option<Arc<str>>,
     /// Stands within `@container`.
     pub(super) contained: bool,
 }
 
-/// Declarations of one rule.
-#[derive(Debug, Default, Clone)]
-pub(super) struct Block {
-    pub(super) declarations: Vec<Declaration>,
-    pub(super) custom: Vec<Custom>,
-    /// How many of these name nothing by themselves.
-    plain: usize,
-    /// Makes its elements containers.
-    contains: bool,
+/// A selector.
+#[derive(Debug)]
+pub(super) enum Selecting {
+    Read(Box<Selector>),
+    /// One that is plain: where it stands in [`Sheet::text`], and what an element must have for it.
+    Unread(Range<u32>, Key),
 }
 
-#[derive(Debug, Clone)]
-pub(super) struct Declaration {
-    pub(super) property: Property,
-    pub(super) important: bool,
-    pub(super) value: Value,
-}
-
-/// A custom property.
-#[derive(Debug, Clone)]
-pub(super) struct Custom {
-    pub(super) name: Box<str>,
-    pub(super) important: bool,
-    pub(super) text: Arc<str>,
+/// Declarations.
+#[derive(Debug)]
+pub(super) enum Declared {
+    Read(Box<Block>),
+    /// Where they stand in [`Sheet::text`].
+    Unread(Range<u32>),
 }
 
 /// `@keyframes`, where it names images.
@@ -125,63 +116,27 @@ pub(super) struct Reader {
     /// Distinguishes this sheet's layers without a name from those of others.
     number: usize,
     unnamed: usize,
+    /// Lists of media queries, and whether they hold: sheets repeat a few of them.
+    media: Vec<(Box<str>, bool)>,
 }
 
-impl Block {
-    /// Adds declaration `text` if it can cause a fetch.
-    pub(super) fn declare(&mut self, text: &str, options: &Options) {
-        let Some((name, value)) = value::split_name(trim_start(text)) else { return };
-        let custom = name.starts_with("--");
-        let longhands = value::longhands(name);
-        // Most declarations end here, their values unread.
-        if !custom && longhands.is_empty() {
-            self.contains |= matches!(name, "container" | "container-type");
-            return;
+impl Sheet {
+    /// Adds a selector for the next block.
+    fn add(&mut self, selector: Selecting, context: &Context) {
+        if self.rules.len() < MAX_RULES {
+            let (block, layer) = (self.blocks.len() as u32, context.layer.clone());
+            self.rules.push(Rule { selector, block, layer, contained: context.contained });
         }
-        let (text, important) = value::split_importance(value);
-        if custom {
-            self.declare_custom(name, text, important);
-            return;
-        }
-        if self.is_full() {
-            return;
-        }
-        value::parse(name, longhands, text, options, |property, value| {
-            self.declarations.push(Declaration { property, important, value });
-        });
-    }
-
-    /// A colour or a length counts too: what refers to it is invalid without, or takes what it names instead.
-    fn declare_custom(&mut self, name: &str, text: &str, important: bool) {
-        let plain = is_plain(text);
-        let fits = match plain {
-            true => text.len() <= LONGEST_PLAIN && self.plain < MAX_PLAIN,
-            false => !self.is_full(),
-        };
-        if fits {
-            self.plain += usize::from(plain);
-            self.custom.push(Custom { name: name.into(), important, text: text.into() });
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        self.declarations.len() + self.custom.len() - self.plain >= MAX_DECLARATIONS
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.declarations.is_empty() && self.custom.is_empty()
     }
 }
 
-/// Whether a custom property is a colour or a length, as most are: nothing that names anything.
-fn is_plain(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let one_word = !bytes.iter().any(u8::is_ascii_whitespace);
-    let color = bytes.first() == Some(&b'#');
-    let measure = matches!(bytes, [b'0'..=b'9' | b'.' | b'-', ..])
-        && bytes.last().is_some_and(|last| !last.is_ascii_digit())
-        && !text.starts_with("--");
-    one_word && (color || measure)
+impl Declared {
+    fn is_empty(&self) -> bool {
+        match self {
+            Declared::Read(block) => block.is_empty(),
+            Declared::Unread(place) => place.is_empty(),
+        }
+    }
 }
 
 impl Reader {
@@ -190,7 +145,7 @@ impl Reader {
         let mut sheet = Sheet::default();
         sheet.layers.extend(layer.iter().map(|layer| Box::from(&**layer)));
         sheet.early = sheet.layers.len();
-        Reader { sheet, layer, importable: true, imported: 0, number, unnamed: 0 }
+        Reader { sheet, layer, importable: true, imported: 0, number, unnamed: 0, media: Vec::new() }
     }
 
     /// Takes the next top-level item.
@@ -279,7 +234,7 @@ impl Reader {
             return;
         };
         match name.as_str() {
-            "media" if media::matches(rest, &options.viewport) => self.contents(body, &inner, options),
+            "media" if self.media_hold(rest, options) => self.contents(body, &inner, options),
             "supports" if supports::holds(rest) => self.contents(body, &inner, options),
             "layer" => {
                 let layer = Some(self.name_layer(context, rest.trim()));
@@ -295,6 +250,17 @@ impl Reader {
             "property" => self.property(rest.trim(), body),
             _ => {}
         }
+    }
+
+    fn media_hold(&mut self, list: &str, options: &Options) -> bool {
+        if let Some((_, holds)) = self.media.iter().find(|(known, _)| **known == *list) {
+            return *holds;
+        }
+        let holds = media::matches(list, &options.viewport);
+        if self.media.len() < MAX_MEDIA {
+            self.media.push((list.into(), holds));
+        }
+        holds
     }
 
     /// `@scope (root) to (limit)` (CSS Cascade 6, §2.5): its rules are read like rules within that of the root. What has no
@@ -322,22 +288,37 @@ impl Reader {
             }
         }
         if let Some(parents) = &context.parents {
-            self.add(parents.to_vec(), block, context);
+            self.add(parents.to_vec(), Declared::Read(Box::new(block)), context);
         }
     }
 
     fn style(&mut self, prelude: &str, body: &str, context: &Context, options: &Options) {
-        let mut block = Block::default();
+        let start = self.sheet.text.len();
+        let mut outline = Outline::default();
         let mut nested = Vec::new();
         for item in items(body) {
             match item {
-                Item::Statement(text) => block.declare(text, options),
+                Item::Statement(text) => outline.add(text, &mut self.sheet.text),
                 Item::Block { prelude, body } => nested.push((trim_start(prelude), body)),
             }
         }
-        self.sheet.has_containers |= block.contains;
+        self.sheet.has_containers |= outline.contains;
         // Most rules end here, their selectors unread.
-        if block.is_empty() && nested.is_empty() {
+        if !outline.tells && nested.is_empty() {
+            return;
+        }
+        let declared = match outline.at_once {
+            true => Declared::Read(Box::new(Block::of(&self.sheet.text[start..], options))),
+            false => Declared::Unread(start as u32..self.sheet.text.len() as u32),
+        };
+        if outline.at_once {
+            self.sheet.text.truncate(start);
+        }
+        let rules = self.sheet.rules.len();
+        if nested.is_empty() && context.parents.is_none() && self.add_unread(prelude, context) {
+            if self.sheet.rules.len() > rules {
+                self.sheet.blocks.push(declared);
+            }
             return;
         }
         let prelude = match context.scoped {
@@ -346,33 +327,43 @@ impl Reader {
         };
         let selectors = selector_text::parse(&prelude, context.parents.as_ref());
         if nested.is_empty() || selectors.is_empty() {
-            self.add(selectors, block, context);
+            self.add(selectors, declared, context);
             return;
         }
         let parents: Arc<[Selector]> = selectors.clone().into();
-        self.add(selectors, block, context);
+        self.add(selectors, declared, context);
         let inner = Context { parents: Some(parents), ..context.clone() };
         for (prelude, body) in nested {
             self.block(prelude, body, &inner, options);
         }
     }
 
-    fn add(&mut self, selectors: Vec<Selector>, block: Block, context: &Context) {
-        if block.is_empty() {
+    fn add(&mut self, selectors: Vec<Selector>, declared: Declared, context: &Context) {
+        if declared.is_empty() {
             return;
         }
-        let number = self.sheet.blocks.len();
-        let room = MAX_RULES.saturating_sub(self.sheet.rules.len());
-        let telling = selectors.into_iter().filter(|selector| !selector.is_void()).take(room);
-        self.sheet.rules.extend(telling.map(|selector| Rule {
-            selector,
-            block: number,
-            layer: context.layer.clone(),
-            contained: context.contained,
-        }));
-        if self.sheet.rules.last().is_some_and(|rule| rule.block == number) {
-            self.sheet.blocks.push(block);
+        let rules = self.sheet.rules.len();
+        for selector in selectors.into_iter().filter(|selector| !selector.is_void()) {
+            self.sheet.add(Selecting::Read(Box::new(selector)), context);
         }
+        if self.sheet.rules.len() > rules {
+            self.sheet.blocks.push(declared);
+        }
+    }
+
+    /// Adds selectors for the next block if all of them are plain, none of them read.
+    fn add_unread(&mut self, prelude: &str, context: &Context) -> bool {
+        let (rules, text) = (self.sheet.rules.len(), self.sheet.text.len());
+        self.sheet.text.push_str(prelude);
+        let plain = plain_selector::each(prelude, |place, key| {
+            let place = (text + place.start) as u32..(text + place.end) as u32;
+            self.sheet.add(Selecting::Unread(place, key), context);
+        });
+        if !plain {
+            self.sheet.rules.truncate(rules);
+            self.sheet.text.truncate(text);
+        }
+        plain
     }
 
     fn keyframes(&mut self, name: &str, body: &str, options: &Options) {
@@ -380,13 +371,7 @@ impl Reader {
         let mut images = Vec::new();
         for frame in items(body) {
             let Item::Block { body, .. } = frame else { continue };
-            let mut block = Block::default();
-            items(body).for_each(|item| {
-                if let Item::Statement(text) = item {
-                    block.declare(text, options);
-                }
-            });
-            for declaration in block.declarations {
+            for declaration in Block::of(body, options).declarations {
                 if let (Value::Images(urls), Some(fetched)) =
                     (declaration.value, declaration.property.fetched())
                 {
@@ -453,6 +438,7 @@ fn container_may_hold(prelude: &str, options: &Options) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::block::{Custom, LONGEST_PLAIN, MAX_PLAIN};
     use super::*;
     use crate::style::cut::Cutter;
 
@@ -493,6 +479,14 @@ mod tests {
         assert_eq!(imports("@import 'a.css'").len(), 1, "the end of the sheet ends it");
     }
 
+    /// What the first rule sets.
+    fn custom(sheet: &Sheet) -> &[Custom] {
+        match &sheet.blocks[0] {
+            Declared::Read(block) => &block.custom,
+            Declared::Unread(_) => panic!("custom properties are read at once"),
+        }
+    }
+
     #[test]
     fn rules_that_fetch_nothing_are_not_kept() {
         let sheet = read(
@@ -501,11 +495,38 @@ mod tests {
         assert_eq!(sheet.rules.len(), 1);
         assert_eq!(sheet.blocks.len(), 1);
         let sheet = read(":root{--color:#fff;--gap:1.5rem;--icon:url(x)}");
-        assert_eq!(sheet.blocks[0].custom.len(), 3);
+        assert_eq!(custom(&sheet).len(), 3);
         let many: String = (0..5000).map(|at| format!("--c{at}:#fff;")).collect();
         let sheet = read(&format!(":root{{{many}--long:#{};--icon:url(x)}}", "f".repeat(LONGEST_PLAIN)));
-        assert_eq!(sheet.blocks[0].custom.len(), MAX_PLAIN + 1);
-        assert_eq!(&*sheet.blocks[0].custom[MAX_PLAIN].name, "--icon");
+        assert_eq!(custom(&sheet).len(), MAX_PLAIN + 1);
+        assert_eq!(&*custom(&sheet)[MAX_PLAIN].name, "--icon");
+    }
+
+    #[test]
+    fn rules_are_left_unread_where_no_other_rule_depends_on_them() {
+        let cases = [
+            ("a.b:after,i{color:red;background:url(x)}", "a.b:after,i|background:url(x)", true),
+            (
+                "p{display:none;fill:none;content:'a;}b' ;filter:blur(1px)}",
+                "p|display:none;content:'a;}b' ",
+                true,
+            ),
+            ("a:first-child{cursor:url(x)}", "|cursor:url(x)", false),
+            ("a{&.b{cursor:url(x)}}", "|cursor:url(x)", false),
+            ("a{--b:url(x)}", "a|", true),
+            ("a{font-family:VAR(--b)}", "a|", true),
+        ];
+        for (text, expected, selectors) in cases {
+            let sheet = read(text);
+            let unread = |rule: &Rule| matches!(rule.selector, Selecting::Unread(..));
+            assert!(sheet.rules.iter().all(|rule| unread(rule) == selectors), "{text}");
+            let declared = match &sheet.blocks[0] {
+                Declared::Read(_) => "",
+                Declared::Unread(place) => &sheet.text[place.start as usize..place.end as usize],
+            };
+            let written = sheet.text.replacen(declared, "", usize::from(!declared.is_empty()));
+            assert_eq!(format!("{written}|{declared}"), expected, "{text}");
+        }
     }
 
     #[test]
@@ -513,6 +534,10 @@ mod tests {
         let cases = [
             ("@media screen{a{background:url(x)}}", 1),
             ("@media print{a{background:url(x)}}", 0),
+            (
+                "@media print{a{background:url(x)}}@media screen{b{background:url(x)}}@media print{c{background:url(y)}}",
+                1,
+            ),
             ("@media (max-width:600px){a{background:url(x)}}", 0),
             ("@supports (display:grid){@media screen{a{background:url(x)}}}", 1),
             ("@supports not (display:grid){a{background:url(x)}}", 0),

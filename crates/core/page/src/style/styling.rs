@@ -1,5 +1,6 @@
 //! Styles elements in document order: what each shows, inherits and needs.
 
+use super::browser_font::BrowserFont;
 use super::cascade::{Cascade, Origin, Winners};
 use super::characters::Characters;
 use super::fonts::{Font, FontId, Fonts};
@@ -138,7 +139,7 @@ impl Styling {
                 self.inherited.push(Inherited { first: None, ..parent });
                 continue;
             }
-            cascade.collect(&matcher, node, &mut winners);
+            cascade.collect(&matcher, node, options, &mut winners);
             let needed = needs.len();
             let mut one = One { cascade, options, element, winners: &winners, needs: &mut *needs };
             let own = one.style(self, parent.variables, parent_font);
@@ -149,7 +150,7 @@ impl Styling {
                     [Some(font), own.first]
                         .iter()
                         .flatten()
-                        .for_each(|font| self.fonts.show(*font, characters));
+                        .for_each(|font| self.fonts.show(*font, &characters));
                 }
                 let drawn = drawn_by_itself(element);
                 self.show_text(font, drawn.unwrap_or_default());
@@ -199,6 +200,12 @@ struct One<'a> {
 
 impl<'a> One<'a> {
     fn style(&mut self, styling: &mut Styling, variables: Option<u32>, parent: FontId) -> Inherited {
+        // Of most elements no rule says anything.
+        if self.winners.is_silent() {
+            let shown = !self.element.hidden_itself();
+            let font = shown.then(|| styling.fonts.plain(parent, BrowserFont::of(self.element.name())));
+            return Inherited { font, first: None, variables };
+        }
         let own = self.cascade.variables(self.winners, Target::Element);
         let variables = styling.variables.scope(variables, own);
         let display = self.value(styling, Target::Element, Property::Display, variables);
@@ -211,17 +218,14 @@ impl<'a> One<'a> {
             return Inherited { font: None, first: None, variables };
         }
         let font = self.font(styling, Target::Element, parent, variables);
+        self.images(styling, Target::Element, variables);
+        self.content(styling, Target::Element, variables);
         let mut first = None;
-        // Of most elements no rule says anything.
-        if !self.winners.is_silent() {
-            self.images(styling, Target::Element, variables);
-            self.content(styling, Target::Element, variables);
-            for target in PSEUDO {
-                if self.winners.speaks_of(target) {
-                    let own = self.pseudo(styling, target, variables, font);
-                    if matches!(target, Target::FirstLine | Target::FirstLetter) {
-                        first = own.or(first);
-                    }
+        for target in PSEUDO {
+            if self.winners.speaks_of(target) {
+                let own = self.pseudo(styling, target, variables, font);
+                if matches!(target, Target::FirstLine | Target::FirstLetter) {
+                    first = own.or(first);
                 }
             }
         }
@@ -326,6 +330,11 @@ impl<'a> One<'a> {
     }
 
     fn font(&self, styling: &mut Styling, target: Target, parent: FontId, variables: Option<u32>) -> FontId {
+        // As it is where rules say nothing of it.
+        let plain = match target {
+            Target::Element => styling.fonts.plain(parent, BrowserFont::of(self.element.name())),
+            _ => parent,
+        };
         let get =
             |property| self.value(styling, target, property, variables).map(|(value, _)| value.into_owned());
         let own = |property| match get(property) {
@@ -333,70 +342,32 @@ impl<'a> One<'a> {
             Some(value) => Some(Some(value)),
             None => None,
         };
-        let default =
-            if target == Target::Element { browser_font(self.element.name()) } else { BrowserFont::NONE };
         let (families, weight, italic) =
             (own(Property::FontFamily), own(Property::FontWeight), own(Property::FontStyle));
-        if families.is_none() && weight.is_none() && italic.is_none() && default == BrowserFont::NONE {
-            return parent;
+        if families.is_none() && weight.is_none() && italic.is_none() {
+            return plain;
         }
-        let above = styling.fonts.get(parent).clone();
+        let (above, plain) = (styling.fonts.get(parent).clone(), styling.fonts.get(plain).clone());
         let font = Font {
             families: match families {
                 Some(Some(Value::Families(families))) => families,
                 Some(Some(_)) => [].into(),
                 Some(None) => above.families,
-                None => match default.families {
-                    Some(families) => families.iter().map(|&family| family.into()).collect(),
-                    None => above.families,
-                },
+                None => plain.families,
             },
             weight: match weight {
                 Some(Some(Value::Weight(weight))) => weight.computed(above.weight),
                 Some(Some(_)) => 400,
                 Some(None) => above.weight,
-                None => default.weight.map_or(above.weight, |weight| weight.computed(above.weight)),
+                None => plain.weight,
             },
             italic: match italic {
                 Some(Some(Value::Italic(italic))) => italic,
                 Some(Some(_)) => false,
                 Some(None) => above.italic,
-                None => default.italic.unwrap_or(above.italic),
+                None => plain.italic,
             },
         };
         styling.fonts.number(font)
-    }
-}
-
-/// What the browser's own sheet says of an element's font.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct BrowserFont {
-    families: Option<&'static [&'static str]>,
-    weight: Option<super::font_value::Weight>,
-    italic: Option<bool>,
-}
-
-impl BrowserFont {
-    const NONE: Self = BrowserFont { families: None, weight: None, italic: None };
-}
-
-/// HTML, "rendering": §15.3 and §15.5.
-fn browser_font(name: &str) -> BrowserFont {
-    use super::font_value::Weight;
-    let none = BrowserFont::NONE;
-    match name {
-        "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "th" => {
-            BrowserFont { weight: Some(Weight::Absolute(700)), ..none }
-        }
-        "b" | "strong" => BrowserFont { weight: Some(Weight::Bolder), ..none },
-        "i" | "em" | "cite" | "var" | "dfn" | "address" => BrowserFont { italic: Some(true), ..none },
-        "code" | "pre" | "kbd" | "samp" | "tt" => BrowserFont { families: Some(&["monospace"]), ..none },
-        // Controls do not inherit.
-        "input" | "button" | "select" | "textarea" => BrowserFont {
-            families: Some(&["system-ui"]),
-            weight: Some(Weight::Absolute(400)),
-            italic: Some(false),
-        },
-        _ => none,
     }
 }

@@ -3,6 +3,8 @@
 
 use super::characters::Characters;
 use crate::tree::NodeId;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Bytes of text kept; of more only the characters are.
 const MOST_KEPT: usize = 1 << 20;
@@ -13,8 +15,10 @@ pub(super) struct Texts {
     kept: String,
     /// Whose each piece is, and where it ends in `kept`.
     pieces: Vec<(NodeId, u32)>,
-    /// By node; none after the last with text that is not only kept.
-    characters: Vec<Characters>,
+    /// The ASCII characters by node; none after the last with text that is not only kept.
+    ascii: Vec<u128>,
+    /// All characters of the nodes that have others.
+    others: HashMap<NodeId, Characters>,
     /// By node, in bits: whether it has any text.
     any: Vec<u64>,
 }
@@ -34,10 +38,20 @@ impl Texts {
     pub(super) fn add(&mut self, node: NodeId, characters: &Characters) {
         self.note(node);
         let at = node.0 as usize;
-        if self.characters.len() <= at {
-            self.characters.resize_with(at + 1, Characters::default);
+        if self.ascii.len() <= at {
+            self.ascii.resize(at + 1, 0);
         }
-        self.characters[at].add(characters);
+        self.ascii[at] |= characters.ascii();
+        if !characters.is_ascii() {
+            match self.others.entry(node) {
+                Entry::Vacant(new) => {
+                    new.insert(characters.clone());
+                }
+                Entry::Occupied(mut own) => {
+                    own.get_mut().add(characters);
+                }
+            }
+        }
     }
 
     fn note(&mut self, node: NodeId) {
@@ -50,6 +64,9 @@ impl Texts {
 
     /// Turns what is kept into characters.
     pub(super) fn read_kept(&mut self) {
+        if self.pieces.is_empty() {
+            return;
+        }
         let (kept, pieces) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.pieces));
         let mut start = 0;
         for (node, end) in pieces {
@@ -60,8 +77,12 @@ impl Texts {
     }
 
     /// The characters of an element, as far as they are not only kept.
-    pub(super) fn of(&self, node: NodeId) -> Option<&Characters> {
-        self.characters.get(node.0 as usize)
+    pub(super) fn of(&self, node: NodeId) -> Option<Characters> {
+        let mut own = Characters::of_ascii(*self.ascii.get(node.0 as usize)?);
+        if let Some(others) = self.others.get(&node) {
+            own.add(others);
+        }
+        Some(own)
     }
 
     /// Whether an element has any text.
@@ -85,9 +106,9 @@ mod tests {
         );
         assert_eq!(texts.of(NodeId(1)), None);
         texts.read_kept();
-        assert_eq!(texts.of(NodeId(1)), Some(&Characters::of("ab\u{e4}")));
-        assert_eq!(texts.of(NodeId(70)), Some(&Characters::of("c")));
+        assert_eq!(texts.of(NodeId(1)), Some(Characters::of("ab\u{e4}")));
+        assert_eq!(texts.of(NodeId(70)), Some(Characters::of("c")));
         texts.keep(NodeId(2), &"x".repeat(MOST_KEPT + 1));
-        assert!(texts.kept.is_empty() && texts.of(NodeId(2)) == Some(&Characters::of("x")));
+        assert!(texts.kept.is_empty() && texts.of(NodeId(2)) == Some(Characters::of("x")));
     }
 }

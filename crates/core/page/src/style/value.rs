@@ -214,8 +214,14 @@ fn names_file(text: &str) -> bool {
     })
 }
 
-/// Gives what `name: text` says to each of its `longhands`; nothing if a browser would refuse the value, nor if it refers
-/// to parts of SVG files and names none: what of these is overruled by such a value is not known.
+/// Whether `text` can say anything of `longhands`: of those that refer to parts of SVG files only what names one is kept.
+/// What of these is overruled by another value is not known.
+pub(super) fn may_tell(longhands: Longhands, text: &str) -> bool {
+    !longhands.first().is_some_and(|property| property.refers()) || names_file(text)
+}
+
+/// Gives what `name: text` says to each of its `longhands`; nothing if a browser would refuse the value, or if it says
+/// nothing of them.
 pub(super) fn parse(
     name: &str,
     longhands: Longhands,
@@ -223,8 +229,7 @@ pub(super) fn parse(
     options: &Options,
     mut give: impl FnMut(Property, Value),
 ) {
-    let refers = longhands.first().is_some_and(|property| property.refers());
-    if refers && !names_file(text) {
+    if !may_tell(longhands, text) {
         return;
     }
     if has_variables(text) {
@@ -239,7 +244,7 @@ pub(super) fn parse(
     }
     let mut input = ParserInput::new(text);
     let mut input = Parser::new(&mut input);
-    if refers {
+    if longhands.first().is_some_and(|property| property.refers()) {
         if let Ok(urls) = input.parse_entirely(|input| references(input, longhands[0])) {
             longhands.iter().for_each(|&property| give(property, Value::Images(urls.clone())));
         }

@@ -82,6 +82,9 @@ impl Builder {
     }
 
     fn close_item(&mut self, items: &[Name]) {
+        if !items.iter().any(|&item| self.may_be_open(item)) {
+            return;
+        }
         let open = self.stack.iter().rposition(|open| {
             let open = open.kind;
             items.contains(&open.name) || open.groups.bounds_list_item() || open == TEMPLATE
@@ -99,6 +102,9 @@ impl Builder {
 
     /// Closes the innermost of `items`, unless a `bound` or a template stands within it.
     fn close_within(&mut self, items: &[Name], bound: Name) {
+        if !items.iter().any(|&item| self.may_be_open(item)) {
+            return;
+        }
         let open = self
             .stack
             .iter()
@@ -118,17 +124,22 @@ impl Builder {
     }
 
     pub(super) fn close_in_scope(&mut self, which: Name) {
-        if let Some(depth) = self.in_scope(|open| open.name == which, true) {
+        if self.may_be_open(which)
+            && let Some(depth) = self.in_scope(|open| open.name == which, true)
+        {
             self.pop_to(depth);
         }
     }
 
     pub(super) fn end_formatting(&mut self, which: Name) {
+        if !self.may_be_open(which) {
+            return;
+        }
         let Some(depth) = self.in_scope(|open| open.name == which, false) else { return };
         // A block within it stays open (what the adoption agency does, but for the copies it makes).
         let holds_block = self.stack[depth + 1..].iter().any(|open| open.kind.groups.ends_paragraph());
         if holds_block {
-            self.stack.remove(depth);
+            self.remove(depth);
         } else {
             self.pop_to(depth);
         }

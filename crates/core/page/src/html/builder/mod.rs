@@ -13,6 +13,9 @@ const MAX_DEPTH: usize = 512;
 /// Templates open within each other beyond [`MAX_DEPTH`]; deeper, everything counts as within a template.
 const MAX_TEMPLATES: usize = 1024;
 
+/// Elements open are counted in so many groups.
+const NAMED: usize = 64;
+
 /// What language an element is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Namespace {
@@ -59,6 +62,8 @@ pub(crate) struct Placed {
 pub(crate) struct Builder {
     xml: bool,
     stack: Vec<Open>,
+    /// How many elements of it have a name with these last bits: where none has, it need not be searched.
+    named: [u16; NAMED],
     templates: usize,
     overflown: bool,
     head_seen: bool,
@@ -80,7 +85,15 @@ pub(crate) struct Start<'a, A> {
 
 impl Builder {
     pub(crate) fn new(xml: bool) -> Self {
-        Builder { xml, stack: Vec::new(), templates: 0, overflown: false, head_seen: false, body_seen: false }
+        Builder {
+            xml,
+            stack: Vec::new(),
+            named: [0; NAMED],
+            templates: 0,
+            overflown: false,
+            head_seen: false,
+            body_seen: false,
+        }
     }
 
     /// Whether what comes next stands in SVG or MathML.
@@ -184,15 +197,25 @@ impl Builder {
         self.templates += usize::from(template);
         // A shadow root's template is open like any other element, but what is in it counts.
         let kind = if template { TEMPLATE } else { open.kind };
+        self.named[kind.name as usize % NAMED] += 1;
         self.stack.push(Open { kind, ..open });
     }
 
     fn pop(&mut self) {
-        if let Some(open) = self.stack.pop()
-            && open.kind == TEMPLATE
-        {
-            self.templates -= 1;
+        if !self.stack.is_empty() {
+            self.remove(self.stack.len() - 1);
         }
+    }
+
+    fn remove(&mut self, depth: usize) {
+        let open = self.stack.remove(depth);
+        self.named[open.kind.name as usize % NAMED] -= 1;
+        self.templates -= usize::from(open.kind == TEMPLATE);
+    }
+
+    /// Whether an element of this name may be open.
+    fn may_be_open(&self, which: Name) -> bool {
+        self.named[which as usize % NAMED] > 0
     }
 
     fn pop_to(&mut self, depth: usize) {
@@ -309,6 +332,9 @@ impl Builder {
             }
             _ => {}
         }
+        if !self.may_be_open(which) && !kind.groups.is_heading() {
+            return false;
+        }
         let groups = kind.groups;
         if groups.is_formatting() && !self.is_foreign() {
             self.end_formatting(which);
@@ -361,3 +387,34 @@ impl Builder {
 
 /// An open `<template>` whose content is not part of the page.
 const TEMPLATE: Kind = Kind::bare(name("template") ^ 1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_open_is_counted(tags in prop::collection::vec((0..14_usize, any::<bool>(), any::<bool>()), 0..60)) {
+            const NAMES: [&str; 14] = [
+                "p", "a", "b", "div", "li", "ul", "button", "table", "td", "tr", "template", "svg", "h1", "body",
+            ];
+            let mut tree = Tree::new(100, 10_000);
+            let mut builder = Builder::new(false);
+            for (at, begins, shadow_root) in tags {
+                let (name, kind) = (NAMES[at], Kind::of(NAMES[at]));
+                if begins {
+                    let attributes = std::iter::empty();
+                    let (self_closing, hidden, below_fold) = (false, false, false);
+                    let start = Start { name, kind, self_closing, shadow_root, hidden, below_fold, attributes };
+                    builder.start(&mut tree, start);
+                } else {
+                    builder.end(name, kind);
+                }
+                let mut named = [0; NAMED];
+                builder.stack.iter().for_each(|open| named[open.kind.name as usize % NAMED] += 1);
+                prop_assert_eq!(builder.named, named);
+            }
+        }
+    }
+}
