@@ -21,7 +21,7 @@ const BUSY: u64 = 8;
 /// After so long it counts as over in any case.
 const LONGEST_PERIOD: Duration = Duration::from_secs(15 * 60);
 /// Round trips of this long, and of as long before, are remembered.
-const ROUND_TRIP_PERIOD: Duration = Duration::from_secs(60);
+const ROUND_TRIP_PERIOD: Duration = Duration::from_secs(20);
 /// The smallest round trip of a connection's life is no longer the path's when all recent ones are twice as long and
 /// this much more: it was handed over to another satellite, or to another orbit.
 const HANDOVER: Duration = Duration::from_millis(20);
