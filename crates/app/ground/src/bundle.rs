@@ -387,6 +387,7 @@ impl Bundle {
         if page.is_none() {
             self.follow(wish, &head, &sender);
         }
+        self.carrier.take_up(&wish.head, response.former.as_ref()).await;
         let pushed = head.clone();
         let delivery = Delivery {
             returning: ground.centre.expect(&self.carrier.remote, length),

@@ -8,6 +8,7 @@ use farhop_bundle::{Eagerness, Noted, Urgency, is_navigation, opens_page};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Class, Failure, Priority, Resume};
 use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_store::Held;
 use farhop_transport::hop::{Receiver, Sender};
 use http::{HeaderMap, Method, StatusCode, header};
 use tokio::sync::mpsc;
@@ -77,6 +78,8 @@ pub(crate) struct Answer {
     pub(crate) head: ResponseHead,
     pub(crate) treatment: Treatment,
     pub(crate) body: Option<OriginBody>,
+    /// What was held of it here and is not right any more.
+    pub(crate) former: Option<Held>,
 }
 
 /// Why there is no response.
@@ -195,7 +198,7 @@ impl Exchange {
             None => treatment(&self.request, &head, Purpose::default(), means),
         };
         let body = has_body(&self.request.method, status).then_some(response.body);
-        Answer { head, treatment, body }
+        Answer { head, treatment, body, former: response.former }
     }
 
     /// Sends the answer; `share` is what may be sent of it where nobody has asked for it.
@@ -207,7 +210,7 @@ impl Exchange {
         share: Option<Share>,
         started: Instant,
     ) {
-        let Answer { head, treatment, body } = answer;
+        let Answer { head, treatment, body, former } = answer;
         let unasked = share.is_some();
         let ground = &self.carrier.ground;
         let status = head.status;
@@ -223,6 +226,7 @@ impl Exchange {
         if viewing.as_ref().is_some_and(|viewing| ground.streaming.is_media(viewing, &head.fields)) {
             sender.reclassify(Class::Streaming);
         }
+        self.carrier.take_up(&self.request, former.as_ref()).await;
         let kin = self.carrier.kin(&self.owner, &self.request, &head, &treatment, self.resume.is_some());
         let delivery = Delivery {
             returning: ground.centre.expect(&self.carrier.remote, content_length(&head.fields)),
