@@ -23,6 +23,7 @@ use crate::dictionaries::Dictionaries;
 use crate::failure;
 use crate::head;
 use crate::manifest::{self, Judged};
+use crate::named::Shown;
 use crate::origins::{Asked, Informed, OriginBody, Response};
 use crate::owner::{Known, Owner};
 use crate::page::{Page, is_page};
@@ -294,7 +295,8 @@ impl Exchange {
             let read = Read { page: self.id, url: url.clone(), reading: Arc::clone(&reading), allowance };
             self.carrier.ground.recent.note(&self.owner, read, Instant::now());
             let before = self.carrier.opener(self.owner.user);
-            let before = before.and_then(|opener| self.carrier.ground.pages.recall(&opener, &url));
+            let before =
+                before.and_then(|opener| self.carrier.ground.pages.recall(&opener, Shown::Window, &url));
             before.into_iter().for_each(|before| reading.recall(before));
             self.remember(url, &reading);
         }
@@ -309,7 +311,7 @@ impl Exchange {
         }
         let (Some(noted), Ok(url)) = (early.noted, Url::parse(&self.request.url())) else { return };
         let Some(opener) = self.carrier.opener(self.owner.user) else { return };
-        let Some(before) = self.carrier.ground.pages.recall(&opener, &url) else { return };
+        let Some(before) = self.carrier.ground.pages.recall(&opener, Shown::Window, &url) else { return };
         let Some(confirmed) = before.confirmed_by(&head.fields) else { return };
         let opened = match &early.opened {
             Some(Opened { reading, bundle, .. }) => {
@@ -325,7 +327,7 @@ impl Exchange {
 
     fn remember(&self, url: Url, reading: &Reading) {
         if let (Some(opener), Some(named)) = (self.carrier.opener(self.owner.user), reading.named()) {
-            self.carrier.ground.pages.note(opener, url, &named);
+            self.carrier.ground.pages.note(opener, Shown::Window, url, &named);
         }
     }
 
