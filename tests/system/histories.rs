@@ -9,6 +9,17 @@ const HISTORIES: u64 = 300;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_users_of_one_site_never_get_a_wrong_or_foreign_byte() {
+    live_through(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nor_do_they_where_ground_has_a_store_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = |name: &str| format!("ground.store.{name}='{}'", folder.path().join(name).display());
+    live_through(&["--set", &set("directory"), "--set", &set("key")]).await;
+}
+
+async fn live_through(options: &[&str]) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let wanted = match number("FARHOP_HISTORY") {
         Some(first) => Histories { first, count: 1, concurrent: 1 },
@@ -16,7 +27,7 @@ async fn three_users_of_one_site_never_get_a_wrong_or_foreign_byte() {
             Histories { first: 0, count: number("FARHOP_HISTORIES").unwrap_or(HISTORIES), concurrent: 16 }
         }
     };
-    let mut local = Local::allowed(&[]).await;
+    let mut local = Local::allowed(options).await;
     let outcome = live(local.proxy, wanted).await;
     let counters = local.counters().await;
     eprintln!("{outcome:?}\n{counters}");

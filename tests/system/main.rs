@@ -14,6 +14,7 @@ mod conformance;
 mod deltas;
 mod destinations;
 mod dns;
+mod ground_store;
 mod histories;
 mod hostile;
 mod hostile_page;

@@ -88,6 +88,8 @@ counters! {
         bypasses_learned,
         /// Responses put into the repository.
         stored,
+        /// Answers that ground gave from its own store.
+        from_store,
         /// Responses dropped from the repository.
         evicted,
         /// Pages of which something was begun before their origin had answered.

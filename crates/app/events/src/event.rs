@@ -518,6 +518,16 @@ events! {
         bytes: u64,
     } counts |counters| { counters.stored.add(1) }
 
+    /// Ground answered from its own store in place of the origin.
+    Debug FromStore "from_store" {
+        /// The exchange, or that of the document for what is fetched unasked.
+        exchange: ExchangeId,
+        /// What was asked for.
+        url: String,
+        /// The origin was asked whether it is still right.
+        validated: bool,
+    } counts |counters| { counters.from_store.add(1) }
+
     /// A response was dropped from the repository.
     Debug Evicted "evicted" {
         /// What is no longer held.

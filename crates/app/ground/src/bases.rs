@@ -1,8 +1,9 @@
 //! Texts that remotes were sent, kept so that what has changed of one, or is made like one, can cross as what differs
 //! (docs/htotp.md, "Deltas"). Only what a remote has said that it holds is a base; what was one user's is never
-//! another's. In memory, bounded. Pure but for its lock.
+//! another's. In memory, bounded; what a remote holds that was sent before this process began is taken up again from the
+//! store on disk as it is needed (`kin`). Pure but for its lock.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +21,8 @@ const OVERHEAD: usize = 512;
 const SMALLEST: usize = 512;
 /// Versions kept of a URL for the same users; the remote may hold several, by the fields of requests.
 const VERSIONS: usize = 4;
+/// Hashes of what remotes hold for everyone and nothing is known of here; the oldest go first. About 100 B each.
+const UNKNOWN: usize = 8_192;
 /// Texts that are looked at for the one that is most alike; the newest.
 const LOOKED_AT: usize = 32;
 
@@ -83,6 +86,36 @@ struct State {
     by_hash: HashMap<(Memory, BodyHash), Vec<u64>>,
     /// By the shape of the address: those of a URL are among them.
     by_shape: HashMap<(Memory, String), Vec<u64>>,
+    unknown: Unknown,
+}
+
+/// Texts that remotes hold for everyone and that this process has not sent.
+#[derive(Default)]
+struct Unknown {
+    told: HashSet<(Memory, BodyHash)>,
+    order: VecDeque<(Memory, BodyHash)>,
+}
+
+impl Unknown {
+    fn add(&mut self, text: (Memory, BodyHash)) {
+        if !self.told.insert(text.clone()) {
+            return;
+        }
+        self.order.push_back(text);
+        if self.order.len() > UNKNOWN
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.told.remove(&oldest);
+        }
+    }
+
+    fn remove(&mut self, text: &(Memory, BodyHash)) -> bool {
+        let was_told = self.told.remove(text);
+        if was_told {
+            self.order.retain(|known| known != text);
+        }
+        was_told
+    }
 }
 
 impl Bases {
@@ -96,6 +129,7 @@ impl Bases {
             kept: BTreeMap::new(),
             by_hash: HashMap::new(),
             by_shape: HashMap::new(),
+            unknown: Default::default(),
         };
         Bases { state: Mutex::new(state), arriving: AtomicUsize::new(0) }
     }
@@ -131,6 +165,31 @@ impl Bases {
         self.lock().keep(purpose, hash, body);
     }
 
+    /// Whether a remote holds texts of which this ground knows nothing, which may be this one's last version: none is kept.
+    pub(crate) fn misses(&self, purpose: &Purpose) -> bool {
+        let state = self.lock();
+        let shape = (purpose.memory.clone(), purpose.address.shape().to_owned());
+        let is_its = |id: &u64| {
+            state.kept.get(id).is_some_and(|kept| {
+                kept.held.is_some() && kept.purpose.address.url() == purpose.address.url()
+            })
+        };
+        let is_known = state.by_shape.get(&shape).is_some_and(|ids| ids.iter().any(is_its));
+        state.most > 0 && !is_known && !state.unknown.told.is_empty()
+    }
+
+    /// Keeps what anyone may have and an earlier process has sent, if the remote has said that it holds it.
+    pub(crate) fn take_up(&self, purpose: Purpose, body: Bytes) {
+        let hash = BodyHash::of(&body);
+        let mut state = self.lock();
+        let key = (purpose.memory.clone(), hash);
+        if can_be_base(&body) && state.unknown.remove(&key) {
+            let memory = purpose.memory.clone();
+            state.keep(purpose, hash, body);
+            state.holds(&memory, HeldBody { user: None, hash });
+        }
+    }
+
     /// What a remote says of what it holds.
     pub(crate) fn hear(&self, memory: &Memory, word: &Word) {
         let mut state = self.lock();
@@ -162,11 +221,11 @@ impl Bases {
         Some(Base { hash: best.1.hash, body: best.1.body.clone() })
     }
 
-    /// For `status`: how much is kept, and how much of it is known to be held.
+    /// For `status`: how much is kept, how much of it is known to be held, and what more is.
     pub(crate) fn status(&self) -> Value {
         let state = self.lock();
         let held = state.kept.values().filter(|kept| kept.held.is_some()).count();
-        json!({ "kept": state.kept.len(), "held": held, "bytes": state.bytes })
+        json!({ "kept": state.kept.len(), "held": held, "bytes": state.bytes, "unknown": state.unknown.told.len() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -218,7 +277,11 @@ impl State {
     }
 
     fn holds(&mut self, memory: &Memory, body: HeldBody) {
-        let ids = self.by_hash.get(&(memory.clone(), body.hash)).cloned().unwrap_or_default();
+        let key = (memory.clone(), body.hash);
+        let ids = self.by_hash.get(&key).cloned().unwrap_or_default();
+        if ids.is_empty() && body.user.is_none() {
+            self.unknown.add(key);
+        }
         for id in ids {
             let Some(kept) = self.kept.get_mut(&id) else { continue };
             // What is another user's says nothing of this one's, even if it is equal.
@@ -231,7 +294,11 @@ impl State {
     }
 
     fn lacks(&mut self, memory: &Memory, body: HeldBody) {
-        let ids = self.by_hash.get(&(memory.clone(), body.hash)).cloned().unwrap_or_default();
+        let key = (memory.clone(), body.hash);
+        if body.user.is_none() {
+            self.unknown.remove(&key);
+        }
+        let ids = self.by_hash.get(&key).cloned().unwrap_or_default();
         for id in ids {
             // The same may come again, or be held by then.
             if let Some(kept) = self.kept.get_mut(&id).filter(|kept| kept.held == Some(body.user)) {
@@ -348,6 +415,40 @@ mod tests {
         assert!(bases.base(&styles, 1).is_none());
         let elsewhere = Address::of("http://else.test/news/1-first");
         assert!(bases.base(&Purpose { address: elsewhere, ..purpose(None, "/") }, 1).is_none());
+    }
+
+    #[test]
+    fn what_a_remote_holds_from_before_is_taken_up_again_and_nothing_else() {
+        let bases = Bases::new(MB);
+        bases.take_up(purpose(None, "/"), text("a"));
+        assert!(!bases.misses(&purpose(None, "/")) && base(&bases, 1, "/").is_none(), "nobody holds it");
+        holds(&bases, Some(1), "a");
+        assert!(!bases.misses(&purpose(None, "/")), "it is one user's");
+        holds(&bases, None, "a");
+        assert!(bases.misses(&purpose(None, "/")));
+        let restarted = Purpose { memory: memory(2), ..purpose(None, "/") };
+        bases.take_up(restarted, text("a"));
+        bases.take_up(purpose(None, "/"), text("b"));
+        assert!(base(&bases, 1, "/").is_none(), "another remote's, and another text");
+        bases.take_up(purpose(None, "/"), text("a"));
+        assert_eq!(base(&bases, 1, "/"), Some(text("a")));
+        assert!(!bases.misses(&purpose(None, "/")));
+        bases.hear(&memory(1), &Word::Lacks(vec![HeldBody { user: None, hash: BodyHash::of(&text("a")) }]));
+        assert!(base(&bases, 1, "/").is_none());
+    }
+
+    #[test]
+    fn what_remotes_hold_and_nothing_is_known_of_is_bounded() {
+        let bases = Bases::new(MB);
+        for number in 0..UNKNOWN + 10 {
+            holds(&bases, None, &format!("{number:05}"));
+        }
+        holds(&bases, None, &format!("{:05}", UNKNOWN + 9));
+        let state = bases.lock();
+        assert_eq!((state.unknown.told.len(), state.unknown.order.len()), (UNKNOWN, UNKNOWN));
+        drop(state);
+        bases.take_up(purpose(None, "/"), text("00000"));
+        assert!(base(&bases, 1, "/").is_none(), "it was told the longest ago");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a page will need, fetched before anyone asks: promises on the stream whose bytes mention it, fetches in the
 //! order of render priority, pushes, which may name more. What is worth it is decided by then (`reading`).
 
+mod framed;
 mod guessed;
 mod learned;
 
@@ -38,6 +39,7 @@ use crate::tally::{HELD, NOT_PUBLIC, Tally, UNSEEN, VALIDATED, skip_words};
 use crate::treatment::{Treatment, content_length, has_body, media_type, treatment};
 use crate::validation;
 use crate::variant::{self, Purpose};
+use framed::may_be_asked_about;
 use guessed::{Guesses, Raised};
 
 /// The bundle of one load of one page, frames included. It ends with the last stream that is read for it.
@@ -154,6 +156,7 @@ impl Bundle {
                         self.skip(&hint, HELD);
                         // What it names is most likely held as well.
                         self.keep(&reading, reading.lost(&hint));
+                        self.recall_held_frame(&reading, &hint, &unasked);
                     }
                     Decision::Fetch(unasked, urgency) => {
                         let wish = (reading, hint, until_asked);
@@ -179,9 +182,8 @@ impl Bundle {
     ) {
         let Some(head) = request_head(&unasked) else { return };
         let priority = Priority { urgency: urgency.level, incremental: urgency.incremental };
-        // Over plain HTTP a frame's document is asked for like a page: the remote knows it by its promise.
-        let is_frame = hint.destination == Destination::Frame;
-        let stale = held_stale(&self.carrier, &self.owner, &unasked).filter(|_| !is_frame);
+        let stale = held_stale(&self.carrier, &self.owner, &unasked);
+        let stale = stale.filter(|_| may_be_asked_about(&reading, &hint, &unasked));
         let promise = match &stale {
             Some(stale) => sender.validate(stale.entry, sameness(&head.fields), &head, priority),
             None => sender.promise(&head, priority),
@@ -233,27 +235,15 @@ impl Bundle {
         bus.emit(Event::Promised { promise, page: self.page, url: bus.url(unasked.url.as_str()) });
     }
 
-    /// The same with what was named before, by what has not changed: of what was guessed then, what was right is held. About
-    /// a frame that is held the browser asks.
+    /// The same with what was named before, by what has not changed.
     pub(crate) fn add_again(
         self: &Arc<Self>,
         reading: &Arc<Reading>,
-        mut decided: Vec<Decided>,
+        decided: Vec<Decided>,
         sender: &Sender,
     ) {
-        decided.retain(|one| match (one.hint.destination, one.hint.confidence) {
-            (Destination::Frame, _) => !self.is_held(&one.decision),
-            (_, Confidence::Guess) => self.is_held(&one.decision),
-            _ => true,
-        });
-        self.add(reading, decided, sender);
-    }
-
-    /// Whether the remote has what was decided on, fresh or not.
-    fn is_held(&self, decision: &Decision) -> bool {
-        let Decision::Fetch(unasked, _) = decision else { return false };
-        is_held(&self.carrier, &self.owner, unasked)
-            || held_stale(&self.carrier, &self.owner, unasked).is_some()
+        self.keep_again(reading, decided);
+        self.promise_waiting(sender);
     }
 
     /// Begins what may begin.
@@ -387,6 +377,7 @@ impl Bundle {
         if page.is_none() {
             self.follow(wish, &head, &sender);
         }
+        self.carrier.take_up(&wish.head, response.former.as_ref()).await;
         let pushed = head.clone();
         let delivery = Delivery {
             returning: ground.centre.expect(&self.carrier.remote, length),
@@ -439,7 +430,11 @@ impl Bundle {
     /// The origin has confirmed what the remote holds.
     fn confirm(self: &Arc<Self>, wish: &Wish, head: &ResponseHead) -> Result<u64, Failure> {
         let Some(mut sender) = self.carrier.hop.push(wish.promise) else { return Ok(0) };
-        self.add_again(&wish.reading, wish.reading.confirmed(&wish.hint), &sender);
+        self.keep_again(&wish.reading, wish.reading.confirmed(&wish.hint));
+        if let Some(stale) = &wish.stale {
+            self.recall_frame(&wish.reading, &wish.hint, &wish.unasked, stale, &head.fields);
+        }
+        self.promise_waiting(&sender);
         sender.answer(head, Coding::Identity, None);
         sender.finish(None);
         Ok(0)
@@ -463,7 +458,9 @@ impl Bundle {
         let decoded = matches!(treatment, Treatment::Recode(_));
         if wish.hint.destination == Destination::Frame {
             let frame = wish.reading.frame(&wish.hint, &wish.head, head).filter(|_| is_document(head))?;
-            return Page::document(self, Arc::new(frame), head, decoded);
+            let frame = Arc::new(frame);
+            self.remember_frame(&frame, &wish.unasked.url);
+            return Page::document(self, frame, head, decoded);
         }
         if head.status != StatusCode::OK {
             return None;

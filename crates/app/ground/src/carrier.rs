@@ -15,7 +15,8 @@ use farhop_htotp::frame::{Hello, Priority};
 use farhop_htotp::mirror::Word;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_settings::CarrierCeilingSettings;
-use farhop_squeeze::Policy;
+use farhop_squeeze::{LARGEST_BASE, Policy};
+use farhop_store::Held;
 use farhop_transport::hop::{Claim, Hop, Incoming};
 use farhop_transport::path::End;
 use farhop_transport::{Connection, Name};
@@ -33,7 +34,7 @@ use crate::bases::Memory;
 use crate::components;
 use crate::ground::Shared;
 use crate::imaging::Means;
-use crate::kin::{Kin, Recipient};
+use crate::kin::{self, Kin, Recipient};
 use crate::mirror::{Mirror, Stale};
 use crate::named::Opener;
 use crate::owner::Owner;
@@ -269,6 +270,17 @@ impl Carrier {
         let to = Recipient { memory: self.memory()?, user: owner.user, resumes, means };
         let ground = &self.ground;
         Kin::of(&ground.bases, &ground.dictionaries, to, request, response, treatment)
+    }
+
+    /// What is not right any more of what is held here may be what the remote holds.
+    pub(crate) async fn take_up(&self, request: &RequestHead, former: Option<&Held>) {
+        let ground = &self.ground;
+        if let (Some(former), Some(memory)) = (former, self.memory())
+            // It is decoded, and may be long.
+            && let Ok(_room) = ground.alike.try_acquire_many((LARGEST_BASE / 1024) as u32)
+        {
+            kin::take_up(&ground.bases, memory, request, former).await;
+        }
     }
 
     /// Runs a task until it or the carrier ends.

@@ -23,6 +23,12 @@ pub enum GroundError {
     /// What is learned of pages cannot be kept.
     #[error(transparent)]
     Models(#[from] crate::models::ModelsError),
+    /// The store on disk.
+    #[error(transparent)]
+    Store(#[from] farhop_store::DiskError),
+    /// Its key.
+    #[error("store.key: {0}")]
+    StoreKey(#[from] farhop_store::KeyError),
     /// The identity cannot be read.
     #[error("identity: {0}")]
     Identity(#[from] IdentityError),

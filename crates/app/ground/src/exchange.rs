@@ -8,6 +8,7 @@ use farhop_bundle::{Eagerness, Noted, Urgency, is_navigation, opens_page};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Class, Failure, Priority, Resume};
 use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_store::Held;
 use farhop_transport::hop::{Receiver, Sender};
 use http::{HeaderMap, Method, StatusCode, header};
 use tokio::sync::mpsc;
@@ -22,6 +23,7 @@ use crate::dictionaries::Dictionaries;
 use crate::failure;
 use crate::head;
 use crate::manifest::{self, Judged};
+use crate::named::Shown;
 use crate::origins::{Asked, Informed, OriginBody, Response};
 use crate::owner::{Known, Owner};
 use crate::page::{Page, is_page};
@@ -77,6 +79,8 @@ pub(crate) struct Answer {
     pub(crate) head: ResponseHead,
     pub(crate) treatment: Treatment,
     pub(crate) body: Option<OriginBody>,
+    /// What was held of it here and is not right any more.
+    pub(crate) former: Option<Held>,
 }
 
 /// Why there is no response.
@@ -195,7 +199,7 @@ impl Exchange {
             None => treatment(&self.request, &head, Purpose::default(), means),
         };
         let body = has_body(&self.request.method, status).then_some(response.body);
-        Answer { head, treatment, body }
+        Answer { head, treatment, body, former: response.former }
     }
 
     /// Sends the answer; `share` is what may be sent of it where nobody has asked for it.
@@ -207,7 +211,7 @@ impl Exchange {
         share: Option<Share>,
         started: Instant,
     ) {
-        let Answer { head, treatment, body } = answer;
+        let Answer { head, treatment, body, former } = answer;
         let unasked = share.is_some();
         let ground = &self.carrier.ground;
         let status = head.status;
@@ -223,6 +227,7 @@ impl Exchange {
         if viewing.as_ref().is_some_and(|viewing| ground.streaming.is_media(viewing, &head.fields)) {
             sender.reclassify(Class::Streaming);
         }
+        self.carrier.take_up(&self.request, former.as_ref()).await;
         let kin = self.carrier.kin(&self.owner, &self.request, &head, &treatment, self.resume.is_some());
         let delivery = Delivery {
             returning: ground.centre.expect(&self.carrier.remote, content_length(&head.fields)),
@@ -290,7 +295,8 @@ impl Exchange {
             let read = Read { page: self.id, url: url.clone(), reading: Arc::clone(&reading), allowance };
             self.carrier.ground.recent.note(&self.owner, read, Instant::now());
             let before = self.carrier.opener(self.owner.user);
-            let before = before.and_then(|opener| self.carrier.ground.pages.recall(&opener, &url));
+            let before =
+                before.and_then(|opener| self.carrier.ground.pages.recall(&opener, Shown::Window, &url));
             before.into_iter().for_each(|before| reading.recall(before));
             self.remember(url, &reading);
         }
@@ -305,7 +311,7 @@ impl Exchange {
         }
         let (Some(noted), Ok(url)) = (early.noted, Url::parse(&self.request.url())) else { return };
         let Some(opener) = self.carrier.opener(self.owner.user) else { return };
-        let Some(before) = self.carrier.ground.pages.recall(&opener, &url) else { return };
+        let Some(before) = self.carrier.ground.pages.recall(&opener, Shown::Window, &url) else { return };
         let Some(confirmed) = before.confirmed_by(&head.fields) else { return };
         let opened = match &early.opened {
             Some(Opened { reading, bundle, .. }) => {
@@ -321,7 +327,7 @@ impl Exchange {
 
     fn remember(&self, url: Url, reading: &Reading) {
         if let (Some(opener), Some(named)) = (self.carrier.opener(self.owner.user), reading.named()) {
-            self.carrier.ground.pages.note(opener, url, &named);
+            self.carrier.ground.pages.note(opener, Shown::Window, url, &named);
         }
     }
 

@@ -272,7 +272,7 @@ async fn fetch(
 ) -> Result<(RequestHead, Response), String> {
     let head = request_head(unasked).ok_or("the URL names no host")?;
     let asked = Asked { owner, exchange: ExchangeId(0), head: &head, upload: Upload::empty(), informed };
-    let response = ground.origins.fetch(asked).await.map_err(|failure| failure.to_string())?;
+    let response = ground.origins.ask(asked).await.map_err(|failure| failure.to_string())?;
     Ok((head, response))
 }
 

@@ -257,6 +257,9 @@ impl Ground {
             draining.spawn(async move { carrier.drain(deadline).await });
         }
         while draining.join_next().await.is_some() {}
+        if let Some(stock) = self.0.origins.stock() {
+            stock.close().await;
+        }
         let models = self.0.models.clone();
         let _ = tokio::task::spawn_blocking(move || models.save()).await;
     }
@@ -289,7 +292,22 @@ impl Ground {
         json!({ "end": "ground", "carriers": carriers })
     }
 
-    /// What `farhop status` shows.
+    /// Forgets all responses held on disk.
+    pub async fn flush(&self) {
+        if let Some(stock) = self.0.origins.stock() {
+            stock.clear().await;
+        }
+    }
+
+    /// What `farhop status` shows of the store on disk; nothing where there is none.
+    pub async fn on_disk(&self) -> Value {
+        match self.0.origins.stock() {
+            Some(stock) => stock.status().await,
+            None => Value::Null,
+        }
+    }
+
+    /// What `farhop status` shows besides.
     pub fn status(&self) -> Value {
         let carriers: Vec<Value> = self.0.carriers().iter().map(|carrier| carrier.status()).collect();
         json!({

@@ -7,15 +7,18 @@ use bytes::Bytes;
 use farhop_dictionaries::Dictionary;
 use farhop_freshness::{Scope, shareable, storable};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_squeeze::{LARGEST_BASE, LARGEST_TAUGHT, Load};
+use farhop_squeeze::{LARGEST_BASE, LARGEST_TAUGHT, Load, is_text};
+use farhop_store::Held;
 use http::{Method, StatusCode};
 use url::{Position, Url};
 
 use crate::bases::{Base, Bases, Memory, Purpose};
+use crate::body::{Part, Source};
 use crate::dictionaries::{Dictionaries, Sent};
 use crate::imaging::Means;
 use crate::shape::Address;
-use crate::treatment::{Treatment, content_length, media_type};
+use crate::stock::StockBody;
+use crate::treatment::{Treatment, codings, content_length, media_type};
 
 /// What has a longer URL is kept by none.
 const LONGEST_URL: usize = 2 * 1024;
@@ -59,6 +62,38 @@ pub(crate) struct Recipient {
     /// Part of it was delivered before.
     pub(crate) resumes: bool,
     pub(crate) means: Means,
+}
+
+/// What is not right any more of what is held on disk is the version that a remote may hold from before this process began: as
+/// such it is a base again.
+pub(crate) async fn take_up(bases: &Bases, memory: Memory, request: &RequestHead, former: &Held) {
+    let Ok(url) = Url::parse(&request.url()) else { return };
+    let fields = &former.head.fields;
+    let purpose = Purpose {
+        memory,
+        owner: None,
+        address: Address::of(&url[..Position::AfterQuery]),
+        media: media_type(fields).into(),
+    };
+    let is_such = former.head.status == StatusCode::OK
+        && url.as_str().len() <= LONGEST_URL
+        && former.body.written() <= LARGEST_BASE as u64
+        && is_text(&purpose.media);
+    if !is_such || !bases.misses(&purpose) {
+        return;
+    }
+    let (Ok(codings), Some(body)) = (codings(fields), StockBody::begin(former).await) else { return };
+    let (mut source, mut whole) = (Source::new(body.into(), &codings), Vec::new());
+    // As it was delivered: without its codings. Where it was not, nobody has said that they hold it.
+    while let Ok(part) = source.next().await {
+        match part {
+            Part::Bytes(bytes) if whole.len() + bytes.len() <= LARGEST_BASE => {
+                whole.extend_from_slice(&bytes)
+            }
+            Part::Bytes(_) => return,
+            Part::End(_) => return bases.take_up(purpose, whole.into()),
+        }
+    }
 }
 
 impl Kin {

@@ -40,6 +40,7 @@ mod returning;
 mod server;
 mod shape;
 mod spool;
+mod stock;
 mod streaming;
 mod tally;
 mod treatment;

@@ -1,14 +1,16 @@
-//! What pages named when they were last read, for when they have not changed: the origin answers 304, and there is no text to
-//! read. It is remembered for a while, for the user who opened the page.
+//! What documents named when they were last read, pages and those in their frames, for when they have not changed: the origin
+//! answers 304, or the remote holds them, and there is no text to read. It is remembered for a while, for the user who opened the page.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::UNIX_EPOCH;
 
+use farhop_freshness::{Stored, Validators};
 use farhop_htotp::ResponseHead;
 use farhop_page::{Hint, Policy};
 use http::StatusCode;
-use http::header::{self, HeaderMap};
+use http::header::{self, HeaderMap, HeaderValue};
 use url::Url;
 
 use crate::ahead::Visitor;
@@ -68,6 +70,20 @@ impl Named {
         (found.hints.clone(), found.policies.clone())
     }
 
+    /// Whether what was read has one of these validators: the tag, or where there is none the date.
+    pub(crate) fn is_told_by(&self, validators: &Validators) -> bool {
+        let own = Stored::new(&HeaderMap::new(), self.head.status, &self.head.fields, UNIX_EPOCH, UNIX_EPOCH);
+        let opaque = |tag: &HeaderValue| {
+            let tag = tag.as_bytes();
+            tag.strip_prefix(b"W/").unwrap_or(tag).to_vec()
+        };
+        own.validators().is_some_and(|own| match (&own.tag, &validators.tag) {
+            (Some(own), Some(told)) => opaque(own) == opaque(told),
+            (None, None) => own.modified == validators.modified,
+            _ => false,
+        })
+    }
+
     /// The head of the page, which is confirmed by a 304 with these fields (RFC 9111 §3.2). `None` if that is about another
     /// version than was read.
     pub(crate) fn confirmed_by(&self, not_modified: &HeaderMap) -> Option<ResponseHead> {
@@ -91,6 +107,13 @@ impl Named {
     }
 }
 
+/// Where a document is shown: in a frame it is another than in a window of its own, with other needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Window,
+    Frame,
+}
+
 /// Whose page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Opener {
@@ -102,34 +125,48 @@ pub(crate) struct Opener {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Pages(Mutex<VecDeque<(Opener, Url, Arc<Named>)>>);
+pub(crate) struct Pages(Mutex<VecDeque<Entry>>);
+
+#[derive(Debug)]
+struct Entry {
+    opener: Opener,
+    shown: Shown,
+    url: Url,
+    named: Arc<Named>,
+}
+
+impl Entry {
+    fn size(&self) -> usize {
+        self.named.size.load(Relaxed) + 2 * self.url.as_str().len()
+    }
+}
 
 impl Pages {
-    /// `opener` reads the page at `url`.
-    pub(crate) fn note(&self, opener: Opener, mut url: Url, named: &Arc<Named>) {
+    /// `opener` reads the document at `url`.
+    pub(crate) fn note(&self, opener: Opener, shown: Shown, mut url: Url, named: &Arc<Named>) {
         url.set_fragment(None);
         let mut pages = lock(&self.0);
-        pages.retain(|(own, at, _)| *own != opener || *at != url);
-        pages.push_back((opener, url, Arc::clone(named)));
+        pages.retain(|page| page.opener != opener || page.shown != shown || page.url != url);
+        pages.push_back(Entry { opener, shown, url, named: Arc::clone(named) });
         // What has been named since is weighed now.
-        let size =
-            |(_, url, named): &(Opener, Url, Arc<Named>)| named.size.load(Relaxed) + 2 * url.as_str().len();
-        let mut bytes: usize = pages.iter().map(size).sum();
+        let mut bytes: usize = pages.iter().map(Entry::size).sum();
         while pages.len() > MOST || (bytes > BYTES && pages.len() > 1) {
             let Some(oldest) = pages.pop_front() else { break };
-            bytes = bytes.saturating_sub(size(&oldest));
+            bytes = bytes.saturating_sub(oldest.size());
         }
     }
 
-    /// What the page at `url` named when `opener` last read it. It is in use again.
-    pub(crate) fn recall(&self, opener: &Opener, url: &Url) -> Option<Arc<Named>> {
+    /// What the document at `url` named when `opener` last read it. It is in use again.
+    pub(crate) fn recall(&self, opener: &Opener, shown: Shown, url: &Url) -> Option<Arc<Named>> {
         let mut pages = lock(&self.0);
-        let is_it = |(own, at, _): &(Opener, Url, Arc<Named>)| {
-            own == opener && at[..url::Position::AfterQuery] == url[..url::Position::AfterQuery]
+        let is_it = |page: &Entry| {
+            page.opener == *opener
+                && page.shown == shown
+                && page.url[..url::Position::AfterQuery] == url[..url::Position::AfterQuery]
         };
         let place = pages.iter().position(is_it)?;
         let page = pages.remove(place)?;
-        let named = Arc::clone(&page.2);
+        let named = Arc::clone(&page.named);
         pages.push_back(page);
         Some(named)
     }
@@ -141,9 +178,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use super::Shown::{Frame, Window};
     use super::*;
     use farhop_page::{Destination, Mode, Source};
-    use http::HeaderValue;
 
     fn head(tag: &'static str) -> ResponseHead {
         let fields = [(header::ETAG, tag), (header::CACHE_CONTROL, "max-age=0"), (header::SERVER, "s")];
@@ -162,15 +199,16 @@ mod tests {
     #[test]
     fn a_page_is_remembered_for_who_read_it_until_others_take_its_place() {
         let (pages, named) = (Pages::default(), Arc::new(Named::new(&head("\"1\"")).unwrap()));
-        pages.note(opener(1), url("/a#part"), &named);
-        assert!(pages.recall(&opener(1), &url("/a#other")).is_some());
-        assert!(pages.recall(&opener(2), &url("/a")).is_none(), "another user's");
-        assert!(pages.recall(&opener(1), &url("/a?b")).is_none());
+        pages.note(opener(1), Window, url("/a#part"), &named);
+        assert!(pages.recall(&opener(1), Window, &url("/a#other")).is_some());
+        assert!(pages.recall(&opener(2), Window, &url("/a")).is_none(), "another user's");
+        assert!(pages.recall(&opener(1), Window, &url("/a?b")).is_none());
+        assert!(pages.recall(&opener(1), Frame, &url("/a")).is_none(), "in a frame it may be another");
         for number in 0..MOST {
-            assert!(pages.recall(&opener(1), &url("/a")).is_some(), "it is in use");
-            pages.note(opener(2), url(&format!("/{number}")), &named);
+            assert!(pages.recall(&opener(1), Window, &url("/a")).is_some(), "it is in use");
+            pages.note(opener(2), Window, url(&format!("/{number}")), &named);
         }
-        assert!(pages.recall(&opener(2), &url("/0")).is_none());
+        assert!(pages.recall(&opener(2), Window, &url("/0")).is_none());
         assert_eq!(lock(&pages.0).len(), MOST);
     }
 
@@ -182,9 +220,18 @@ mod tests {
             let named = Arc::new(Named::new(&head("\"1\"")).unwrap());
             (0..2 * HINTS).for_each(|_| named.note(&hint));
             assert_eq!(named.all().0.len(), HINTS);
-            pages.note(opener(number), url("/"), &named);
+            pages.note(opener(number), Window, url("/"), &named);
         }
         assert_eq!(lock(&pages.0).len(), 1, "the newest stays, whatever it takes");
+    }
+
+    #[test]
+    fn what_was_read_is_told_by_its_validators() {
+        let named = Named::new(&head("\"1\"")).unwrap();
+        let tagged = |tag| Validators { tag: Some(HeaderValue::from_static(tag)), modified: None };
+        assert!(named.is_told_by(&tagged("\"1\"")) && named.is_told_by(&tagged("W/\"1\"")));
+        assert!(!named.is_told_by(&tagged("\"2\"")));
+        assert!(!named.is_told_by(&Validators { tag: None, modified: Some(1) }));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use farhop_origin::{
     SystemResolver, Trust, TrustError, UpgradedStream, Upload, Ways,
 };
 use farhop_settings::GroundSettings;
+use farhop_store::Held;
 use farhop_tuning::{Parameters, Told};
 use http::header::CACHE_CONTROL;
 use http::uri::PathAndQuery;
@@ -30,6 +31,7 @@ use crate::failure;
 use crate::head::towards_origin;
 use crate::names::Names;
 use crate::owner::Owner;
+use crate::stock::{self, Kept, Stock, StockBody};
 
 /// See the module.
 pub(crate) struct Origins {
@@ -41,6 +43,7 @@ pub(crate) struct Origins {
     /// What is known of the ways that answers take.
     ways: Ways,
     dictated: Arc<Dictated>,
+    stock: Option<Stock>,
     bus: Bus,
 }
 
@@ -69,6 +72,8 @@ pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) fields: HeaderMap,
     pub(crate) body: OriginBody,
+    /// What was held of it here and is not right any more.
+    pub(crate) former: Option<Held>,
 }
 
 impl From<farhop_origin::Response> for Response {
@@ -78,7 +83,7 @@ impl From<farhop_origin::Response> for Response {
             // RFC 9112 §9.8, RFC 9111 §3.3: it may turn out to be cut off, and then nobody may keep it.
             fields.append(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
-        Response { status: response.status, fields, body: response.body.into() }
+        Response { status: response.status, fields, body: response.body.into(), former: None }
     }
 }
 
@@ -103,22 +108,36 @@ pub(crate) enum Upgraded {
     Answered(Response),
 }
 
-/// A body as the origin sends it.
+/// A body as the origin sends it, or has sent it.
 pub(crate) struct OriginBody {
-    body: ResponseBody,
+    whence: Whence,
     /// Nobody has asked for it, so what may have been cut off is not taken for the whole, as browsers would take it.
     strict: bool,
     /// It is coded with a dictionary that was offered.
     undoing: Option<(Undoing, Arc<Dictated>)>,
     /// It will be one itself.
     keeping: Option<Keeping>,
+    /// It is kept on disk.
+    kept: Option<Kept>,
     received: u64,
     ended: bool,
 }
 
+/// Whence a body comes.
+enum Whence {
+    Origin(ResponseBody),
+    Stock(StockBody),
+}
+
 impl From<ResponseBody> for OriginBody {
     fn from(body: ResponseBody) -> Self {
-        OriginBody { body, strict: false, undoing: None, keeping: None, received: 0, ended: false }
+        OriginBody::coming(Whence::Origin(body))
+    }
+}
+
+impl From<StockBody> for OriginBody {
+    fn from(body: StockBody) -> Self {
+        OriginBody::coming(Whence::Stock(body))
     }
 }
 
@@ -131,6 +150,23 @@ pub(crate) enum OriginPart {
 }
 
 impl OriginBody {
+    fn coming(whence: Whence) -> OriginBody {
+        OriginBody {
+            whence,
+            strict: false,
+            undoing: None,
+            keeping: None,
+            kept: None,
+            received: 0,
+            ended: false,
+        }
+    }
+
+    /// Keeps it, too, once it is whole.
+    pub(crate) fn keep(&mut self, kept: Option<Kept>) {
+        self.kept = kept;
+    }
+
     /// The next part; nothing follows the end or a failure. Cancel-safe.
     ///
     /// # Errors
@@ -140,14 +176,18 @@ impl OriginBody {
             if let Some(bytes) = self.undone()? {
                 return Ok(self.given(bytes));
             }
+            let body = match &mut self.whence {
+                Whence::Origin(body) => body,
+                Whence::Stock(body) => return body.next().await,
+            };
             if self.ended {
-                let whole = self.keeping.take().filter(|_| !self.body.was_cut());
-                whole.into_iter().for_each(Keeping::whole);
+                let is_whole = !body.was_cut();
                 // Trailers speak of the origin's bytes.
-                let trailers = self.body.trailers().filter(|_| self.undoing.is_none());
+                let trailers = body.trailers().filter(|_| self.undoing.is_none());
+                self.end(is_whole, trailers.as_ref());
                 return Ok(OriginPart::End(trailers));
             }
-            match self.body.data().await {
+            match body.data().await {
                 Ok(Some(bytes)) => {
                     self.received += bytes.len() as u64;
                     match &mut self.undoing {
@@ -155,7 +195,7 @@ impl OriginBody {
                         None => return Ok(self.given(bytes)),
                     }
                 }
-                Ok(None) if self.strict && self.body.was_cut() => {
+                Ok(None) if self.strict && body.was_cut() => {
                     return Err(failure::origin(&Error::BodyIncomplete));
                 }
                 Ok(None) => {
@@ -185,7 +225,18 @@ impl OriginBody {
         if self.keeping.as_mut().is_some_and(|keeping| !keeping.take(&bytes)) {
             self.keeping = None;
         }
+        if self.kept.as_mut().is_some_and(|kept| !kept.take(&bytes)) {
+            self.kept = None;
+        }
         OriginPart::Bytes(bytes)
+    }
+
+    fn end(&mut self, is_whole: bool, trailers: Option<&HeaderMap>) {
+        let (keeping, kept) = (self.keeping.take(), self.kept.take());
+        if is_whole {
+            keeping.into_iter().for_each(Keeping::whole);
+            kept.into_iter().for_each(|kept| kept.whole(trailers.cloned(), self.received));
+        }
     }
 }
 
@@ -219,7 +270,8 @@ impl Origins {
         let client = RwLock::new(client(settings, &resolver, trust.clone(), &ways));
         let guard = RwLock::new(guard(settings));
         let dictated = Arc::new(Dictated::new(settings.origin.dictionaries.0));
-        Ok(Origins { client, guard, resolver, trust: RwLock::new(trust), ways, dictated, bus })
+        let stock = Stock::open(&settings.store, bus.clone())?;
+        Ok(Origins { client, guard, resolver, trust: RwLock::new(trust), ways, dictated, stock, bus })
     }
 
     /// Lets origins send as far ahead as a carrier of these sizes makes it worth while. The quickest so far counts.
@@ -252,17 +304,34 @@ impl Origins {
         let mut trusted = self.trust.write().unwrap_or_else(PoisonError::into_inner);
         let read = trust(settings).map(|trust| *trusted = trust);
         self.dictated.set(settings.origin.dictionaries.0);
+        self.stock.iter().for_each(|stock| stock.set(&settings.store));
         let client = client(settings, &self.resolver, trusted.clone(), &self.ways);
         *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
         *self.guard.write().unwrap_or_else(PoisonError::into_inner) = guard(settings);
         read
     }
 
-    /// Sends a request and waits for the head of its response. Dropping the future gives it up.
+    /// What is kept on disk, if anything is.
+    pub(crate) fn stock(&self) -> Option<&Stock> {
+        self.stock.as_ref()
+    }
+
+    /// Answers a request with what is kept here, or asks the origin. Dropping the future gives it up.
     ///
     /// # Errors
     /// There is no response.
     pub(crate) async fn fetch(&self, asked: Asked<'_>) -> Result<Response, Failure> {
+        match &self.stock {
+            Some(stock) => stock::fetch(self, stock, asked).await,
+            None => self.ask(asked).await,
+        }
+    }
+
+    /// Sends a request and waits for the head of its response. Dropping the future gives it up.
+    ///
+    /// # Errors
+    /// There is no response.
+    pub(crate) async fn ask(&self, asked: Asked<'_>) -> Result<Response, Failure> {
         let mut request = request(asked.owner, asked.exchange, asked.head, asked.upload)?;
         let said = self.dictated.offer(asked.owner, asked.head, &mut request.fields);
         let informed = asked.informed;
@@ -280,14 +349,14 @@ impl Origins {
         };
         let response =
             self.client().fetch(request, inform).await.map_err(|error| self.told(asked.exchange, &error))?;
-        let Response { status, fields, mut body } = Response::from(response);
+        let Response { status, fields, mut body, former } = Response::from(response);
         let mut head = ResponseHead { status, fields };
         let undoing =
             self.dictated.undo(said, asked.head, &mut head).map_err(|error| failure::coding(&error))?;
         body.undoing = undoing.map(|undoing| (undoing, Arc::clone(&self.dictated)));
         body.keeping = self.dictated.keep(asked.owner, asked.head, &head);
         body.strict = unasked;
-        Ok(Response { status, fields: head.fields, body })
+        Ok(Response { status, fields: head.fields, body, former })
     }
 
     /// Asks for a WebSocket, on a connection of its own.

@@ -17,6 +17,7 @@ use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::{Accepted, CarrierError, Listener, Peers, Refused};
 use farhop_transport::{Connection, tcp};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -165,11 +166,22 @@ async fn accept_tcp(listener: Option<&mut tcp::Listener>) -> Result<tcp::Accepte
 /// The commands of the control socket.
 pub(crate) fn commands(ground: &Ground, bus: Bus) -> Server {
     let (told, explained, measured) = (ground.clone(), ground.clone(), ground.clone());
-    let learned = ground.clone();
+    let (learned, flushed) = (ground.clone(), ground.clone());
     Server::new(bus)
         .command("status", "carriers, what is under way, time up, version", move |_| {
-            let status = told.status();
-            async move { Ok(status) }
+            let ground = told.clone();
+            async move {
+                let mut status = ground.status();
+                status["store"] = ground.on_disk().await;
+                Ok(status)
+            }
+        })
+        .command("flush", "forgets every response held on disk", move |_| {
+            let ground = flushed.clone();
+            async move {
+                ground.flush().await;
+                Ok(json!({}))
+            }
         })
         .command("path", "what is measured of the hop, what is decided by it, and why", move |_| {
             let path = measured.path();

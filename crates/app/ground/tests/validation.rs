@@ -44,9 +44,15 @@ fn entry(origin: &Origin, number: u64, user: Option<u64>, path: &str) -> Entry {
 
 /// Tells that these are held, stale, with the tag `"1"`, and waits until ground has heard it.
 async fn hold(pair: &Pair, entries: Vec<Entry>) {
+    let count = entries.len();
+    hold_besides(pair, entries, count).await;
+}
+
+/// The same where that makes so many in all.
+async fn hold_besides(pair: &Pair, entries: Vec<Entry>, count: usize) {
     let validators =
         entries.iter().map(|entry| Validators { number: entry.number, tag: "\"1\"".into(), modified: 0 });
-    let (validators, count) = (validators.collect(), entries.len());
+    let validators = validators.collect();
     pair.hop.tell_mirror(Word::Stored(entries));
     pair.hop.tell_mirror(Word::Validators(validators));
     while pair.ground.status()["carriers"][0]["validators"] != count {
@@ -244,4 +250,82 @@ async fn a_page_behind_a_redirect_that_has_changed_is_promised_and_pushed() {
     assert_eq!(told.promised_paths(), ["/"]);
     assert!(pushes[&told.promises[0].0].body.ends_with(b"another"));
     assert_eq!(pair.bus.counters().snapshot()["outdated"], 1);
+}
+
+/// A page with a frame, whose document needs an image and a document of its own; all have the tag `"1"`.
+async fn framed(mut peer: Peer) -> Option<Peer> {
+    let fields =
+        |kind: &str, cache: &str| format!("content-type: {kind} | etag: \"1\" | cache-control: {cache}");
+    match peer.path().to_owned().as_str() {
+        _ if peer.head.contains("if-none-match: \"1\"\r\n") => peer.say(FRESH_AGAIN).await,
+        "/" => {
+            let page = "<!doctype html><link rel=icon href=data:,><iframe src=/frame.html></iframe>";
+            peer.answer(&fields("text/html", "no-cache"), page).await;
+        }
+        "/frame.html" => {
+            let frame = "<!doctype html><img src=/in-frame.png><iframe src=/deeper.html></iframe>";
+            peer.answer(&fields("text/html", "max-age=0"), frame).await;
+        }
+        "/deeper.html" => peer.answer(&fields("text/html", "max-age=0"), "<!doctype html>deeper").await,
+        _ => peer.answer(&fields("image/png", "max-age=0"), "an image").await,
+    }
+    Some(peer)
+}
+
+/// A ground whose user has read that page, and whose remote holds what is in it, stale.
+async fn after_a_visit_with_frames() -> (Origin, Pair) {
+    let (origin, pair) = (Origin::start(framed).await, Pair::new(&[]).await);
+    let first = pair.get(&navigate(&origin, "/")).await;
+    assert_eq!(first.promised_paths(), ["/frame.html"]);
+    pushes(&pair, 3).await;
+    let held = |number, path| entry(&origin, number, None, path);
+    let all = vec![held(7, "/frame.html"), held(8, "/in-frame.png"), held(9, "/deeper.html")];
+    hold(&pair, all).await;
+    (origin, pair)
+}
+
+#[tokio::test]
+async fn a_frame_of_a_page_that_has_not_changed_is_asked_about_and_what_it_needs_in_the_same_flight() {
+    let (origin, pair) = after_a_visit_with_frames().await;
+    // Twice: it is remembered on.
+    for _ in 0..2 {
+        let reply = pair.get(&again(&origin)).await;
+        let [(frame, 7)] = reply.validating[..] else { panic!("{reply:?}") };
+        assert!(reply.promises.is_empty());
+        let pushes = pushes(&pair, 2).await;
+        let told = &pushes[&frame];
+        assert_eq!((told.head().status, told.body.len()), (StatusCode::NOT_MODIFIED, 0));
+        // The frame within the frame is left to the browser: over plain HTTP the remote could not tell it from a page.
+        let [(image, 8)] = told.validating[..] else { panic!("{told:?}") };
+        assert!(told.promises.is_empty());
+        assert_eq!(pushes[&image].head().status, StatusCode::NOT_MODIFIED);
+    }
+}
+
+#[tokio::test]
+async fn what_a_frame_needs_that_the_remote_holds_fresh_is_asked_about_with_its_page() {
+    let (origin, pair) = after_a_visit_with_frames().await;
+    let fresh = Entry { fresh_s: 600, ..entry(&origin, 7, None, "/frame.html") };
+    pair.hop.tell_mirror(Word::Stored(vec![fresh]));
+    // What is told before is heard before.
+    hold_besides(&pair, vec![entry(&origin, 10, None, "/last")], 4).await;
+    for head in [again(&origin), navigate(&origin, "/")] {
+        let reply = pair.get(&head).await;
+        let [(image, 8)] = reply.validating[..] else { panic!("{reply:?}") };
+        assert!(reply.promises.is_empty());
+        assert_eq!(pushes(&pair, 1).await[&image].head().status, StatusCode::NOT_MODIFIED);
+    }
+}
+
+#[tokio::test]
+async fn what_a_frame_of_another_version_needed_is_not_asked_about() {
+    let (origin, pair) = after_a_visit_with_frames().await;
+    let fresh = Entry { fresh_s: 600, ..entry(&origin, 7, None, "/frame.html") };
+    let other = Validators { number: 7, tag: "\"2\"".into(), modified: 0 };
+    pair.hop.tell_mirror(Word::Stored(vec![fresh]));
+    pair.hop.tell_mirror(Word::Validators(vec![other]));
+    // What is told before is heard before.
+    hold_besides(&pair, vec![entry(&origin, 10, None, "/last")], 4).await;
+    let reply = pair.get(&again(&origin)).await;
+    assert!(reply.validating.is_empty() && reply.promises.is_empty(), "{reply:?}");
 }

@@ -11,7 +11,7 @@ use farhop_freshness::named_by_vary;
 use farhop_htotp::{ResponseHead, frame};
 use farhop_store::{Held, Partition};
 use farhop_transport::hop::{Arrival, Receiver};
-use http::StatusCode;
+use http::{StatusCode, header};
 use tokio::sync::watch;
 use url::Url;
 
@@ -168,20 +168,28 @@ impl Page {
             Partition::Shared => true,
             Partition::User(user) => user == asker.user.id,
         };
-        let url = held.filter(|(_, held)| is_own(held)).and_then(|(url, _)| Url::parse(&url).ok());
+        let held = held.filter(|(_, held)| is_own(held));
+        let known = held.and_then(|(url, held)| Some((Url::parse(&url).ok()?, is_document(&held))));
         let page = asker.page;
-        let Some(url) =
-            url.filter(|_| remote.validating().begin(wire, (entry, request), asker, remote.now()))
+        let Some((url, document)) =
+            known.filter(|_| remote.validating().begin(wire, (entry, request), asker, remote.now()))
         else {
             remote.desk().refuse(wire);
             return crate::promising::tell_unwanted(remote);
         };
-        remote.desk().note_validated(page, &url);
+        remote.desk().note_validated(page, &url, document);
         let receiver = remote.desk().take_orphan(wire);
         if let Some(receiver) = receiver {
             begin(self.clone(), promise, receiver);
         }
     }
+}
+
+/// Whether it is what a frame may show.
+fn is_document(held: &Held) -> bool {
+    let media = held.head.fields.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media = media.and_then(|media| media.split(';').next()).unwrap_or_default().trim();
+    ["text/html", "application/xhtml+xml"].iter().any(|document| media.eq_ignore_ascii_case(document))
 }
 
 /// Takes in what came of asking, in a task of its own.

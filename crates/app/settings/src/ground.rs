@@ -65,6 +65,8 @@ settings! {
             streaming: StreamingSettings;
             /// Bodies that wait for the long hop.
             spool: SpoolSettings;
+            /// The store on disk.
+            store: GroundStoreSettings;
             /// Names that remotes ask for.
             dns: GroundDnsSettings;
             /// What is written to standard error.
@@ -251,6 +253,24 @@ settings! {
             total: Bytes, default "32 MB", range "1 MB" to "64 GB", chosen "geo-hylas2: the process stays below 100 MB while remotes read what they ask for";
             /// How long what was under way on a lost carrier is kept, within the bytes of 'total', for its remote to go on with it.
             keep: Duration, default "2 min", range "0 s" to "1 h", chosen "any satellite link: the remote calls again every 30 s at least", live true;
+        }
+    }
+}
+
+settings! {
+    /// Ground's store on disk: what anyone may have of what origins answered (docs/store.md).
+    pub struct GroundStoreSettings {
+        values {
+            /// Folder of the store, for this process alone. "auto": none, origins are asked each time.
+            directory: Option<PathBuf>, default "auto";
+            /// Disk space for responses. What is quickest to fetch again goes first.
+            size: Bytes, default "4 GB", range "16 MB" to "64000 GB", chosen "any link: as much as remotes keep";
+            /// Largest response that is kept. An eighth of `size` at the most.
+            entry: Bytes, default "256 MB", range "0 B" to "64 GB", chosen "any link: what remotes keep", live true;
+            /// Memory for what is read from there.
+            memory: Bytes, default "16 MB", range "1 MB" to "64 GB", chosen "any link: reading it again takes milliseconds";
+            /// File with the key that seals what is kept, made if it is not there. Without it nothing can be read.
+            key: PathBuf, default "ground.store-key";
         }
     }
 }

@@ -61,8 +61,8 @@ struct Open {
     page: Url,
     /// Documents of frames that were promised to it, with the `Referer` of their requests.
     frames: Vec<(Url, Option<HeaderValue>)>,
-    /// What is held at these URLs the origin is asked about, for this page.
-    validated: Vec<Url>,
+    /// What is held at these URLs the origin is asked about, for this page; each with whether it is a document.
+    validated: Vec<(Url, bool)>,
     /// Its exchanges in [`Loads::under_way`].
     under_way: usize,
     /// When it was last seen to live.
@@ -148,8 +148,8 @@ impl Loads {
         }
     }
 
-    /// Whether a navigation is for the document of a frame that was promised to a page, whatever became of the promise.
-    /// Each promise is of one frame.
+    /// Whether a navigation is for the document of a frame that was promised to a page, whatever became of the promise, or about
+    /// which the origin was asked for it. Each is of one frame.
     pub(crate) fn is_frame(&mut self, user: &Arc<str>, url: &Url, request: &HeaderMap) -> bool {
         let own = || self.open.iter().filter(|open| open.user == *user);
         if own().any(|open| open.page == *url) {
@@ -158,17 +158,22 @@ impl Loads {
         let referer = request.get(header::REFERER);
         let is_this = |(frame, from): &(Url, Option<HeaderValue>)| frame == url && from.as_ref() == referer;
         self.open.iter_mut().filter(|open| open.user == *user).any(|open| {
-            let place = open.frames.iter().position(is_this);
-            place.map(|place| open.frames.swap_remove(place)).is_some()
+            if let Some(place) = open.frames.iter().position(is_this) {
+                open.frames.swap_remove(place);
+                return true;
+            }
+            let is_asked_about = |(validated, document): &(Url, bool)| *document && validated == url;
+            let place = open.validated.iter().position(is_asked_about).filter(|_| open.is_named_by(request));
+            place.map(|place| open.validated.swap_remove(place)).is_some()
         })
     }
 
-    /// The origin is asked about what is held at `url`, for `load`.
-    pub(crate) fn note_validated(&mut self, load: LoadId, url: Url) {
+    /// The origin is asked about what is held at `url`, for `load`; it may be a `document`.
+    pub(crate) fn note_validated(&mut self, load: LoadId, url: Url, document: bool) {
         if let Some(open) = self.find(load)
             && open.validated.len() < MAX_FRAMES
         {
-            open.validated.push(url);
+            open.validated.push((url, document));
         }
     }
 
@@ -177,7 +182,7 @@ impl Loads {
     pub(crate) fn is_led(&mut self, user: &Arc<str>, url: &Url, request: &HeaderMap) -> bool {
         let own = self.open.iter_mut().filter(|open| open.user == *user);
         let led = own.filter(|open| open.is_asked_for(url, request)).find_map(|open| {
-            let place = open.validated.iter().position(|validated| validated == url)?;
+            let place = open.validated.iter().position(|(validated, _)| validated == url)?;
             Some(open.validated.swap_remove(place))
         });
         led.is_some()
@@ -287,6 +292,15 @@ impl Loads {
 }
 
 impl Open {
+    /// Whether this page, or with a policy that leaves out the rest its origin, is said to ask for it.
+    fn is_named_by(&self, request: &HeaderMap) -> bool {
+        let named = referer(request).and_then(|referer| Url::parse(referer).ok());
+        named.is_some_and(|named| {
+            let is_origin = named.path() == "/" && named.query().is_none();
+            named == self.page || (is_origin && named.origin() == self.page.origin())
+        })
+    }
+
     fn is_asked_for(&self, url: &Url, request: &HeaderMap) -> bool {
         self.page == *url && is_navigation(request)
     }
@@ -299,6 +313,34 @@ fn referer(request: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn url(path: &str) -> Url {
+        Url::parse("http://site.test/").unwrap().join(path).unwrap()
+    }
+
+    #[test]
+    fn a_document_about_which_is_asked_for_a_page_is_its_frames_once_where_that_names_it() {
+        let (mut loads, user) = (Loads::default(), Arc::from("anna"));
+        let from = |referer: &'static str| {
+            HeaderMap::from_iter([(header::REFERER, HeaderValue::from_static(referer))])
+        };
+        loads.begin(&user, LoadId(1), url("/page"), &HeaderMap::new());
+        let mut asked_about = |document, asked: &HeaderMap| {
+            loads.note_validated(LoadId(1), url("/frame"), document);
+            let of = |loads: &mut Loads| loads.is_frame(&user, &url("/frame"), asked);
+            (of(&mut loads), of(&mut loads))
+        };
+        assert_eq!(asked_about(true, &from("http://site.test/page")), (true, false));
+        assert_eq!(asked_about(true, &from("http://site.test/")), (true, false), "its policy says no more");
+        assert_eq!(asked_about(false, &from("http://site.test/page")), (false, false), "no frame shows it");
+        for asked in [HeaderMap::new(), from("http://site.test/other"), from("http://else.test/page")] {
+            let mut loads = Loads::default();
+            loads.begin(&user, LoadId(1), url("/page"), &HeaderMap::new());
+            loads.note_validated(LoadId(1), url("/frame"), true);
+            assert!(!loads.is_frame(&user, &url("/frame"), &asked), "{asked:?}");
+            assert!(!loads.is_frame(&Arc::from("berta"), &url("/frame"), &from("http://site.test/page")));
+        }
+    }
 
     #[test]
     fn the_page_opened_the_longest_ago_counts_as_left_when_users_come_without_end() {

@@ -148,10 +148,10 @@ impl Promises {
             .any(|promise| !promise.is_spent() && compare(&promise.request, request).is_ok())
     }
 
-    /// The origin is asked about what is held at `url`, for the page of `load`: if a redirect leads its document there, that is
-    /// still this page's.
-    pub fn note_validated(&mut self, load: LoadId, url: &Url) {
-        self.loads.note_validated(load, without_fragment(url));
+    /// The origin is asked about what is held at `url`, for the page of `load`: if a redirect leads its document there, or it is
+    /// a `document` and a frame asks for it, that is still this page's.
+    pub fn note_validated(&mut self, load: LoadId, url: &Url, document: bool) {
+        self.loads.note_validated(load, without_fragment(url), document);
     }
 
     /// The page of `load` is gone: its exchange failed, or its user is. Returns the promises that end with it.

@@ -122,7 +122,8 @@ impl Reading {
         let matching = standing.matching();
         let options = Options { default_icon: false, matching, scripting, ..own };
         let document = Mutex::new(document(&standing.url(), response, options));
-        let (awaited, named, before, nonce, nonce_within) = <_>::default();
+        let named = Mutex::new(Named::new(response).map(Arc::new));
+        let (awaited, before, nonce, nonce_within) = <_>::default();
         Some(Reading { standing, document, awaited, named, before, nonce, nonce_within })
     }
 
@@ -268,6 +269,11 @@ impl Reading {
         if *document.viewport() != assumed {
             self.standing.known().learn_screen(agent(request), document.viewport());
         }
+    }
+
+    /// Whether it is in a frame.
+    pub(crate) fn is_framed(&self) -> bool {
+        self.standing.is_framed()
     }
 
     /// Where the document is.

@@ -79,6 +79,11 @@ impl Standing {
         }
     }
 
+    /// Whether it is in a frame.
+    pub(super) fn is_framed(&self) -> bool {
+        self.frame.is_some()
+    }
+
     /// Where the document is.
     pub(super) fn url(&self) -> Url {
         self.tell(|load| load.url.clone())

@@ -221,9 +221,9 @@ impl Desk {
         }
     }
 
-    /// The origin is asked about what is held at `url`, for this page.
-    pub(crate) fn note_validated(&mut self, page: ExchangeId, url: &Url) {
-        self.book.note_validated(LoadId(page.0), url);
+    /// The origin is asked about what is held at `url`, for this page; it may be a `document`.
+    pub(crate) fn note_validated(&mut self, page: ExchangeId, url: &Url, document: bool) {
+        self.book.note_validated(LoadId(page.0), url, document);
     }
 
     /// Takes down a promise. Gives the push's receiver if it came before its promise; `None` twice when the promise

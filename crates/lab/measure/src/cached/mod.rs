@@ -40,6 +40,14 @@ struct Figure {
     busy: f64,
 }
 
+impl Figure {
+    /// The rate of half its load. Of a proxy that was held up by who asks, what it would have given with all of its core counts,
+    /// as far as that can be asked for.
+    fn half(self) -> f64 {
+        self.rate / self.busy.clamp(0.5, 1.0) / 2.0
+    }
+}
+
 pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return Err(MeasureError::Unexpected(
@@ -109,8 +117,10 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     for (server, _) in &servers {
         context.interrupt.check()?;
         let Some(full) = of(server.kind) else { continue };
-        let mut times = on_own_core(|| open_loop(server.address, &asked, full.rate / 2.0, HALF))?;
-        rows.extend(latency(server.kind, full.rate / 2.0, &mut times));
+        let (computed, start, rate) = (server.cpu_seconds(), Instant::now(), full.half());
+        let mut times = on_own_core(|| open_loop(server.address, &asked, rate, HALF))?;
+        let busy = (server.cpu_seconds() - computed) / start.elapsed().as_secs_f64();
+        rows.extend(latency(server.kind, Figure { rate, busy }, &mut times));
     }
     let asked_again = origin.asked().len() - before;
     rows.push(Row::judged(
@@ -123,17 +133,19 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
 }
 
 /// How soon a proxy answers. Of Farhop it is judged; of the others told.
-fn latency(kind: Kind, rate: f64, times: &mut [Duration]) -> Option<Row> {
+fn latency(kind: Kind, half: Figure, times: &mut [Duration]) -> Option<Row> {
     times.sort_unstable();
     let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied();
     let (median, slow, slowest) = (at(0.5)?, at(0.99)?, *times.last()?);
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let measured = format!(
-        "p99 {:.2} ms (median {:.2}, most {:.1}; {rate:.0} a second, {} answers)",
+        "p99 {:.2} ms (median {:.2}, most {:.1}; {:.0} a second, {} answers, its core {:.0} % busy)",
         ms(slow),
         ms(median),
         ms(slowest),
-        times.len()
+        half.rate,
+        times.len(),
+        half.busy * 100.0
     );
     let what = format!("{}, hit latency at half load", kind.name());
     let bound = format!("p99 < {} ms", LATENCY.as_millis());
@@ -190,13 +202,21 @@ mod tests {
     }
 
     #[test]
+    fn half_of_the_load_is_half_of_what_a_whole_core_gives() {
+        let half = |busy| Figure { rate: 30_000.0, busy }.half();
+        assert_eq!((half(1.0), half(0.6), half(1.02)), (15_000.0, 25_000.0, 15_000.0));
+        assert_eq!(half(0.1), 30_000.0, "no more than was ever asked for");
+    }
+
+    #[test]
     fn latency_is_judged_at_the_99th_of_a_hundred() {
         let times = |slow: usize| -> Vec<Duration> {
             (0..1000).map(|number| Duration::from_millis(if number < slow { 5 } else { 1 })).collect()
         };
-        assert_eq!(latency(Kind::Farhop, 1.0, &mut times(9)).unwrap().verdict, Verdict::Pass);
-        assert_eq!(latency(Kind::Farhop, 1.0, &mut times(11)).unwrap().verdict, Verdict::Miss);
-        assert_eq!(latency(Kind::Squid, 1.0, &mut times(11)).unwrap().verdict, Verdict::Told);
-        assert!(latency(Kind::Farhop, 1.0, &mut []).is_none());
+        let half = Figure { rate: 1.0, busy: 0.5 };
+        assert_eq!(latency(Kind::Farhop, half, &mut times(9)).unwrap().verdict, Verdict::Pass);
+        assert_eq!(latency(Kind::Farhop, half, &mut times(11)).unwrap().verdict, Verdict::Miss);
+        assert_eq!(latency(Kind::Squid, half, &mut times(11)).unwrap().verdict, Verdict::Told);
+        assert!(latency(Kind::Farhop, half, &mut []).is_none());
     }
 }

@@ -1,0 +1,392 @@
+//! What anyone may have of what origins answered, in ground's own store on disk: it answers as a shared cache before origins
+//! (docs/store.md). Everything behind it takes such an answer for the origin's. By which rules is for `farhop_freshness` to say.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use farhop_events::{Bus, Event, ExchangeId};
+use farhop_freshness::{
+    Forward, Handling, Reply, Scope, Stored, Validated, Validation, Verdict, Why, invalidated, shareable,
+};
+use farhop_htotp::RequestHead;
+use farhop_htotp::frame::Failure;
+use farhop_origin::Upload;
+use farhop_replacement::Link;
+use farhop_settings::ground::GroundStoreSettings;
+use farhop_store::{
+    Budget, Disk, DiskError, DiskOptions, Held, Keeping, Key, Partition, Piece, Reader, Repository, Store,
+};
+use farhop_units::BitRate;
+use http::header::{self, HeaderMap};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::error::GroundError;
+use crate::failure;
+use crate::origins::{Asked, OriginPart, Origins, Response};
+use crate::treatment::{content_length, has_body, media_type};
+
+/// What brings a response again, as ground is to the internet: of two that are used alike, large ones go first, hardly otherwise
+/// than by their size.
+const INTERNET: Link = Link { round_trip: Duration::from_millis(50), rate: BitRate::mbit(100) };
+/// Bytes that are read, and found to be as they were written, before anyone is told that there is an answer.
+const AHEAD: usize = 256 * 1024;
+/// Its word in `Cache-Status`.
+const CACHE: &str = "farhop-ground";
+
+/// See the module.
+pub(crate) struct Stock {
+    store: Store,
+    /// The longest body that is kept.
+    longest: AtomicU64,
+    bus: Bus,
+}
+
+/// What there is for a request.
+enum Found {
+    /// It answers.
+    Fresh(Held),
+    /// The origin is to say whether it still does.
+    Stale(Held),
+    Nothing,
+}
+
+impl Stock {
+    /// The store that settings name, if they name one.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(crate) fn open(settings: &GroundStoreSettings, bus: Bus) -> Result<Option<Stock>, GroundError> {
+        let Some(folder) = settings.directory.clone() else { return Ok(None) };
+        let key = Key::load_or_make(&settings.key)?;
+        let options = DiskOptions { folder: folder.clone(), size: settings.size.0, key, link: INTERNET };
+        let store = Store::on(Disk::open(options)?, Budget::new(settings.memory.0))
+            .map_err(|error| DiskError::Io { folder, error })?;
+        Ok(Some(Stock { store, longest: AtomicU64::new(settings.entry.0), bus }))
+    }
+
+    /// Keeps bodies of this length from now on.
+    pub(crate) fn set(&self, settings: &GroundStoreSettings) {
+        self.longest.store(settings.entry.0, Relaxed);
+    }
+
+    /// For `status`.
+    pub(crate) async fn status(&self) -> Value {
+        let extent = self.store.on_disk().await;
+        extent.map_or(Value::Null, |extent| json!({ "entries": extent.entries, "bytes": extent.bytes }))
+    }
+
+    /// Forgets everything.
+    pub(crate) async fn clear(&self) {
+        self.store.clear().await;
+    }
+
+    /// Writes down what is whole, and keeps nothing more.
+    pub(crate) async fn close(&self) {
+        self.store.close().await;
+    }
+
+    async fn find(&self, url: &Url, request: &HeaderMap) -> Found {
+        let mut found = self.store.find(Partition::Shared, url.as_str(), request).await;
+        found.retain(|held| is_bound_alike(&held.head, request));
+        // RFC 9111 §4: of several that fit, the latest by its date MUST be used.
+        let Some(held) = found.into_iter().max_by_key(|held| (held.head.recency(), held.head.requested_at))
+        else {
+            return Found::Nothing;
+        };
+        match held.head.verdict(&Method::GET, request, Scope::Shared, SystemTime::now()) {
+            Verdict::Fresh => Found::Fresh(held),
+            Verdict::Unsatisfiable | Verdict::Validate { why: Why::Method | Why::Authorization, .. } => {
+                Found::Nothing
+            }
+            Verdict::Revalidate | Verdict::Validate { .. } => Found::Stale(held),
+        }
+    }
+
+    /// What is held as the answer to this request; `None` where its conditions are the origin's to judge, or the body is damaged.
+    async fn answer(&self, held: &Held, request: &HeaderMap, done: Done<'_>) -> Option<Response> {
+        let (head, now) = (&held.head, SystemTime::now());
+        let reply = head.reply(&Method::GET, request, Some(held.body.written()));
+        let validation = if done.validated { Validation::Done } else { Validation::None };
+        let (status, mut fields) = head.reply_head(&reply, validation, now);
+        let body = match reply {
+            Reply::Whole => {
+                let handling = match done.validated {
+                    false => Handling::hit(head, Scope::Shared, now),
+                    true => {
+                        let status = Some(StatusCode::NOT_MODIFIED.as_u16());
+                        Handling::Forwarded { why: Forward::Stale, status, stored: true, collapsed: false }
+                    }
+                };
+                handling.tell(CACHE, &mut fields);
+                StockBody::begin(held).await?
+            }
+            Reply::NotModified => StockBody::default(),
+            Reply::Part(..) | Reply::Unsatisfiable(_) | Reply::ForOrigin => return None,
+        };
+        let Done { exchange, url, validated } = done;
+        self.bus.emit(Event::FromStore { exchange, url: self.bus.url(url.as_str()), validated });
+        Some(Response { status, fields, body: body.into(), former: None })
+    }
+
+    /// A 304 has come that speaks of what is held, which is this from now on (RFC 9111 §4.3.4).
+    async fn renew(&self, held: &mut Held, url: &Url, request: &HeaderMap, fresh: Stored) {
+        let may_stay = shareable(url.scheme() == "https", request, fresh.status, &fresh.fields);
+        held.head = Arc::new(fresh.clone());
+        match may_stay {
+            true => self.store.freshen(held.id, fresh.kept_by(Scope::Shared)).await,
+            false => self.store.evict(held.id).await,
+        }
+    }
+
+    /// The origin has answered a request that was sent at `requested_at`: what that makes wrong goes.
+    async fn hear(&self, asked: &Heard<'_>, status: StatusCode, fields: &HeaderMap) {
+        let Heard { method, url, request, requested_at } = *asked;
+        for url in invalidated(method, url, status, fields) {
+            self.store.invalidate(url.as_str()).await;
+        }
+        if method != Method::GET && method != Method::HEAD {
+            return;
+        }
+        let now = SystemTime::now();
+        for held in self.store.find(Partition::Shared, url.as_str(), request).await {
+            let head = &held.head;
+            let is_wrong = match *method {
+                // RFC 9111 §4.3.5.
+                Method::HEAD => {
+                    status == StatusCode::OK && !head.is_described_by(fields, Some(held.body.written()))
+                }
+                // What was asked for later knows better, but for what a clock has dated that was wrong.
+                _ => {
+                    (head.requested_at <= requested_at || head.requested_at > now)
+                        && head.is_contradicted_by(status, fields, now)
+                }
+            };
+            if is_wrong && is_bound_alike(head, request) {
+                self.store.evict(held.id).await;
+            }
+        }
+    }
+
+    /// Keeps the response while it passes, if anyone may have it.
+    fn keep(&self, asked: &Heard<'_>, response: &mut Response) {
+        let Heard { method, url, request, requested_at } = *asked;
+        let (status, fields) = (response.status, &response.fields);
+        let longest = self.longest.load(Relaxed);
+        let may_be_kept = shareable(url.scheme() == "https", request, status, fields)
+            && has_body(method, status)
+            && content_length(fields).is_none_or(|length| length <= longest)
+            && media_type(fields) != "text/event-stream";
+        if !may_be_kept {
+            return;
+        }
+        let mut head = Stored::new(request, status, fields, requested_at, SystemTime::now());
+        // `Vary` may name it, too.
+        head.nominated.remove(header::ORIGIN);
+        for origin in request.get_all(header::ORIGIN) {
+            head.nominated.append(header::ORIGIN, origin.clone());
+        }
+        let head = head.kept_by(Scope::Shared);
+        let keeping = self.store.keep_passing(Partition::Shared, url.as_str(), &head);
+        response.body.keep(keeping.map(|keeping| Kept {
+            keeping,
+            room: longest,
+            length: 0,
+            url: url.to_string(),
+            bus: self.bus.clone(),
+        }));
+    }
+}
+
+/// Whether what is held came for the same `Origin`, whatever its `Vary` names: a page of another may be given other permissions.
+fn is_bound_alike(held: &Stored, asked: &HeaderMap) -> bool {
+    held.nominated.get_all(header::ORIGIN).iter().eq(asked.get_all(header::ORIGIN).iter())
+}
+
+/// A request that an origin has answered.
+#[derive(Clone, Copy)]
+struct Heard<'a> {
+    method: &'a Method,
+    url: &'a Url,
+    request: &'a HeaderMap,
+    requested_at: SystemTime,
+}
+
+/// What is told of an answer from the store.
+struct Done<'a> {
+    exchange: ExchangeId,
+    url: &'a Url,
+    /// The origin has confirmed it.
+    validated: bool,
+}
+
+/// Answers from the store where that may be, and else asks the origin, which keeps what may be kept.
+///
+/// # Errors
+/// There is no response.
+pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) -> Result<Response, Failure> {
+    let Ok(url) = Url::parse(&asked.head.url()) else { return origins.ask(asked).await };
+    let (method, request) = (&asked.head.method, &asked.head.fields);
+    let heard = || Heard { method, url: &url, request, requested_at: SystemTime::now() };
+    if asked.head.is_of_its_connection() || asked.head.logs_in_connection() {
+        return origins.ask(asked).await;
+    }
+    if !takes_part(&asked) || origins.refuses(&url) {
+        let heard = heard();
+        let response = origins.ask(asked).await?;
+        stock.hear(&heard, response.status, &response.fields).await;
+        return Ok(response);
+    }
+    let done = |validated| Done { exchange: asked.exchange, url: &url, validated };
+    let mut former = None;
+    match stock.find(&url, request).await {
+        Found::Fresh(held) => {
+            if let Some(answer) = stock.answer(&held, request, done(false)).await {
+                return Ok(answer);
+            }
+        }
+        Found::Stale(mut held) => {
+            let mut question = asked.head.clone();
+            if held.head.make_conditional(&mut question.fields) {
+                let heard = heard();
+                let mut response = origins.ask(asked.with(&question)).await?;
+                if response.status != StatusCode::NOT_MODIFIED {
+                    stock.hear(&heard, response.status, &response.fields).await;
+                    if response.status.is_success() {
+                        // RFC 9111 §4.3.3: it is not suitable any more, even if nothing takes its place.
+                        stock.store.evict(held.id).await;
+                    }
+                    stock.keep(&heard, &mut response);
+                    response.former = Some(held);
+                    return Ok(response);
+                }
+                let now = SystemTime::now();
+                match held.head.validated_by(request, &response.fields, heard.requested_at, now) {
+                    Validated::Stored(fresh) => {
+                        stock.renew(&mut held, &url, request, *fresh).await;
+                        let length = Some(held.body.written());
+                        if held.head.reply(method, request, length) == Reply::NotModified {
+                            // In the origin's own words.
+                            return Ok(response);
+                        }
+                        if let Some(answer) = stock.answer(&held, request, done(true)).await {
+                            return Ok(answer);
+                        }
+                    }
+                    Validated::Client => return Ok(response),
+                    Validated::Neither => {}
+                }
+            } else {
+                former = Some(held);
+            }
+        }
+        Found::Nothing => {}
+    }
+    let heard = heard();
+    let mut response = origins.ask(asked).await?;
+    stock.hear(&heard, response.status, &response.fields).await;
+    stock.keep(&heard, &mut response);
+    response.former = former;
+    Ok(response)
+}
+
+/// Whether what is held may answer it, and it may be kept what answers it: a GET for the whole, with nothing in its body.
+fn takes_part(asked: &Asked<'_>) -> bool {
+    let RequestHead { method, fields, .. } = asked.head;
+    *method == Method::GET
+        && !asked.head.upgrades()
+        && asked.upload.is_empty()
+        && !fields.contains_key(header::RANGE)
+}
+
+impl<'a> Asked<'a> {
+    /// The same, which has no body, with another head.
+    fn with<'b>(&self, head: &'b RequestHead) -> Asked<'b>
+    where
+        'a: 'b,
+    {
+        let informed = self.informed.clone();
+        Asked { owner: self.owner, exchange: self.exchange, head, upload: Upload::empty(), informed }
+    }
+}
+
+/// A body from the store.
+#[derive(Default)]
+pub(crate) struct StockBody {
+    ahead: VecDeque<Bytes>,
+    rest: Option<Reader>,
+    trailers: Option<HeaderMap>,
+}
+
+impl StockBody {
+    /// Begins to read it; `None` if it is damaged, as far as is read by now.
+    pub(crate) async fn begin(held: &Held) -> Option<StockBody> {
+        let mut body = StockBody { rest: Some(held.body.reader()?), ..StockBody::default() };
+        let mut length = 0;
+        while length < AHEAD {
+            match body.rest.as_mut()?.next().await {
+                Ok(Piece::Data(bytes)) => {
+                    length += bytes.len();
+                    body.ahead.push_back(bytes);
+                }
+                Ok(Piece::End(trailers)) => {
+                    (body.rest, body.trailers) = (None, trailers);
+                    break;
+                }
+                Err(_) => return None,
+            }
+        }
+        Some(body)
+    }
+
+    /// The next part. Cancel-safe.
+    ///
+    /// # Errors
+    /// It turns out to be damaged.
+    pub(crate) async fn next(&mut self) -> Result<OriginPart, Failure> {
+        if let Some(bytes) = self.ahead.pop_front() {
+            return Ok(OriginPart::Bytes(bytes));
+        }
+        let Some(rest) = &mut self.rest else { return Ok(OriginPart::End(self.trailers.clone())) };
+        match rest.next().await {
+            Ok(Piece::Data(bytes)) => Ok(OriginPart::Bytes(bytes)),
+            Ok(Piece::End(trailers)) => Ok(OriginPart::End(trailers)),
+            Err(_) => Err(failure::internal(&"what is held of it is damaged and will be fetched anew")),
+        }
+    }
+}
+
+/// A response that is kept while it passes. Dropped before its end, nothing of it is.
+pub(crate) struct Kept {
+    keeping: Keeping,
+    room: u64,
+    length: u64,
+    url: String,
+    bus: Bus,
+}
+
+impl Kept {
+    /// The next bytes of it; `false` where it is too long.
+    pub(crate) fn take(&mut self, bytes: &Bytes) -> bool {
+        self.length += bytes.len() as u64;
+        let has_room = self.length <= self.room;
+        if has_room {
+            self.keeping.write(bytes);
+        }
+        has_room
+    }
+
+    /// That was all of it, of which so many bytes came from the origin.
+    pub(crate) fn whole(mut self, trailers: Option<HeaderMap>, received: u64) {
+        tokio::spawn(async move {
+            self.keeping.ended(trailers, received);
+            if self.keeping.finish().await.is_some() {
+                self.bus.emit(Event::Stored { url: self.bus.url(&self.url), bytes: self.length });
+            }
+        });
+    }
+}

@@ -1,0 +1,424 @@
+//! Ground's own store on disk: what anyone may have is fetched once, for all users and also after a restart; what is stale is asked
+//! about; and nothing else is kept or given.
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
+mod support;
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use farhop_events::Event;
+use farhop_htotp::RequestHead;
+use farhop_htotp::frame::Coding;
+use farhop_htotp::mirror::{BodyHash, HeldBody, Word};
+use farhop_htotp::session::Ask;
+use farhop_squeeze::HopDecoder;
+use farhop_store::{Disk, DiskOptions, Key};
+use farhop_transport::hop::Arrival;
+use http::Method;
+use support::{Origin, Pair, Peer, Reply, event, get, gzip, noise, request};
+use tokio::time::sleep;
+
+/// Fields and body by path.
+type Answers = Arc<Mutex<HashMap<String, (String, Vec<u8>)>>>;
+/// Fields of a request.
+type Fields<'a> = &'a [(&'a str, &'a str)];
+
+/// An origin whose answers the test changes: fields and body by path. A question with their tag is answered with 304.
+struct Site {
+    origin: Origin,
+    answers: Answers,
+}
+
+impl Site {
+    async fn start() -> Site {
+        let answers = Answers::default();
+        let served = Arc::clone(&answers);
+        let origin = Origin::start(move |mut peer: Peer| {
+            let (fields, body) = served.lock().unwrap()[peer.path()].clone();
+            async move {
+                let tag = fields.split('|').map(str::trim).find_map(|field| field.strip_prefix("etag: "));
+                let asked = peer
+                    .head
+                    .lines()
+                    .find_map(|line| line.strip_prefix("if-none-match: "))
+                    .map(str::to_owned);
+                if let (Some(tag), Some(asked)) = (tag, asked)
+                    && asked.split(',').any(|one| one.trim().trim_start_matches("w/") == tag)
+                {
+                    peer.say(format!("HTTP/1.1 304 Not Modified\r\netag: {tag}\r\nx-said: again\r\n\r\n"))
+                        .await;
+                } else {
+                    peer.answer(&fields, body).await;
+                }
+                Some(peer)
+            }
+        })
+        .await;
+        Site { origin, answers }
+    }
+
+    fn put(&self, path: &str, fields: &str, body: &[u8]) {
+        self.answers.lock().unwrap().insert(path.into(), (fields.into(), body.to_vec()));
+    }
+
+    fn asked(&self) -> usize {
+        self.origin.requests().len()
+    }
+
+    fn with(&self, path: &str, fields: &[(&str, &str)]) -> RequestHead {
+        request(Method::GET, self.origin.addr, path, fields)
+    }
+}
+
+/// A folder in which the store outlives its grounds.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Place {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    async fn start(&self) -> Pair {
+        let at = |name: &str| self.0.path().join(name).display().to_string();
+        let (folder, key) = (at("store"), at("key"));
+        Pair::new(&[&format!("store.directory='{folder}'"), &format!("store.key='{key}'")]).await
+    }
+
+    /// Ends a ground and waits until nothing of it has the store.
+    async fn stop(&self, pair: Pair) {
+        pair.ground.drain(Duration::ZERO).await;
+        drop(pair);
+        let key = Key::load_or_make(&self.0.path().join("key")).unwrap();
+        let link = farhop_replacement::Link {
+            round_trip: Duration::from_millis(50),
+            rate: farhop_units::BitRate::mbit(8),
+        };
+        let folder = self.0.path().join("store");
+        let options = DiskOptions { folder, size: 1 << 30, key, link };
+        while Disk::open(options.clone()).is_err() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn bodies(&self) -> Vec<PathBuf> {
+        let folders = fs::read_dir(self.0.path().join("store/bodies")).unwrap();
+        let files = folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
+        files.map(|file| file.unwrap().path()).collect()
+    }
+}
+
+/// The answer to `head` for this user.
+async fn ask(pair: &Pair, user: u64, head: &RequestHead) -> Reply {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1000);
+    let exchange = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let (mut sender, mut receiver) = pair.hop.ask(Ask { exchange, user, ..Ask::default() }, head);
+    sender.finish(None);
+    let reply = Reply::take(&mut receiver).await;
+    assert!(reply.whole, "{reply:?}");
+    reply
+}
+
+/// Likewise, and waits until it is kept.
+async fn ask_and_keep(pair: &Pair, user: u64, head: &RequestHead) -> Reply {
+    let mut told = pair.bus.subscribe();
+    let reply = ask(pair, user, head).await;
+    event(&mut told, |event| matches!(event, Event::Stored { .. }).then_some(())).await;
+    reply
+}
+
+fn status(reply: &Reply) -> u16 {
+    reply.head().status.as_u16()
+}
+
+fn field<'a>(reply: &'a Reply, name: &str) -> &'a str {
+    reply.head().fields.get(name).map_or("", |value| value.to_str().unwrap())
+}
+
+async fn entries(pair: &Pair) -> u64 {
+    pair.ground.on_disk().await["entries"].as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn what_anyone_may_have_is_fetched_once_for_all_users_and_after_a_restart() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let (short, long) = (noise(3_000), noise(700_000));
+    let text = "a text that is coded. ".repeat(3_000);
+    site.put("/short", "cache-control: max-age=600|etag: \"1\"", &short);
+    site.put("/long", "cache-control: s-maxage=600", &long);
+    let coded =
+        "cache-control: max-age=600|content-type: text/css|content-encoding: gzip|vary: accept-encoding";
+    site.put("/text", coded, &gzip(text.as_bytes()));
+    let expected = [("/short", &short[..]), ("/long", &long[..]), ("/text", text.as_bytes())];
+    let pair = place.start().await;
+    for (path, body) in expected {
+        assert_eq!(ask_and_keep(&pair, 7, &get(&site.origin, path)).await.body, body, "{path}");
+    }
+    let all_alike = async |pair: &Pair, user| {
+        for (path, body) in expected {
+            let reply = ask(pair, user, &get(&site.origin, path)).await;
+            assert_eq!((status(&reply), &reply.body[..]), (200, body), "{path}");
+            assert!(field(&reply, "cache-status").starts_with("farhop-ground; hit; ttl="), "{path}");
+            assert!(field(&reply, "age").parse::<u64>().unwrap() < 600, "{path}");
+        }
+    };
+    all_alike(&pair, 8).await;
+    assert_eq!(entries(&pair).await, 3);
+    place.stop(pair).await;
+    let pair = place.start().await;
+    all_alike(&pair, 9).await;
+    assert_eq!(site.asked(), 3);
+    pair.ground.flush().await;
+    assert_eq!(entries(&pair).await, 0);
+    ask(&pair, 9, &get(&site.origin, "/short")).await;
+    assert_eq!(site.asked(), 4);
+}
+
+#[tokio::test]
+async fn what_is_stale_is_asked_about_once_and_given_from_here_while_it_is_right() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let (first, second) = (noise(5_000), noise(6_000));
+    site.put("/", "cache-control: no-cache|etag: \"1\"", &first);
+    let pair = place.start().await;
+    let head = get(&site.origin, "/");
+    ask_and_keep(&pair, 7, &head).await;
+    let again = ask(&pair, 8, &head).await;
+    assert_eq!((status(&again), &again.body, field(&again, "x-said")), (200, &first, "again"));
+    assert_eq!(field(&again, "cache-status"), "farhop-ground; fwd=stale; fwd-status=304; stored");
+    assert!(site.origin.requests()[1].contains("if-none-match: \"1\""));
+    // Who holds it is told no more than that it is right, in the origin's words.
+    let held = [("if-none-match", "\"1\""), ("accept-encoding", "gzip, deflate")];
+    let right = ask(&pair, 9, &site.with("/", &held)).await;
+    assert_eq!((status(&right), right.body.len(), field(&right, "x-said")), (304, 0, "again"));
+    site.put("/", "cache-control: no-cache|etag: \"2\"", &second);
+    assert_eq!(ask_and_keep(&pair, 8, &head).await.body, second);
+    // A client that holds the first learns of the second, and one that holds neither of what is here.
+    assert_eq!(ask(&pair, 9, &site.with("/", &held)).await.body, second);
+    assert_eq!(site.asked(), 5);
+    site.put("/", "cache-control: no-store", &first);
+    assert_eq!(ask(&pair, 8, &head).await.body, first);
+    // What was right before is not any more.
+    while entries(&pair).await > 0 {
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn conditions_of_clients_are_judged_here_while_it_is_fresh_and_reloads_by_the_origin() {
+    let (place, site) = (Place::new(), Site::start().await);
+    site.put("/", "cache-control: max-age=600|etag: \"1\"", &noise(5_000));
+    let pair = place.start().await;
+    ask_and_keep(&pair, 7, &get(&site.origin, "/")).await;
+    for (tag, expected) in
+        [("\"1\"", (304, "\"1\"")), ("W/\"1\"", (304, "W/\"1\"")), ("\"0\"", (200, "\"1\""))]
+    {
+        let reply = ask(&pair, 8, &site.with("/", &[("if-none-match", tag)])).await;
+        assert_eq!((status(&reply), field(&reply, "etag")), expected, "{tag}");
+    }
+    assert_eq!(site.asked(), 1);
+    for fields in [&[("cache-control", "no-cache")][..], &[("cache-control", "max-age=0")]] {
+        assert_eq!(status(&ask(&pair, 8, &site.with("/", fields)).await), 200);
+    }
+    assert_eq!(site.asked(), 3);
+    // What is asked on the condition that it has not changed is for the origin.
+    ask(&pair, 8, &site.with("/", &[("if-match", "\"1\"")])).await;
+    ask(&pair, 8, &site.with("/", &[("range", "bytes=0-9")])).await;
+    assert_eq!(site.asked(), 5);
+}
+
+#[tokio::test]
+async fn what_is_not_anyones_is_neither_kept_nor_given() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let pair = place.start().await;
+    let fresh = "cache-control: max-age=600";
+    let never: [(&str, &str, Fields<'_>); 7] = [
+        ("/no-store", "cache-control: no-store, max-age=600", &[]),
+        ("/private", "cache-control: private, max-age=600", &[]),
+        ("/set-cookie", "cache-control: max-age=600|set-cookie: a=1", &[]),
+        ("/vary", "cache-control: max-age=600|vary: *", &[]),
+        ("/authorization", fresh, &[("authorization", "Basic YTpi")]),
+        ("/asked-not-to", fresh, &[("cache-control", "no-store")]),
+        ("/cookie", "", &[("cookie", "session=1")]),
+    ];
+    for (path, fields, asked) in never {
+        site.put(path, fields, &noise(2_000));
+        let before = site.asked();
+        ask(&pair, 7, &site.with(path, asked)).await;
+        ask(&pair, 8, &site.with(path, asked)).await;
+        assert_eq!(site.asked(), before + 2, "{path}");
+    }
+    assert_eq!(entries(&pair).await, 0);
+    // Nor is what may be given to anyone else given to who shows who it is, or asks as another page.
+    site.put("/", fresh, &noise(2_000));
+    ask_and_keep(&pair, 7, &site.with("/", &[])).await;
+    let before = site.asked();
+    for asked in [("authorization", "Basic YTpi"), ("origin", "http://other.test")] {
+        ask(&pair, 8, &site.with("/", &[asked])).await;
+    }
+    assert_eq!(site.asked(), before + 2);
+    ask(&pair, 8, &site.with("/", &[("cookie", "session=1")])).await;
+    assert_eq!(site.asked(), before + 2, "the origin has said that it is fresh, for whatever cookies");
+}
+
+#[tokio::test]
+async fn each_variant_answers_its_own_requests() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let pair = place.start().await;
+    let variant = "cache-control: max-age=600|vary: accept-language";
+    for (language, length) in [("de", 2_000), ("fr", 3_000)] {
+        site.put("/", variant, &noise(length));
+        ask_and_keep(&pair, 7, &site.with("/", &[("accept-language", language)])).await;
+    }
+    for (language, length) in [("de", 2_000), ("fr", 3_000)] {
+        let reply = ask(&pair, 8, &site.with("/", &[("accept-language", language)])).await;
+        assert_eq!(reply.body.len(), length, "{language}");
+    }
+    assert_eq!(site.asked(), 2);
+    ask(&pair, 8, &site.with("/", &[("accept-language", "it")])).await;
+    assert_eq!(site.asked(), 3);
+    // Who asks with an `Origin` is answered with what came for that, whether `Vary` says so or not.
+    for vary in ["", "|vary: origin"] {
+        let path = format!("/{}", vary.len());
+        site.put(&path, &format!("cache-control: max-age=600{vary}"), &noise(2_000));
+        let head = site.with(&path, &[("origin", "http://page.test")]);
+        let before = site.asked();
+        ask_and_keep(&pair, 7, &head).await;
+        ask(&pair, 8, &head).await;
+        assert_eq!(site.asked(), before + 1, "{vary}");
+        ask(&pair, 8, &site.with(&path, &[])).await;
+        assert_eq!(site.asked(), before + 2, "{vary}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_unsafe_request_or_another_answer_makes_wrong_is_gone() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let pair = place.start().await;
+    let head = get(&site.origin, "/");
+    site.put("/", "cache-control: max-age=600|etag: \"1\"", &noise(2_000));
+    ask_and_keep(&pair, 7, &head).await;
+    let post = request(Method::POST, site.origin.addr, "/", &[("content-length", "0")]);
+    ask(&pair, 8, &post).await;
+    assert_eq!(entries(&pair).await, 0, "before the answer was passed on");
+    ask_and_keep(&pair, 7, &head).await;
+    assert_eq!(site.asked(), 3);
+    // Of another version the origin tells who asks for a part.
+    site.put("/", "cache-control: max-age=600|etag: \"2\"", &noise(3_000));
+    ask(&pair, 8, &site.with("/", &[("range", "bytes=0-9")])).await;
+    assert_eq!(ask(&pair, 7, &head).await.body.len(), 3_000);
+    assert_eq!(site.asked(), 5);
+}
+
+#[tokio::test]
+async fn what_comes_short_is_not_kept() {
+    let place = Place::new();
+    let origin = Origin::start(|mut peer: Peer| async move {
+        let head = "HTTP/1.1 200 OK\r\ncache-control: max-age=600\r\ncontent-length: 9000\r\n\r\n";
+        peer.say([head.as_bytes(), &noise(5_000)].concat()).await;
+        None
+    })
+    .await;
+    for round in 1..3 {
+        let pair = place.start().await;
+        let (mut sender, mut receiver) = pair.ask(&get(&origin, "/"), None);
+        sender.finish(None);
+        assert!(!Reply::take(&mut receiver).await.whole);
+        assert_eq!(origin.requests().len(), round);
+        place.stop(pair).await;
+        assert!(place.bodies().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_is_damaged_on_disk_is_noticed_and_fetched_anew() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let body = noise(200_000);
+    site.put("/", "cache-control: max-age=600", &body);
+    for damage in ["cut", "bit", "gone"] {
+        let pair = place.start().await;
+        pair.ground.flush().await;
+        ask_and_keep(&pair, 7, &get(&site.origin, "/")).await;
+        place.stop(pair).await;
+        let [file] = place.bodies().try_into().unwrap();
+        let before = site.asked();
+        match damage {
+            "gone" => fs::remove_file(file).unwrap(),
+            "cut" => fs::File::options().write(true).open(file).unwrap().set_len(150_000).unwrap(),
+            // In the last of its chunks.
+            _ => fs::File::options().write(true).open(file).unwrap().write_all_at(&[7; 32], 190_000).unwrap(),
+        }
+        let pair = place.start().await;
+        assert_eq!(ask_and_keep(&pair, 8, &get(&site.origin, "/")).await.body, body, "{damage}");
+        assert_eq!(site.asked(), before + 1, "{damage}");
+        assert_eq!(ask(&pair, 9, &get(&site.origin, "/")).await.body, body, "{damage}");
+        assert_eq!(site.asked(), before + 1, "{damage}");
+        place.stop(pair).await;
+    }
+}
+
+#[tokio::test]
+async fn what_the_remote_holds_is_a_base_again_after_a_restart() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let text = |version: u64| {
+        (0..2_000_u64)
+            .map(|line| format!("<p>{:x}\n", (line * line + if line % 50 == 7 { version } else { 0 }) << 20))
+            .collect::<String>()
+            .into_bytes()
+    };
+    let fields = |version: u64| {
+        format!("cache-control: no-cache|etag: \"{version}\"|content-type: text/html|content-encoding: gzip")
+    };
+    let (before, after) = (text(1), text(2));
+    site.put("/", &fields(1), &gzip(&before));
+    let head = get(&site.origin, "/");
+    let pair = place.start().await;
+    let cold = ask_and_keep(&pair, 7, &head).await;
+    assert_eq!(cold.body, before);
+    place.stop(pair).await;
+    let pair = place.start().await;
+    let hash = BodyHash::of(&before);
+    pair.hop.tell_mirror(Word::Holds(vec![HeldBody { user: None, hash }]));
+    // What was told before is heard before.
+    while pair.ground.status()["texts"]["unknown"] != 1 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    site.put("/", &fields(2), &gzip(&after));
+    let (mut sender, mut receiver) = pair.ask(&head, None);
+    sender.finish(None);
+    let (mut decoder, mut came, mut crossed) = (None, Vec::new(), 0);
+    loop {
+        match receiver.next().await {
+            Arrival::Answered { coding, .. } => {
+                assert_eq!(coding, Coding::Delta(hash));
+                decoder = Some(HopDecoder::against(&before).unwrap());
+            }
+            Arrival::Body(bytes) => {
+                crossed += bytes.len();
+                let decoder = decoder.as_mut().unwrap();
+                decoder.feed(bytes);
+                while let Some(piece) = decoder.pull().unwrap() {
+                    came.extend_from_slice(&piece);
+                }
+            }
+            Arrival::Ended => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(came, after);
+    assert!(crossed * 4 < cold.crossed, "{crossed} of {}", cold.crossed);
+}
+
+#[tokio::test]
+async fn a_second_ground_on_one_folder_is_told_so() {
+    let place = Place::new();
+    let _first = place.start().await;
+    let at = |name: &str| place.0.path().join(name).display().to_string();
+    let sets = [format!("store.directory='{}'", at("store")), format!("store.key='{}'", at("key"))];
+    let settings = support::settings(&[&sets[0], &sets[1]]);
+    let second = farhop_ground::Ground::new(settings, 2, farhop_events::Bus::new());
+    assert!(second.err().unwrap().to_string().contains("in use by another process"));
+}
