@@ -26,7 +26,6 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Remote;
 use crate::calls::{Calls, Measured};
-use crate::class;
 use crate::components::Attended;
 use crate::uplink::Carrier;
 use crate::users::User;
@@ -201,7 +200,7 @@ impl Flow<'_> {
         let mut passing = Passing::of(&self.flows.calls, ends, &settings);
         let class = match passing.speech {
             Some(_) => Class::Expedited,
-            None => class::of_datagrams(ends.to, &first, &settings),
+            None => remote.rules().of_datagrams(ends, &first, &settings),
         };
         passing.passes(&first);
         // What waits longer than this has been sent again.
