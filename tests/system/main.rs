@@ -29,6 +29,7 @@ mod requests;
 mod roles;
 mod rotation;
 mod slow_clients;
+mod speech;
 mod starting;
 mod store;
 mod streaming;

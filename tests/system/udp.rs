@@ -14,7 +14,7 @@ use crate::support::{PATIENCE, until};
 const GROUND: [&str; 2] = ["10.79.3.1", "fd79:3::1"];
 
 /// Gives back whatever comes, until it is dropped.
-fn echo(server: UdpSocket) -> tokio::task::JoinHandle<()> {
+pub(crate) fn echo(server: UdpSocket) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         let mut buffer = [0; 65_535];
         loop {
@@ -26,7 +26,7 @@ fn echo(server: UdpSocket) -> tokio::task::JoinHandle<()> {
 }
 
 /// Sends until it is given back: what is lost once may be lost.
-async fn answered(socket: &UdpSocket, payload: &[u8]) {
+pub(crate) async fn answered(socket: &UdpSocket, payload: &[u8]) {
     let mut buffer = vec![0; 65_535];
     until("the datagram is given back", async || {
         socket.send(payload).await.unwrap();

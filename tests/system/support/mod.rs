@@ -8,6 +8,7 @@ pub(crate) mod node;
 mod pair;
 mod program;
 mod relay;
+pub(crate) mod rough;
 pub(crate) mod routed;
 
 pub(crate) use client::{Answer, Body, get, open, raw, request, send};

@@ -3,9 +3,11 @@
 //! are; the halves themselves are the ends'. How one is added: docs/components.md.
 
 mod ceilings;
+mod datagrams;
 mod talk;
 
 pub use ceilings::{class, keep_to};
+pub use datagrams::Datagrams;
 use farhop_htotp::frame::{Class, Tunnel};
 use farhop_transport::hop::Incoming;
 pub use talk::{Once, answer, ask, hear};

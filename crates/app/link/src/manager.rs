@@ -277,7 +277,7 @@ impl Manager {
     /// The rate that is sent at from now on; what calls may hold changes with it. Those that are there go on.
     ///
     /// # Errors
-    /// It is too low for the shares.
+    /// There is no plan for it.
     pub(crate) fn follow(&self, rate: BitRate) -> Result<Shaped, PlanError> {
         let shaped = plan_at(&self.config, &self.shares.borrow(), Some(rate), self.media())?;
         self.followed.send_replace(Some(rate));

@@ -35,32 +35,47 @@ async fn what_nobody_waits_for_has_the_link_at_night_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_hour_for_which_the_link_has_become_too_slow_is_a_trouble_until_it_is_over() {
+async fn an_hour_that_cannot_be_put_into_force_is_a_trouble_until_it_can() {
     let folder = tempfile::tempdir().unwrap();
-    let shares = [47, 10, 15, 10, 10, 6, 2].map(|guaranteed| Share { guaranteed, ceiling: 100 });
-    // By day bulk has 1 % in place of 10, and what is left makes room for the 1 kbit/s that each class has at the least.
-    let windows = vec![Window { queue: Queue::Af1, hours: (22 * HOUR, 6 * HOUR), outside: 1 }];
-    let echo = "192.0.2.1".parse().unwrap();
-    let follow = Some(FollowTerms { echo, least: 5, queue: Duration::from_millis(40) });
-    let shares = Shares::new(shares).unwrap();
-    let config = config(folder.path());
-    let mut scene = Scene::start_with(folder.path(), Config { shares, windows, follow, ..config }).await;
+    let windows = vec![Window { queue: Queue::Le, hours: (22 * HOUR, 6 * HOUR), outside: 5 }];
+    let mut scene = Scene::start_with(folder.path(), Config { windows, ..config(folder.path()) }).await;
     let device = Arc::clone(&scene.device);
-    device.state.lock().unwrap().time = 12 * HOUR;
-    // The round trip of the empty path is known before a queue builds.
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    device.state.lock().unwrap().carries = 30_000;
-    eventually(|| device.state.lock().unwrap().rates.last().is_some_and(|rate| *rate < 45_000)).await;
-    device.state.lock().unwrap().time = 23 * HOUR;
+    eventually(|| device.state.lock().unwrap().ceilings == [512_000]).await;
+    device.state.lock().unwrap().is_foreign = true;
+    device.state.lock().unwrap().time = 7 * HOUR;
     let bus = scene.bus.clone();
     eventually(|| bus.counters().snapshot()["links_lost"] == 1).await;
     let status = scene.client.call("status", Value::Null).await.unwrap();
     assert_eq!(status["in_force"], false);
-    assert!(status["trouble"].as_str().unwrap().contains("are less than 1 kbit/s"), "{status}");
+    device.state.lock().unwrap().is_foreign = false;
+    eventually(|| device.state.lock().unwrap().ceilings == [512_000, 25_600]).await;
+    let status = scene.client.call("status", Value::Null).await.unwrap();
+    assert_eq!(status["in_force"], true, "{status}");
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_slow_the_link_becomes_its_classes_follow_at_every_hour() {
+    let folder = tempfile::tempdir().unwrap();
+    let shares = [47, 10, 15, 10, 10, 6, 2].map(|guaranteed| Share { guaranteed, ceiling: 100 });
+    let windows = vec![Window { queue: Queue::Af1, hours: (22 * HOUR, 6 * HOUR), outside: 1 }];
+    let echo = "192.0.2.1".parse().unwrap();
+    let follow = Some(FollowTerms { echo, least: 1, queue: Duration::from_millis(40) });
+    let shares = Shares::new(shares).unwrap();
+    let config = config(folder.path());
+    let mut scene = Scene::start_with(folder.path(), Config { shares, windows, follow, ..config }).await;
+    let device = Arc::clone(&scene.device);
+    device.state.lock().unwrap().time = 23 * HOUR;
+    // The round trip of the empty path is known before a queue builds.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    device.state.lock().unwrap().carries = 3_000;
+    // 1 % of it, of which each of the seven has 1 kbit/s.
+    eventually(|| device.state.lock().unwrap().rates.last() == Some(&7_000)).await;
     let applied = device.state.lock().unwrap().applied;
     device.state.lock().unwrap().time = 7 * HOUR;
     eventually(|| device.state.lock().unwrap().applied > applied).await;
     let status = scene.client.call("status", Value::Null).await.unwrap();
-    assert_eq!(status["in_force"], true, "{status}");
+    assert_eq!((&status["in_force"], &status["follow"]), (&true.into(), &"".into()), "{status}");
+    assert_eq!(scene.bus.counters().snapshot()["links_lost"], 0);
     scene.running.abort();
 }

@@ -22,7 +22,6 @@ use crate::Remote;
 use crate::answers::Trouble;
 use crate::arriving::{self, Early};
 use crate::bodies::{self, Decoding};
-use crate::class;
 use crate::exchange::Exchange;
 use crate::held;
 use crate::lookup::{partition_for, to_store};
@@ -211,7 +210,12 @@ impl<'a> Asking<'a> {
         let ask = Ask {
             exchange,
             user: self.exchange.user.id,
-            class: class::of_request(&self.head.authority, port, &self.head.fields),
+            class: self.remote.rules().of_request(
+                self.exchange.client,
+                &self.head.authority,
+                port,
+                &self.head.fields,
+            ),
             priority: self.exchange.course.asked(&carrier.hop, exchange, first),
             resume,
         };

@@ -1,18 +1,21 @@
-//! The class of what crosses, as the link manager's classifier sees it (`core/diffserv`). It crosses to ground with the opening
-//! of each stream, so that both directions have it. No I/O.
+//! The class of what crosses, as the link manager's classifier sees it (`core/diffserv`): by the operator's rules, else by the operator's
+//! lists of ports, else by the standard rules. It crosses to ground with the opening of each stream, so that both directions have
+//! it. No I/O.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::LazyLock;
 
 use farhop_consent::Host;
-use farhop_diffserv::classify::{Flow, Protocol, Rule, classify, standard};
+use farhop_diffserv::classify::{Flow, Protocol, Rule, Verdict, classify, standard};
 use farhop_diffserv::{Patient, Service};
 use farhop_htotp::frame::Class;
+use farhop_packets::Ends;
 use farhop_settings::RemoteSettings;
+use farhop_settings::rule::RuleSettings;
 use farhop_settings::transparent::TransparentSettings;
 use http::HeaderMap;
 
-static RULES: LazyLock<Vec<Rule>> = LazyLock::new(standard);
+static STANDARD: LazyLock<Vec<Rule>> = LazyLock::new(standard);
 /// Who began a flow is of no matter to these rules.
 const ANYONE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
@@ -32,38 +35,61 @@ pub(crate) fn listed(port: u16, settings: &TransparentSettings) -> Option<Class>
     })
 }
 
-/// The class of a connection to `host`, of which the client has said `first_bytes` so far. What no rule knows counts as a page,
-/// until it shows by what it sends that it is none (`core/htotp`).
-pub(crate) fn of_connection(host: &str, port: u16, first_bytes: &[u8]) -> Class {
-    let mut flow = to(host, port);
-    flow.first_bytes = first_bytes.to_vec();
-    judged(&flow)
-}
+/// The operator's own rules.
+pub(crate) struct Rules(Vec<Rule>);
 
-/// The class of a flow of datagrams, which begins with `first`: calls' media have ports of their own, others the class of the
-/// operator's lists, and else what the classifier sees in it.
-pub(crate) fn of_datagrams(to: SocketAddr, first: &[u8], settings: &RemoteSettings) -> Class {
-    if settings.udp.voice_ports.iter().any(|range| range.contains(to.port())) {
-        return Class::Expedited;
+impl Rules {
+    pub(crate) fn new(settings: &RemoteSettings) -> Rules {
+        Rules(settings.rule.iter().map(RuleSettings::rule).collect())
     }
-    listed(to.port(), &settings.transparent).unwrap_or_else(|| {
-        let mut flow = Flow::new(Protocol::Udp, ANYONE, to);
-        flow.names = vec![Host::Address(to.ip())];
+
+    /// The class of a connection; `listed` is what the operator's lists of ports say. What no rule knows counts as a page, until it shows
+    /// by what it sends that it is none (`core/htotp`).
+    pub(crate) fn of_connection(&self, flow: &Flow, listed: Option<Class>) -> Class {
+        self.own(flow).or(listed).unwrap_or_else(|| judged(flow))
+    }
+
+    /// The class of a flow of datagrams, which begins with `first`: where no rule of the operator's holds, calls' media have ports of
+    /// their own, others the class of the operator's lists, and else what the classifier sees in it.
+    pub(crate) fn of_datagrams(&self, ends: Ends, first: &[u8], settings: &RemoteSettings) -> Class {
+        let mut flow = Flow::new(Protocol::Udp, ends.client, ends.to);
+        flow.names = vec![Host::Address(ends.to.ip())];
         flow.first_bytes = first.to_vec();
-        judged(&flow)
-    })
+        let port = ends.to.port();
+        let is_voice = || settings.udp.voice_ports.iter().any(|range| range.contains(port));
+        self.own(&flow)
+            .or_else(|| is_voice().then_some(Class::Expedited))
+            .or_else(|| listed(port, &settings.transparent))
+            .unwrap_or_else(|| judged(&flow))
+    }
+
+    /// The class of a request: media with a play rate say so themselves (Fetch Metadata §2.1), and all else is a page's unless its
+    /// host is known for what nobody waits for.
+    pub(crate) fn of_request(&self, client: IpAddr, authority: &str, port: u16, fields: &HeaderMap) -> Class {
+        // `host:port`, where the port may be left out, and an IPv6 address has colons within brackets.
+        let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+        let parts = authority.rsplit_once(':').filter(|(_, port)| is_port(port));
+        let (host, own_port) = parts.map_or((authority, None), |(host, port)| (host, port.parse().ok()));
+        let flow = connection(client, host, own_port.unwrap_or(port));
+        let is_media = || fields.get("sec-fetch-dest").is_some_and(|it| it == "video" || it == "audio");
+        let media = || is_media().then_some(Class::Streaming);
+        self.own(&flow).or_else(media).unwrap_or_else(|| judged(&to(host, port)))
+    }
+
+    fn own(&self, flow: &Flow) -> Option<Class> {
+        let verdict = classify(&self.0, flow);
+        verdict.by.as_ref()?;
+        // A stream is no speech: it would hold up that of others.
+        let least = if flow.protocol == Protocol::Udp { Class::Expedited } else { Class::Interactive };
+        Some(class(&verdict).max(least))
+    }
 }
 
-/// The class of a request: media with a play rate say so themselves (Fetch Metadata §2.1), and all else is a page's unless its
-/// host is known for what nobody waits for.
-pub(crate) fn of_request(authority: &str, port: u16, fields: &HeaderMap) -> Class {
-    let is_media = fields.get("sec-fetch-dest").is_some_and(|it| it == "video" || it == "audio");
-    if is_media {
-        return Class::Streaming;
-    }
-    // `host:port`, where the port may be left out, and an IPv6 address has colons within brackets.
-    let bare = authority.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    judged(&to(bare.map_or(authority, |(host, _)| host), port))
+/// A connection of a client's to `host`.
+pub(crate) fn connection(client: IpAddr, host: &str, port: u16) -> Flow {
+    let mut flow = to(host, port);
+    flow.from.set_ip(client);
+    flow
 }
 
 fn to(host: &str, port: u16) -> Flow {
@@ -78,8 +104,11 @@ fn to(host: &str, port: u16) -> Flow {
 }
 
 fn judged(flow: &Flow) -> Class {
-    let verdict = classify(&RULES, flow);
-    if let Some(patient) = Patient::of(&verdict) {
+    class(&classify(&STANDARD, flow))
+}
+
+fn class(verdict: &Verdict) -> Class {
+    if let Some(patient) = Patient::of(verdict) {
         return farhop_component::class(patient);
     }
     match verdict.service {
@@ -94,6 +123,8 @@ mod tests {
     use super::*;
     use farhop_settings::{LocalSettings, parse};
     use http::HeaderValue;
+
+    const NONE: Rules = Rules(Vec::new());
 
     #[test]
     fn ports_have_the_class_of_their_list() {
@@ -124,8 +155,46 @@ mod tests {
             ("download.windowsupdate.com", 443, b"", Class::Background),
             ("no host", 443, b"", Class::Web),
         ] {
-            assert_eq!(of_connection(host, port, bytes), class, "{host}:{port}");
+            let mut flow = connection(ANYONE.ip(), host, port);
+            flow.first_bytes = bytes.to_vec();
+            assert_eq!(NONE.of_connection(&flow, None), class, "{host}:{port}");
         }
+    }
+
+    /// The order is: own rules, lists of ports, standard rules.
+    #[test]
+    fn the_operators_rules_go_before_all_else() {
+        let text = "[[remote.rule]]\nname = 'pbx'\nservice = 'voice'\naddresses = ['10.0.5.0/24']\nports = ['16384-16389']\n\
+            [[remote.rule]]\nname = 'mirror'\nservice = 'bulk'\nhosts = ['.mirror.test']\n\
+            [[remote.rule]]\nname = 'sync'\nservice = 'background'\nprotocol = 'udp'\nports = ['53']\n\
+            [[remote.rule]]\nname = 'shells'\nservice = 'interactive'\nbegins = ['ssh']\n";
+        let sets = ["remote.transparent.streaming_ports=16384,8443,22".to_owned()];
+        let settings: LocalSettings = parse(text, "".as_ref(), &sets).unwrap();
+        let rules = Rules::new(&settings.remote);
+        let ends = |client: &str, to: &str| Ends { client: client.parse().unwrap(), to: to.parse().unwrap() };
+        for (client, to, class) in [
+            ("10.0.5.7:4000", "192.0.2.1:16384", Class::Expedited),
+            ("10.0.6.7:4000", "192.0.2.1:16384", Class::Streaming),
+            ("10.0.6.7:4000", "192.0.2.1:53", Class::Background),
+            ("10.0.6.7:4000", "192.0.2.1:40000", Class::Web),
+        ] {
+            let ends = ends(client, to);
+            assert_eq!(rules.of_datagrams(ends, b"", &settings.remote), class, "{client} {to}");
+        }
+        let of = |client: &str, host: &str, port: u16, first: &[u8]| {
+            let mut flow = connection(client.parse().unwrap(), host, port);
+            flow.first_bytes = first.to_vec();
+            rules.of_connection(&flow, listed(port, &settings.remote.transparent))
+        };
+        assert_eq!(of("10.0.5.7", "site.test", 16384, b""), Class::Interactive, "no stream is voice");
+        assert_eq!(of("10.0.6.7", "site.test", 16384, b""), Class::Streaming);
+        assert_eq!(of("10.0.6.7", "eu.mirror.test", 8443, b""), Class::Bulk);
+        assert_eq!(of("10.0.6.7", "site.test", 53, b""), Class::Interactive, "the standard rule");
+        assert_eq!(of("10.0.6.7", "site.test", 22, b"SSH-2.0-OpenSSH_10"), Class::Interactive);
+        assert_eq!(of("10.0.6.7", "site.test", 22, b""), Class::Streaming);
+        let none = HeaderMap::new();
+        let request = |authority: &str| rules.of_request(ANYONE.ip(), authority, 443, &none);
+        assert_eq!((request("mirror.test"), request("site.test:443")), (Class::Bulk, Class::Web));
     }
 
     #[test]
@@ -143,14 +212,15 @@ mod tests {
             ("192.0.2.1:40000", &stun, Class::Interactive),
             ("192.0.2.1:40000", b"anything", Class::Web),
         ] {
-            assert_eq!(of_datagrams(to.parse().unwrap(), first, &settings.remote), class, "{to}");
+            let ends = Ends { client: ANYONE, to: to.parse().unwrap() };
+            assert_eq!(NONE.of_datagrams(ends, first, &settings.remote), class, "{to}");
         }
     }
 
     #[test]
     fn requests_are_pages_unless_they_or_their_host_say_otherwise() {
         let none = HeaderMap::new();
-        let of = |authority: &str| of_request(authority, 443, &none);
+        let of = |authority: &str| NONE.of_request(ANYONE.ip(), authority, 443, &none);
         assert_eq!(
             (of("site.test"), of("site.test:8443"), of("[2001:db8::1]:80")),
             (Class::Web, Class::Web, Class::Web)
@@ -164,7 +234,8 @@ mod tests {
         ] {
             let mut fields = HeaderMap::new();
             fields.insert("sec-fetch-dest", HeaderValue::from_static(dest));
-            assert_eq!(of_request("site.test", 443, &fields), class, "{dest}");
+            let of = NONE.of_request(ANYONE.ip(), "site.test", 443, &fields);
+            assert_eq!(of, class, "{dest}");
         }
     }
 }

@@ -170,8 +170,8 @@ async fn serve(remote: &Arc<Remote>, incoming: Incoming, place: Place, login: &L
         drop(body);
         let Client { address, user, pass, .. } = client;
         let Taken { id, started } = taken;
-        let (at, name, class) = (None, None, None);
-        let wish = Wish { id, user, pass, host, port, at, name, class, started };
+        let (at, name, listed) = (None, None, None);
+        let wish = Wish { id, user, client: address, pass, host, port, at, name, listed, started };
         if portal::is_host(&wish.host) {
             return wish.show_portal(remote, place, responder).await;
         }

@@ -92,6 +92,7 @@ pub struct Remote {
     settings: RwLock<Arc<RemoteSettings>>,
     bus: Bus,
     components: Vec<components::Half>,
+    rules: class::Rules,
     flows: OnceLock<Arc<udp::Flows>>,
     uplink: Uplink,
     /// Whom capacity is asked of.
@@ -151,6 +152,11 @@ impl Remote {
     /// Those that the settings want.
     fn components(&self) -> &[components::Half] {
         &self.components
+    }
+
+    /// What the operator says of what crosses.
+    fn rules(&self) -> &class::Rules {
+        &self.rules
     }
 
     fn uplink(&self) -> &Uplink {

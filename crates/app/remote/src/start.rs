@@ -43,7 +43,7 @@ use crate::passwords::PasswordsError;
 use crate::running::Running;
 use crate::unreachable::Unreachable;
 use crate::users::Users;
-use crate::{Remote, clients, components, portal, promising, status, stock, transparent};
+use crate::{Remote, class, clients, components, portal, promising, status, stock, transparent};
 
 /// What is dear to bring again is judged by, and what is far, where the link's rate is not known.
 pub(crate) const UNKNOWN_RATE: BitRate = BitRate::mbit(8);
@@ -155,6 +155,7 @@ fn start_with(
     bus.set_host_only(settings.log.host_only);
     let addresses: Vec<_> = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let components = components::of(&settings, listeners)?;
+    let rules = class::Rules::new(&settings);
     // What runs in one process with its ground leaves nothing behind.
     let is_kept = reach.in_process.is_none();
     let consent = Arc::new(Consent::open(&settings.interception, is_kept, bus.clone())?);
@@ -222,6 +223,7 @@ fn start_with(
         holdouts: Holdouts::new(bus.clone(), epoch),
         bus,
         components,
+        rules,
         flows: OnceLock::new(),
         uplink,
         users: Users::new(Arc::clone(&repository)),

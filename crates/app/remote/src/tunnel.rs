@@ -22,6 +22,8 @@ use crate::users::User;
 pub(crate) struct Wish {
     pub(crate) id: ExchangeId,
     pub(crate) user: User,
+    /// Where the client is.
+    pub(crate) client: IpAddr,
     /// By what the client came in: when it is good no more, this ends.
     pub(crate) pass: Pass,
     pub(crate) host: String,
@@ -31,7 +33,7 @@ pub(crate) struct Wish {
     /// The address of the client, if servers are to see it.
     pub(crate) name: Option<IpAddr>,
     /// The class of its port, if the operator's lists give it one.
-    pub(crate) class: Option<Class>,
+    pub(crate) listed: Option<Class>,
     pub(crate) started: Instant,
 }
 
@@ -78,11 +80,10 @@ impl Wish {
             field: None,
         });
         let destination = self.at.map_or_else(|| self.bare_host().to_owned(), |at| at.to_string());
-        let known = || class::of_connection(&self.host, self.port, tunnel.early());
         let asked = frame::Tunnel {
             tunnel: self.id.0,
             user: self.user.id,
-            class: self.class.unwrap_or_else(known),
+            class: self.class(remote, tunnel.early()),
             host: destination,
             port: self.port,
             client: self.name,
@@ -106,6 +107,16 @@ impl Wish {
         if !carried.failed {
             self.ended(remote, AnsweredFrom::Asked, &carried);
         }
+    }
+
+    /// Its class, its client having said `early` so far.
+    fn class(&self, remote: &Remote, early: &[u8]) -> Class {
+        let mut flow = class::connection(self.client, &self.host, self.port);
+        if let Some(at) = self.at {
+            flow.to.set_ip(at);
+        }
+        flow.first_bytes = early.to_vec();
+        remote.rules().of_connection(&flow, self.listed)
     }
 
     /// The host without the brackets of an IPv6 address.

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_component::{Component, RemoteHalf, UDP};
+use farhop_component::{Component, Datagrams, RemoteHalf, UDP};
 use farhop_events::{Event, ExchangeId};
-use farhop_htotp::datagram::patience;
+use farhop_htotp::datagram::{Form, patience};
 use farhop_htotp::flow::{LARGEST, Reader, Record};
 use farhop_htotp::frame::Class;
 use farhop_packets::{Complaint, Ends};
@@ -22,11 +22,10 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
 use crate::Remote;
 use crate::calls::{Calls, Measured};
-use crate::class;
 use crate::components::Attended;
 use crate::uplink::Carrier;
 use crate::users::User;
@@ -67,7 +66,7 @@ pub(crate) struct Flows {
     /// By ends: what the listeners take.
     begun: Mutex<HashMap<Ends, mpsc::Sender<Bytes>>>,
     /// By number: what carriers bring.
-    known: Mutex<HashMap<u64, mpsc::Sender<Bytes>>>,
+    known: Mutex<HashMap<u64, mpsc::Sender<(Form, Bytes)>>>,
     /// Clients that are being told what becomes of their datagrams: each may take the helper some milliseconds.
     complaining: AtomicUsize,
     /// What flows to ports of SIP have announced.
@@ -93,7 +92,7 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn enter(flows: &'a Flows, number: u64) -> (Self, mpsc::Receiver<Bytes>) {
+    fn enter(flows: &'a Flows, number: u64) -> (Self, mpsc::Receiver<(Form, Bytes)>) {
         let (tell, brought) = mpsc::channel(WAITING);
         lock(&flows.known).insert(number, tell);
         (Known { flows, number }, brought)
@@ -122,10 +121,10 @@ impl RemoteHalf<Arc<Remote>, Attended> for Udp {
     }
 
     fn take(&self, _: &Arc<Remote>, _: &Attended, incoming: Incoming) -> Option<Incoming> {
-        let Incoming::Datagram { flow, payload } = incoming else { return Some(incoming) };
+        let Incoming::Datagram { flow, form, payload } = incoming else { return Some(incoming) };
         // One of a flow that is over, or too many at once: the network has lost it.
         if let Some(tell) = lock(&self.0.known).get(&flow) {
-            let _ = tell.try_send(payload);
+            let _ = tell.try_send((form, payload));
         }
         None
     }
@@ -189,10 +188,9 @@ struct Flow<'a> {
 
 /// What a flow goes over.
 struct Way {
+    exchange: ExchangeId,
     carrier: Carrier,
-    number: u64,
-    user: u64,
-    class: Class,
+    datagrams: Datagrams,
     sender: Sender,
 }
 
@@ -202,7 +200,7 @@ impl Flow<'_> {
         let mut passing = Passing::of(&self.flows.calls, ends, &settings);
         let class = match passing.speech {
             Some(_) => Class::Expedited,
-            None => class::of_datagrams(ends.to, &first, &settings),
+            None => remote.rules().of_datagrams(ends, &first, &settings),
         };
         passing.passes(&first);
         // What waits longer than this has been sent again.
@@ -219,8 +217,9 @@ impl Flow<'_> {
         let user = remote.users().at(ends.client.ip());
         let exchange = remote.next_exchange();
         let (sender, mut receiver) = carrier.hop.open_tunnel(UDP.tunnel(exchange.0, user.id, class));
-        let mut way = Way { carrier, number: exchange.0, user: user.id, class, sender };
-        let (known, mut brought) = Known::enter(self.flows, way.number);
+        let datagrams = Datagrams::new(exchange.0, user.id, class);
+        let mut way = Way { exchange, carrier, datagrams, sender };
+        let (known, mut brought) = Known::enter(self.flows, exchange.0);
         remote.bus().emit(Event::FlowOpened { exchange, to: ends.to.to_string() });
         let opened = [Record::To(ends.to).encode(), Record::Datagram(first).encode()].concat();
         let (mut moved, mut reader) = (Instant::now(), Reader::default());
@@ -244,16 +243,19 @@ impl Flow<'_> {
                     way.up(remote, &payload).await;
                     (up, moved) = (up + 1, Instant::now());
                 }
-                Some(payload) = brought.recv() => {
-                    is_open = passing.passes(&payload);
-                    client.give(&payload).await;
-                    (down, moved) = (down + 1, Instant::now());
+                Some((form, payload)) = brought.recv() => {
+                    moved = Instant::now();
+                    if let Some(payload) = way.datagrams.receive(form, payload, &mut way.sender).await {
+                        is_open = passing.passes(&payload);
+                        client.give(&payload).await;
+                        down += 1;
+                    }
                 }
                 arrival = receiver.next() => match arrival {
                     Arrival::TunnelOpened => {}
                     Arrival::Body(bytes) => {
                         reader.push(&bytes);
-                        is_open = self.hear(&mut reader, &client, exchange, &mut passing, &mut down).await;
+                        is_open = self.hear(&mut reader, &client, &mut way, &mut passing, &mut down).await;
                         moved = Instant::now();
                     }
                     Arrival::Failed(failure) => {
@@ -294,7 +296,7 @@ impl Flow<'_> {
         &self,
         reader: &mut Reader,
         client: &Client,
-        exchange: ExchangeId,
+        way: &mut Way,
         passing: &mut Passing<'_>,
         down: &mut u64,
     ) -> bool {
@@ -309,6 +311,7 @@ impl Flow<'_> {
                 }
                 Ok(Some(Record::Trouble(trouble))) => {
                     let (to, why) = (self.ends.to.to_string(), format!("{trouble:?}"));
+                    let exchange = way.exchange;
                     self.remote.bus().emit(Event::FlowTrouble { exchange, to, why });
                     self.complain(trouble, &client.answerer);
                     if trouble == Complaint::PortUnreachable {
@@ -316,6 +319,7 @@ impl Flow<'_> {
                         return false;
                     }
                 }
+                Ok(Some(Record::Refresh)) => way.datagrams.refresh(),
                 Ok(None) => return true,
                 Ok(Some(Record::To(_))) | Err(_) => return false,
             }
@@ -384,20 +388,14 @@ impl Client {
 }
 
 impl Way {
-    /// Towards ground: beside the streams, or where nothing goes there, on the flow's own while that is not behind.
+    /// Towards ground, over the carrier that there is.
     async fn up(&mut self, remote: &Remote, payload: &[u8]) {
         if self.carrier.hop.closed().is_some()
             && let Some(carrier) = remote.uplink().now()
         {
             self.carrier = carrier;
         }
-        if self.carrier.hop.send_datagram(self.number, self.user, self.class, payload) {
-            return;
-        }
-        if let Ok(Ok(())) = timeout(patience(self.class), self.sender.room()).await {
-            // Its end is heard of by who reads.
-            let _ = self.sender.write(Record::Datagram(Bytes::copy_from_slice(payload)).encode()).await;
-        }
+        self.datagrams.send(&self.carrier.hop, &mut self.sender, payload).await;
     }
 }
 

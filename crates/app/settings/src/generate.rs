@@ -11,16 +11,13 @@ pub fn sample<S: Section>(title: &str) -> String {
     let mut out = format!(
         "# {title}\n# Every setting is shown with its default. Remove the # of a line to change it.\n"
     );
-    // Of a list within a table none has to be there, nor of ceilings: an example would be in force.
+    // Peers have to be there; of other lists an example would be in force.
     let mut mark = "";
     for line in described::<S>() {
         match line {
             Described::Table { path, doc } => {
-                mark = if path.ends_with("[]") && (path.contains('.') || path == "ceiling[]") {
-                    "# "
-                } else {
-                    ""
-                };
+                let is_peer = matches!(&*path, "ground[]" | "remote[]");
+                mark = if path.ends_with("[]") && !is_peer { "# " } else { "" };
                 let name = match path.strip_suffix("[]") {
                     Some(list) => format!("[[{list}]]"),
                     None => format!("[{path}]"),
@@ -136,7 +133,7 @@ fn example(setting: &Definition) -> &'static str {
         "service" => "\"bulk\"",
         "policy" => "\"strong\"",
         "of" => "\"backups\"",
-        "name" if setting.key.starts_with("rule") => "\"backups\"",
+        "name" if setting.key.contains("rule[]") => "\"backups\"",
         _ if setting.key.starts_with("ground") => "\"home\"",
         _ => "\"ship\"",
     }

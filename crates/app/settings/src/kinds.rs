@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use farhop_diffserv::classify::Net;
+
 /// A range of addresses, `192.0.2.0/24`; a lone address is a range of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cidr {
@@ -26,6 +28,11 @@ impl Cidr {
             }
             _ => false,
         }
+    }
+
+    /// The same as rules of the classifier have it.
+    pub fn net(&self) -> Net {
+        Net { address: self.network, prefix: self.prefix }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Settings of both ends and of the link manager: one TOML file each, one definition per setting.
 //!
-//! A setting is declared once, in [`remote`], [`transparent`], [`ground`], [`link_manager`] or [`common`], with its type, default, range
+//! A setting is declared once, in [`remote`], [`transparent`], [`ground`], [`link_manager`], [`rule`] or [`common`], with its type, default, range
 //! and documentation. From that one place come the typed structs that the ends are built from, `--set`,
 //! the sample files and `docs/config.md`. This crate reads files and nothing else: it opens no socket and
 //! knows nothing of orbits, keys or HTTP, so profile names and key lines pass through it as text.
@@ -18,6 +18,7 @@ pub mod local;
 mod nearest;
 mod raw;
 pub mod remote;
+pub mod rule;
 mod section;
 mod setting;
 mod source;

@@ -4,15 +4,14 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use farhop_consent::{Category, HostPattern};
-use farhop_diffserv::classify::{Opening, Protocol};
-use farhop_diffserv::{Codepoint, Service};
+use farhop_diffserv::Service;
 use farhop_units::{BitRate, Bytes};
 
 use crate::end::End;
 use crate::error::{SettingsError, one_line};
-use crate::kinds::{Cidr, Direction, Hours, LogLevel, PeerName, Percent, PortRange, is_device_name};
+use crate::kinds::{Cidr, Direction, Hours, LogLevel, Percent, PortRange, is_device_name};
 use crate::load::{Checked, conflict};
+use crate::rule::RuleSettings;
 use crate::section::settings;
 use crate::source::Source;
 
@@ -185,46 +184,6 @@ settings! {
             hours: Hours, default "22:00-06:00";
             /// What it never exceeds at other times. Less than its share is all that it has then.
             outside: Percent, default "100 %", range "1 %" to "100 %";
-        }
-    }
-}
-
-settings! {
-    /// A rule of the classifier.
-    pub struct RuleSettings {
-        values {
-            /// What explanations call it.
-            name: PeerName;
-            /// What the flow is for: voice, interactive, web, streaming, bulk, other or background.
-            service: Service;
-            /// Its protocol; auto: either.
-            protocol: Option<Protocol>, default "auto";
-            /// One of its two ports is one of these.
-            ports: Vec<PortRange>, default "";
-            /// One of its two addresses is one of these.
-            addresses: Vec<Cidr>, default "";
-            /// Its packets come marked with one of these: EF, AF11 to AF43, CS1 to CS7, DE, LE or a number.
-            dscp: Vec<Codepoint>, default "";
-            /// The name in its TLS hello, or one that a DNS answer had for its destination, is one of these.
-            hosts: Vec<HostPattern>, default "";
-            /// That name is on this list of Farhop's.
-            listed: Option<Category>, default "auto";
-            /// Its TLS hello offers one of these protocols.
-            alpn: Vec<String>, default "";
-            /// It begins like one of these: tls, http, ssh, sip, rtsp, rtp, stun, quic, bittorrent, rsync.
-            begins: Vec<Opening>, default "";
-            /// It has carried so much at least.
-            bytes_at_least: Option<Bytes>, default "auto";
-            /// It has been seen for so long at least.
-            time_at_least: Option<Duration>, default "auto";
-            /// Mean size of its packets, at least.
-            packet_at_least: Option<Bytes>, default "auto";
-            /// Mean size of its packets, at most.
-            packet_at_most: Option<Bytes>, default "auto";
-            /// Mean rate, at least.
-            rate_at_least: Option<BitRate>, default "auto";
-            /// Mean rate, at most.
-            rate_at_most: Option<BitRate>, default "auto";
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::end::End;
 use crate::error::SettingsError;
 use crate::kinds::{CarrierKind, Cidr, HostPort, PeerName, Percent, PortRange, Role, Spreading, UserWeight};
 use crate::load::{Checked, check_peers, conflict};
+use crate::rule::{RuleSettings, check_at_beginning};
 use crate::section::settings;
 use crate::source::Source;
 use crate::transparent::TransparentSettings;
@@ -99,6 +100,10 @@ settings! {
             ground: GroundPeer;
             /// What some of what can wait is never sent faster than, and when: media, downloads, updates, backups, peer to peer.
             ceiling: CarrierCeilingSettings;
+            /// A rule of the classifier, before the lists of ports in `[udp]` and `[transparent]` and before those rules that Farhop comes with: all that is
+            /// given has to hold, and the first rule that holds decides. What begins goes by it, in both directions. Only datagrams are
+            /// voice; where such a rule holds for a connection, that is interactive. What only shows later (`dscp`, `alpn`, behaviour) is of no use here.
+            rule: RuleSettings;
         }
     }
 }
@@ -283,6 +288,7 @@ impl RemoteSettings {
     /// Rules that hold also where the other end is in the same process and no peer is configured.
     pub(crate) fn check_alone(&self, source: &Source, prefix: &str) -> Result<(), SettingsError> {
         check_ceilings(&self.ceiling, source, prefix)?;
+        check_at_beginning(&self.rule, source, prefix)?;
         let at = |key: &str| format!("{prefix}{key}");
         if self.listen.is_empty() {
             return Err(conflict(source, &at("listen"), "'listen' names no address; name at least one"));

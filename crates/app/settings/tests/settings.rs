@@ -258,6 +258,9 @@ fn the_samples_load_as_they_are_and_mean_the_defaults() {
     let bare = "[[ground]]\nname='home'\naddress='192.0.2.1:4433'\nkeys=['farhop-ed25519 …']";
     assert_eq!(from_sample, remote(bare, &[]).unwrap());
     ground(&sample::<GroundSettings>("ground.toml")).unwrap();
+    // A rule that asks for nothing holds for everything.
+    let manager = link(&sample::<LinkManagerSettings>("link.toml")).unwrap();
+    assert!(manager.rule.is_empty() && manager.window.is_empty());
 }
 
 #[test]
@@ -407,4 +410,18 @@ fn what_interception_and_authentication_refuse_is_said() {
     assert!(wrong.contains("longer than 'interception.learned_most'"), "{wrong}");
     let wrong = line(remote(REMOTE, &["auth.realm=Schiff \u{dc}"]));
     assert!(wrong.contains("'auth.realm'"), "{wrong}");
+}
+
+#[test]
+fn a_rule_of_the_remote_goes_by_what_is_known_of_what_begins() {
+    let rule = |more: &str| {
+        remote(&format!("{REMOTE}[[rule]]\nname = 'pbx'\nservice = 'voice'\nprotocol = 'udp'\n{more}\n"), &[])
+    };
+    let settings = rule("ports = ['16384-32767']\naddresses = ['10.0.5.0/24']").unwrap();
+    assert_eq!(settings.rule[0].rule().conditions.len(), 3);
+    for later in ["dscp = ['EF']", "alpn = ['h2']", "bytes_at_least = '1 MB'", "rate_at_most = '1 Mbit/s'"] {
+        let key = later.split(' ').next().unwrap();
+        let error = line(rule(later));
+        assert!(error.contains(&format!("the rule 'pbx' goes by '{key}', which is not known")), "{error}");
+    }
 }

@@ -89,18 +89,6 @@ pub enum PlanError {
     /// The margin leaves nothing.
     #[error("a margin of {0} % leaves nothing of the link; 50 % is the most")]
     Margin(u32),
-    /// The link is too slow for these shares.
-    #[error(
-        "at {shaped} the {share} % of {queue} are less than 1 kbit/s; give it more, or name the link's true rate"
-    )]
-    TooSlow {
-        /// Which.
-        queue: Queue,
-        /// Its share.
-        share: u32,
-        /// What is sent at.
-        shaped: BitRate,
-    },
 }
 
 impl Shares {
@@ -141,28 +129,24 @@ impl Shares {
 impl Plan {
     /// The plan for a link of this rate, of which `margin` hundredths are left unused.
     ///
+    /// Each queue has 1 kbit/s at the least, however slow the link is: where the others have no room for it beside their shares, they give
+    /// it up in proportion. A link of less than that for each is sent at as much all the same: what followed it there found it all but
+    /// cut.
+    ///
     /// EF never has more than its share (RFC 3246 §2.2: its configured rate), since calls beyond it are refused; what EF
     /// leaves unused others have.
     ///
     /// # Errors
-    /// The link is too slow for the shares, or the margin leaves nothing. A share of less than 1 kbit/s is that, as long as it fits
-    /// with the others.
+    /// The margin leaves nothing.
     pub fn new(link: BitRate, margin: u32, shares: &Shares) -> Result<Plan, PlanError> {
         if margin > 50 {
             return Err(PlanError::Margin(margin));
         }
-        let shaped = percent(link, 100 - margin);
-        let guaranteed = |queue| percent(shaped, shares.of(queue).guaranteed).max(LEAST);
-        if Queue::ALL.map(guaranteed).iter().map(|rate| rate.0).sum::<u64>() > shaped.0 {
-            let share = |queue: &Queue| shares.of(*queue).guaranteed;
-            let is_small = |queue: &Queue| percent(shaped, share(queue)) < LEAST;
-            if let Some(queue) = Queue::ALL.into_iter().find(is_small) {
-                return Err(PlanError::TooSlow { queue, share: share(&queue), shaped });
-            }
-        }
+        let shaped = percent(link, 100 - margin).max(BitRate(LEAST.0 * Queue::ALL.len() as u64));
+        let guarantees = guarantees(shaped, shares);
         let mut queues = [Queued::nothing(Queue::De); 7];
         for (queued, queue) in queues.iter_mut().zip(Queue::ALL) {
-            let guaranteed = guaranteed(queue);
+            let guaranteed = guarantees[queue as usize];
             let ceiling = match queue {
                 Queue::Ef => guaranteed,
                 _ => percent(shaped, shares.of(queue).ceiling).max(guaranteed),
@@ -202,6 +186,24 @@ impl Queued {
         let (none, no_bytes) = (BitRate(0), Bytes(0));
         Queued { queue, guaranteed: none, ceiling: none, burst: no_bytes, quantum: no_bytes, room: no_bytes }
     }
+}
+
+/// What each queue has whatever the others do: its share, or the least. The smallest are given theirs first, so that what they have beyond
+/// their shares is what the others do without.
+fn guarantees(shaped: BitRate, shares: &Shares) -> [BitRate; 7] {
+    let share = |queue: Queue| shares.of(queue).guaranteed;
+    let mut queues = Queue::ALL;
+    queues.sort_by_key(|queue| share(*queue));
+    let (mut left, mut parts) = (shaped, queues.iter().map(|queue| share(*queue)).sum::<u32>());
+    let mut guarantees = [LEAST; 7];
+    for queue in queues {
+        let part = u128::from(left.0) * u128::from(share(queue)) / u128::from(parts.max(1));
+        let part = BitRate(u64::try_from(part).unwrap_or(u64::MAX));
+        let rate = part.min(percent(shaped, share(queue))).max(LEAST);
+        guarantees[queue as usize] = rate;
+        (left, parts) = (BitRate(left.0.saturating_sub(rate.0)), parts - share(queue));
+    }
+    guarantees
 }
 
 fn percent(rate: BitRate, hundredths: u32) -> BitRate {
@@ -267,8 +269,21 @@ mod tests {
         let little = Plan::new(BitRate::kbit(64), 5, &shares().with_ceiling(Queue::Le, 1)).unwrap();
         let le = little.of(Queue::Le);
         assert_eq!((le.guaranteed, le.ceiling), (BitRate::kbit(1), BitRate::kbit(1)));
-        let slow = Plan::new(BitRate::kbit(32), 5, &shares()).unwrap_err().to_string();
-        assert!(slow.starts_with("at 30.4 kbit/s the 2 % of LE are less than 1 kbit/s"), "{slow}");
+    }
+
+    #[test]
+    fn a_link_that_is_slower_than_its_shares_is_divided_all_the_same() {
+        let plan = Plan::new(BitRate::kbit(32), 5, &shares()).unwrap();
+        // 2 % would be 608 bit/s. What is missing the others give, each in proportion.
+        assert_eq!((plan.shaped, plan.of(Queue::Le).guaranteed), (BitRate(30_400), BitRate::kbit(1)));
+        assert_eq!((plan.ef(), plan.of(Queue::Af4).guaranteed), (BitRate(9_000), BitRate(3_000)));
+        // Where there is room beside the shares nobody gives any.
+        let roomy =
+            Shares::new([30, 10, 25, 15, 10, 5, 1].map(|guaranteed| Share { guaranteed, ceiling: 100 }));
+        let plan = Plan::new(BitRate::kbit(32), 5, &roomy.unwrap()).unwrap();
+        assert_eq!((plan.ef(), plan.of(Queue::De).guaranteed), (BitRate(9_120), BitRate(1_520)));
+        let cut = Plan::new(BitRate(100), 0, &shares()).unwrap();
+        assert_eq!((cut.shaped, cut.ef()), (BitRate::kbit(7), BitRate::kbit(1)));
     }
 
     #[test]
@@ -284,15 +299,16 @@ mod tests {
     proptest! {
         #[test]
         fn guarantees_never_exceed_the_link(
-            kbit in 200u64..10_000_000,
+            kbit in prop_oneof![0u64..200, 200u64..10_000_000],
             margin in 0u32..=50,
             parts in proptest::array::uniform7(1u32..=14),
         ) {
             let shares = Shares::new(parts.map(|guaranteed| Share { guaranteed, ceiling: 100 })).unwrap();
             let plan = Plan::new(BitRate::kbit(kbit), margin, &shares).unwrap();
             let sum: u64 = plan.queues.iter().map(|queued| queued.guaranteed.0).sum();
-            prop_assert!(sum <= plan.shaped.0 && plan.shaped <= plan.link);
+            prop_assert!(sum <= plan.shaped.0 && plan.shaped <= plan.link.max(BitRate::kbit(7)));
             for queued in plan.queues {
+                prop_assert!(queued.guaranteed >= LEAST);
                 prop_assert!(queued.guaranteed <= queued.ceiling && queued.ceiling <= plan.shaped);
                 prop_assert!(queued.burst.0 > 0 && queued.room.0 >= 8 * 1514);
                 prop_assert!((1_514..=60_000).contains(&queued.quantum.0));

@@ -76,6 +76,11 @@ impl Compressor {
         out
     }
 
+    /// The other end has lost what the next packets would stand on: whole headers are sent again, of all streams.
+    pub fn refresh(&mut self) {
+        self.contexts.iter_mut().for_each(|context| context.whole = WHOLE);
+    }
+
     /// The context of this stream: its own, or the one that was left alone for longest.
     fn context(&mut self, now: Duration, headers: &Headers) -> usize {
         if let Some(found) = self.contexts.iter().position(|context| context.base.is_same_path(headers)) {

@@ -52,7 +52,8 @@ pub fn fuzz(data: &[u8]) {
         let made = compressor.compress(now, piece);
         assert_eq!(decompressor.decompress(&made).as_deref(), Ok(piece), "nothing was lost on its way");
         let _ = strange_flow.decompress(piece);
-        let made = there.compress(now, piece);
-        assert_eq!(here.decompress(&made).as_deref(), Ok(piece), "nor of a flow");
+        if let Some(made) = there.compress(now, piece) {
+            assert_eq!(here.decompress(&made).as_deref(), Ok(piece), "nor of a flow");
+        }
     }
 }

@@ -8,8 +8,16 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use crate::frame::Class;
 use crate::varint;
 
-/// The first byte: a question for a sign of life is a zero by itself.
-const FLOW: u8 = 1;
+/// How a datagram of a flow crosses: its first byte. A question for a sign of life is a zero by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Form {
+    /// As it is.
+    Plain = 1,
+    /// RTP with a header made small, for an end that says that it makes it whole again
+    /// ([`setting::SMALL_HEADERS`](crate::frame::setting::SMALL_HEADERS)).
+    Small = 2,
+}
 
 /// How long a datagram of this class may wait for the carrier. Speech that is later than a listener's buffer is worth
 /// nothing (G.114: 150 ms are not noticed), and whoever sends the rest has sent it again by then.
@@ -29,22 +37,21 @@ pub fn overhead(flow: u64) -> usize {
 }
 
 /// A datagram as it crosses.
-pub fn encode(flow: u64, payload: &[u8]) -> Bytes {
+pub fn encode(flow: u64, form: Form, payload: &[u8]) -> Bytes {
     let mut out = BytesMut::with_capacity(payload.len() + 9);
-    out.put_u8(FLOW);
+    out.put_u8(form as u8);
     varint::put(&mut out, flow);
     out.put_slice(payload);
     out.freeze()
 }
 
-/// The flow that a datagram is of, and what it carries; `None` for what is no flow's.
-pub fn decode(mut datagram: Bytes) -> Option<(u64, Bytes)> {
-    if datagram.first() != Some(&FLOW) {
-        return None;
-    }
+/// The flow that a datagram is of, and what it carries in which form; `None` for what is no flow's.
+pub fn decode(mut datagram: Bytes) -> Option<(u64, Form, Bytes)> {
+    let first = datagram.first()?;
+    let form = [Form::Plain, Form::Small].into_iter().find(|form| *form as u8 == *first)?;
     let mut rest = datagram.split_off(1);
     let flow = varint::take(&mut rest)?;
-    Some((flow, rest))
+    Some((flow, form, rest))
 }
 
 #[cfg(test)]
@@ -54,10 +61,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_datagram_reads_as_it_was_written(flow in 0..varint::MAX, payload: Vec<u8>) {
-            let encoded = encode(flow, &payload);
+        fn a_datagram_reads_as_it_was_written(flow in 0..varint::MAX, small: bool, payload: Vec<u8>) {
+            let form = if small { Form::Small } else { Form::Plain };
+            let encoded = encode(flow, form, &payload);
             prop_assert_eq!(encoded.len(), payload.len() + overhead(flow));
-            prop_assert_eq!(decode(encoded), Some((flow, payload.into())));
+            prop_assert_eq!(decode(encoded), Some((flow, form, payload.into())));
         }
 
         #[test]

@@ -20,12 +20,15 @@ pub enum Record {
     Datagram(Bytes),
     /// Ground's: one was sent in vain.
     Trouble(Complaint),
+    /// What comes with small headers cannot be told: whole ones are wanted.
+    Refresh,
 }
 
 mod kind {
     pub(super) const TO: u8 = 0;
     pub(super) const DATAGRAM: u8 = 1;
     pub(super) const TROUBLE: u8 = 2;
+    pub(super) const REFRESH: u8 = 3;
 }
 
 /// What comes is no record.
@@ -52,6 +55,7 @@ impl Record {
                 value.put_u8(2);
                 value.put_u16(*size);
             }
+            Record::Refresh => {}
         }
         let mut out = BytesMut::with_capacity(value.len() + 5);
         out.put_u8(kind);
@@ -65,6 +69,7 @@ impl Record {
             Record::To(_) => kind::TO,
             Record::Datagram(_) => kind::DATAGRAM,
             Record::Trouble(_) => kind::TROUBLE,
+            Record::Refresh => kind::REFRESH,
         }
     }
 
@@ -83,6 +88,7 @@ impl Record {
                 2 => Complaint::TooBig((value.remaining() >= 2).then(|| value.get_u16())?),
                 _ => return None,
             }),
+            kind::REFRESH => Record::Refresh,
             _ => return None,
         };
         value.is_empty().then_some(record)
@@ -109,7 +115,7 @@ impl Reader {
             return Ok(None);
         }
         let kind = rest.get_u8();
-        if kind > kind::TROUBLE {
+        if kind > kind::REFRESH {
             return Err(Malformed);
         }
         let had = rest.remaining();
@@ -138,6 +144,7 @@ mod tests {
             Record::Trouble(Complaint::PortUnreachable),
             Record::Trouble(Complaint::HostUnreachable),
             Record::Trouble(Complaint::TooBig(1280)),
+            Record::Refresh,
         ]
     }
 
@@ -159,7 +166,8 @@ mod tests {
     #[test]
     fn what_is_no_record_is_refused() {
         for bytes in [
-            &[3, 0][..],
+            &[4, 0][..],
+            &[3, 1, 0],
             &[0, 1, 9],
             &[0, 5, 1, 2, 3, 4, 5],
             &[2, 0],

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_htotp::datagram::{decode, encode};
+use farhop_htotp::datagram::{Form, decode, encode};
 use farhop_htotp::frame::{Class, Priority};
 use farhop_htotp::scheduler::{MOST_WAITING, Pace, Place, Scheduler, StreamId};
 use farhop_units::BitRate;
@@ -23,7 +23,7 @@ fn unpaced() -> Scheduler {
 }
 
 fn push(s: &mut Scheduler, now: Duration, flow: u64, class: Class, user: u64, length: usize) {
-    s.push(now, flow, place(class, user), encode(flow, &vec![7; length]));
+    s.push(now, flow, place(class, user), encode(flow, Form::Plain, &vec![7; length]));
 }
 
 fn stream(s: &mut Scheduler, id: u64, class: Class, user: u64, length: usize) {
@@ -32,7 +32,7 @@ fn stream(s: &mut Scheduler, id: u64, class: Class, user: u64, length: usize) {
 }
 
 fn next(s: &mut Scheduler, now: Duration) -> Option<u64> {
-    s.poll_datagram(now).and_then(decode).map(|(flow, _)| flow)
+    s.poll_datagram(now).and_then(decode).map(|(flow, ..)| flow)
 }
 
 fn all(s: &mut Scheduler, now: Duration) -> Vec<u64> {

@@ -534,3 +534,11 @@ proptest! {
         prop_assert_eq!(&results[0], &results[1]);
     }
 }
+
+#[test]
+fn small_headers_go_to_who_has_said_that_it_takes_them() {
+    let mut pair = geo();
+    assert!(!pair.remote().takes_small_headers() && !pair.ground().takes_small_headers());
+    pair.run(Duration::from_secs(2));
+    assert!(pair.remote().takes_small_headers() && pair.ground().takes_small_headers());
+}

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use farhop_diffserv::calls::{Hop, Ip};
-use farhop_diffserv::classify::{Behaviour, Condition, Net, Ports, Rule, standard};
+use farhop_diffserv::classify::{Condition, Ports, Rule, standard};
 use farhop_diffserv::{Share, Shares};
 use farhop_link::{CallTerms, Config, FollowTerms, SipTerms, Window};
 use farhop_orbit::Profile;
-use farhop_settings::link_manager::{CarrierSettings, RuleSettings, WindowSettings};
+use farhop_settings::link_manager::{CarrierSettings, WindowSettings};
+use farhop_settings::rule::RuleSettings;
 use farhop_settings::{Cidr, Direction, LinkManagerSettings};
 use farhop_units::BitRate;
 
@@ -38,7 +39,7 @@ pub(crate) fn config(settings: &LinkManagerSettings) -> anyhow::Result<Config> {
         state: settings.calls_file.clone(),
         sip: settings.sip.observe.then(|| SipTerms {
             ports: settings.sip.ports.iter().map(|it| (it.first, it.last)).collect(),
-            from: settings.sip.from.iter().map(net).collect(),
+            from: settings.sip.from.iter().map(Cidr::net).collect(),
         }),
         windows: settings.window.iter().map(window).collect(),
         follow: settings.follow.echo.map(|echo| FollowTerms {
@@ -66,7 +67,7 @@ fn rate(settings: &LinkManagerSettings) -> anyhow::Result<BitRate> {
 
 /// The operator's rules, that of the carrier, then those that Farhop comes with.
 pub(crate) fn rules(settings: &LinkManagerSettings) -> Vec<Rule> {
-    let own = settings.rule.iter().map(rule);
+    let own = settings.rule.iter().map(RuleSettings::rule);
     let standard = if settings.standard_rules { standard() } else { Vec::new() };
     own.chain(carrier(&settings.carrier)).chain(standard).collect()
 }
@@ -91,43 +92,6 @@ fn window(settings: &WindowSettings) -> Window {
         hours: (after_midnight(settings.hours.from), after_midnight(settings.hours.to)),
         outside: settings.outside.0,
     }
-}
-
-fn net(cidr: &Cidr) -> Net {
-    Net { address: cidr.network, prefix: cidr.prefix }
-}
-
-fn rule(settings: &RuleSettings) -> Rule {
-    let mut conditions = Vec::new();
-    let mut add = |is_given: bool, condition: Condition| {
-        if is_given {
-            conditions.push(condition);
-        }
-    };
-    if let Some(protocol) = settings.protocol {
-        add(true, Condition::Protocol(protocol));
-    }
-    let ports = settings.ports.iter().map(|it| Ports { first: it.first, last: it.last }).collect();
-    add(!settings.ports.is_empty(), Condition::Ports(ports));
-    let nets = settings.addresses.iter().map(net).collect();
-    add(!settings.addresses.is_empty(), Condition::Addresses(nets));
-    add(!settings.dscp.is_empty(), Condition::Marked(settings.dscp.clone()));
-    add(!settings.hosts.is_empty(), Condition::Hosts(settings.hosts.clone()));
-    if let Some(category) = settings.listed {
-        add(true, Condition::Listed(category));
-    }
-    add(!settings.alpn.is_empty(), Condition::Alpn(settings.alpn.clone()));
-    add(!settings.begins.is_empty(), Condition::Begins(settings.begins.clone()));
-    let behaviour = Behaviour {
-        time_at_least: settings.time_at_least,
-        bytes_at_least: settings.bytes_at_least,
-        packet_at_least: settings.packet_at_least,
-        packet_at_most: settings.packet_at_most,
-        rate_at_least: settings.rate_at_least,
-        rate_at_most: settings.rate_at_most,
-    };
-    add(behaviour != Behaviour::default(), Condition::Behaves(behaviour));
-    Rule { name: settings.name.to_string(), service: settings.service, conditions }
 }
 
 #[cfg(test)]

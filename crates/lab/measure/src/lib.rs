@@ -70,8 +70,8 @@ pub struct MeasureArguments {
     /// fresh; part 2: pages, httpep, packages, histories, hostile, speed; part 3: pages, packages, handshakes,
     /// live, certificates, conformance, clients; part 4: downloads, fresh, loss, cut, tunnel, pages, carriers,
     /// simulation, split, endurance; part 5: visits, packages, scripts, cached, behaviours, histories, kills; part 6: satellite,
-    /// emulator; part 7: calls, admission, fairness,
-    /// refusals, classes
+    /// emulator; part 7: calls (on-demand, slow-link and carried ones too),
+    /// admission, fairness, refusals, classes
     #[arg(long, value_name = "WORD")]
     pub only: Option<String>,
     /// The program PEPsal, for the rows of part 4 that are measured beside it

@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_component::{Component, GroundHalf, UDP};
+use farhop_component::{Component, Datagrams, GroundHalf, UDP};
 use farhop_events::{Event, ExchangeId};
-use farhop_htotp::datagram::patience;
+use farhop_htotp::datagram::Form;
 use farhop_htotp::flow::{LARGEST, Reader, Record};
-use farhop_htotp::frame::{Class, Failure, Tunnel};
+use farhop_htotp::frame::{Failure, Tunnel};
 use farhop_packets::Complaint;
 use farhop_transport::hop::{Arrival, Hop, Incoming, Receiver, Sender};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
 use crate::carrier::Carrier;
 use crate::failure;
@@ -33,7 +33,7 @@ const IDLE: Duration = Duration::from_secs(10 * 60);
 /// By remote and number.
 type Key = (Arc<str>, u64);
 /// What came on a carrier.
-type Came = (Hop, Bytes);
+type Came = (Hop, Form, Bytes);
 
 /// See the module.
 #[derive(Default)]
@@ -78,11 +78,11 @@ impl GroundHalf<Arc<Carrier>> for Udp {
 
     fn take(&self, carrier: &Arc<Carrier>, incoming: Incoming) -> Option<Incoming> {
         match incoming {
-            Incoming::Datagram { flow, payload } => {
+            Incoming::Datagram { flow, form, payload } => {
                 let flows = self.0.lock();
                 // One of a flow that is over, or too many at once: the network has lost it.
                 if let Some(tell) = flows.get(&(Arc::clone(&carrier.remote), flow)) {
-                    let _ = tell.try_send((carrier.hop.clone(), payload));
+                    let _ = tell.try_send((carrier.hop.clone(), form, payload));
                 }
             }
             Incoming::Tunnel { asked, sender, receiver } if UDP.is_asked(&asked) => {
@@ -92,7 +92,8 @@ impl GroundHalf<Arc<Carrier>> for Udp {
                     let _counts = counts;
                     let Some((_known, told)) = known else { return sender.fail(failure::too_many_flows()) };
                     let Tunnel { tunnel: number, user, class, .. } = asked;
-                    let flow = Flow { number, user, class, hop: carrier.hop.clone() };
+                    let datagrams = Datagrams::new(number, user, class);
+                    let flow = Flow { number, datagrams, hop: carrier.hop.clone() };
                     flow.serve(&carrier, sender, receiver, told).await;
                 });
             }
@@ -104,8 +105,7 @@ impl GroundHalf<Arc<Carrier>> for Udp {
 
 struct Flow {
     number: u64,
-    user: u64,
-    class: Class,
+    datagrams: Datagrams,
     /// The carrier that brought the last datagram: answers go there.
     hop: Hop,
 }
@@ -138,6 +138,10 @@ impl Flow {
                     self.send(&socket, &payload, &mut sender).await;
                     continue;
                 }
+                Ok(Some(Record::Refresh)) => {
+                    self.datagrams.refresh();
+                    continue;
+                }
                 Ok(None) => {}
                 Ok(Some(_)) | Err(_) => return,
             }
@@ -147,12 +151,14 @@ impl Flow {
                     tell(&socket, &mut sender).await;
                     if let Ok(payload) = receive(&socket) {
                         moved = Instant::now();
-                        self.deliver(&payload, &mut sender).await;
+                        self.datagrams.send(&self.hop, &mut sender, &payload).await;
                     }
                 },
-                Some((hop, payload)) = told.recv() => {
+                Some((hop, form, payload)) = told.recv() => {
                     (self.hop, moved) = (hop, Instant::now());
-                    self.send(&socket, &payload, &mut sender).await;
+                    if let Some(payload) = self.datagrams.receive(form, payload, &mut sender).await {
+                        self.send(&socket, &payload, &mut sender).await;
+                    }
                 }
                 arrival = receiver.next() => match arrival {
                     Arrival::Body(bytes) => reader.push(&bytes),
@@ -204,17 +210,6 @@ impl Flow {
         let again = socket.try_send(payload).map_err(|error| error.kind());
         if let Err(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) = again {
             say(Complaint::HostUnreachable, sender).await;
-        }
-    }
-
-    /// Towards the remote: beside the streams, or where nothing goes there, on the flow's own while that is not behind.
-    async fn deliver(&self, payload: &[u8], sender: &mut Sender) {
-        if self.hop.send_datagram(self.number, self.user, self.class, payload) {
-            return;
-        }
-        if let Ok(Ok(())) = timeout(patience(self.class), sender.room()).await {
-            // Its end is heard of by who reads.
-            let _ = sender.write(Record::Datagram(Bytes::copy_from_slice(payload)).encode()).await;
         }
     }
 }

@@ -174,11 +174,11 @@ impl Caught {
     /// A tunnel for it, to `host` by name or address.
     fn wish(&self, remote: &Remote, host: String) -> Wish {
         let settings = remote.settings();
-        let class = class::listed(self.to.port(), &settings.transparent);
+        let listed = class::listed(self.to.port(), &settings.transparent);
         let name = settings.transparent.client_addresses.then_some(self.client.address);
         let (id, at) = (remote.next_exchange(), Some(self.to.ip()));
-        let (Client { user, pass, .. }, port) = (self.client.clone(), self.to.port());
-        let wish = Wish { id, user, pass, host, port, at, name, class, started: Instant::now() };
+        let (Client { user, pass, address: client, .. }, port) = (self.client.clone(), self.to.port());
+        let wish = Wish { id, user, client, pass, host, port, at, name, listed, started: Instant::now() };
         remote.bus().emit(Event::RequestAccepted {
             exchange: id,
             user: wish.user.name.to_string(),

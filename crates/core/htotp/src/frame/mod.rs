@@ -123,6 +123,8 @@ pub mod setting {
     pub const BODIES: u64 = 3;
     /// Ground, 1: it remembers the mirror's log beyond the carrier, and says `HEARD`.
     pub const LOG_KEPT: u64 = 4;
+    /// Either end, 1: it makes headers of a flow's datagrams whole again that were made small.
+    pub const SMALL_HEADERS: u64 = 5;
 }
 
 /// DiffServ-like class of an exchange or tunnel; the scheduler serves lower values first.

@@ -190,7 +190,7 @@ fn admits(floor: Option<(Class, u8)>, held: &Held, class: Class, key: &Key) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datagram::{decode, encode};
+    use crate::datagram::{Form, decode, encode};
     use crate::frame::Priority;
     use crate::scheduler::{Pace, StreamId};
     use farhop_units::BitRate;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     fn push(s: &mut Scheduler, now: Duration, flow: u64, class: Class, user: u64, length: usize) {
-        s.push(now, flow, place(class, user), encode(flow, &vec![7; length]));
+        s.push(now, flow, place(class, user), encode(flow, Form::Plain, &vec![7; length]));
     }
 
     fn stream(s: &mut Scheduler, id: u64, class: Class, user: u64, length: usize) {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     fn next(s: &mut Scheduler, now: Duration) -> Option<u64> {
-        s.poll_datagram(now).and_then(decode).map(|(flow, _)| flow)
+        s.poll_datagram(now).and_then(decode).map(|(flow, ..)| flow)
     }
 
     fn all(s: &mut Scheduler, now: Duration) -> Vec<u64> {

@@ -164,6 +164,8 @@ pub struct Session {
     log_kept: Option<bool>,
     /// Remote: ground makes use of being told which bodies are held.
     bodies: bool,
+    /// The peer makes small headers whole again.
+    small_headers: bool,
     taken: Taken,
     /// Bytes kept by the readers of all streams.
     unfinished: usize,
@@ -195,6 +197,7 @@ impl Session {
             marks: false,
             log_kept: None,
             bodies: false,
+            small_headers: false,
             taken: Taken::default(),
             unfinished: 0,
             heads: 0,
@@ -215,12 +218,13 @@ impl Session {
         let mut hello = self.config.hello.clone();
         hello.versions = vec![VERSION];
         self.send_control(&Frame::Hello(hello));
+        let mut settings = vec![(setting::SMALL_HEADERS, 1)];
         if self.role == Role::Ground {
-            let kept = self.config.keeps_log.then_some((setting::LOG_KEPT, 1));
-            let bodies = self.config.bodies.then_some((setting::BODIES, 1));
-            let settings = [(setting::MARKED_TUNNELS, 1)].into_iter().chain(bodies).chain(kept);
-            self.send_control(&Frame::Settings(settings.collect()));
+            settings.push((setting::MARKED_TUNNELS, 1));
+            settings.extend(self.config.bodies.then_some((setting::BODIES, 1)));
+            settings.extend(self.config.keeps_log.then_some((setting::LOG_KEPT, 1)));
         }
+        self.send_control(&Frame::Settings(settings));
     }
 
     fn open(&mut self, kind: Kind, direction: Direction, place: Place) -> StreamId {

@@ -9,7 +9,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::event::{Direction, Event, Transmit, code};
 use super::{Kind, Phase, ROOM, Session, Stream, tunnel_priority};
-use crate::datagram;
+use crate::datagram::{self, Form};
 use crate::fields::Lines;
 use crate::fields::shelf::{Base, Kind as SectionKind};
 use crate::frame::{Class, Coding, Failure, Frame, PathReport, Priority, Resume, Side, Tunnel, data_header};
@@ -371,9 +371,22 @@ impl Session {
     }
 
     /// Sends a datagram of this flow of a user's, or drops it: when it is late, or there is too much of what is as urgent.
-    pub fn send_datagram(&mut self, now: Duration, flow: u64, user: u64, class: Class, payload: &[u8]) {
+    pub fn send_datagram(
+        &mut self,
+        now: Duration,
+        flow: u64,
+        form: Form,
+        user: u64,
+        class: Class,
+        payload: &[u8],
+    ) {
         let place = Place { class, user, priority: tunnel_priority(), asked: true };
-        self.scheduler.push(now, flow, place, datagram::encode(flow, payload));
+        self.scheduler.push(now, flow, place, datagram::encode(flow, form, payload));
+    }
+
+    /// Whether the peer has said that it makes small headers of datagrams whole again.
+    pub fn takes_small_headers(&self) -> bool {
+        self.small_headers
     }
 
     /// Little is written ahead of the link.

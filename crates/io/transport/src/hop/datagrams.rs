@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_htotp::datagram;
+use farhop_htotp::datagram::{self, Form};
 use farhop_htotp::frame::Class;
 use farhop_units::BitRate;
 use quinn::Connection;
@@ -24,17 +24,23 @@ const MOST_INCOMING: usize = 4096;
 impl Hop {
     /// Sends a datagram of this flow, or drops it: when it is late, or there is too much of what is as urgent. False where the carrier
     /// carries none so long: it can go by the flow's stream.
-    pub fn send_datagram(&self, flow: u64, user: u64, class: Class, payload: &[u8]) -> bool {
+    pub fn send_datagram(&self, flow: u64, form: Form, user: u64, class: Class, payload: &[u8]) -> bool {
         let mut state = self.0.lock();
         // It grows while the path is probed, of which nobody is told.
         let longest = state.datagrams.as_ref().and_then(Connection::max_datagram_size).unwrap_or(0);
         if payload.len() + datagram::overhead(flow) > longest || state.closed.is_some() {
             return false;
         }
-        state.session.send_datagram(self.0.now(), flow, user, class, payload);
+        state.session.send_datagram(self.0.now(), flow, form, user, class, payload);
         drop(state);
         self.0.work.notify_one();
         true
+    }
+
+    /// Whether datagrams go that the other end takes with small headers.
+    pub fn takes_small_headers(&self) -> bool {
+        let state = self.0.lock();
+        state.datagrams.is_some() && state.session.takes_small_headers()
     }
 
     /// Datagrams that were dropped here: too late, or for want of room.
@@ -45,10 +51,10 @@ impl Hop {
 
 impl State {
     pub(super) fn handle_datagram(&mut self, shared: &Arc<Shared>, datagram: Bytes) {
-        if let Some((flow, payload)) = datagram::decode(datagram)
+        if let Some((flow, form, payload)) = datagram::decode(datagram)
             && self.incoming.len() < MOST_INCOMING
         {
-            self.incoming.push_back(Incoming::Datagram { flow, payload });
+            self.incoming.push_back(Incoming::Datagram { flow, form, payload });
             shared.accept.notify_one();
         }
     }

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_htotp::RequestHead;
+use farhop_htotp::datagram::Form;
 use farhop_htotp::frame::{Class, Hello, Priority, Resume, Tunnel};
 use farhop_htotp::mirror::{BodyHash, Position, Word};
 use farhop_htotp::mux::Windows;
@@ -121,7 +122,7 @@ pub enum Incoming {
     /// Remote: an exchange or tunnel of another carrier goes on on this one.
     Rejoined { exchange: u64 },
     /// A datagram of this flow.
-    Datagram { flow: u64, payload: Bytes },
+    Datagram { flow: u64, form: Form, payload: Bytes },
 }
 
 /// One carrier. Clones share it; it closes when [`Hop::close`] is called or the connection ends.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use farhop_congestion::Choice;
+use farhop_htotp::datagram::Form;
 use farhop_htotp::frame::Class;
 use farhop_orbit::Profile;
 use farhop_transport::hop::{Arrival, Incoming};
@@ -52,7 +53,7 @@ async fn call(profile: &Profile, class: Class, streams: bool) -> Heard {
     let pouring = tokio::spawn(async move {
         loop {
             for _ in 0..2 * AT_ONCE {
-                far.send_datagram(DOWNLOAD, 1, Class::Bulk, &[7; LARGE]);
+                far.send_datagram(DOWNLOAD, Form::Plain, 1, Class::Bulk, &[7; LARGE]);
             }
             // A timer counts milliseconds: several gaps in one.
             sleep(AT_ONCE * gap).await;
@@ -64,14 +65,14 @@ async fn call(profile: &Profile, class: Class, streams: bool) -> Heard {
         for _ in 0..SPOKEN {
             let mut packet = [0; SPEECH];
             packet[..8].copy_from_slice(&(start.elapsed().as_micros() as u64).to_be_bytes());
-            assert!(far.send_datagram(CALL, 2, class, &packet));
+            assert!(far.send_datagram(CALL, Form::Plain, 2, class, &packet));
             sleep(PACKET_TIME).await;
         }
     });
     let mut heard = Heard { speech: Vec::new(), bulk: 0 };
     let listening = async {
         while let Some(incoming) = carrier.near.accept().await {
-            let Incoming::Datagram { flow, payload } = incoming else { continue };
+            let Incoming::Datagram { flow, payload, .. } = incoming else { continue };
             if flow == DOWNLOAD {
                 heard.bulk += payload.len();
             } else {

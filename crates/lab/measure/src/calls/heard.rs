@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const CODEC: Duration = Duration::from_millis(25);
 
 /// Which packet, and when it passed.
-type Passed = HashMap<(SocketAddr, SocketAddr, u16), Instant>;
+pub(super) type Passed = HashMap<(SocketAddr, SocketAddr, u16), Instant>;
 
 /// Hears speech at the clients' network of one end.
 pub(super) struct Ear {

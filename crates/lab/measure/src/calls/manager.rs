@@ -22,12 +22,12 @@ pub(super) struct Manager {
 }
 
 impl Manager {
-    /// At this end of a link of that name; settings that are written down here stay for the next one there.
+    /// At this end of a link of which it is told so much; settings that are written down here stay for the next one there.
     pub(super) fn start(
         testbed: &Testbed,
         place: Place,
         folder: &Path,
-        link: &str,
+        told: &str,
         interrupt: &Interrupt,
     ) -> Result<Manager, MeasureError> {
         let failed = MeasureError::system("the link manager");
@@ -35,7 +35,7 @@ impl Manager {
         let file = folder.join(format!("{direction}.toml"));
         let socket = folder.join(format!("{direction}.sock"));
         let text = format!(
-            "interface = \"sat0\"\nprofile = \"{link}\"\ndirection = \"{direction}\"\ncontrol = \"{direction}.sock\"\n\
+            "interface = \"sat0\"\n{told}direction = \"{direction}\"\ncontrol = \"{direction}.sock\"\n\
              calls_file = \"{direction}.calls\"\n[sip]\nports = [\"5060\"]\n"
         );
         std::fs::write(&file, text).map_err(&failed)?;

@@ -1,0 +1,120 @@
+//! Settings of a rule of the classifier (`core/diffserv`), as the link manager and the remote have it.
+
+use std::time::Duration;
+
+use farhop_consent::{Category, HostPattern};
+use farhop_diffserv::classify::{Behaviour, Condition, Opening, Ports, Protocol, Rule};
+use farhop_diffserv::{Codepoint, Service};
+use farhop_units::{BitRate, Bytes};
+
+use crate::error::SettingsError;
+use crate::kinds::{Cidr, PeerName, PortRange};
+use crate::load::conflict;
+use crate::section::settings;
+use crate::source::Source;
+
+settings! {
+    /// A rule of the classifier.
+    pub struct RuleSettings {
+        values {
+            /// What explanations call it.
+            name: PeerName;
+            /// What the flow is for: voice, interactive, web, streaming, bulk, other or background.
+            service: Service;
+            /// Its protocol; auto: either.
+            protocol: Option<Protocol>, default "auto";
+            /// One of its two ports is one of these.
+            ports: Vec<PortRange>, default "";
+            /// One of its two addresses is one of these.
+            addresses: Vec<Cidr>, default "";
+            /// Its packets come marked with one of these: EF, AF11 to AF43, CS1 to CS7, DE, LE or a number.
+            dscp: Vec<Codepoint>, default "";
+            /// The name in its TLS hello, or one that a DNS answer had for its destination, is one of these.
+            hosts: Vec<HostPattern>, default "";
+            /// That name is on this list of Farhop's.
+            listed: Option<Category>, default "auto";
+            /// Its TLS hello offers one of these protocols.
+            alpn: Vec<String>, default "";
+            /// It begins like one of these: tls, http, ssh, sip, rtsp, rtp, stun, quic, bittorrent, rsync.
+            begins: Vec<Opening>, default "";
+            /// It has carried so much at least.
+            bytes_at_least: Option<Bytes>, default "auto";
+            /// It has been seen for so long at least.
+            time_at_least: Option<Duration>, default "auto";
+            /// Mean size of its packets, at least.
+            packet_at_least: Option<Bytes>, default "auto";
+            /// Mean size of its packets, at most.
+            packet_at_most: Option<Bytes>, default "auto";
+            /// Mean rate, at least.
+            rate_at_least: Option<BitRate>, default "auto";
+            /// Mean rate, at most.
+            rate_at_most: Option<BitRate>, default "auto";
+        }
+    }
+}
+
+impl RuleSettings {
+    /// The rule that they describe.
+    pub fn rule(&self) -> Rule {
+        let mut conditions = Vec::new();
+        let mut add = |is_given: bool, condition: Condition| {
+            if is_given {
+                conditions.push(condition);
+            }
+        };
+        if let Some(protocol) = self.protocol {
+            add(true, Condition::Protocol(protocol));
+        }
+        let ports = self.ports.iter().map(|it| Ports { first: it.first, last: it.last }).collect();
+        add(!self.ports.is_empty(), Condition::Ports(ports));
+        add(!self.addresses.is_empty(), Condition::Addresses(self.addresses.iter().map(Cidr::net).collect()));
+        add(!self.dscp.is_empty(), Condition::Marked(self.dscp.clone()));
+        add(!self.hosts.is_empty(), Condition::Hosts(self.hosts.clone()));
+        if let Some(category) = self.listed {
+            add(true, Condition::Listed(category));
+        }
+        add(!self.alpn.is_empty(), Condition::Alpn(self.alpn.clone()));
+        add(!self.begins.is_empty(), Condition::Begins(self.begins.clone()));
+        add(self.behaviour() != Behaviour::default(), Condition::Behaves(self.behaviour()));
+        Rule { name: self.name.to_string(), service: self.service, conditions }
+    }
+
+    fn behaviour(&self) -> Behaviour {
+        Behaviour {
+            time_at_least: self.time_at_least,
+            bytes_at_least: self.bytes_at_least,
+            packet_at_least: self.packet_at_least,
+            packet_at_most: self.packet_at_most,
+            rate_at_least: self.rate_at_least,
+            rate_at_most: self.rate_at_most,
+        }
+    }
+}
+
+/// A flow has its class from its first bytes on: a rule that waits for more would hold for nothing there.
+pub(crate) fn check_at_beginning(
+    rules: &[RuleSettings],
+    source: &Source,
+    prefix: &str,
+) -> Result<(), SettingsError> {
+    for (at, rule) in rules.iter().enumerate() {
+        let later = [
+            ("dscp", !rule.dscp.is_empty()),
+            ("alpn", !rule.alpn.is_empty()),
+            ("bytes_at_least", rule.bytes_at_least.is_some()),
+            ("time_at_least", rule.time_at_least.is_some()),
+            ("packet_at_least", rule.packet_at_least.is_some()),
+            ("packet_at_most", rule.packet_at_most.is_some()),
+            ("rate_at_least", rule.rate_at_least.is_some()),
+            ("rate_at_most", rule.rate_at_most.is_some()),
+        ];
+        if let Some((key, _)) = later.into_iter().find(|(_, is_given)| *is_given) {
+            let reason = format!(
+                "the rule '{}' goes by '{key}', which is not known of what begins; leave it out, or write the rule for `farhop link`",
+                rule.name
+            );
+            return Err(conflict(source, &format!("{prefix}rule.{at}.{key}"), reason));
+        }
+    }
+    Ok(())
+}
