@@ -23,15 +23,20 @@ use http::Method;
 use support::{Origin, Pair, Peer, Reply, event, get, gzip, noise, request};
 use tokio::time::sleep;
 
+/// Fields and body by path.
+type Answers = Arc<Mutex<HashMap<String, (String, Vec<u8>)>>>;
+/// Fields of a request.
+type Fields<'a> = &'a [(&'a str, &'a str)];
+
 /// An origin whose answers the test changes: fields and body by path. A question with their tag is answered with 304.
 struct Site {
     origin: Origin,
-    answers: Arc<Mutex<HashMap<String, (String, Vec<u8>)>>>,
+    answers: Answers,
 }
 
 impl Site {
     async fn start() -> Site {
-        let answers: Arc<Mutex<HashMap<String, (String, Vec<u8>)>>> = Arc::default();
+        let answers = Answers::default();
         let served = Arc::clone(&answers);
         let origin = Origin::start(move |mut peer: Peer| {
             let (fields, body) = served.lock().unwrap()[peer.path()].clone();
@@ -230,7 +235,7 @@ async fn what_is_not_anyones_is_neither_kept_nor_given() {
     let (place, site) = (Place::new(), Site::start().await);
     let pair = place.start().await;
     let fresh = "cache-control: max-age=600";
-    let never: [(&str, &str, &[(&str, &str)]); 7] = [
+    let never: [(&str, &str, Fields<'_>); 7] = [
         ("/no-store", "cache-control: no-store, max-age=600", &[]),
         ("/private", "cache-control: private, max-age=600", &[]),
         ("/set-cookie", "cache-control: max-age=600|set-cookie: a=1", &[]),
