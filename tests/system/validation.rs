@@ -130,3 +130,41 @@ async fn a_page_behind_a_redirect_is_validated_in_the_flight_of_the_redirect() {
     assert_eq!(ends.ground_events.counters().snapshot()["confirmed"], 4);
     assert_eq!(ends.ground_events.counters().snapshot()["outdated"], 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frame_and_what_it_needs_are_validated_in_the_flight_of_their_page() {
+    let page = "<!doctype html><link rel=icon href=data:,><iframe src=/frame.html></iframe>";
+    let frame = "<!doctype html><img src=/in-frame.png>";
+    let site = Site::new()
+        .file("/page", file("text/html", page.into(), "no-cache"))
+        .file("/frame.html", file("text/html", frame.into(), "max-age=0"))
+        .file("/in-frame.png", file("image/png", content("/in-frame.png", 1), "max-age=0"));
+    let (ends, site) = (InProcess::start("none").await, site.serve().await);
+    let visit = async || {
+        assert_eq!(get(&ends, &site.url("/page"), &DOCUMENT).await.text(), page);
+        // Over plain HTTP browsers ask for it like for a page.
+        let from = ("referer", &*site.url("/page"));
+        let shown = get(&ends, &site.url("/frame.html"), &[DOCUMENT[0], DOCUMENT[1], from]).await;
+        assert_eq!((shown.status, shown.text()), (200, frame.to_owned()));
+        let accept = ("accept", "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8");
+        let from = ("referer", &*site.url("/frame.html"));
+        assert_eq!(
+            get(&ends, &site.url("/in-frame.png"), &[accept, from]).await.text(),
+            content("/in-frame.png", 1)
+        );
+    };
+    visit().await;
+    until("ground has heard what the remote holds", async || {
+        let status = ends.ground.status();
+        (status["carriers"].as_array()?.last()?["validators"].as_u64()? == 3).then_some(())
+    })
+    .await;
+    let crossed = || ends.events.counters().snapshot()["requests_crossed"].as_u64().unwrap();
+    let (before, asked_before) = (crossed(), site.asked().len());
+    visit().await;
+    assert_eq!(crossed(), before + 1, "the page alone");
+    let asked = site.asked();
+    assert_eq!(asked.len(), asked_before + 3, "each once");
+    assert!(asked[asked_before..].iter().all(|asked| asked.fields.contains_key("if-none-match")));
+    assert_eq!(ends.ground_events.counters().snapshot()["confirmed"], 2);
+}
