@@ -265,6 +265,19 @@ async fn what_is_not_anyones_is_neither_kept_nor_given() {
 }
 
 #[tokio::test]
+async fn fields_that_are_one_users_are_left_out_and_those_to_be_validated_wait_for_that() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let pair = place.start().await;
+    let fields =
+        "cache-control: max-age=600, private=\"x-own\", no-cache=\"x-now\"|x-own: 1|x-now: 2|x-all: 3";
+    site.put("/", fields, &noise(2_000));
+    let told = |reply: &Reply| ["x-own", "x-now", "x-all"].map(|name| field(reply, name).to_owned());
+    assert_eq!(told(&ask_and_keep(&pair, 7, &get(&site.origin, "/")).await), ["1", "2", "3"]);
+    assert_eq!(told(&ask(&pair, 8, &get(&site.origin, "/")).await), ["", "", "3"]);
+    assert_eq!(site.asked(), 1);
+}
+
+#[tokio::test]
 async fn each_variant_answers_its_own_requests() {
     let (place, site) = (Place::new(), Site::start().await);
     let pair = place.start().await;
