@@ -291,7 +291,7 @@ async fn each_variant_answers_its_own_requests() {
         assert_eq!(reply.body.len(), length, "{language}");
     }
     assert_eq!(site.asked(), 2);
-    ask(&pair, 8, &site.with("/", &[("accept-language", "it")])).await;
+    ask_and_keep(&pair, 8, &site.with("/", &[("accept-language", "it")])).await;
     assert_eq!(site.asked(), 3);
     // Who asks with an `Origin` is answered with what came for that, whether `Vary` says so or not.
     for vary in ["", "|vary: origin"] {
@@ -302,7 +302,7 @@ async fn each_variant_answers_its_own_requests() {
         ask_and_keep(&pair, 7, &head).await;
         ask(&pair, 8, &head).await;
         assert_eq!(site.asked(), before + 1, "{vary}");
-        ask(&pair, 8, &site.with(&path, &[])).await;
+        ask_and_keep(&pair, 8, &site.with(&path, &[])).await;
         assert_eq!(site.asked(), before + 2, "{vary}");
     }
 }
