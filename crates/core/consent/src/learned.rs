@@ -32,6 +32,8 @@ pub enum Lesson {
     UnknownAlpn,
     /// The client's handshake names another host than it connects to: who it is for is encrypted (ECH).
     NameDiffers,
+    /// Inside TLS the client spoke something else than HTTP, or waited for the server to begin.
+    NotHttpWithin,
     /// The origin asks for a certificate that only the client has.
     ClientCertificate,
     /// The origin speaks something else than HTTP.
@@ -51,6 +53,7 @@ impl Lesson {
             Lesson::NotTls => "not_tls",
             Lesson::UnknownAlpn => "unknown_alpn",
             Lesson::NameDiffers => "name_differs",
+            Lesson::NotHttpWithin => "not_http_within",
             Lesson::ClientCertificate => "client_certificate",
             Lesson::NotHttp => "not_http",
         }
