@@ -83,11 +83,20 @@ pub(super) fn answer(asked: &Asked<'_>, view: &View) -> Reply {
     }
 }
 
+/// The list of sites that are left alone ends once it is so long, in bytes, so that the page stays a small one.
+const LONGEST_LIST: usize = 16 * 1024;
+
 const NO_SITE: &str = "That is no site. Write its name, such as www.example.org.";
 const NO_SWITCH: &str = "This form asks for something that cannot be switched here, and nothing was changed. Load the overview again and use its buttons.";
 
 /// A host that stands for one site. Whole countries' or providers' sites are not switched off by a slip.
 fn one(host: Host) -> Result<Host, String> {
+    if is_host(&host.to_string()) {
+        return Err(
+            "These pages are the proxy's own: there is nothing to switch off, and nothing was changed."
+                .to_owned(),
+        );
+    }
     if !host.is_public_suffix() {
         return Ok(host);
     }
@@ -171,7 +180,12 @@ pub(super) fn forms(interception: &Interception, token: &str, meant: Option<&Hos
     forms.push_str(&button("site-off", "Leave this site alone", &label, ""));
     if !interception.sites_off.is_empty() {
         forms.push_str("<h3>Left alone for you</h3>\n<ul class=\"sites\">\n");
+        let (whole, mut shown_sites) = (forms.len() + LONGEST_LIST, 0);
         for host in &interception.sites_off {
+            if forms.len() >= whole {
+                break;
+            }
+            shown_sites += 1;
             let (shown, host) = (as_written(host), Text(host));
             let shown = Text(&shown);
             let hidden =
@@ -182,6 +196,13 @@ pub(super) fn forms(interception: &Interception, token: &str, meant: Option<&Hos
             ));
         }
         forms.push_str("</ul>\n");
+        let more = interception.sites_off.len() - shown_sites;
+        if more > 0 {
+            let label = format!(
+                "<label>And {more} more, that one among them <input name=\"site\" required autocomplete=\"off\"></label>"
+            );
+            forms.push_str(&button("site-on", "Switch on again", &label, " class=\"quiet\""));
+        }
     }
     forms.push_str(&button(
         "try-again",
