@@ -39,6 +39,8 @@ const QUIET: Duration = Duration::from_secs(3);
 
 /// A type of RFC 9209 §2.3.
 const BAD_CERTIFICATE: &str = "tls_certificate_error";
+/// What ground says of answers that break a rule, which browsers may overlook (RFC 9209 §2.3). One says nothing of the host's others.
+const SLOPPY: [&str; 2] = ["http_protocol_error", "http_response_header_section_size"];
 /// Ground's word for a handshake that an origin broke off without saying what it can't do.
 const CUT_OFF: &str = "tls_cut_off";
 
@@ -274,7 +276,7 @@ impl Exchange {
         if self.fetch.head.scheme != "https" {
             return;
         }
-        if trouble.token == BAD_CERTIFICATE {
+        if trouble.token == BAD_CERTIFICATE || SLOPPY.contains(&&*trouble.token) {
             trouble.host = self.fetch.url.host_str().map(str::to_owned);
             trouble.detail += "; whoever wants it all the same can switch this site off at http://farhop.internal/, and the browser judges by itself";
         }

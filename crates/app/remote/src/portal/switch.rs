@@ -129,10 +129,20 @@ fn is_equal(given: &str, expected: &str) -> bool {
 /// The host that a user means: a name, an address, or a URL pasted from the address bar.
 fn site(text: &str) -> Option<Host> {
     let text = text.trim();
+    if text.parse::<IpAddr>().is_ok() {
+        return text.parse().ok();
+    }
     let url =
         if text.contains("://") { Url::parse(text) } else { Url::parse(&format!("https://{text}")) }.ok()?;
     let host = url.host_str()?.parse().ok()?;
     match &host {
+        // A range of addresses: one of them is not what is meant.
+        Host::Address(_)
+            if url.path().bytes().skip(1).all(|byte| byte.is_ascii_digit()) && url.path() != "/" =>
+        {
+            None
+        }
+
         // A word without a dot is more often a slip than a host that TLS is spoken with.
         Host::Name(name) if !name.contains('.') => None,
         // RFC 952: nor is a label that begins or ends so.
@@ -229,7 +239,13 @@ mod tests {
             assert_eq!(site(text), Some("www.bank.example".parse().unwrap()), "{text}");
         }
         assert_eq!(site("bücher.example"), Some("xn--bcher-kva.example".parse().unwrap()));
-        assert_eq!(site("[2001:db8::1]"), Some("2001:db8::1".parse().unwrap()));
+        for text in ["[2001:db8::1]", "2001:db8::1", "https://[2001:db8::1]:443/x"] {
+            assert_eq!(site(text), Some("2001:db8::1".parse().unwrap()), "{text}");
+        }
+        assert_eq!(site("https://10.0.0.1/8/x"), Some("10.0.0.1".parse().unwrap()));
+        for text in ["10.0.0.0/8", "2001:db8::/32", "[2001:db8::]/32"] {
+            assert_eq!(site(text), None, "{text}");
+        }
         for text in
             ["", "bank", "-a.com", "a-.com", "*.example", "a b.example", "javascript:alert(1)", "https://"]
         {
@@ -248,6 +264,9 @@ mod tests {
     #[test]
     fn what_many_sites_end_in_is_not_one_site() {
         assert_eq!(one("www.example.co.uk".parse().unwrap()), Ok("www.example.co.uk".parse().unwrap()));
+        for text in ["farhop.internal", "FARHOP.internal."] {
+            assert!(one(site(text).unwrap()).unwrap_err().contains("own"), "{text}");
+        }
         assert_eq!(one("router.ship".parse().unwrap()), Ok("router.ship".parse().unwrap()));
         for text in ["co.uk", "github.io"] {
             let words = one(text.parse().unwrap()).unwrap_err();

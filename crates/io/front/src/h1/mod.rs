@@ -20,7 +20,7 @@ mod tests;
 
 pub use decoder::{BodyDecoder, Decoded};
 pub use fields::lists_token;
-pub use framing::Framing;
+pub use framing::{Framing, merge_lengths};
 #[doc(hidden)]
 pub use fuzz::{fuzz_chunked_body, fuzz_request, fuzz_response};
 pub use refusal::Refusal;
