@@ -91,7 +91,11 @@ enum Format {
 }
 
 fn subtree(text: &str) -> Result<Subtree, String> {
-    text.parse().map_err(|error: farhop_authority::AuthorityError| error.to_string())
+    let subtree = text.parse().map_err(|error: farhop_authority::AuthorityError| error.to_string())?;
+    if text.parse().is_ok_and(|host: farhop_consent::Host| host.is_public_suffix()) {
+        return Err(format!("'{text}' is what the names of many sites end in; name the sites themselves"));
+    }
+    Ok(subtree)
 }
 
 impl Scope {

@@ -59,6 +59,16 @@ fn init_makes_a_ca_that_only_its_owner_reads_and_show_tells_it_again() {
 }
 
 #[test]
+fn what_the_names_of_many_sites_end_in_is_no_permit() {
+    let shell = Shell::new();
+    for suffix in ["co.uk", "CO.UK", "com"] {
+        let error = shell.refused(&format!("ca init ca --permit {suffix}"), 2);
+        assert!(error.contains(&format!("'{suffix}' is what the names of many sites end in")), "{error}");
+    }
+    shell.said("ca init ca --permit example.co.uk --permit ship");
+}
+
+#[test]
 fn a_ca_is_never_overwritten_and_a_readable_key_is_refused() {
     let shell = Shell::new();
     shell.said("ca init ca");

@@ -40,8 +40,8 @@ pub(crate) struct Carried {
 pub(crate) enum Word<'a> {
     /// It stands.
     Opened,
-    /// The far side has spoken before the client did.
-    ServerFirst,
+    /// The far side has said this before the client said or ended anything.
+    ServerFirst(&'a [u8]),
     /// There is none, for this reason.
     Failed(&'a Failure),
 }
@@ -138,7 +138,7 @@ impl Downwards<'_> {
                 Arrival::Body(bytes) => {
                     active.moved.notify_one();
                     if *self.received == 0 && !active.client_spoke.load(Ordering::Relaxed) {
-                        hear(Word::ServerFirst);
+                        hear(Word::ServerFirst(&bytes));
                     }
                     *self.received += bytes.len() as u64;
                     if self.client.write(&bytes, std::mem::take(&mut urgent)).await.is_err() {
@@ -163,6 +163,8 @@ async fn upwards(client: &Client, sender: &mut Sender, sent: &mut u64, active: &
     loop {
         match client.read().await {
             Ok((bytes, _)) if bytes.is_empty() => {
+                // What the far side says from now on may be an answer to that.
+                active.client_spoke.store(true, Ordering::Relaxed);
                 sender.finish(None);
                 return End::Closed;
             }

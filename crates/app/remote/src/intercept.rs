@@ -14,7 +14,7 @@ use farhop_front::{Connection, Responder, Tunnel};
 use http::Method;
 use rustls::sign::CertifiedKey;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::Remote;
 use crate::answers::Trouble;
@@ -33,10 +33,24 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// browser made ahead of need is kept for longer.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
+/// How long a client that names no protocol in its handshake may take for its first word inside: who speaks HTTP without
+/// naming it has a request to make, and who waits for the server to begin would wait for ever.
+const QUIET: Duration = Duration::from_secs(3);
+
 /// A type of RFC 9209 §2.3.
 const BAD_CERTIFICATE: &str = "tls_certificate_error";
+/// What ground says of answers that break a rule, which browsers may overlook (RFC 9209 §2.3). One says nothing of the host's others.
+const SLOPPY: [&str; 2] = ["http_protocol_error", "http_response_header_section_size"];
 /// Ground's word for a handshake that an origin broke off without saying what it can't do.
 const CUT_OFF: &str = "tls_cut_off";
+
+/// A connection that can be looked into.
+struct Fit {
+    tunnel: Tunnel,
+    key: Arc<CertifiedKey>,
+    /// Its client has named HTTP in its handshake (ALPN).
+    names_http: bool,
+}
 
 /// Why a connection is not looked into after all.
 enum Unfit {
@@ -108,7 +122,7 @@ impl Wish {
         tunnel: Tunnel,
         client: IpAddr,
     ) {
-        let (tunnel, key) = match self.look(leaves, tunnel).await {
+        let Fit { tunnel, key, names_http } = match self.look(leaves, tunnel).await {
             Ok(fit) => fit,
             Err(Unfit::Other { tunnel, why, lesson }) => {
                 let learn = |lesson| remote.consent().learn(lesson, client, self.bare_host(), self.port);
@@ -116,7 +130,7 @@ impl Wish {
                     learn(lesson);
                 }
                 self.tell_bypassed(remote, why, None);
-                // No server of TLS speaks first; next time nobody waits for the client to.
+                // No server of TLS speaks first, but to complain; next time nobody waits for the client to.
                 return self.pass(remote, &carrier, tunnel, || learn(Lesson::NotTls)).await;
             }
             Err(Unfit::Gone) => return self.ended(remote, AnsweredFrom::Remote, &Carried::default()),
@@ -126,7 +140,7 @@ impl Wish {
                 remote.consent().trusted(client, self.bare_host(), self.port);
                 let (host, port) = (self.host.clone(), self.port);
                 remote.bus().emit(Event::Intercepted { exchange: self.id, host, port });
-                self.converse(remote, connection, client).await;
+                self.converse(remote, connection, client, names_http).await;
             }
             Err(error) => self.refused(remote, client, &error),
         }
@@ -147,7 +161,7 @@ impl Wish {
     }
 
     /// Reads the client's first word and finds the certificate that answers it; nothing is answered yet.
-    async fn look(&self, leaves: &Leaves, tunnel: Tunnel) -> Result<(Tunnel, Arc<CertifiedKey>), Unfit> {
+    async fn look(&self, leaves: &Leaves, tunnel: Tunnel) -> Result<Fit, Unfit> {
         let unfit = |tunnel, why, lesson| Err(Unfit::Other { tunnel, why, lesson });
         match tls::open(tunnel, PATIENCE).await {
             Opening::Other { tunnel } => unfit(tunnel, Bypass::NotTls, Some(Lesson::NotTls)),
@@ -163,8 +177,8 @@ impl Wish {
             Opening::Hello { alpn, tunnel, .. } if !speaks_http(&alpn) => {
                 unfit(tunnel, Bypass::UnknownAlpn, Some(Lesson::UnknownAlpn))
             }
-            Opening::Hello { tunnel, .. } => match leaves.for_host(self.bare_host()) {
-                Ok(key) => Ok((tunnel, key)),
+            Opening::Hello { alpn, tunnel, .. } => match leaves.for_host(self.bare_host()) {
+                Ok(key) => Ok(Fit { tunnel, key, names_http: !alpn.is_empty() }),
                 Err(error) => {
                     tracing::debug!(target: "farhop", "no certificate for {}: {error}", self.host);
                     unfit(tunnel, Bypass::NoHost, None)
@@ -175,13 +189,29 @@ impl Wish {
 
     /// Serves what the client asks inside, several requests at a time where the protocol has them, until the last of them
     /// has ended: a WebSocket outlives the HTTP before it.
-    async fn converse(&self, remote: &Arc<Remote>, mut connection: Connection, address: IpAddr) {
+    async fn converse(
+        &self,
+        remote: &Arc<Remote>,
+        mut connection: Connection,
+        address: IpAddr,
+        names_http: bool,
+    ) {
+        let begun = Instant::now();
+        let says_http = tokio::select! {
+            says_http = says_http(&mut connection, names_http) => says_http,
+            () = remote.draining() => true,
+            () = remote.gate().withdrawn(&self.pass) => true,
+        };
+        if !says_http {
+            remote.consent().learn(Lesson::NotHttpWithin, address, self.bare_host(), self.port);
+            return self.failed(remote, Side::User, "the client does not speak HTTP inside TLS".into(), None);
+        }
         let (user, pass) = (self.user.clone(), self.pass.clone());
         let login = Login::new(remote.uplink().clone());
         let client = Client { address, user, pass, login };
         let withdrawn = remote.gate().withdrawn(&self.pass);
         tokio::pin!(withdrawn);
-        let (begun, mut has_asked) = (Instant::now(), false);
+        let mut has_asked = false;
         let mut exchanges = JoinSet::new();
         let has_left = loop {
             let incoming = tokio::select! {
@@ -216,7 +246,7 @@ impl Wish {
                 }
             }
         };
-        if has_left && !has_asked && begun.elapsed() < AT_ONCE {
+        if has_left && !has_asked && begun.elapsed() < if names_http { AT_ONCE } else { QUIET } {
             remote.consent().left(Stage::FirstRequest, address, self.bare_host(), self.port);
         }
         drop(connection);
@@ -230,6 +260,15 @@ impl Wish {
     }
 }
 
+/// Whether what is said inside is HTTP, as far as it can be told. Who has named HTTP may be silent for as long as it likes: browsers
+/// connect ahead of need.
+async fn says_http(connection: &mut Connection, names_http: bool) -> bool {
+    let word = connection.speaks_http();
+    let word = if names_http { Ok(word.await) } else { timeout(QUIET, word).await };
+    // Who has left is judged by when it did.
+    word.is_ok_and(|word| word != Some(false))
+}
+
 impl Exchange {
     /// Learns from what ground says of an origin that cannot be looked into: what was asked next of the same connection
     /// would fail in the same way, so the connection ends and the client is told to come again.
@@ -237,7 +276,7 @@ impl Exchange {
         if self.fetch.head.scheme != "https" {
             return;
         }
-        if trouble.token == BAD_CERTIFICATE {
+        if trouble.token == BAD_CERTIFICATE || SLOPPY.contains(&&*trouble.token) {
             trouble.host = self.fetch.url.host_str().map(str::to_owned);
             trouble.detail += "; whoever wants it all the same can switch this site off at http://farhop.internal/, and the browser judges by itself";
         }

@@ -18,6 +18,9 @@ use crate::class;
 use crate::uplink::Carrier;
 use crate::users::User;
 
+/// What a record of TLS begins with that tells of an end or an error (RFC 8446 §5.1).
+const TLS_ALERT: u8 = 21;
+
 /// A tunnel that is wanted.
 pub(crate) struct Wish {
     pub(crate) id: ExchangeId,
@@ -65,7 +68,8 @@ impl Wish {
         Some((carrier, tunnel))
     }
 
-    /// Carries what the client says to its host, unseen. `server_first` is told if the host speaks before the client does.
+    /// Carries what the client says to its host, unseen. `server_first` is told if the host speaks before the client
+    /// does, and not TLS.
     pub(crate) async fn pass(
         &self,
         remote: &Remote,
@@ -95,7 +99,9 @@ impl Wish {
                 let (host, port) = (self.host.clone(), self.port);
                 remote.bus().emit(Event::TunnelOpened { exchange: self.id, host, port });
             }
-            Word::ServerFirst => server_first(),
+            // A server of TLS whose patience is at an end says so.
+            Word::ServerFirst(said) if said.first() == Some(&TLS_ALERT) => {}
+            Word::ServerFirst(_) => server_first(),
             Word::Failed(failure) => self.unreachable(remote, failure),
         };
         let idle = match (self.at, remote.settings()) {

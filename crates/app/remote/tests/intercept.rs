@@ -529,15 +529,22 @@ async fn other_failures_are_told_and_teach_nothing() {
     let world = world().await;
     let mut client = within(&world).await;
     // However often an outage is met within a minute.
-    for token in ["tls_certificate_error", "connection_refused", "tls_cut_off", "tls_cut_off", "tls_cut_off"]
-    {
+    for token in [
+        "tls_certificate_error",
+        "http_protocol_error",
+        "connection_refused",
+        "tls_cut_off",
+        "tls_cut_off",
+        "tls_cut_off",
+    ] {
         say(&mut client, "/", "").await;
         world.asked().await.sender.fail(Failure { token: token.into(), ..failure() });
         let got = hear(&mut client, "</p>\n").await;
         assert!(got.starts_with("HTTP/1.1 502 ") && !got.contains("reload"), "{got}");
         let told = if token == "tls_cut_off" { "tls_protocol_error" } else { token };
         assert!(got.contains(&format!("error={told}")), "{got}");
-        assert_eq!(got.contains("http://farhop.internal/"), token == "tls_certificate_error", "{got}");
+        let leads_on = matches!(token, "tls_certificate_error" | "http_protocol_error");
+        assert_eq!(got.contains("http://farhop.internal/"), leads_on, "{got}");
     }
     assert_eq!(world.bus.counters().bypasses_learned(), 0);
 }

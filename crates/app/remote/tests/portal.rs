@@ -184,3 +184,35 @@ async fn where_the_portal_can_have_no_certificate_that_is_said_at_once() {
         assert_eq!(world.crossed(), 0);
     }
 }
+
+#[tokio::test]
+async fn a_link_that_has_fallen_silent_is_not_called_up() {
+    if std::env::var("FARHOP_TEST_CARRIER").is_ok_and(|carrier| carrier == "tcp") {
+        return;
+    }
+    let world = world().await;
+    let mut events = world.bus.subscribe();
+    assert!(page(&world, "/").await.contains("The satellite link is up"));
+    let _asking = world.get("/", "").await;
+    world.link.cut();
+    until(&mut events, |event| matches!(event, Event::CarrierSilent { .. })).await;
+    let told = page(&world, "/").await;
+    assert!(told.contains("The satellite link does not answer") && !told.contains("link is up"), "{told}");
+}
+
+#[tokio::test]
+async fn a_device_that_refuses_the_certificate_everywhere_is_told_so() {
+    let world = world_with(&["interception.enabled=true"]).await;
+    let mut events = world.bus.subscribe();
+    let distrusting = TlsConnector::from(tls_client(&world, false, &["h2"]));
+    for host in ["a.test", "b.test", "c.test", "d.test", "e.test"] {
+        assert!(!page(&world, "/").await.contains("Not on this device"), "{host}");
+        let client = world.connect(&format!("{host}:443")).await;
+        assert!(distrusting.connect(ServerName::try_from(host).unwrap(), client).await.is_err());
+        until(&mut events, |event| matches!(event, Event::BypassLearned { .. })).await;
+    }
+    let told = page(&world, "/").await;
+    assert!(told.contains("Not on this device") && told.contains("a.test, b.test"), "{told}");
+    send(&world, "do=try-again").await;
+    assert!(page(&world, "/").await.contains("Accelerated"));
+}

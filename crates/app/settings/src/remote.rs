@@ -217,7 +217,7 @@ settings! {
             ask: bool, default "false", live true;
             /// Folder of the CA, made by `farhop ca init`.
             ca: PathBuf, default "ca";
-            /// File in which users' switches and learned hosts outlive the process.
+            /// File in which users' switches and learned hosts outlive the process; `farhop local` reads and keeps none.
             state: PathBuf, default "consent.json";
             /// Ports on which TLS carries HTTP; a CONNECT to any other goes through untouched. On others than 443 speak, beside a
             /// few web sites, programs and devices that trust no CA but their own: add 8443 and the like where browsers go there.

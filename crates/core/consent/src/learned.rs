@@ -32,6 +32,8 @@ pub enum Lesson {
     UnknownAlpn,
     /// The client's handshake names another host than it connects to: who it is for is encrypted (ECH).
     NameDiffers,
+    /// Inside TLS the client spoke something else than HTTP, or waited for the server to begin.
+    NotHttpWithin,
     /// The origin asks for a certificate that only the client has.
     ClientCertificate,
     /// The origin speaks something else than HTTP.
@@ -51,6 +53,7 @@ impl Lesson {
             Lesson::NotTls => "not_tls",
             Lesson::UnknownAlpn => "unknown_alpn",
             Lesson::NameDiffers => "name_differs",
+            Lesson::NotHttpWithin => "not_http_within",
             Lesson::ClientCertificate => "client_certificate",
             Lesson::NotHttp => "not_http",
         }
@@ -166,6 +169,19 @@ impl Learned {
     pub fn untrusting(&self, now: Moment) -> impl Iterator<Item = (IpAddr, &Untrusting)> {
         let alone = move |it: &Untrusting| it.until.is_some_and(|until| until > now);
         self.untrusting.iter().filter(move |(_, it)| alone(it)).map(|(client, it)| (*client, it))
+    }
+
+    /// What `client` itself has taught: whether it is left alone altogether, and the hosts that it is not looked into at.
+    pub fn of(&self, client: IpAddr, now: Moment) -> (bool, Vec<&Host>) {
+        let client = client.to_canonical();
+        let is_alone = self.untrusting(now).any(|(known, _)| known == client);
+        let mut hosts: Vec<_> = self
+            .records(now)
+            .filter(|(place, _)| place.client == Some(client))
+            .map(|(it, _)| &it.host)
+            .collect();
+        hosts.dedup();
+        (is_alone, hosts)
     }
 
     /// Forgets what is known of `client` (of all where it is `None`) and `host` (of all where it is `None`), so that it is
@@ -336,6 +352,24 @@ mod tests {
         class.learn(Lesson::Distrusted, 1, "f");
         class.wait(2 * HOUR);
         assert_eq!(class.find(1, "new.example"), Some(Lesson::Distrusted));
+    }
+
+    #[test]
+    fn a_client_is_told_what_it_has_taught_itself_and_nothing_of_others() {
+        let mut class = Class::new();
+        class.learn(Lesson::NotTls, 2, "another.example");
+        class.learn(Lesson::ClientCertificate, 2, "for-all.example");
+        for name in ["a", "b", "c", "d"] {
+            class.learn(Lesson::Distrusted, 1, name);
+        }
+        assert_eq!(
+            class.learned.of(client(1), class.now),
+            (false, ["a", "b", "c", "d"].map(host).iter().collect())
+        );
+        class.learn(Lesson::Distrusted, 1, "e");
+        assert!(class.learned.of(client(1), class.now).0);
+        class.wait(HOUR);
+        assert_eq!(class.learned.of(client(1), class.now), (false, vec![]));
     }
 
     #[test]

@@ -24,6 +24,14 @@ pub enum AuthorityError {
         /// Its permission bits.
         mode: u32,
     },
+    /// Others may put a CA of their own in its place.
+    #[error("{} can be written by everybody (mode {mode:04o}), run 'chmod go-w {}'", folder.display(), folder.display())]
+    Replaceable {
+        /// The folder.
+        folder: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
     /// The file was not made by `farhop ca`.
     #[error("{} is no CA made by 'farhop ca init': it does not begin with 'farhop-authority'", .0.display())]
     Foreign(PathBuf),

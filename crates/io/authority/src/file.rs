@@ -76,6 +76,12 @@ pub(crate) fn replace(folder: &Path, text: &str) -> Result<(), AuthorityError> {
 pub(crate) fn read(folder: &Path) -> Result<Held, AuthorityError> {
     let file = folder.join(NAME);
     let text = secret_text(&file)?;
+    let mode = folder.metadata().map_err(|error| AuthorityError::Io { file: folder.into(), error })?;
+    let mode = mode.permissions().mode() & 0o7777;
+    // In a folder with the sticky bit nobody replaces the files of others.
+    if mode & 0o1002 == 0o0002 {
+        return Err(AuthorityError::Replaceable { folder: folder.into(), mode });
+    }
     let first = text.lines().next().unwrap_or("");
     match first.strip_prefix(TAG) {
         Some(format) if format.trim() == FORMAT => {}

@@ -89,6 +89,18 @@ fn a_key_that_others_can_read_is_refused_with_the_remedy() {
 }
 
 #[test]
+fn a_folder_in_which_everybody_may_put_another_ca_is_refused_with_the_remedy() {
+    let (folder, file) = made();
+    for (mode, is_refused) in [(0o777, true), (0o1777, false), (0o775, false)] {
+        fs::set_permissions(file.parent().unwrap(), fs::Permissions::from_mode(mode)).unwrap();
+        let error = Authority::load(file.parent().unwrap()).err().map(|error| error.to_string());
+        assert_eq!(error.is_some(), is_refused, "{mode:o}: {error:?}");
+        assert!(error.is_none_or(|error| error.contains("(mode 0777), run 'chmod go-w ")));
+    }
+    drop(folder);
+}
+
+#[test]
 fn what_is_missing_foreign_or_damaged_is_told_apart() {
     let missing = load_error(Path::new("/nonexistent/ca/ca.key"));
     assert_eq!(

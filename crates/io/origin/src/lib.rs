@@ -11,6 +11,7 @@ mod connect;
 mod error;
 mod faults;
 mod guard;
+mod heard;
 mod hop;
 mod http1;
 mod http2;

@@ -8,6 +8,7 @@ use crate::pool::{Lent, Share};
 use crate::settings::Settings;
 use crate::upload::Progress;
 use bytes::Bytes;
+use farhop_front::h1::merge_lengths;
 use h2::RecvStream;
 use http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use http::{Method, StatusCode, Version};
@@ -48,11 +49,11 @@ pub(crate) fn check_head(
     }
     let bodiless =
         *method == Method::HEAD || status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED;
+    merge_lengths(fields);
     let mut lengths = fields.get_all(CONTENT_LENGTH).iter();
     if let Some(length) = lengths.next() {
-        // RFC 9112 §6.3, 5 would let equal repetitions pass; whoever repeats can also differ.
         if lengths.next().is_some() {
-            return malformed("content-length is repeated");
+            return malformed("content-length is repeated, and differs");
         }
         let digits = length.as_bytes();
         if digits.is_empty() || digits.len() > 18 || !digits.iter().all(u8::is_ascii_digit) {

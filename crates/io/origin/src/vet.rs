@@ -396,7 +396,7 @@ mod tests {
         for (start, rest, refusal) in [
             ("", "HTTP/1.1 200 OK\nContent-Length: 2\n\nok", Refusal::BareLf),
             (ok, "X: y\nContent-Length: 2\r\n\r\nok", Refusal::BareLf),
-            (ok, "Content-Length: 2\r\nContent-Length: 2\r\n\r\nok", Refusal::ContentLengthRepeated),
+            (ok, "Content-Length: 2\r\nContent-Length: 3\r\n\r\nok", Refusal::ContentLengthRepeated),
             (ok, "X: y\r\n z\r\n\r\n", Refusal::ObsFold),
             (chunks, "5 \r\nhello\r\n0\r\n\r\n", Refusal::ChunkSize),
             (chunks, "5;a=\"\r\nhello\r\n0\r\n\r\n", Refusal::ChunkExtension),

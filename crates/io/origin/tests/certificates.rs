@@ -241,8 +241,13 @@ async fn what_is_no_certificate_for_a_host_is_refused() {
     });
     let bound = root.below(bound);
     let shown = bound.issue(&params(&[HOST])).under(&bound);
-    let why = "its issuer may not vouch for this host".into();
-    assert_eq!(problem(&shown, &trust, HOST).await, CertificateProblem::Malformed(why));
+    let why = "its issuer may not vouch for this host";
+    assert_eq!(problem(&shown, &trust, HOST).await, CertificateProblem::Misused(why));
+    // A server's certificate that has signed another.
+    let server = root.below(params(&["server.example"]));
+    let shown = server.issue(&params(&[HOST])).under(&server);
+    let why = "a certificate that is no issuer's stands above it in its chain";
+    assert_eq!(problem(&shown, &trust, HOST).await, CertificateProblem::Misused(why));
 }
 
 /// An authority that stands above others, as these say.

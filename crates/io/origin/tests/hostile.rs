@@ -12,9 +12,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 async fn responses_with_two_readings_are_errors() {
     let heads = [
         "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
-        "Content-Length: 5\r\nContent-Length: 5\r\n",
         "Content-Length: 5\r\nContent-Length: 6\r\n",
-        "Content-Length: 5, 5\r\n",
+        "Content-Length: 5, 6\r\n",
+        "Content-Length: 5,\r\n",
+        "Content-Length: +5\r\nContent-Length: +5\r\n",
         "Content-Length: +5\r\n",
         "Content-Length: 5 5\r\n",
         "Content-Length: \r\n",
@@ -38,6 +39,19 @@ async fn responses_with_two_readings_are_errors() {
     }
     let error = body_of("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n").await.unwrap_err();
     assert!(matches!(error, Error::Malformed(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_length_that_is_said_twice_is_one_and_many_fields_are_taken() {
+    let many: String = (0..250).map(|n| format!("X-{n}: y\r\n")).collect();
+    for head in [
+        "Content-Length: 5\r\nContent-Length: 5\r\n",
+        "Content-Length: 5, 5\r\n",
+        &format!("Content-Length: 5\r\n{many}"),
+    ] {
+        let body = body_of(&format!("HTTP/1.1 200 OK\r\n{head}\r\nhello, and what is too much")).await;
+        assert_eq!(body.unwrap(), "hello", "{head}");
+    }
 }
 
 #[tokio::test]

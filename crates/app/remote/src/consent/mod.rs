@@ -101,6 +101,13 @@ impl Consent {
         host.parse::<Host>().is_ok_and(|host| self.kept().learned.find(client, &host, port, now()).is_some())
     }
 
+    /// What `client` itself has taught: whether it is left alone altogether, and at which hosts.
+    pub(crate) fn taught_by(&self, client: IpAddr) -> (bool, Vec<String>) {
+        let kept = self.kept();
+        let (is_alone, hosts) = kept.learned.of(client, now());
+        (is_alone, hosts.into_iter().map(ToString::to_string).collect())
+    }
+
     /// Notes that `client` has completed a handshake with a certificate of ours for `host`: it has the CA.
     pub(crate) fn trusted(&self, client: IpAddr, host: &str, port: u16) {
         self.kept().learned.trusted(client);

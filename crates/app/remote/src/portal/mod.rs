@@ -52,7 +52,7 @@ pub(crate) struct View {
     pub(crate) proxy: String,
     /// What browsers are told to reach without it.
     pub(crate) ways: Ways,
-    /// The round trip to ground, zero while it is not known; `None` while the link is down.
+    /// The round trip to ground, zero while it is not known; `None` while the link is down or silent.
     pub(crate) round_trip: Option<Duration>,
     /// The rate at which answers cross, where it is known.
     pub(crate) rate: Option<BitRate>,
@@ -80,6 +80,10 @@ pub(crate) struct Interception {
     pub(crate) left_alone: Vec<String>,
     /// Whether this user has it on.
     pub(crate) on: bool,
+    /// Whether the device that asks has refused the certificate so often that it is left alone altogether.
+    pub(crate) refused: bool,
+    /// The hosts at which that device has not been looked into of late, as it has not gone along.
+    pub(crate) passed_on: Vec<String>,
     /// The sites for which this user has switched it off.
     pub(crate) sites_off: Vec<String>,
 }

@@ -7,6 +7,9 @@ use super::html::{self, Text, size, time};
 use super::savings::{Kind, Sizes};
 use super::{Interception, Savings, View, switch};
 
+/// How many hosts are named in a sentence.
+const MOST_NAMED: usize = 10;
+
 /// The page for who comes because of `meant`, if that is anybody's site.
 pub(super) fn page(view: &View, meant: Option<&Host>) -> String {
     let main = [link(view), secure_pages(view, meant), savings(view), configuration(view)].concat();
@@ -23,7 +26,7 @@ fn link(view: &View) -> String {
             time.as_millis(),
             if time.as_millis() == 1 { "" } else { "s" }
         ),
-        None => "<p><span class=\"state off\">The satellite link is down.</span> Requests wait for it, and downloads go on where they stopped.</p>".to_owned(),
+        None => "<p><span class=\"state off\">The satellite link does not answer.</span> Requests wait for it, and downloads go on where they stopped.</p>".to_owned(),
     };
     format!(
         "<section>\n<h2>What this is</h2>\n\
@@ -45,6 +48,9 @@ fn on_or_off(interception: &Interception) -> String {
     let off =
         "<p><span class=\"state off\">Off for you.</span> Your secure pages are passed on unread.</p>\n";
     let on = match interception.in_force {
+        true if interception.refused => {
+            "<p><span class=\"state off\">Not on this device at the moment.</span> It did not accept the certificate at several sites in a row, so all its secure pages are passed on unread for some time. <a href=\"/install\">Install the certificate</a>, then have it tried again with the button below.</p>\n"
+        }
         true => {
             "<p><span class=\"state good\">Accelerated</span> on devices that have <a href=\"/install\">installed the certificate</a>.</p>\n"
         }
@@ -72,11 +78,27 @@ fn on_or_off(interception: &Interception) -> String {
     let older = interception.older.as_ref().map_or_else(String::new, |(_, until)| {
         format!("<p class=\"state off\">There is a new certificate: <a href=\"/install\">install it</a> before {until}.</p>\n")
     });
+    let passed_on = passed_on(&interception.passed_on);
     if interception.on {
-        [&older, on, what, &ports, &hosts, &kinds, apps, "<p>You can have it otherwise:</p>\n"].concat()
+        [&older, on, what, &ports, &hosts, &kinds, apps, &passed_on, "<p>You can have it otherwise:</p>\n"]
+            .concat()
     } else {
         [off, what, &ports, &hosts, &kinds].concat()
     }
+}
+
+/// What is passed on unread for this device though nobody has switched it off.
+fn passed_on(hosts: &[String]) -> String {
+    if hosts.is_empty() {
+        return String::new();
+    }
+    let named =
+        hosts.iter().take(MOST_NAMED).map(|host| Text(host).to_string()).collect::<Vec<_>>().join(", ");
+    let more = match hosts.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("<p>Passed on unread for this device now, since it did not go along there: {named}{more}.</p>\n")
 }
 
 /// `port 443`, `the ports 443 and 8443`.

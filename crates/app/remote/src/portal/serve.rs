@@ -110,6 +110,7 @@ fn view(remote: &Remote, head: &RequestHead, user: &User, place: Place) -> View 
     let interception = remote.leaves().map(|leaves| {
         let choices = remote.consent().choices(user);
         let authority = leaves.authority();
+        let (refused, passed_on) = remote.consent().taught_by(place.client.ip());
         Interception {
             certificate: authority.certificate().clone(),
             in_force: authority.in_force().is_ok(),
@@ -120,6 +121,8 @@ fn view(remote: &Remote, head: &RequestHead, user: &User, place: Place) -> View 
                 .map(|it| (it.from.subject().to_owned(), farhop_authority::day(it.until))),
             left_alone: settings.interception.categories.iter().map(ToString::to_string).collect(),
             on: choices.everything.is_none(),
+            refused,
+            passed_on,
             sites_off: choices.sites.keys().map(ToString::to_string).collect(),
         }
     });
@@ -132,7 +135,9 @@ fn view(remote: &Remote, head: &RequestHead, user: &User, place: Place) -> View 
             direct: settings.pac.direct,
         },
         rate: remote.plan().sending_rate(End::Ground).or_else(|| carrier.as_ref()?.hop.measured().receiving),
-        round_trip: carrier.map(|carrier| carrier.hop.rtt().unwrap_or_default()),
+        round_trip: carrier
+            .filter(|carrier| carrier.hop.silent().borrow().is_none())
+            .map(|carrier| carrier.hop.rtt().unwrap_or_default()),
         user: user.name.to_string(),
         token: remote.secret().token(&user.name),
         interception,

@@ -83,11 +83,20 @@ pub(super) fn answer(asked: &Asked<'_>, view: &View) -> Reply {
     }
 }
 
+/// The list of sites that are left alone ends once it is so long, in bytes, so that the page stays a small one.
+const LONGEST_LIST: usize = 16 * 1024;
+
 const NO_SITE: &str = "That is no site. Write its name, such as www.example.org.";
 const NO_SWITCH: &str = "This form asks for something that cannot be switched here, and nothing was changed. Load the overview again and use its buttons.";
 
 /// A host that stands for one site. Whole countries' or providers' sites are not switched off by a slip.
 fn one(host: Host) -> Result<Host, String> {
+    if is_host(&host.to_string()) {
+        return Err(
+            "These pages are the proxy's own: there is nothing to switch off, and nothing was changed."
+                .to_owned(),
+        );
+    }
     if !host.is_public_suffix() {
         return Ok(host);
     }
@@ -120,10 +129,20 @@ fn is_equal(given: &str, expected: &str) -> bool {
 /// The host that a user means: a name, an address, or a URL pasted from the address bar.
 fn site(text: &str) -> Option<Host> {
     let text = text.trim();
+    if text.parse::<IpAddr>().is_ok() {
+        return text.parse().ok();
+    }
     let url =
         if text.contains("://") { Url::parse(text) } else { Url::parse(&format!("https://{text}")) }.ok()?;
     let host = url.host_str()?.parse().ok()?;
     match &host {
+        // A range of addresses: one of them is not what is meant.
+        Host::Address(_)
+            if url.path().bytes().skip(1).all(|byte| byte.is_ascii_digit()) && url.path() != "/" =>
+        {
+            None
+        }
+
         // A word without a dot is more often a slip than a host that TLS is spoken with.
         Host::Name(name) if !name.contains('.') => None,
         // RFC 952: nor is a label that begins or ends so.
@@ -171,7 +190,12 @@ pub(super) fn forms(interception: &Interception, token: &str, meant: Option<&Hos
     forms.push_str(&button("site-off", "Leave this site alone", &label, ""));
     if !interception.sites_off.is_empty() {
         forms.push_str("<h3>Left alone for you</h3>\n<ul class=\"sites\">\n");
+        let (whole, mut shown_sites) = (forms.len() + LONGEST_LIST, 0);
         for host in &interception.sites_off {
+            if forms.len() >= whole {
+                break;
+            }
+            shown_sites += 1;
             let (shown, host) = (as_written(host), Text(host));
             let shown = Text(&shown);
             let hidden =
@@ -182,6 +206,13 @@ pub(super) fn forms(interception: &Interception, token: &str, meant: Option<&Hos
             ));
         }
         forms.push_str("</ul>\n");
+        let more = interception.sites_off.len() - shown_sites;
+        if more > 0 {
+            let label = format!(
+                "<label>And {more} more, that one among them <input name=\"site\" required autocomplete=\"off\"></label>"
+            );
+            forms.push_str(&button("site-on", "Switch on again", &label, " class=\"quiet\""));
+        }
     }
     forms.push_str(&button(
         "try-again",
@@ -208,7 +239,13 @@ mod tests {
             assert_eq!(site(text), Some("www.bank.example".parse().unwrap()), "{text}");
         }
         assert_eq!(site("bücher.example"), Some("xn--bcher-kva.example".parse().unwrap()));
-        assert_eq!(site("[2001:db8::1]"), Some("2001:db8::1".parse().unwrap()));
+        for text in ["[2001:db8::1]", "2001:db8::1", "https://[2001:db8::1]:443/x"] {
+            assert_eq!(site(text), Some("2001:db8::1".parse().unwrap()), "{text}");
+        }
+        assert_eq!(site("https://10.0.0.1/8/x"), Some("10.0.0.1".parse().unwrap()));
+        for text in ["10.0.0.0/8", "2001:db8::/32", "[2001:db8::]/32"] {
+            assert_eq!(site(text), None, "{text}");
+        }
         for text in
             ["", "bank", "-a.com", "a-.com", "*.example", "a b.example", "javascript:alert(1)", "https://"]
         {
@@ -227,6 +264,9 @@ mod tests {
     #[test]
     fn what_many_sites_end_in_is_not_one_site() {
         assert_eq!(one("www.example.co.uk".parse().unwrap()), Ok("www.example.co.uk".parse().unwrap()));
+        for text in ["farhop.internal", "FARHOP.internal."] {
+            assert!(one(site(text).unwrap()).unwrap_err().contains("own"), "{text}");
+        }
         assert_eq!(one("router.ship".parse().unwrap()), Ok("router.ship".parse().unwrap()));
         for text in ["co.uk", "github.io"] {
             let words = one(text.parse().unwrap()).unwrap_err();

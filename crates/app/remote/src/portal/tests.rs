@@ -27,6 +27,8 @@ fn view() -> View {
             older: None,
             left_alone: vec!["banking".into(), "app-stores".into()],
             on: true,
+            refused: false,
+            passed_on: Vec::new(),
             sites_off: vec!["www.bank.example".into()],
         }),
         savings: Savings::default(),
@@ -123,7 +125,7 @@ fn the_overview_says_what_is_on() {
     view.round_trip = None;
     view.interception.as_mut().unwrap().on = false;
     let off = get("/", &view);
-    for words in ["The satellite link is down", "Off for you", "value=\"all-on\""] {
+    for words in ["The satellite link does not answer", "Off for you", "value=\"all-on\""] {
         assert!(text(&off).contains(words), "{words}");
     }
     let never = get("/", &without_interception());
@@ -189,6 +191,34 @@ fn what_was_spared_is_told_by_kind_and_as_time_of_the_link() {
     assert!(!text(&get("/", &view)).contains("At the rate of this link"));
     view.savings = Savings::default();
     assert!(!text(&get("/", &view)).contains("Altogether"), "nothing to tell yet");
+}
+
+#[test]
+fn a_device_that_is_passed_on_is_told_so() {
+    let mut view = view();
+    assert!(!text(&get("/", &view)).contains("did not go along"));
+    let interception = view.interception.as_mut().unwrap();
+    interception.passed_on = (0..12).map(|n| format!("h{n}.<b>.example")).collect();
+    let told = "h8.&lt;b&gt;.example, h9.&lt;b&gt;.example and 2 more.";
+    let page = get("/", &view);
+    assert!(text(&page).contains(told) && text(&page).contains("Accelerated"), "{}", text(&page));
+    view.interception.as_mut().unwrap().refused = true;
+    let page = get("/", &view);
+    assert!(text(&page).contains("Not on this device at the moment"), "{}", text(&page));
+    assert!(!text(&page).contains("Accelerated") && text(&page).contains("value=\"try-again\""));
+}
+
+#[test]
+fn the_page_stays_small_however_many_sites_are_switched_off() {
+    let mut view = view();
+    for name in ["example", &"a".repeat(200)] {
+        view.interception.as_mut().unwrap().sites_off =
+            (0..500).map(|n| format!("site{n:03}.{name}.org")).collect();
+        let page = get("/", &view);
+        assert!(page.body.len() < 40_000, "{} bytes", page.body.len());
+        let shown = text(&page).matches("<li>").count();
+        assert!(shown > 10 && text(&page).contains(&format!("And {} more", 500 - shown)), "{shown}");
+    }
 }
 
 #[test]

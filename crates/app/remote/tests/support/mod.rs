@@ -67,7 +67,8 @@ pub struct World {
     pub bus: Bus,
     /// The CA of a world whose settings switch interception on.
     pub authority: Option<Arc<Authority>>,
-    _link: link::Link,
+    /// What both ends are joined by; nothing where the carrier is one over TCP.
+    pub link: link::Link,
 }
 
 /// A request that has come to ground.
@@ -146,7 +147,7 @@ async fn world_vouched_for(profile: &Profile, plan: PathPlan, more: &[&str], ter
     let running = farhop_remote::start(settings, reach, bus.clone(), false).await.unwrap();
     let hop = listener.carrier().await;
     assert!(running.connected(PATIENCE).await);
-    World { running, listener, hop, bus, authority, _link: link }
+    World { running, listener, hop, bus, authority, link }
 }
 
 /// Waits for an event.

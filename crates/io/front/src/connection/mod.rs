@@ -91,6 +91,15 @@ impl Connection {
         }
     }
 
+    /// Waits for the first words of the client, which [`Connection::next_request`] reads all the same, and tells whether they
+    /// are HTTP; `None` when the connection has ended before that was clear. Over HTTP/2 the client has named it, and is not waited for.
+    pub async fn speaks_http(&mut self) -> Option<bool> {
+        match &mut self.inner {
+            Inner::Serial(connection) => connection.speaks_http().await,
+            Inner::Streams(_) => Some(true),
+        }
+    }
+
     /// The next request; `None` when the connection has ended in peace or was handed over as a tunnel. Dropping the
     /// future while it waits loses nothing. Over HTTP/2 it gives further requests while earlier ones are under way,
     /// and dropping the connection lets those end: the client is told to send no more (GOAWAY).

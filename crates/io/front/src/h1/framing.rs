@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::fields::lists_token;
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, StatusCode, Version};
 
 /// How the body of a message is delimited.
@@ -68,7 +68,23 @@ fn declared(version: Version, fields: &HeaderMap) -> Result<Option<Framing>, Ref
     Ok(Some(Framing::Chunked))
 }
 
-/// The one Content-Length there may be. RFC 9112 §6.3, 5 lets a recipient merge equal repetitions; this one doesn't.
+/// Makes one Content-Length of several that are the same, as RFC 9112 §6.3, 5 lets a recipient of a response do and browsers do:
+/// frameworks and servers before them each write one. Others stay as they are, to be refused.
+pub fn merge_lengths(fields: &mut HeaderMap) {
+    let values = fields.get_all(CONTENT_LENGTH).iter();
+    let said: Vec<_> = values
+        .flat_map(|value| value.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii))
+        .collect();
+    if let [first, others @ ..] = &said[..]
+        && !others.is_empty()
+        && others.iter().all(|other| other == first)
+        && let Ok(one) = HeaderValue::from_bytes(first)
+    {
+        fields.insert(CONTENT_LENGTH, one);
+    }
+}
+
+/// The one Content-Length there may be; what was repeated in a response is merged by then ([`merge_lengths`]).
 ///
 /// # Errors
 /// More than one value, or one that is not a decimal number below 2^63.

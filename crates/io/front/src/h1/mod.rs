@@ -7,6 +7,7 @@
 mod chunk;
 mod decoder;
 mod fields;
+mod first_line;
 mod framing;
 mod fuzz;
 mod refusal;
@@ -19,7 +20,7 @@ mod tests;
 
 pub use decoder::{BodyDecoder, Decoded};
 pub use fields::lists_token;
-pub use framing::Framing;
+pub use framing::{Framing, merge_lengths};
 #[doc(hidden)]
 pub use fuzz::{fuzz_chunked_body, fuzz_request, fuzz_response};
 pub use refusal::Refusal;
@@ -29,6 +30,7 @@ pub use scan::{HeadLimits, HeadScanner, Section};
 pub use target::{Authority, Scheme, Target};
 
 pub(crate) use chunk::{allowed_trailers, encode_end, encode_line, vet_trailers};
+pub(crate) use first_line::begins_request;
 pub(crate) use framing::{content_length, request_persists, without_body};
 pub(crate) use request::{WEBSOCKET, settle_semantics};
 pub(crate) use response::{encode_head, plan, settle_body, without_framing};

@@ -90,6 +90,9 @@ pub enum Refusal {
     /// An extended CONNECT (RFC 8441) for a protocol other than WebSocket.
     #[error("the protocol of the extended connect is not supported")]
     Protocol,
+    /// A WebSocket asked for without a key (HTTP/1.1).
+    #[error("the sec-websocket-key is missing")]
+    WebSocketKey,
     /// A body on a CONNECT request.
     #[error("a connect request has a body")]
     ConnectBody,

@@ -6,7 +6,8 @@ use super::target::{Authority, Target, encode_bare_in};
 use super::{HeadLimits, Refusal};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::{
-    CONNECTION, EXPECT, HOST, HeaderMap, HeaderValue, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, EXPECT, HOST, HeaderMap, HeaderValue, MAX_FORWARDS, SEC_WEBSOCKET_KEY, TRANSFER_ENCODING,
+    UPGRADE,
 };
 use http::{Method, Version};
 
@@ -70,7 +71,7 @@ impl RequestHead {
             fields.remove(EXPECT);
         }
         let expects_continue = settle_semantics(&method, framing, &mut fields)?;
-        let upgrade = upgrade(&method, version, framing, &fields);
+        let upgrade = upgrade(&method, version, framing, &fields)?;
         Ok(RequestHead { method, target, version, fields, framing, upgrade, expects_continue })
     }
 }
@@ -119,13 +120,22 @@ fn settle_expectation(framing: Framing, fields: &mut HeaderMap) -> Result<bool, 
 
 /// RFC 6455 §4.2.1: a GET of HTTP/1.1 or later whose Upgrade names `websocket` and whose Connection names `upgrade`.
 /// With a body it is none: what the client sends next could be read as either.
-fn upgrade(method: &Method, version: Version, framing: Framing, fields: &HeaderMap) -> Option<&'static str> {
+/// Without a key there is no answer that the client could believe.
+fn upgrade(
+    method: &Method,
+    version: Version,
+    framing: Framing,
+    fields: &HeaderMap,
+) -> Result<Option<&'static str>, Refusal> {
     let asked = method == Method::GET
         && version == Version::HTTP_11
         && framing == Framing::None
         && fields::lists_token(fields, CONNECTION, "upgrade")
         && fields::lists_token(fields, UPGRADE, WEBSOCKET);
-    asked.then_some(WEBSOCKET)
+    if asked && !fields.contains_key(SEC_WEBSOCKET_KEY) {
+        return Err(Refusal::WebSocketKey);
+    }
+    Ok(asked.then_some(WEBSOCKET))
 }
 
 /// Tells a version that we don't speak from a line that is no request line at all.

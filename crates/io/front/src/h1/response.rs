@@ -49,6 +49,7 @@ impl ResponseHead {
             StatusCode::from_u16(parsed.code.unwrap_or_default()).map_err(|_| Refusal::StatusLine)?;
         let version = if parsed.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
         let mut fields = fields::to_map(parsed.headers)?;
+        framing::merge_lengths(&mut fields);
         let framing = framing::of_response(method, status, version, &fields)?;
         fields.remove(TRANSFER_ENCODING);
         Ok(ResponseHead { status, version, fields, framing })

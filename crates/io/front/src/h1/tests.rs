@@ -171,6 +171,7 @@ const REFUSED: &[(&str, Refusal)] = &[
         "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue, miracles\r\n\r\n",
         Refusal::Expectation,
     ),
+    ("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", Refusal::WebSocketKey),
 ];
 
 /// Field lines that frame the body ambiguously, and what is said of each.
@@ -290,11 +291,19 @@ fn every_refusal_of_a_request_has_a_client_error_status_of_its_kind() {
 
 #[test]
 fn ambiguous_framing_of_responses_is_refused() {
-    for (lines, refusal) in REFUSED_FRAMING {
+    let framed = |lines: &str| {
         let text = format!("HTTP/1.1 200 OK\r\n{lines}\r\n");
-        let head = ResponseHead::parse(text.as_bytes(), &Method::GET, &HeadLimits::default());
-        assert_eq!(head.map(|_| ()), Err(*refusal), "{lines:?}");
+        ResponseHead::parse(text.as_bytes(), &Method::GET, &HeadLimits::default()).map(|head| head.framing)
+    };
+    for (lines, refusal) in REFUSED_FRAMING {
+        // Equal lengths are one length, of responses.
+        let is_repeated =
+            matches!(*lines, "Content-Length: 5\r\nContent-Length: 5\r\n" | "Content-Length: 5, 5\r\n");
+        let expected = if is_repeated { Ok(Framing::Length(5)) } else { Err(*refusal) };
+        assert_eq!(framed(lines), expected, "{lines:?}");
     }
+    assert_eq!(framed("Content-Length: 5,\r\n"), Err(Refusal::ContentLengthRepeated));
+    assert_eq!(framed("Content-Length: +5, +5\r\n"), Err(Refusal::ContentLength));
 }
 
 fn decode(text: &[u8]) -> Result<(Vec<u8>, HeaderMap, usize), Refusal> {

@@ -12,7 +12,9 @@ pub(crate) use response_body::ResponseBody;
 
 use crate::answers;
 use crate::connection::{Departure, Exchange, RequestError};
-use crate::h1::{BodyDecoder, HeadScanner, Refusal, RequestHead, Section, encode_head, request_persists};
+use crate::h1::{
+    BodyDecoder, HeadScanner, Refusal, RequestHead, Section, begins_request, encode_head, request_persists,
+};
 use crate::scope::Scope;
 use crate::settings::Settings;
 use crate::socket::Socket;
@@ -103,6 +105,22 @@ impl Connection {
             self.shared.state().close(false);
         }
         result
+    }
+
+    /// Reads until it is clear whether the client speaks HTTP; `None` when it has ended before. What was read stays to be read.
+    pub(crate) async fn speaks_http(&mut self) -> Option<bool> {
+        poll_fn(|cx| {
+            let mut state = self.shared.state();
+            loop {
+                if let Some(is_http) = begins_request(&state.buffer) {
+                    return Some(is_http).into();
+                }
+                if !matches!(ready!(state.poll_fill(cx)), Ok(1..)) {
+                    return None.into();
+                }
+            }
+        })
+        .await
     }
 
     async fn wait_for_request(&mut self) -> Result<Option<Exchange>, RequestError> {

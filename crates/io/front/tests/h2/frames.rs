@@ -311,3 +311,27 @@ async fn what_is_not_http_2_ends_the_connection() {
     let mut connection = Connection::within(far, Protocol::Http2, scope, Arc::new(Settings::default()));
     assert!(connection.next_request().await.is_err());
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_clients_leave_bare_in_a_path_is_encoded_and_a_fragment_is_malformed() {
+    for (path, forwarded) in [
+        ("/api?filter={\"a\":1}", Some("/api?filter={%22a%22:1}")),
+        ("/`<b>{c}é?<d>`", Some("/%60%3Cb%3E%7Bc%7D%C3%A9?%3Cd%3E`")),
+        ("/a%22b?c|d", Some("/a%22b?c|d")),
+        ("/a#b", None),
+        ("/a?b#", None),
+    ] {
+        let (mut client, mut connection) = Client::new().await;
+        let fields = [PROPER[0], PROPER[1], PROPER[2], (":path", path)];
+        client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(&fields))).await;
+        client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 3, &block(&PROPER))).await;
+        let exchange = connection.next_request().await.unwrap().unwrap();
+        let farhop_front::Target::Absolute { path: came, .. } = &exchange.head.target else {
+            panic!("{path}")
+        };
+        assert_eq!(came, forwarded.unwrap_or("/"), "{path}");
+        if forwarded.is_none() {
+            assert_eq!(client.read(RST_STREAM).await.0, 1, "{path}");
+        }
+    }
+}

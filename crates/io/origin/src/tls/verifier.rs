@@ -202,7 +202,17 @@ fn explain<'a>(
         Found::InvalidCrlSignatureForPublicKey | Found::IssuerNotCrlSigner => {
             malformed("a revocation list of the settings says to be of its issuer and is not signed by it")
         }
-        Found::NameConstraintViolation => malformed("its issuer may not vouch for this host"),
+        Found::NameConstraintViolation => {
+            CertificateProblem::Misused("its issuer may not vouch for this host")
+        }
+        Found::EndEntityUsedAsCa => {
+            CertificateProblem::Misused("a certificate that is no issuer's stands above it in its chain")
+        }
+        Found::PathLenConstraintViolated => {
+            CertificateProblem::Misused("an issuer above it may not have so many others below itself")
+        }
+        Found::MaximumPathDepthExceeded => malformed("its chain is too long"),
+        Found::UnsupportedCriticalExtension => malformed("it demands what is not known here"),
         Found::InvalidCertValidity => malformed("it ends before it begins"),
         Found::UnsupportedCertVersion => malformed("it is not of version 3"),
         other => malformed(&other.to_string()),

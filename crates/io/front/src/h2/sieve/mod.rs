@@ -1,6 +1,7 @@
 //! Stands before the h2 crate, which ends a whole connection over one field that nobody may send: what RFC 9113 §8.1.1
 //! calls a malformed request is an error of its stream. Field blocks are read here and handed on as plain literals, a
-//! malformed one as one that the crate resets its stream for. Only frames and blocks that can't be read end the
+//! malformed one as one that the crate resets its stream for, and a `:path` with what clients leave bare in it encoded, which
+//! the crate would take for malformed. Only frames and blocks that can't be read end the
 //! connection. On the way the priorities that clients announce ahead of a request (RFC 9218 §7.1) become its own, and those
 //! that they give to one that is open are put aside for whoever answers it. Pure.
 //!
@@ -14,8 +15,10 @@ mod fuzz;
 pub use fuzz::fuzz_frames;
 
 use super::hpack::{self, Decoder, Field};
+use crate::h1::encode_bare;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 const PREFACE: usize = 24;
@@ -225,7 +228,12 @@ impl Sieve {
     fn section(&mut self, block: &[u8], opens: bool, priority: Option<Bytes>) -> Option<Section> {
         let (mut fields, mut size, mut is_proper) = (BytesMut::new(), 0usize, true);
         let most = self.most;
-        let mut put = |field: Field| {
+        let mut put = |mut field: Field| {
+            if field.name == ":path"
+                && let Cow::Owned(encoded) = encode_bare(&field.value)
+            {
+                field.value = encoded.into();
+            }
             size = size.saturating_add(field.size());
             is_proper = is_proper && is_allowed(&field) && (opens || !field.name.starts_with(b":"));
             // A few bytes can stand for very many.
@@ -324,7 +332,9 @@ fn former(content: &[u8]) -> Option<Bytes> {
 fn is_allowed(Field { name, value }: &Field) -> bool {
     match &name[..] {
         b":method" => Method::from_bytes(value).is_ok(),
-        b":scheme" | b":authority" | b":path" | b":protocol" => std::str::from_utf8(value).is_ok(),
+        // The crate would leave out a fragment, which nobody sends (RFC 9113 §8.3.1).
+        b":path" => value.is_ascii() && !value.contains(&b'#'),
+        b":scheme" | b":authority" | b":protocol" => std::str::from_utf8(value).is_ok(),
         b":status" => StatusCode::from_bytes(value).is_ok(),
         name => HeaderName::from_lowercase(name).is_ok() && HeaderValue::from_bytes(value).is_ok(),
     }
