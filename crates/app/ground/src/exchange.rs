@@ -315,7 +315,10 @@ impl Exchange {
             None => self.open(&confirmed, early.known, noted).map(|opened| (opened.reading, opened.bundle)),
         };
         let Some((reading, bundle)) = opened else { return };
+        let models = &self.carrier.ground.models;
+        models.answered(&self.owner, self.id, Some(&confirmed));
         bundle.add_again(&reading, reading.again(&before), sender);
+        models.tells(&self.owner, self.id, reading.referrer_policy());
         self.remember(url, &reading);
     }
 

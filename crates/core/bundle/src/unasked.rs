@@ -24,7 +24,7 @@ pub struct Load {
     pub url: Url,
     /// The browser's request for it.
     pub request: HeaderMap,
-    /// From the document's `Referrer-Policy` field.
+    /// From the document's `Referrer-Policy` field, or from its mark-up so far.
     pub referrer_policy: Option<ReferrerPolicy>,
     /// What its content security policies allow.
     pub(crate) policies: ContentPolicies,
@@ -90,6 +90,11 @@ impl Load {
     }
 
     /// The browser will ask for the document at `url` for a frame of this one.
+    /// The document has a `<meta name=referrer>` that says this policy.
+    pub fn obey_referrer_policy(&mut self, token: &str) {
+        self.referrer_policy = ReferrerPolicy::from_token(token).or(self.referrer_policy);
+    }
+
     pub fn names_frame(&self, url: &Url, cookies: &mut Cookies, now: SystemTime) {
         cookies.note_frame(self.jar, url, &self.first_party, now);
     }
@@ -260,10 +265,14 @@ impl Load {
 
     /// The policy in force for `hint`, as recorded from the families.
     fn referrer_policy(&self, hint: &Hint) -> ReferrerPolicy {
-        let of_rule = matches!(
-            hint.source,
-            Source::Rule | Source::RulePart | Source::FontFace | Source::StyleAttribute
-        );
+        let of_rule = match hint.source {
+            Source::Rule | Source::RulePart | Source::FontFace | Source::StyleAttribute => true,
+            // Visits do not say what of a sheet named it: sheets import sheets, and their rules name the rest.
+            Source::OwnVisits | Source::OthersVisits => {
+                hint.initiator != Initiator::Document && hint.destination != Destination::Style
+            }
+            _ => false,
+        };
         let of_document = match (&hint.initiator, self.family) {
             // Chromium asks for the images and fonts of styles by the default policy, whatever the document's is.
             (Initiator::Document, Family::Chromium) if of_rule => return ReferrerPolicy::default(),

@@ -16,7 +16,9 @@ use std::time::SystemTime;
 use farhop_bundle::{Decision, Load, Noted, Unasked, Way, content_policies};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_models::Foreseen;
-use farhop_page::{Destination, Document, Hint, Initiator, Options, Policy, PolicyKind, ResourceId, Source};
+use farhop_page::{
+    Destination, Document, Hint, Initiator, Options, Policy, PolicyKind, ReferrerPolicy, ResourceId, Source,
+};
 use farhop_settings::ground::BundleSettings;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use url::Url;
@@ -278,6 +280,16 @@ impl Reading {
     /// How many resources a document may name, once this one has named more.
     pub(crate) fn exceeded(&self) -> Option<usize> {
         lock(&self.document).exceeded()
+    /// Whether it stands in a frame of the page.
+    pub(crate) fn is_framed(&self) -> bool {
+        self.standing.is_framed()
+    }
+
+    /// What it lets others know of it by now, where it says so.
+    pub(crate) fn referrer_policy(&self) -> Option<ReferrerPolicy> {
+        self.standing.referrer_policy()
+    }
+
     }
 
     /// What the hint names will not be read for it: decides about what had waited for that, unless another reads it.

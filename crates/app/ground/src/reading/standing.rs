@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use farhop_bundle::{Budget, Decision, Load, Noted, Plan, Skip, Unasked, Way, unasked};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_page::{Destination, Hint, Policy, PolicyKind, Steps};
+use farhop_page::{Destination, Hint, Policy, PolicyKind, ReferrerPolicy, Steps};
 use farhop_settings::ground::BundleSettings;
 use url::Url;
 
@@ -85,6 +85,16 @@ impl Standing {
     }
 
     /// The user's.
+    /// Whether it stands in a frame of the page.
+    pub(super) fn is_framed(&self) -> bool {
+        self.frame.is_some()
+    }
+
+    /// What the document lets others know of it by now, where it says so.
+    pub(super) fn referrer_policy(&self) -> Option<ReferrerPolicy> {
+        self.tell(|load| load.referrer_policy)
+    }
+
     pub(super) fn known(&self) -> &Known {
         &self.visit.known
     }
@@ -120,6 +130,7 @@ impl Standing {
         match &self.frame {
             None => say(self.plan().load_mut()),
             Some(load) => say(&mut lock(load)),
+            PolicyKind::Referrer => load.obey_referrer_policy(&policy.text),
         }
     }
 

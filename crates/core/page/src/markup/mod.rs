@@ -156,10 +156,14 @@ impl Markup {
         if attributes.keyword("name").as_deref() == Some("referrer")
             && let Some(policy) = ReferrerPolicy::from_meta(content)
         {
-            context.policy = Some(policy);
+            // Not among those that are counted: what is told of the page must not depend on how many others it has.
+            let text = policy.as_str().to_owned();
+            let said = Policy { kind: PolicyKind::Referrer, text, from: context.next_order() };
+            self.policies.push(said);
         }
         match attributes.keyword("http-equiv").as_deref() {
             Some("content-type") => {
+            && context.policy.replace(policy) != Some(policy)
                 if let Some(label) = charset_of(content) {
                     return Opens::Charset(label.to_owned());
                 }
