@@ -341,7 +341,7 @@ fn fetches(family: Family, hint: &Hint) -> bool {
         // Tools fetch what they are told to; a wrong guess would only cost the link.
         (Family::Unknown, _) => false,
         // Only Firefox obeys stylesheets in Link fields; a preload of a style is obeyed by all and blocks nothing.
-        (_, Destination::Style) if from_field && hint.timing == Timing::Blocking => family == Family::Firefox,
+        (_, Destination::Style) if from_field && hint.timing != Timing::Async => family == Family::Firefox,
         (_, Destination::Icon) if from_field => false,
         (_, Destination::Manifest) => family == Family::Chromium && !from_field,
         _ => true,
