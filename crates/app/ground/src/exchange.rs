@@ -381,7 +381,8 @@ impl Exchange {
         let Answer { head, treatment, .. } = answer;
         let (Read { page, url: at, reading, allowance }, url) = asking;
         let decided = reading.read(|document| document.neighbours(&url));
-        let part = if head.status == StatusCode::OK { reading.unforeseen(&url, head) } else { None };
+        let is_there = head.status == StatusCode::OK;
+        let part = is_there.then(|| reading.unforeseen(&url, &self.request.fields, head)).flatten();
         if decided.is_empty() && part.is_none() {
             return None;
         }

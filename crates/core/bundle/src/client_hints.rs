@@ -5,6 +5,7 @@ use crate::family::Family;
 use crate::plan::Skip;
 use crate::site::{Relation, is_potentially_trustworthy};
 use crate::unasked::{Load, copy};
+use farhop_page::{Hint, Source};
 use http::header::{HeaderMap, HeaderName};
 use std::time::SystemTime;
 
@@ -59,10 +60,15 @@ impl Load {
 pub(crate) fn client_hints(
     fields: &mut HeaderMap,
     load: &Load,
+    hint: &Hint,
     relation: Relation,
     cookies: &Cookies,
     now: SystemTime,
 ) -> Result<(), Skip> {
+    // Recorded: what a 103 response has preloaded is asked for before there is a document to say what it tells.
+    if hint.source == Source::EarlyHints && load.family == Family::Chromium {
+        return Ok(());
+    }
     for name in LOW_ENTROPY_HINTS {
         copy(fields, &load.request, HeaderName::from_static(name));
     }

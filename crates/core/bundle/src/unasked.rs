@@ -89,12 +89,12 @@ impl Load {
         self.policies.add_meta(content);
     }
 
-    /// The browser will ask for the document at `url` for a frame of this one.
     /// The document has a `<meta name=referrer>` that says this policy.
     pub fn obey_referrer_policy(&mut self, token: &str) {
         self.referrer_policy = ReferrerPolicy::from_token(token).or(self.referrer_policy);
     }
 
+    /// The browser will ask for the document at `url` for a frame of this one.
     pub fn names_frame(&self, url: &Url, cookies: &mut Cookies, now: SystemTime) {
         cookies.note_frame(self.jar, url, &self.first_party, now);
     }
@@ -180,7 +180,10 @@ pub(crate) fn unasked_after(
             Relation::between(&load.url, url),
         )
     };
-    if let Some(told) = source.and_then(|source| way.referrer(source, policy, &target)) {
+    // Recorded: Chromium writes what it tells of itself to a frame before that is upgraded.
+    let late = is_upgraded_frame(load, hint, &target);
+    let named = if late { &hint.url } else { &target };
+    if let Some(told) = source.and_then(|source| way.referrer(source, policy, named)) {
         insert(&mut fields, header::REFERER, &told);
     }
     if mode == Mode::SameOrigin && relation != Relation::SameOrigin {
@@ -218,7 +221,9 @@ pub(crate) fn unasked_after(
         copy(&mut fields, &load.request, header::PRAGMA);
     }
     if trustworthy {
-        client_hints(&mut fields, load, relation, cookies, now)?;
+        if !late {
+            client_hints(&mut fields, load, hint, relation, cookies, now)?;
+        }
         let access = match () {
             () if returns_home => Some(HeaderValue::from_static("inactive")),
             () if credentials && load.first_party.is_cross_site(&target) => cookies.storage_access(load.jar),
@@ -283,6 +288,14 @@ impl Load {
         };
         hint.referrer_policy.or(of_document).unwrap_or_default()
     }
+}
+
+/// Whether `hint` names a document over plain HTTP, and a policy has it asked for at `target`.
+fn is_upgraded_frame(load: &Load, hint: &Hint, target: &Url) -> bool {
+    let is_frame = hint.destination == Destination::Frame && load.family == Family::Chromium;
+    let mut upgraded = hint.url.clone();
+    upgrade(&mut upgraded);
+    is_frame && hint.url.scheme() == "http" && upgraded == *target
 }
 
 /// Upgrade Insecure Requests, §3.2: `https`, at its own port if it was at the other's.

@@ -72,7 +72,9 @@ impl Reading {
         settings: &BundleSettings,
     ) -> Option<Reading> {
         let url = Url::parse(&request.url()).ok()?;
-        let options = options(request, response, known);
+        // Browsers look for the icon of a window alone.
+        let default_icon = !noted.is_framed;
+        let options = Options { default_icon, ..options(request, response, known) };
         let agent = agent(&request.fields);
         if options.viewport != known.screen(agent) {
             known.learn_screen(agent, &options.viewport);
@@ -277,9 +279,6 @@ impl Reading {
         self.standing.url()
     }
 
-    /// How many resources a document may name, once this one has named more.
-    pub(crate) fn exceeded(&self) -> Option<usize> {
-        lock(&self.document).exceeded()
     /// Whether it stands in a frame of the page.
     pub(crate) fn is_framed(&self) -> bool {
         self.standing.is_framed()
@@ -290,6 +289,9 @@ impl Reading {
         self.standing.referrer_policy()
     }
 
+    /// How many resources a document may name, once this one has named more.
+    pub(crate) fn exceeded(&self) -> Option<usize> {
+        lock(&self.document).exceeded()
     }
 
     /// What the hint names will not be read for it: decides about what had waited for that, unless another reads it.
@@ -329,8 +331,18 @@ impl Reading {
         document.resource_begins(hint, url, &info(response, charset.as_deref()))
     }
 
-    /// The browser asked for `url`, which nobody foresaw and which answers so. `None` if there is nothing to read in it.
-    pub(crate) fn unforeseen(&self, url: &Url, response: &ResponseHead) -> Option<ResourceId> {
+    /// The browser asked for `url` with these fields, which nobody foresaw and which answers so. `None` if there is nothing to
+    /// read in it; what a worker imports it asks for in words of its own.
+    pub(crate) fn unforeseen(
+        &self,
+        url: &Url,
+        request: &HeaderMap,
+        response: &ResponseHead,
+    ) -> Option<ResourceId> {
+        let dest = request.get("sec-fetch-dest").map_or(&b""[..], HeaderValue::as_bytes);
+        if dest.ends_with(b"worker") || dest.ends_with(b"worklet") {
+            return None;
+        }
         let destination = match &*media_type(&response.fields) {
             "text/css" => Destination::Style,
             "text/javascript" | "application/javascript" | "application/x-javascript" => Destination::Script,

@@ -84,7 +84,6 @@ impl Standing {
         self.tell(|load| load.url.clone())
     }
 
-    /// The user's.
     /// Whether it stands in a frame of the page.
     pub(super) fn is_framed(&self) -> bool {
         self.frame.is_some()
@@ -95,6 +94,7 @@ impl Standing {
         self.tell(|load| load.referrer_policy)
     }
 
+    /// The user's.
     pub(super) fn known(&self) -> &Known {
         &self.visit.known
     }
@@ -123,6 +123,7 @@ impl Standing {
     pub(super) fn obey(&self, policy: &Policy) {
         let say = |load: &mut Load| match policy.kind {
             PolicyKind::Content => load.add_content_policy(&policy.text),
+            PolicyKind::Referrer => load.obey_referrer_policy(&policy.text),
             // Only a page in a window may ask for them.
             PolicyKind::ClientHints if self.frame.is_none() => load.ask_client_hints(&policy.text),
             PolicyKind::ClientHints => {}
@@ -130,7 +131,6 @@ impl Standing {
         match &self.frame {
             None => say(self.plan().load_mut()),
             Some(load) => say(&mut lock(load)),
-            PolicyKind::Referrer => load.obey_referrer_policy(&policy.text),
         }
     }
 
