@@ -72,9 +72,14 @@ pub(crate) fn client_hints(
     for name in LOW_ENTROPY_HINTS {
         copy(fields, &load.request, HeaderName::from_static(name));
     }
-    // A page over plain HTTP does not show them.
-    if !is_potentially_trustworthy(&load.url) {
-        fields.extend(cookies.client_hints(load.jar).iter().cloned());
+    // A page over plain HTTP does not show them, nor does one that a service worker has asked for (recorded).
+    let is_silent = load.is_by_worker() && !fields.contains_key(LOW_ENTROPY_HINTS[0]);
+    if !is_potentially_trustworthy(&load.url) || is_silent {
+        let seen = cookies.client_hints(load.jar);
+        if is_silent && seen.is_empty() && !cookies.has_shown_hints(load.jar, now) {
+            return Err(Skip::UnknownHints);
+        }
+        fields.extend(seen.iter().cloned());
     }
     // The others are sent to the origin that asked for them with Accept-CH, which the document's request shows.
     if relation == Relation::SameOrigin {

@@ -8,6 +8,7 @@ use crate::plan::Skip;
 use crate::referrer::policy_of;
 use crate::site::{Relation, is_potentially_trustworthy};
 use crate::way::Way;
+use crate::workers::Asker;
 use farhop_page::{ContentPolicies, Destination, Hint, Initiator, Mode, ReferrerPolicy, Source};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::time::SystemTime;
@@ -229,7 +230,11 @@ pub(crate) fn unasked_after(
             () if credentials && load.first_party.is_cross_site(&target) => cookies.storage_access(load.jar),
             () => None,
         };
-        fetch_metadata(&mut fields, load, hint, way, &target, access);
+        let asker = load.asker(hint, &target, cookies, now);
+        if asker == Asker::Either {
+            return Err(Skip::UnknownAsker);
+        }
+        fetch_metadata(&mut fields, load, hint, way, &target, (access, asker));
     }
     Ok(Unasked { url: target, fields })
 }
@@ -238,6 +243,28 @@ impl Load {
     /// How it relates to what it asks for on this way.
     pub(crate) fn relation(&self, way: &Way, target: &Url) -> Relation {
         if self.is_opaque { Relation::CrossSite } else { way.relation(&self.url, target) }
+    }
+
+    /// Whether a service worker has passed its own request on.
+    pub(crate) fn is_by_worker(&self) -> bool {
+        self.request.get("sec-fetch-dest").is_some_and(|dest| dest == "empty")
+    }
+
+    /// Who asks for what `hint` names.
+    fn asker(&self, hint: &Hint, target: &Url, cookies: &Cookies, now: SystemTime) -> Asker {
+        let of_page = if self.is_by_worker() { Asker::Worker } else { Asker::Page };
+        match hint.destination {
+            // Chromium's are known (recorded).
+            _ if self.family != Family::Chromium || hint.source == Source::EarlyHints => Asker::Page,
+            // Not for these (Service Workers, "handle fetch").
+            Destination::Icon | Destination::Manifest | Destination::Object | Destination::Embed => {
+                Asker::Page
+            }
+            // A document in a frame is asked for by the worker of its own origin.
+            Destination::Frame if target.origin() != self.url.origin() => Asker::Page,
+            Destination::Frame => of_page,
+            destination => cookies.asker(self.jar, (&self.url, target), destination, now).unwrap_or(of_page),
+        }
     }
 
     /// Where the request for `hint` goes that was to go to `target`, if it may go at all (Fetch, "main fetch", steps 5 to 7).
@@ -361,7 +388,7 @@ fn fetch_metadata(
     hint: &Hint,
     way: &Way,
     target: &Url,
-    storage_access: Option<HeaderValue>,
+    (storage_access, asker): (Option<HeaderValue>, Asker),
 ) {
     // A page over plain HTTP shows nothing of it, though the browser may well send it to a trustworthy target.
     let knows = load.request.contains_key("sec-fetch-dest")
@@ -384,7 +411,8 @@ fn fetch_metadata(
         _ => "cors",
     };
     insert(fields, HeaderName::from_static("sec-fetch-mode"), mode);
-    insert(fields, HeaderName::from_static("sec-fetch-dest"), dest(hint));
+    let dest = if asker == Asker::Worker { "empty" } else { dest(hint) };
+    insert(fields, HeaderName::from_static("sec-fetch-dest"), dest);
     // Storage Access Headers, §2: another site's, with credentials.
     if let Some(access) = storage_access {
         fields.insert(HeaderName::from_static("sec-fetch-storage-access"), access);

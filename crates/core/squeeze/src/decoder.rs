@@ -137,10 +137,13 @@ impl Decoder {
         match self.produce(self.stages.len() - 1)? {
             Some(piece) => Ok(Some(piece)),
             None if !self.ended || !self.began => Ok(None),
-            None => match self.stages.iter().find(|link| !link.stage.is_complete() && !link.stage.may_break_off()) {
-                Some(link) => Err(SqueezeError::Truncated(link.stage.name())),
-                None => Ok(None),
-            },
+            None => {
+                match self.stages.iter().find(|link| !link.stage.is_complete() && !link.stage.may_break_off())
+                {
+                    Some(link) => Err(SqueezeError::Truncated(link.stage.name())),
+                    None => Ok(None),
+                }
+            }
         }
     }
 

@@ -38,13 +38,7 @@ pub(crate) struct Gzip {
 
 impl Gzip {
     pub(crate) fn new() -> Self {
-        Gzip {
-            part: Part::Fixed(0),
-            flags: 0,
-            held: [0; 2],
-            held_len: 0,
-            inflate: Decompress::new(false),
-        }
+        Gzip { part: Part::Fixed(0), flags: 0, held: [0; 2], held_len: 0, inflate: Decompress::new(false) }
     }
 
     /// The part that follows `part` in this member's header.

@@ -266,6 +266,7 @@ impl Reading {
 
     /// The user's browser asked for `url`, which nobody foresaw, with these fields.
     pub(crate) fn asked(&self, url: &Url, request: &HeaderMap) {
+        self.standing.asked(url, request);
         let mut document = lock(&self.document);
         let assumed = document.viewport().clone();
         document.asked(url);

@@ -9,6 +9,7 @@ use farhop_bundle::{Budget, Decision, Load, Noted, Plan, Skip, Unasked, Way, una
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_page::{Destination, Hint, Policy, PolicyKind, ReferrerPolicy, Steps};
 use farhop_settings::ground::BundleSettings;
+use http::HeaderMap;
 use url::Url;
 
 use super::lock;
@@ -107,6 +108,12 @@ impl Standing {
     /// The page's plan.
     pub(super) fn plan(&self) -> MutexGuard<'_, Plan> {
         lock(&self.visit.plan)
+    }
+
+    /// The user's browser asked for `url`, whatever was promised: that may show who asks.
+    pub(super) fn asked(&self, url: &Url, request: &HeaderMap) {
+        let (plan, mut cookies) = (self.plan(), self.visit.known.cookies());
+        plan.asked(url, request, &mut cookies, SystemTime::now());
     }
 
     /// The page takes so many bytes more.

@@ -15,6 +15,8 @@ use crate::family::Family;
 use crate::first_party::FirstParty;
 use crate::matching::is_navigation;
 use crate::site::{Relation, is_potentially_trustworthy};
+use crate::workers::{Asker, Workers};
+use farhop_page::Destination;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use jar::Jar;
 use std::collections::VecDeque;
@@ -72,6 +74,7 @@ struct Browser {
     frames: VecDeque<(Url, FirstParty, SystemTime)>,
     /// The same within a page's site, to which cookies make no difference.
     near_frames: VecDeque<(Url, SystemTime)>,
+    workers: Workers,
     /// As last seen on a request that cookies see as another site's; `None` where none was seen.
     storage_access: Option<Option<HeaderValue>>,
     /// Client hints that it sends unasked to all trustworthy targets, as last seen.
@@ -193,6 +196,31 @@ impl Cookies {
         all.iter().find(|(name, _)| name == hint).map(|(_, value)| value)
     }
 
+    /// See [`Workers::asker`].
+    pub(crate) fn asker(
+        &self,
+        jar: JarId,
+        (page, target): (&Url, &Url),
+        destination: Destination,
+        now: SystemTime,
+    ) -> Option<Asker> {
+        self.browser(jar)?.workers.asker(page, target, destination, now)
+    }
+
+    /// See [`Workers::note`].
+    pub(crate) fn note_asker(
+        &mut self,
+        jar: JarId,
+        (page, target): (&Url, &Url),
+        destination: Destination,
+        asker: Asker,
+        now: SystemTime,
+    ) {
+        if let Some(browser) = self.browsers.iter_mut().find(|browser| browser.id == jar) {
+            browser.workers.note(page, target, destination, asker, now);
+        }
+    }
+
     /// A page asked for client hints that were not seen: its resources are left to the browser.
     pub(crate) fn await_hints(&mut self, jar: JarId, now: SystemTime) {
         if let Some(browser) = self.browsers.iter_mut().find(|browser| browser.id == jar) {
@@ -250,6 +278,7 @@ impl Cookies {
                 pages: VecDeque::new(),
                 frames: VecDeque::new(),
                 near_frames: VecDeque::new(),
+                workers: Workers::default(),
                 storage_access: None,
                 hints: Vec::new(),
                 asked_hints: Vec::new(),
@@ -273,7 +302,12 @@ impl Browser {
             .iter()
             .chain(&self.asked_hints)
             .map(|(_, value)| value.len() + size_of::<(HeaderName, HeaderValue)>());
-        size_of::<Self>() + agent + pages.sum::<usize>() + hints.sum::<usize>() + self.jar.size()
+        size_of::<Self>()
+            + agent
+            + pages.sum::<usize>()
+            + hints.sum::<usize>()
+            + self.jar.size()
+            + self.workers.size()
     }
 
     /// In whose page a request is made: its own if it is a document, else that of the document which `Referer` names.
