@@ -29,7 +29,7 @@ use crate::dictionaries::Dictionaries;
 use crate::failure;
 use crate::head;
 use crate::mirror::Stale;
-use crate::models::{Made, is_anyones};
+use crate::models::{Made, Namer, is_anyones};
 use crate::order::{Limits, Order};
 use crate::origins::Asked;
 use crate::owner::{Known, Owner};
@@ -152,8 +152,10 @@ impl Bundle {
                         self.skip(&hint, UNSEEN);
                         self.keep(&reading, reading.lost(&hint));
                     }
-                    Decision::Fetch(unasked, _) if is_held(&self.carrier, &self.owner, &unasked) => {
+                    Decision::Fetch(unasked, urgency) if is_held(&self.carrier, &self.owner, &unasked) => {
                         self.skip(&hint, HELD);
+                        let made = made(&reading, &hint, &unasked, urgency.level);
+                        self.carrier.ground.models.named(&self.owner, self.page, &made);
                         // What it names is most likely held as well.
                         self.keep(&reading, reading.lost(&hint));
                         self.recall_held_frame(&reading, &hint, &unasked);
@@ -164,6 +166,14 @@ impl Bundle {
                     }
                 }
             }
+        }
+    }
+
+    /// The text of `reading` has been read, as far as it will be.
+    pub(crate) fn is_read(&self, reading: &Reading) {
+        if !reading.is_framed() {
+            let models = &self.carrier.ground.models;
+            models.tells(&self.owner, self.page, reading.referrer_policy());
         }
     }
 
@@ -190,12 +200,15 @@ impl Bundle {
         };
         // `None` once nobody reads this stream any more.
         let Some(promise) = promise else { return };
+        let (models, made) = (&self.carrier.ground.models, made(&reading, &hint, &unasked, urgency.level));
         match &stale {
-            Some(_) => lock(&self.tally).skipped(VALIDATED),
+            Some(_) => {
+                lock(&self.tally).skipped(VALIDATED);
+                models.named(&self.owner, self.page, &made);
+            }
             None => {
                 self.tell_promised(promise, &unasked);
-                let made = Made { hint: &hint, url: &unasked.url, urgency: urgency.level };
-                self.carrier.ground.models.promised(&self.owner, self.page, promise, made);
+                models.promised(&self.owner, self.page, promise, made);
             }
         }
         let unwanted = self.carrier.promised(promise);
@@ -488,6 +501,12 @@ pub(crate) fn held_stale(carrier: &Carrier, owner: &Owner, unasked: &Unasked) ->
     let Unasked { url, fields } = unasked;
     let passes_by = fields.contains_key(header::CACHE_CONTROL) || fields.contains_key(header::PRAGMA);
     carrier.holds_stale(owner, url, fields).filter(|_| !passes_by)
+}
+
+/// What is made of a hint of `reading`, as it teaches.
+fn made<'a>(reading: &Reading, hint: &'a Hint, unasked: &'a Unasked, urgency: u8) -> Made<'a> {
+    let by = Namer { is_framed: reading.is_framed(), referrer_policy: reading.referrer_policy() };
+    Made { hint, url: &unasked.url, urgency, by }
 }
 
 /// The request as a browser will ask it through the remote.

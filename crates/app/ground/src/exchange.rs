@@ -321,7 +321,10 @@ impl Exchange {
             None => self.open(&confirmed, early.known, noted).map(|opened| (opened.reading, opened.bundle)),
         };
         let Some((reading, bundle)) = opened else { return };
+        let models = &self.carrier.ground.models;
+        models.answered(&self.owner, self.id, Some(&confirmed));
         bundle.add_again(&reading, reading.again(&before), sender);
+        models.tells(&self.owner, self.id, reading.referrer_policy());
         self.remember(url, &reading);
     }
 
@@ -384,7 +387,8 @@ impl Exchange {
         let Answer { head, treatment, .. } = answer;
         let (Read { page, url: at, reading, allowance }, url) = asking;
         let decided = reading.read(|document| document.neighbours(&url));
-        let part = if head.status == StatusCode::OK { reading.unforeseen(&url, head) } else { None };
+        let is_there = head.status == StatusCode::OK;
+        let part = is_there.then(|| reading.unforeseen(&url, &self.request.fields, head)).flatten();
         if decided.is_empty() && part.is_none() {
             return None;
         }

@@ -162,6 +162,9 @@ impl Page {
         if std::mem::replace(&mut self.over, true) {
             return Vec::new();
         }
+        if let What::Document = self.what {
+            self.bundle.is_read(&self.reading);
+        }
         self.reading.read(|document| match &self.what {
             What::Document => document.html_end(),
             What::Part(part) => document.resource_end(*part),

@@ -208,6 +208,26 @@ async fn from_the_third_visit_on_what_scripts_ask_for_is_on_its_way_before_the_p
 }
 
 #[tokio::test]
+async fn a_page_whose_mark_up_has_nothing_told_of_it_is_told_to_nobody_ahead_either() {
+    let html = "<!doctype html><meta name=referrer content=no-referrer><link rel=icon href=data:,>\
+        <script src=/loader.js></script>";
+    let origin = site("content-type: text/html | cache-control: no-store", html, answer).await;
+    let pair = pair(&[]).await;
+    let browser = browser(&pair, &origin, 7);
+    for visit in 1..=4 {
+        let promises = browser.open(&navigate(&origin, "/")).await;
+        assert!(!promises.is_empty(), "visit {visit}");
+        for (number, head, _) in promises {
+            assert_eq!(head.fields.get(header::REFERER), None, "visit {visit}");
+            pushed(&pair).await;
+            pair.hop.tell_used(number..=number);
+        }
+    }
+    let models = known(&pair, Some("ship/7"));
+    assert_eq!(models[0]["resources"][0]["means"], "push", "{models:?}");
+}
+
+#[tokio::test]
 async fn what_three_users_have_shown_serves_a_fourth_without_cookies_and_nothing_else() {
     let (origin, pair) = (gallery().await, pair(&[]).await);
     let document = navigate(&origin, "/");

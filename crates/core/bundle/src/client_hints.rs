@@ -5,6 +5,7 @@ use crate::family::Family;
 use crate::plan::Skip;
 use crate::site::{Relation, is_potentially_trustworthy};
 use crate::unasked::{Load, copy};
+use farhop_page::{Hint, Source};
 use http::header::{HeaderMap, HeaderName};
 use std::time::SystemTime;
 
@@ -59,16 +60,26 @@ impl Load {
 pub(crate) fn client_hints(
     fields: &mut HeaderMap,
     load: &Load,
+    hint: &Hint,
     relation: Relation,
     cookies: &Cookies,
     now: SystemTime,
 ) -> Result<(), Skip> {
+    // Recorded: what a 103 response has preloaded is asked for before there is a document to say what it tells.
+    if hint.source == Source::EarlyHints && load.family == Family::Chromium {
+        return Ok(());
+    }
     for name in LOW_ENTROPY_HINTS {
         copy(fields, &load.request, HeaderName::from_static(name));
     }
-    // A page over plain HTTP does not show them.
-    if !is_potentially_trustworthy(&load.url) {
-        fields.extend(cookies.client_hints(load.jar).iter().cloned());
+    // A page over plain HTTP does not show them, nor does one that a service worker has asked for (recorded).
+    let is_silent = load.is_by_worker() && !fields.contains_key(LOW_ENTROPY_HINTS[0]);
+    if !is_potentially_trustworthy(&load.url) || is_silent {
+        let seen = cookies.client_hints(load.jar);
+        if is_silent && seen.is_empty() && !cookies.has_shown_hints(load.jar, now) {
+            return Err(Skip::UnknownHints);
+        }
+        fields.extend(seen.iter().cloned());
     }
     // The others are sent to the origin that asked for them with Accept-CH, which the document's request shows.
     if relation == Relation::SameOrigin {

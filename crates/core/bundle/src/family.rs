@@ -98,6 +98,12 @@ impl Family {
         match (self, hint.source) {
             (Family::Firefox, Source::Poster) => Mode::NoCors,
             (Family::Firefox, Source::RulePart) => Mode::SameOrigin,
+            // Fonts are never asked for without CORS, so that Firefox does not preload them so either.
+            (Family::Firefox, Source::Preload | Source::LinkField | Source::EarlyHints)
+                if hint.destination == Destination::Font && hint.mode == Mode::NoCors =>
+            {
+                Mode::Cors
+            }
             _ => hint.mode,
         }
     }

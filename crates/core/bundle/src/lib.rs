@@ -21,6 +21,7 @@ mod unasked;
 mod unchanged;
 mod urgency;
 mod way;
+mod workers;
 
 pub use companions::{Companions, Place};
 pub use cookies::{CookieVerdict, Cookies, JarId, Noted};

@@ -173,7 +173,10 @@ pub(crate) fn passes_caches_by(request: &HeaderMap) -> bool {
 /// tell.
 pub fn is_navigation(request: &HeaderMap) -> bool {
     match text(request, "sec-fetch-dest") {
-        Some(dest) => dest == "document",
+        Some("document") => true,
+        // Recorded: of a service worker that passes a navigation on. To scripts the mode is forbidden (Fetch, "new Request").
+        Some("empty") => text(request, "sec-fetch-mode") == Some("navigate"),
+        Some(_) => false,
         // Browsers name text/html first for documents and for frames, and ask for upgrades there only (Upgrade Insecure
         // Requests, §3.2.1); scripts may ask for text/html, too.
         None => {
@@ -225,6 +228,7 @@ mod tests {
         assert!(!is_navigation(&request(&[html, ("sec-fetch-dest", "empty")])));
         assert!(is_navigation(&request(&[html, ("upgrade-insecure-requests", "1")])));
         assert!(is_navigation(&request(&[("sec-fetch-dest", "document")])));
+        assert!(is_navigation(&request(&[("sec-fetch-dest", "empty"), ("sec-fetch-mode", "navigate")])));
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use crate::cookies::Cookies;
 use crate::family::Family;
-use crate::matching::compare_always;
+use crate::matching::{compare, compare_always};
 use crate::unasked::{Load, Unasked, unasked_after};
 use crate::urgency::{Urgency, urgency};
 use crate::way::Way;
+use crate::workers::Asker;
 use farhop_freshness::{ResponseDirectives, Scope, Stored, storable};
 use farhop_page::{Confidence, Destination, Hint, Mode, Source, Timing};
 use http::header::{self, HeaderMap};
@@ -81,6 +82,8 @@ pub enum Skip {
     NotThisBrowser,
     /// The page has just asked for client hints, and what the browser says in them was not seen.
     UnknownHints,
+    /// Of its kind some are asked for by the page and some by its service worker, in other words.
+    UnknownAsker,
     /// A guess at what might do something, or with cookies: only plain files are guessed.
     RiskyGuess,
 }
@@ -191,6 +194,28 @@ impl Plan {
             && !ResponseDirectives::of(response).wants_validation()
         {
             asked.reusable = Some(stored);
+        }
+    }
+
+    /// The browser asked for `url` with these fields at `now`, whatever was promised: notes whether a service worker asks where
+    /// the page was expected to, or the other way round.
+    pub fn asked(&self, url: &Url, fields: &HeaderMap, cookies: &mut Cookies, now: SystemTime) {
+        let by_worker = |fields: &HeaderMap| fields.get("sec-fetch-dest").is_some_and(|dest| dest == "empty");
+        let others = |fields: &HeaderMap| {
+            let mut others = fields.clone();
+            others.remove("sec-fetch-dest");
+            others
+        };
+        let (is_by_worker, own) = (by_worker(fields), others(fields));
+        let is_otherwise = |asked: &&Asked| {
+            asked.destination != Destination::Fetch
+                && by_worker(&asked.fields) != is_by_worker
+                && compare(&others(&asked.fields), &own).is_ok()
+        };
+        if let Some(asked) = self.asked.get(url).and_then(|all| all.iter().find(is_otherwise)) {
+            let asker = if is_by_worker { Asker::Worker } else { Asker::Page };
+            let (load, page) = (&self.load, &self.load.url);
+            cookies.note_asker(load.jar, (page, url), asked.destination, asker, now);
         }
     }
 
@@ -341,7 +366,7 @@ fn fetches(family: Family, hint: &Hint) -> bool {
         // Tools fetch what they are told to; a wrong guess would only cost the link.
         (Family::Unknown, _) => false,
         // Only Firefox obeys stylesheets in Link fields; a preload of a style is obeyed by all and blocks nothing.
-        (_, Destination::Style) if from_field && hint.timing == Timing::Blocking => family == Family::Firefox,
+        (_, Destination::Style) if from_field && hint.timing != Timing::Async => family == Family::Firefox,
         (_, Destination::Icon) if from_field => false,
         (_, Destination::Manifest) => family == Family::Chromium && !from_field,
         _ => true,

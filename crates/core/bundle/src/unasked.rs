@@ -8,6 +8,7 @@ use crate::plan::Skip;
 use crate::referrer::policy_of;
 use crate::site::{Relation, is_potentially_trustworthy};
 use crate::way::Way;
+use crate::workers::Asker;
 use farhop_page::{ContentPolicies, Destination, Hint, Initiator, Mode, ReferrerPolicy, Source};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::time::SystemTime;
@@ -24,7 +25,7 @@ pub struct Load {
     pub url: Url,
     /// The browser's request for it.
     pub request: HeaderMap,
-    /// From the document's `Referrer-Policy` field.
+    /// From the document's `Referrer-Policy` field, or from its mark-up so far.
     pub referrer_policy: Option<ReferrerPolicy>,
     /// What its content security policies allow.
     pub(crate) policies: ContentPolicies,
@@ -87,6 +88,11 @@ impl Load {
     /// The document has a `<meta http-equiv=content-security-policy>` with this content.
     pub fn add_content_policy(&mut self, content: &str) {
         self.policies.add_meta(content);
+    }
+
+    /// The document has a `<meta name=referrer>` that says this policy.
+    pub fn obey_referrer_policy(&mut self, token: &str) {
+        self.referrer_policy = ReferrerPolicy::from_token(token).or(self.referrer_policy);
     }
 
     /// The browser will ask for the document at `url` for a frame of this one.
@@ -175,7 +181,10 @@ pub(crate) fn unasked_after(
             Relation::between(&load.url, url),
         )
     };
-    if let Some(told) = source.and_then(|source| way.referrer(source, policy, &target)) {
+    // Recorded: Chromium writes what it tells of itself to a frame before that is upgraded.
+    let late = is_upgraded_frame(load, hint, &target);
+    let named = if late { &hint.url } else { &target };
+    if let Some(told) = source.and_then(|source| way.referrer(source, policy, named)) {
         insert(&mut fields, header::REFERER, &told);
     }
     if mode == Mode::SameOrigin && relation != Relation::SameOrigin {
@@ -213,13 +222,19 @@ pub(crate) fn unasked_after(
         copy(&mut fields, &load.request, header::PRAGMA);
     }
     if trustworthy {
-        client_hints(&mut fields, load, relation, cookies, now)?;
+        if !late {
+            client_hints(&mut fields, load, hint, relation, cookies, now)?;
+        }
         let access = match () {
             () if returns_home => Some(HeaderValue::from_static("inactive")),
             () if credentials && load.first_party.is_cross_site(&target) => cookies.storage_access(load.jar),
             () => None,
         };
-        fetch_metadata(&mut fields, load, hint, way, &target, access);
+        let asker = load.asker(hint, &target, cookies, now);
+        if asker == Asker::Either {
+            return Err(Skip::UnknownAsker);
+        }
+        fetch_metadata(&mut fields, load, hint, way, &target, (access, asker));
     }
     Ok(Unasked { url: target, fields })
 }
@@ -228,6 +243,28 @@ impl Load {
     /// How it relates to what it asks for on this way.
     pub(crate) fn relation(&self, way: &Way, target: &Url) -> Relation {
         if self.is_opaque { Relation::CrossSite } else { way.relation(&self.url, target) }
+    }
+
+    /// Whether a service worker has passed its own request on.
+    pub(crate) fn is_by_worker(&self) -> bool {
+        self.request.get("sec-fetch-dest").is_some_and(|dest| dest == "empty")
+    }
+
+    /// Who asks for what `hint` names.
+    fn asker(&self, hint: &Hint, target: &Url, cookies: &Cookies, now: SystemTime) -> Asker {
+        let of_page = if self.is_by_worker() { Asker::Worker } else { Asker::Page };
+        match hint.destination {
+            // Chromium's are known (recorded).
+            _ if self.family != Family::Chromium || hint.source == Source::EarlyHints => Asker::Page,
+            // Not for these (Service Workers, "handle fetch").
+            Destination::Icon | Destination::Manifest | Destination::Object | Destination::Embed => {
+                Asker::Page
+            }
+            // A document in a frame is asked for by the worker of its own origin.
+            Destination::Frame if target.origin() != self.url.origin() => Asker::Page,
+            Destination::Frame => of_page,
+            destination => cookies.asker(self.jar, (&self.url, target), destination, now).unwrap_or(of_page),
+        }
     }
 
     /// Where the request for `hint` goes that was to go to `target`, if it may go at all (Fetch, "main fetch", steps 5 to 7).
@@ -260,10 +297,14 @@ impl Load {
 
     /// The policy in force for `hint`, as recorded from the families.
     fn referrer_policy(&self, hint: &Hint) -> ReferrerPolicy {
-        let of_rule = matches!(
-            hint.source,
-            Source::Rule | Source::RulePart | Source::FontFace | Source::StyleAttribute
-        );
+        let of_rule = match hint.source {
+            Source::Rule | Source::RulePart | Source::FontFace | Source::StyleAttribute => true,
+            // Visits do not say what of a sheet named it: sheets import sheets, and their rules name the rest.
+            Source::OwnVisits | Source::OthersVisits => {
+                hint.initiator != Initiator::Document && hint.destination != Destination::Style
+            }
+            _ => false,
+        };
         let of_document = match (&hint.initiator, self.family) {
             // Chromium asks for the images and fonts of styles by the default policy, whatever the document's is.
             (Initiator::Document, Family::Chromium) if of_rule => return ReferrerPolicy::default(),
@@ -274,6 +315,14 @@ impl Load {
         };
         hint.referrer_policy.or(of_document).unwrap_or_default()
     }
+}
+
+/// Whether `hint` names a document over plain HTTP, and a policy has it asked for at `target`.
+fn is_upgraded_frame(load: &Load, hint: &Hint, target: &Url) -> bool {
+    let is_frame = hint.destination == Destination::Frame && load.family == Family::Chromium;
+    let mut upgraded = hint.url.clone();
+    upgrade(&mut upgraded);
+    is_frame && hint.url.scheme() == "http" && upgraded == *target
 }
 
 /// Upgrade Insecure Requests, §3.2: `https`, at its own port if it was at the other's.
@@ -339,7 +388,7 @@ fn fetch_metadata(
     hint: &Hint,
     way: &Way,
     target: &Url,
-    storage_access: Option<HeaderValue>,
+    (storage_access, asker): (Option<HeaderValue>, Asker),
 ) {
     // A page over plain HTTP shows nothing of it, though the browser may well send it to a trustworthy target.
     let knows = load.request.contains_key("sec-fetch-dest")
@@ -362,7 +411,8 @@ fn fetch_metadata(
         _ => "cors",
     };
     insert(fields, HeaderName::from_static("sec-fetch-mode"), mode);
-    insert(fields, HeaderName::from_static("sec-fetch-dest"), dest(hint));
+    let dest = if asker == Asker::Worker { "empty" } else { dest(hint) };
+    insert(fields, HeaderName::from_static("sec-fetch-dest"), dest);
     // Storage Access Headers, §2: another site's, with credentials.
     if let Some(access) = storage_access {
         fields.insert(HeaderName::from_static("sec-fetch-storage-access"), access);

@@ -119,6 +119,18 @@ fn link_fields_are_obeyed_as_far_as_the_browser_does() {
     let (sheet, preload) = ("</a.css>; rel=stylesheet", "</a.css>; rel=preload; as=style");
     assert_eq!((fetched(CHROMIUM, sheet), fetched(FIREFOX, sheet)), (false, true));
     assert_eq!((fetched(CHROMIUM, preload), fetched(FIREFOX, preload)), (true, true));
+    let for_paper = "</a.css>; rel=stylesheet; media=print";
+    assert_eq!((fetched(CHROMIUM, for_paper), fetched(FIREFOX, for_paper)), (false, true));
+}
+
+#[test]
+fn firefox_preloads_fonts_as_it_asks_for_them() {
+    let html = "<link rel=preload as=font href=a.woff2>";
+    let origin = |agent: &str| {
+        let mut plan = plan(agent, &[], &[], Budget::default());
+        only(&mut plan, &html.replace("a.w", "//cdn.test/a.w")).unwrap().fields.contains_key(header::ORIGIN)
+    };
+    assert_eq!((origin(CHROMIUM), origin(FIREFOX)), (false, true));
 }
 
 #[test]
@@ -268,6 +280,21 @@ fn upgrade_insecure_requests_upgrades_everything() {
     let script = hint(url("http://far.test:8080/a.js"), Destination::Script, Mode::NoCors, Source::Script);
     assert_eq!(plan.only(&script).unwrap().url.as_str(), "https://far.test:8080/a.js");
     assert_eq!(plan.only(&image("http://10.0.0.1:80/a.png")).unwrap().url.as_str(), "https://10.0.0.1/a.png");
+}
+
+#[test]
+fn a_frame_that_is_upgraded_is_told_what_plain_http_would_be() {
+    let policy = [("content-security-policy", "upgrade-insecure-requests")];
+    let request = [("sec-fetch-dest", "document"), ("sec-ch-ua", "x")];
+    let told = |html: &str| {
+        let mut plan = plan_of(&url("https://site.test/p"), CHROMIUM, &request, &policy, Budget::default());
+        let asked = only(&mut plan, html).unwrap();
+        assert_eq!(asked.url.scheme(), "https");
+        (asked.fields.contains_key("referer"), asked.fields.contains_key("sec-ch-ua"))
+    };
+    assert_eq!(told("<iframe src=http://site.test/f></iframe>"), (false, false));
+    assert_eq!(told("<iframe src=https://site.test/f></iframe>"), (true, true));
+    assert_eq!(told("<img src=http://site.test/a.png>"), (true, true));
 }
 
 #[test]
@@ -455,6 +482,82 @@ fn posters_and_data_modules_are_asked_for_as_each_browser_does() {
     let policy = [("content-security-policy", "connect-src 'none'; script-src *  'unsafe-inline'")];
     let forbidden = only(&mut plan(CHROMIUM, &[], &policy, Budget::default()), html);
     assert_eq!(forbidden, Err(Skip::ContentPolicy));
+}
+
+#[test]
+fn what_chromium_preloads_for_a_103_response_goes_without_client_hints() {
+    let request = [("sec-fetch-dest", "document"), ("sec-ch-ua", "x"), ("sec-ch-ua-mobile", "?0")];
+    let page = url("https://site.test/");
+    let early = Hint { source: Source::EarlyHints, ..image("https://site.test/a.png") };
+    for (agent, hint, tells) in [
+        (CHROMIUM, &early, false),
+        (CHROMIUM, &image("https://site.test/a.png"), true),
+        (FIREFOX, &early, true),
+    ] {
+        let mut plan = plan_of(&page, agent, &request, &[], Budget::default());
+        let asked = plan.only(hint).unwrap().fields;
+        assert_eq!((asked.contains_key("sec-ch-ua"), asked.contains_key("sec-ch-ua-mobile")), (tells, tells));
+    }
+}
+
+const BY_WORKER: [(&str, &str); 2] = [("sec-fetch-dest", "empty"), ("sec-fetch-mode", "navigate")];
+
+#[test]
+fn what_a_page_names_that_a_service_worker_has_asked_for_is_asked_for_by_it() {
+    let page = url("https://site.test/");
+    let all = [image("https://site.test/a.png"), image("https://cdn.test/a.png")];
+    let mut plan = plan_of(&page, CHROMIUM, &BY_WORKER, &[], Budget::default());
+    assert_eq!(plan.only(&all[0]), Err(Skip::UnknownHints), "it shows none of its client hints itself");
+    let seen = fields(&[
+        ("user-agent", CHROMIUM),
+        ("sec-fetch-dest", "image"),
+        ("sec-ch-ua", "x"),
+        ("referer", page.as_str()),
+    ]);
+    plan.cookies.note_request(&url("https://site.test/seen.png"), &seen, at(0));
+    for hint in &all {
+        let asked = plan.only(hint).unwrap().fields;
+        assert_eq!(
+            (&asked["sec-fetch-dest"], &asked["sec-fetch-mode"]),
+            (&"empty".parse().unwrap(), &"no-cors".parse().unwrap())
+        );
+        assert_eq!(asked["sec-ch-ua"], "x");
+    }
+    let icon = hint(url("https://site.test/i.ico"), Destination::Icon, Mode::NoCors, Source::Icon);
+    assert_eq!(plan.only(&icon).unwrap().fields["sec-fetch-dest"], "image", "not for it");
+}
+
+#[test]
+fn a_service_worker_that_leaves_navigations_alone_is_known_by_what_it_asks_for() {
+    let page = url("https://site.test/");
+    let request = [("sec-fetch-dest", "document"), ("sec-ch-ua", "x")];
+    let mut plan = plan_of(&page, CHROMIUM, &request, &[], Budget::default());
+    let dest = |plan: &mut Planned, number: u32| -> Result<(String, Unasked), Skip> {
+        let asked = plan.only(&image(&format!("https://site.test/{number}.png")))?;
+        Ok((asked.fields["sec-fetch-dest"].to_str().unwrap().to_owned(), asked))
+    };
+    let asks = |plan: &mut Planned, asked: &Unasked, dest: &str| {
+        let mut fields = asked.fields.clone();
+        fields.insert("sec-fetch-dest", dest.parse().unwrap());
+        plan.plan.asked(&asked.url, &fields, &mut plan.cookies, at(1));
+    };
+    let (own, first) = dest(&mut plan, 1).unwrap();
+    assert_eq!(own, "image");
+    // What a script fetches by itself says more than that.
+    let mut fetched = Unasked { fields: first.fields.clone(), ..first.clone() };
+    fetched.fields.insert("sec-fetch-mode", "cors".parse().unwrap());
+    asks(&mut plan, &fetched, "empty");
+    asks(&mut plan, &first, "image");
+    let (own, second) = dest(&mut plan, 2).unwrap();
+    assert_eq!(own, "image");
+    asks(&mut plan, &second, "empty");
+    let (own, third) = dest(&mut plan, 3).unwrap();
+    assert_eq!(own, "empty");
+    let script = hint(url("https://site.test/a.js"), Destination::Script, Mode::NoCors, Source::Script);
+    assert_eq!(plan.only(&script).unwrap().fields["sec-fetch-dest"], "script", "of each kind by itself");
+    // One that has an answer to some of a kind: nothing of it is promised any more.
+    asks(&mut plan, &third, "image");
+    assert_eq!(dest(&mut plan, 4).unwrap_err(), Skip::UnknownAsker);
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub(crate) struct Resource {
 
 impl Default for Model {
     fn default() -> Self {
-        Model { visits: 0, at: 0, trust: 100, policies: Policies::default(), resources: Vec::new() }
+        Model { visits: 0, at: 0, trust: 100, policies: Policies::unheard(), resources: Vec::new() }
     }
 }
 
@@ -57,7 +57,9 @@ impl Model {
     pub(crate) fn learn(&mut self, visit: &Visit, for_all: bool, now: u64) {
         self.visits = self.visits.saturating_add(1);
         self.at = now;
-        self.policies = visit.policies.kept(for_all);
+        if let Some(policies) = &visit.policies {
+            self.policies = policies.kept(for_all);
+        }
         if let Some(share) = visit.used.saturating_mul(100).checked_div(visit.sent) {
             self.trust = ((u32::from(self.trust) * 3 + share.min(100)) / 4) as u8;
         }

@@ -1,6 +1,6 @@
 //! What shapes the request for a resource and its rank, as it was seen; in words where it is written down.
 
-use farhop_page::{Destination, Mode};
+use farhop_page::{Destination, Mode, ReferrerPolicy};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -13,6 +13,8 @@ pub struct Needs {
     pub mode: Mode,
     /// The script or stylesheet that asks for it, by its URL; `None`: the document.
     pub initiator: Option<Url>,
+    /// What decides how much of the page is told to it, where the page's own policy does not.
+    pub referrer_policy: Option<ReferrerPolicy>,
     /// Whether the request told its origin, where that was seen and not foreseen by rule.
     pub origin: Option<bool>,
     /// Fields that a script has written itself, by their names in lower case.
@@ -24,7 +26,8 @@ pub struct Needs {
 impl Needs {
     /// Of what the document asks for, with nothing special about it.
     pub fn new(destination: Destination, mode: Mode) -> Self {
-        Needs { destination, mode, initiator: None, origin: None, said: Vec::new(), urgency: None }
+        let (initiator, referrer_policy, origin, urgency) = (None, None, None, None);
+        Needs { destination, mode, initiator, referrer_policy, origin, said: Vec::new(), urgency }
     }
 
     /// Whether it may be learned for everyone (DESIGN.md, "No user learns of another"): what only gives what it is.
@@ -58,6 +61,8 @@ pub(crate) struct SavedNeeds {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     initiator: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    referrer_policy: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     urgency: Option<u8>,
@@ -71,6 +76,7 @@ impl From<&Needs> for SavedNeeds {
             destination: destination_word(needs.destination).to_owned(),
             mode: mode_word(needs.mode).to_owned(),
             initiator: needs.initiator.as_ref().map(|url| url.as_str().to_owned()),
+            referrer_policy: needs.referrer_policy.map(|policy| policy.as_str().to_owned()),
             origin: needs.origin,
             urgency: needs.urgency,
             said: needs.said.clone(),
@@ -85,6 +91,10 @@ impl SavedNeeds {
             Some(text) => Some(Url::parse(text).ok()?),
             None => None,
         };
+        let referrer_policy = match &self.referrer_policy {
+            Some(token) => Some(ReferrerPolicy::from_token(token).filter(|policy| policy.as_str() == token)?),
+            None => None,
+        };
         let destination = DESTINATIONS.iter().find(|(_, word)| *word == self.destination)?.0;
         let mode = MODES.iter().find(|(_, word)| *word == self.mode)?.0;
         let is_lower = |name: &str| !name.is_empty() && !name.contains(|c: char| c.is_ascii_uppercase());
@@ -92,7 +102,7 @@ impl SavedNeeds {
             return None;
         }
         let (origin, urgency, said) = (self.origin, self.urgency, self.said.clone());
-        Some(Needs { destination, mode, initiator, origin, said, urgency })
+        Some(Needs { destination, mode, initiator, referrer_policy, origin, said, urgency })
     }
 }
 
@@ -147,6 +157,7 @@ mod tests {
             for (mode, _) in MODES {
                 let needs = Needs {
                     initiator: Url::parse("http://a.test/app.js").ok(),
+                    referrer_policy: Some(ReferrerPolicy::NoReferrer),
                     origin: Some(true),
                     urgency: Some(3),
                     said: vec![("x-requested-with".into(), "XMLHttpRequest".into())],

@@ -12,7 +12,7 @@ use crate::pattern::plain;
 use crate::visit::{Asked, Policies, User, Visit};
 
 /// Of this format.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// Why a text cannot be read.
 #[derive(Debug, thiserror::Error)]

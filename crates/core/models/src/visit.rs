@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use farhop_page::ReferrerPolicy;
 use url::Url;
 
 use crate::needs::Needs;
@@ -33,13 +34,13 @@ impl std::fmt::Display for User {
 /// What a page's response said that decides about requests for what it needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policies {
-    /// `Referrer-Policy`, as it stood there.
+    /// The policy that a `Referrer-Policy` field or the mark-up said last, by its name.
     pub referrer: Option<String>,
     /// Each `Content-Security-Policy`. Kept for the user alone who was told it.
     pub content: Vec<String>,
 }
 
-/// Longest policies that are kept; a page that says more is foreseen without them.
+/// Longest policies that are kept; of a page that says more, only what it tells of itself is.
 const LONGEST_POLICIES: usize = 4096;
 
 impl Policies {
@@ -48,15 +49,19 @@ impl Policies {
         self.referrer.as_ref().map_or(0, String::len) + self.content.iter().map(String::len).sum::<usize>()
     }
 
+    /// Of a page of which it was not heard yet: nothing is told of it.
+    pub(crate) fn unheard() -> Policies {
+        let referrer = ReferrerPolicy::NoReferrer.as_str().to_owned();
+        Policies { referrer: Some(referrer), content: Vec::new() }
+    }
+
     /// As they are kept: for whoever asks, only what is the same for all.
     pub(crate) fn kept(&self, for_all: bool) -> Policies {
-        if self.size() > LONGEST_POLICIES {
-            return Policies::default();
-        }
-        Policies {
-            referrer: self.referrer.clone(),
-            content: if for_all { Vec::new() } else { self.content.clone() },
-        }
+        let is_kept = !for_all && self.size() <= LONGEST_POLICIES;
+        let content = if is_kept { self.content.clone() } else { Vec::new() };
+        // What is no policy's name says nothing, however long it is.
+        let named = self.referrer.as_deref().and_then(ReferrerPolicy::from_field);
+        Policies { referrer: named.map(|policy| policy.as_str().to_owned()), content }
     }
 }
 
@@ -82,8 +87,8 @@ pub struct Visit {
     pub user: User,
     /// The document, after redirects.
     pub page: Url,
-    /// What its response said.
-    pub policies: Policies,
+    /// What its response and its mark-up said; `None` where it has not changed, and says what it said before.
+    pub policies: Option<Policies>,
     /// What was asked for, each once.
     pub asked: Vec<Asked>,
     /// Of what may have been asked for and answered without a word here: that is no visit for these.
@@ -97,15 +102,7 @@ pub struct Visit {
 impl Visit {
     /// Of a page of which nothing is known yet.
     pub fn new(user: User, page: Url) -> Self {
-        Visit {
-            user,
-            page,
-            policies: Policies::default(),
-            asked: Vec::new(),
-            unknown: BTreeSet::new(),
-            sent: 0,
-            used: 0,
-        }
+        Visit { user, page, policies: None, asked: Vec::new(), unknown: BTreeSet::new(), sent: 0, used: 0 }
     }
 }
 

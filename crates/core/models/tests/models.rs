@@ -172,7 +172,7 @@ fn only_what_three_users_have_shown_is_written_down() {
         let own = script(&format!("/mine-{number}.js"));
         let told = Policies { referrer: Some("no-referrer".into()), content: vec!["img-src 'self'".into()] };
         let all = [script("/a.js"), asked("/list.json", Destination::Fetch), own];
-        models.learn(&Visit { policies: told, ..visit(number, "/p/1", &all) }, NOW);
+        models.learn(&Visit { policies: Some(told), ..visit(number, "/p/1", &all) }, NOW);
         if number < 3 {
             assert!(!models.to_text().contains("site.test"), "{}", models.to_text());
         }
@@ -185,6 +185,24 @@ fn only_what_three_users_have_shown_is_written_down() {
     let mut read = Models::from_text(&text, LIMITS).unwrap();
     assert_eq!(pushed(&mut read, 9, "/p/1"), ["/a.js"]);
     assert_eq!(read.to_text(), text);
+}
+
+#[test]
+fn a_page_of_which_no_response_was_seen_is_told_to_nobody() {
+    let told = |models: &mut Models| models.foresee(&user(1), &url("/"), NOW).0.referrer;
+    let mut models = Models::new(LIMITS);
+    models.learn(&visit(1, "/", &[script("/a.js")]), NOW);
+    assert_eq!(told(&mut models).as_deref(), Some("no-referrer"));
+    let says = |referrer: Option<&str>, content: &str| {
+        let policies = Policies { referrer: referrer.map(str::to_owned), content: vec![content.to_owned()] };
+        Visit { policies: Some(policies), ..visit(1, "/", &[script("/a.js")]) }
+    };
+    models.learn(&says(None, "img-src 'self'"), NOW);
+    assert_eq!(told(&mut models), None);
+    // However long its other policies are; and what has not changed says what it said.
+    models.learn(&says(Some("origin"), &"x".repeat(5000)), NOW);
+    models.learn(&visit(1, "/", &[script("/a.js")]), NOW);
+    assert_eq!(told(&mut models).as_deref(), Some("origin"));
 }
 
 #[test]
@@ -257,9 +275,9 @@ fn another_version_is_told_from_damage() {
     let error = |text: &str| Models::from_text(text, LIMITS).map(|_| ()).unwrap_err().to_string();
     assert_eq!(
         error("{\"version\": 7, \"more\": []}"),
-        "it is of version 7, and this program reads version 1"
+        "it is of version 7, and this program reads version 2"
     );
-    assert!(error("{\"version\": 1}").starts_with("it is damaged"));
+    assert!(error("{\"version\": 2}").starts_with("it is damaged"));
     assert!(error("").starts_with("it is damaged"));
 }
 
@@ -287,7 +305,7 @@ fn a_users_own_models_are_written_and_read_by_themselves() {
     list.needs.said = vec![("accept".into(), "application/json".into())];
     for _ in 0..2 {
         let seen = [script("/a.js"), list.clone()];
-        models.learn(&Visit { policies: policies.clone(), ..visit(1, "/p/1", &seen) }, NOW);
+        models.learn(&Visit { policies: Some(policies.clone()), ..visit(1, "/p/1", &seen) }, NOW);
     }
     let text = models.own_to_text();
     assert!(!models.to_text().contains("site.test"), "it is not everyone's");

@@ -1,6 +1,6 @@
 //! Gathers hints of one document: numbers them, gives each request once, stops at the bound.
 
-use crate::hint::{Confidence, Destination, Hint, Mode};
+use crate::hint::{Confidence, Destination, Hint, Mode, Source, Timing};
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use url::Url;
@@ -15,6 +15,8 @@ struct Seen {
     nonce: Option<Box<str>>,
     integrity: Option<Box<str>>,
     is_guess: bool,
+    /// Not every browser does what a response field says here, so that it does not hide what mark-up says.
+    is_fields: bool,
 }
 
 impl Hash for Seen {
@@ -53,6 +55,7 @@ impl Collector {
             nonce: hint.nonce.clone(),
             integrity: hint.integrity.clone(),
             is_guess: hint.confidence == Confidence::Guess,
+            is_fields: is_fields(&hint),
         });
         if new {
             self.ready.push(hint);
@@ -72,4 +75,12 @@ impl Collector {
     pub(crate) fn take(&mut self) -> Vec<Hint> {
         std::mem::take(&mut self.ready)
     }
+}
+
+/// Whether a `Link` field names a style sheet or a manifest; what it only preloads all browsers fetch.
+fn is_fields(hint: &Hint) -> bool {
+    let preloads = hint.destination == Destination::Style && hint.timing == Timing::Async;
+    matches!(hint.source, Source::LinkField | Source::EarlyHints)
+        && matches!(hint.destination, Destination::Style | Destination::Manifest)
+        && !preloads
 }

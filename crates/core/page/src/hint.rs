@@ -90,6 +90,8 @@ pub enum PolicyKind {
     Content,
     /// `Accept-CH`.
     ClientHints,
+    /// `Referrer-Policy`: a hint of the document knows it itself, what its sheets and earlier visits name does not.
+    Referrer,
 }
 
 /// What names a resource.
@@ -282,6 +284,20 @@ impl ReferrerPolicy {
             "unsafe-url" => Self::UnsafeUrl,
             _ => return None,
         })
+    }
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoReferrer => "no-referrer",
+            Self::NoReferrerWhenDowngrade => "no-referrer-when-downgrade",
+            Self::SameOrigin => "same-origin",
+            Self::Origin => "origin",
+            Self::StrictOrigin => "strict-origin",
+            Self::OriginWhenCrossOrigin => "origin-when-cross-origin",
+            Self::StrictOriginWhenCrossOrigin => "strict-origin-when-cross-origin",
+            Self::UnsafeUrl => "unsafe-url",
+        }
     }
 
     /// Reads `<meta name=referrer content>`, which also knows four old words.

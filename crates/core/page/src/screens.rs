@@ -86,6 +86,11 @@ impl Offer {
         choose(set, self.sizes.as_deref(), self.src.as_deref(), screen)
     }
 
+    /// What of it a screen shows in an element so many CSS pixels wide, if that fits on it.
+    pub(crate) fn pick_at(&self, width: f64, screen: &Viewport) -> Option<&str> {
+        srcset::choose(self.set.as_deref()?, self.src.as_deref(), width.min(screen.width), screen.density)
+    }
+
     /// Whether what it shows in a lazy element is decided by the layout, which is not known.
     pub(crate) fn is_laid_out(&self) -> bool {
         let is_auto = self.sizes.as_deref().is_some_and(source_size::is_auto);

@@ -186,6 +186,10 @@ fn what_the_layout_decides_of_a_lazy_image_is_left_to_the_browser() {
         // No more than one of a width, or of none: there is nothing to decide.
         ("<img loading=lazy sizes=auto srcset='s.png 300w' src=l.png>".into(), "dir/s.png"),
         ("<img loading=lazy sizes=auto srcset='s.png, l.png 2x'>".into(), "dir/s.png"),
+        // WordPress's form: as wide as it says, where what follows comes to the same.
+        (format!("<img loading=lazy width=300 height=200 sizes='auto, 300px' {set}>"), "dir/s.png"),
+        (format!("<img loading=lazy width=300 sizes='auto, 100vw' {set}>"), ""),
+        (format!("<img loading=lazy width=9000 sizes='auto, 100vw' {set}>"), "dir/l.png"),
         // What comes after `auto` counts where the layout does not.
         (format!("<img sizes='auto, 300px' {set}>"), "dir/s.png"),
         (format!("<img sizes=auto {set}>"), "dir/l.png"),

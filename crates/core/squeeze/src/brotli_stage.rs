@@ -63,4 +63,8 @@ impl Stage for Brotli {
     fn is_complete(&self) -> bool {
         self.complete
     }
+
+    fn may_break_off(&self) -> bool {
+        true
+    }
 }

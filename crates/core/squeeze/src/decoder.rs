@@ -127,8 +127,8 @@ impl Decoder {
     /// after [`end`](Decoder::end), the body is complete.
     ///
     /// # Errors
-    /// [`SqueezeError::Invalid`], and [`SqueezeError::Truncated`] if the body ended too early. Pieces before it were
-    /// right as far as they went.
+    /// [`SqueezeError::Invalid`], and [`SqueezeError::Truncated`] if the body ended too early in a coding of which browsers
+    /// want all. Pieces before it were right as far as they went.
     pub fn pull(&mut self) -> Result<Option<Bytes>, SqueezeError> {
         if self.stages.is_empty() {
             let piece = self.output.split_to(self.output.len().min(PIECE));
@@ -137,10 +137,13 @@ impl Decoder {
         match self.produce(self.stages.len() - 1)? {
             Some(piece) => Ok(Some(piece)),
             None if !self.ended || !self.began => Ok(None),
-            None => match self.stages.iter().find(|link| !link.stage.is_complete()) {
-                Some(link) => Err(SqueezeError::Truncated(link.stage.name())),
-                None => Ok(None),
-            },
+            None => {
+                match self.stages.iter().find(|link| !link.stage.is_complete() && !link.stage.may_break_off())
+                {
+                    Some(link) => Err(SqueezeError::Truncated(link.stage.name())),
+                    None => Ok(None),
+                }
+            }
         }
     }
 

@@ -77,4 +77,8 @@ impl Stage for Deflate {
     fn is_complete(&self) -> bool {
         self.complete
     }
+
+    fn may_break_off(&self) -> bool {
+        true
+    }
 }

@@ -1,7 +1,7 @@
-//! gzip (RFC 1952): members one after the other, checksums verified where they come.
+//! gzip (RFC 1952) as browsers read it: the first member, whatever follows it, its checksum included.
 
 use crate::stage::{SqueezeError, Stage, Stepped};
-use flate2::{Crc, Decompress, FlushDecompress, Status};
+use flate2::{Decompress, FlushDecompress, Status};
 
 const NAME: &str = "gzip";
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -23,34 +23,22 @@ enum Part {
     Comment,
     HeaderCrc(usize),
     Data,
-    /// Checksum and length: eight bytes, of which so many have come.
-    Trailer(usize),
-    /// Between members: zero bytes are padding.
-    Between,
-    /// Something that is no gzip follows; it is ignored.
+    /// What follows is ignored.
     Done,
 }
 
 pub(crate) struct Gzip {
     part: Part,
     flags: u8,
-    /// Bytes of a short part that came in pieces.
-    held: [u8; 8],
+    /// Bytes of a length that came in pieces.
+    held: [u8; 2],
     held_len: usize,
     inflate: Decompress,
-    crc: Crc,
 }
 
 impl Gzip {
     pub(crate) fn new() -> Self {
-        Gzip {
-            part: Part::Fixed(0),
-            flags: 0,
-            held: [0; 8],
-            held_len: 0,
-            inflate: Decompress::new(false),
-            crc: Crc::new(),
-        }
+        Gzip { part: Part::Fixed(0), flags: 0, held: [0; 2], held_len: 0, inflate: Decompress::new(false) }
     }
 
     /// The part that follows `part` in this member's header.
@@ -104,23 +92,8 @@ impl Gzip {
         };
         if self.part == Part::Data {
             self.inflate.reset(false);
-            self.crc.reset();
         }
         Ok(())
-    }
-
-    fn trailer_byte(&mut self, at: usize, byte: u8) -> Result<(), SqueezeError> {
-        self.held[at] = byte;
-        if at < 7 {
-            self.part = Part::Trailer(at + 1);
-            return Ok(());
-        }
-        // RFC 1952 §2.3.1: CRC-32, then the length modulo 2^32.
-        let [a, b, c, d, e, f, g, h] = self.held;
-        let fits = u32::from_le_bytes([a, b, c, d]) == self.crc.sum()
-            && u32::from_le_bytes([e, f, g, h]) == self.crc.amount();
-        self.part = Part::Between;
-        if fits { Ok(()) } else { Err(SqueezeError::invalid(NAME, "the checksum differs")) }
     }
 }
 
@@ -141,21 +114,13 @@ impl Stage for Gzip {
                         .map_err(|error| SqueezeError::invalid(NAME, error))?;
                     read += (self.inflate.total_in() - before_in) as usize;
                     let written = (self.inflate.total_out() - before_out) as usize;
-                    self.crc.update(&output[..written]);
                     if status == Status::StreamEnd {
-                        self.part = Part::Trailer(0);
+                        self.part = Part::Done;
                     }
                     if written > 0 || status != Status::StreamEnd {
                         return Ok(Stepped { read, written });
                     }
                 }
-                Part::Trailer(at) => {
-                    self.trailer_byte(at, input[read])?;
-                    read += 1;
-                }
-                Part::Between if input[read] == MAGIC[0] => self.part = Part::Fixed(0),
-                Part::Between if input[read] == 0 => read += 1,
-                Part::Between => self.part = Part::Done,
                 Part::Done => read = input.len(),
                 _ => {
                     self.header_byte(input[read])?;
@@ -170,14 +135,16 @@ impl Stage for Gzip {
                 .decompress(&[], output, FlushDecompress::None)
                 .map_err(|error| SqueezeError::invalid(NAME, error))?;
             let written = (self.inflate.total_out() - before) as usize;
-            self.crc.update(&output[..written]);
             return Ok(Stepped { read, written });
         }
         Ok(Stepped { read, written: 0 })
     }
 
     fn is_complete(&self) -> bool {
-        // Some servers leave out the trailer, or send half of it; browsers do not miss it.
-        matches!(self.part, Part::Trailer(_) | Part::Between | Part::Done)
+        self.part == Part::Done
+    }
+
+    fn may_break_off(&self) -> bool {
+        true
     }
 }

@@ -49,6 +49,11 @@ pub(crate) trait Stage: Send {
 
     /// Whether the stream is complete, so that the body may end here.
     fn is_complete(&self) -> bool;
+
+    /// Whether browsers take a body that ends in the middle for what came of it.
+    fn may_break_off(&self) -> bool {
+        false
+    }
 }
 
 /// The first `written` bytes of `output`. A small piece does not keep the memory of a large one for as long as it is held.

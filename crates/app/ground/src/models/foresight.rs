@@ -123,5 +123,7 @@ fn hint(one: &Foreseen, sheets: &BTreeSet<&Url>, nonce: Option<Box<str>>) -> Hin
         Some(url) if sheets.contains(url) || url.path().ends_with(".css") => Initiator::Sheet(url.clone()),
         Some(url) => Initiator::Module(url.clone()),
     };
-    Hint { initiator, nonce, ..Hint::new(one.url.clone(), one.needs.destination, one.needs.mode, source) }
+    let referrer_policy = one.needs.referrer_policy;
+    let (needs, url) = (&one.needs, one.url.clone());
+    Hint { initiator, nonce, referrer_policy, ..Hint::new(url, needs.destination, needs.mode, source) }
 }

@@ -16,7 +16,7 @@ use farhop_bundle::Unasked;
 use farhop_events::{Bus, Event, ExchangeId};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_models::{Foreseen, Limits, Models, Policies, ToldModel, User, Visit};
-use farhop_page::Hint;
+use farhop_page::{Hint, ReferrerPolicy};
 use farhop_settings::ground::ModelsSettings;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -130,6 +130,16 @@ impl PageModels {
         self.lock().visits.answered(owner, exchange, response);
     }
 
+    /// The page of this visit was read: this is what it lets others know of it, where it says so.
+    pub(crate) fn tells(&self, owner: &Owner, exchange: ExchangeId, policy: Option<ReferrerPolicy>) {
+        self.lock().visits.tells(owner, exchange, policy);
+    }
+
+    /// The page of a visit names this, which the remote has: if the browser asks for it, this is how.
+    pub(crate) fn named(&self, owner: &Owner, exchange: ExchangeId, made: &Made<'_>) {
+        self.lock().visits.names(owner, exchange, made);
+    }
+
     /// The remote will answer this by itself: whether it is asked for will not be seen.
     fn unseen(&self, owner: &Owner, exchange: ExchangeId, url: &Url) {
         self.lock().visits.unseen(owner, exchange, url);
@@ -193,7 +203,7 @@ impl PageModels {
         anyones: bool,
     ) {
         let held = mirror::fingerprints_of(user, &request.url, &request.fields, &response.fields);
-        let needs = visits::needs(&Made { hint, url: &request.url, urgency });
+        let needs = visits::needs(hint, urgency);
         let kind = Kind { url: request.url.clone(), needs, anyones };
         self.lock().kinds.note(remote, held, kind);
     }
@@ -272,6 +282,17 @@ pub(crate) struct Made<'a> {
     pub(crate) hint: &'a Hint,
     pub(crate) url: &'a Url,
     pub(crate) urgency: u8,
+    /// The document that names it.
+    pub(crate) by: Namer,
+}
+
+/// A document that names what is promised.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Namer {
+    /// It stands in a frame of the page.
+    pub(crate) is_framed: bool,
+    /// What it lets others know of it, where it says so.
+    pub(crate) referrer_policy: Option<ReferrerPolicy>,
 }
 
 impl State {

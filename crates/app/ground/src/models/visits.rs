@@ -1,18 +1,19 @@
 //! Visits that go on: what each page has asked for so far, and what was promised to it and has not been used yet. Bounded,
 //! and over after half a minute. Told the time; pure.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use farhop_bundle::referrer_policy;
 use farhop_events::ExchangeId;
 use farhop_htotp::ResponseHead;
-use farhop_models::{Asked, Needs, User, Visit};
-use farhop_page::{Hint, Initiator, Source};
+use farhop_models::{Asked, Needs, Policies, User, Visit};
+use farhop_page::{Destination, Hint, Initiator, ReferrerPolicy, Source};
 use http::header::{self, HeaderMap, HeaderName};
 use tokio::time::Instant;
-use url::Url;
+use url::{Position, Url};
 
 use super::Made;
 use super::kinds::Kind;
@@ -48,6 +49,10 @@ struct Open {
     asked: BTreeMap<Url, Asked>,
     /// Promised, and neither used nor settled; since when.
     pending: BTreeMap<Url, Instant>,
+    /// Named, and held by the remote: how it is asked for if it is.
+    named: BTreeMap<Url, Needs>,
+    /// The documents in its frames, and what they have named: that is asked for in their name, which is not foreseen.
+    framed: BTreeSet<Url>,
     /// The numbers of its promises.
     promises: Vec<u64>,
     /// Learned only if the page came, or if it is known what came in its place.
@@ -91,6 +96,8 @@ impl Visits {
             visit: Visit::new(user, page),
             asked: BTreeMap::new(),
             pending: BTreeMap::new(),
+            named: BTreeMap::new(),
+            framed: BTreeSet::new(),
             promises: Vec::new(),
             answered: false,
         });
@@ -133,9 +140,24 @@ impl Visits {
         let Some(open) = self.of(owner, exchange) else { return };
         open.answered = true;
         let Some(response) = response else { return };
-        let all = |name: HeaderName| texts(&response.fields, &name);
-        open.visit.policies.referrer = all(header::REFERRER_POLICY).pop();
-        open.visit.policies.content = all(header::CONTENT_SECURITY_POLICY);
+        let content = texts(&response.fields, &header::CONTENT_SECURITY_POLICY);
+        let referrer = referrer_policy(&response.fields).map(|policy| policy.as_str().to_owned());
+        open.visit.policies = Some(Policies { referrer, content });
+    }
+
+    /// See [`super::PageModels::tells`].
+    pub(super) fn tells(&mut self, owner: &Owner, exchange: ExchangeId, policy: Option<ReferrerPolicy>) {
+        if let Some(policies) = self.of(owner, exchange).and_then(|open| open.visit.policies.as_mut()) {
+            policies.referrer = policy.map(|policy| policy.as_str().to_owned());
+        }
+    }
+
+    /// See [`super::PageModels::named`].
+    pub(super) fn names(&mut self, owner: &Owner, exchange: ExchangeId, made: &Made<'_>) {
+        let Some(open) = self.of(owner, exchange).filter(|open| open.named.len() < RESOURCES) else { return };
+        if open.follows(made) {
+            open.named.entry(made.url.clone()).or_insert_with(|| needs(made.hint, made.urgency));
+        }
     }
 
     /// See [`super::PageModels::unseen`].
@@ -159,11 +181,14 @@ impl Visits {
         let Some(open) = self.of(owner, exchange).filter(|open| open.promises.len() < RESOURCES) else {
             return;
         };
+        if !open.follows(made) {
+            return;
+        }
         open.pending.insert(made.url.clone(), now);
         open.promises.push(promise);
         let (url, delay) = (made.url.clone(), now - open.began);
         let foreseen = is_foreseen(made.hint);
-        let asked = Asked { url, needs: needs(made), delay, anyones: false, foreseen };
+        let asked = Asked { url, needs: needs(made.hint, made.urgency), delay, anyones: false, foreseen };
         let promised = Promise { owner: owner.clone(), exchange, asked, sent: false, used: false };
         self.promises.insert((Arc::clone(&owner.remote), promise), promised);
     }
@@ -223,6 +248,10 @@ impl Visits {
     pub(super) fn crossed(&mut self, owner: &Owner, seen: Seen, at: Instant, unheard: Instant) {
         let Seen { url, referer, mut needs, anyones } = seen;
         let Some(referer) = referer else { return };
+        if referer[Position::BeforePath..] == *"/" {
+            // The origin alone: of whatever page it is, no more of it is told.
+            needs.referrer_policy = Some(ReferrerPolicy::StrictOrigin);
+        }
         let own = || {
             self.open
                 .iter()
@@ -243,6 +272,9 @@ impl Visits {
             needs.initiator = Some(referer);
         }
         let Some(open) = self.open.get_mut(place).filter(|open| open.visit.page != url) else { return };
+        if needs.initiator.as_ref().is_some_and(|by| open.framed.contains(by)) {
+            return;
+        }
         // What was promised in time and is asked for all the same was promised in other words: it was of no use.
         if open.pending.get(&url).is_some_and(|since| *since <= unheard) {
             return;
@@ -266,6 +298,12 @@ impl Visits {
         }
         self.answered += 1;
         let Kind { url, needs, anyones } = kind.clone();
+        // What crossed for another page may have been told more of that than of this one.
+        let needs = match open.named.remove(&url) {
+            Some(named) => named,
+            None if open.framed.contains(&url) => return,
+            None => needs,
+        };
         // How it is asked for is known from when it crossed.
         open.note(Asked { url, needs, delay: after, anyones, foreseen: true });
     }
@@ -300,6 +338,23 @@ impl Open {
         }
     }
 
+    /// Whether what is made of a hint can be foreseen, so that it would be asked for in the same words.
+    fn follows(&mut self, made: &Made<'_>) -> bool {
+        let Made { hint, url, by, .. } = made;
+        let is_frame =
+            matches!(hint.destination, Destination::Frame | Destination::Object | Destination::Embed);
+        if (is_frame || by.is_framed) && self.framed.len() < RESOURCES {
+            self.framed.insert((*url).clone());
+        }
+        // To what the document's own styles name, browsers tell of it by different rules.
+        let is_styled = matches!(
+            hint.source,
+            Source::Rule | Source::RulePart | Source::FontFace | Source::StyleAttribute
+        ) && hint.initiator == Initiator::Document;
+        let is_usual = by.referrer_policy.is_none_or(|policy| policy == ReferrerPolicy::default());
+        !by.is_framed && (is_usual || !is_styled)
+    }
+
     /// Whether this is a part of the page.
     fn knows(&self, url: &Url) -> bool {
         self.asked.contains_key(url) || self.pending.contains_key(url) || self.visit.unknown.contains(url)
@@ -307,12 +362,14 @@ impl Open {
 }
 
 /// What a promise says of its request.
-pub(super) fn needs(made: &Made<'_>) -> Needs {
-    let initiator = match &made.hint.initiator {
+pub(super) fn needs(hint: &Hint, urgency: u8) -> Needs {
+    let initiator = match &hint.initiator {
         Initiator::Document => None,
         Initiator::Sheet(url) | Initiator::Module(url) => Some(url.clone()),
     };
-    Needs { initiator, urgency: Some(made.urgency), ..Needs::new(made.hint.destination, made.hint.mode) }
+    let referrer_policy = hint.referrer_policy;
+    let needs = Needs::new(hint.destination, hint.mode);
+    Needs { initiator, referrer_policy, urgency: Some(urgency), ..needs }
 }
 
 fn texts(fields: &HeaderMap, name: &HeaderName) -> Vec<String> {
@@ -325,160 +382,4 @@ fn is_foreseen(hint: &Hint) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use farhop_page::{Destination, Mode};
-    use http::StatusCode;
-
-    const PAGE: ExchangeId = ExchangeId(5);
-
-    fn owner(user: u64) -> Owner {
-        Owner { remote: "ship#1".into(), user }
-    }
-
-    fn user(number: u64) -> User {
-        User { remote: "ship".into(), epoch: 1, number }
-    }
-
-    fn url(path: &str) -> Url {
-        Url::parse("http://site.test/").unwrap().join(path).unwrap()
-    }
-
-    struct World {
-        visits: Visits,
-        start: Instant,
-    }
-
-    impl World {
-        fn new() -> World {
-            let (mut visits, start) = (Visits::default(), Instant::now());
-            assert!(visits.begin(&owner(1), user(1), PAGE, &url("/"), start).is_empty());
-            let response = ResponseHead { status: StatusCode::OK, fields: HeaderMap::new() };
-            visits.answered(&owner(1), PAGE, Some(&response));
-            World { visits, start }
-        }
-
-        fn promise(&mut self, number: u64, path: &str, source: Source) {
-            let hint = Hint::new(url(path), Destination::Script, Mode::NoCors, source);
-            let made = Made { hint: &hint, url: &url(path), urgency: 3 };
-            self.visits.promised(&owner(1), PAGE, number, &made, self.start);
-        }
-
-        fn cross(&mut self, path: &str, referer: &str, after_s: u64) {
-            let at = self.start + Duration::from_secs(after_s);
-            let needs = Needs::new(Destination::Script, Mode::NoCors);
-            let seen = Seen { url: url(path), referer: Some(url(referer)), needs, anyones: true };
-            self.visits.crossed(&owner(1), seen, at, at);
-        }
-
-        /// The visit that ends when the page is loaded again after so long.
-        fn again(&mut self, after_s: u64) -> Visit {
-            let at = self.start + Duration::from_secs(after_s);
-            let mut ended = self.visits.begin(&owner(1), user(1), ExchangeId(6), &url("/"), at);
-            assert_eq!(ended.len(), 1);
-            ended.pop().unwrap()
-        }
-    }
-
-    fn asked(visit: &Visit) -> Vec<&str> {
-        visit.asked.iter().map(|asked| asked.url.path()).collect()
-    }
-
-    #[test]
-    fn what_crosses_and_what_is_used_was_asked_for() {
-        let mut world = World::new();
-        world.promise(1, "/used.js", Source::Script);
-        world.promise(2, "/young.js", Source::Script);
-        world.promise(3, "/unwanted.js", Source::Script);
-        world.cross("/a.js", "/", 1);
-        world.cross("/b.js", "/a.js", 1);
-        world.visits.used(&"ship#1".into(), 0..=1);
-        world.visits.unwanted(&"ship#1".into(), 3..=u64::MAX);
-        world.visits.used(&"ship#2".into(), 2..=2);
-        let visit = world.again(3);
-        assert_eq!(asked(&visit), ["/a.js", "/b.js", "/used.js"]);
-        let unknown: Vec<_> = visit.unknown.iter().map(Url::path).collect();
-        assert_eq!(unknown, ["/unwanted.js", "/young.js"]);
-        assert_eq!(visit.asked[1].needs.initiator, Some(url("/a.js")));
-        assert!(world.visits.promises.is_empty());
-    }
-
-    #[test]
-    fn what_was_sent_and_is_not_used_in_time_was_sent_in_vain() {
-        let mut world = World::new();
-        for (number, path) in [(1, "/used.js"), (2, "/vain.js"), (3, "/not-sent.js")] {
-            world.promise(number, path, Source::OwnVisits);
-        }
-        world.promise(4, "/of-the-page.js", Source::Script);
-        for number in [1, 2, 4] {
-            world.visits.sent(&"ship#1".into(), number, true);
-        }
-        world.visits.used(&"ship#1".into(), 1..=1);
-        let visit = world.again(20);
-        assert_eq!((visit.sent, visit.used), (2, 1));
-        assert!(visit.unknown.is_empty() && asked(&visit) == ["/used.js"]);
-    }
-
-    #[test]
-    fn what_was_promised_in_other_words_than_it_is_asked_for_was_of_no_use() {
-        let mut world = World::new();
-        world.promise(1, "/a.js", Source::OwnVisits);
-        world.cross("/a.js", "/", 2);
-        assert!(asked(&world.again(20)).is_empty());
-        // But what the browser could not have heard of yet was asked for.
-        let mut world = World::new();
-        world.promise(1, "/a.js", Source::OwnVisits);
-        let needs = Needs::new(Destination::Script, Mode::NoCors);
-        let seen = Seen { url: url("/a.js"), referer: Some(url("/")), needs, anyones: true };
-        let before = world.start.checked_sub(Duration::from_millis(1)).unwrap();
-        world.visits.crossed(&owner(1), seen, world.start, before);
-        assert_eq!(asked(&world.again(20)), ["/a.js"]);
-    }
-
-    #[test]
-    fn requests_of_others_of_other_pages_and_of_later_teach_nothing() {
-        let mut world = World::new();
-        world.cross("/late.js", "/", 31);
-        world.cross("/elsewhere.js", "/other/page", 1);
-        let needs = Needs::new(Destination::Script, Mode::NoCors);
-        let seen = Seen { url: url("/others.js"), referer: Some(url("/")), needs, anyones: true };
-        world.visits.crossed(&owner(2), seen, world.start, world.start);
-        assert!(asked(&world.again(20)).is_empty());
-    }
-
-    #[test]
-    fn a_page_that_never_came_teaches_nothing_and_time_ends_visits() {
-        let (mut visits, start) = (Visits::default(), Instant::now());
-        visits.begin(&owner(1), user(1), PAGE, &url("/"), start);
-        assert!(visits.over(start + KEPT).is_empty() && visits.len() == 0);
-        visits.begin(&owner(1), user(1), PAGE, &url("/"), start);
-        visits.answered(&owner(1), PAGE, None);
-        assert!(visits.over(start + KEPT / 2).is_empty());
-        assert_eq!(visits.over(start + KEPT).len(), 1);
-    }
-
-    #[test]
-    fn visits_and_promises_are_bounded() {
-        let (mut visits, start) = (Visits::default(), Instant::now());
-        for number in 0..MOST as u64 + 20 {
-            visits.begin(&owner(number), user(number), PAGE, &url("/"), start);
-        }
-        assert_eq!(visits.len(), MOST);
-        let hint = |number: usize| {
-            Hint::new(url(&format!("/{number}")), Destination::Image, Mode::NoCors, Source::Image)
-        };
-        for number in 0..RESOURCES + 20 {
-            let (hint, of) = (hint(number), owner(MOST as u64));
-            visits.promised(
-                &of,
-                PAGE,
-                number as u64,
-                &Made { hint: &hint, url: &hint.url, urgency: 4 },
-                start,
-            );
-        }
-        assert_eq!(visits.promises.len(), RESOURCES);
-        visits.forget();
-        assert!(visits.promises.is_empty() && visits.len() == 0);
-    }
-}
+mod tests;

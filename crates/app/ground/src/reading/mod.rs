@@ -16,7 +16,9 @@ use std::time::SystemTime;
 use farhop_bundle::{Decision, Load, Noted, Unasked, Way, content_policies};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_models::Foreseen;
-use farhop_page::{Destination, Document, Hint, Initiator, Options, Policy, PolicyKind, ResourceId, Source};
+use farhop_page::{
+    Destination, Document, Hint, Initiator, Options, Policy, PolicyKind, ReferrerPolicy, ResourceId, Source,
+};
 use farhop_settings::ground::BundleSettings;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use url::Url;
@@ -70,7 +72,9 @@ impl Reading {
         settings: &BundleSettings,
     ) -> Option<Reading> {
         let url = Url::parse(&request.url()).ok()?;
-        let options = options(request, response, known);
+        // Browsers look for the icon of a window alone.
+        let default_icon = !noted.is_framed;
+        let options = Options { default_icon, ..options(request, response, known) };
         let agent = agent(&request.fields);
         if options.viewport != known.screen(agent) {
             known.learn_screen(agent, &options.viewport);
@@ -263,6 +267,7 @@ impl Reading {
 
     /// The user's browser asked for `url`, which nobody foresaw, with these fields.
     pub(crate) fn asked(&self, url: &Url, request: &HeaderMap) {
+        self.standing.asked(url, request);
         let mut document = lock(&self.document);
         let assumed = document.viewport().clone();
         document.asked(url);
@@ -279,6 +284,16 @@ impl Reading {
     /// Where the document is.
     pub(crate) fn url(&self) -> Url {
         self.standing.url()
+    }
+
+    /// Whether it stands in a frame of the page.
+    pub(crate) fn is_framed(&self) -> bool {
+        self.standing.is_framed()
+    }
+
+    /// What it lets others know of it by now, where it says so.
+    pub(crate) fn referrer_policy(&self) -> Option<ReferrerPolicy> {
+        self.standing.referrer_policy()
     }
 
     /// How many resources a document may name, once this one has named more.
@@ -323,8 +338,18 @@ impl Reading {
         document.resource_begins(hint, url, &info(response, charset.as_deref()))
     }
 
-    /// The browser asked for `url`, which nobody foresaw and which answers so. `None` if there is nothing to read in it.
-    pub(crate) fn unforeseen(&self, url: &Url, response: &ResponseHead) -> Option<ResourceId> {
+    /// The browser asked for `url` with these fields, which nobody foresaw and which answers so. `None` if there is nothing to
+    /// read in it; what a worker imports it asks for in words of its own.
+    pub(crate) fn unforeseen(
+        &self,
+        url: &Url,
+        request: &HeaderMap,
+        response: &ResponseHead,
+    ) -> Option<ResourceId> {
+        let dest = request.get("sec-fetch-dest").map_or(&b""[..], HeaderValue::as_bytes);
+        if dest.ends_with(b"worker") || dest.ends_with(b"worklet") {
+            return None;
+        }
         let destination = match &*media_type(&response.fields) {
             "text/css" => Destination::Style,
             "text/javascript" | "application/javascript" | "application/x-javascript" => Destination::Script,

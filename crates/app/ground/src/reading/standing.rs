@@ -7,8 +7,9 @@ use std::time::SystemTime;
 
 use farhop_bundle::{Budget, Decision, Load, Noted, Plan, Skip, Unasked, Way, unasked};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_page::{Destination, Hint, Policy, PolicyKind, Steps};
+use farhop_page::{Destination, Hint, Policy, PolicyKind, ReferrerPolicy, Steps};
 use farhop_settings::ground::BundleSettings;
+use http::HeaderMap;
 use url::Url;
 
 use super::lock;
@@ -89,6 +90,16 @@ impl Standing {
         self.tell(|load| load.url.clone())
     }
 
+    /// Whether it stands in a frame of the page.
+    pub(super) fn is_framed(&self) -> bool {
+        self.frame.is_some()
+    }
+
+    /// What the document lets others know of it by now, where it says so.
+    pub(super) fn referrer_policy(&self) -> Option<ReferrerPolicy> {
+        self.tell(|load| load.referrer_policy)
+    }
+
     /// The user's.
     pub(super) fn known(&self) -> &Known {
         &self.visit.known
@@ -102,6 +113,12 @@ impl Standing {
     /// The page's plan.
     pub(super) fn plan(&self) -> MutexGuard<'_, Plan> {
         lock(&self.visit.plan)
+    }
+
+    /// The user's browser asked for `url`, whatever was promised: that may show who asks.
+    pub(super) fn asked(&self, url: &Url, request: &HeaderMap) {
+        let (plan, mut cookies) = (self.plan(), self.visit.known.cookies());
+        plan.asked(url, request, &mut cookies, SystemTime::now());
     }
 
     /// The page takes so many bytes more.
@@ -118,6 +135,7 @@ impl Standing {
     pub(super) fn obey(&self, policy: &Policy) {
         let say = |load: &mut Load| match policy.kind {
             PolicyKind::Content => load.add_content_policy(&policy.text),
+            PolicyKind::Referrer => load.obey_referrer_policy(&policy.text),
             // Only a page in a window may ask for them.
             PolicyKind::ClientHints if self.frame.is_none() => load.ask_client_hints(&policy.text),
             PolicyKind::ClientHints => {}

@@ -248,3 +248,53 @@ fn what_waits_for_a_sheet_goes_on_once_none_of_those_that_are_fetched_is_read() 
         assert_eq!(names(&page.lost(hint)), ["/b.png"], "{html}");
     }
 }
+
+#[test]
+fn what_the_mark_up_says_of_referrers_holds_for_what_sheets_import() {
+    let chromium = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/149.0.0.0 Safari/537.36";
+    let mut request = request("/");
+    request.fields.insert(header::USER_AGENT, chromium.parse().unwrap());
+    let referers = |meta: &str| {
+        let page = page_for(&request, &answer(&[]), &Arc::default());
+        let sheet = named(&page, &format!("{meta}<link rel=stylesheet href=a.css>"));
+        let id = page.begin(&sheet, &sheet.url, &answer(&[])).unwrap();
+        let css = b"@import url(b.css); @import url(//cdn.test/c.css);";
+        let imported = page.read(|document| document.resource(id, css));
+        let told = imported.iter().map(|one| match &one.decision {
+            Decision::Fetch(unasked, _) => unasked.fields.get(header::REFERER).cloned(),
+            Decision::Skip(why) => panic!("{why:?}"),
+        });
+        told.flatten().map(|told| told.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(referers(""), ["http://site.test/a.css", "http://site.test/"]);
+    assert!(referers("<meta name=referrer content=no-referrer>").is_empty());
+}
+
+#[test]
+fn a_frame_that_is_asked_for_like_a_window_has_no_icon() {
+    let known = Arc::new(Known::default());
+    let open = |path: &str| {
+        let mut request = request(path);
+        request.fields.insert(header::UPGRADE_INSECURE_REQUESTS, "1".parse().unwrap());
+        page_for(&request, &answer(&[]), &known)
+    };
+    let page = open("/");
+    named(&page, "<iframe src=/f></iframe>");
+    let icon = |path: &str| {
+        let page = open(path);
+        let decided = page.read(|document| document.html(b"<body><img src=/a.png>"));
+        names(&decided).contains(&"/favicon.ico")
+    };
+    assert!(icon("/g") && !icon("/f"));
+}
+
+#[test]
+fn what_a_worker_imports_is_left_to_it() {
+    let read = |dest: &'static str| {
+        let (page, url) = (page(), Url::parse("http://site.test/a.js").unwrap());
+        let request = HeaderMap::from_iter([("sec-fetch-dest".parse().unwrap(), dest.parse().unwrap())]);
+        page.unforeseen(&url, &request, &answer(&[("content-type", "text/javascript")])).is_some()
+    };
+    assert!(read("script") && read("empty"));
+    assert!(!read("worker") && !read("sharedworker") && !read("serviceworker") && !read("audioworklet"));
+}

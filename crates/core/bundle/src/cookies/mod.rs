@@ -15,6 +15,8 @@ use crate::family::Family;
 use crate::first_party::FirstParty;
 use crate::matching::is_navigation;
 use crate::site::{Relation, is_potentially_trustworthy};
+use crate::workers::{Asker, Workers};
+use farhop_page::Destination;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use jar::Jar;
 use std::collections::VecDeque;
@@ -41,6 +43,8 @@ pub struct Noted {
     pub jar: JarId,
     /// In whose page; `None` where its fields do not tell.
     pub first_party: Option<FirstParty>,
+    /// It asks for a document in a frame, though it does not say so.
+    pub is_framed: bool,
 }
 
 /// What a browser would send as `Cookie`.
@@ -68,6 +72,9 @@ struct Browser {
     pages: VecDeque<(Url, FirstParty)>,
     /// Frames that its pages name, which over plain HTTP it will ask for as for windows: in which page, and when named.
     frames: VecDeque<(Url, FirstParty, SystemTime)>,
+    /// The same within a page's site, to which cookies make no difference.
+    near_frames: VecDeque<(Url, SystemTime)>,
+    workers: Workers,
     /// As last seen on a request that cookies see as another site's; `None` where none was seen.
     storage_access: Option<Option<HeaderValue>>,
     /// Client hints that it sends unasked to all trustworthy targets, as last seen.
@@ -86,15 +93,16 @@ impl Cookies {
         let at = self.choose(url, request, &pairs, now);
         let mut browser = self.browsers.remove(at);
         let first_party = browser.first_party(url, request, now);
+        let is_framed = first_party.is_some() && browser.enter_frame(url, request, now);
         if let Some(page) = &first_party {
-            let is_framed = browser.enter_frame(url, request, now);
             if shows_credentials(request, &pairs) {
                 let strangers = is_navigation(request) && !is_framed;
                 browser.jar.saw(url, page, &pairs, strangers, now);
             }
             browser.note(url, page, request, is_framed);
         }
-        let noted = Noted { jar: browser.id, first_party };
+        let is_framed = browser.enters_near(url, request, now) || is_framed;
+        let noted = Noted { jar: browser.id, first_party, is_framed };
         self.browsers.push(browser);
         noted
     }
@@ -117,11 +125,18 @@ impl Cookies {
 
     /// This browser will load `url` into a frame in a document of `page`, as that names it.
     pub(crate) fn note_frame(&mut self, jar: JarId, url: &Url, page: &FirstParty, now: SystemTime) {
-        // Within a site a frame holds what a window does, and `Sec-Fetch-Dest` tells them apart.
-        if is_potentially_trustworthy(url) || !page.is_cross_site(url) {
+        // `Sec-Fetch-Dest` tells frames from windows.
+        if is_potentially_trustworthy(url) {
             return;
         }
         if let Some(browser) = self.browsers.iter_mut().find(|browser| browser.id == jar) {
+            // Within a site a frame holds what a window does.
+            if !page.is_cross_site(url) {
+                if browser.near_frames.len() >= MAX_PAGES {
+                    browser.near_frames.pop_front();
+                }
+                return browser.near_frames.push_back((url.clone(), now));
+            }
             if browser.frames.len() >= MAX_PAGES {
                 browser.frames.pop_front();
             }
@@ -167,7 +182,7 @@ impl Cookies {
         if let Some(browser) = self.browsers.iter_mut().find(|browser| browser.id == jar) {
             browser.remember(url, first_party.clone());
         }
-        Noted { jar, first_party: Some(first_party) }
+        Noted { jar, first_party: Some(first_party), is_framed: false }
     }
 
     /// Client hints that this browser sends unasked to all trustworthy targets; none where none was seen.
@@ -179,6 +194,31 @@ impl Cookies {
     pub(crate) fn asked_hint(&self, jar: JarId, hint: &str) -> Option<&HeaderValue> {
         let all = self.browser(jar).map_or(&[][..], |browser| &browser.asked_hints);
         all.iter().find(|(name, _)| name == hint).map(|(_, value)| value)
+    }
+
+    /// See [`Workers::asker`].
+    pub(crate) fn asker(
+        &self,
+        jar: JarId,
+        (page, target): (&Url, &Url),
+        destination: Destination,
+        now: SystemTime,
+    ) -> Option<Asker> {
+        self.browser(jar)?.workers.asker(page, target, destination, now)
+    }
+
+    /// See [`Workers::note`].
+    pub(crate) fn note_asker(
+        &mut self,
+        jar: JarId,
+        (page, target): (&Url, &Url),
+        destination: Destination,
+        asker: Asker,
+        now: SystemTime,
+    ) {
+        if let Some(browser) = self.browsers.iter_mut().find(|browser| browser.id == jar) {
+            browser.workers.note(page, target, destination, asker, now);
+        }
     }
 
     /// A page asked for client hints that were not seen: its resources are left to the browser.
@@ -237,6 +277,8 @@ impl Cookies {
                 jar: Jar::new(Family::of(request)),
                 pages: VecDeque::new(),
                 frames: VecDeque::new(),
+                near_frames: VecDeque::new(),
+                workers: Workers::default(),
                 storage_access: None,
                 hints: Vec::new(),
                 asked_hints: Vec::new(),
@@ -253,13 +295,19 @@ impl Browser {
         // The URL and what page it is count for about as much again.
         let of_page = |url: &Url| 2 * url.as_str().len() + size_of::<(Url, FirstParty)>();
         let pages = self.pages.iter().map(|(url, _)| of_page(url));
-        let pages = pages.chain(self.frames.iter().map(|(url, ..)| of_page(url)));
+        let frames = self.frames.iter().map(|(url, ..)| url);
+        let pages = pages.chain(frames.chain(self.near_frames.iter().map(|(url, _)| url)).map(of_page));
         let hints = self
             .hints
             .iter()
             .chain(&self.asked_hints)
             .map(|(_, value)| value.len() + size_of::<(HeaderName, HeaderValue)>());
-        size_of::<Self>() + agent + pages.sum::<usize>() + hints.sum::<usize>() + self.jar.size()
+        size_of::<Self>()
+            + agent
+            + pages.sum::<usize>()
+            + hints.sum::<usize>()
+            + self.jar.size()
+            + self.workers.size()
     }
 
     /// In whose page a request is made: its own if it is a document, else that of the document which `Referer` names.
@@ -290,8 +338,15 @@ impl Browser {
         if request.contains_key("sec-fetch-dest") || !is_navigation(request) {
             return None;
         }
-        let is_fresh = |named: SystemTime| now.duration_since(named).map_or(true, |since| since < FRAME);
-        self.frames.iter().position(|(frame, _, named)| frame == url && is_fresh(*named))
+        self.frames.iter().position(|(frame, _, named)| frame == url && is_fresh(*named, now))
+    }
+
+    /// Whether it asks for a frame within the page's site, which is asked for once.
+    fn enters_near(&mut self, url: &Url, request: &HeaderMap, now: SystemTime) -> bool {
+        let asks = !request.contains_key("sec-fetch-dest") && is_navigation(request);
+        let named = |(frame, named): &(Url, SystemTime)| frame == url && is_fresh(*named, now);
+        let place = self.near_frames.iter().position(named).filter(|_| asks);
+        place.and_then(|place| self.near_frames.remove(place)).is_some()
     }
 
     /// Whether it does; a frame is asked for once.
@@ -335,6 +390,10 @@ impl Browser {
         }
         self.pages.push_back((url.clone(), document));
     }
+}
+
+fn is_fresh(named: SystemTime, now: SystemTime) -> bool {
+    now.duration_since(named).map_or(true, |since| since < FRAME)
 }
 
 /// All `Cookie` fields as one (RFC 9113 §8.2.3).

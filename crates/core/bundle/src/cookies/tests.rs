@@ -457,3 +457,18 @@ fn over_plain_http_a_frame_that_a_page_names_is_no_window() {
     assert_eq!(after(false, 1), ("sid=1".to_owned(), window.clone()));
     assert_eq!(after(true, 60), ("sid=1".to_owned(), window), "too late to be the frame");
 }
+
+#[test]
+fn over_plain_http_a_frame_within_its_site_is_told_from_a_window_once() {
+    let (page, frame) = ("http://page.test/", "http://page.test/frame");
+    let mut mirror = Mirror::new(CHROMIUM);
+    let top = mirror.navigates(page, "", 0);
+    mirror.cookies.note_frame(top.jar, &url(frame), &FirstParty::of(&url(page)), at(0));
+    let lines = [("accept", "text/html,*/*;q=0.8"), ("upgrade-insecure-requests", "1"), ("referer", page)];
+    let asked = mirror.request(&lines);
+    let mut is_framed =
+        |target: &str, seconds: u64| mirror.cookies.note_request(&url(target), &asked, at(seconds)).is_framed;
+    assert!(!is_framed("http://page.test/else", 1));
+    assert!(is_framed(frame, 1));
+    assert!(!is_framed(frame, 2));
+}

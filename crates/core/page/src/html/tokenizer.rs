@@ -194,10 +194,15 @@ impl Tokenizer {
                 text[tag.name.clone()].make_ascii_lowercase();
                 tag.pairs.iter().for_each(|pair| text[pair.name.clone()].make_ascii_lowercase());
             }
-            // Most tags have no character reference anywhere.
-            if !tag.pairs.is_empty() && memchr::memchr(b'&', text.as_bytes()).is_some() {
+            // Most tags have no character reference anywhere, and no NUL, which stands for nothing (HTML, §13.2.5.36).
+            if !tag.pairs.is_empty() && memchr::memchr2(b'&', 0, text.as_bytes()).is_some() {
                 for pair in &mut tag.pairs {
-                    if let Cow::Owned(value) = htmlize::unescape_attribute(&text[pair.value.clone()]) {
+                    let said = &text[pair.value.clone()];
+                    let said = match said.contains('\0') {
+                        true => Cow::Owned(said.replace('\0', "\u{fffd}")),
+                        false => Cow::Borrowed(said),
+                    };
+                    if let Cow::Owned(value) = htmlize::unescape_attribute(said) {
                         let from = self.decoded.len();
                         self.decoded.push_str(&value);
                         (pair.value, pair.decoded) = (from..self.decoded.len(), true);

@@ -4,6 +4,7 @@ use super::attributes::Attributes;
 use super::{Markup, Mention, Opens, hint, is_lazy, waits};
 use crate::context::Context;
 use crate::hint::{Destination, Hint, Mode, Source, Timing};
+use crate::html::pixels;
 use crate::screens::Offer;
 use crate::source_size;
 use crate::style::presented;
@@ -45,14 +46,20 @@ impl Markup {
         let sources = offers.len();
         let image_set = in_picture || attributes.has("srcset");
         let src = attributes.value("src").filter(|src| !src.trim().is_empty());
+        let mut is_laid_out = false;
         let (from_picture, text) = if image_set {
             let own = |name| attributes.value(name).map(str::to_owned);
             let (set, sizes) = (own("srcset"), own("sizes"));
             offers.push(Offer { media: None, set, sizes, src: src.map(str::to_owned) });
             let screen = &context.options.viewport;
             let picked = offers.iter().enumerate().find_map(|(at, offer)| Some((at, offer.pick(screen)?)));
-            if allows_auto(attributes) && picked.is_some_and(|(at, _)| offers[at].is_laid_out()) {
-                return Opens::Nothing;
+            is_laid_out = allows_auto(attributes) && picked.is_some_and(|(at, _)| offers[at].is_laid_out());
+            if let Some((at, text)) = picked.filter(|_| is_laid_out) {
+                // As wide as it says, unless styles have it otherwise: fetched where what the page assumes comes to the same.
+                let width = attributes.value("width").and_then(pixels);
+                if width.and_then(|width| offers[at].pick_at(width, screen)) != Some(text) {
+                    return Opens::Nothing;
+                }
             }
             picked.map_or((false, None), |(at, text)| (at < sources, Some(text)))
         } else {
@@ -67,7 +74,8 @@ impl Markup {
         if waits {
             hint.timing = Timing::Lazy;
         }
-        if image_set {
+        // What of it is shown tells nothing of the screen where the layout decides.
+        if image_set && !is_laid_out {
             self.screens.offered(offers, &hint);
         }
         if waits {

@@ -12,11 +12,12 @@ use crate::types;
 const MAX_ICONS: usize = 32;
 
 impl Markup {
-    /// A link, of a response field if that names its source.
+    /// A link, of a response field if that names its source. Chromium looks for the manifest in the head alone (recorded).
     pub(super) fn link<A: Attributes + ?Sized>(
         &mut self,
         mention: &Mention<'_, A>,
         field: Option<Source>,
+        in_head: bool,
         context: &mut Context,
     ) -> Opens {
         let attributes = mention.attributes;
@@ -35,7 +36,7 @@ impl Markup {
         if named("modulepreload") {
             module_preload(mention, source(Source::ModulePreload), context);
         }
-        if named("manifest") {
+        if named("manifest") && in_head {
             manifest(mention, source(Source::Manifest), context);
         }
         if named("icon") {

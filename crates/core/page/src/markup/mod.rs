@@ -106,7 +106,7 @@ impl Markup {
             "meta" => return self.meta(mention.attributes, place, context),
             "script" => return script(mention, context),
             "style" => return style(mention.attributes, context),
-            "link" => return self.link(mention, None, context),
+            "link" => return self.link(mention, None, place.in_head, context),
             "picture" => self.picture.clear(),
             "source" if place.in_picture => self.picture_source(mention.attributes, context),
             "img" | "image" => return self.image(mention, place.in_picture, context),
@@ -130,7 +130,12 @@ impl Markup {
     /// A `Link` response field's entry; its parameters are read like attributes.
     fn link_field(&mut self, attributes: &impl Attributes, early: bool, context: &mut Context) {
         let source = if early { Source::EarlyHints } else { Source::LinkField };
-        self.link(&Mention { attributes, offset: 0, below_fold: false, far: false }, Some(source), context);
+        self.link(
+            &Mention { attributes, offset: 0, below_fold: false, far: false },
+            Some(source),
+            true,
+            context,
+        );
     }
 
     /// Content security policies found since the last call.
@@ -155,8 +160,12 @@ impl Markup {
         let Some(content) = attributes.value("content") else { return Opens::Nothing };
         if attributes.keyword("name").as_deref() == Some("referrer")
             && let Some(policy) = ReferrerPolicy::from_meta(content)
+            && context.policy.replace(policy) != Some(policy)
         {
-            context.policy = Some(policy);
+            // Not among those that are counted: what is told of the page must not depend on how many others it has.
+            let text = policy.as_str().to_owned();
+            let said = Policy { kind: PolicyKind::Referrer, text, from: context.next_order() };
+            self.policies.push(said);
         }
         match attributes.keyword("http-equiv").as_deref() {
             Some("content-type") => {

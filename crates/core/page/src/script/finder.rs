@@ -95,9 +95,9 @@ enum Before {
     Other,
 }
 
-/// Whose requests a hint for what they are given would not match: workers and what they import, `fetch()` with whatever
+/// Whose requests a hint for what they are given would not match: workers of all kinds and what they import, `fetch()` with whatever
 /// options, and what only tells the origin something.
-const LOADERS: [&str; 5] = ["Worker", "SharedWorker", "importScripts", "fetch", "sendBeacon"];
+const LOADERS: [&str; 6] = ["Worker", "SharedWorker", "importScripts", "register", "fetch", "sendBeacon"];
 
 /// Reads one script.
 #[derive(Debug)]

@@ -118,6 +118,7 @@ fn paths_that_are_parts_or_asked_for_otherwise_are_no_literals() {
         "new Worker(new URL('./w.js', import.meta.url))",
         "new SharedWorker('/w.js', {})",
         "importScripts('/w.js')",
+        "navigator.serviceWorker.register('/sw.js', {scope: '/'})",
         "window.fetch('/a.json')",
         "navigator.sendBeacon('/b.gif')",
     ] {

@@ -125,3 +125,30 @@ fn a_secure_page_tells_what_it_names_over_plain_http() {
     let mut document = Document::new(&Url::parse("https://site.test/").unwrap(), None, options());
     assert_eq!(names(&document.html(b"<img src=http://site.test/a.png>")), ["a.png"]);
 }
+
+#[test]
+fn what_a_field_says_of_sheets_and_manifests_hides_nothing_of_the_mark_up() {
+    for early in [false, true] {
+        let mut document = Document::new(&page(), None, options());
+        let mut hints = document.link_field("</a.css>; rel=stylesheet, </m.json>; rel=manifest", early);
+        hints.extend(document.link_field("</p.css>; rel=preload; as=style", early));
+        assert_eq!(names(&hints), ["a.css", "m.json", "p.css"]);
+        let html = "<link rel=stylesheet href=/a.css><link rel=manifest href=/m.json><link rel=stylesheet href=/p.css>";
+        assert_eq!(names(&document.html(html.as_bytes())), ["a.css", "m.json"]);
+    }
+}
+
+#[test]
+fn a_manifest_counts_in_the_head_alone() {
+    assert_eq!(names(&load("<link rel=manifest href=/a.json>", &[])), ["a.json"]);
+    assert_eq!(names(&load("<body><link rel=manifest href=/a.json><img src=/a.png>", &[])), ["a.png"]);
+}
+
+#[test]
+fn a_nul_in_an_attribute_is_what_takes_its_place() {
+    let urls: Vec<String> = load("<img src='/a\0b&amp;.png'><img src=/c.png?d\0>", &[])
+        .iter()
+        .map(|hint| hint.url.to_string())
+        .collect();
+    assert_eq!(urls, ["http://site.test/a%EF%BF%BDb&.png", "http://site.test/c.png?d%EF%BF%BD"]);
+}

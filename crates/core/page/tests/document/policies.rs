@@ -15,6 +15,17 @@ fn policies_of_the_mark_up_come_out_once() {
 }
 
 #[test]
+fn a_referrer_policy_in_the_mark_up_is_said_when_it_changes() {
+    let mut document = Document::new(&page(), None, options());
+    let meta = "<meta name=referrer content=never>";
+    document.html(
+        format!("<link rel=stylesheet href=a.css>{meta}{meta}<meta name=referrer content=bad>").as_bytes(),
+    );
+    let said = Policy { kind: PolicyKind::Referrer, text: "no-referrer".into(), from: 1 };
+    assert_eq!(document.policies(), [said]);
+}
+
+#[test]
 fn policies_count_in_the_head_alone() {
     let meta = "<meta http-equiv=content-security-policy content=\"img-src 'none'\">";
     let from = |html: String, options: Options| {
