@@ -286,11 +286,6 @@ impl Reading {
         self.standing.url()
     }
 
-    /// Whether it stands in a frame of the page.
-    pub(crate) fn is_framed(&self) -> bool {
-        self.standing.is_framed()
-    }
-
     /// What it lets others know of it by now, where it says so.
     pub(crate) fn referrer_policy(&self) -> Option<ReferrerPolicy> {
         self.standing.referrer_policy()

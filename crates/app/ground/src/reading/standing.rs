@@ -90,11 +90,6 @@ impl Standing {
         self.tell(|load| load.url.clone())
     }
 
-    /// Whether it stands in a frame of the page.
-    pub(super) fn is_framed(&self) -> bool {
-        self.frame.is_some()
-    }
-
     /// What the document lets others know of it by now, where it says so.
     pub(super) fn referrer_policy(&self) -> Option<ReferrerPolicy> {
         self.tell(|load| load.referrer_policy)
