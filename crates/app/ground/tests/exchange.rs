@@ -454,6 +454,5 @@ async fn a_gzip_text_that_was_cut_is_delivered_as_far_as_it_decodes() {
     assert!(reply.whole && reply.body == body, "browsers do not miss the checksum");
     let origin = answering(fields, coded[..coded.len() / 2].to_vec()).await;
     let reply = pair.get(&get(&origin, "/")).await;
-    assert!(!reply.whole && reply.body.len() > 1000 && body.starts_with(&reply.body));
-    assert_eq!(reply.failure().token, "http_response_content_coding");
+    assert!(reply.whole && reply.body.len() > 1000 && body.starts_with(&reply.body), "nor the rest");
 }

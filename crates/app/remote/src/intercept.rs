@@ -260,13 +260,11 @@ impl Wish {
     }
 }
 
-/// Whether what is said inside is HTTP, as far as it can be told. Who has named HTTP may be silent for as long as it likes: browsers
-/// connect ahead of need.
+/// Whether what is said inside is HTTP, as far as it can be told. Who has named it may say a bad request, which is answered so, and be
+/// silent for as long as it likes: browsers connect ahead of need.
 async fn says_http(connection: &mut Connection, names_http: bool) -> bool {
-    let word = connection.speaks_http();
-    let word = if names_http { Ok(word.await) } else { timeout(QUIET, word).await };
     // Who has left is judged by when it did.
-    word.is_ok_and(|word| word != Some(false))
+    names_http || timeout(QUIET, connection.speaks_http()).await.is_ok_and(|word| word != Some(false))
 }
 
 impl Exchange {

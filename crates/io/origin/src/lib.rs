@@ -11,7 +11,6 @@ mod connect;
 mod error;
 mod faults;
 mod guard;
-mod heard;
 mod hop;
 mod http1;
 mod http2;
