@@ -22,6 +22,16 @@ use webpki::{
     UnknownStatusPolicy, VerifiedPath,
 };
 
+/// What is to be judged, but for the chain above it.
+struct Case<'a> {
+    certificate: &'a CertificateDer<'a>,
+    /// Whom the origin says to be.
+    host: &'a ServerName<'a>,
+    /// The OCSP response that came with it, or nothing.
+    stapled: &'a [u8],
+    now: UnixTime,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Verifier {
@@ -39,15 +49,12 @@ impl Verifier {
     /// Judges a chain; what is missing in it and is known is put in.
     fn judge_completed(
         &self,
-        shown: &CertificateDer<'_>,
+        case: &Case<'_>,
         above: &[CertificateDer<'_>],
-        host: &ServerName<'_>,
-        stapled: &[u8],
-        now: UnixTime,
     ) -> Result<(), CertificateProblem> {
         let mut chain = above.to_vec();
         loop {
-            let judged = self.judge(shown, &chain, host, stapled, now);
+            let judged = self.judge(case, &chain);
             let Err(CertificateProblem::IssuerMissing { at, .. }) = &judged else { return judged };
             let Some(issuer) = self.issuers.known(at).filter(|issuer| !chain.contains(issuer)) else {
                 return judged;
@@ -56,27 +63,22 @@ impl Verifier {
         }
     }
 
-    fn judge(
-        &self,
-        shown: &CertificateDer<'_>,
-        above: &[CertificateDer<'_>],
-        host: &ServerName<'_>,
-        stapled: &[u8],
-        now: UnixTime,
-    ) -> Result<(), CertificateProblem> {
-        let explained = |error| explain(error, shown, above);
-        let certificate = EndEntityCert::try_from(shown).map_err(explained)?;
-        let facts = Facts::of(shown);
-        let path = match self.trust.roots.is_trusted_itself(shown, now) {
+    fn judge(&self, case: &Case<'_>, above: &[CertificateDer<'_>]) -> Result<(), CertificateProblem> {
+        let explained = |error| explain(error, case.certificate, above);
+        let certificate = EndEntityCert::try_from(case.certificate).map_err(explained)?;
+        let facts = Facts::of(case.certificate);
+        let path = match self.trust.roots.is_trusted_itself(case.certificate, case.now) {
             Some(in_time) => in_time.map(|()| None)?,
-            None => Some(self.path(&certificate, shown, above, now)?),
+            None => Some(self.path(&certificate, case, above)?),
         };
         if let Some(facts) = &facts {
-            fit(facts, host)?;
+            fit(facts, case.host)?;
         }
-        certificate.verify_is_valid_for_subject_name(host).map_err(explained)?;
+        certificate.verify_is_valid_for_subject_name(case.host).map_err(explained)?;
         let word = match &path {
-            Some(path) if !stapled.is_empty() => ocsp::word(stapled, path, self.algorithms.all, now),
+            Some(path) if !case.stapled.is_empty() => {
+                ocsp::word(case.stapled, path, self.algorithms.all, case.now)
+            }
             _ => None,
         };
         match word {
@@ -90,9 +92,8 @@ impl Verifier {
     fn path<'p>(
         &'p self,
         certificate: &'p EndEntityCert<'p>,
-        shown: &CertificateDer<'_>,
+        case: &Case<'_>,
         above: &'p [CertificateDer<'p>],
-        now: UnixTime,
     ) -> Result<VerifiedPath<'p>, CertificateProblem> {
         let lists: Vec<_> = self.trust.revoked.iter().collect();
         // Fails only without any list. What no list tells of passes; what an old list revoked stays revoked.
@@ -108,7 +109,7 @@ impl Verifier {
         // A chain that is in order but for this says more than why others are none.
         let almost = RefCell::new(None);
         let allowed = |path: &VerifiedPath<'_>| {
-            self.allows(path, now).map_err(|problem| {
+            self.allows(path, case.now).map_err(|problem| {
                 almost.replace(Some(problem));
                 webpki::Error::UnknownIssuer
             })
@@ -117,12 +118,12 @@ impl Verifier {
             self.algorithms.all,
             anchors,
             above,
-            now,
+            case.now,
             usage,
             revocation,
             Some(&allowed),
         );
-        found.map_err(|error| almost.take().unwrap_or_else(|| explain(error, shown, above)))
+        found.map_err(|error| almost.take().unwrap_or_else(|| explain(error, case.certificate, above)))
     }
 
     /// Whether those above the certificate may be there.
@@ -244,13 +245,13 @@ fn date(time: UnixTime) -> String {
 impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
-        shown: &CertificateDer<'_>,
+        certificate: &CertificateDer<'_>,
         above: &[CertificateDer<'_>],
         host: &ServerName<'_>,
         stapled: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        match self.judge_completed(shown, above, host, stapled, now) {
+        match self.judge_completed(&Case { certificate, host, stapled, now }, above) {
             Ok(()) => Ok(ServerCertVerified::assertion()),
             Err(problem) => Err(CertificateError::Other(OtherError(Arc::new(problem))).into()),
         }
