@@ -2,6 +2,8 @@
 #![allow(dead_code, unreachable_pub)] // each test binary uses its own part
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
+pub mod within;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
