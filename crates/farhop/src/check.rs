@@ -11,12 +11,10 @@ use farhop_settings::{
     reference, sample,
 };
 use farhop_transport::identity::{Identity, PublicKey};
-use farhop_transport::path::End as PathEnd;
 
 use crate::ca;
 use crate::link;
 use crate::output::say;
-use crate::plan::path_plan;
 
 /// Checks a settings file, or prints one to start from.
 #[derive(Debug, clap::Args)]
@@ -80,9 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         End::Remote => check_remote(&load(Some(file), &arguments.sets)?)?,
         End::Ground => check_ground(&load(Some(file), &arguments.sets)?)?,
         End::Local => {
-            let settings: LocalSettings = load(Some(file), &arguments.sets)?;
-            path_plan(&settings.remote.link, PathEnd::Remote)?;
-            path_plan(&settings.ground.link, PathEnd::Ground)?;
+            load::<LocalSettings>(Some(file), &arguments.sets)?;
             "local: both ends".into()
         }
         End::LinkManager => check_link(&load(Some(file), &arguments.sets)?)?,
@@ -91,7 +87,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn check_remote(settings: &RemoteSettings) -> anyhow::Result<String> {
-    path_plan(&settings.link, PathEnd::Remote)?;
     check_identity(&settings.identity)?;
     if let Some(authority) = ca::authority(settings)? {
         authority.in_force().context("interception.ca")?;
@@ -119,7 +114,6 @@ fn looked_into(settings: &RemoteSettings) -> String {
 }
 
 fn check_ground(settings: &GroundSettings) -> anyhow::Result<String> {
-    path_plan(&settings.link, PathEnd::Ground)?;
     check_identity(&settings.identity)?;
     for remote in &settings.remote {
         check_keys("remote", remote.name.as_str(), &remote.keys)?;

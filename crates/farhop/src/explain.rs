@@ -13,9 +13,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use url::Url;
 
+use crate::ground::epoch;
 use crate::local::range;
 use crate::output::say;
-use crate::plan::epoch;
 
 /// Shows what ground would promise for a page, in which order, and what it would leave to the browser, and why.
 /// Fetches the page and reads it; nothing is sent to anyone else.

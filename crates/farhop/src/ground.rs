@@ -12,7 +12,7 @@ use farhop_settings::{GroundSettings, SettingsError};
 use farhop_squeeze::Policy;
 
 use crate::source::Source;
-use crate::{limits, log, plan, transparent};
+use crate::{limits, log, transparent};
 
 /// Runs the end near the internet: fetches what remotes ask for and what their pages will need.
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         log.set(settings.log.level);
         Ok(settings)
     };
-    Ok(runtime.block_on(farhop_ground::run(settings, plan::epoch(), Bus::new(), speaker, reload))?)
+    Ok(runtime.block_on(farhop_ground::run(settings, epoch(), Bus::new(), speaker, reload))?)
 }
 
 /// Starts the helper that gives sockets with clients' addresses, if some remote's clients may keep theirs.
@@ -59,4 +59,11 @@ fn speaker(settings: &GroundSettings) -> anyhow::Result<Option<Speaker>> {
         );
     })?;
     Ok(Some(Arc::new(move |address| helper.speak(address).map(TcpStream::from).map_err(io::Error::other))))
+}
+
+/// A number that no earlier process of this end had.
+pub(crate) fn epoch() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as u64)
 }

@@ -9,10 +9,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use farhop_authority::{Authority, Terms};
 use farhop_events::Bus;
-use farhop_ground::Ground;
+use farhop_ground::{Ground, path_plan};
 use farhop_orbit::Profile;
 use farhop_remote::Reach;
-use farhop_settings::common::LinkSettings;
 use farhop_settings::{CarrierKind, Cidr, LocalSettings, load};
 use farhop_squeeze::Policy;
 use farhop_transport::identity::Identity;
@@ -21,7 +20,7 @@ use farhop_transport::quic::{Listener, Peers};
 use farhop_transport::socket::link;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::plan::{epoch, path_plan};
+use crate::ground::epoch;
 use crate::{ca, log, output};
 
 /// Runs both ends on this machine with a satellite link in software between them.
@@ -65,7 +64,7 @@ impl Arguments {
     /// The options as settings, behind those that `--set` gives.
     fn settings(&self) -> anyhow::Result<LocalSettings> {
         // Of a link that has no name in settings the ends find out all by themselves.
-        let profile = if self.link.is_preset() { &self.link.name } else { LinkSettings::MEASURED };
+        let profile = if self.link.is_preset() { &self.link.name } else { "auto" };
         let mut sets = vec![
             format!("remote.listen=\"{}\"", self.listen),
             format!("remote.link.profile=\"{profile}\""),
@@ -119,15 +118,12 @@ async fn serve(
         );
     }
     // Settings may name another; of a link that is measured they name none.
-    let profile = match remote.link.is_measured() {
-        true => link,
-        false => Profile::named(&remote.link.profile).context("link")?,
-    };
+    let profile = remote.link.profile.clone().unwrap_or(link);
     let (link, at_ground, at_remote) = link::pair(&profile, 1);
     let (ground_identity, remote_identity) = (Identity::generate()?, Identity::generate()?);
     let ground_key = ground_identity.public();
 
-    let plan = path_plan(&ground.link, End::Ground)?;
+    let plan = path_plan(&ground.link);
     let peers = Peers::new([("local".to_owned(), remote_identity.public())])?;
     let listener = Listener::new(at_ground, ground_identity, peers, plan, plan.default_choice(End::Ground))
         .context("the carrier at ground")?;
@@ -138,7 +134,7 @@ async fn serve(
     ground.know(listener.begun());
     let serving = tokio::spawn(accept(ground.clone(), listener));
 
-    let plan = path_plan(&remote.link, End::Remote)?;
+    let plan = path_plan(&remote.link);
     let in_process = Some((address, ground_key));
     let reach = Reach { socket: at_remote, identity: remote_identity, plan, in_process, authority };
     let running = farhop_remote::start(remote, reach, Bus::new(), control).await?;

@@ -16,7 +16,6 @@ mod log;
 mod models;
 mod output;
 mod path;
-mod plan;
 mod privileged;
 mod remote;
 mod remotes;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use farhop_events::Bus;
+use farhop_ground::path_plan;
 use farhop_netdev::Privileged;
 use farhop_remote::{Reach, Running};
 use farhop_settings::{RemoteSettings, Role, SettingsError, changes};
 use farhop_transport::identity::Identity;
-use farhop_transport::path::{End, PathPlan};
+use farhop_transport::path::PathPlan;
 use farhop_transport::socket::udp::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -17,7 +18,6 @@ use crate::ca;
 use crate::inherited;
 use crate::limits;
 use crate::log::{self, Log};
-use crate::plan::path_plan;
 use crate::source::Source;
 use crate::transparent::{self, Catching};
 
@@ -73,7 +73,7 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let identity = Identity::load(&settings.identity).context("identity")?;
     let authority = ca::authority(&settings)?.inspect(|authority| ca::warn_of_its_end(authority));
-    let plan = path_plan(&settings.link, End::Remote)?;
+    let plan = path_plan(&settings.link);
     let socket = socket(&plan)?;
     let reach = Reach { socket: Arc::clone(&socket) as _, identity, plan, in_process: None, authority };
     let catching = helper.map(|helper| Catching::listen(helper, &settings)).transpose()?;

@@ -3,14 +3,13 @@
 use std::net::SocketAddr;
 
 use farhop_events::Bus;
+use farhop_ground::path_plan;
 use farhop_remote::{Reach, Running};
 use farhop_settings::RemoteSettings;
 use farhop_transport::identity::Identity;
-use farhop_transport::path::End;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::log;
-use crate::plan::path_plan;
 use crate::remote::socket;
 use crate::source::Source;
 
@@ -35,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 async fn serve(arguments: &Arguments, settings: &RemoteSettings) -> anyhow::Result<()> {
     let identity = Identity::load(&settings.identity)?;
-    let plan = path_plan(&settings.link, End::Remote)?;
+    let plan = path_plan(&settings.link);
     let mut remotes: Vec<Running> = Vec::new();
     for number in 0..arguments.count {
         let mut listen = arguments.first;

@@ -83,8 +83,10 @@ fn check_says_what_is_wrong_with_a_file_and_where() {
     assert!(damaged.starts_with("farhop: [[remote]] ship, key 1: key is damaged"), "{damaged}");
     let unknown = error_with(&farhop(&["check", text(&file), "--set", "spool.totl=1 GB"]), 2);
     assert!(unknown.ends_with("did you mean 'spool.total'?\n"), "{unknown}");
-    let profile = error(&farhop(&["check", text(&file), "--set", "link.profile=geo-9"]));
+    let profile = error_with(&farhop(&["check", text(&file), "--set", "link.profile=geo-9"]), 2);
     assert!(profile.contains("geo-9") && profile.contains("geo-hylas2"), "{profile}");
+    let rate = error_with(&farhop(&["check", text(&file), "--set", "link.congestion=rate"]), 2);
+    assert!(rate.contains("link.congestion=rate") && rate.contains("'link.forward_rate'"), "{rate}");
 }
 
 #[test]

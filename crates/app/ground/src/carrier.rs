@@ -212,7 +212,7 @@ impl Carrier {
     pub(crate) fn rate(&self) -> Option<BitRate> {
         let measured = || self.hop.measured().sending.unwrap_or(ASSUMED_RATE);
         let said = self.ground.plan.sending_rate(End::Ground);
-        said.or_else(|| self.ground.settings().link.is_measured().then(measured))
+        said.or_else(|| self.ground.settings().link.profile.is_none().then(measured))
     }
 
     /// To whom what is sent to this user goes.

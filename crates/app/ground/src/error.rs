@@ -1,22 +1,14 @@
 //! Why ground does not start. Each line says what, where and what to do.
 
 use farhop_control::ControlError;
-use farhop_orbit::UnknownProfile;
 use farhop_transport::identity::IdentityError;
 use farhop_transport::memory::MemoryError;
-use farhop_transport::path::NoRate;
 use farhop_transport::quic::DuplicateKey;
 use farhop_transport::socket::udp::BindError;
 
 /// See the module.
 #[derive(Debug, thiserror::Error)]
 pub enum GroundError {
-    /// `link.profile` names no profile.
-    #[error("link.profile: {0}, and auto, which measures")]
-    Profile(UnknownProfile),
-    /// `link.congestion` names a controller that needs a rate, and none is known.
-    #[error("link.congestion: {0}")]
-    Congestion(#[from] NoRate),
     /// What is measured of paths cannot be kept.
     #[error(transparent)]
     Paths(#[from] MemoryError),

@@ -109,7 +109,7 @@ impl Ground {
     /// # Errors
     /// A setting names what does not exist, or the system's name resolution cannot be set up.
     pub fn new(settings: GroundSettings, epoch: u64, bus: Bus) -> Result<Ground, GroundError> {
-        let plan = path_plan(&settings.link)?;
+        let plan = path_plan(&settings.link);
         bus.set_host_only(settings.log.host_only);
         let (centre, speaking) = Centre::new(&settings);
         let shared = Shared {

@@ -57,4 +57,5 @@ pub use explain::{Explained, Explanation, Follows, Learned};
 pub use ground::Ground;
 pub use models::ModelsError;
 pub use names::Speaker;
+pub use plan::path_plan;
 pub use server::run;

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use farhop_congestion::Choice;
 use farhop_diffserv::{Ceiling, Patient};
+use farhop_orbit::{Leg, Profile};
 use farhop_units::{BitRate, Bytes};
 
+use crate::end::End;
 use crate::error::SettingsError;
 use crate::kinds::{Fec, HostPort, Hours, LogLevel, Percent};
 use crate::load::conflict;
@@ -77,7 +79,7 @@ settings! {
             /// geo-256k, geo-500k, geo-2m, geo-isti-128k, geo-isti-1m, geo-hylas2, geo-hylas2-4m, geo-20m and lunar-10m are links
             /// with known rates and round trips, which are kept to whatever is measured. none is a link that limits nothing, as in
             /// a laboratory.
-            profile: String, default "auto", chosen "any link: from 5 ms to 2.6 s, from 64 kbit/s to 1 Gbit/s";
+            profile: Option<Profile>, default "auto", chosen "any link: from 5 ms to 2.6 s, from 64 kbit/s to 1 Gbit/s";
             /// Contracted rate from ground to remote; auto takes the profile's, or measures. The sender never exceeds it, so a
             /// value above what the link gives fills its queue and a value below wastes it.
             forward_rate: Option<BitRate>, default "auto", range "1 kbit/s" to "100 Gbit/s";
@@ -99,17 +101,29 @@ settings! {
 }
 
 impl LinkSettings {
-    /// The name of the link of which settings say nothing.
-    pub const MEASURED: &str = "auto";
-
-    /// What the link can do is measured, as far as it is not said besides.
-    pub fn is_measured(&self) -> bool {
-        self.profile == LinkSettings::MEASURED
-    }
-
     /// What the other end is told of the link; empty where it is measured.
     pub fn told(&self) -> &str {
-        if self.is_measured() { "" } else { &self.profile }
+        self.profile.as_ref().map_or("", |profile| &profile.name)
+    }
+
+    /// Rules between these settings of `end`, which stand in the table `prefix`.
+    ///
+    /// # Errors
+    /// The controller keeps to a rate that nobody knows.
+    pub(crate) fn check(&self, source: &Source, prefix: &str, end: End) -> Result<(), SettingsError> {
+        let profile = self.profile.as_ref();
+        let (rate, leg, name) = match end {
+            End::Ground => (self.forward_rate, profile.map(|it| &it.forward), "forward_rate"),
+            _ => (self.return_rate, profile.map(|it| &it.return_), "return_rate"),
+        };
+        if self.congestion == Some(Choice::Rate) && rate.or(leg.and_then(Leg::contract)).is_none() {
+            let reason = format!(
+                "congestion control 'rate' needs the rate of what this end sends, and the profile names none; \
+                 set it ('{prefix}{name}'), or choose another controller or 'auto'"
+            );
+            return Err(conflict(source, &format!("{prefix}congestion"), reason));
+        }
+        Ok(())
     }
 
     /// Most bytes of repair for each hundred bytes sent; zero where nothing is repaired.

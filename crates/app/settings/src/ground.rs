@@ -315,6 +315,7 @@ impl GroundSettings {
             );
             return Err(conflict(source, &format!("{prefix}spool.exchange"), reason));
         }
+        self.link.check(source, &format!("{prefix}link."), End::Ground)?;
         for (number, rule) in self.squeeze.rule.iter().enumerate() {
             if rule.below.0 >= rule.above.0 {
                 let reason = format!(

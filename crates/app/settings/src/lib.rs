@@ -3,7 +3,7 @@
 //! A setting is declared once, in [`remote`], [`transparent`], [`ground`], [`link_manager`], [`rule`] or [`common`], with its type, default, range
 //! and documentation. From that one place come the typed structs that the ends are built from, `--set`,
 //! the sample files and `docs/config.md`. This crate reads files and nothing else: it opens no socket and
-//! knows nothing of orbits, keys or HTTP, so profile names and key lines pass through it as text.
+//! knows nothing of keys or HTTP, so key lines pass through it as text.
 
 mod change;
 pub mod common;

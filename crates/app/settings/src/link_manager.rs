@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use farhop_diffserv::Service;
+use farhop_orbit::Profile;
 use farhop_units::{BitRate, Bytes};
 
 use crate::end::End;
@@ -27,7 +28,7 @@ settings! {
             /// The rate of the link in the direction that the device sends in; auto takes the profile's.
             rate: Option<BitRate>, default "auto", range "64 kbit/s" to "100 Gbit/s";
             /// The link whose rate that is: one of those that `[link] profile` of an end knows, or none where the rate is given.
-            profile: String;
+            profile: Profile;
             /// Which direction of that profile the device sends in: return at the users' side, forward at the gateway's.
             direction: Direction, default "return";
             /// What is left of the rate, so that packets wait here, where the classes are, and not in the modem.
@@ -202,6 +203,18 @@ impl CeilingSettings {
     }
 }
 
+impl LinkManagerSettings {
+    /// The rate of the link in the direction that the device sends in, before any margin is left. Settings that were read
+    /// have one.
+    pub fn known_rate(&self) -> Option<BitRate> {
+        let leg = match self.direction {
+            Direction::Return => &self.profile.return_,
+            Direction::Forward => &self.profile.forward,
+        };
+        self.rate.or(leg.rate)
+    }
+}
+
 impl Checked for LinkManagerSettings {
     const END: End = End::LinkManager;
 
@@ -250,8 +263,11 @@ impl Checked for LinkManagerSettings {
                 return Err(conflict(source, "window[].service", reason));
             }
         }
-        if self.rate.is_none() && self.profile == "none" {
-            let reason = "the rate of the link is not known; set 'rate', or a 'profile' that has one";
+        if self.known_rate().is_none() {
+            let reason = format!(
+                "the link '{}' has no rate of its own; set 'rate', or a 'profile' that has one",
+                self.profile.name
+            );
             return Err(conflict(source, "rate", reason));
         }
         Ok(())

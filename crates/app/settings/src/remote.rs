@@ -289,6 +289,7 @@ impl RemoteSettings {
     pub(crate) fn check_alone(&self, source: &Source, prefix: &str) -> Result<(), SettingsError> {
         check_ceilings(&self.ceiling, source, prefix)?;
         check_at_beginning(&self.rule, source, prefix)?;
+        self.link.check(source, &format!("{prefix}link."), End::Remote)?;
         let at = |key: &str| format!("{prefix}{key}");
         if self.listen.is_empty() {
             return Err(conflict(source, &at("listen"), "'listen' names no address; name at least one"));

@@ -8,6 +8,7 @@ use farhop_congestion::Choice;
 use farhop_consent::{Category, HostPattern};
 use farhop_diffserv::classify::{Opening, Protocol};
 use farhop_diffserv::{Codepoint, Service};
+use farhop_orbit::Profile;
 use farhop_squeeze::Policy;
 use farhop_units::{BitRate, Bytes, format_duration, parse_duration};
 
@@ -97,8 +98,19 @@ textual! {
     CarrierKind, "carrier", "one of \"auto\", \"quic\", \"tcp\"";
     Spreading, "order", "one of \"round-robin\", \"priority\"";
     Role, "role", "one of \"transport\", \"application\", \"both\"";
-    Choice, "controller", "a congestion controller: \"rate\", \"hybla\", \"bbr\", \"cubic\", \"newreno\" or \"auto\"";
+    Choice, "controller", "a congestion controller: \"rate\", \"hybla\", \"bbr\", \"cubic\" or \"newreno\"";
     LogLevel, "level", "one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"";
+}
+
+impl Setting for Profile {
+    const KIND: &'static str = "link profile";
+    fn read(raw: &Raw) -> Result<Self, String> {
+        let Raw::Text(name) = raw else { return wrong(raw, "a link profile, write it like \"geo-hylas2\"") };
+        Profile::named(name).map_err(|error| error.to_string())
+    }
+    fn show(&self) -> Raw {
+        Raw::Text(self.name.clone())
+    }
 }
 
 impl Setting for BitRate {
@@ -248,7 +260,7 @@ impl<T: Setting> Setting for Option<T> {
     fn read(raw: &Raw) -> Result<Self, String> {
         match raw {
             Raw::Text(text) if text == "auto" => Ok(None),
-            _ => T::read(raw).map(Some),
+            _ => T::read(raw).map(Some).map_err(|wrong| format!("{wrong}, or \"auto\"")),
         }
     }
     fn show(&self) -> Raw {

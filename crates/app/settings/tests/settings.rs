@@ -50,7 +50,7 @@ fn line<T: std::fmt::Debug>(result: Result<T, SettingsError>) -> String {
 fn a_file_is_read_with_its_units_and_defaults_fill_the_rest() {
     let settings = remote(REMOTE, &[]).unwrap();
     assert_eq!(settings.listen.len(), 2);
-    assert_eq!(settings.link.profile, "geo-20m");
+    assert_eq!(settings.link.told(), "geo-20m");
     assert_eq!(settings.link.round_trip, Some(Duration::from_millis(600)));
     assert_eq!(settings.link.forward_rate, None);
     assert_eq!(settings.repository.size, Bytes(32_000_000));
@@ -164,7 +164,7 @@ fn values_that_cannot_be_read_say_how_they_are_written() {
     let text = line(remote(&REMOTE.replace("\"600 ms\"", "600"), &[]));
     assert_eq!(
         text,
-        "/etc/farhop/remote.toml:7: 'link.round_trip': 600 is not a duration, write it like \"650 ms\""
+        "/etc/farhop/remote.toml:7: 'link.round_trip': 600 is not a duration, write it like \"650 ms\", or \"auto\""
     );
     let text = line(remote(REMOTE, &["listen=localhost"]));
     assert!(
@@ -329,7 +329,7 @@ fn a_link_whose_rates_contradict_each_other_is_refused() {
     let error = line(link(device));
     assert_eq!(
         error,
-        "link.toml: the rate of the link is not known; set 'rate', or a 'profile' that has one"
+        "link.toml: the link 'none' has no rate of its own; set 'rate', or a 'profile' that has one"
     );
     let known = format!("{device}rate = '512 kbit/s'\n");
     let error = line(link(&format!("{known}[shares]\nef = '72 %'\n")));

@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use farhop_diffserv::calls::{Hop, Ip};
 use farhop_diffserv::classify::{Condition, Ports, Rule, standard};
 use farhop_diffserv::{Share, Shares};
 use farhop_link::{CallTerms, Config, FollowTerms, SipTerms, Window};
-use farhop_orbit::Profile;
 use farhop_settings::link_manager::{CarrierSettings, WindowSettings};
 use farhop_settings::rule::RuleSettings;
-use farhop_settings::{Cidr, Direction, LinkManagerSettings};
-use farhop_units::BitRate;
+use farhop_settings::{Cidr, LinkManagerSettings};
 
 /// What `settings` say.
 ///
@@ -30,7 +28,7 @@ pub(crate) fn config(settings: &LinkManagerSettings) -> anyhow::Result<Config> {
     };
     Ok(Config {
         interface: settings.interface.clone(),
-        rate: rate(settings)?,
+        rate: settings.known_rate().context("rate")?,
         margin: settings.margin.0,
         shares: Shares::new(shares).context("[shares]")?,
         round_trip: settings.round_trip,
@@ -48,21 +46,6 @@ pub(crate) fn config(settings: &LinkManagerSettings) -> anyhow::Result<Config> {
             queue: settings.follow.queue,
         }),
     })
-}
-
-fn rate(settings: &LinkManagerSettings) -> anyhow::Result<BitRate> {
-    if let Some(rate) = settings.rate {
-        return Ok(rate);
-    }
-    let profile = Profile::named(&settings.profile).context("profile")?;
-    let leg = match settings.direction {
-        Direction::Return => &profile.return_,
-        Direction::Forward => &profile.forward,
-    };
-    match leg.rate {
-        Some(rate) => Ok(rate),
-        None => bail!("the link '{}' has no rate of its own; set 'rate'", settings.profile),
-    }
 }
 
 /// The operator's rules, that of the carrier, then those that Farhop comes with.
@@ -98,6 +81,7 @@ fn window(settings: &WindowSettings) -> Window {
 mod tests {
     use super::*;
     use farhop_settings::parse;
+    use farhop_units::BitRate;
     use std::path::Path;
 
     fn read(text: &str) -> anyhow::Result<Config> {

@@ -20,14 +20,6 @@ use crate::memory::Recall;
 use crate::socket::udp::{BindError, UdpSocket};
 use crate::{congestion, wake};
 
-/// What an operator calls the rate of what `end` sends.
-fn rate_setting(end: End) -> &'static str {
-    match end {
-        End::Ground => "link.forward_rate",
-        End::Remote => "link.return_rate",
-    }
-}
-
 /// The long hop as settings describe it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathPlan {
@@ -42,11 +34,6 @@ pub struct PathPlan {
     /// The controller that settings name for what this end sends.
     pub congestion: Option<Choice>,
 }
-
-/// The controller that settings name keeps to a rate that nobody knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("congestion control '{chosen}' needs the rate of what this end sends, and the profile names none; set it ('{setting}'), or choose another controller or 'auto'", chosen = Choice::Rate, setting = rate_setting(*.0))]
-pub struct NoRate(End);
 
 /// Streams that a peer may open in the direction in which it needs one or two that last.
 const FEW_STREAMS: u64 = 16;
@@ -90,15 +77,10 @@ impl PathPlan {
         PathPlan { repair, ..self }
     }
 
-    /// This plan at `end`, whose settings name a controller or leave it open.
-    ///
-    /// # Errors
-    /// It is [`Choice::Rate`], and the rate is not known.
-    pub fn driven_by(self, choice: Option<Choice>, end: End) -> Result<Self, NoRate> {
-        if choice == Some(Choice::Rate) && self.sending_rate(end).is_none() {
-            return Err(NoRate(end));
-        }
-        Ok(PathPlan { congestion: choice, ..self })
+    /// This plan with the controller that settings name, or leave open.
+    #[must_use]
+    pub fn driven_by(self, congestion: Option<Choice>) -> Self {
+        PathPlan { congestion, ..self }
     }
 
     /// Round-trip time: what settings say, else what `connection` shows.
@@ -300,14 +282,8 @@ mod tests {
     fn the_controller_is_what_settings_name_and_else_what_the_rate_calls_for() {
         let unnamed = |name| plan(name).default_choice(End::Ground);
         assert_eq!([unnamed("geo-hylas2"), unnamed("none")], [Choice::Rate, Choice::Bbr]);
-        let named = plan("geo-hylas2").driven_by(Some(Choice::Cubic), End::Ground).unwrap();
+        let named = plan("geo-hylas2").driven_by(Some(Choice::Cubic));
         assert_eq!(named.default_choice(End::Ground), Choice::Cubic);
-        let error = plan("none").driven_by(Some(Choice::Rate), End::Remote).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "congestion control 'rate' needs the rate of what this end sends, and the profile names none; \
-             set it ('link.return_rate'), or choose another controller or 'auto'"
-        );
     }
 
     #[test]

@@ -132,7 +132,7 @@ mod tests {
         {
             let text = ground_settings(&end, "10.77.16.0/20", variant, with);
             let ground: GroundSettings = parse(&text, Path::new("ground.toml"), &[]).unwrap();
-            assert_eq!((ground.identity, ground.link.profile.as_str()), (own.file.clone(), "geo-20m"));
+            assert_eq!((ground.identity, ground.link.told()), (own.file.clone(), "geo-20m"));
             assert_eq!(ground.bundle.enabled, variant != Variant::FarhopTransport);
             assert_eq!(ground.tcp_congestion.as_deref(), Some("cubic"));
             assert_eq!(ground.link.congestion.map(|it| it.to_string()).as_deref(), Some("hybla"));
@@ -141,7 +141,7 @@ mod tests {
         let measuring = EndSettings { tuning: &tuning, ..end };
         let text = ground_settings(&measuring, "10.77.16.0/20", Variant::FarhopTransport, None);
         let ground: GroundSettings = parse(&text, Path::new("ground.toml"), &[]).unwrap();
-        assert_eq!(ground.link.profile, "auto", "what experiments say of it goes before the link's name");
+        assert_eq!(ground.link.profile, None, "what experiments say of it goes before the link's name");
         for with in [None, Some(&interception)] {
             let text = remote_settings(&end, "10.0.0.2:4433".parse().unwrap(), with);
             let remote: RemoteSettings = parse(&text, Path::new("remote.toml"), &[]).unwrap();
