@@ -88,3 +88,20 @@ fn a_short_way_is_filled_without_what_its_queue_cannot_take() {
         }
     }
 }
+
+/// Acknowledgements wait in the queue that an upload's search fills, and nobody tells that delay from one of the search's own:
+/// alone the downloads take 13 seconds.
+#[test]
+fn an_upload_that_begins_with_downloads_holds_up_their_search_by_some_seconds() {
+    let mut profile = Profile::symmetric_delay("link", BitRate::mbit(20), BitRate::mbit(5), ms(300));
+    profile.forward.queue = BitRate::mbit(20).bytes_in(ms(600));
+    let mut simulation = on(&profile);
+    for _ in 0..4 {
+        ask(&mut simulation, 5_000_000, ms(0));
+    }
+    let upload = Object { bytes: 4_000_000, urgent: false, at: ms(0) };
+    let upload = simulation.connect_on(Way::Return, controller(Choice::Bbr, None), profile.rtt(), &[upload]);
+    simulation.run_until(LONG);
+    let (down, up) = (simulation.took(0, 4), simulation.took(upload, 0));
+    assert!(down <= Some(ms(21_000)) && up <= Some(ms(10_500)), "{down:?}, {up:?}");
+}

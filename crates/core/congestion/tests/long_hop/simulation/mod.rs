@@ -39,12 +39,28 @@ pub(crate) struct Object {
     pub(crate) at: Duration,
 }
 
-/// One link with its senders on the ground side.
+/// A connection that sends one way, and has its acknowledgements the other.
+struct Flow {
+    way: Way,
+    sender: Sender,
+    receiver: Receiver,
+}
+
+impl Flow {
+    fn back(&self) -> Way {
+        match self.way {
+            Way::Forward => Way::Return,
+            Way::Return => Way::Forward,
+        }
+    }
+}
+
+/// One link with its senders, on the ground side unless it is said.
 pub(crate) struct Simulation {
     path: Path<Packet>,
     /// What it adds to the delay, forward and return.
     jitter: [Jitter<Packet>; 2],
-    flows: Vec<(Sender, Receiver)>,
+    flows: Vec<Flow>,
     now: Duration,
     /// How long an answer's last byte takes from its request, on the way that the request goes.
     request: Duration,
@@ -71,8 +87,19 @@ impl Simulation {
         rtt: Duration,
         objects: &[Object],
     ) -> usize {
+        self.connect_on(Way::Forward, controller, rtt, objects)
+    }
+
+    /// The same for what is sent on either way.
+    pub(crate) fn connect_on(
+        &mut self,
+        way: Way,
+        controller: Box<dyn Controller>,
+        rtt: Duration,
+        objects: &[Object],
+    ) -> usize {
         let sender = Sender::new(controller, self.now, rtt, objects);
-        self.flows.push((sender, Receiver::default()));
+        self.flows.push(Flow { way, sender, receiver: Receiver::default() });
         self.flows.len() - 1
     }
 
@@ -84,7 +111,7 @@ impl Simulation {
 
     /// Asks a connection for one more object.
     pub(crate) fn ask(&mut self, flow: usize, object: Object) {
-        self.flows[flow].0.ask(object);
+        self.flows[flow].sender.ask(object);
     }
 
     /// The path, to cut, restore or switch it between runs.
@@ -94,17 +121,17 @@ impl Simulation {
 
     /// A connection's controller, to look at or to tell something.
     pub(crate) fn controller(&mut self, flow: usize) -> &mut dyn Controller {
-        self.flows[flow].0.controller.as_mut()
+        self.flows[flow].sender.controller.as_mut()
     }
 
     /// Bytes that a connection's peer has acknowledged.
     pub(crate) fn delivered(&self, flow: usize) -> u64 {
-        self.flows[flow].0.acked
+        self.flows[flow].sender.acked
     }
 
     /// From an object's request to its last byte at the receiver, had the request crossed the link.
     pub(crate) fn took(&self, flow: usize, object: usize) -> Option<Duration> {
-        let (sender, receiver) = &self.flows[flow];
+        let Flow { sender, receiver, .. } = &self.flows[flow];
         let begun = sender.objects[object].at;
         receiver.completed(sender, object).map(|last| last + self.request - begun)
     }
@@ -114,7 +141,7 @@ impl Simulation {
         while let Some(next) = self.next_event().filter(|next| *next <= end) {
             self.now = self.now.max(next);
             self.step();
-            if self.flows.iter().all(|(sender, _)| sender.is_done()) {
+            if self.flows.iter().all(|flow| flow.sender.is_done()) {
                 return;
             }
         }
@@ -122,8 +149,8 @@ impl Simulation {
     }
 
     fn next_event(&self) -> Option<Duration> {
-        let senders = self.flows.iter().filter_map(|(sender, _)| sender.next_event());
-        let receivers = self.flows.iter().filter_map(|(_, receiver)| receiver.next_event());
+        let senders = self.flows.iter().filter_map(|flow| flow.sender.next_event());
+        let receivers = self.flows.iter().filter_map(|flow| flow.receiver.next_event());
         let jitter = self.jitter.iter().filter_map(Jitter::next_event);
         self.path.next_wakeup().into_iter().chain(jitter).chain(senders).chain(receivers).min()
     }
@@ -134,17 +161,17 @@ impl Simulation {
         }
         while let Some(packet) = self.jitter.iter_mut().find_map(|jitter| jitter.pop(self.now)) {
             match packet {
-                Packet::Data { flow, number } => self.flows[flow].1.handle_packet(self.now, number),
-                Packet::Ack { flow, numbers } => self.flows[flow].0.handle_ack(self.now, &numbers),
+                Packet::Data { flow, number } => self.flows[flow].receiver.handle_packet(self.now, number),
+                Packet::Ack { flow, numbers } => self.flows[flow].sender.handle_ack(self.now, &numbers),
             }
         }
-        for (flow, (sender, receiver)) in self.flows.iter_mut().enumerate() {
-            if let Some(numbers) = receiver.poll_ack(self.now) {
-                self.path.handle_packet(self.now, Way::Return, ACK_SIZE, Packet::Ack { flow, numbers });
+        for (flow, one) in self.flows.iter_mut().enumerate() {
+            if let Some(numbers) = one.receiver.poll_ack(self.now) {
+                self.path.handle_packet(self.now, one.back(), ACK_SIZE, Packet::Ack { flow, numbers });
             }
-            while let Some(number) = sender.poll_transmit(self.now) {
+            while let Some(number) = one.sender.poll_transmit(self.now) {
                 let packet = Packet::Data { flow, number };
-                self.path.handle_packet(self.now, Way::Forward, Bytes(PAYLOAD + HEADERS), packet);
+                self.path.handle_packet(self.now, one.way, Bytes(PAYLOAD + HEADERS), packet);
             }
         }
     }
