@@ -104,6 +104,8 @@ const MEMORY_LEAST: Duration = Duration::from_secs(2);
 pub(crate) struct Rates {
     /// When, and how many bytes a second.
     last: VecDeque<(Duration, f64)>,
+    /// The best of them: it is asked for with each packet that is acknowledged.
+    best: f64,
 }
 
 impl Rates {
@@ -112,6 +114,7 @@ impl Rates {
         while self.last.len() > MEMORY && now.saturating_sub(self.last[0].0) > MEMORY_LEAST {
             self.last.pop_front();
         }
+        self.best = self.last.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
     }
 
     /// Forgets all others.
@@ -127,6 +130,6 @@ impl Rates {
 
     /// The best, zero if there is none.
     pub(crate) fn best(&self) -> f64 {
-        self.last.iter().map(|(_, rate)| *rate).fold(0.0, f64::max)
+        self.best
     }
 }
