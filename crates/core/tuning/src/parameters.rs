@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use farhop_units::{BitRate, Bytes};
 
-use crate::{ASSUMED_ROUND_TRIP, End, Path, Room, Set, Source};
+use crate::{ASSUMED_ROUND_TRIP, End, Fact, Path, Room, Set, Source};
 
 /// No window of a carrier is larger, whatever is set or measured: 1 Gbit/s over 2.6 s, to the moon and back, are 325 MB.
 pub const MOST: Bytes = Bytes(512 << 20);
@@ -35,9 +35,12 @@ const FIRST_SEND_TIME: Duration = Duration::from_millis(100);
 const UNREAD: Bytes = Bytes(32 << 20);
 const UNREAD_PATHS: u64 = 6;
 /// Streams that the peer may open at a time: one for each so many bytes on the way, the size of a small object. QUIC's
-/// default of 100 alone cost a second on pages of 200 objects over 600 ms; each that may be opened takes 50 bytes.
+/// default of 100 alone cost a second on pages of 200 objects over 600 ms.
 const OBJECT: u64 = 4 << 10;
-const STREAMS: (u64, u64) = (1 << 10, MOST_STREAMS);
+/// So many at the least. Each that may be opened takes half a kilobyte from when another of that number was: of ground, which
+/// has carriers by the thousand, a page of as many requests gets room with them, as twice of what is open.
+pub(crate) const REMOTE_STREAMS: u64 = 1 << 10;
+pub(crate) const GROUND_STREAMS: u64 = 1 << 8;
 /// No more streams may be open, whatever is.
 pub const MOST_STREAMS: u64 = 1 << 16;
 /// Acknowledgements go back for each so many packets at the least, and at the most. By default every second packet is
@@ -137,7 +140,7 @@ impl Parameters {
             send_window: send_window(path).min(send_most),
             send_most,
             unread: Bytes(UNREAD_PATHS * sent.0).max(UNREAD),
-            streams: (sent.max(received).0 / OBJECT).clamp(STREAMS.0, STREAMS.1),
+            streams: streams(set.end, path),
             ack_packets: ack_packets(path, known_rtt),
             ack_delay: (rtt / 16).clamp(Duration::from_millis(2), Duration::from_millis(25)),
             packet_threshold: packet_threshold(path.sending.value, known_rtt, set.repairs),
@@ -176,8 +179,23 @@ impl Parameters {
     /// With room for the peer to open as many streams again as it has open.
     #[must_use]
     pub fn with_open(self, open: u64) -> Parameters {
-        Parameters { streams: self.streams.max(2 * open).min(STREAMS.1), ..self }
+        Parameters { streams: self.streams.max(2 * open).min(MOST_STREAMS), ..self }
     }
+}
+
+/// Streams that the peer of `end` may open.
+fn streams(end: End, path: &Path) -> u64 {
+    let objects = |rate: Fact<BitRate>| rate.value.bytes_in(path.round_trip.value).0 / OBJECT;
+    match end {
+        End::Remote => objects(path.sending).max(objects(path.receiving)).max(REMOTE_STREAMS),
+        // What is only assumed takes no memory.
+        End::Ground => [path.sending, path.receiving]
+            .into_iter()
+            .filter(|rate| rate.source != Source::Assumed)
+            .map(objects)
+            .fold(GROUND_STREAMS, u64::max),
+    }
+    .min(MOST_STREAMS)
 }
 
 /// Twice what fills the path, so that a lost packet's round trip does not stall a stream, as far as memory allows.

@@ -6,7 +6,7 @@ use farhop_units::{BitRate, Bytes, format_duration};
 
 use crate::decision::{Applies, Decision, Sending, Value, ms};
 use crate::neighbours::BEYOND;
-use crate::parameters::MOST;
+use crate::parameters::{GROUND_STREAMS, MOST, REMOTE_STREAMS};
 use crate::{End, Fact, Parameters, Path, Set, Source, WRITE_AHEAD};
 
 /// Every parameter with its reason. `first` is what the carrier began with; `sending` how it is driven at the moment.
@@ -42,7 +42,10 @@ pub(crate) fn decisions(
             Value::Streams(now.streams),
             worst(rtt.source, larger),
             Applies::Now,
-            "one for each 4 KiB on the way, 1024 at the least, and twice what is open".into(),
+            format!(
+                "one for each 4 KiB on the way, {} at the least, and twice what is open",
+                if set.end == End::Ground { GROUND_STREAMS } else { REMOTE_STREAMS }
+            ),
         ),
         row(
             "acknowledge after",

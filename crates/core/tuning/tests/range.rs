@@ -55,7 +55,7 @@ fn is_sound(parameters: &Parameters, rtt: Duration, rate: BitRate) {
     // Memory beyond what an unknown path gets is taken only where the path needs it.
     assert!(parameters.carrier_window <= Bytes(256 << 20).max(Bytes(bdp.0 * 2)));
     assert!(parameters.stream_window <= parameters.carrier_window.max(Bytes(bdp.0 * 2)));
-    assert!((1 << 10..=1 << 16).contains(&parameters.streams));
+    assert!((1 << 8..=1 << 16).contains(&parameters.streams));
     assert!((9..=64).contains(&parameters.ack_packets));
     assert!(parameters.ack_delay <= Duration::from_millis(25));
     assert!(parameters.keep_alive < Duration::from_secs(30), "a router may have forgotten");
@@ -227,6 +227,14 @@ fn room_for_streams_grows_with_those_that_are_open() {
         limits.push(tuner.parameters().streams);
     }
     assert_eq!(limits, [1024, 1024, 3000, 10_000, 65_536, 1024]);
+}
+
+#[test]
+fn ground_gives_a_carrier_of_which_nothing_is_known_no_more_streams_than_a_page_needs() {
+    let ground = Set { end: End::Ground, ..UNSET };
+    assert_eq!(fit(&ground, &Measured::default()).streams, 256);
+    let wide = seen(Duration::from_millis(600), BitRate::mbit(100));
+    assert_eq!(fit(&ground, &wide).streams, 1831);
 }
 
 #[test]

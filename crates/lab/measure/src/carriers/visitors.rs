@@ -32,8 +32,10 @@ pub(super) struct Course {
     pub(super) origin: SocketAddr,
     /// For how long pages are loaded.
     pub(super) length: Duration,
-    /// Between two pages over one carrier.
+    /// Between two pages over one carrier, and for so long at first less.
     pub(super) period: Duration,
+    pub(super) hurried: Duration,
+    pub(super) warm: Duration,
 }
 
 /// What became of it.
@@ -87,9 +89,10 @@ pub(super) fn visit(course: &Course, interrupt: &Interrupt) -> io::Result<Outcom
         for number in 0..course.count {
             let mut proxy = course.first;
             proxy.set_port(course.first.port().saturating_add(number));
-            let (origin, period, interrupt) = (course.origin, course.period, Arc::clone(&interrupt));
+            let (origin, interrupt) = (course.origin, Arc::clone(&interrupt));
+            let (warm, hurried, usual) = (start + course.warm, course.hurried, course.period);
             // Spread over the period, so that they don't come all at once.
-            let begin = start + period * u32::from(number) / u32::from(course.count.max(1));
+            let begin = start + hurried * u32::from(number) / u32::from(course.count.max(1));
             users.spawn(async move {
                 let (mut outcome, mut next, mut page) = (Outcome::default(), begin, u64::from(number));
                 while next < end && interrupt.check().is_ok() {
@@ -99,6 +102,7 @@ pub(super) fn visit(course: &Course, interrupt: &Interrupt) -> io::Result<Outcom
                         Ok(Err(error)) => outcome.errors.push(error.to_string()),
                         Err(_) => outcome.errors.push(format!("page {} did not come", page % PAGES)),
                     }
+                    let period = if next < warm { hurried } else { usual };
                     next = (next + period).max(Instant::now());
                     page += 1;
                 }
