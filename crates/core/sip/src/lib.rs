@@ -4,6 +4,7 @@
 //! Pure, and no party to any call: it answers nothing, and what it does not understand it passes over. All that it reads
 //! is strangers' writing; it holds a bounded number of calls and reads a bounded part of each message.
 
+mod body;
 mod datagram;
 mod message;
 mod observer;
