@@ -86,6 +86,60 @@ async fn a_call_that_announces_itself_holds_its_rate_until_it_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refusal_that_comes_again_and_one_of_another_branch_take_no_place_from_a_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    let invite = |call, sequence| message("INVITE sip:b SIP/2.0", call, sequence, &sdp("10.0.0.5"));
+    let answer =
+        |call, code: &str, sequence, sdp: &str| message(&format!("SIP/2.0 {code}"), call, sequence, sdp);
+    // Who calls is asked for, and over a long path asked for again.
+    let asked = answer("a", "407 Proxy Authentication Required", "1 INVITE", "");
+    scene.pass(&[invite("a", "1 INVITE"), asked.clone(), invite("a", "2 INVITE"), asked]).await;
+    scene.pass(&[answer("a", "200 OK", "2 INVITE", &sdp("192.0.2.9"))]).await;
+    // One branch is busy, another answers.
+    scene.pass(&[invite("b", "1 INVITE"), answer("b", "486 Busy Here", "1 INVITE", "")]).await;
+    scene.pass(&[answer("b", "200 OK", "1 INVITE", &sdp("192.0.2.10"))]).await;
+    let media = "192.0.2.10:16384".parse().unwrap();
+    let device = Arc::clone(&scene.device);
+    eventually(|| device.state.lock().unwrap().media.contains(&media)).await;
+    assert_eq!(scene.names().await, ["sip/a", "sip/b"]);
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_fails_leaves_a_call_its_place_and_its_rate() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    scene.pass(&[invite("a"), answer("a")]).await;
+    let wider = sdp("10.0.0.6").replace("AVP 18", "AVP 0");
+    scene.pass(&[message("INVITE sip:b SIP/2.0", "a", "2 INVITE", &wider)]).await;
+    let media = ["192.0.2.9:16384", "10.0.0.5:16384", "10.0.0.6:16384"].map(|it| it.parse().unwrap());
+    let device = Arc::clone(&scene.device);
+    eventually(|| device.state.lock().unwrap().media == media).await;
+    let calls = scene.client.call("calls", Value::Null).await.unwrap();
+    assert_eq!(calls[0]["rate_bps"], 80_000);
+    scene.pass(&[message("SIP/2.0 488 Not Acceptable Here", "a", "2 INVITE", "")]).await;
+    eventually(|| device.state.lock().unwrap().media == media[..2]).await;
+    let calls = scene.client.call("calls", Value::Null).await.unwrap();
+    assert_eq!((&calls[0]["call"], &calls[0]["rate_bps"]), (&json!("sip/a"), &json!(24_000)));
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_stream_of_a_call_holds_its_rate_with_what_proves_it_true() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    let two = |address| format!("{}m=audio 16386 RTP/SAVP 18\r\n", sdp(address));
+    scene.pass(&[message("INVITE sip:b SIP/2.0", "a", "1 INVITE", &two("10.0.0.5"))]).await;
+    scene.pass(&[message("SIP/2.0 200 OK", "a", "1 INVITE", &two("192.0.2.9"))]).await;
+    let device = Arc::clone(&scene.device);
+    eventually(|| device.state.lock().unwrap().media.len() == 4).await;
+    let calls = scene.client.call("calls", Value::Null).await.unwrap();
+    assert_eq!((&calls[0]["codec"], &calls[0]["rate_bps"]), (&json!("G.729"), &json!(52_000)));
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_that_announce_themselves_are_admitted_like_others() {
     let folder = tempfile::tempdir().unwrap();
     let mut scene = Scene::start(folder.path()).await;
