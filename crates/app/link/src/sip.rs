@@ -25,7 +25,7 @@ use crate::device::Device;
 use crate::manager::Manager;
 use crate::run::blocking;
 
-/// Calls of this observer's are named so, before their `Call-ID`: nothing that passes may end a call of somebody else's.
+/// Calls of this observer's are named so, before the name that it has for them: nothing that passes may end a call of somebody else's.
 const OURS: &str = "sip/";
 /// How often it is looked what rings for too long, and whether a device that could not be listened to can.
 const LOOK: Duration = Duration::from_secs(1);

@@ -221,19 +221,50 @@ async fn the_next_manager_hears_of_the_end_of_calls_that_an_earlier_one_admitted
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_with_a_long_name_is_one_and_the_next_manager_knows_it_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    let long = "x".repeat(255);
+    scene.pass(&[invite(&long), answer(&long)]).await;
+    scene.until("calls_admitted", 1).await;
+    assert!(scene.names().await[0].starts_with("sip/xxxx"));
+    scene.running.abort();
+    let _ = (&mut scene.running).await;
+    let mut scene = Scene::start(folder.path()).await;
+    scene.pass(&[bye(&long)]).await;
+    scene.until("calls_released", 1).await;
+    assert!(scene.names().await.is_empty());
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_between_hosts_by_name_is_counted_and_holds_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    let named = sdp("phone.example.org");
+    scene.pass(&[message("INVITE sip:b SIP/2.0", "a", "1 INVITE", &named)]).await;
+    scene.pass(&[message("SIP/2.0 200 OK", "a", "1 INVITE", &named)]).await;
+    scene.until("sip_unplaced", 1).await;
+    let status = scene.client.call("status", Value::Null).await.unwrap();
+    assert_eq!((&status["sip_unplaced"], &status["held_bps"]), (&json!(1), &json!(0)));
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn garbage_is_counted_and_ends_nothing_and_no_message_ends_a_call_of_another_source() {
     let folder = tempfile::tempdir().unwrap();
     let mut scene = Scene::start(folder.path()).await;
     scene.call("a").await.unwrap();
     let cut = invite("c")[..40].to_vec();
     scene.pass(&[packet(b"GET / HTTP/1.1"), vec![0xff; 2000], Vec::new(), cut, packet(&[0; 4])]).await;
-    scene.pass(&[packet(b"\r\n\r\n"), bye("a"), bye("sip/a"), invite(&"x".repeat(255))]).await;
+    scene.pass(&[packet(b"\r\n\r\n"), bye("a"), bye("sip/a"), invite("a b")]).await;
     scene.pass(&[invite("b")]).await;
     scene.until("calls_admitted", 2).await;
     // What keeps a way open is none.
-    scene.until("sip_ignored", 4).await;
+    scene.until("sip_ignored", 5).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(scene.bus.counters().snapshot()["sip_ignored"], 4);
+    let status = scene.client.call("status", Value::Null).await.unwrap();
+    assert_eq!((&status["sip_ignored"], &status["sip_unplaced"]), (&json!(5), &json!(0)));
     assert_eq!(scene.names().await, ["a", "sip/b"]);
     scene.running.abort();
 }

@@ -9,12 +9,14 @@ mod datagram;
 mod dialog;
 mod exchange;
 mod message;
+mod name;
 mod observer;
 mod sdp;
 mod speech;
 
 pub use datagram::Datagram;
 pub use message::{Kind, Message, Method};
+pub use name::LONGEST_NAME;
 pub use observer::{Change, MOST_DIALOGS, Observer};
 pub use sdp::{Audio, Session};
 pub use speech::{Speech, Stream};
@@ -32,7 +34,8 @@ pub fn fuzz(data: &[u8]) {
         if let Some(Change::Speaks(speech)) = observer.handle_bytes(now, piece) {
             assert!((1..=speech::MOST_MEDIA).contains(&speech.media.len()), "{speech:?}");
             assert!(speech.rate(&Hop::PLAIN).is_ok_and(|rate| rate.0 > 0), "{speech:?}");
-            assert!(!speech.call.is_empty() && speech.call.bytes().all(|byte| byte.is_ascii_graphic()));
+            assert!((1..=LONGEST_NAME).contains(&speech.call.len()), "{speech:?}");
+            assert!(speech.call.bytes().all(|byte| byte.is_ascii_graphic()));
         }
         now += std::time::Duration::from_secs(1);
         let _ = observer.poll_timeout(now);

@@ -122,7 +122,7 @@ fn tag(value: &str) -> &str {
 }
 
 fn is_call_id(text: &str) -> bool {
-    (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 impl fmt::Display for Method {

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use crate::dialog::Dialog;
 use crate::message::{Kind, Message, Method};
+use crate::name::name;
 use crate::sdp::Session;
 use crate::speech::Speech;
 
@@ -29,7 +30,7 @@ pub const MOST_DIALOGS: usize = 4096;
 pub enum Change {
     /// It wants to speak so, or does: NEW_VOICE_CALL, for the first time or anew.
     Speaks(Speech),
-    /// It is over, by its `Call-ID`: VOICE_CALL_RELEASE.
+    /// It is over, by its name: VOICE_CALL_RELEASE.
     Over(String),
     /// It talks, and both sides say where by the name of a host, which is not resolved here.
     Unplaced(String),
@@ -50,7 +51,7 @@ impl Observer {
 
     /// Takes a message that has passed at `now`, in either direction; what became of its call by it.
     pub fn handle_message(&mut self, now: Duration, message: &Message<'_>) -> Option<Change> {
-        let call = message.call_id;
+        let call = &*name(message.call_id);
         let sdp = message.sdp.map(Session::read);
         let begins = matches!((message.kind, message.method), (Kind::Request, Method::Invite));
         let dialog = if begins { self.begun(call)? } else { self.dialogs.get_mut(call)? };
@@ -72,7 +73,7 @@ impl Observer {
         // One that talks and has no speech has no end to be told; its BYE may never pass.
         if dialog.is_silent() {
             let is_unplaced = dialog.is_unplaced();
-            self.dialogs.remove(call);
+            self.forget(call);
             return is_unplaced.then(|| Change::Unplaced(call.to_owned()));
         }
         change
@@ -94,7 +95,7 @@ impl Observer {
         }
     }
 
-    /// A call that an earlier observer had told of, by the name that it has there: it talks, and its end is to be told.
+    /// A call that an earlier observer had told of, by its name: it talks, and its end is to be told.
     pub fn take_up(&mut self, call: &str) {
         if self.dialogs.len() < MOST_DIALOGS {
             self.dialogs.insert(call.to_owned(), Dialog::taken_up());

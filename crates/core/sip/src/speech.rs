@@ -16,7 +16,7 @@ const TAG: Bytes = Bytes(10);
 /// What a call speaks, and where to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Speech {
-    /// Its `Call-ID`.
+    /// Its name: its `Call-ID`, or where that is longer than [`LONGEST_NAME`](crate::LONGEST_NAME) the beginning and a sum of it.
     pub call: String,
     /// The streams that both sides have accepted; none as long as there is no answer.
     pub agreed: Vec<Stream>,

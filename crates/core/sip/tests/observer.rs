@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use farhop_diffserv::calls::Codec;
-use farhop_sip::{Change, MOST_DIALOGS, Observer, Speech, Stream};
+use farhop_sip::{Change, LONGEST_NAME, MOST_DIALOGS, Observer, Speech, Stream};
 use proptest::prelude::*;
 
 const START: Duration = Duration::ZERO;
@@ -154,6 +154,20 @@ fn a_call_without_speech_is_not_followed_once_it_talks() {
     assert_eq!(observer.dialogs(), 1);
     assert_eq!(observer.handle_bytes(START, &response("a", "200 OK", "1 INVITE", Some(video))), None);
     assert_eq!(observer.dialogs(), 0);
+}
+
+#[test]
+fn a_long_call_id_is_shortened_and_known_again() {
+    let (long, other) = ("x".repeat(255), format!("{}y", "x".repeat(254)));
+    let mut observer = Observer::default();
+    let Some(Change::Speaks(speech)) = observer.handle_bytes(START, &invite(&long)) else { unreachable!() };
+    assert_eq!(speech.call.len(), LONGEST_NAME);
+    // As a later observer does.
+    let mut observer = Observer::default();
+    observer.take_up(&speech.call);
+    assert_eq!(observer.handle_bytes(START, &message("BYE sip:bob SIP/2.0", &other, "2 BYE", None)), None);
+    let bye = message("BYE sip:bob SIP/2.0", &long, "2 BYE", None);
+    assert_eq!(observer.handle_bytes(START, &bye), Some(Change::Over(speech.call)));
 }
 
 #[test]
