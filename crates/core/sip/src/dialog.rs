@@ -138,17 +138,16 @@ impl Dialog {
             self.answerer = Some(message.to.to_owned()).filter(|tag| !tag.is_empty());
         }
         let is_open = self.open.as_ref().is_some_and(|open| open.exchange.is_of(message));
-        let is_agreed = self.agreed.as_ref().is_some_and(|it| it.is_of(message));
-        if let Some(agreed) = self.agreed.as_mut().filter(|_| answers && is_agreed) {
-            agreed.respond(message, sdp);
-        } else if let Some(open) = self.open.as_mut().filter(|_| answers || is_open) {
-            // Also an INVITE that was not the newest: its offer will have been the same.
+        let is_first = self.agreed.is_none();
+        // Also where an INVITE is answered that is not the newest: its offer will have been the same.
+        if let Some(open) = self.open.as_mut().filter(|_| is_open || answers && is_first) {
             open.exchange.respond(message, sdp);
             open.is_withdrawn = false;
-            if self.agreed.is_none() || !open.exchange.waits_for_requester() {
+            if is_first || !open.exchange.waits_for_requester() {
                 self.settle();
             }
         } else if let Some(agreed) = self.agreed.as_mut().filter(|_| answers) {
+            // Agreed while it rang.
             agreed.respond(message, sdp);
         }
     }

@@ -215,8 +215,11 @@ fn before_the_call_is_answered_offers_are_settled_too() {
     line.bob("UPDATE", 1, &audio(&[(2, 5010, 0)]));
     let changed = says("80 kbit/s 1:4000 2:5010");
     assert_eq!(line.bob("200 UPDATE", 1, &audio(&[(1, 4000, 0)])), changed);
-    assert_eq!(line.alice("200 INVITE", 1, ""), None);
-    assert_eq!(line.alice("BYE", 3, ""), says("over"));
+    // What is refused stays so, whatever answers the INVITE.
+    line.alice("UPDATE", 3, &audio(&[(1, 4020, 18)]));
+    assert_eq!(line.alice("488 UPDATE", 3, ""), changed);
+    assert_eq!(line.alice("200 INVITE", 1, &audio(&[(2, 5010, 0)])), None);
+    assert_eq!(line.alice("BYE", 4, ""), says("over"));
 }
 
 #[test]
