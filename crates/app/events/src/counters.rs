@@ -120,8 +120,10 @@ counters! {
         calls_lapsed,
         /// Times that the rate of a link was found to be another.
         link_rates,
-        /// Datagrams at the ports of SIP that were not SIP.
+        /// Datagrams at the ports of SIP that were no messages of calls that could be read.
         sip_ignored,
+        /// Calls whose speech goes to hosts by name, which are not resolved.
+        sip_unplaced,
         /// Times that the classes of a device were put into force.
         links_in_force,
         /// Times that they were not in force any more.

@@ -587,11 +587,17 @@ events! {
         shaped_bps: u64,
     } counts |counters| { counters.link_rates.add(1) }
 
-    /// What passed the ports of SIP was not SIP.
+    /// What passed the ports of SIP was no message of a call that could be read.
     Debug SipIgnored "sip_ignored" {
         /// Datagrams since the last time that this was told.
         datagrams: u64,
     } counts |counters| { counters.sip_ignored.add(*datagrams) }
+
+    /// A call talks that has no place among voice: both sides say where by the name of a host, which is not resolved.
+    Info SipUnplaced "sip_unplaced" {
+        /// Its `Call-ID`.
+        call: String,
+    } counts |counters| { counters.sip_unplaced.add(1) }
 
     /// The classes are in force at a device.
     Info LinkInForce "link_in_force" {

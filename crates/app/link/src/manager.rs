@@ -250,6 +250,8 @@ impl Manager {
             held_bps: calls.held().0,
             calls: calls.iter().count(),
             sip,
+            sip_ignored: self.bus.counters().sip_ignored(),
+            sip_unplaced: self.bus.counters().sip_unplaced(),
             follow: self.config.follow.map(|_| self.follow_trouble.borrow().clone().unwrap_or_default()),
         }
     }

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farhop_diffserv::calls::{CallId, Ip, Offer, rate};
+use farhop_diffserv::calls::{CallId, Offer};
 use farhop_events::Event;
 use farhop_sip::{Change, Datagram, Message, Observer, Speech};
 use tokio::sync::mpsc::Receiver;
@@ -25,7 +25,7 @@ use crate::device::Device;
 use crate::manager::Manager;
 use crate::run::blocking;
 
-/// Calls of this observer's are named so, before their `Call-ID`: nothing that passes may end a call of somebody else's.
+/// Calls of this observer's are named so, before the name that it has for them: nothing that passes may end a call of somebody else's.
 const OURS: &str = "sip/";
 /// How often it is looked what rings for too long, and whether a device that could not be listened to can.
 const LOOK: Duration = Duration::from_secs(1);
@@ -65,10 +65,9 @@ impl Watcher {
         };
         for offer in manager.offers() {
             let id = offer.id.to_string();
-            if let (Some(call), Some((codec, packet_time))) = (id.strip_prefix(OURS), offer.codec) {
+            if let Some(call) = id.strip_prefix(OURS) {
                 watcher.told.insert(call.into(), None);
-                let media = offer.media.clone();
-                watcher.observer.take_up(Speech { call: call.into(), codec, packet_time, media });
+                watcher.observer.take_up(call);
             }
         }
         watcher
@@ -114,6 +113,7 @@ impl Watcher {
                     manager.give_back(&id);
                 }
             }
+            Change::Unplaced(call) => manager.bus().emit(Event::SipUnplaced { call }),
         }
     }
 
@@ -177,14 +177,12 @@ fn id(call: &str) -> Option<CallId> {
 }
 
 fn offer(speech: Speech, terms: &CallTerms) -> Result<Offer, String> {
-    let Speech { call, codec, packet_time, media } = speech;
-    let mut hop = terms.hop;
-    if media.iter().any(SocketAddr::is_ipv6) {
-        hop.ip = Ip::V6;
-    }
-    let counted = rate(codec, packet_time, &hop).map_err(|error| error.to_string())?;
-    let id = id(&call).ok_or("its Call-ID is too long for a name")?;
-    Ok(Offer { id, rate: terms.plain.unwrap_or(counted), codec: Some((codec, packet_time)), media })
+    let counted = speech.rate(&terms.hop).map_err(|error| error.to_string())?;
+    let id = id(&speech.call).ok_or("its Call-ID is no name")?;
+    // Of several the first is shown.
+    let first = speech.agreed.first().or(speech.offered.first());
+    let codec = first.map(|stream| (stream.codec, stream.packet_time));
+    Ok(Offer { id, rate: terms.plain.unwrap_or(counted), codec, media: speech.media })
 }
 
 /// Follows the calls that pass the device, for as long as the manager runs; never ends.

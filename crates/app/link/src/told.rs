@@ -44,6 +44,12 @@ pub struct Status {
     pub calls: usize,
     /// Where calls that announce themselves by SIP are to be heard: why they are not, and empty where they are.
     pub sip: Option<String>,
+    /// Datagrams at the ports of SIP that could not be read as messages of calls.
+    #[serde(default)]
+    pub sip_ignored: u64,
+    /// Calls whose speech goes to hosts by name, which are not resolved: they have no place in EF.
+    #[serde(default)]
+    pub sip_unplaced: u64,
     /// Where the link's rate is to be followed: why it is not, and empty where it is.
     pub follow: Option<String>,
 }

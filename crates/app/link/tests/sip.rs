@@ -86,6 +86,60 @@ async fn a_call_that_announces_itself_holds_its_rate_until_it_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refusal_that_comes_again_and_one_of_another_branch_take_no_place_from_a_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    let invite = |call, sequence| message("INVITE sip:b SIP/2.0", call, sequence, &sdp("10.0.0.5"));
+    let answer =
+        |call, code: &str, sequence, sdp: &str| message(&format!("SIP/2.0 {code}"), call, sequence, sdp);
+    // Who calls is asked for, and over a long path asked for again.
+    let asked = answer("a", "407 Proxy Authentication Required", "1 INVITE", "");
+    scene.pass(&[invite("a", "1 INVITE"), asked.clone(), invite("a", "2 INVITE"), asked]).await;
+    scene.pass(&[answer("a", "200 OK", "2 INVITE", &sdp("192.0.2.9"))]).await;
+    // One branch is busy, another answers.
+    scene.pass(&[invite("b", "1 INVITE"), answer("b", "486 Busy Here", "1 INVITE", "")]).await;
+    scene.pass(&[answer("b", "200 OK", "1 INVITE", &sdp("192.0.2.10"))]).await;
+    let media = "192.0.2.10:16384".parse().unwrap();
+    let device = Arc::clone(&scene.device);
+    eventually(|| device.state.lock().unwrap().media.contains(&media)).await;
+    assert_eq!(scene.names().await, ["sip/a", "sip/b"]);
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_fails_leaves_a_call_its_place_and_its_rate() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    scene.pass(&[invite("a"), answer("a")]).await;
+    let wider = sdp("10.0.0.6").replace("AVP 18", "AVP 0");
+    scene.pass(&[message("INVITE sip:b SIP/2.0", "a", "2 INVITE", &wider)]).await;
+    let media = ["192.0.2.9:16384", "10.0.0.5:16384", "10.0.0.6:16384"].map(|it| it.parse().unwrap());
+    let device = Arc::clone(&scene.device);
+    eventually(|| device.state.lock().unwrap().media == media).await;
+    let calls = scene.client.call("calls", Value::Null).await.unwrap();
+    assert_eq!(calls[0]["rate_bps"], 80_000);
+    scene.pass(&[message("SIP/2.0 488 Not Acceptable Here", "a", "2 INVITE", "")]).await;
+    eventually(|| device.state.lock().unwrap().media == media[..2]).await;
+    let calls = scene.client.call("calls", Value::Null).await.unwrap();
+    assert_eq!((&calls[0]["call"], &calls[0]["rate_bps"]), (&json!("sip/a"), &json!(24_000)));
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_stream_of_a_call_holds_its_rate_with_what_proves_it_true() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    let two = |address| format!("{}m=audio 16386 RTP/SAVP 18\r\n", sdp(address));
+    scene.pass(&[message("INVITE sip:b SIP/2.0", "a", "1 INVITE", &two("10.0.0.5"))]).await;
+    scene.pass(&[message("SIP/2.0 200 OK", "a", "1 INVITE", &two("192.0.2.9"))]).await;
+    let device = Arc::clone(&scene.device);
+    eventually(|| device.state.lock().unwrap().media.len() == 4).await;
+    let calls = scene.client.call("calls", Value::Null).await.unwrap();
+    assert_eq!((&calls[0]["codec"], &calls[0]["rate_bps"]), (&json!("G.729"), &json!(52_000)));
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_that_announce_themselves_are_admitted_like_others() {
     let folder = tempfile::tempdir().unwrap();
     let mut scene = Scene::start(folder.path()).await;
@@ -167,19 +221,50 @@ async fn the_next_manager_hears_of_the_end_of_calls_that_an_earlier_one_admitted
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_with_a_long_name_is_one_and_the_next_manager_knows_it_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    let long = "x".repeat(255);
+    scene.pass(&[invite(&long), answer(&long)]).await;
+    scene.until("calls_admitted", 1).await;
+    assert!(scene.names().await[0].starts_with("sip/xxxx"));
+    scene.running.abort();
+    let _ = (&mut scene.running).await;
+    let mut scene = Scene::start(folder.path()).await;
+    scene.pass(&[bye(&long)]).await;
+    scene.until("calls_released", 1).await;
+    assert!(scene.names().await.is_empty());
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_between_hosts_by_name_is_counted_and_holds_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    let named = sdp("phone.example.org");
+    scene.pass(&[message("INVITE sip:b SIP/2.0", "a", "1 INVITE", &named)]).await;
+    scene.pass(&[message("SIP/2.0 200 OK", "a", "1 INVITE", &named)]).await;
+    scene.until("sip_unplaced", 1).await;
+    let status = scene.client.call("status", Value::Null).await.unwrap();
+    assert_eq!((&status["sip_unplaced"], &status["held_bps"]), (&json!(1), &json!(0)));
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn garbage_is_counted_and_ends_nothing_and_no_message_ends_a_call_of_another_source() {
     let folder = tempfile::tempdir().unwrap();
     let mut scene = Scene::start(folder.path()).await;
     scene.call("a").await.unwrap();
     let cut = invite("c")[..40].to_vec();
     scene.pass(&[packet(b"GET / HTTP/1.1"), vec![0xff; 2000], Vec::new(), cut, packet(&[0; 4])]).await;
-    scene.pass(&[packet(b"\r\n\r\n"), bye("a"), bye("sip/a"), invite(&"x".repeat(255))]).await;
+    scene.pass(&[packet(b"\r\n\r\n"), bye("a"), bye("sip/a"), invite("a b")]).await;
     scene.pass(&[invite("b")]).await;
     scene.until("calls_admitted", 2).await;
     // What keeps a way open is none.
-    scene.until("sip_ignored", 4).await;
+    scene.until("sip_ignored", 5).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(scene.bus.counters().snapshot()["sip_ignored"], 4);
+    let status = scene.client.call("status", Value::Null).await.unwrap();
+    assert_eq!((&status["sip_ignored"], &status["sip_unplaced"]), (&json!(5), &json!(0)));
     assert_eq!(scene.names().await, ["a", "sip/b"]);
     scene.running.abort();
 }

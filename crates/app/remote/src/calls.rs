@@ -97,6 +97,8 @@ impl Known {
             Change::Over(call) => {
                 self.calls.remove(&call);
             }
+            // No flow has a name.
+            Change::Unplaced(_) => {}
         }
         debug_assert!(self.calls.len() <= MOST_DIALOGS, "as many as the observer follows");
     }
@@ -199,6 +201,22 @@ mod tests {
             &message("BYE sip:bob@192.0.2.9 SIP/2.0", "3848276298220188511@atlanta.example.com", "2 BYE", ""),
         );
         assert!(!calls.speaks(now, speech()));
+    }
+
+    #[test]
+    fn speech_goes_on_as_voice_after_a_change_that_fails() {
+        let (calls, now) = (Calls::default(), Instant::now());
+        calls.hear(now, &invite("a"));
+        calls.hear(now, &message("SIP/2.0 200 OK", "a", "1 INVITE", ANSWER));
+        let moved = OFFER.replace("16384", "16390");
+        calls.hear(now, &message("INVITE sip:bob@192.0.2.9 SIP/2.0", "a", "2 INVITE", &moved));
+        let other = ends("10.0.0.5:16390", "192.0.2.1:20000");
+        assert!(calls.speaks(now, speech()) && calls.speaks(now, other));
+        calls.hear(now, &message("SIP/2.0 488 Not Acceptable Here", "a", "2 INVITE", ""));
+        assert!(calls.speaks(now, speech()) && !calls.speaks(now, other));
+        // What comes late of a try before is of no matter.
+        calls.hear(now, &message("SIP/2.0 407 Proxy Authentication Required", "a", "1 INVITE", ""));
+        assert!(calls.speaks(now, speech()));
     }
 
     #[test]

@@ -4,19 +4,27 @@
 //! Pure, and no party to any call: it answers nothing, and what it does not understand it passes over. All that it reads
 //! is strangers' writing; it holds a bounded number of calls and reads a bounded part of each message.
 
+mod body;
 mod datagram;
+mod dialog;
+mod exchange;
 mod message;
+mod name;
 mod observer;
 mod sdp;
+mod speech;
 
 pub use datagram::Datagram;
 pub use message::{Kind, Message, Method};
-pub use observer::{Change, MOST_DIALOGS, Observer, Speech};
+pub use name::LONGEST_NAME;
+pub use observer::{Change, MOST_DIALOGS, Observer};
 pub use sdp::{Audio, Session};
+pub use speech::{Speech, Stream};
 
 /// Entry point of the fuzz target: whatever passes, reading it ends, and what is made of it is within its bounds.
 #[doc(hidden)]
 pub fn fuzz(data: &[u8]) {
+    use farhop_diffserv::calls::Hop;
     let mut observer = Observer::default();
     let mut now = std::time::Duration::ZERO;
     // Pieces of one input meet the state that earlier ones have left.
@@ -24,8 +32,10 @@ pub fn fuzz(data: &[u8]) {
     for piece in data.split(|byte| *byte == 0) {
         let _ = Datagram::read(piece);
         if let Some(Change::Speaks(speech)) = observer.handle_bytes(now, piece) {
-            assert!(speech.media.len() <= sdp::MOST_MEDIA, "{speech:?}");
-            assert!(!speech.call.is_empty() && speech.call.bytes().all(|byte| byte.is_ascii_graphic()));
+            assert!((1..=speech::MOST_MEDIA).contains(&speech.media.len()), "{speech:?}");
+            assert!(speech.rate(&Hop::PLAIN).is_ok_and(|rate| rate.0 > 0), "{speech:?}");
+            assert!((1..=LONGEST_NAME).contains(&speech.call.len()), "{speech:?}");
+            assert!(speech.call.bytes().all(|byte| byte.is_ascii_graphic()));
         }
         now += std::time::Duration::from_secs(1);
         let _ = observer.poll_timeout(now);

@@ -2,8 +2,12 @@
 
 use std::fmt;
 
+use crate::body;
+
 /// Head and body of no call are larger; what is beyond is not read.
 const LONGEST: usize = 16 * 1024;
+/// Of tags no more is kept; usual ones have ten letters.
+const LONGEST_TAG: usize = 255;
 /// Lines of a head that are read.
 const MOST_LINES: usize = 200;
 
@@ -37,71 +41,67 @@ pub struct Message<'a> {
     pub kind: Kind,
     /// Its method; of a response, that of its request (`CSeq`, RFC 3261 §8.1.1.5).
     pub method: Method,
+    /// Which request of its sender's in this call it is or answers (the same line): ACK and CANCEL bear the number of their INVITE.
+    pub number: u32,
+    /// The tags of who sent that request and of whom it was for (`From`, `To`, RFC 3261 §19.3); empty where there is none.
+    pub from: &'a str,
+    /// As above.
+    pub to: &'a str,
     /// The call that it is of (`Call-ID`, RFC 3261 §8.1.1.4): printable, without blanks.
     pub call_id: &'a str,
-    /// Its body where that is SDP; else nothing.
+    /// Its body, or the part of it, that is SDP; else nothing.
     pub sdp: Option<&'a str>,
 }
 
 impl<'a> Message<'a> {
     /// Reads a datagram's content; `None` where it is no message of a call.
     pub fn read(bytes: &'a [u8]) -> Option<Message<'a>> {
+        // RFC 3261 §7.5: empty lines before a message say nothing.
+        let begin = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'))?;
+        let bytes = &bytes[begin..];
         let bytes = &bytes[..bytes.len().min(LONGEST)];
-        let (head, body) = split(bytes);
+        let (head, body) = body::split(bytes);
         let head = std::str::from_utf8(head).ok()?;
-        let mut lines = head.split('\n').map(|line| line.trim_end_matches('\r')).take(MOST_LINES);
+        let mut lines = body::lines(head).take(MOST_LINES);
         let kind = first_line(lines.next()?)?;
-        let (mut call_id, mut method, mut is_sdp, mut length) = (None, None, false, None);
+        let (mut call_id, mut sequence, mut length) = (None, None, None);
+        let (mut from, mut to, mut content_type) = ("", "", "");
         for line in lines {
-            // RFC 3261 §7.3.1: blanks may stand before the colon. A folded line continues one that is not asked for.
-            let Some((name, value)) = line.split_once(':') else { continue };
-            let value = value.trim();
+            let Some((name, value)) = body::field(line) else { continue };
             // §7.3.3: names have a compact form.
-            match name.trim_end().to_ascii_lowercase().as_str() {
+            match name.as_str() {
                 "call-id" | "i" => call_id = call_id.or(Some(value)),
-                "cseq" => method = method.or_else(|| sequence(value)),
-                "content-type" | "c" => {
-                    let kind = value.split(';').next().unwrap_or_default().trim();
-                    is_sdp = kind.eq_ignore_ascii_case("application/sdp");
-                }
+                "cseq" => sequence = sequence.or_else(|| numbered(value)),
+                "from" | "f" => from = tag(value),
+                "to" | "t" => to = tag(value),
+                "content-type" | "c" => content_type = value,
                 "content-length" | "l" => length = value.parse::<usize>().ok(),
                 _ => {}
             }
         }
         let call_id = call_id.filter(|it| is_call_id(it))?;
+        let (number, method) = sequence?;
         let body = &body[..length.unwrap_or(body.len()).min(body.len())];
-        let sdp = if is_sdp { std::str::from_utf8(body).ok() } else { None };
-        Some(Message { kind, method: method?, call_id, sdp })
-    }
-}
-
-/// The head, and what is behind its empty line.
-fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let ends = [&b"\r\n\r\n"[..], b"\n\n"];
-    let found = ends.iter().filter_map(|end| {
-        let at = bytes.windows(end.len()).position(|it| it == *end)?;
-        Some((at, at + end.len()))
-    });
-    match found.min() {
-        Some((head, body)) => (&bytes[..head], &bytes[body..]),
-        None => (bytes, &[]),
+        Some(Message { kind, method, number, from, to, call_id, sdp: body::sdp(content_type, body) })
     }
 }
 
 fn first_line(line: &str) -> Option<Kind> {
-    if let Some(rest) = line.strip_prefix("SIP/2.0 ") {
+    // RFC 3261 §7.1: read in whatever letters.
+    let is_version = |word: &str| word.eq_ignore_ascii_case("SIP/2.0");
+    if let Some((_, rest)) = line.split_once(' ').filter(|(first, _)| is_version(first)) {
         let code = rest.get(..3).filter(|code| code.bytes().all(|byte| byte.is_ascii_digit()))?;
         return code.parse().ok().filter(|code| (100..700).contains(code)).map(Kind::Response);
     }
-    line.ends_with(" SIP/2.0").then_some(Kind::Request)
+    line.rsplit_once(' ').is_some_and(|(_, last)| is_version(last)).then_some(Kind::Request)
 }
 
 /// `314159 INVITE`.
-fn sequence(value: &str) -> Option<Method> {
+fn numbered(value: &str) -> Option<(u32, Method)> {
     let mut words = value.split_whitespace();
-    words.next()?.parse::<u32>().ok()?;
+    let number = words.next()?.parse().ok()?;
     // RFC 3261 §7.1: methods are in capitals.
-    Some(match words.next()? {
+    let method = match words.next()? {
         "INVITE" => Method::Invite,
         "ACK" => Method::Ack,
         "BYE" => Method::Bye,
@@ -109,11 +109,20 @@ fn sequence(value: &str) -> Option<Method> {
         "UPDATE" => Method::Update,
         "PRACK" => Method::Prack,
         _ => Method::Other,
-    })
+    };
+    Some((number, method))
+}
+
+/// `"Bob" <sip:bob@biloxi.example>;tag=a6c85cf`; one that is too long is as good as none.
+fn tag(value: &str) -> &str {
+    let parameters = value.rsplit_once('>').map_or(value, |(_, after)| after);
+    let tags = parameters.split(';').filter_map(|it| it.split_once('='));
+    let mut tags = tags.filter(|(name, _)| name.trim().eq_ignore_ascii_case("tag"));
+    tags.next().map(|(_, tag)| tag.trim()).filter(|tag| tag.len() <= LONGEST_TAG).unwrap_or_default()
 }
 
 fn is_call_id(text: &str) -> bool {
-    (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 impl fmt::Display for Method {
@@ -136,7 +145,8 @@ mod tests {
 
     #[test]
     fn requests_and_responses_are_read_in_either_form() {
-        let text = "INVITE sip:bob@biloxi.example SIP/2.0\r\nVia: SIP/2.0/UDP pc33;branch=z9\r\nCall-ID : a84b4c76e66710\r\n\
+        let text = "INVITE sip:bob@biloxi.example SIP/2.0\r\nVia: SIP/2.0/UDP pc33;branch=z9\r\n\
+                    From: \"A <b>\" <sip:a@x;tag=no>;x=y; Tag=19\r\nTo: sip:bob@x\r\nCall-ID : a84b4c76e66710\r\n\
                     CSeq: 314159 INVITE\r\nContent-Type: application/sdp; charset=utf-8\r\nContent-Length: 5\r\n\r\nv=0\r\nmore";
         let message = Message::read(text.as_bytes()).unwrap();
         assert_eq!(
@@ -144,9 +154,17 @@ mod tests {
             (Kind::Request, Method::Invite, "a84b4c76e66710")
         );
         assert_eq!(message.sdp, Some("v=0\r\n"));
-        let text = "SIP/2.0 200 OK\ni: x@y\nCSEQ: 1 BYE\n\n";
+        assert_eq!((message.number, message.from, message.to), (314_159, "19", ""));
+        let text = "sip/2.0 200 OK\ni: x@y\nf: <sip:a>;tag=1\nt: <sip:b>;tag=2\nCSEQ: 1 BYE\n\n";
         let message = Message::read(text.as_bytes()).unwrap();
+        assert_eq!((message.from, message.to), ("1", "2"));
         assert_eq!((message.kind, message.method, message.sdp), (Kind::Response(200), Method::Bye, None));
+    }
+
+    #[test]
+    fn empty_lines_before_a_message_say_nothing() {
+        let text = "\r\n\r\n\nINVITE sip:a SIP/2.0\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\n\r\n";
+        assert_eq!(Message::read(text.as_bytes()).unwrap().call_id, "a");
     }
 
     #[test]
@@ -159,6 +177,7 @@ mod tests {
             "INVITE sip:a SIP/2.0\r\nCall-ID: a\r\n\r\n",
             "INVITE sip:a SIP/2.0\r\nCall-ID: a b\r\nCSeq: 1 INVITE\r\n\r\n",
             "SIP/2.0 2000\r\nCall-ID: a\r\nCSeq: x INVITE\r\n\r\n",
+            "INVITE sip:a xSIP/2.0\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\n\r\n",
             "SIP/2.0 099 x\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\n\r\n",
         ] {
             assert_eq!(Message::read(text.as_bytes()), None, "{text}");

@@ -105,6 +105,13 @@ fn text(status: &Status, calls: &[CallTold]) -> String {
     if let Some(trouble) = status.sip.as_ref().filter(|trouble| !trouble.is_empty()) {
         lines.push(format!("SIP is not heard: {trouble}"));
     }
+    if status.sip_ignored > 0 {
+        lines.push(format!("{} datagrams at the ports of SIP could not be read", status.sip_ignored));
+    }
+    if status.sip_unplaced > 0 {
+        let calls = status.sip_unplaced;
+        lines.push(format!("{calls} calls name hosts in place of addresses, and had no place in EF"));
+    }
     if let Some(trouble) = status.follow.as_ref().filter(|trouble| !trouble.is_empty()) {
         lines.push(format!("the link's rate is not followed: {trouble}"));
     }
@@ -133,6 +140,8 @@ mod tests {
             held_bps: 24_000,
             calls: 1,
             sip: Some(String::new()),
+            sip_ignored: 3,
+            sip_unplaced: 2,
             follow: None,
         };
         let call = CallTold {
@@ -146,6 +155,8 @@ mod tests {
         assert_eq!(
             text(&status, &[call]),
             "sat0: 1 calls hold 24 kbit/s of 301 kbit/s\nnot in force: there is no network device 'sat0' here\n\
+             3 datagrams at the ports of SIP could not be read\n\
+             2 calls name hosts in place of addresses, and had no place in EF\n\
              a1                        G.729       20 ms   24 kbit/s     lapses in 42 s"
         );
     }
