@@ -68,7 +68,7 @@ fn the_plans_that_come_along_are_listed_and_shown() {
     assert!(listed.lines().count() >= 20 && listed.contains("http2-4a"), "{listed}");
     let shown = lab(&["show", "http2-4a", "--quick"], folder.path());
     let shown = String::from_utf8(shown.stdout).unwrap();
-    assert!(shown.contains("\n32 cells, 32 loads, about "), "{shown}");
+    assert!(shown.contains("\n36 cells, 36 loads, about "), "{shown}");
     let unknown = error(&lab(&["show", "http2-4c"], folder.path()));
     assert!(unknown.contains("no plan is called 'http2-4c': there are httpep-5-6, "), "{unknown}");
     std::fs::write(folder.path().join("bad.toml"), PLAN.replace("pipeline = 4", "pipeline = 0")).unwrap();

@@ -129,11 +129,23 @@ fn runs(folder: &Path) -> Vec<Value> {
 fn ctrl_c_takes_everything_down_and_keeps_what_was_measured() {
     let Some(mut lab) = Lab::start(&plan(100, PLAIN)) else { return };
     lab.first();
+    let mut second = Command::new(env!("CARGO_BIN_EXE_farhop"));
+    second.args(["lab", "run", "mine.toml", "--out", "out", "--resume"]).current_dir(lab.folder.path());
+    let second = second.output().unwrap();
+    let refused = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(refused.starts_with("farhop: out: another run has this folder"), "{refused}");
     kill("-INT", lab.child.id());
     let (folder, status, said) = lab.end();
     assert_eq!(status.code(), Some(1), "{said}");
     let kept = runs(folder.path()).len();
     assert!((1..100).contains(&kept), "{kept}");
+    // What was measured is not begun anew by mistake.
+    let (folder, status, refused) = Lab::run(folder, &[]).end();
+    assert_eq!((status.code(), runs(folder.path()).len()), (Some(1), kept), "{refused}");
+    assert!(
+        refused.starts_with("farhop: out holds ") && refused.contains("--fresh begins anew"),
+        "{refused}"
+    );
     let loads = if kept == 1 { "1 load".to_owned() } else { format!("{kept} loads") };
     let last = said.lines().last().unwrap();
     assert_eq!(last, format!("farhop: stopped after {loads}: what is measured is kept, --resume goes on"));
@@ -162,7 +174,9 @@ fn an_end_that_dies_and_a_browser_that_is_missing_are_results_and_the_others_go_
     let Some(mut lab) = Lab::start(&plan(1, &format!("{PLAIN}{others}"))) else { return };
     lab.kill_own("/remote.toml");
     let (folder, status, said) = lab.end();
-    assert!(status.success(), "{said}");
+    assert_eq!(status.code(), Some(1), "{said}");
+    // The browser is not present, which is no failure.
+    assert!(said.ends_with("farhop: 1 load went wrong: out/report.html says why\n"), "{said}");
     let found = result(folder.path());
     let failures = |variant: usize| found["cells"][variant]["failures"].as_array().unwrap().clone();
     assert_eq!((&found["cells"][0]["runs"], failures(0)), (&1.into(), Vec::new()), "{found}");
@@ -178,7 +192,7 @@ fn origins_that_die_are_told_and_brought_up_again() {
     let first = lab.first();
     lab.kill_own("/origins.json");
     let (folder, status, said) = lab.end();
-    assert!(status.success(), "{first}{said}");
+    assert_eq!(status.code(), Some(1), "{first}{said}");
     let runs = runs(folder.path());
     let faults = |run: &Value| run["faults"].as_array().unwrap().clone();
     let with: Vec<Value> = runs.iter().flat_map(faults).collect();

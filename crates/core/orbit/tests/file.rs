@@ -230,6 +230,12 @@ fn a_bad_file_is_refused_with_line_and_reason() {
     );
     refused(&hylas("[return]\ntrace = 'lost.trace'"), "3: the trace lost.trace: no such file");
     refused(
+        &hylas(
+            "[forward]\non_demand = { capacity = '1 Mbit/s', superframe = '45 ms', slot = '53 B', fca = true }",
+        ),
+        "3: capacity on demand is the return link's, whose terminals ask for it: [return.on_demand]",
+    );
+    refused(
         &hylas("[return]\ntrace = 'bad.trace'"),
         "3: the trace bad.trace: line 2: 'x' is no time in whole milliseconds \
         from 10 up",

@@ -1,7 +1,7 @@
 //! Socket options that the standard library does not offer: congestion control, fast open, the round trip that
 //! TCP has measured, buffer sizes beyond the system's limit, and the time at which the kernel received a datagram.
 
-use nix::sys::socket::sockopt::{RcvBufForce, ReceiveTimestampns, TcpCongestion, TcpFastOpenConnect};
+use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, ReceiveTimestampns, TcpCongestion, TcpFastOpenConnect};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, getsockopt, recvmsg, setsockopt};
 use std::ffi::OsString;
 use std::io::{self, IoSliceMut};
@@ -92,12 +92,13 @@ pub fn unacknowledged(socket: &impl AsFd) -> io::Result<usize> {
     if result == 0 { Ok(usize::try_from(bytes).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Sets the receive buffer in bytes, past the system's limit.
+/// Sets the receive buffer in bytes, past the system's limit where this process may: root of a user namespace may not, and has
+/// what the system allows to anyone.
 ///
 /// # Errors
-/// No privileges.
+/// This is no socket.
 pub fn receive_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
-    Ok(setsockopt(socket, RcvBufForce, &bytes)?)
+    Ok(setsockopt(socket, RcvBufForce, &bytes).or_else(|_| setsockopt(socket, RcvBuf, &bytes))?)
 }
 
 /// Lets the kernel note when each datagram arrives, for [`receive_with_timestamp`].

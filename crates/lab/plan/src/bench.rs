@@ -24,6 +24,8 @@ use crate::plan::{Client, Plan};
 
 /// Attempts at a load during which the link was late, and at measuring the link.
 const ATTEMPTS: usize = 4;
+/// What a reader must be told of a run without root.
+const ROOTLESS: &str = "without root, in a user namespace: the link's threads have no priority, so that what is measured is indicative";
 /// How finely figures over time are drawn: the study's samples.
 const STEP: Duration = Duration::from_millis(100);
 
@@ -58,6 +60,8 @@ pub(crate) struct Made {
     pub(crate) load: Option<StudyLoad>,
     /// Whether the link was late at the first attempt.
     pub(crate) was_late: bool,
+    /// Whether it went wrong; not where this machine lacks something for it.
+    pub(crate) has_failed: bool,
 }
 
 impl<'a> Bench<'a> {
@@ -109,7 +113,7 @@ impl<'a> Bench<'a> {
             seed: next.seed,
             ..Run::default()
         };
-        let (mut load, mut was_late) = (None, false);
+        let (mut load, mut was_late, mut is_lacking) = (None, false, false);
         for attempt in 1..=ATTEMPTS {
             self.scene(cell.link, next.seed)?;
             let page = &self.pages[cell.page];
@@ -147,7 +151,10 @@ impl<'a> Bench<'a> {
                     run.faults = made.faults;
                     self.notes.extend(made.notes);
                 }
-                Ok(Err(lacking)) => run.faults = vec![lacking],
+                Ok(Err(lacking)) => {
+                    is_lacking = true;
+                    run.faults = vec![lacking];
+                }
                 // What a program does wrong is its own, and no reason to end the others' runs.
                 Err(PlanError::Compare(error)) if is_a_programs(&error) => {
                     run.faults = vec![error.to_string()]
@@ -160,14 +167,15 @@ impl<'a> Bench<'a> {
         if let Err(error) = servers {
             // Nothing was to be measured without them. The next load finds others.
             self.scene = None;
-            (run.values, run.series) = (BTreeMap::new(), None);
+            (run.values, run.series, is_lacking) = (BTreeMap::new(), None, false);
             run.faults = vec![error.to_string()];
         }
         run.notes = std::mem::take(&mut self.notes);
         run.notes.retain(|note| self.told.insert(note.clone()));
         run.took_s = (begin.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         let load = load.filter(|_| run.counts());
-        Ok(Made { run: run.in_brief(), load, was_late })
+        let has_failed = !run.counts() && !is_lacking;
+        Ok(Made { run: run.in_brief(), load, was_late, has_failed })
     }
 
     /// The scene on this link. Where chance is in the link, each load has it from the seed on, so that every variant of a
@@ -213,6 +221,9 @@ impl<'a> Bench<'a> {
             },
             self.interrupt.clone(),
         )?;
+        if farhop_testbed::is_rootless() {
+            self.notes.push(ROOTLESS.to_owned());
+        }
         if self.measured.insert(link) {
             let mut calibration = scene.testbed.calibrate()?;
             for _ in 1..ATTEMPTS {

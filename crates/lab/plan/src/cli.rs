@@ -10,8 +10,9 @@ use farhop_report::{study_csv, study_html};
 use crate::bench::Bench;
 use crate::error::PlanError;
 use crate::estimate::estimate;
-use crate::journal::{Gallery, Journal};
+use crate::folder::Folder;
 use crate::lanes::{Ended, Kept, Maker, Pace, carry_out, duration};
+use crate::pages;
 use crate::plan::Plan;
 use crate::shipped::{SHIPPED, shipped, shipped_link};
 use crate::sum::study;
@@ -19,11 +20,6 @@ use crate::words::counted;
 
 /// What a plan's file may hold, so that a wrong path does not fill the memory.
 const LARGEST: u64 = 64 << 20;
-/// Loads as numbers, and loads to look at, in the folder for what is measured.
-pub(crate) const RUNS: &str = "runs.jsonl";
-const LOADS: &str = "loads.jsonl";
-/// Where the former are committed.
-const COMMITTED: &str = "docs/experiments/results";
 
 /// Lists the plans that come with Farhop.
 #[derive(Debug, clap::Args)]
@@ -40,7 +36,8 @@ pub struct ShowArguments {
     pub quick: bool,
 }
 
-/// Carries a plan out. Needs root. Each load is kept as soon as it is made; results are written at the end and when it is stopped.
+/// Carries a plan out. Needs root, or makes a user namespace. Each load is kept as soon as it is made; results are written at the
+/// end and when it is stopped. The exit code is 1 where a load went wrong.
 #[derive(Debug, clap::Args)]
 pub struct RunArguments {
     /// A plan that comes with Farhop, or a file whose name ends in .toml
@@ -53,6 +50,9 @@ pub struct RunArguments {
     /// docs/experiments/results/PLAN.jsonl. Those that met a late link in each attempt are made again
     #[arg(long)]
     pub resume: bool,
+    /// Begins anew in a folder that has loads; they stand aside as before-runs.jsonl, in place of those of the time before
+    #[arg(long, conflicts_with = "resume")]
+    pub fresh: bool,
     /// Testbeds at once; fewer as soon as the machine makes links late
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub lanes: u8,
@@ -105,8 +105,9 @@ pub fn run(arguments: &RunArguments) -> Result<(), PlanError> {
     let stamp = if arguments.quick { "-quick" } else { "" };
     let out =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("target/lab/{}{stamp}", plan.name)));
-    std::fs::create_dir_all(&out).map_err(PlanError::file(&out))?;
-    let mut kept = if arguments.resume { resumed(&plan, &out)? } else { begun(&plan, &out)? };
+    let folder = Folder::take(&out)?;
+    let mut kept =
+        if arguments.resume { folder.resume(&plan)? } else { folder.begin(&plan, arguments.fresh)? };
     if !kept.runs.is_empty() {
         let are = if kept.runs.len() == 1 { "is" } else { "are" };
         eprintln!("{} {are} there already", counted(kept.runs.len() as u64, "load"));
@@ -121,7 +122,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), PlanError> {
     };
     let done = carry_out(&plan, &mut kept, pace, &maker, &|line| eprintln!("{line}"));
     // Whatever ended it: what was measured is told. What ended it is the cause where that fails, too.
-    match (&done, write_results(&plan, &kept, arguments.quick, &out)) {
+    match (&done, write_results(&plan, &kept, arguments.quick, folder.path())) {
         (_, Ok(())) => eprintln!("results: {}", out.join("report.html").display()),
         (Ok(_), Err(error)) => return Err(error),
         (Err(_), Err(_)) => {}
@@ -130,39 +131,20 @@ pub fn run(arguments: &RunArguments) -> Result<(), PlanError> {
         Err(PlanError::Compare(CompareError::Interrupted)) => {
             Err(PlanError::Stopped { done: counted(kept.runs.len() as u64, "load") })
         }
-        Ok(Ended::TimeUp) => {
-            let loads = counted(kept.runs.len() as u64, "load");
-            eprintln!("the time is up after {loads}: what is measured is kept, --resume goes on");
-            Ok(())
+        Ok(ended) => {
+            if ended == Ended::TimeUp {
+                let loads = counted(kept.runs.len() as u64, "load");
+                eprintln!("the time is up after {loads}: what is measured is kept, --resume goes on");
+            }
+            match kept.failed {
+                0 => Ok(()),
+                failed => {
+                    Err(PlanError::Loads { loads: counted(failed, "load"), report: out.join("report.html") })
+                }
+            }
         }
-        done => done.map(drop),
+        Err(error) => Err(error),
     }
-}
-
-/// Anew; what was measured before stands aside, since hours may be in it.
-fn begun(plan: &Plan, out: &Path) -> Result<Kept, PlanError> {
-    for name in [RUNS, LOADS] {
-        let (path, aside) = (out.join(name), out.join(format!("before-{name}")));
-        if path.exists() {
-            std::fs::rename(&path, &aside).map_err(PlanError::file(path))?;
-        }
-    }
-    let journal = Journal::begin(&out.join(RUNS), plan)?;
-    Ok(Kept { runs: Vec::new(), journal, loads: Vec::new(), gallery: Gallery::begin(&out.join(LOADS))? })
-}
-
-/// From the folder, or from what is committed; the numbers alone are.
-fn resumed(plan: &Plan, out: &Path) -> Result<Kept, PlanError> {
-    let path = out.join(RUNS);
-    let committed = Path::new(COMMITTED).join(format!("{}.jsonl", plan.name));
-    if !path.exists() && committed.exists() {
-        std::fs::copy(&committed, &path).map_err(PlanError::file(&committed))?;
-    }
-    let (journal, mut runs) = Journal::resume(&path, plan)?;
-    // A quick run has a part of what is there of a whole one.
-    runs.retain(|run| run.cell(plan).is_some() && !run.late);
-    let (gallery, loads) = Gallery::resume(&out.join(LOADS))?;
-    Ok(Kept { runs, journal, loads, gallery })
 }
 
 fn write_results(plan: &Plan, kept: &Kept, quick: bool, out: &Path) -> Result<(), PlanError> {
@@ -194,6 +176,7 @@ fn write_results(plan: &Plan, kept: &Kept, quick: bool, out: &Path) -> Result<()
 
 fn wanted(name: &str, quick: bool) -> Result<Plan, PlanError> {
     let plan = read(name)?;
+    plan.pages.iter().try_for_each(pages::check)?;
     Ok(if quick { plan.quickened() } else { plan })
 }
 

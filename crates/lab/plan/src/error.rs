@@ -22,11 +22,27 @@ pub enum PlanError {
     },
     /// What was measured before belongs to another plan.
     #[error(
-        "{path} holds runs of another plan, or of this one before it was changed; name another folder with --out, or leave --resume away"
+        "{path} holds runs of another plan, or of this one before it was changed; name another folder with --out, or begin anew with --fresh"
     )]
     OtherPlan {
         /// The journal.
         path: PathBuf,
+    },
+    /// Another run writes there.
+    #[error("{path}: another run has this folder; wait for its end, or name another one with --out")]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// What was measured before is there, and nobody said what becomes of it.
+    #[error(
+        "{path} holds {loads}: --resume goes on from there, --fresh begins anew, --out names another folder"
+    )]
+    HasLoads {
+        /// The folder.
+        path: PathBuf,
+        /// How many loads it holds, in words.
+        loads: String,
     },
     /// A line of the journal that is none.
     #[error("{path}:{line}: {reason}")]
@@ -43,6 +59,14 @@ pub enum PlanError {
     Stopped {
         /// How many loads are kept, in words.
         done: String,
+    },
+    /// Loads went wrong; what is measured is kept and told.
+    #[error("{loads} went wrong: {report} says why")]
+    Loads {
+        /// How many of this run, in words.
+        loads: String,
+        /// Where it stands.
+        report: PathBuf,
     },
     /// The lab's scene, its ends or pages.
     #[error(transparent)]

@@ -35,8 +35,9 @@ impl Known<'_> {
         for plot in plots {
             let form = plot.get_ref();
             if form.x.get_ref() == "time" {
-                if form.measure.is_some() || form.statistic.is_some() {
-                    let reason = "over time rates and connections are drawn: no 'measure', no 'statistic'";
+                if form.measure.is_some() || form.statistic.is_some() || !form.links.is_empty() {
+                    let reason =
+                        "over time rates and connections are drawn: no 'measure', 'statistic' or 'links'";
                     return Err(wrong(form.x.span(), reason));
                 }
                 all.dynamics.push(DynamicsFigure {
@@ -60,9 +61,12 @@ impl Known<'_> {
         let axes =
             [("page", Axis::Page), ("link", Axis::Link), ("variant", Axis::Variant), ("time", Axis::Page)];
         let x = word(&form.x, &axes)?;
+        let links = self.links_of(&form.links)?;
+        let is_drawn = |place: usize| links.is_empty() || links.contains(&place);
+        let mut drawn = self.links.iter().enumerate().filter(|(place, _)| is_drawn(*place));
         let nowhere = match x {
             Axis::Page => self.pages.iter().find(|it| it.at.is_none()).map(|it| &it.name),
-            Axis::Link => self.links.iter().find(|it| it.at.is_none()).map(|it| &it.name),
+            Axis::Link => drawn.find(|(_, it)| it.at.is_none()).map(|(_, it)| &it.name),
             // Beside one that has a place, those that have none are level lines.
             Axis::Variant if self.variants.iter().any(|it| it.at.is_some()) => None,
             Axis::Variant => self.variants.first().map(|it| &it.name),
@@ -79,9 +83,14 @@ impl Known<'_> {
             measure,
             statistic: statistic.unwrap_or(Statistic::Median),
             x,
+            links,
             label: form.label.clone(),
             found: form.found.clone(),
         })
+    }
+
+    fn links_of(&self, names: &[form::Text]) -> Result<Vec<usize>, Wrong> {
+        names.iter().map(|name| place(name, "link", self.links.iter().map(|it| it.name.as_str()))).collect()
     }
 
     pub(crate) fn claims(&self, claims: &[Spanned<form::Claim>], base: usize) -> Result<Vec<Claim>, Wrong> {
@@ -115,7 +124,7 @@ impl Known<'_> {
             times,
             direction: direction.unwrap_or(0),
             pages: form.pages.iter().map(page).collect::<Result<_, _>>()?,
-            links: form.links.iter().map(link).collect::<Result<_, _>>()?,
+            links: self.links_of(&form.links)?,
             why: form.why.clone(),
         })
     }

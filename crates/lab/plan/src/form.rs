@@ -124,6 +124,9 @@ pub(crate) struct Plot {
     pub(crate) measure: Option<Text>,
     pub(crate) statistic: Option<Text>,
     pub(crate) x: Text,
+    /// The links that are drawn; all unless said.
+    #[serde(default)]
+    pub(crate) links: Vec<Text>,
     #[serde(default)]
     pub(crate) label: String,
     #[serde(default)]

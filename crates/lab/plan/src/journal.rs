@@ -94,12 +94,12 @@ pub(crate) fn brief(value: f64) -> f64 {
 }
 
 impl Journal {
-    /// Begins a journal anew; what stands at `path` goes.
+    /// Begins a journal where there is none.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// Something stands at `path`, or the disk refuses.
     pub fn begin(path: &Path, plan: &Plan) -> Result<Journal, PlanError> {
-        let file = File::create(path).map_err(PlanError::file(path))?;
+        let file = File::create_new(path).map_err(PlanError::file(path))?;
         let mut journal = Journal { path: path.into(), file };
         journal.line(&head(plan))?;
         Ok(journal)
@@ -120,6 +120,7 @@ impl Journal {
         };
         let whole = whole_lines(&text);
         if whole == 0 {
+            std::fs::remove_file(path).map_err(PlanError::file(path))?;
             return Ok((Journal::begin(path, plan)?, Vec::new()));
         }
         let runs = loads(path, &text[..whole], plan)?;
@@ -136,6 +137,23 @@ impl Journal {
     pub fn read(path: &Path, plan: &Plan) -> Result<Vec<Run>, PlanError> {
         let text = std::fs::read_to_string(path).map_err(PlanError::file(path))?;
         loads(path, &text[..whole_lines(&text)], plan)
+    }
+
+    /// How many lines the file at `path` has besides a journal's first, of whatever plan: what cannot be read may be worth
+    /// something, too.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn count(path: &Path) -> Result<u64, PlanError> {
+        match std::fs::read(path) {
+            Ok(bytes) => {
+                let text = String::from_utf8_lossy(&bytes);
+                let is_head = |line: &&str| serde_json::from_str::<Head>(line).is_ok();
+                Ok(text.lines().filter(|line| !is_head(line)).count() as u64)
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(PlanError::file(path)(error)),
+        }
     }
 
     /// Keeps a load.

@@ -29,6 +29,14 @@ pub(crate) struct Kept {
     pub(crate) journal: Journal,
     pub(crate) loads: Vec<StudyLoad>,
     pub(crate) gallery: Gallery,
+    /// Loads of this run that went wrong; not those for which this machine lacks something.
+    pub(crate) failed: u64,
+}
+
+impl Kept {
+    pub(crate) fn new(runs: Vec<Run>, journal: Journal, loads: Vec<StudyLoad>, gallery: Gallery) -> Kept {
+        Kept { runs, journal, loads, gallery, failed: 0 }
+    }
 }
 
 /// How a plan is carried out.
@@ -164,13 +172,14 @@ impl State<'_> {
 
     /// Keeps a load; what is to be told.
     fn take(&mut self, plan: &Plan, next: Next, made: Made) -> Result<Vec<String>, PlanError> {
-        let Made { run, load, was_late } = made;
+        let Made { run, load, was_late, has_failed } = made;
         self.kept.journal.keep(&run)?;
         self.course.made(&run);
         if let Some(load) = load {
             self.kept.gallery.keep(&load)?;
             self.kept.loads.push(load);
         }
+        self.kept.failed += u64::from(has_failed);
         let told = in_words(plan, &run);
         self.kept.runs.push(run);
         let runs = &self.kept.runs;
@@ -241,14 +250,14 @@ mod tests {
             values: [("load".to_owned(), value)].into(),
             ..Run::default()
         };
-        Made { run, load: None, was_late }
+        Made { run, load: None, was_late, has_failed: false }
     }
 
     fn kept(folder: &Path, name: &str, plan: &Plan) -> Kept {
         let path = folder.join(name);
         let (journal, runs) = Journal::resume(&path, plan).unwrap();
         let (gallery, loads) = Gallery::resume(&folder.join("loads.jsonl")).unwrap();
-        Kept { runs, journal, loads, gallery }
+        Kept::new(runs, journal, loads, gallery)
     }
 
     const ALONE: Pace = Pace { lanes: 1, until: None };

@@ -15,6 +15,7 @@ mod error;
 mod estimate;
 mod fall;
 mod figures;
+mod folder;
 mod form;
 mod journal;
 mod lanes;

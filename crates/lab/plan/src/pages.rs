@@ -65,6 +65,19 @@ pub(crate) fn build(page: &PageSpec, folder: &Path) -> Result<Page, PlanError> {
     }
 }
 
+/// Whether what a page names beside the plan is there, and is a page.
+///
+/// # Errors
+/// It is not.
+pub(crate) fn check(page: &PageSpec) -> Result<(), PlanError> {
+    match &page.kind {
+        PageKind::Recording(file, _) => Recording::read(file).map(drop).map_err(PlanError::from),
+        // Nothing of it is built anywhere.
+        PageKind::Folder(..) => graph(&build(page, Path::new(""))?, page, false).map(drop),
+        PageKind::Known(_) | PageKind::Made { .. } | PageKind::Upload(_) => Ok(()),
+    }
+}
+
 /// What the loader loads of a page that was built.
 ///
 /// # Errors
@@ -82,6 +95,24 @@ pub(crate) fn graph(page: &Page, spec: &PageSpec, secure: bool) -> Result<PageGr
 mod tests {
     use super::*;
     use farhop_units::Bytes;
+
+    #[test]
+    fn a_page_that_a_plan_names_and_that_is_not_there_is_no_page() {
+        let folder = tempfile::tempdir().unwrap();
+        let checked = |kind| {
+            let spec = PageSpec { name: "mine".into(), kind, at: None, group: None };
+            check(&spec).map_err(|error| error.to_string())
+        };
+        let site = |entry: &str| PageKind::Folder(folder.path().into(), entry.into());
+        assert!(checked(site("/")).unwrap_err().contains("mine"));
+        std::fs::write(folder.path().join("index.html"), "<p>a page").unwrap();
+        assert_eq!(checked(site("/")), Ok(()));
+        assert!(checked(PageKind::Folder("/nowhere".into(), "/".into())).unwrap_err().contains("/nowhere"));
+        let lost = PageKind::Recording("/nowhere/a.har".into(), None);
+        assert!(checked(lost).unwrap_err().contains("/nowhere/a.har"));
+        let wrong = PageKind::Recording(folder.path().join("index.html"), None);
+        assert!(checked(wrong).is_err());
+    }
 
     #[test]
     fn an_upload_is_one_request_to_an_origin_of_its_own() {

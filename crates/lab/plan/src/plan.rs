@@ -216,6 +216,8 @@ pub struct Figure {
     pub statistic: Statistic,
     /// What stands across.
     pub x: Axis,
+    /// The places of the links that are drawn; all where it is empty.
+    pub links: Vec<usize>,
     /// Its name.
     pub label: String,
     /// What the study found.
@@ -309,6 +311,7 @@ impl Plan {
         plan.runs = Runs { least: *runs, most: *runs, ..self.runs };
         plan.pages = keep(&self.pages, |place| chosen(pages, place));
         plan.links = keep(&self.links, |place| chosen(links, place));
+        plan.figures = self.figures.iter().filter_map(|figure| figure.among(links)).collect();
         plan.claims = self.claims.iter().filter_map(|claim| claim.among(pages, links)).collect();
         plan
     }
@@ -331,25 +334,33 @@ impl Plan {
     }
 }
 
+/// The places of what is wanted among what is left (all where there are none); none where nothing of it is left.
+fn left_of(wanted: &[usize], left: &[usize]) -> Option<Vec<usize>> {
+    if left.is_empty() || wanted.is_empty() {
+        return Some(wanted.to_vec());
+    }
+    let mut left = left.to_vec();
+    left.sort_unstable();
+    left.dedup();
+    let now: Vec<usize> = wanted.iter().filter_map(|place| left.iter().position(|it| it == place)).collect();
+    (!now.is_empty()).then_some(now)
+}
+
+impl Figure {
+    /// The figure in a plan of these links alone (all where there are none); none where it draws others.
+    fn among(&self, links: &[usize]) -> Option<Figure> {
+        Some(Figure { links: left_of(&self.links, links)?, ..self.clone() })
+    }
+}
+
 impl Claim {
     /// The claim in a plan of these pages and links alone (all where there are none); none where it is about others.
     fn among(&self, pages: &[usize], links: &[usize]) -> Option<Claim> {
-        let places = |wanted: &[usize], left: &[usize]| -> Option<Vec<usize>> {
-            if left.is_empty() || wanted.is_empty() {
-                return Some(wanted.to_vec());
-            }
-            let mut left = left.to_vec();
-            left.sort_unstable();
-            left.dedup();
-            let now: Vec<usize> =
-                wanted.iter().filter_map(|place| left.iter().position(|it| it == place)).collect();
-            (!now.is_empty()).then_some(now)
-        };
         let against_link = match self.against_link {
             None => None,
-            Some(link) => Some(*places(&[link], links)?.first()?),
+            Some(link) => Some(*left_of(&[link], links)?.first()?),
         };
-        let (pages, links) = (places(&self.pages, pages)?, places(&self.links, links)?);
+        let (pages, links) = (left_of(&self.pages, pages)?, left_of(&self.links, links)?);
         Some(Claim { pages, links, against_link, ..self.clone() })
     }
 }

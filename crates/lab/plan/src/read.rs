@@ -101,6 +101,9 @@ impl Reader<'_, '_> {
         }
         let timeout =
             quantity(&form.timeout, farhop_units::parse_duration)?.unwrap_or(Duration::from_secs(300));
+        if let Some(said) = form.timeout.as_ref().filter(|_| timeout.is_zero()) {
+            return Err(wrong(said.span(), "'timeout' is more than 0 s: nothing is loaded in no time"));
+        }
         let pages = form.page.iter().map(|page| self.page(page)).collect::<Result<Vec<_>, _>>()?;
         let links = form.link.iter().map(|link| self.link(link)).collect::<Result<Vec<_>, _>>()?;
         let variants =

@@ -20,8 +20,7 @@ pub const SHIPPED: &[(&str, &str)] = along!("plans":
 );
 
 /// Name and text of each satellite.
-const LINKS: &[(&str, &str)] =
-    along!("links": "bod-cra" "bod-rbdc" "bod-vbdc" "bod-rbdc-vbdc" "bod-cra-vbdc");
+const LINKS: &[(&str, &str)] = along!("links": "bod-cra" "bod-rbdc" "bod-vbdc" "bod-rbdc-vbdc" "bod-cra-vbdc" "bod-shared" "bod-shared-5" "bod-shared-20");
 
 /// The text of the plan of this name.
 ///

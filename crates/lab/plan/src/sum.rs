@@ -26,6 +26,9 @@ pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
     let named = |name: &str, words: String| Named { name: name.into(), words };
     let cells: Vec<StudyCell> =
         plan.cells().into_iter().map(|cell| summed(plan, runs, &course, cell)).collect();
+    let (plots, told): (Vec<Plot>, Vec<Option<String>>) =
+        plan.figures.iter().map(|figure| plot(plan, &cells, figure)).unzip();
+    notes.extend(told.into_iter().flatten());
     Study {
         plan: plan.name.clone(),
         title: plan.title.clone(),
@@ -39,7 +42,7 @@ pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
         links: plan.links.iter().map(|link| named(&link.name, words::link(link))).collect(),
         variants: plan.variants.iter().map(|it| named(&it.name, words::variant(it))).collect(),
         measures: plan.measures.iter().map(|measure| named(measure.name(), measure.unit().into())).collect(),
-        plots: plan.figures.iter().map(|figure| plot(plan, &cells, figure)).collect(),
+        plots,
         shifts: shifts(plan, runs),
         claims: plan.claims.iter().map(|claim| claimed(plan, &cells, claim)).collect(),
         dynamics: dynamics(plan, runs),
@@ -130,48 +133,33 @@ fn shift(plan: &Plan, runs: &[Run], cell: Cell, measure: Measure) -> Option<Stud
 }
 
 /// Lines are variants (or what their `line` says), and groups of pages; cells that share a line and a place are averaged, and
-/// then have no interval.
-fn plot(plan: &Plan, cells: &[StudyCell], figure: &Figure) -> Plot {
-    let mut lines: Vec<(String, Vec<Place<'_>>)> = Vec::new();
-    for (place, cell) in plan.cells().into_iter().zip(cells) {
-        let (page, link, variant) =
-            (&plan.pages[place.page], &plan.links[place.link], &plan.variants[place.variant]);
-        if !cell.values.contains_key(figure.measure.name()) {
-            continue;
-        }
-        let name = variant.line.as_ref().unwrap_or(&variant.name);
-        let name = page.group.as_ref().map_or_else(|| name.clone(), |group| format!("{name}, {group}"));
-        let at = match figure.x {
-            Axis::Page => page.at,
-            Axis::Link => link.at,
-            Axis::Variant => variant.at,
+/// then have no interval. With what a reader must be told of it.
+fn plot(plan: &Plan, cells: &[StudyCell], figure: &Figure) -> (Plot, Option<String>) {
+    let mut lines = places(plan, cells, figure);
+    lines.retain(|(_, places)| places.iter().any(Place::is_begun));
+    let begun = || lines.iter().flat_map(|(_, places)| places).filter(|place| place.is_begun());
+    // Averages over other pages or links show these, not what stands across.
+    let mut left_out: Vec<Part> = begun().flat_map(Place::missing).collect();
+    left_out.sort_unstable();
+    left_out.dedup();
+    let drawn = lines.iter().map(|(name, places)| {
+        let point = |place: &Place<'_>| {
+            let cells = place.measured(&left_out);
+            (!cells.is_empty()).then(|| point(place.x, &cells, figure))
         };
-        let line = match lines.iter().position(|(known, _)| *known == name) {
-            Some(line) => line,
-            None => {
-                lines.push((name, Vec::new()));
-                lines.len() - 1
-            }
-        };
-        // What has no place of its own on the axis is as far everywhere: a level line.
-        let everywhere: Vec<f64> = plan.variants.iter().filter_map(|variant| variant.at).collect();
-        let places = match at {
-            Some(at) => vec![at],
-            None => everywhere,
-        };
-        for at in places {
-            let points = &mut lines[line].1;
-            match points.iter_mut().find(|(known, _)| *known == at) {
-                Some((_, here)) => here.push(cell),
-                None => points.push((at, vec![cell])),
-            }
-        }
-    }
-    let drawn = lines.into_iter().map(|(name, mut points)| {
-        points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        Line { name, points: points.iter().map(|(x, here)| point(*x, here, figure)).collect() }
+        let mut points: Vec<Point> = places.iter().filter_map(point).collect();
+        points.sort_by(|one, other| one.x.total_cmp(&other.x));
+        Line { name: name.clone(), points }
     });
-    Plot {
+    let told = (!left_out.is_empty()).then(|| {
+        let named: Vec<String> = left_out.iter().map(|part| part.in_words(plan)).collect();
+        format!(
+            "\"{}\" leaves out what is not measured at each of its points: {}",
+            figure.title,
+            named.join(", ")
+        )
+    });
+    let plot = Plot {
         figure: figure.figure.clone(),
         place: figure.place.clone(),
         title: figure.title.clone(),
@@ -179,11 +167,90 @@ fn plot(plan: &Plan, cells: &[StudyCell], figure: &Figure) -> Plot {
         y: format!("{} ({})", figure.measure.name(), figure.measure.unit()),
         found: figure.found.clone(),
         lines: drawn.collect(),
+    };
+    (plot, told)
+}
+
+/// What a place averages over besides what stands across: a page, a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Part {
+    page: Option<usize>,
+    link: Option<usize>,
+}
+
+impl Part {
+    fn in_words(&self, plan: &Plan) -> String {
+        let names = [self.page.map(|it| &plan.pages[it].name), self.link.map(|it| &plan.links[it].name)];
+        names.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" over ")
     }
 }
 
-/// A place on the axis, and the cells that stand there.
-type Place<'a> = (f64, Vec<&'a StudyCell>);
+/// A place on the axis of one line, and the cells that stand there; none of a cell that has no number.
+struct Place<'a> {
+    x: f64,
+    cells: Vec<(Part, Option<&'a StudyCell>)>,
+}
+
+impl<'a> Place<'a> {
+    fn has(&self, part: Part) -> bool {
+        self.cells.iter().filter(|(own, _)| *own == part).all(|(_, cell)| cell.is_some())
+    }
+
+    /// Whether a part of it has all its numbers.
+    fn is_begun(&self) -> bool {
+        self.cells.iter().any(|(part, _)| self.has(*part))
+    }
+
+    /// The parts of which it lacks a number.
+    fn missing(&self) -> impl Iterator<Item = Part> {
+        self.cells.iter().filter(|(_, cell)| cell.is_none()).map(|(part, _)| *part)
+    }
+
+    /// What is averaged where these parts are left out; nothing is a gap.
+    fn measured(&self, left_out: &[Part]) -> Vec<&'a StudyCell> {
+        let kept = self.cells.iter().filter(|(part, _)| !left_out.contains(part) && self.has(*part));
+        kept.filter_map(|(_, cell)| *cell).collect()
+    }
+}
+
+/// Every line that a figure has, by its name, and all that is to stand on it.
+fn places<'a>(plan: &Plan, cells: &'a [StudyCell], figure: &Figure) -> Vec<(String, Vec<Place<'a>>)> {
+    let mut lines: Vec<(String, Vec<Place<'_>>)> = Vec::new();
+    // What has no place of its own on the axis is as far everywhere: a level line.
+    let everywhere: Vec<f64> = plan.variants.iter().filter_map(|variant| variant.at).collect();
+    let is_drawn = |cell: &Cell| figure.links.is_empty() || figure.links.contains(&cell.link);
+    for (cell, found) in plan.cells().into_iter().zip(cells).filter(|(cell, _)| is_drawn(cell)) {
+        let (page, link, variant) =
+            (&plan.pages[cell.page], &plan.links[cell.link], &plan.variants[cell.variant]);
+        let name = variant.line.as_ref().unwrap_or(&variant.name);
+        let name = page.group.as_ref().map_or_else(|| name.clone(), |group| format!("{name}, {group}"));
+        let at = match figure.x {
+            Axis::Page => page.at,
+            Axis::Link => link.at,
+            Axis::Variant => variant.at,
+        };
+        let part = Part {
+            page: (figure.x != Axis::Page).then_some(cell.page),
+            link: (figure.x != Axis::Link).then_some(cell.link),
+        };
+        let found = Some(found).filter(|found| found.values.contains_key(figure.measure.name()));
+        let line = match lines.iter().position(|(known, _)| *known == name) {
+            Some(line) => line,
+            None => {
+                lines.push((name, Vec::new()));
+                lines.len() - 1
+            }
+        };
+        for x in at.map_or_else(|| everywhere.clone(), |at| vec![at]) {
+            let places = &mut lines[line].1;
+            match places.iter_mut().find(|known| known.x == x) {
+                Some(here) => here.cells.push((part, found)),
+                None => places.push(Place { x, cells: vec![(part, found)] }),
+            }
+        }
+    }
+    lines
+}
 
 fn point(x: f64, cells: &[&StudyCell], figure: &Figure) -> Point {
     let values: Vec<_> = cells.iter().filter_map(|cell| cell.values.get(figure.measure.name())).collect();

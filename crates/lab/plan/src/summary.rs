@@ -63,8 +63,8 @@ pub fn summary(arguments: &SummaryArguments) -> Result<(), PlanError> {
 fn take(plan: &Plan, from: &Path, folder: &Path) -> Result<usize, PlanError> {
     let kept = folder.join(RESULTS).join(format!("{}.jsonl", plan.name));
     let sources = [
-        from.join(&plan.name).join(crate::cli::RUNS),
-        from.join(format!("{}-quick", plan.name)).join(crate::cli::RUNS),
+        from.join(&plan.name).join(crate::folder::RUNS),
+        from.join(format!("{}-quick", plan.name)).join(crate::folder::RUNS),
         kept.clone(),
     ];
     let mut all: Vec<Run> = Vec::new();
@@ -85,6 +85,9 @@ fn take(plan: &Plan, from: &Path, folder: &Path) -> Result<usize, PlanError> {
     std::fs::create_dir_all(folder.join(RESULTS)).map_err(PlanError::file(folder))?;
     // In whole or not at all: hours may be in what stands there.
     let beside = kept.with_extension("new");
+    if beside.exists() {
+        std::fs::remove_file(&beside).map_err(PlanError::file(&beside))?;
+    }
     let mut journal = Journal::begin(&beside, plan)?;
     for run in &all {
         journal.keep(run)?;

@@ -249,6 +249,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
     let line_of = |text: &str| WHOLE.lines().position(|line| line == text).unwrap() + 1;
     let table = [
         ("seed = 7", "sead = 7", "unknown field `sead`"),
+        ("timeout = \"90 s\"", "timeout = \"0 s\"", "'timeout' is more than 0 s"),
         ("timeout = \"90 s\"", "timeout = \"90\"", "'90' is not a duration, write it like '650 ms'"),
         (
             "measures = [\"load\", \"bytes\"]",
@@ -487,6 +488,41 @@ fn shifts_pair_repetitions_and_figures_have_a_line_for_each_variant() {
     assert_eq!(places, [10.0, 30.0]);
     assert!((plot.lines[0].points[1].y - plot.lines[0].points[0].y - 1.0).abs() < 1e-9, "links are averaged");
     assert!(found.stamp().starts_with("quick: 4 runs"));
+}
+
+#[test]
+fn averages_are_over_what_every_point_has_and_what_is_left_out_is_told() {
+    let plan = read(WHOLE).unwrap();
+    // The second link is slower by a hundred: where its load counts for one page alone, that page stands out.
+    let runs = live(&plan, |cell, _| Some(10.0 + 100.0 * cell.link as f64));
+    let first_of = |page: &str, link: &str| {
+        runs.iter().filter(|run| run.page == page && run.link == link).cloned().collect::<Vec<_>>()
+    };
+    let unfinished = [first_of("ten", "slow"), first_of("photos", "slow"), first_of("ten", "own")].concat();
+    let found = study(&plan, &unfinished, false);
+    for line in &found.plots[0].lines {
+        let points: Vec<(f64, f64)> = line.points.iter().map(|point| (point.x, point.y)).collect();
+        assert_eq!(points, [(10.0, 10.0), (30.0, 10.0)], "{}", line.name);
+    }
+    assert_eq!(found.notes, ["\"Load time\" leaves out what is not measured at each of its points: own"]);
+    // What nothing is known of is a gap, and says nothing of the others.
+    let only = study(&plan, &first_of("ten", "own"), false);
+    let points: Vec<f64> = only.plots[0].lines[0].points.iter().map(|point| point.x).collect();
+    assert_eq!((points, only.notes.len()), (vec![10.0], 1));
+    let whole = study(&plan, &runs, false);
+    assert_eq!((whole.plots[0].lines[0].points[0].y, whole.notes.len()), (60.0, 0));
+}
+
+#[test]
+fn a_figure_may_draw_some_links_alone_and_goes_where_a_quick_run_has_none_of_them() {
+    let of = |link: &str| format!("x = \"page\"\nlinks = [\"{link}\"]");
+    let plan = with("x = \"page\"", &of("own")).unwrap();
+    let runs = live(&plan, |cell, _| Some(10.0 + 100.0 * cell.link as f64));
+    let found = study(&plan, &runs, false);
+    assert!(found.plots[0].lines.iter().flat_map(|line| &line.points).all(|point| point.y == 110.0));
+    assert_eq!(plan.quickened().figures.len(), 0);
+    assert_eq!(with("x = \"page\"", &of("slow")).unwrap().quickened().figures[0].links, [0]);
+    assert!(with("x = \"page\"", &of("fast")).unwrap_err().contains("no link of this plan is called 'fast'"));
 }
 
 #[test]

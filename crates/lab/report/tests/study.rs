@@ -124,6 +124,19 @@ fn what_is_written_satisfies_the_schema_and_the_schema_refuses_what_it_should() 
 }
 
 #[test]
+fn one_pair_shows_neither_a_difference_nor_that_there_is_none() {
+    let of = |pairs: &[(f64, f64)]| StudyShift::words(&Shift::of(pairs).unwrap()).1;
+    assert_eq!(of(&[(4.0, 3.0)]), "too few pairs");
+    assert_eq!(of(&[(4.0, 3.0), (4.0, 5.0), (4.0, 4.0)]), "no difference");
+    let mut study = study();
+    study.shifts[0] =
+        StudyShift { verdict: "too few pairs".into(), interval: None, ..study.shifts[0].clone() };
+    let validator = jsonschema::validator_for(&serde_json::from_str(STUDY_SCHEMA).unwrap()).unwrap();
+    assert!(validator.is_valid(&serde_json::to_value(&study).unwrap()));
+    assert!(study_html(&study).contains("<td>too few pairs</td>"));
+}
+
+#[test]
 fn csv_and_html_show_every_cell_and_what_the_study_found() {
     let study = study();
     let csv = study_csv(&study);
@@ -136,6 +149,7 @@ fn csv_and_html_show_every_cell_and_what_the_study_found() {
         "<b>load of b against a:</b> the study has 27 % less; here it is 24 % less: confirmed",
         "Figure 2: rates",
         "quick: 0 to 3 runs of each cell, fewer than the plan has",
+        "<title>plan sample, after HTTPEP – Farhop",
         "&lt;no&gt; connection",
         "<td>less</td>",
         "a note",

@@ -16,6 +16,7 @@
 mod calibrate;
 mod controllers;
 mod fitness;
+mod granted;
 mod impaired;
 pub mod measure;
 mod probe;
@@ -27,7 +28,7 @@ mod testbed;
 
 pub use calibrate::{Calibration, RateCheck};
 pub use farhop_emulator::{Activity, LinkHandle, LoadRecord, WayRecord};
-pub use farhop_netdev::{Namespace, Running};
+pub use farhop_netdev::{Namespace, Running, is_rootless};
 pub use fitness::{Fitness, fit};
 pub use shell::shell;
 pub use terminal::Terminal;

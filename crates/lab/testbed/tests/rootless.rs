@@ -9,6 +9,7 @@ use farhop_orbit::Profile;
 use farhop_testbed::{Place, Testbed};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::Command;
 
 /// Says that it is started anew.
@@ -30,13 +31,31 @@ fn main() {
     }
 }
 
+/// Root without the capability, then a user who never was root, on a machine where root has a folder for names of namespaces.
 fn without_privileges() {
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"]);
-    command.arg(std::env::current_exe().unwrap()).env(AGAIN, "1");
-    match command.status() {
+    again(command.arg(std::env::current_exe().unwrap()));
+    let place = tempfile::tempdir().unwrap();
+    let folder = Path::new("/etc/netns");
+    let is_new = std::fs::create_dir(folder).is_ok();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-ec", AS_NOBODY, "sh"]).arg(place.path());
+    again(command.arg(std::env::current_exe().unwrap()));
+    if is_new {
+        // Another test's testbed may be in it by now.
+        let _ = std::fs::remove_dir(folder);
+    }
+}
+
+/// In a folder, with this program: a TUN device that is open to all, as such machines have it.
+const AS_NOBODY: &str = "chmod 755 $1; mknod $1/tun c 10 200; chmod 666 $1/tun; mount --bind $1/tun /dev/net/tun; \
+                         cp $2 $1/test; cd /; exec setpriv --reuid 65534 --regid 65534 --clear-groups $1/test";
+
+fn again(command: &mut Command) {
+    match command.env(AGAIN, "1").status() {
         Ok(status) => assert!(status.success(), "{status}"),
-        Err(error) => println!("skipped: setpriv: {error}"),
+        Err(error) => println!("skipped: {:?}: {error}", command.get_program()),
     }
 }
 
@@ -65,5 +84,20 @@ fn stands() {
     child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     assert!(text.contains(&testbed.addresses.dns.to_string()), "{text}");
     assert_eq!(testbed.link().record().tcp_flows, 2);
+    drop(testbed);
+    is_probed();
     println!("a testbed stood in a user namespace");
+}
+
+/// What comes before every plan: the link is measured, on demand as well.
+fn is_probed() {
+    let on_demand = "like = 'geo-2m'\nname = 'granted'\n[return]\non_demand = { capacity = '512 kbit/s', \
+                     superframe = '26.5 ms', slot = '53 B', volume = 'vbdc' }\n";
+    let mut nothing = |name: &str| Err(format!("there is no {name}"));
+    let on_demand = Profile::from_toml(on_demand, "granted.toml", &mut nothing).unwrap();
+    for profile in [Profile::named("leo-100m").unwrap(), on_demand] {
+        let calibration = Testbed::up(&profile, 1).unwrap().calibrate().unwrap();
+        assert!(calibration.forward.is_some() && calibration.return_.is_some(), "{calibration}");
+        println!("{calibration}");
+    }
 }

@@ -34,6 +34,11 @@ pub(super) fn profile(form: form::Satellite, name: &str, open: &mut Open<'_>) ->
     // What depends on the round trip, now that both ways are known.
     for (said, way) in [(form.forward, Way::Forward), (form.return_, Way::Return)] {
         let Some(said) = said.map(Spanned::into_inner) else { continue };
+        if let (Way::Forward, Some(table)) = (way, &said.on_demand) {
+            let reason =
+                "capacity on demand is the return link's, whose terminals ask for it: [return.on_demand]";
+            return Err(wrong(table.span(), reason));
+        }
         let discipline = said.codel.map(|codel| codel_of(&codel, &profile, way)).transpose()?;
         let shared = said.on_demand.map(|table| {
             table

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-use super::plot::picture;
+use super::plot::{number, picture, ticks};
 use crate::html::escape;
 
 /// A figure of single loads over time.
@@ -43,7 +43,8 @@ const DOWN: &str = "#0072b2";
 const UP: &str = "#d55e00";
 const WIDTH: f64 = 720.0;
 const LEFT: f64 = 64.0;
-const RIGHT: f64 = 16.0;
+/// The half of a label at the end of the axis.
+const RIGHT: f64 = 32.0;
 const TOP: f64 = 10.0;
 const RATES: f64 = 220.0;
 /// Of one connection, at most; many share what there is.
@@ -107,21 +108,23 @@ fn chart(dynamics: &Dynamics) -> (String, f64) {
     let height = below + row * series.connections.len() as f64 + 8.0;
     let mut body = String::new();
     let out = &mut body;
-    for part in 0..=4 {
-        let rate = most * f64::from(part) / 4.0;
+    for rate in ticks(most) {
         let at = y(rate);
         let _ = writeln!(
             out,
-            "<path d=\"M{LEFT} {at:.1}h{width:.1}\" stroke=\"currentColor\" opacity=\".15\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"name\">{rate:.0}</text>",
+            "<path d=\"M{LEFT} {at:.1}h{width:.1}\" stroke=\"currentColor\" opacity=\".15\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"name\">{}</text>",
             LEFT - 8.0,
-            at + 4.0
+            at + 4.0,
+            number(rate)
         );
-        let seconds = series.spans() as f64 * series.step_s * f64::from(part) / 4.0;
+    }
+    for seconds in ticks(series.spans() as f64 * series.step_s) {
         let _ = writeln!(
             out,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{seconds:.1} s</text>",
-            LEFT + width * f64::from(part) / 4.0,
-            TOP + RATES + 18.0
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{} s</text>",
+            x(seconds / series.step_s),
+            TOP + RATES + 18.0,
+            number(seconds)
         );
     }
     for (rates, colour) in [(&series.down, DOWN), (&series.up, UP)] {
@@ -181,7 +184,8 @@ mod tests {
         };
         draw(&mut out, &dynamics);
         assert_eq!(out.matches("stroke-width=\"4.2\"").count(), 3, "{out}");
-        assert!(out.contains("a &lt;b&gt;") && out.contains("2 connections") && out.contains("0.3 s"));
+        assert!(out.contains("a &lt;b&gt;") && out.contains("2 connections") && out.contains(">0.3 s<"));
+        assert!(out.contains(">80<") && !out.contains(">75<"), "rates are round: {out}");
         let alone = dynamics_picture(&dynamics);
         assert_eq!(alone.matches("stroke-width=\"4.2\"").count(), 3, "{alone}");
         assert!(alone.contains("<title>a &lt;b&gt;: p, l, v</title>"), "{alone}");

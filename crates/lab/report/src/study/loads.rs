@@ -75,9 +75,11 @@ fn films(out: &mut String, loads: &[&StudyLoad]) {
         return;
     }
     let step = end / (PICTURES - 1) as f64;
+    // As many digits as tell two neighbours apart.
+    let digits = (1.0 - step.log10()).ceil().clamp(1.0, 4.0) as usize;
     out.push_str("<div class=\"scroll\"><table>\n<thead><tr><th>film</th>");
     for place in 0..PICTURES {
-        let _ = write!(out, "<th>{:.1} s</th>", place as f64 * step);
+        let _ = write!(out, "<th>{:.digits$} s</th>", place as f64 * step);
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     for load in filmed {
@@ -97,4 +99,23 @@ fn films(out: &mut String, loads: &[&StudyLoad]) {
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table></div>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_moments_of_a_film_have_the_same_label() {
+        for end in [0.02, 0.13, 0.4, 1.0, 12.0, 300.0] {
+            let still = |at_s| Still { at_s, complete: 1.0, jpeg: String::new() };
+            let load = StudyLoad { film: vec![still(0.0), still(end)], ..StudyLoad::default() };
+            let mut out = String::new();
+            films(&mut out, &[&load]);
+            let labels: Vec<&str> = out.split("<th>").filter(|it| it.contains(" s</th>")).collect();
+            let mut different = labels.clone();
+            different.dedup();
+            assert_eq!((labels.len(), different.len()), (PICTURES, PICTURES), "{labels:?}");
+        }
+    }
 }

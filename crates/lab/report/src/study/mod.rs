@@ -135,7 +135,7 @@ pub struct StudyShift {
     pub method: String,
     /// Matched-pairs rank-biserial correlation, -1 to 1.
     pub effect: f64,
-    /// `more`, `less` or `no difference`.
+    /// `more`, `less`, `no difference`, or `too few pairs` where there is no interval to say it by.
     pub verdict: String,
 }
 
@@ -193,10 +193,11 @@ impl StudyShift {
             Method::SignedRanks => "signed ranks",
             Method::Student => "student",
         };
-        let verdict = match (shift.is_shown(), shift.shift > 0.0) {
-            (false, _) => "no difference",
-            (true, true) => "more",
-            (true, false) => "less",
+        let verdict = match (shift.interval, shift.is_shown(), shift.shift > 0.0) {
+            (None, ..) => "too few pairs",
+            (_, false, _) => "no difference",
+            (_, true, true) => "more",
+            (_, true, false) => "less",
         };
         (method, verdict)
     }

@@ -249,6 +249,13 @@ fn draw(out: &mut String, order: usize, line: &Line, x: &dyn Fn(f64) -> f64, y: 
     }
 }
 
+/// Round numbers from nothing to `most`, four to nine of them.
+pub(super) fn ticks(most: f64) -> Vec<f64> {
+    let step = nice(most / 8.0);
+    let count = (most / step + 1e-6).floor().clamp(0.0, 20.0) as u32;
+    (0..=count).map(|tick| f64::from(tick) * step).collect()
+}
+
 /// The next 1, 2 or 5 times a power of ten.
 fn nice(step: f64) -> f64 {
     if step.is_nan() || step <= 0.0 {
@@ -259,7 +266,7 @@ fn nice(step: f64) -> f64 {
 }
 
 /// Without the dust of binary fractions.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
     format!("{rounded}")
 }
@@ -338,5 +345,9 @@ mod tests {
     fn nothing_is_drawn_of_nothing_and_steps_are_round() {
         assert_eq!(drawn(Vec::new()), "");
         assert_eq!([0.0, 0.03, 0.7, 1.0, 3.2, 60.0].map(nice), [1.0, 0.05, 1.0, 1.0, 5.0, 100.0]);
+        assert_eq!(ticks(2755.0), [0.0, 500.0, 1000.0, 1500.0, 2000.0, 2500.0]);
+        assert_eq!(ticks(29.7), [0.0, 5.0, 10.0, 15.0, 20.0, 25.0]);
+        assert_eq!(ticks(4.0), [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0]);
+        assert_eq!(ticks(0.0), [0.0]);
     }
 }
