@@ -160,7 +160,7 @@ impl Mirror {
         now: Duration,
     ) {
         let Some((bound, fresh)) = kept_as(&request.fields, response) else { return };
-        let Ok(url) = Url::parse(&request.url()) else { return };
+        let Some(url) = request.resource() else { return };
         if self.pushed.len() >= MOST_PUSHED {
             self.pushed.retain(|_, until| *until > now);
         }

@@ -145,11 +145,11 @@ impl Stock {
 
     /// The origin has answered a request that was sent at `requested_at`: what that makes wrong goes.
     async fn hear(&self, asked: &Heard<'_>, status: StatusCode, fields: &HeaderMap) {
-        let Heard { method, url, request, requested_at } = *asked;
+        let Heard { method, url, is_resource, request, requested_at } = *asked;
         for url in invalidated(method, url, status, fields) {
             self.store.invalidate(url.as_str()).await;
         }
-        if method != Method::GET && method != Method::HEAD {
+        if !is_resource || method != Method::GET && method != Method::HEAD {
             return;
         }
         let now = SystemTime::now();
@@ -174,7 +174,7 @@ impl Stock {
 
     /// Keeps the response while it passes, if anyone may have it.
     fn keep(&self, asked: &Heard<'_>, response: &mut Response) {
-        let Heard { method, url, request, requested_at } = *asked;
+        let Heard { method, url, request, requested_at, .. } = *asked;
         let (status, fields) = (response.status, &response.fields);
         let longest = self.longest.load(Relaxed);
         let may_be_kept = shareable(url.scheme() == "https", request, status, fields)
@@ -212,6 +212,8 @@ fn is_bound_alike(held: &Stored, asked: &HeaderMap) -> bool {
 struct Heard<'a> {
     method: &'a Method,
     url: &'a Url,
+    /// It was sent in the words of its URL: its answer tells of what is held under that.
+    is_resource: bool,
     request: &'a HeaderMap,
     requested_at: SystemTime,
 }
@@ -229,13 +231,15 @@ struct Done<'a> {
 /// # Errors
 /// There is no response.
 pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) -> Result<Response, Failure> {
-    let Ok(url) = Url::parse(&asked.head.url()) else { return origins.ask(asked).await };
+    // What an unsafe request makes doubtful goes by the URL, however that was written; what is held and kept, by its own words.
+    let Some(url) = asked.head.normalised() else { return origins.ask(asked).await };
+    let is_resource = asked.head.is_for(&url);
     let (method, request) = (&asked.head.method, &asked.head.fields);
-    let heard = || Heard { method, url: &url, request, requested_at: SystemTime::now() };
+    let heard = || Heard { method, url: &url, is_resource, request, requested_at: SystemTime::now() };
     if asked.head.is_of_its_connection() || asked.head.logs_in_connection() {
         return origins.ask(asked).await;
     }
-    if !takes_part(&asked) || origins.refuses(&url) {
+    if !is_resource || !takes_part(&asked) || origins.refuses(&url) {
         let heard = heard();
         let response = origins.ask(asked).await?;
         stock.hear(&heard, response.status, &response.fields).await;

@@ -327,6 +327,32 @@ async fn what_an_unsafe_request_or_another_answer_makes_wrong_is_gone() {
 }
 
 #[tokio::test]
+async fn a_target_in_other_words_than_its_url_is_neither_kept_nor_answered_as_that_url() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let pair = place.start().await;
+    let (wrong, right) = (noise(2_000), noise(3_000));
+    site.put("/x/js", "cache-control: max-age=600|etag: \"1\"", &right);
+    let odd = ["/./x/js", "/a/../x/js", "/a/%2e%2e/x/js", "/x\\js"];
+    for path in odd {
+        site.put(path, "cache-control: max-age=600|etag: \"2\"", &wrong);
+        assert_eq!(ask(&pair, 7, &get(&site.origin, path)).await.body, wrong, "{path}");
+    }
+    let url = get(&site.origin, "/x/js");
+    assert_eq!(ask_and_keep(&pair, 8, &url).await.body, right);
+    assert_eq!((site.asked(), entries(&pair).await), (5, 1));
+    // They are not answered with it either, nor is what they tell told of it.
+    for path in odd {
+        assert_eq!(ask(&pair, 7, &get(&site.origin, path)).await.body, wrong, "{path}");
+        ask(&pair, 7, &site.with(path, &[("range", "bytes=0-9")])).await;
+    }
+    assert_eq!((ask(&pair, 9, &url).await.body, site.asked()), (right, 13));
+    // What an origin does with a form it may do whatever its target is written like.
+    let post = request(Method::POST, site.origin.addr, odd[1], &[("content-length", "0")]);
+    ask(&pair, 7, &post).await;
+    assert_eq!(entries(&pair).await, 0);
+}
+
+#[tokio::test]
 async fn what_comes_short_is_not_kept() {
     let place = Place::new();
     let origin = Origin::start(|mut peer: Peer| async move {
