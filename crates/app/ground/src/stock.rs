@@ -2,6 +2,7 @@
 //! (docs/store.md). Everything behind it takes such an answer for the origin's. By which rules is for `farhop_freshness` to say.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
@@ -28,6 +29,7 @@ use url::Url;
 use crate::error::GroundError;
 use crate::failure;
 use crate::origins::{Asked, OriginPart, Origins, Response};
+use crate::owner::Owner;
 use crate::treatment::{content_length, has_body, media_type};
 
 /// What brings a response again, as ground is to the internet: of two that are used alike, large ones go first, hardly otherwise
@@ -77,7 +79,9 @@ impl Stock {
     /// For `status`.
     pub(crate) async fn status(&self) -> Value {
         let extent = self.store.on_disk().await;
-        extent.map_or(Value::Null, |extent| json!({ "entries": extent.entries, "bytes": extent.bytes }))
+        extent.map_or(Value::Null, |extent| {
+            json!({ "entries": extent.entries, "bytes": extent.bytes, "refused": extent.refused })
+        })
     }
 
     /// Forgets everything.
@@ -145,7 +149,7 @@ impl Stock {
 
     /// The origin has answered a request that was sent at `requested_at`: what that makes wrong goes.
     async fn hear(&self, asked: &Heard<'_>, status: StatusCode, fields: &HeaderMap) {
-        let Heard { method, url, is_resource, request, requested_at } = *asked;
+        let Heard { method, url, is_resource, request, requested_at, .. } = *asked;
         for url in invalidated(method, url, status, fields) {
             self.store.invalidate(url.as_str()).await;
         }
@@ -174,7 +178,7 @@ impl Stock {
 
     /// Keeps the response while it passes, if anyone may have it.
     fn keep(&self, asked: &Heard<'_>, response: &mut Response) {
-        let Heard { method, url, request, requested_at, .. } = *asked;
+        let Heard { method, url, asker, request, requested_at, .. } = *asked;
         let (status, fields) = (response.status, &response.fields);
         let longest = self.longest.load(Relaxed);
         let may_be_kept = shareable(url.scheme() == "https", request, status, fields)
@@ -191,7 +195,7 @@ impl Stock {
             head.nominated.append(header::ORIGIN, origin.clone());
         }
         let head = head.kept_by(Scope::Shared);
-        let keeping = self.store.keep_passing(Partition::Shared, url.as_str(), &head);
+        let keeping = self.store.keep_passing(Partition::Shared, url.as_str(), &head, asker);
         response.body.keep(keeping.map(|keeping| Kept {
             keeping,
             room: longest,
@@ -214,6 +218,8 @@ struct Heard<'a> {
     url: &'a Url,
     /// It was sent in the words of its URL: its answer tells of what is held under that.
     is_resource: bool,
+    /// Who has asked, by a number that is hardly another's.
+    asker: u64,
     request: &'a HeaderMap,
     requested_at: SystemTime,
 }
@@ -235,7 +241,8 @@ pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) ->
     let Some(url) = asked.head.normalised() else { return origins.ask(asked).await };
     let is_resource = asked.head.is_for(&url);
     let (method, request) = (&asked.head.method, &asked.head.fields);
-    let heard = || Heard { method, url: &url, is_resource, request, requested_at: SystemTime::now() };
+    let asker = number_of(asked.owner);
+    let heard = || Heard { method, url: &url, is_resource, asker, request, requested_at: SystemTime::now() };
     if asked.head.is_of_its_connection() || asked.head.logs_in_connection() {
         return origins.ask(asked).await;
     }
@@ -296,6 +303,12 @@ pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) ->
     stock.keep(&heard, &mut response);
     response.former = former;
     Ok(response)
+}
+
+fn number_of(owner: &Owner) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    owner.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Whether what is held may answer it, and it may be kept what answers it: a GET for the whole, with nothing in its body.
