@@ -79,9 +79,10 @@ impl Stock {
     /// For `status`.
     pub(crate) async fn status(&self) -> Value {
         let extent = self.store.on_disk().await;
-        extent.map_or(Value::Null, |extent| {
-            json!({ "entries": extent.entries, "bytes": extent.bytes, "refused": extent.refused })
-        })
+        extent.map_or(
+            Value::Null,
+            |extent| json!({ "entries": extent.entries, "bytes": extent.bytes, "refused": extent.refused }),
+        )
     }
 
     /// Forgets everything.
@@ -115,36 +116,33 @@ impl Stock {
     async fn answer(&self, held: &Held, request: &HeaderMap, done: Done<'_>) -> Option<Response> {
         let (head, now) = (&held.head, SystemTime::now());
         let reply = head.reply(&Method::GET, request, Some(held.body.written()));
-        let validation = if done.validated { Validation::Done } else { Validation::None };
+        let validation = if done.validated.is_some() { Validation::Done } else { Validation::None };
         let (status, mut fields) = head.reply_head(&reply, validation, now);
+        let handling = match done.validated {
+            None => Handling::hit(head, Scope::Shared, now),
+            Some(renewed) => renewed.handling(Some(StatusCode::NOT_MODIFIED)),
+        };
+        handling.tell(CACHE, &mut fields);
         let body = match reply {
-            Reply::Whole => {
-                let handling = match done.validated {
-                    false => Handling::hit(head, Scope::Shared, now),
-                    true => {
-                        let status = Some(StatusCode::NOT_MODIFIED.as_u16());
-                        Handling::Forwarded { why: Forward::Stale, status, stored: true, collapsed: false }
-                    }
-                };
-                handling.tell(CACHE, &mut fields);
-                StockBody::begin(held).await?
-            }
+            Reply::Whole => StockBody::begin(held).await?,
             Reply::NotModified => StockBody::default(),
             Reply::Part(..) | Reply::Unsatisfiable(_) | Reply::ForOrigin => return None,
         };
         let Done { exchange, url, validated } = done;
+        let validated = validated.is_some();
         self.bus.emit(Event::FromStore { exchange, url: self.bus.url(url.as_str()), validated });
         Some(Response { status, fields, body: body.into(), former: None })
     }
 
-    /// A 304 has come that speaks of what is held, which is this from now on (RFC 9111 §4.3.4).
-    async fn renew(&self, held: &mut Held, url: &Url, request: &HeaderMap, fresh: Stored) {
+    /// A 304 has come that speaks of what is held, which is this from now on (RFC 9111 §4.3.4); or was, if it may not stay.
+    async fn renew(&self, held: &mut Held, url: &Url, request: &HeaderMap, fresh: Stored) -> Renewed {
         let may_stay = shareable(url.scheme() == "https", request, fresh.status, &fresh.fields);
         held.head = Arc::new(fresh.clone());
         match may_stay {
             true => self.store.freshen(held.id, fresh.kept_by(Scope::Shared)).await,
             false => self.store.evict(held.id).await,
         }
+        Renewed { is_held: may_stay }
     }
 
     /// The origin has answered a request that was sent at `requested_at`: what that makes wrong goes.
@@ -229,7 +227,21 @@ struct Done<'a> {
     exchange: ExchangeId,
     url: &'a Url,
     /// The origin has confirmed it.
-    validated: bool,
+    validated: Option<Renewed>,
+}
+
+/// What became of what is held when the origin confirmed it.
+#[derive(Clone, Copy)]
+struct Renewed {
+    is_held: bool,
+}
+
+impl Renewed {
+    /// What is told of it; `status` is that of the origin's answer, where that is not the answer's own.
+    fn handling(self, status: Option<StatusCode>) -> Handling {
+        let status = status.map(|status| status.as_u16());
+        Handling::Forwarded { why: Forward::Stale, status, stored: self.is_held, collapsed: false }
+    }
 }
 
 /// Answers from the store where that may be, and else asks the origin, which keeps what may be kept.
@@ -256,7 +268,7 @@ pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) ->
     let mut former = None;
     match stock.find(&url, request).await {
         Found::Fresh(held) => {
-            if let Some(answer) = stock.answer(&held, request, done(false)).await {
+            if let Some(answer) = stock.answer(&held, request, done(None)).await {
                 return Ok(answer);
             }
         }
@@ -278,13 +290,14 @@ pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) ->
                 let now = SystemTime::now();
                 match held.head.validated_by(request, &response.fields, heard.requested_at, now) {
                     Validated::Stored(fresh) => {
-                        stock.renew(&mut held, &url, request, *fresh).await;
+                        let renewed = stock.renew(&mut held, &url, request, *fresh).await;
                         let length = Some(held.body.written());
                         if held.head.reply(method, request, length) == Reply::NotModified {
                             // In the origin's own words.
+                            renewed.handling(None).tell(CACHE, &mut response.fields);
                             return Ok(response);
                         }
-                        if let Some(answer) = stock.answer(&held, request, done(true)).await {
+                        if let Some(answer) = stock.answer(&held, request, done(Some(renewed))).await {
                             return Ok(answer);
                         }
                     }

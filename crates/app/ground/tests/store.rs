@@ -28,7 +28,8 @@ type Answers = Arc<Mutex<HashMap<String, (String, Vec<u8>)>>>;
 /// Fields of a request.
 type Fields<'a> = &'a [(&'a str, &'a str)];
 
-/// An origin whose answers the test changes: fields and body by path. A question with their tag is answered with 304.
+/// An origin whose answers the test changes: fields and body by path. A question with their tag is answered with 304, in which
+/// fields are besides whose names begin with `again-`.
 struct Site {
     origin: Origin,
     answers: Answers,
@@ -50,8 +51,10 @@ impl Site {
                 if let (Some(tag), Some(asked)) = (tag, asked)
                     && asked.split(',').any(|one| one.trim().trim_start_matches("w/") == tag)
                 {
-                    peer.say(format!("HTTP/1.1 304 Not Modified\r\netag: {tag}\r\nx-said: again\r\n\r\n"))
-                        .await;
+                    let more = fields.split('|').filter_map(|field| field.trim().strip_prefix("again-"));
+                    let more: String = more.map(|field| format!("{field}\r\n")).collect();
+                    let head = "HTTP/1.1 304 Not Modified\r\n";
+                    peer.say(format!("{head}etag: {tag}\r\nx-said: again\r\n{more}\r\n")).await;
                 } else {
                     peer.answer(&fields, body).await;
                 }
@@ -194,6 +197,7 @@ async fn what_is_stale_is_asked_about_once_and_given_from_here_while_it_is_right
     let held = [("if-none-match", "\"1\""), ("accept-encoding", "gzip, deflate")];
     let right = ask(&pair, 9, &site.with("/", &held)).await;
     assert_eq!((status(&right), right.body.len(), field(&right, "x-said")), (304, 0, "again"));
+    assert_eq!(field(&right, "cache-status"), "farhop-ground; fwd=stale; stored");
     site.put("/", "cache-control: no-cache|etag: \"2\"", &second);
     assert_eq!(ask_and_keep(&pair, 8, &head).await.body, second);
     // A client that holds the first learns of the second, and one that holds neither of what is here.
@@ -208,6 +212,24 @@ async fn what_is_stale_is_asked_about_once_and_given_from_here_while_it_is_right
 }
 
 #[tokio::test]
+async fn what_the_origin_confirms_and_lets_nobody_keep_is_gone_and_said_to_be() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let pair = place.start().await;
+    let held = [("if-none-match", "\"1\""), ("accept-encoding", "gzip, deflate")];
+    for (path, again) in [("/a", "cache-control: no-store"), ("/b", "set-cookie: a=1")] {
+        site.put(path, &format!("cache-control: no-cache|etag: \"1\"|again-{again}"), &noise(2_000));
+        for (fields, expected) in [(&[][..], "; fwd=stale; fwd-status=304"), (&held, "; fwd=stale")] {
+            ask_and_keep(&pair, 7, &get(&site.origin, path)).await;
+            let reply = ask(&pair, 7, &site.with(path, fields)).await;
+            assert_eq!(field(&reply, "cache-status"), format!("farhop-ground{expected}"), "{path}");
+            while entries(&pair).await > 0 {
+                sleep(Duration::from_millis(5)).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn conditions_of_clients_are_judged_here_while_it_is_fresh_and_reloads_by_the_origin() {
     let (place, site) = (Place::new(), Site::start().await);
     site.put("/", "cache-control: max-age=600|etag: \"1\"", &noise(5_000));
@@ -218,6 +240,7 @@ async fn conditions_of_clients_are_judged_here_while_it_is_fresh_and_reloads_by_
     {
         let reply = ask(&pair, 8, &site.with("/", &[("if-none-match", tag)])).await;
         assert_eq!((status(&reply), field(&reply, "etag")), expected, "{tag}");
+        assert!(field(&reply, "cache-status").starts_with("farhop-ground; hit; ttl="), "{tag}");
     }
     assert_eq!(site.asked(), 1);
     for fields in [&[("cache-control", "no-cache")][..], &[("cache-control", "max-age=0")]] {
