@@ -97,7 +97,7 @@ impl Stock {
 
     async fn find(&self, url: &Url, request: &HeaderMap) -> Found {
         let mut found = self.store.find(Partition::Shared, url.as_str(), request).await;
-        found.retain(|held| is_bound_alike(&held.head, request));
+        found.retain(|held| held.head.is_for_origin_of(request));
         // RFC 9111 §4: of several that fit, the latest by its date MUST be used.
         let Some(held) = found.into_iter().max_by_key(|held| (held.head.recency(), held.head.requested_at))
         else {
@@ -168,7 +168,7 @@ impl Stock {
                         && head.is_contradicted_by(status, fields, now)
                 }
             };
-            if is_wrong && is_bound_alike(head, request) {
+            if is_wrong && head.is_for_origin_of(request) {
                 self.store.evict(held.id).await;
             }
         }
@@ -202,11 +202,6 @@ impl Stock {
             bus: self.bus.clone(),
         }));
     }
-}
-
-/// Whether what is held came for the same `Origin`, whatever its `Vary` names: a page of another may be given other permissions.
-fn is_bound_alike(held: &Stored, asked: &HeaderMap) -> bool {
-    held.nominated.get_all(header::ORIGIN).iter().eq(asked.get_all(header::ORIGIN).iter())
 }
 
 /// A request that an origin has answered.

@@ -331,6 +331,30 @@ async fn each_variant_answers_its_own_requests() {
 }
 
 #[tokio::test]
+async fn one_answer_for_all_origins_answers_pages_of_any_and_requests_without() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let pair = place.start().await;
+    let anyones = "cache-control: max-age=600|access-control-allow-origin: *";
+    let asking: [Fields<'_>; 3] = [&[("origin", "http://one.test")], &[("origin", "http://other.test")], &[]];
+    for (number, first) in asking.iter().enumerate() {
+        let path = format!("/{number}");
+        site.put(&path, anyones, &noise(2_000));
+        ask_and_keep(&pair, 7, &site.with(&path, first)).await;
+        for fields in asking {
+            let reply = ask(&pair, 8, &site.with(&path, fields)).await;
+            assert_eq!(field(&reply, "access-control-allow-origin"), "*", "{first:?} {fields:?}");
+        }
+    }
+    assert_eq!(site.asked(), 3);
+    // What came without that word has none for a page that needs it.
+    site.put("/plain", "cache-control: max-age=600", &noise(2_000));
+    ask_and_keep(&pair, 7, &site.with("/plain", &[])).await;
+    site.put("/plain", anyones, &noise(2_000));
+    let reply = ask_and_keep(&pair, 8, &site.with("/plain", asking[0])).await;
+    assert_eq!((field(&reply, "access-control-allow-origin"), site.asked()), ("*", 5));
+}
+
+#[tokio::test]
 async fn what_an_unsafe_request_or_another_answer_makes_wrong_is_gone() {
     let (place, site) = (Place::new(), Site::start().await);
     let pair = place.start().await;
