@@ -122,6 +122,23 @@ fn unsafe_code_lives_in_netdev_alone() {
 }
 
 #[test]
+fn a_request_that_crosses_is_one_url_by_one_rule_alone() {
+    // `RequestHead::resource` and `normalised`: what is parsed by hand forgets which targets are no resource of their URL.
+    let mut found = Vec::new();
+    for file in rust_files(&root().join("crates/app")).into_iter().filter(|file| !is_test_file(file)) {
+        let code = code(&read(&file));
+        let lines = code.lines().enumerate();
+        let by_hand = lines.filter(|(_, line)| line.contains("Url::parse(&") && line.contains(".url())"));
+        found.extend(by_hand.map(|(at, _)| format!("{}:{}", file.display(), at + 1)));
+    }
+    assert!(
+        found.is_empty(),
+        "ask the request's head for its resource or normalised URL:\n{}",
+        found.join("\n")
+    );
+}
+
+#[test]
 fn every_file_opens_with_what_it_is_for() {
     let folders = ["crates", "tests", "fuzz"];
     let files = folders.iter().flat_map(|folder| rust_files(&root().join(folder)));

@@ -91,7 +91,7 @@ impl Dictated {
         if !may_be_coded || !self.shelf().is_on() {
             return None;
         }
-        let url = Url::parse(&asked.url()).ok()?;
+        let url = asked.resource()?;
         let destination = fields.get("sec-fetch-dest").and_then(|value| value.to_str().ok());
         self.shelf().find(owner, &url, destination, self.since.elapsed())
     }
@@ -157,7 +157,7 @@ impl Dictated {
         {
             return None;
         }
-        let url = Url::parse(&asked.url()).ok()?;
+        let url = asked.resource()?;
         let offer = Offer::read(text(response, &USE_AS), &url)?;
         let is_anyones = shareable(true, request, head.status, response);
         if !is_anyones {
@@ -394,6 +394,9 @@ mod tests {
             assert!(none.keep(&owner(1), &asked(""), &response(never)).is_none(), "{never}");
         }
         assert!(none.keep(&owner(1), &request(""), &response(ANYONES)).is_none(), "outside of TLS");
+        let odd = RequestHead { path: "/./".into(), ..asked("") };
+        assert!(none.keep(&owner(1), &odd, &response(ANYONES)).is_none(), "another resource than its URL");
+        assert!(!offered(&dictated, 1, &odd).contains_key(AVAILABLE));
         assert!(Arc::new(Dictated::new(0)).keep(&owner(1), &asked(""), &response(ANYONES)).is_none());
     }
 

@@ -273,7 +273,7 @@ impl Exchange {
         if unasked || self.request.method != Method::GET || !plays {
             return None;
         }
-        let url = Url::parse(&self.request.url()).ok()?;
+        let url = self.request.normalised()?;
         Some(Viewing::new(self.id, &self.owner, url))
     }
 
@@ -291,7 +291,7 @@ impl Exchange {
             }
             None => self.open(head, early.known, noted)?,
         };
-        if let Ok(url) = Url::parse(&self.request.url()) {
+        if let Some(url) = self.request.resource() {
             let read = Read { page: self.id, url: url.clone(), reading: Arc::clone(&reading), allowance };
             self.carrier.ground.recent.note(&self.owner, read, Instant::now());
             let before = self.carrier.opener(self.owner.user);
@@ -309,7 +309,7 @@ impl Exchange {
         {
             return;
         }
-        let (Some(noted), Ok(url)) = (early.noted, Url::parse(&self.request.url())) else { return };
+        let (Some(noted), Some(url)) = (early.noted, self.request.resource()) else { return };
         let Some(opener) = self.carrier.opener(self.owner.user) else { return };
         let Some(before) = self.carrier.ground.pages.recall(&opener, Shown::Window, &url) else { return };
         let Some(confirmed) = before.confirmed_by(&head.fields) else { return };
@@ -370,7 +370,7 @@ impl Exchange {
             return None;
         }
         let read = self.carrier.ground.recent.page_of(&self.owner, &self.request.fields, Instant::now())?;
-        let url = Url::parse(&self.request.url()).ok()?;
+        let url = self.request.resource()?;
         read.reading.asked(&url, &self.request.fields);
         Some((read, url))
     }
@@ -399,7 +399,7 @@ impl Exchange {
 
     /// What the request shows of the user's browser.
     fn note_request(&self, known: &Known) -> Option<(Url, Noted)> {
-        let url = Url::parse(&self.request.url()).ok()?;
+        let url = self.request.normalised()?;
         known.shown(&url);
         let noted = known.cookies().note_request(&url, &self.request.fields, SystemTime::now());
         Some((url, noted))

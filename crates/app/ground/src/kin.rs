@@ -10,7 +10,7 @@ use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_squeeze::{LARGEST_BASE, LARGEST_TAUGHT, Load, is_text};
 use farhop_store::Held;
 use http::{Method, StatusCode};
-use url::{Position, Url};
+use url::Position;
 
 use crate::bases::{Base, Bases, Memory, Purpose};
 use crate::body::{Part, Source};
@@ -67,7 +67,7 @@ pub(crate) struct Recipient {
 /// What is not right any more of what is held on disk is the version that a remote may hold from before this process began: as
 /// such it is a base again.
 pub(crate) async fn take_up(bases: &Bases, memory: Memory, request: &RequestHead, former: &Held) {
-    let Ok(url) = Url::parse(&request.url()) else { return };
+    let Some(url) = request.resource() else { return };
     let fields = &former.head.fields;
     let purpose = Purpose {
         memory,
@@ -115,7 +115,7 @@ impl Kin {
         {
             return None;
         }
-        let url = Url::parse(&request.url()).ok().filter(|url| url.as_str().len() <= LONGEST_URL)?;
+        let url = request.resource().filter(|url| url.as_str().len() <= LONGEST_URL)?;
         let Recipient { memory, user, resumes, means } = to;
         let (asked, fields) = (&request.fields, &response.fields);
         // As the remote decides where it keeps it.
@@ -247,6 +247,19 @@ mod tests {
         }
         send(&bases, 1, "", ANYONES);
         assert!(has_base(&bases, 2, "", ANYONES) && has_base(&bases, 2, "cookie: a=2", OWN));
+    }
+
+    #[test]
+    fn a_target_in_other_words_than_its_url_is_nothing_to_others() {
+        let bases = Arc::new(Bases::new(1 << 20));
+        let response = ResponseHead { status: StatusCode::OK, fields: fields(ANYONES) };
+        for (path, is_kin) in [("/", true), ("/./", false), ("/a/..", false)] {
+            let to = Recipient { memory: memory(), user: 1, resumes: false, means: MEANS };
+            let request = RequestHead { path: path.into(), ..request("") };
+            let none = Dictionaries::new(0);
+            let kin = Kin::of(&bases, &none, to, &request, &response, &Treatment::Squeeze);
+            assert_eq!(kin.is_some(), is_kin, "{path}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 use farhop_bundle::{PRIVATE_TO, unfamiliar};
-use farhop_freshness::{ResponseDirectives, Scope, Stored, Validators, storable};
+use farhop_freshness::{ResponseDirectives, Scope, Stored, Validators, allows_any_origin, storable};
 use farhop_htotp::mirror::{self, Bound, Entry, Heard, Position, Word, fingerprint};
 use farhop_htotp::{RequestHead, ResponseHead};
 use http::Method;
@@ -160,7 +160,7 @@ impl Mirror {
         now: Duration,
     ) {
         let Some((bound, fresh)) = kept_as(&request.fields, response) else { return };
-        let Ok(url) = Url::parse(&request.url()) else { return };
+        let Some(url) = request.resource() else { return };
         if self.pushed.len() >= MOST_PUSHED {
             self.pushed.retain(|_, until| *until > now);
         }
@@ -219,7 +219,8 @@ pub(crate) fn fingerprints_of(
 ) -> impl Iterator<Item = u64> {
     let vary = names_of_vary(response);
     let own: Vec<HeaderName> = PRIVATE_TO.iter().chain(unfamiliar(request)).cloned().collect();
-    let all = [(None, vec![header::ORIGIN]), (Some(user), own)];
+    let anyones = if allows_any_origin(response) { Vec::new() } else { vec![header::ORIGIN] };
+    let all = [(None, anyones), (Some(user), own)];
     all.into_iter().filter_map(move |(whose, mut names)| {
         names.extend(vary.clone()?);
         Some(fingerprint(whose, without_fragment(url), Bound::to(&names)?, request))

@@ -54,7 +54,7 @@ impl Exchange {
         sender: &Sender,
         mut before: Vec<Unasked>,
     ) {
-        let Ok(url) = Url::parse(&self.request.url()) else { return };
+        let Some(url) = self.request.resource() else { return };
         let follows = self.carrier.ground.settings().bundle.enabled
             && self.eagerness != Eagerness::Nothing
             && opens_page(&self.request.method, &self.request.fields)

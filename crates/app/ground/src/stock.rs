@@ -2,6 +2,7 @@
 //! (docs/store.md). Everything behind it takes such an answer for the origin's. By which rules is for `farhop_freshness` to say.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
@@ -28,6 +29,7 @@ use url::Url;
 use crate::error::GroundError;
 use crate::failure;
 use crate::origins::{Asked, OriginPart, Origins, Response};
+use crate::owner::Owner;
 use crate::treatment::{content_length, has_body, media_type};
 
 /// What brings a response again, as ground is to the internet: of two that are used alike, large ones go first, hardly otherwise
@@ -77,7 +79,10 @@ impl Stock {
     /// For `status`.
     pub(crate) async fn status(&self) -> Value {
         let extent = self.store.on_disk().await;
-        extent.map_or(Value::Null, |extent| json!({ "entries": extent.entries, "bytes": extent.bytes }))
+        extent.map_or(
+            Value::Null,
+            |extent| json!({ "entries": extent.entries, "bytes": extent.bytes, "refused": extent.refused }),
+        )
     }
 
     /// Forgets everything.
@@ -92,7 +97,7 @@ impl Stock {
 
     async fn find(&self, url: &Url, request: &HeaderMap) -> Found {
         let mut found = self.store.find(Partition::Shared, url.as_str(), request).await;
-        found.retain(|held| is_bound_alike(&held.head, request));
+        found.retain(|held| held.head.is_for_origin_of(request));
         // RFC 9111 §4: of several that fit, the latest by its date MUST be used.
         let Some(held) = found.into_iter().max_by_key(|held| (held.head.recency(), held.head.requested_at))
         else {
@@ -111,45 +116,42 @@ impl Stock {
     async fn answer(&self, held: &Held, request: &HeaderMap, done: Done<'_>) -> Option<Response> {
         let (head, now) = (&held.head, SystemTime::now());
         let reply = head.reply(&Method::GET, request, Some(held.body.written()));
-        let validation = if done.validated { Validation::Done } else { Validation::None };
+        let validation = if done.validated.is_some() { Validation::Done } else { Validation::None };
         let (status, mut fields) = head.reply_head(&reply, validation, now);
+        let handling = match done.validated {
+            None => Handling::hit(head, Scope::Shared, now),
+            Some(renewed) => renewed.handling(Some(StatusCode::NOT_MODIFIED)),
+        };
+        handling.tell(CACHE, &mut fields);
         let body = match reply {
-            Reply::Whole => {
-                let handling = match done.validated {
-                    false => Handling::hit(head, Scope::Shared, now),
-                    true => {
-                        let status = Some(StatusCode::NOT_MODIFIED.as_u16());
-                        Handling::Forwarded { why: Forward::Stale, status, stored: true, collapsed: false }
-                    }
-                };
-                handling.tell(CACHE, &mut fields);
-                StockBody::begin(held).await?
-            }
+            Reply::Whole => StockBody::begin(held).await?,
             Reply::NotModified => StockBody::default(),
             Reply::Part(..) | Reply::Unsatisfiable(_) | Reply::ForOrigin => return None,
         };
         let Done { exchange, url, validated } = done;
+        let validated = validated.is_some();
         self.bus.emit(Event::FromStore { exchange, url: self.bus.url(url.as_str()), validated });
         Some(Response { status, fields, body: body.into(), former: None })
     }
 
-    /// A 304 has come that speaks of what is held, which is this from now on (RFC 9111 §4.3.4).
-    async fn renew(&self, held: &mut Held, url: &Url, request: &HeaderMap, fresh: Stored) {
+    /// A 304 has come that speaks of what is held, which is this from now on (RFC 9111 §4.3.4); or was, if it may not stay.
+    async fn renew(&self, held: &mut Held, url: &Url, request: &HeaderMap, fresh: Stored) -> Renewed {
         let may_stay = shareable(url.scheme() == "https", request, fresh.status, &fresh.fields);
         held.head = Arc::new(fresh.clone());
         match may_stay {
             true => self.store.freshen(held.id, fresh.kept_by(Scope::Shared)).await,
             false => self.store.evict(held.id).await,
         }
+        Renewed { is_held: may_stay }
     }
 
     /// The origin has answered a request that was sent at `requested_at`: what that makes wrong goes.
     async fn hear(&self, asked: &Heard<'_>, status: StatusCode, fields: &HeaderMap) {
-        let Heard { method, url, request, requested_at } = *asked;
+        let Heard { method, url, is_resource, request, requested_at, .. } = *asked;
         for url in invalidated(method, url, status, fields) {
             self.store.invalidate(url.as_str()).await;
         }
-        if method != Method::GET && method != Method::HEAD {
+        if !is_resource || method != Method::GET && method != Method::HEAD {
             return;
         }
         let now = SystemTime::now();
@@ -166,7 +168,7 @@ impl Stock {
                         && head.is_contradicted_by(status, fields, now)
                 }
             };
-            if is_wrong && is_bound_alike(head, request) {
+            if is_wrong && head.is_for_origin_of(request) {
                 self.store.evict(held.id).await;
             }
         }
@@ -174,7 +176,7 @@ impl Stock {
 
     /// Keeps the response while it passes, if anyone may have it.
     fn keep(&self, asked: &Heard<'_>, response: &mut Response) {
-        let Heard { method, url, request, requested_at } = *asked;
+        let Heard { method, url, asker, request, requested_at, .. } = *asked;
         let (status, fields) = (response.status, &response.fields);
         let longest = self.longest.load(Relaxed);
         let may_be_kept = shareable(url.scheme() == "https", request, status, fields)
@@ -191,7 +193,7 @@ impl Stock {
             head.nominated.append(header::ORIGIN, origin.clone());
         }
         let head = head.kept_by(Scope::Shared);
-        let keeping = self.store.keep_passing(Partition::Shared, url.as_str(), &head);
+        let keeping = self.store.keep_passing(Partition::Shared, url.as_str(), &head, asker);
         response.body.keep(keeping.map(|keeping| Kept {
             keeping,
             room: longest,
@@ -202,16 +204,15 @@ impl Stock {
     }
 }
 
-/// Whether what is held came for the same `Origin`, whatever its `Vary` names: a page of another may be given other permissions.
-fn is_bound_alike(held: &Stored, asked: &HeaderMap) -> bool {
-    held.nominated.get_all(header::ORIGIN).iter().eq(asked.get_all(header::ORIGIN).iter())
-}
-
 /// A request that an origin has answered.
 #[derive(Clone, Copy)]
 struct Heard<'a> {
     method: &'a Method,
     url: &'a Url,
+    /// It was sent in the words of its URL: its answer tells of what is held under that.
+    is_resource: bool,
+    /// Who has asked, by a number that is hardly another's.
+    asker: u64,
     request: &'a HeaderMap,
     requested_at: SystemTime,
 }
@@ -221,7 +222,21 @@ struct Done<'a> {
     exchange: ExchangeId,
     url: &'a Url,
     /// The origin has confirmed it.
-    validated: bool,
+    validated: Option<Renewed>,
+}
+
+/// What became of what is held when the origin confirmed it.
+#[derive(Clone, Copy)]
+struct Renewed {
+    is_held: bool,
+}
+
+impl Renewed {
+    /// What is told of it; `status` is that of the origin's answer, where that is not the answer's own.
+    fn handling(self, status: Option<StatusCode>) -> Handling {
+        let status = status.map(|status| status.as_u16());
+        Handling::Forwarded { why: Forward::Stale, status, stored: self.is_held, collapsed: false }
+    }
 }
 
 /// Answers from the store where that may be, and else asks the origin, which keeps what may be kept.
@@ -229,13 +244,16 @@ struct Done<'a> {
 /// # Errors
 /// There is no response.
 pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) -> Result<Response, Failure> {
-    let Ok(url) = Url::parse(&asked.head.url()) else { return origins.ask(asked).await };
+    // What an unsafe request makes doubtful goes by the URL, however that was written; what is held and kept, by its own words.
+    let Some(url) = asked.head.normalised() else { return origins.ask(asked).await };
+    let is_resource = asked.head.is_for(&url);
     let (method, request) = (&asked.head.method, &asked.head.fields);
-    let heard = || Heard { method, url: &url, request, requested_at: SystemTime::now() };
+    let asker = number_of(asked.owner);
+    let heard = || Heard { method, url: &url, is_resource, asker, request, requested_at: SystemTime::now() };
     if asked.head.is_of_its_connection() || asked.head.logs_in_connection() {
         return origins.ask(asked).await;
     }
-    if !takes_part(&asked) || origins.refuses(&url) {
+    if !is_resource || !takes_part(&asked) || origins.refuses(&url) {
         let heard = heard();
         let response = origins.ask(asked).await?;
         stock.hear(&heard, response.status, &response.fields).await;
@@ -245,7 +263,7 @@ pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) ->
     let mut former = None;
     match stock.find(&url, request).await {
         Found::Fresh(held) => {
-            if let Some(answer) = stock.answer(&held, request, done(false)).await {
+            if let Some(answer) = stock.answer(&held, request, done(None)).await {
                 return Ok(answer);
             }
         }
@@ -267,13 +285,14 @@ pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) ->
                 let now = SystemTime::now();
                 match held.head.validated_by(request, &response.fields, heard.requested_at, now) {
                     Validated::Stored(fresh) => {
-                        stock.renew(&mut held, &url, request, *fresh).await;
+                        let renewed = stock.renew(&mut held, &url, request, *fresh).await;
                         let length = Some(held.body.written());
                         if held.head.reply(method, request, length) == Reply::NotModified {
                             // In the origin's own words.
+                            renewed.handling(None).tell(CACHE, &mut response.fields);
                             return Ok(response);
                         }
-                        if let Some(answer) = stock.answer(&held, request, done(true)).await {
+                        if let Some(answer) = stock.answer(&held, request, done(Some(renewed))).await {
                             return Ok(answer);
                         }
                     }
@@ -292,6 +311,12 @@ pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) ->
     stock.keep(&heard, &mut response);
     response.former = former;
     Ok(response)
+}
+
+fn number_of(owner: &Owner) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    owner.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Whether what is held may answer it, and it may be kept what answers it: a GET for the whole, with nothing in its body.

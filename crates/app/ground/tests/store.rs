@@ -28,7 +28,8 @@ type Answers = Arc<Mutex<HashMap<String, (String, Vec<u8>)>>>;
 /// Fields of a request.
 type Fields<'a> = &'a [(&'a str, &'a str)];
 
-/// An origin whose answers the test changes: fields and body by path. A question with their tag is answered with 304.
+/// An origin whose answers the test changes: fields and body by path. A question with their tag is answered with 304, in which
+/// fields are besides whose names begin with `again-`.
 struct Site {
     origin: Origin,
     answers: Answers,
@@ -50,8 +51,10 @@ impl Site {
                 if let (Some(tag), Some(asked)) = (tag, asked)
                     && asked.split(',').any(|one| one.trim().trim_start_matches("w/") == tag)
                 {
-                    peer.say(format!("HTTP/1.1 304 Not Modified\r\netag: {tag}\r\nx-said: again\r\n\r\n"))
-                        .await;
+                    let more = fields.split('|').filter_map(|field| field.trim().strip_prefix("again-"));
+                    let more: String = more.map(|field| format!("{field}\r\n")).collect();
+                    let head = "HTTP/1.1 304 Not Modified\r\n";
+                    peer.say(format!("{head}etag: {tag}\r\nx-said: again\r\n{more}\r\n")).await;
                 } else {
                     peer.answer(&fields, body).await;
                 }
@@ -194,6 +197,7 @@ async fn what_is_stale_is_asked_about_once_and_given_from_here_while_it_is_right
     let held = [("if-none-match", "\"1\""), ("accept-encoding", "gzip, deflate")];
     let right = ask(&pair, 9, &site.with("/", &held)).await;
     assert_eq!((status(&right), right.body.len(), field(&right, "x-said")), (304, 0, "again"));
+    assert_eq!(field(&right, "cache-status"), "farhop-ground; fwd=stale; stored");
     site.put("/", "cache-control: no-cache|etag: \"2\"", &second);
     assert_eq!(ask_and_keep(&pair, 8, &head).await.body, second);
     // A client that holds the first learns of the second, and one that holds neither of what is here.
@@ -208,6 +212,24 @@ async fn what_is_stale_is_asked_about_once_and_given_from_here_while_it_is_right
 }
 
 #[tokio::test]
+async fn what_the_origin_confirms_and_lets_nobody_keep_is_gone_and_said_to_be() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let pair = place.start().await;
+    let held = [("if-none-match", "\"1\""), ("accept-encoding", "gzip, deflate")];
+    for (path, again) in [("/a", "cache-control: no-store"), ("/b", "set-cookie: a=1")] {
+        site.put(path, &format!("cache-control: no-cache|etag: \"1\"|again-{again}"), &noise(2_000));
+        for (fields, expected) in [(&[][..], "; fwd=stale; fwd-status=304"), (&held, "; fwd=stale")] {
+            ask_and_keep(&pair, 7, &get(&site.origin, path)).await;
+            let reply = ask(&pair, 7, &site.with(path, fields)).await;
+            assert_eq!(field(&reply, "cache-status"), format!("farhop-ground{expected}"), "{path}");
+            while entries(&pair).await > 0 {
+                sleep(Duration::from_millis(5)).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn conditions_of_clients_are_judged_here_while_it_is_fresh_and_reloads_by_the_origin() {
     let (place, site) = (Place::new(), Site::start().await);
     site.put("/", "cache-control: max-age=600|etag: \"1\"", &noise(5_000));
@@ -218,6 +240,7 @@ async fn conditions_of_clients_are_judged_here_while_it_is_fresh_and_reloads_by_
     {
         let reply = ask(&pair, 8, &site.with("/", &[("if-none-match", tag)])).await;
         assert_eq!((status(&reply), field(&reply, "etag")), expected, "{tag}");
+        assert!(field(&reply, "cache-status").starts_with("farhop-ground; hit; ttl="), "{tag}");
     }
     assert_eq!(site.asked(), 1);
     for fields in [&[("cache-control", "no-cache")][..], &[("cache-control", "max-age=0")]] {
@@ -308,6 +331,30 @@ async fn each_variant_answers_its_own_requests() {
 }
 
 #[tokio::test]
+async fn one_answer_for_all_origins_answers_pages_of_any_and_requests_without() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let pair = place.start().await;
+    let anyones = "cache-control: max-age=600|access-control-allow-origin: *";
+    let asking: [Fields<'_>; 3] = [&[("origin", "http://one.test")], &[("origin", "http://other.test")], &[]];
+    for (number, first) in asking.iter().enumerate() {
+        let path = format!("/{number}");
+        site.put(&path, anyones, &noise(2_000));
+        ask_and_keep(&pair, 7, &site.with(&path, first)).await;
+        for fields in asking {
+            let reply = ask(&pair, 8, &site.with(&path, fields)).await;
+            assert_eq!(field(&reply, "access-control-allow-origin"), "*", "{first:?} {fields:?}");
+        }
+    }
+    assert_eq!(site.asked(), 3);
+    // What came without that word has none for a page that needs it.
+    site.put("/plain", "cache-control: max-age=600", &noise(2_000));
+    ask_and_keep(&pair, 7, &site.with("/plain", &[])).await;
+    site.put("/plain", anyones, &noise(2_000));
+    let reply = ask_and_keep(&pair, 8, &site.with("/plain", asking[0])).await;
+    assert_eq!((field(&reply, "access-control-allow-origin"), site.asked()), ("*", 5));
+}
+
+#[tokio::test]
 async fn what_an_unsafe_request_or_another_answer_makes_wrong_is_gone() {
     let (place, site) = (Place::new(), Site::start().await);
     let pair = place.start().await;
@@ -324,6 +371,32 @@ async fn what_an_unsafe_request_or_another_answer_makes_wrong_is_gone() {
     ask(&pair, 8, &site.with("/", &[("range", "bytes=0-9")])).await;
     assert_eq!(ask(&pair, 7, &head).await.body.len(), 3_000);
     assert_eq!(site.asked(), 5);
+}
+
+#[tokio::test]
+async fn a_target_in_other_words_than_its_url_is_neither_kept_nor_answered_as_that_url() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let pair = place.start().await;
+    let (wrong, right) = (noise(2_000), noise(3_000));
+    site.put("/x/js", "cache-control: max-age=600|etag: \"1\"", &right);
+    let odd = ["/./x/js", "/a/../x/js", "/a/%2e%2e/x/js", "/x\\js"];
+    for path in odd {
+        site.put(path, "cache-control: max-age=600|etag: \"2\"", &wrong);
+        assert_eq!(ask(&pair, 7, &get(&site.origin, path)).await.body, wrong, "{path}");
+    }
+    let url = get(&site.origin, "/x/js");
+    assert_eq!(ask_and_keep(&pair, 8, &url).await.body, right);
+    assert_eq!((site.asked(), entries(&pair).await), (5, 1));
+    // They are not answered with it either, nor is what they tell told of it.
+    for path in odd {
+        assert_eq!(ask(&pair, 7, &get(&site.origin, path)).await.body, wrong, "{path}");
+        ask(&pair, 7, &site.with(path, &[("range", "bytes=0-9")])).await;
+    }
+    assert_eq!((ask(&pair, 9, &url).await.body, site.asked()), (right, 13));
+    // What an origin does with a form it may do whatever its target is written like.
+    let post = request(Method::POST, site.origin.addr, odd[1], &[("content-length", "0")]);
+    ask(&pair, 7, &post).await;
+    assert_eq!(entries(&pair).await, 0);
 }
 
 #[tokio::test]

@@ -301,7 +301,7 @@ impl<'a> Asking<'a> {
             let entry = to_store(partition, &fetch.head.fields, head, requested_at);
             let url = fetch.url.as_str();
             match part {
-                None if is_long => keeping = remote.repository().keep_passing(partition, url, &entry),
+                None if is_long => keeping = remote.repository().keep_passing(partition, url, &entry, user),
                 None => {
                     stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
                     remote.parts().forget(url);

@@ -341,6 +341,9 @@ fn bound_to(partition: Partition, fields: &HeaderMap) -> Vec<HeaderName> {
 
 /// Whether what is held came for a request with the same values in the fields that it is bound to.
 pub(crate) fn is_bound_alike(partition: Partition, head: &Stored, asked: &HeaderMap) -> bool {
+    if partition == Partition::Shared {
+        return head.is_for_origin_of(asked);
+    }
     let came_for = &head.nominated;
     let mut names = [came_for, asked].into_iter().flat_map(|fields| bound_to(partition, fields));
     names.all(|name| came_for.get_all(&name).iter().eq(asked.get_all(&name).iter()))
@@ -349,6 +352,9 @@ pub(crate) fn is_bound_alike(partition: Partition, head: &Stored, asked: &Header
 /// Request fields that a held answer depends on; `None` when nothing can be asked in the same words.
 pub(crate) fn depends_on(partition: Partition, head: &Stored) -> Option<Vec<HeaderName>> {
     let mut names = bound_to(partition, &head.nominated);
+    if partition == Partition::Shared && !head.is_bound_to_origin() {
+        names.clear();
+    }
     if head.is_bound_to_cookies() && !names.contains(&header::COOKIE) {
         names.push(header::COOKIE);
     }

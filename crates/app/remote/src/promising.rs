@@ -89,7 +89,7 @@ impl Page {
     pub(crate) async fn promised(&self, offer: Offer) {
         let Offer { promise, priority, head } = offer;
         let wire = (self.generation, promise);
-        let Ok(url) = Url::parse(&head.url()) else {
+        let Some(url) = head.resource() else {
             self.remote.desk().refuse(wire);
             return tell_unwanted(&self.remote);
         };

@@ -39,14 +39,13 @@ pub(crate) struct Fetch {
 }
 
 impl Fetch {
-    /// Whether an answer that is held or promised may stand for asking. Two targets that normalise to one URL are two
-    /// resources to an origin that tells them apart, and content may change what is answered, as may the connection by which it
-    /// came: a login of it, or where it led.
+    /// Whether an answer that is held or promised may stand for asking. It has to be sent in the words of its URL; content may
+    /// change what is answered, as may the connection by which it came: a login of it, or where it led.
     pub(crate) fn may_be_answered_here(&self) -> bool {
         !self.has_body
             && !self.head.upgrades()
             && !self.head.is_of_its_connection()
-            && self.url.as_str() == self.head.url()
+            && self.head.is_for(&self.url)
     }
 
     /// The same, at the address that its client's connection led to if ground's name servers do not know its host.
@@ -145,10 +144,9 @@ pub(crate) fn sort(asked: Asked, way: Way) -> Wanted {
     };
     let head =
         RequestHead { method, scheme: scheme.as_str().into(), authority, path: path.as_str().into(), fields };
-    let url = if head.path == "*" { format!("{}/", head.origin()) } else { head.url() };
-    match Url::parse(&url) {
-        Ok(url) => Wanted::Fetch(Box::new(Fetch { head, dictionary, url, has_body })),
-        Err(_) => Wanted::Own { status: StatusCode::BAD_REQUEST, text: "The URL is malformed.\n" },
+    match head.normalised() {
+        Some(url) => Wanted::Fetch(Box::new(Fetch { head, dictionary, url, has_body })),
+        None => Wanted::Own { status: StatusCode::BAD_REQUEST, text: "The URL is malformed.\n" },
     }
 }
 

@@ -84,6 +84,6 @@ async fn status(remote: &Remote) -> serde_json::Value {
         "promises_open": promises,
         "evidence": remote.holdouts().status(),
         "repository_bytes": remote.budget().used(),
-        "store": store.map(|held| json!({ "entries": held.entries, "bytes": held.bytes })),
+        "store": store.map(|held| json!({ "entries": held.entries, "bytes": held.bytes, "refused": held.refused })),
     })
 }

@@ -242,6 +242,10 @@ async fn confirm(
     let asked = held.head.nominated.clone();
     let mut fresh = (*held.head).clone();
     fresh.freshen(&asked, &head.fields, requested_at, SystemTime::now());
+    // For which page ground asked is not known where that made no difference.
+    if fresh.is_bound_to_origin() && !held.head.is_bound_to_origin() {
+        return false;
+    }
     renew(remote, user, &url, &asked, held.id, held.partition, fresh).await
 }
 

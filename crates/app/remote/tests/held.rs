@@ -46,6 +46,32 @@ async fn a_part_of_what_is_held_is_given_without_crossing() {
 }
 
 #[tokio::test]
+async fn one_answer_for_all_origins_answers_pages_of_any_and_requests_without() {
+    const ANYONES: &[(&str, &str)] =
+        &[("cache-control", "max-age=600"), ("access-control-allow-origin", "*")];
+    const ASKING: [&str; 3] = ["", "origin: http://one.test\r\n", "origin: http://other.test\r\n"];
+    for first in ASKING {
+        let world = world_with(&[]).await;
+        let client = ask(&world, first).await;
+        world.give(200, ANYONES, "0123456789").await;
+        answer(client).await;
+        for other in ASKING {
+            let got = answer(ask(&world, other).await).await;
+            assert!(
+                got.contains("Access-Control-Allow-Origin: *\r\n") && got.contains("0123456789"),
+                "{got}"
+            );
+        }
+        assert_eq!(world.crossed(), 1, "{first}");
+    }
+    // What came without that word answers no page that may need it.
+    let world = holding(&[], TAGGED).await;
+    let client = ask(&world, ASKING[1]).await;
+    world.give(200, TAGGED, "for one").await;
+    assert!(answer(client).await.contains("for one"));
+}
+
+#[tokio::test]
 async fn a_part_of_what_is_stale_is_given_once_the_origin_has_confirmed_it() {
     let world = holding(&[], STALE).await;
     let client = ask(&world, "range: bytes=2-4\r\n").await;

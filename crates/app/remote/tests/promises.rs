@@ -231,6 +231,21 @@ async fn a_promise_of_what_is_held_fresh_is_refused_and_its_push_with_it() {
 }
 
 #[tokio::test]
+async fn a_promise_in_other_words_than_its_url_is_refused_and_answers_nobody() {
+    let world = world().await;
+    let client = world.get("/", DOCUMENT).await;
+    let Asked { head: asked, mut sender, .. } = world.asked().await;
+    let promise = sender.promise(&predicted(&asked, "/./a.css"), Priority::default()).unwrap();
+    sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    sender.finish(None);
+    answer(client).await;
+    if let Some(push) = world.hop.push(promise) {
+        assert_eq!(timeout(PATIENCE, push.gone()).await, Ok(Gone::Stopped));
+    }
+    is_asked(&world, &format!("{DOCUMENT}{REFERER}")).await;
+}
+
+#[tokio::test]
 async fn a_promise_is_kept_where_what_is_held_would_not_be_used() {
     const STALE: &[(&str, &str)] = &[("content-type", "text/css"), ("cache-control", "max-age=0")];
     const VARIES: &[(&str, &str)] =

@@ -2,7 +2,7 @@
 //! validated and updated, what does an unsafe method invalidate.
 //!
 //! Pure: the caller passes the time; nothing is stored here. In the order of a response's life: may it be stored
-//! (`storable`), what is kept of it (`stored`), which requests it answers (`vary`), whether now (`verdict` over `age`,
+//! (`storable`), what is kept of it (`stored`), which requests it answers (`vary`), of which pages (`origins`), whether now (`verdict` over `age`,
 //! `lifetime`, `directives`), in what form (`reply` over `precondition`, `ranges`; `partial` where not all of it is there), how the origin is asked about it and what
 //! that changes (`validation`; by what another may ask: `validators`), what makes it doubtful (`invalidation`), and what clients are told (`cache_status`).
 
@@ -14,6 +14,7 @@ mod fields;
 mod fuzz;
 mod invalidation;
 mod lifetime;
+mod origins;
 mod partial;
 mod precondition;
 mod ranges;
@@ -31,6 +32,7 @@ pub use directives::{RequestDirectives, ResponseDirectives};
 pub use fields::{is_hop_by_hop, strip_hop_by_hop};
 pub use fuzz::fuzz;
 pub use invalidation::invalidated;
+pub use origins::allows_any_origin;
 pub use partial::Part;
 pub use precondition::{Precondition, evaluate};
 pub use reply::{Reply, Validation};

@@ -108,7 +108,7 @@ impl Stored {
         requested_at: SystemTime,
         received_at: SystemTime,
     ) {
-        let was_bound = self.is_bound_to_cookies();
+        let was_bound = (self.is_bound_to_cookies(), self.is_bound_to_origin());
         let mut update = not_modified.clone();
         // RFC 9111 §3.1: fields of the connection MUST NOT be stored.
         strip_hop_by_hop(&mut update);
@@ -129,8 +129,12 @@ impl Stored {
             vary::copy(&mut self.nominated, &name, request);
         }
         // So it is for these cookies, if nothing says any more how long it is fresh.
-        if !was_bound && self.is_bound_to_cookies() {
+        if !was_bound.0 && self.is_bound_to_cookies() {
             vary::copy(&mut self.nominated, &header::COOKIE, request);
+        }
+        // And for the origin of this page, if it is not the same for all any more.
+        if !was_bound.1 && self.is_bound_to_origin() {
+            vary::copy(&mut self.nominated, &header::ORIGIN, request);
         }
         self.requested_at = requested_at;
         self.received_at = received_at;

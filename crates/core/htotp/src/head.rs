@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, UPGRADE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use url::Url;
 
 use crate::fields::{Line, Lines};
 
@@ -59,9 +60,29 @@ impl RequestHead {
         format!("{}://{}", self.scheme, self.authority)
     }
 
-    /// The whole URL.
+    /// The whole URL, as it is sent.
     pub fn url(&self) -> String {
         format!("{}://{}{}", self.scheme, self.authority, self.path)
+    }
+
+    /// The URL as browsers normalise it, for what many targets share: its host, its cookies, what an unsafe request makes doubtful.
+    /// No answer is found or kept by it: that goes by [`RequestHead::resource`].
+    pub fn normalised(&self) -> Option<Url> {
+        let url = if self.path == "*" { format!("{}/", self.origin()) } else { self.url() };
+        Url::parse(&url).ok()
+    }
+
+    /// The URL by which an answer is found, kept, promised or learned from: none where the target is sent in other words than these.
+    /// Two targets that normalise to one URL are two resources to an origin that tells them apart (RFC 9110 §4.2.3 leaves it to
+    /// the origin which are not), and whoever may choose the words must not choose what others are given.
+    pub fn resource(&self) -> Option<Url> {
+        self.normalised().filter(|url| self.is_for(url))
+    }
+
+    /// Whether this is the very URL that is sent.
+    pub fn is_for(&self, url: &Url) -> bool {
+        url.fragment().is_none()
+            && [self.scheme.as_str(), "://", &self.authority, &self.path].concat() == url.as_str()
     }
 
     /// Whether it asks for another protocol (RFC 9110 §7.8): the one hop-by-hop field that crosses.
@@ -201,6 +222,38 @@ mod tests {
             fields,
         };
         assert_eq!(RequestHead::from_lines(&head.to_lines()), Ok(head));
+    }
+
+    #[test]
+    fn a_target_that_is_sent_in_other_words_than_its_url_is_no_resource_of_that_url() {
+        let head = |scheme: &str, authority: &str, path: &str| RequestHead {
+            method: Method::GET,
+            scheme: scheme.into(),
+            authority: authority.into(),
+            path: path.into(),
+            fields: HeaderMap::new(),
+        };
+        for path in ["/", "/a/b?c=d", "/a%2e", "//a", "/a?b=../c", "/%7Ea", "/a;b,c"] {
+            let head = head("http", "site.test:8080", path);
+            assert_eq!(head.resource().map(String::from), Some(head.url()), "{path}");
+        }
+        for (authority, path, url) in [
+            ("site.test", "/./a", "http://site.test/a"),
+            ("site.test", "/b/../a", "http://site.test/a"),
+            ("site.test", "/b/%2e%2E/a", "http://site.test/a"),
+            ("site.test", "/b\\a", "http://site.test/b/a"),
+            ("site.test", "/a\"", "http://site.test/a%22"),
+            ("site.test", "/a#b", "http://site.test/a#b"),
+            ("site.test", "/\u{e4}", "http://site.test/%C3%A4"),
+            ("site.test", "*", "http://site.test/"),
+            ("SITE.test", "/", "http://site.test/"),
+            ("site.test:80", "/", "http://site.test/"),
+            ("a@site.test", "/..", "http://a@site.test/"),
+        ] {
+            let head = head("http", authority, path);
+            assert_eq!(head.normalised().map(String::from).as_deref(), Some(url), "{authority}{path}");
+            assert_eq!(head.resource(), None, "{authority}{path}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is held in memory, by URL: all of what answers it, or, where there is a disk, nothing until that was asked. Under
 //! one lock, and nothing in here waits.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -10,12 +10,12 @@ use http::HeaderMap;
 use tokio::sync::watch;
 
 use crate::disk::BodyOnDisk;
+use crate::invalidations::Invalidations;
 use crate::repository::{Held, Partition};
 
-/// Variants of one URL that are held at a time (by `Vary`).
-const VARIANTS: usize = 8;
-/// Invalidations that are remembered, for what was asked for before them and arrives after.
-pub(crate) const INVALIDATIONS: usize = 1024;
+/// Variants of one URL that are held at a time for anyone, and for each user (by `Vary`): as many as there are browsers in use
+/// behind one store.
+pub(crate) const VARIANTS: usize = 32;
 /// What an entry costs besides its body, and each of its fields besides its name and value.
 const OVERHEAD: u64 = 1024;
 const FIELD: u64 = 104;
@@ -26,9 +26,16 @@ pub(crate) struct Entry {
     pub(crate) on_disk: bool,
     /// Where its body is read from, if not from memory alone.
     pub(crate) source: Option<BodyOnDisk>,
+    /// When it answered last; what has not so far comes before all that have.
+    used: u64,
 }
 
 impl Entry {
+    /// What has answered nothing so far.
+    pub(crate) fn new(held: Held, on_disk: bool, source: Option<BodyOnDisk>) -> Entry {
+        Entry { held, on_disk, source, used: 0 }
+    }
+
     /// Bytes that it takes besides its body.
     fn cost(&self, url: &str) -> u64 {
         let head = &self.held.head;
@@ -75,8 +82,9 @@ pub(crate) struct Holdings {
     by_use: BTreeMap<u64, Arc<str>>,
     /// Bytes of all entries besides their bodies.
     costs: u64,
-    /// Oldest first.
-    invalidated: VecDeque<(SystemTime, Arc<str>)>,
+    invalidated: Invalidations,
+    /// Bodies that come and will be held once they are whole, and what they answer. An invalidation takes them from here.
+    coming: HashMap<u64, Arc<str>>,
     /// Entries that are to be written down as soon as they are whole.
     awaiting: HashSet<u64>,
     next: u64,
@@ -153,8 +161,19 @@ impl Holdings {
         self.awaiting.remove(&id)
     }
 
-    /// What the disk is being asked for is invalid.
+    /// The body `id` begins to come, which will be held once it is whole.
+    pub(crate) fn await_body(&mut self, id: u64, url: &Arc<str>) {
+        self.coming.insert(id, Arc::clone(url));
+    }
+
+    /// Whether it may be held: it was awaited, and nothing has made it doubtful since. From now on it is not awaited.
+    pub(crate) fn awaits_body_no_more(&mut self, id: u64) -> bool {
+        self.coming.remove(&id).is_some()
+    }
+
+    /// What the disk is being asked for is invalid, and so is what is coming.
     pub(crate) fn outdate_what_comes(&mut self) {
+        self.coming.clear();
         let coming = self.groups.values_mut().filter(|group| group.coming.is_some());
         coming.for_each(|group| group.is_outdated = true);
     }
@@ -175,14 +194,21 @@ impl Holdings {
         self.groups.get_mut(url)?.entries.iter_mut().find(|entry| entry.held.id == id)
     }
 
-    /// Entries in whose place `head` comes: the same words asked for them, or there are too many of them.
+    /// An entry answers.
+    pub(crate) fn use_entry(&mut self, id: u64) {
+        self.clock += 1;
+        let now = self.clock;
+        self.entry_mut(id).into_iter().for_each(|entry| entry.used = now);
+    }
+
+    /// Entries in whose place `head` comes: the same words asked for them, or it was unused longest of too many.
     pub(crate) fn replaced_by(&self, partition: Partition, url: &str, head: &Stored) -> Vec<u64> {
         let Some(group) = self.groups.get(url) else { return Vec::new() };
         let own = group.entries.iter().filter(|entry| entry.held.partition == partition);
         let (mut gone, others): (Vec<&Entry>, Vec<&Entry>) =
             own.partition(|entry| entry.held.head.nominated == head.nominated);
         if others.len() >= VARIANTS {
-            gone.push(others[0]);
+            gone.extend(others.into_iter().min_by_key(|entry| (entry.used, entry.held.id)));
         }
         gone.into_iter().map(|entry| entry.held.id).collect()
     }
@@ -239,10 +265,8 @@ impl Holdings {
 
     /// What was asked for until now and comes later is not to be held.
     pub(crate) fn invalidate(&mut self, url: Arc<str>, now: SystemTime) {
-        self.invalidated.push_back((now, url));
-        if self.invalidated.len() > INVALIDATIONS {
-            self.invalidated.pop_front();
-        }
+        self.coming.retain(|_, own| *own != url);
+        self.invalidated.note(url, now);
     }
 
     #[cfg(test)]
@@ -250,11 +274,9 @@ impl Holdings {
         self.invalidated.len()
     }
 
-    /// Whether it was asked for before its URL was invalidated. Where the clock has gone back since it was asked for, nobody
-    /// knows.
-    pub(crate) fn is_outdated(&self, url: &str, head: &Stored, now: SystemTime) -> bool {
-        let is_before = |at: SystemTime| head.requested_at <= at || head.requested_at > now;
-        self.invalidated.iter().any(|(at, own)| &**own == url && is_before(*at))
+    /// Whether it was asked for before its URL was invalidated, or may have been.
+    pub(crate) fn is_outdated(&mut self, url: &str, head: &Stored, now: SystemTime) -> bool {
+        self.invalidated.is_outdated(url, head.requested_at, now)
     }
 
     /// What of this URL answers such a request is given by number, newest first.

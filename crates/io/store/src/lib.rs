@@ -5,6 +5,7 @@
 mod body;
 mod disk;
 mod holdings;
+mod invalidations;
 mod repository;
 mod store;
 

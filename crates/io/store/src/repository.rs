@@ -92,9 +92,10 @@ pub trait Repository: Send + Sync + 'static {
         head: Stored,
         body: Body,
     ) -> Eventually<'a, u64>;
-    /// Begins to keep a response on disk alone, while its body passes: one that is too long for memory. Nothing where there is
-    /// no disk, or it is not worth its room.
-    fn keep_passing(&self, partition: Partition, url: &str, head: &Stored) -> Option<Keeping>;
+    /// Begins to keep a response while its body passes, which is only found once it is whole: one that may be too long for memory. It
+    /// comes for `asker`, who gets no more than a share of the room for such bodies. Nothing where there is no disk, or it is not
+    /// worth its room, or was asked for before its URL was invalidated.
+    fn keep_passing(&self, partition: Partition, url: &str, head: &Stored, asker: u64) -> Option<Keeping>;
     /// Puts a new head (after a 304) in place of the old.
     fn freshen<'a>(&'a self, id: u64, head: Stored) -> Eventually<'a, ()>;
     /// Drops every variant of `url`, in every partition: at once, and on disk before it completes.
@@ -124,4 +125,6 @@ pub struct Extent {
     pub entries: u64,
     /// Bytes that they take.
     pub bytes: u64,
+    /// Bodies that were not kept, since there was no room while they came or the disk could not follow.
+    pub refused: u64,
 }

@@ -129,6 +129,7 @@ impl Inner {
             if let (true, Some(disk)) = (entry.on_disk, &self.disk) {
                 disk.used(id);
             }
+            holdings.use_entry(id);
         }
         holdings.use_group(url);
         Some(found)
@@ -187,7 +188,8 @@ impl Inner {
             holdings.await_disk(id);
         }
         let held = Held { id, partition, head: Arc::new(head), body };
-        holdings.insert(&url, Entry { held, on_disk: false, source: None });
+        holdings.insert(&url, Entry::new(held, false, None));
+        holdings.use_entry(id);
         if self.disk.is_some() && holdings.use_group(&url).is_some_and(|group| !group.is_known) {
             // What it replaces may be on disk.
             self.begin_to_bring(holdings, &url);
@@ -323,7 +325,7 @@ impl Inner {
             }
             let (source, held) = (Some(body.clone()), self.awake(body, id, bytes));
             let held = Held { id, partition, head: Arc::new(head), body: held };
-            holdings.insert(url, Entry { held, on_disk: true, source });
+            holdings.insert(url, Entry::new(held, true, source));
         }
         holdings.drop_if_empty(url);
     }
@@ -418,8 +420,8 @@ impl Repository for Store {
         Box::pin(std::future::ready(self.0.store(partition, url, head, body)))
     }
 
-    fn keep_passing(&self, partition: Partition, url: &str, head: &Stored) -> Option<Keeping> {
-        Keeping::begin(&self.0, partition, url, head)
+    fn keep_passing(&self, partition: Partition, url: &str, head: &Stored, asker: u64) -> Option<Keeping> {
+        Keeping::begin(&self.0, partition, url, head, asker)
     }
 
     fn freshen<'a>(&'a self, id: u64, head: Stored) -> Eventually<'a, ()> {
@@ -527,11 +529,11 @@ impl Repository for Store {
     }
 
     fn on_disk(&self) -> Eventually<'_, Option<Extent>> {
-        let reading = self.0.disk.as_ref().map(Disk::reading);
         Box::pin(async move {
-            let reading = reading?;
+            let disk = self.0.disk.as_ref()?;
+            let (reading, refused) = (disk.reading(), disk.refused());
             let (entries, bytes) = tokio::task::spawn_blocking(move || reading.extent()).await.ok()?;
-            Some(Extent { entries, bytes })
+            Some(Extent { entries, bytes, refused })
         })
     }
 

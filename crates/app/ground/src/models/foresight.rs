@@ -36,7 +36,7 @@ impl Exchange {
         if !settings.models.enabled || !settings.bundle.enabled || !is_page {
             return None;
         }
-        let page = Url::parse(&self.request.url()).ok()?;
+        let page = self.request.resource()?;
         // Numbers mean nothing before the remote has said in which of its lives it gave them.
         let (epoch, number) = self.carrier.visitor(self.owner.user)?;
         let user = User { remote: Arc::clone(&self.carrier.remote), epoch, number };

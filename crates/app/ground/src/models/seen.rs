@@ -38,7 +38,7 @@ pub(super) fn seen(request: &RequestHead, response: &ResponseHead) -> Option<See
     if !asks_plainly || !is_there || response.fields.contains_key(header::SET_COOKIE) {
         return None;
     }
-    let url = Url::parse(&request.url()).ok()?;
+    let url = request.resource()?;
     let destination = destination(fields, response)?;
     let referer = text(fields, "referer").and_then(|referer| Url::parse(referer).ok());
     let origin = fields.contains_key(header::ORIGIN);
@@ -139,11 +139,15 @@ mod tests {
     }
 
     fn of(request: &[(&str, &str)], kind: &str) -> Option<Needs> {
+        of_path("/x", request, kind)
+    }
+
+    fn of_path(path: &str, request: &[(&str, &str)], kind: &str) -> Option<Needs> {
         let request = RequestHead {
             method: Method::GET,
             scheme: "https".into(),
             authority: "site.test".into(),
-            path: "/x".into(),
+            path: path.into(),
             fields: fields(request),
         };
         let response = ResponseHead { status: StatusCode::OK, fields: fields(&[("content-type", kind)]) };
@@ -161,6 +165,12 @@ mod tests {
         assert_eq!(dest(&[("accept", "image/webp,*/*")], "image/png"), Some(Destination::Image));
         assert_eq!(dest(&[("accept", "*/*")], "image/png"), Some(Destination::Fetch), "a script's own");
         assert_eq!(dest(&[("accept", "*/*")], "video/mp4"), None);
+    }
+
+    #[test]
+    fn nothing_is_learned_of_a_url_from_a_target_in_other_words() {
+        let of = |path: &str| of_path(path, &[("accept", "*/*")], "text/javascript");
+        assert!(of("/x").is_some() && of("/./x").is_none() && of("/a/%2e%2e/x").is_none());
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Reading {
         known: &Arc<Known>,
         settings: &BundleSettings,
     ) -> Option<Reading> {
-        let url = Url::parse(&request.url()).ok()?;
+        let url = request.resource()?;
         // Browsers look for the icon of a window alone.
         let default_icon = !noted.is_framed;
         let options = Options { default_icon, ..options(request, response, known) };

@@ -55,7 +55,7 @@ impl Standing {
         if self.around.len() >= DEEPEST {
             return None;
         }
-        let url = Url::parse(&request.url()).ok()?;
+        let url = request.resource()?;
         let load = self.tell(|parent| Load::framed(parent, url, request.fields.clone(), &response.fields));
         if load.is_opaque() {
             return None;

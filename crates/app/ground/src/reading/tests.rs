@@ -38,11 +38,22 @@ fn page_of(response: &ResponseHead) -> Reading {
 }
 
 fn page_for(request: &RequestHead, response: &ResponseHead, known: &Arc<Known>) -> Reading {
-    let url = Url::parse(&request.url()).unwrap();
+    try_page_for(request, response, known).unwrap()
+}
+
+fn try_page_for(request: &RequestHead, response: &ResponseHead, known: &Arc<Known>) -> Option<Reading> {
+    let url = request.normalised().unwrap();
     let noted = known.cookies().note_request(&url, &request.fields, SystemTime::now());
     let text = "allow = ['127.0.0.0/8']\n[[remote]]\nname = 'ship'\nkeys = ['made in the test']";
     let settings: GroundSettings = farhop_settings::parse(text, "".as_ref(), &[]).unwrap();
-    Reading::page(request, response, &noted, known, &settings.bundle).unwrap()
+    Reading::page(request, response, &noted, known, &settings.bundle)
+}
+
+#[test]
+fn a_page_in_other_words_than_its_url_is_not_read_as_that_url() {
+    for (path, is_read) in [("/a", true), ("/./a", false), ("/b\\..\\a", false)] {
+        assert_eq!(try_page_for(&request(path), &answer(&[]), &Arc::default()).is_some(), is_read, "{path}");
+    }
 }
 
 fn names(decided: &[Decided]) -> Vec<&str> {

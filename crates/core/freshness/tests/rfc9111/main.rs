@@ -5,6 +5,7 @@ mod any_peer;
 mod cache_status;
 mod freshness;
 mod invalidation;
+mod origins;
 mod ranges;
 mod requests;
 mod stale;

@@ -209,7 +209,18 @@ impl Body {
 
     /// A body that is whole already.
     pub fn whole(budget: &Arc<Budget>, bytes: Bytes, trailers: Option<HeaderMap>) -> Body {
+        Body::whole_after(budget, bytes, trailers, 0)
+    }
+
+    /// One for which so many bytes came across.
+    pub(crate) fn whole_after(
+        budget: &Arc<Budget>,
+        bytes: Bytes,
+        trailers: Option<HeaderMap>,
+        crossed: u64,
+    ) -> Body {
         let (mut intake, body) = Body::new(budget, u64::MAX);
+        intake.shared.cost.store(crossed, Ordering::Relaxed);
         intake.push(bytes);
         intake.finish(trailers);
         body

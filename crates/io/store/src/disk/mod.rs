@@ -4,6 +4,7 @@
 mod files;
 mod index;
 mod place;
+mod room;
 mod row;
 mod seal;
 mod users;
@@ -27,6 +28,8 @@ use crate::body::Whole;
 use files::{Bodies, BodyFile, CHUNK};
 use index::Begun;
 use place::Place;
+use room::Room;
+pub(crate) use room::{BEGINNING, Seat};
 use row::Row;
 use seal::Keys;
 pub use seal::{Key, KeyError};
@@ -76,6 +79,7 @@ pub struct Disk {
     next: u64,
     /// Bytes of long bodies that the thread has not written yet.
     waiting: Arc<AtomicU64>,
+    room: Room,
     /// What the thread is made of, until it begins; then how to reach it.
     work: Mutex<Work>,
 }
@@ -91,12 +95,6 @@ pub(crate) struct Growing {
     id: u64,
     salt: seal::Salt,
     length: u64,
-}
-
-impl Growing {
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
 }
 
 /// What is on disk of a response.
@@ -168,7 +166,7 @@ impl Disk {
             growing: HashMap::new(),
         };
         let (waiting, work) = (Arc::default(), Mutex::new(Work::Waits(Box::new(writer), sender)));
-        Ok(Disk { reading, numbers, uses, next, waiting, work })
+        Ok(Disk { reading, numbers, uses, next, waiting, room: Room::default(), work })
     }
 
     fn work(&self) -> std::sync::MutexGuard<'_, Work> {
@@ -222,6 +220,16 @@ impl Disk {
         let (head, trailers) = (head.clone(), whole.trailers.clone());
         let row = Box::new(Row { partition, url: url.to_string(), head, trailers, length, salt });
         self.job(Job::Keep { id, url: Arc::clone(url), row, body: Source::Memory(whole) })
+    }
+
+    /// Where a body is kept while it comes for this one who asks.
+    pub(crate) fn seat(&self, asker: u64) -> Seat {
+        self.room.seat(asker)
+    }
+
+    /// Bodies that were not kept since there was no room while they came, or the disk could not follow.
+    pub(crate) fn refused(&self) -> u64 {
+        self.room.refused()
     }
 
     /// Begins to write a body that is still coming.

@@ -33,8 +33,6 @@ const PAUSE: Duration = Duration::from_secs(30);
 const OVERHEAD: u64 = 4096;
 /// The share of the room that one entry may take.
 const SHARE: u64 = 8;
-/// Long bodies that are written at a time, a file and 128 KiB each.
-const GROWING: usize = 64;
 
 /// What there is to do. Each names its URL, which stays in memory until it is done.
 pub(super) enum Job {
@@ -241,12 +239,10 @@ impl Writer {
                 Some(response) => batch.kept.push((id, url, row, response)),
                 None => batch.done.push(Done { id, url, outcome: Outcome::Refused }),
             },
-            Job::Begin { id, salt } if can_write && self.growing.len() < GROWING => {
-                match self.bodies.begin(id, &salt, &self.keys) {
-                    Ok(growing) => drop(self.growing.insert(id, growing)),
-                    Err(error) => self.complain(&error),
-                }
-            }
+            Job::Begin { id, salt } if can_write => match self.bodies.begin(id, &salt, &self.keys) {
+                Ok(growing) => drop(self.growing.insert(id, growing)),
+                Err(error) => self.complain(&error),
+            },
             Job::Begin { .. } => {}
             Job::More { id, bytes } => self.grow(id, &bytes.bytes),
             Job::Close { id, whole } => match self.growing.remove(&id).map(Growing::close) {

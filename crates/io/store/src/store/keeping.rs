@@ -1,28 +1,41 @@
-//! A response that is too long for memory: written to disk while it passes, and held once it is whole. Until then nobody finds
-//! it, and when it is dropped before, nothing of it stays.
+//! A response that is kept while it passes, and held once it is whole: its beginning waits in memory, and what is longer is written
+//! to disk as it comes. Until then nobody finds it, and when it is dropped before, nothing of it stays.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use farhop_freshness::Stored;
 use http::HeaderMap;
 
 use super::{Inner, is_for_disk};
-use crate::disk::{Disk, Growing};
+use crate::body::Body;
+use crate::disk::{BEGINNING, Disk, Growing, Seat};
 use crate::holdings::Entry;
 use crate::repository::{Change, Held, Partition};
 
 /// See the module.
 pub struct Keeping {
     inner: Arc<Inner>,
+    id: u64,
     partition: Partition,
     url: Arc<str>,
     head: Stored,
-    /// As long as it may become whole.
-    growing: Option<Growing>,
+    seat: Seat,
+    so_far: SoFar,
     /// Its trailers and what came across for it, once that is known.
-    ended: Option<(Option<HeaderMap>, u64)>,
+    ended: Option<Ended>,
+}
+
+type Ended = (Option<HeaderMap>, u64);
+
+/// What has come of it.
+enum SoFar {
+    /// Little.
+    InMemory(BytesMut),
+    OnDisk(Growing),
+    /// It will not become whole.
+    Lost,
 }
 
 impl Keeping {
@@ -31,26 +44,65 @@ impl Keeping {
         partition: Partition,
         url: &str,
         head: &Stored,
+        asker: u64,
     ) -> Option<Keeping> {
         let disk = inner.disk.as_ref().filter(|_| is_for_disk(head, partition))?;
-        let id = inner.lock().number();
-        let growing = Some(disk.begin_body(id)?);
-        let (url, head) = (url.into(), head.clone());
-        Some(Keeping { inner: Arc::clone(inner), partition, url, head, growing, ended: None })
+        let url: Arc<str> = url.into();
+        let mut holdings = inner.lock();
+        if holdings.is_outdated(&url, head, SystemTime::now()) {
+            return None;
+        }
+        let id = holdings.number();
+        // From now on what makes it doubtful is known, whatever else is invalidated meanwhile.
+        holdings.await_body(id, &url);
+        drop(holdings);
+        let (head, seat, so_far) = (head.clone(), disk.seat(asker), SoFar::InMemory(BytesMut::new()));
+        Some(Keeping { inner: Arc::clone(inner), id, partition, url, head, seat, so_far, ended: None })
     }
 
     fn disk(&self) -> Option<&Disk> {
         self.inner.disk.as_ref()
     }
 
-    /// More of its body. Waits for nothing: where the disk cannot follow, nothing is kept.
+    /// More of its body. Waits for nothing: where there is no room for it or the disk cannot follow, nothing is kept.
     pub fn write(&mut self, bytes: &Bytes) {
-        let Some(mut growing) = self.growing.take() else { return };
-        let Some(disk) = self.disk() else { return };
-        match disk.grow(&mut growing, bytes) {
-            true => self.growing = Some(growing),
-            false => disk.abandon(&growing),
+        let was_lost = matches!(self.so_far, SoFar::Lost);
+        self.so_far = match std::mem::replace(&mut self.so_far, SoFar::Lost) {
+            SoFar::InMemory(mut beginning) => {
+                if (beginning.len() + bytes.len()) as u64 <= BEGINNING && self.seat.take_bytes(bytes.len()) {
+                    beginning.extend_from_slice(bytes);
+                    SoFar::InMemory(beginning)
+                } else {
+                    let growing = self.begin_file(beginning.freeze());
+                    self.grow(growing, bytes)
+                }
+            }
+            SoFar::OnDisk(growing) => self.grow(Some(growing), bytes),
+            SoFar::Lost => SoFar::Lost,
+        };
+        if !was_lost && matches!(self.so_far, SoFar::Lost) {
+            self.seat.refuse();
         }
+    }
+
+    fn begin_file(&mut self, beginning: Bytes) -> Option<Growing> {
+        if !self.seat.take_file() {
+            return None;
+        }
+        let growing = self.disk()?.begin_body(self.id)?;
+        match self.grow(Some(growing), &beginning) {
+            SoFar::OnDisk(growing) => Some(growing),
+            _ => None,
+        }
+    }
+
+    fn grow(&self, growing: Option<Growing>, bytes: &Bytes) -> SoFar {
+        let (Some(mut growing), Some(disk)) = (growing, self.disk()) else { return SoFar::Lost };
+        if disk.grow(&mut growing, bytes) {
+            return SoFar::OnDisk(growing);
+        }
+        disk.abandon(&growing);
+        SoFar::Lost
     }
 
     /// That was all of its body, for which so many bytes came across.
@@ -58,24 +110,50 @@ impl Keeping {
         self.ended = Some((trailers, crossed));
     }
 
-    /// Holds it, if all of it is on disk; its number then.
+    /// Holds it, if all of it came and nothing has made it doubtful; its number, once it is on disk.
     pub async fn finish(mut self) -> Option<u64> {
         let about = self.ended.take()?;
-        let is_whole = match (self.disk(), &self.growing) {
-            (Some(disk), Some(growing)) => disk.close_body(growing).await,
-            _ => false,
+        let was_lost = matches!(self.so_far, SoFar::Lost);
+        self.leave_memory_where_it_is_short();
+        let is_whole = match (self.disk(), &self.so_far) {
+            (Some(disk), SoFar::OnDisk(growing)) => disk.close_body(growing).await,
+            (_, so_far) => matches!(so_far, SoFar::InMemory(_)),
         };
-        let growing = self.growing.take()?;
-        let number = is_whole.then(|| self.hold(&growing, about)).flatten();
-        if let (None, Some(disk)) = (number, self.disk()) {
-            disk.abandon(&growing);
+        if !is_whole && !was_lost {
+            self.seat.refuse();
         }
-        number
+        let held = match std::mem::replace(&mut self.so_far, SoFar::Lost) {
+            SoFar::InMemory(bytes) => self.hold(|own| Some(own.whole(bytes.freeze(), about))),
+            SoFar::OnDisk(growing) => {
+                let held = is_whole.then(|| self.hold(|own| own.grown(&growing, about))).flatten();
+                if let (None, Some(disk)) = (held, self.disk()) {
+                    disk.abandon(&growing);
+                }
+                held
+            }
+            SoFar::Lost => None,
+        };
+        if let (Some(_), Some(disk)) = (held, self.disk()) {
+            disk.settled().await;
+        }
+        held
     }
 
-    fn hold(&self, growing: &Growing, about: (Option<HeaderMap>, u64)) -> Option<u64> {
-        let Keeping { inner, partition, url, head, .. } = self;
-        let (id, partition) = (growing.id(), *partition);
+    /// What is whole stays in memory, too, as long as it is used: where there is no room for that, it goes by its file.
+    fn leave_memory_where_it_is_short(&mut self) {
+        let SoFar::InMemory(beginning) = &mut self.so_far else { return };
+        self.inner.make_room(&mut self.inner.lock());
+        let budget = &self.inner.budget;
+        if budget.used() + beginning.len() as u64 > budget.most() {
+            let beginning = std::mem::take(beginning).freeze();
+            self.so_far = self.begin_file(beginning).map_or(SoFar::Lost, SoFar::OnDisk);
+        }
+    }
+
+    /// Holds the entry that `make` makes of what came.
+    fn hold(&self, make: impl FnOnce(&Self) -> Option<Entry>) -> Option<u64> {
+        let Keeping { inner, id, partition, url, head, .. } = self;
+        let (id, partition) = (*id, *partition);
         let mut holdings = inner.lock();
         let holdings = &mut *holdings;
         // What was asked for later may have come sooner.
@@ -84,30 +162,55 @@ impl Keeping {
             *other > id && *of == partition && known.nominated == head.nominated
         };
         let is_replaced = holdings.group(url).is_some_and(|group| group.entries.iter().any(is_newer));
-        if is_replaced || holdings.is_outdated(url, head, SystemTime::now()) {
+        if !holdings.awaits_body_no_more(id) || is_replaced {
             return None;
         }
-        let body = self.disk()?.keep_grown(growing, partition, url, head, about)?;
+        inner.make_room(holdings);
+        let entry = make(self)?;
         for old in holdings.replaced_by(partition, url, head) {
             inner.remove(holdings, old);
         }
-        let source = Some(body.clone());
-        let held = Held { id, partition, head: Arc::new(head.clone()), body: inner.asleep(body, id) };
-        holdings.insert(url, Entry { held, on_disk: false, source });
-        let group = holdings.group_or_new(url);
-        group.writes += 1;
-        if !group.is_known {
+        let (is_written, body) = (entry.source.is_some(), entry.held.body.clone());
+        holdings.insert(url, entry);
+        holdings.use_entry(id);
+        match (is_written, body.copier().now()) {
+            (true, _) => holdings.group_or_new(url).writes += 1,
+            (false, Some(whole)) => {
+                holdings.await_disk(id);
+                inner.keep(holdings, id, whole);
+            }
+            (false, None) => {}
+        }
+        if !holdings.group_or_new(url).is_known {
             // What it replaces may be on disk.
             inner.begin_to_bring(holdings, url);
         }
         inner.announce(Change::Stored { id, partition, url: Arc::clone(url) });
         Some(id)
     }
+
+    /// What is whole in memory, and is written from there.
+    fn whole(&self, bytes: Bytes, (trailers, crossed): Ended) -> Entry {
+        let body = Body::whole_after(&self.inner.budget, bytes, trailers, crossed);
+        Entry::new(self.held(body), false, None)
+    }
+
+    /// What is in its file.
+    fn grown(&self, growing: &Growing, about: Ended) -> Option<Entry> {
+        let body = self.disk()?.keep_grown(growing, self.partition, &self.url, &self.head, about)?;
+        let asleep = self.inner.asleep(body.clone(), self.id);
+        Some(Entry::new(self.held(asleep), false, Some(body)))
+    }
+
+    fn held(&self, body: Body) -> Held {
+        Held { id: self.id, partition: self.partition, head: Arc::new(self.head.clone()), body }
+    }
 }
 
 impl Drop for Keeping {
     fn drop(&mut self) {
-        if let (Some(disk), Some(growing)) = (self.disk(), &self.growing) {
+        self.inner.lock().awaits_body_no_more(self.id);
+        if let (Some(disk), SoFar::OnDisk(growing)) = (self.disk(), &self.so_far) {
             disk.abandon(growing);
         }
     }

@@ -1,7 +1,8 @@
 //! The repository in memory.
 
 use super::*;
-use crate::holdings::INVALIDATIONS;
+use crate::holdings::VARIANTS;
+use crate::invalidations::INVALIDATIONS;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 fn head(vary: Option<&'static str>, request: &HeaderMap) -> Stored {
@@ -106,6 +107,30 @@ async fn what_was_asked_for_before_an_invalidation_and_arrives_after_it_is_not_h
         memory.invalidate(&format!("http://b.test/{number}")).await;
     }
     assert_eq!(memory.0.lock().invalidations(), INVALIDATIONS);
+    // So many that nobody knows any more of which.
+    store("http://a.test/late", before).await;
+    assert_eq!(found("http://a.test/late").await, 0);
+}
+
+#[tokio::test]
+async fn of_too_many_variants_the_one_goes_that_was_unused_longest() {
+    let budget = Budget::new(1 << 20);
+    let memory = Store::in_memory(Arc::clone(&budget));
+    let speaking =
+        |number: usize| HeaderMap::from_iter([(http::header::ACCEPT_LANGUAGE, HeaderValue::from(number))]);
+    let found =
+        async |number| memory.find(Partition::Shared, "http://a.test/", &speaking(number)).await.len();
+    for number in 0..VARIANTS + 8 {
+        let body = Body::whole(&budget, Bytes::from_static(b"x"), None);
+        let head = head(Some("accept-language"), &speaking(number));
+        memory.store(Partition::Shared, "http://a.test/", head, body).await;
+        assert_eq!(found(0).await, 1, "used all the time");
+    }
+    let mut there = 0;
+    for number in 0..VARIANTS + 8 {
+        there += found(number).await;
+    }
+    assert_eq!((there, found(1).await, found(VARIANTS + 7).await), (VARIANTS, 0, 1));
 }
 
 #[tokio::test]
