@@ -11,6 +11,7 @@ mod carriers;
 mod ceilings;
 mod clients;
 mod conformance;
+mod control;
 mod deltas;
 mod destinations;
 mod dns;

@@ -8,17 +8,19 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use farhop_authority::{Authority, Terms};
+use farhop_control::Socket;
 use farhop_events::Bus;
 use farhop_ground::{Ground, path_plan};
 use farhop_orbit::Profile;
 use farhop_remote::Reach;
-use farhop_settings::{CarrierKind, Cidr, LocalSettings, load};
+use farhop_settings::{CarrierKind, Cidr, LocalSettings, is_given, load};
 use farhop_squeeze::Policy;
 use farhop_transport::identity::Identity;
 use farhop_transport::path::End;
 use farhop_transport::quic::{Listener, Peers};
 use farhop_transport::socket::link;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
 
 use crate::ground::epoch;
 use crate::{ca, log, output};
@@ -35,7 +37,8 @@ pub(crate) struct Arguments {
     /// An address range to fetch from although it is private or loopback, such as 127.0.0.0/8.
     #[arg(long, value_name = "CIDR", value_parser = range)]
     allow: Vec<String>,
-    /// Opens a control socket for the remote end here: status, counters, events and commands.
+    /// Opens a control socket for the remote end here: status, counters, events and commands. Ground's is opened where
+    /// `ground.control` is set.
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
     /// A settings file with the tables `remote` and `ground`; `farhop check --sample local` prints one.
@@ -62,7 +65,7 @@ pub(crate) fn range(text: &str) -> Result<String, String> {
 
 impl Arguments {
     /// The options as settings, behind those that `--set` gives.
-    fn settings(&self) -> anyhow::Result<LocalSettings> {
+    fn settings(&self) -> anyhow::Result<Asked> {
         // Of a link that has no name in settings the ends find out all by themselves.
         let profile = if self.link.is_preset() { &self.link.name } else { "auto" };
         let mut sets = vec![
@@ -82,12 +85,29 @@ impl Arguments {
         }
         sets.extend(self.policy.map(|policy| format!("ground.squeeze.policy={policy}")));
         sets.extend(self.sets.iter().cloned());
-        Ok(load(self.config.as_deref(), &sets)?)
+        let file = self.config.as_deref();
+        let settings = load(file, &sets)?;
+        // Their defaults would put sockets where nobody has asked for any.
+        let [remote, ground] =
+            [is_given(file, &sets, "remote.control")?, is_given(file, &sets, "ground.control")?];
+        Ok(Asked { settings, controls: Controls { remote, ground } })
     }
 }
 
+/// What was asked for.
+struct Asked {
+    settings: LocalSettings,
+    controls: Controls,
+}
+
+/// Which ends have a control socket.
+struct Controls {
+    remote: bool,
+    ground: bool,
+}
+
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let settings = arguments.settings()?;
+    let Asked { settings, controls } = arguments.settings()?;
     log::start(settings.remote.log.level);
     let authority = match arguments.intercept {
         true => {
@@ -99,14 +119,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         ca::write(file, authority.certificate().pem().as_bytes())?;
     }
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
-    runtime.block_on(serve(settings, arguments.link.clone(), authority, arguments.control.is_some()))
+    runtime.block_on(serve(settings, arguments.link.clone(), authority, controls))
 }
 
 async fn serve(
     settings: LocalSettings,
     link: Profile,
     authority: Option<Arc<Authority>>,
-    control: bool,
+    controls: Controls,
 ) -> anyhow::Result<()> {
     let LocalSettings { remote, ground } = settings;
     if remote.carrier == CarrierKind::Tcp {
@@ -128,16 +148,21 @@ async fn serve(
     let listener = Listener::new(at_ground, ground_identity, peers, plan, plan.default_choice(End::Ground))
         .context("the carrier at ground")?;
     let address = listener.local_addr().context("the carrier at ground")?;
-    let ground = Ground::new(ground, epoch(), Bus::new())?;
+    let (control, bus) = (controls.ground.then(|| Socket::open(&ground.control)).transpose()?, Bus::new());
+    let ground = Ground::new(ground, epoch(), bus.clone())?;
     ground.show_repairs(listener.repairs());
     ground.learn(listener.learned());
     ground.know(listener.begun());
-    let serving = tokio::spawn(accept(ground.clone(), listener));
+    let mut tasks = JoinSet::new();
+    tasks.spawn(accept(ground.clone(), listener));
+    if let Some(control) = control {
+        tasks.spawn(farhop_ground::commands(&ground, bus).serve(control));
+    }
 
     let plan = path_plan(&remote.link);
     let in_process = Some((address, ground_key));
     let reach = Reach { socket: at_remote, identity: remote_identity, plan, in_process, authority };
-    let running = farhop_remote::start(remote, reach, Bus::new(), control).await?;
+    let running = farhop_remote::start(remote, reach, Bus::new(), controls.remote).await?;
     if !running.connected(Duration::from_secs(30)).await {
         bail!("the ends did not find each other over the link '{}'", profile.name);
     }
@@ -151,7 +176,8 @@ async fn serve(
         _ = interrupt.recv() => {}
     }
     running.stop().await;
-    serving.abort();
+    // Waited for, so that the control socket's file is gone.
+    tasks.shutdown().await;
     drop(link);
     Ok(())
 }

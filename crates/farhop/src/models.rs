@@ -32,7 +32,7 @@ enum Command {
     Show {
         /// Ground's control socket, as its settings name it.
         socket: PathBuf,
-        /// The host, as its URLs name it.
+        /// The host, as its URLs name it; its port says nothing here.
         host: String,
         /// Prints it as JSON.
         #[arg(long)]
@@ -42,7 +42,7 @@ enum Command {
     Erase {
         /// Ground's control socket, as its settings name it.
         socket: PathBuf,
-        /// The host, as its URLs name it.
+        /// The host, as its URLs name it; its port says nothing here.
         #[arg(required_unless_present = "all")]
         host: Option<String>,
         /// Forgets everything.
@@ -109,7 +109,11 @@ async fn ask(socket: &Path, args: Value) -> anyhow::Result<Value> {
     let mut client = Client::connect(socket).await?;
     let commands = client.call("commands", Value::Null).await?;
     if commands.get("models").is_none() {
-        bail!("{} is not ground's socket: pages are learned by ground, name its socket", socket.display());
+        bail!(
+            "{} is not ground's socket: pages are learned by ground, name its socket ('control' in its settings; \
+             'farhop local' opens it with --set ground.control=ground.sock)",
+            socket.display()
+        );
     }
     Ok(client.call("models", args).await?)
 }

@@ -184,8 +184,8 @@ async fn status_and_control_talk_to_a_running_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("end.sock");
     let server = Server::new(farhop_events::Bus::new())
-        .command("status", "what is on", |_| async { Ok(serde_json::json!({"side": "remote"})) })
-        .command("echo", "its arguments", |args| async move { Ok(args) });
+        .command("status", "what is on", || async { Ok(serde_json::json!({"side": "remote"})) })
+        .command_with("echo", "its arguments", &["n"], |args| async move { Ok(args) });
     tokio::spawn(server.serve(Socket::open(&path).unwrap()));
     let call = |arguments: &[&str]| {
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();

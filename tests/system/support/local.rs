@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -44,6 +44,11 @@ impl Local {
     /// With every loopback address open to it.
     pub(crate) async fn allowed(options: &[&str]) -> Local {
         Local::start(&[&["--allow", "127.0.0.0/8"], options].concat()).await
+    }
+
+    /// The remote end's control socket.
+    pub(crate) fn control(&self) -> &Path {
+        &self.control
     }
 
     /// What the remote end is doing.

@@ -58,10 +58,10 @@ impl Datagrams {
         if form == Form::Plain {
             return Some(payload);
         }
-        match self.whole.decompress(&payload) {
+        match self.whole.decompress(self.began.elapsed(), &payload) {
             Ok(datagram) => Some(datagram.into()),
             Err(Dropped::Malformed) => None,
-            Err(Dropped::NoContext | Dropped::Sum) => {
+            Err(Dropped::NoContext) => {
                 if self.asked.is_none_or(|asked| asked.elapsed() >= ASKED_AGAIN) {
                     self.asked = Some(Instant::now());
                     // Its end is heard of by who reads.

@@ -4,9 +4,10 @@
 //! `{"v":1,"command":"status","args":{…}}`, its answer `{"v":1,"ok":true,"result":…}` or
 //! `{"v":1,"ok":false,"error":"…"}`, in the order of the requests. After `subscribe` the lines
 //! `{"v":1,"event":{…}}` come in between, and `{"v":1,"missed":N}` where the reader was too slow.
-//! Commands belong to the app that registers them; this crate knows only `counters`, `subscribe` and
+//! Commands belong to the app that registers them, with the names of what they take; this crate knows only `counters`, `subscribe` and
 //! `commands`. `docs/control.md` describes it for readers of other languages.
 
+mod arguments;
 mod client;
 mod error;
 mod lines;
@@ -14,6 +15,7 @@ mod protocol;
 mod server;
 mod socket;
 
+pub use arguments::{Chosen, forgotten, host};
 pub use client::{Client, Events, Told};
 pub use error::ControlError;
 pub use protocol::VERSION;

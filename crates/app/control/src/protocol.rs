@@ -49,9 +49,9 @@ impl Request {
         let args = fields.remove("args").unwrap_or(Value::Null);
         // A field that would be ignored may be one that the caller relies on.
         match fields.keys().find(|name| *name != "v") {
-            Some(unknown) => {
-                Err(format!("unknown field '{unknown}'; a request has \"v\", \"command\" and \"args\""))
-            }
+            Some(unknown) => Err(format!(
+                "unknown field '{unknown}'; a request has \"v\", \"command\" and \"args\", an object with what the command takes"
+            )),
             None => Ok(Request { v: VERSION, command, args }),
         }
     }

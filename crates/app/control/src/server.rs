@@ -32,7 +32,15 @@ type Handler = Arc<dyn Fn(Value) -> Pin<Box<dyn Future<Output = Outcome> + Send>
 #[derive(Clone)]
 pub struct Server {
     bus: Bus,
-    commands: BTreeMap<&'static str, (&'static str, Handler)>,
+    commands: BTreeMap<&'static str, Command>,
+}
+
+#[derive(Clone)]
+struct Command {
+    doc: &'static str,
+    /// Names of its arguments.
+    takes: &'static [&'static str],
+    handler: Handler,
 }
 
 impl Server {
@@ -42,22 +50,40 @@ impl Server {
         Server { bus, commands: BTreeMap::new() }.command(
             "counters",
             "every counter since the start",
-            move |_| {
+            move || {
                 let snapshot = counters.counters().snapshot();
                 async move { Ok(snapshot) }
             },
         )
     }
 
-    /// Adds a command; `doc` is its line in the list. The handler is given the request's `args` (null when
-    /// there are none) and its error text is what the caller sees. A later command of the same name wins.
+    /// Adds a command that takes nothing; `doc` is its line in the list. The handler's error text is what the caller sees. A later
+    /// command of the same name wins.
     #[must_use]
-    pub fn command<H, F>(mut self, name: &'static str, doc: &'static str, handler: H) -> Self
+    pub fn command<H, F>(self, name: &'static str, doc: &'static str, handler: H) -> Self
+    where
+        H: Fn() -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Value, String>> + Send + 'static,
+    {
+        self.command_with(name, doc, &[], move |_| handler())
+    }
+
+    /// Adds a command with arguments of these names, and of no others: what a command does not know is refused before it begins. The
+    /// handler is given the request's `args`, null when there are none.
+    #[must_use]
+    pub fn command_with<H, F>(
+        mut self,
+        name: &'static str,
+        doc: &'static str,
+        takes: &'static [&'static str],
+        handler: H,
+    ) -> Self
     where
         H: Fn(Value) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Value, String>> + Send + 'static,
     {
-        self.commands.insert(name, (doc, Arc::new(move |args| Box::pin(handler(args)))));
+        let handler: Handler = Arc::new(move |args| Box::pin(handler(args)));
+        self.commands.insert(name, Command { doc, takes, handler });
         self
     }
 
@@ -123,12 +149,16 @@ impl Server {
         let request = Request::read(text)?;
         match request.command.as_str() {
             "subscribe" => {
+                known("subscribe", &[], &request.args)?;
                 *subscription = Some(self.bus.subscribe());
                 Ok(Value::Null)
             }
-            "commands" => Ok(self.list()),
+            "commands" => known("commands", &[], &request.args).map(|()| self.list()),
             name => match self.commands.get(name) {
-                Some((_, handler)) => handler(request.args).await,
+                Some(command) => {
+                    known(name, command.takes, &request.args)?;
+                    (command.handler)(request.args).await
+                }
                 None => Err(format!("unknown command '{name}'; this end knows {}", self.names())),
             },
         }
@@ -136,7 +166,7 @@ impl Server {
 
     fn list(&self) -> Value {
         let own = [("commands", "this list"), ("subscribe", "every event from now on, on this connection")];
-        let registered = self.commands.iter().map(|(name, (doc, _))| (*name, *doc));
+        let registered = self.commands.iter().map(|(name, command)| (*name, command.doc));
         Value::Object(
             own.into_iter().chain(registered).map(|(name, doc)| (name.into(), json!(doc))).collect(),
         )
@@ -145,6 +175,22 @@ impl Server {
     fn names(&self) -> String {
         let list = self.list();
         list.as_object().map(|list| list.keys().cloned().collect::<Vec<_>>().join(", ")).unwrap_or_default()
+    }
+}
+
+/// Sees that a command is told nothing that it does not know: it may be what the caller relies on.
+fn known(command: &str, takes: &[&str], args: &Value) -> Result<(), String> {
+    let what = match takes {
+        [] => "takes nothing".to_owned(),
+        takes => format!("takes {}", takes.join(", ")),
+    };
+    match args {
+        Value::Null => Ok(()),
+        Value::Object(args) => match args.keys().find(|name| !takes.contains(&name.as_str())) {
+            Some(unknown) => Err(format!("unknown argument '{unknown}': {command} {what}")),
+            None => Ok(()),
+        },
+        _ => Err(format!("\"args\" is no JSON object: {command} {what}")),
     }
 }
 

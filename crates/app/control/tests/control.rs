@@ -12,8 +12,8 @@ use tokio::net::UnixStream;
 fn serve(path: &Path, bus: Bus) -> tokio::task::JoinHandle<()> {
     let socket = Socket::open(path).expect("the folder is fresh");
     let server = Server::new(bus)
-        .command("status", "what is on", |_| async { Ok(json!({"side": "remote"})) })
-        .command("add", "adds a and b", |args: Value| async move {
+        .command("status", "what is on", || async { Ok(json!({"side": "remote"})) })
+        .command_with("add", "adds a and b", &["a", "b"], |args: Value| async move {
             match (args["a"].as_i64(), args["b"].as_i64()) {
                 (Some(a), Some(b)) => Ok(json!(a + b)),
                 _ => Err("add needs numbers a and b".into()),
@@ -42,6 +42,23 @@ async fn commands_are_answered_with_their_result_or_their_error() {
         "unknown command 'fly'; this end knows add, commands, counters, status, subscribe"
     );
     assert_eq!(client.call("commands", Value::Null).await.unwrap()["add"], "adds a and b");
+}
+
+#[tokio::test]
+async fn what_a_command_does_not_know_is_refused_before_it_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c");
+    serve(&path, Bus::new());
+    let mut client = Client::connect(&path).await.unwrap();
+    for command in ["status", "counters", "commands", "subscribe"] {
+        let error = client.call(command, json!({"url": "http://a.test/"})).await.unwrap_err().to_string();
+        assert_eq!(error, format!("unknown argument 'url': {command} takes nothing"));
+        let error = client.call(command, json!(["url"])).await.unwrap_err().to_string();
+        assert_eq!(error, format!("\"args\" is no JSON object: {command} takes nothing"));
+    }
+    let error = client.call("add", json!({"a": 1, "b": 2, "c": 3})).await.unwrap_err().to_string();
+    assert_eq!(error, "unknown argument 'c': add takes a, b");
+    assert!(client.call("status", json!({})).await.is_ok());
 }
 
 #[tokio::test]

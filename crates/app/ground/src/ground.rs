@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use farhop_control::Chosen;
 use farhop_events::{Bus, Event};
 use farhop_htotp::frame::Hello;
 use farhop_htotp::scheduler::Pace;
@@ -292,10 +293,23 @@ impl Ground {
         json!({ "end": "ground", "carriers": carriers })
     }
 
-    /// Forgets all responses held on disk.
-    pub async fn flush(&self) {
-        if let Some(stock) = self.0.origins.stock() {
-            stock.clear().await;
+    /// Forgets what is chosen of the responses held on disk; gives how many, where not all.
+    ///
+    /// # Errors
+    /// Nothing of that kind is held here, in words.
+    pub async fn flush(&self, chosen: Chosen) -> Result<Option<u64>, String> {
+        match (chosen, self.0.origins.stock()) {
+            (Chosen::User(_), _) => {
+                Err("ground holds what anyone may have; flush what is one user's at the remote".into())
+            }
+            (Chosen::All, stock) => {
+                if let Some(stock) = stock {
+                    stock.clear().await;
+                }
+                Ok(None)
+            }
+            (chosen, Some(stock)) => Ok(Some(stock.forget(chosen).await)),
+            (_, None) => Ok(Some(0)),
         }
     }
 

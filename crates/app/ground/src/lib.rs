@@ -58,4 +58,4 @@ pub use ground::Ground;
 pub use models::ModelsError;
 pub use names::Speaker;
 pub use plan::path_plan;
-pub use server::run;
+pub use server::{commands, run};

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use farhop_congestion::Choice;
-use farhop_control::{Server, Socket};
+use farhop_control::{Chosen, Server, Socket, forgotten};
 use farhop_events::{Bus, Event};
 use farhop_htotp::mux::Spread;
 use farhop_settings::ground::RemotePeer;
@@ -17,7 +17,6 @@ use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::{Accepted, CarrierError, Listener, Peers, Refused};
 use farhop_transport::{Connection, tcp};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -164,11 +163,11 @@ async fn accept_tcp(listener: Option<&mut tcp::Listener>) -> Result<tcp::Accepte
 }
 
 /// The commands of the control socket.
-pub(crate) fn commands(ground: &Ground, bus: Bus) -> Server {
+pub fn commands(ground: &Ground, bus: Bus) -> Server {
     let (told, explained, measured) = (ground.clone(), ground.clone(), ground.clone());
     let (learned, flushed) = (ground.clone(), ground.clone());
     Server::new(bus)
-        .command("status", "carriers, what is under way, time up, version", move |_| {
+        .command("status", "carriers, what is under way, time up, version", move || {
             let ground = told.clone();
             async move {
                 let mut status = ground.status();
@@ -176,29 +175,41 @@ pub(crate) fn commands(ground: &Ground, bus: Bus) -> Server {
                 Ok(status)
             }
         })
-        .command("flush", "forgets every response held on disk", move |_| {
-            let ground = flushed.clone();
-            async move {
-                ground.flush().await;
-                Ok(json!({}))
-            }
-        })
-        .command("path", "what is measured of the hop, what is decided by it, and why", move |_| {
+        .command_with(
+            "flush",
+            "forgets responses held on disk: {\"url\": URL} or {\"site\": HOST}, else all",
+            &["url", "site", "user"],
+            move |args| {
+                let ground = flushed.clone();
+                async move { Ok(forgotten(ground.flush(Chosen::read(args)?).await?)) }
+            },
+        )
+        .command("path", "what is measured of the hop, what is decided by it, and why", move || {
             let path = measured.path();
             async move { Ok(path) }
         })
-        .command("models", "what was learned of pages: {\"site\": HOST, \"erase\": true}", move |args| {
-            let learned = learned.models(args);
-            async move { learned }
-        })
-        .command("explain", "the plan for a page: {\"url\": URL, \"fields\": {NAME: VALUE}}", move |args| {
-            let ground = explained.clone();
-            async move {
-                let asked: Asked = serde_json::from_value(args).map_err(|error| error.to_string())?;
-                let plan = ground.explain(&asked.url()?, asked.fields()?).await?;
-                serde_json::to_value(plan).map_err(|error| error.to_string())
-            }
-        })
+        .command_with(
+            "models",
+            "what was learned of pages: {\"site\": HOST, \"erase\": true}",
+            &["site", "erase"],
+            move |args| {
+                let learned = learned.models(args);
+                async move { learned }
+            },
+        )
+        .command_with(
+            "explain",
+            "the plan for a page: {\"url\": URL, \"fields\": {NAME: VALUE}}",
+            &["url", "fields"],
+            move |args| {
+                let ground = explained.clone();
+                async move {
+                    let asked: Asked = serde_json::from_value(args).map_err(|error| error.to_string())?;
+                    let plan = ground.explain(&asked.url()?, asked.fields()?).await?;
+                    serde_json::to_value(plan).map_err(|error| error.to_string())
+                }
+            },
+        )
 }
 
 /// What `explain` is asked.

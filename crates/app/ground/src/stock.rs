@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use farhop_control::Chosen;
 use farhop_events::{Bus, Event, ExchangeId};
 use farhop_freshness::{
     Forward, Handling, Reply, Scope, Stored, Validated, Validation, Verdict, Why, invalidated, shareable,
@@ -88,6 +89,17 @@ impl Stock {
     /// Forgets everything.
     pub(crate) async fn clear(&self) {
         self.store.clear().await;
+    }
+
+    /// Forgets what is meant by its URL; gives how many responses.
+    pub(crate) async fn forget(&self, chosen: Chosen) -> u64 {
+        let by_url = chosen.clone();
+        let forgotten = self.store.forget(None, Arc::new(move |url| by_url.is_meant(url))).await;
+        if let Chosen::Url(url) = chosen {
+            // Also what is on its way.
+            self.store.invalidate(url.as_str()).await;
+        }
+        forgotten
     }
 
     /// Writes down what is whole, and keeps nothing more.

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use farhop_control::Chosen;
 use farhop_events::Event;
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Coding;
@@ -175,7 +176,7 @@ async fn what_anyone_may_have_is_fetched_once_for_all_users_and_after_a_restart(
     let pair = place.start().await;
     all_alike(&pair, 9).await;
     assert_eq!(site.asked(), 3);
-    pair.ground.flush().await;
+    pair.ground.flush(Chosen::All).await.unwrap();
     assert_eq!(entries(&pair).await, 0);
     ask(&pair, 9, &get(&site.origin, "/short")).await;
     assert_eq!(site.asked(), 4);
@@ -426,7 +427,7 @@ async fn what_is_damaged_on_disk_is_noticed_and_fetched_anew() {
     site.put("/", "cache-control: max-age=600", &body);
     for damage in ["cut", "bit", "gone"] {
         let pair = place.start().await;
-        pair.ground.flush().await;
+        pair.ground.flush(Chosen::All).await.unwrap();
         ask_and_keep(&pair, 7, &get(&site.origin, "/")).await;
         place.stop(pair).await;
         let [file] = place.bodies().try_into().unwrap();

@@ -54,15 +54,32 @@ fn server(manager: &Arc<Manager>) -> Server {
             async move { done }
         }
     };
+    let told = |work: fn(&Manager) -> Result<Value, String>| {
+        let manager = Arc::clone(manager);
+        move || {
+            let done = work(&manager);
+            async move { done }
+        }
+    };
     Server::new(manager.bus().clone())
-        .command("new_voice_call", "sets a rate aside for a call, or says why not", of(Manager::new_call))
-        .command("voice_call_release", "gives a call's rate back", of(Manager::release))
-        .command("voice_call_renew", "speaks for a call, whose lease begins anew", of(Manager::renew))
-        .command("calls", "the calls that hold a rate", of(|manager, _| written(&manager.calls())))
+        .command_with(
+            "new_voice_call",
+            "sets a rate aside for a call, or says why not",
+            &["call", "codec", "packet_time", "rate", "media"],
+            of(Manager::new_call),
+        )
+        .command_with("voice_call_release", "gives a call's rate back", &["call"], of(Manager::release))
+        .command_with(
+            "voice_call_renew",
+            "speaks for a call, whose lease begins anew",
+            &["call"],
+            of(Manager::renew),
+        )
+        .command("calls", "the calls that hold a rate", told(|manager| written(&manager.calls())))
         .command(
             "status",
             "the device, its rates, and what calls hold",
-            of(|manager, _| written(&manager.status())),
+            told(|manager| written(&manager.status())),
         )
 }
 

@@ -3,11 +3,13 @@
 //! it. No I/O.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use farhop_consent::Host;
 use farhop_diffserv::classify::{Flow, Protocol, Rule, Verdict, classify, standard};
 use farhop_diffserv::{Patient, Service};
+use farhop_dns::{Answer, Names};
 use farhop_htotp::frame::Class;
 use farhop_packets::Ends;
 use farhop_settings::RemoteSettings;
@@ -35,26 +37,58 @@ pub(crate) fn listed(port: u16, settings: &TransparentSettings) -> Option<Class>
     })
 }
 
-/// The operator's own rules.
-pub(crate) struct Rules(Vec<Rule>);
+/// The operator's own rules, and the names that they may go by where nobody says one.
+#[derive(Default)]
+pub(crate) struct Rules {
+    own: Vec<Rule>,
+    /// As the DNS component has answered them.
+    names: Mutex<Names>,
+}
 
 impl Rules {
     pub(crate) fn new(settings: &RemoteSettings) -> Rules {
-        Rules(settings.rule.iter().map(RuleSettings::rule).collect())
+        let own = settings.rule.iter().map(RuleSettings::rule).collect();
+        Rules { own, names: Mutex::default() }
+    }
+
+    /// A client is told this answer to a question for `name`.
+    pub(crate) fn tell(&self, now: Duration, name: &str, answer: &Answer) {
+        self.names().tell(now, name, answer);
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The flow with the names that its destination was told for, where it is known by its address alone.
+    fn named(&self, now: Duration, mut flow: Flow) -> Flow {
+        if flow.names.iter().all(|name| matches!(name, Host::Address(_))) {
+            let names = self.names();
+            flow.names.extend(names.of(now, flow.to.ip()).filter_map(|name| name.parse().ok()));
+        }
+        flow
     }
 
     /// The class of a connection; `listed` is what the operator's lists of ports say. What no rule knows counts as a page, until it shows
     /// by what it sends that it is none (`core/htotp`).
-    pub(crate) fn of_connection(&self, flow: &Flow, listed: Option<Class>) -> Class {
-        self.own(flow).or(listed).unwrap_or_else(|| judged(flow))
+    pub(crate) fn of_connection(&self, now: Duration, flow: Flow, listed: Option<Class>) -> Class {
+        let flow = self.named(now, flow);
+        self.own(&flow).or(listed).unwrap_or_else(|| judged(&flow))
     }
 
     /// The class of a flow of datagrams, which begins with `first`: where no rule of the operator's holds, calls' media have ports of
     /// their own, others the class of the operator's lists, and else what the classifier sees in it.
-    pub(crate) fn of_datagrams(&self, ends: Ends, first: &[u8], settings: &RemoteSettings) -> Class {
+    pub(crate) fn of_datagrams(
+        &self,
+        now: Duration,
+        ends: Ends,
+        first: &[u8],
+        settings: &RemoteSettings,
+    ) -> Class {
         let mut flow = Flow::new(Protocol::Udp, ends.client, ends.to);
         flow.names = vec![Host::Address(ends.to.ip())];
         flow.first_bytes = first.to_vec();
+        let flow = self.named(now, flow);
         let port = ends.to.port();
         let is_voice = || settings.udp.voice_ports.iter().any(|range| range.contains(port));
         self.own(&flow)
@@ -77,7 +111,7 @@ impl Rules {
     }
 
     fn own(&self, flow: &Flow) -> Option<Class> {
-        let verdict = classify(&self.0, flow);
+        let verdict = classify(&self.own, flow);
         verdict.by.as_ref()?;
         // A stream is no speech: it would hold up that of others.
         let least = if flow.protocol == Protocol::Udp { Class::Expedited } else { Class::Interactive };
@@ -121,10 +155,15 @@ fn class(verdict: &Verdict) -> Class {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farhop_dns::Query;
     use farhop_settings::{LocalSettings, parse};
     use http::HeaderValue;
 
-    const NONE: Rules = Rules(Vec::new());
+    const NOW: Duration = Duration::ZERO;
+
+    fn no_rules() -> Rules {
+        Rules::default()
+    }
 
     #[test]
     fn ports_have_the_class_of_their_list() {
@@ -157,7 +196,7 @@ mod tests {
         ] {
             let mut flow = connection(ANYONE.ip(), host, port);
             flow.first_bytes = bytes.to_vec();
-            assert_eq!(NONE.of_connection(&flow, None), class, "{host}:{port}");
+            assert_eq!(no_rules().of_connection(NOW, flow, None), class, "{host}:{port}");
         }
     }
 
@@ -179,12 +218,12 @@ mod tests {
             ("10.0.6.7:4000", "192.0.2.1:40000", Class::Web),
         ] {
             let ends = ends(client, to);
-            assert_eq!(rules.of_datagrams(ends, b"", &settings.remote), class, "{client} {to}");
+            assert_eq!(rules.of_datagrams(NOW, ends, b"", &settings.remote), class, "{client} {to}");
         }
         let of = |client: &str, host: &str, port: u16, first: &[u8]| {
             let mut flow = connection(client.parse().unwrap(), host, port);
             flow.first_bytes = first.to_vec();
-            rules.of_connection(&flow, listed(port, &settings.remote.transparent))
+            rules.of_connection(NOW, flow, listed(port, &settings.remote.transparent))
         };
         assert_eq!(of("10.0.5.7", "site.test", 16384, b""), Class::Interactive, "no stream is voice");
         assert_eq!(of("10.0.6.7", "site.test", 16384, b""), Class::Streaming);
@@ -195,6 +234,36 @@ mod tests {
         let none = HeaderMap::new();
         let request = |authority: &str| rules.of_request(ANYONE.ip(), authority, 443, &none);
         assert_eq!((request("mirror.test"), request("site.test:443")), (Class::Bulk, Class::Web));
+    }
+
+    /// An answer with one address, as a name server writes it.
+    fn answer(question: &[u8], address: [u8; 4]) -> Answer {
+        let wanted = Query::read(question).unwrap().wanted;
+        let mut message = question.to_vec();
+        (message[2], message[7]) = (0x81, 1);
+        message.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
+        message.extend(address);
+        Answer::read(&message, 0, &wanted).unwrap()
+    }
+
+    #[test]
+    fn rules_by_host_hold_for_addresses_that_answers_had_for_it() {
+        let text = "[[remote.rule]]\nname = 'mirror'\nservice = 'bulk'\nhosts = ['.mirror.test']\n";
+        let settings: LocalSettings = parse(text, "".as_ref(), &[]).unwrap();
+        let rules = Rules::new(&settings.remote);
+        let ends = Ends { client: ANYONE, to: "192.0.2.1:40000".parse().unwrap() };
+        let datagrams = |now| rules.of_datagrams(Duration::from_secs(now), ends, b"", &settings.remote);
+        let to = |host: &str| rules.of_connection(NOW, connection(ANYONE.ip(), host, 443), None);
+        assert_eq!((datagrams(0), to("192.0.2.1")), (Class::Web, Class::Web));
+        let question =
+            [&[0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], b"\x02eu\x06mirror\x04test\0\0\x01\0\x01"].concat();
+        rules.tell(NOW, "eu.mirror.test", &answer(&question, [192, 0, 2, 1]));
+        assert_eq!((datagrams(0), to("192.0.2.1")), (Class::Bulk, Class::Bulk));
+        assert_eq!((to("192.0.2.2"), to("site.test")), (Class::Web, Class::Web));
+        let mut caught = connection(ANYONE.ip(), "site.test", 443);
+        caught.to.set_ip("192.0.2.1".parse().unwrap());
+        assert_eq!(rules.of_connection(NOW, caught, None), Class::Web, "its own name is known");
+        assert_eq!(datagrams(4_000), Class::Web, "by now it may be another's");
     }
 
     #[test]
@@ -213,14 +282,14 @@ mod tests {
             ("192.0.2.1:40000", b"anything", Class::Web),
         ] {
             let ends = Ends { client: ANYONE, to: to.parse().unwrap() };
-            assert_eq!(NONE.of_datagrams(ends, first, &settings.remote), class, "{to}");
+            assert_eq!(no_rules().of_datagrams(NOW, ends, first, &settings.remote), class, "{to}");
         }
     }
 
     #[test]
     fn requests_are_pages_unless_they_or_their_host_say_otherwise() {
         let none = HeaderMap::new();
-        let of = |authority: &str| NONE.of_request(ANYONE.ip(), authority, 443, &none);
+        let of = |authority: &str| no_rules().of_request(ANYONE.ip(), authority, 443, &none);
         assert_eq!(
             (of("site.test"), of("site.test:8443"), of("[2001:db8::1]:80")),
             (Class::Web, Class::Web, Class::Web)
@@ -234,7 +303,7 @@ mod tests {
         ] {
             let mut fields = HeaderMap::new();
             fields.insert("sec-fetch-dest", HeaderValue::from_static(dest));
-            let of = NONE.of_request(ANYONE.ip(), "site.test", 443, &fields);
+            let of = no_rules().of_request(ANYONE.ip(), "site.test", 443, &fields);
             assert_eq!(of, class, "{dest}");
         }
     }

@@ -135,6 +135,9 @@ impl Desk {
             total_ms: started.elapsed().as_millis() as u64,
         });
         let most = if over == Over::Connections { LARGEST } else { query.most_udp() };
+        if let Some((answer, _)) = &found {
+            remote.rules().tell(remote.now(), &query.wanted.name(), answer);
+        }
         Some(match found {
             Some((answer, age_s)) => answer.reply(&query, age_s, most),
             None => query.refuse(code::SERVER_FAILURE),

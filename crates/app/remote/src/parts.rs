@@ -184,6 +184,12 @@ impl Parts {
         });
     }
 
+    /// Drops all parts of the URLs that are meant, whosever they are or of this partition alone.
+    pub(crate) fn forget_chosen(&self, partition: Option<Partition>, is_meant: impl Fn(&str) -> bool) {
+        let is_of_it = |response: &Response| partition.is_none_or(|only| response.partition == only);
+        self.lock().responses.retain(|response| !is_of_it(response) || !is_meant(&response.url));
+    }
+
     /// Drops all parts of `url`, and for what was asked for before `now` and is still to come.
     pub(crate) fn invalidate(&self, url: &str, now: SystemTime) {
         self.forget(url);

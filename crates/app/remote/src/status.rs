@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use farhop_control::Server;
+use farhop_control::{Chosen, Server, forgotten};
+use farhop_store::Partition;
 use farhop_transport::Kind;
 use serde_json::json;
 
@@ -13,27 +14,54 @@ pub(crate) fn server(remote: &Arc<Remote>, server: Server) -> Server {
     let (told, settled, flushed) = (Arc::clone(remote), Arc::clone(remote), Arc::clone(remote));
     let measured = Arc::clone(remote);
     crate::consent::server(remote.consent(), server)
-        .command("status", "the carrier, clients and what is held", move |_| {
+        .command("status", "the carrier, clients and what is held", move || {
             let remote = Arc::clone(&told);
             async move { Ok(status(&remote).await) }
         })
-        .command("path", "what is measured of the hop, what is decided by it, and why", move |_| {
+        .command("path", "what is measured of the hop, what is decided by it, and why", move || {
             let path = path(&measured);
             async move { Ok(path) }
         })
-        .command("settle", "ends all open promises, so that the counters are final", move |_| {
+        .command("settle", "ends all open promises, so that the counters are final", move || {
             settled.desk().settle();
             async { Ok(json!({})) }
         })
-        .command("flush", "forgets every response held", move |_| {
-            let remote = Arc::clone(&flushed);
-            async move {
-                remote.desk().settle();
-                remote.repository().clear().await;
-                remote.parts().clear();
-                Ok(json!({}))
-            }
-        })
+        .command_with(
+            "flush",
+            "forgets responses held: {\"url\": URL}, {\"site\": HOST} or {\"user\": NAME}, else all",
+            &["url", "site", "user"],
+            move |args| {
+                let remote = Arc::clone(&flushed);
+                async move { Ok(forgotten(flush(&remote, Chosen::read(args)?).await)) }
+            },
+        )
+}
+
+/// Forgets what is meant; what was promised ends, since it could bring that again. Gives how many responses are held no more, where not all.
+async fn flush(remote: &Remote, chosen: Chosen) -> Option<u64> {
+    remote.desk().settle();
+    let partition = match &chosen {
+        Chosen::All => {
+            remote.parts().clear();
+            remote.repository().clear().await;
+            return None;
+        }
+        Chosen::Url(_) | Chosen::Site(_) => None,
+        Chosen::User(name) => {
+            let name = name.as_str();
+            let user =
+                name.parse().map_or_else(|_| remote.users().named(&name.into()), |at| remote.users().at(at));
+            Some(Partition::User(user.id))
+        }
+    };
+    remote.parts().forget_chosen(partition, |url| chosen.is_meant(url));
+    let by_url = chosen.clone();
+    let forgotten = remote.repository().forget(partition, Arc::new(move |url| by_url.is_meant(url))).await;
+    if let Chosen::Url(url) = chosen {
+        // Also what is on its way.
+        remote.repository().invalidate(url.as_str()).await;
+    }
+    Some(forgotten)
 }
 
 fn path(remote: &Remote) -> serde_json::Value {

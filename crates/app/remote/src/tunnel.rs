@@ -122,7 +122,7 @@ impl Wish {
             flow.to.set_ip(at);
         }
         flow.first_bytes = early.to_vec();
-        remote.rules().of_connection(&flow, self.listed)
+        remote.rules().of_connection(remote.now(), flow, self.listed)
     }
 
     /// The host without the brackets of an IPv6 address.

@@ -200,7 +200,7 @@ impl Flow<'_> {
         let mut passing = Passing::of(&self.flows.calls, ends, &settings);
         let class = match passing.speech {
             Some(_) => Class::Expedited,
-            None => remote.rules().of_datagrams(ends, &first, &settings),
+            None => remote.rules().of_datagrams(remote.now(), ends, &first, &settings),
         };
         passing.passes(&first);
         // What waits longer than this has been sent again.

@@ -57,7 +57,8 @@ pub fn reference() -> String {
         "`farhop check --sample remote` (or `ground`, or `link`) prints one to start from. Settings marked *live* are taken over on SIGHUP, the\n",
         "others on restart.\n\n",
         "`farhop local --config FILE` reads one file with the settings below in two tables, `[remote]` and `[ground]`\n",
-        "(`[remote.repository]`, `[ground.bundle]`, …); identities and peers are not needed there.\n",
+        "(`[remote.repository]`, `[ground.bundle]`, …); identities and peers are not needed there,\n\
+         and an end has a control socket there only where its `control` is set.\n",
     ));
     out += &section::<RemoteSettings>("remote.toml: the end beside the users");
     out += &section::<GroundSettings>("ground.toml: the end near the internet");

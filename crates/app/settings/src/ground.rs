@@ -279,8 +279,8 @@ settings! {
     /// The DNS component near the internet.
     pub struct GroundDnsSettings {
         values {
-            /// Name servers that are asked, such as `9.9.9.9:53`, the next where one does not answer, two at most; none: those of this system
-            /// (`/etc/resolv.conf`).
+            /// Name servers that users' questions are put to, such as `9.9.9.9:53`, the next where one does not answer, two at most; none:
+            /// those of this system (`/etc/resolv.conf`), which what ground fetches itself is looked up by in any case.
             servers: Vec<SocketAddr>, default "", live true;
         }
     }

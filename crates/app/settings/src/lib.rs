@@ -38,7 +38,7 @@ pub use kinds::{
 pub use link_manager::LinkManagerSettings;
 #[doc(hidden)]
 pub use load::fuzz_settings;
-pub use load::{Checked, load, parse};
+pub use load::{Checked, is_given, load, parse};
 pub use local::LocalSettings;
 pub use raw::Raw;
 pub use remote::RemoteSettings;

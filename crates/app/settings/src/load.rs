@@ -24,14 +24,7 @@ pub trait Checked: Section {
 /// # Errors
 /// The first thing wrong, in one line: what, where, what to do.
 pub fn load<S: Checked>(file: Option<&Path>, sets: &[String]) -> Result<S, SettingsError> {
-    match file {
-        None => parse("", Path::new(""), sets),
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|source| SettingsError::Unreadable { path: path.into(), source })?;
-            parse(&text, path, sets)
-        }
-    }
+    checked(&read(file, sets)?)
 }
 
 /// As [`load`], from a text that was read already; `path` names it in errors, and its folder is where the
@@ -40,14 +33,41 @@ pub fn load<S: Checked>(file: Option<&Path>, sets: &[String]) -> Result<S, Setti
 /// # Errors
 /// As [`load`].
 pub fn parse<S: Checked>(text: &str, path: &Path, sets: &[String]) -> Result<S, SettingsError> {
+    checked(&written(text, path, sets)?)
+}
+
+/// Whether `file` or one of `sets` says what `key` is, in place of its default.
+///
+/// # Errors
+/// The file cannot be read, or a line of it.
+pub fn is_given(file: Option<&Path>, sets: &[String], key: &str) -> Result<bool, SettingsError> {
+    Ok(read(file, sets)?.is_given(key))
+}
+
+fn read(file: Option<&Path>, sets: &[String]) -> Result<Source, SettingsError> {
+    match file {
+        None => written("", Path::new(""), sets),
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|source| SettingsError::Unreadable { path: path.into(), source })?;
+            written(&text, path, sets)
+        }
+    }
+}
+
+fn written(text: &str, path: &Path, sets: &[String]) -> Result<Source, SettingsError> {
     let mut source = Source::from_toml(text, path)?;
     for argument in sets {
         source.set(argument)?;
     }
+    Ok(source)
+}
+
+fn checked<S: Checked>(source: &Source) -> Result<S, SettingsError> {
     source.refuse_unknown(S::END, &definitions::<S>(), |key| other_end(S::END, key))?;
     source.refuse_gaps()?;
-    let settings = S::read(&source, "")?;
-    settings.check(&source)?;
+    let settings = S::read(source, "")?;
+    settings.check(source)?;
     Ok(settings)
 }
 

@@ -29,7 +29,8 @@ settings! {
             addresses: Vec<Cidr>, default "";
             /// Its packets come marked with one of these: EF, AF11 to AF43, CS1 to CS7, DE, LE or a number.
             dscp: Vec<Codepoint>, default "";
-            /// The name in its TLS hello, or one that a DNS answer had for its destination, is one of these.
+            /// The name that it asks for (CONNECT, a TLS hello, a URL), or else one that an answer to users' questions for names had for its
+            /// destination lately, is one of these. The remote knows its own answers (`[dns] listen`).
             hosts: Vec<HostPattern>, default "";
             /// That name is on this list of Farhop's.
             listed: Option<Category>, default "auto";

@@ -124,6 +124,11 @@ impl Source {
         Ok(value)
     }
 
+    /// Whether anything says what `key` is.
+    pub(crate) fn is_given(&self, key: &str) -> bool {
+        self.values.contains_key(key)
+    }
+
     /// Where `key` was given, else the file as a whole.
     pub(crate) fn place_of(&self, key: &str) -> Place {
         let given = self.values.get(key).map(|(_, place)| place).or(self.elements.get(key));

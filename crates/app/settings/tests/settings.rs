@@ -358,6 +358,34 @@ fn both_ends_of_one_process_are_set_in_one_file_without_peers() {
 }
 
 #[test]
+fn what_each_end_of_one_process_has_for_itself_is_not_the_others() {
+    let local = |text: &str| parse::<LocalSettings>(text, Path::new("local.toml"), &[]);
+    let error = line(local("[remote.store]\ndirectory = 'held'\n[ground.store]\ndirectory = './held/'\n"));
+    assert!(
+        error.starts_with(
+            "local.toml:4: 'remote.store.directory' and 'ground.store.directory' are one folder"
+        ),
+        "{error}"
+    );
+    assert!(local("[remote.store]\ndirectory = 'held'\n[ground.store]\ndirectory = 'held2'\n").is_ok());
+    let error = line(local("[ground]\ncontrol = 'remote.sock'\n"));
+    assert!(
+        error.starts_with("local.toml:2: 'remote.control' and 'ground.control' are one socket"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_given_is_told_from_a_default() {
+    let given = |sets: &[&str], key| {
+        farhop_settings::is_given(None, &sets.iter().map(ToString::to_string).collect::<Vec<_>>(), key)
+            .unwrap()
+    };
+    assert!(given(&["ground.control=g.sock"], "ground.control"));
+    assert!(!given(&["ground.control=g.sock"], "remote.control"));
+}
+
+#[test]
 fn a_reload_knows_what_it_can_change_without_a_restart() {
     let old = remote(REMOTE, &[]).unwrap();
     let new = remote(REMOTE, &["log.level=debug", "listen=127.0.0.1:9"]).unwrap();

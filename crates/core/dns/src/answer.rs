@@ -1,5 +1,7 @@
 //! An answer, kept as it came but for what is between two neighbours.
 
+use std::net::IpAddr;
+
 use crate::query::{Query, Wanted};
 use crate::reader::Reader;
 use crate::{HEADER, OPT, SOA, code, flag};
@@ -95,6 +97,21 @@ impl Answer {
         }
         query.put_edns(self.code, &mut reply);
         reply
+    }
+
+    /// The addresses that it has for what was asked.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        let answers = u16::from_be_bytes([self.message[6], self.message[7]]);
+        self.ttls.iter().take(answers.into()).filter_map(|at| {
+            // RFC 1035 §3.2.1: kind and class before the TTL, then the length and what it is of.
+            let kind = self.message.get(at - 4..*at)?;
+            let data = self.message.get(at + 6..)?;
+            match (kind, self.message.get(at + 4..at + 6)?) {
+                ([0, 1, 0, 1], [0, 4]) => data.first_chunk::<4>().map(|it| IpAddr::from(*it)),
+                ([0, 28, 0, 1], [0, 16]) => data.first_chunk::<16>().map(|it| IpAddr::from(*it)),
+                _ => None,
+            }
+        })
     }
 
     /// Bytes in memory, about.

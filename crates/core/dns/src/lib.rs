@@ -6,11 +6,13 @@
 
 mod answer;
 mod cache;
+mod names;
 mod query;
 mod reader;
 
 pub use answer::Answer;
 pub use cache::Cache;
+pub use names::Names;
 pub use query::{Query, Wanted};
 
 /// Response codes (RFC 1035 §4.1.1, RFC 6891 §6.1.3).

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::crc::crc8;
+use crate::generation::Generation;
 use crate::packet::Headers;
-use crate::{COMPRESSED, CONTEXTS, GENERATIONS, IDENTIFICATION, MARKER, TIMESTAMP, VERBATIM};
+use crate::{COMPRESSED, CONTEXTS, IDENTIFICATION, MARKER, TIMESTAMP, VERBATIM};
 
 /// Whole headers are sent so many times when a context begins: one of them may be lost (RFC 3095 §4.4.1).
 const WHOLE: u8 = 3;
@@ -12,8 +12,11 @@ const WHOLE: u8 = 3;
 const REFRESH: Duration = Duration::from_secs(5);
 /// Packets in a row that do not follow the context before it is made anew.
 const IRREGULAR: u8 = 2;
-/// The other end understands eight bits of a sequence number only near the newest that it has seen.
-const NEAR: i16 = 64;
+/// Packets that are overtaken by no more than so many belong to what overtook them; others begin anew.
+const LATE: i16 = 64;
+/// What a context tells lies no further from the packet that set it up: whichever of its whole headers the other end has heard
+/// last, it goes up from them or down as it was meant.
+const REACH: u16 = 1 << 14;
 /// Strides of what follows from nothing, and is sent with each packet.
 const ALWAYS: u32 = u32::MAX;
 const ALWAYS_IDENTIFICATION: u8 = u8::MAX;
@@ -33,8 +36,10 @@ pub struct Compressor {
 
 #[derive(Debug, Clone)]
 struct Context {
-    generation: u8,
-    /// The packet that set it up; all others are told from it.
+    generation: Generation,
+    /// The number of the packet that set it up.
+    first: u16,
+    /// The last whole headers that were sent; all others are told from them.
     base: Headers,
     strides: Strides,
     /// The packet before, what it had more than the one before it, and the newest sequence number.
@@ -54,16 +59,17 @@ impl Compressor {
         let Some((headers, payload)) = Headers::split(packet) else {
             return [&[VERBATIM][..], packet].concat();
         };
-        let number = self.context(now, &headers);
+        let verbatim = || [&[VERBATIM][..], packet].concat();
+        let Some(number) = self.context(now, &headers) else { return verbatim() };
         let context = &mut self.contexts[number];
         context.used = now;
         if !context.follow(now, &headers) {
-            return [&[VERBATIM][..], packet].concat();
+            return verbatim();
         }
         let mut out = Vec::with_capacity(packet.len());
         if context.whole > 0 {
             context.whole -= 1;
-            out.extend([number as u8, context.generation]); // below CONTEXTS
+            out.extend([number as u8, context.generation.number()]); // below CONTEXTS
             out.extend(context.strides.timestamp.to_be_bytes());
             out.push(context.strides.identification);
             // It follows from the one before: whichever the other end hears, it tells the same.
@@ -81,26 +87,26 @@ impl Compressor {
         self.contexts.iter_mut().for_each(|context| context.whole = WHOLE);
     }
 
-    /// The context of this stream: its own, or the one that was left alone for longest.
-    fn context(&mut self, now: Duration, headers: &Headers) -> usize {
+    /// The context of this stream: its own, or the one that was left alone for longest. `None` where that cannot be set up anew yet.
+    fn context(&mut self, now: Duration, headers: &Headers) -> Option<usize> {
         if let Some(found) = self.contexts.iter().position(|context| context.base.is_same_path(headers)) {
-            return found;
+            return Some(found);
         }
         if self.contexts.len() < CONTEXTS {
-            self.contexts.push(Context::new(now, headers, 0));
-            return self.contexts.len() - 1;
+            self.contexts.push(Context::new(now, headers, Generation::default()));
+            return Some(self.contexts.len() - 1);
         }
         let oldest = self.contexts.iter().enumerate().min_by_key(|(_, context)| context.used);
         let number = oldest.map_or(0, |(number, _)| number);
-        self.contexts[number] = Context::new(now, headers, self.contexts[number].generation + 1);
-        number
+        self.contexts[number].begin_anew(now, headers).then_some(number)
     }
 }
 
 impl Context {
-    fn new(now: Duration, headers: &Headers, generation: u8) -> Context {
+    fn new(now: Duration, headers: &Headers, generation: Generation) -> Context {
         Context {
-            generation: generation & GENERATIONS,
+            generation,
+            first: headers.sequence(),
             base: *headers,
             strides: Strides { timestamp: 0, identification: 0 },
             last: *headers,
@@ -113,13 +119,22 @@ impl Context {
         }
     }
 
-    /// Sees whether the context still tells this packet, and sets it up anew where it does not. `false` where the packet came
-    /// too late for either.
+    /// Forgets what was; `false`, and all is as before, where the next generation's number cannot be told from an earlier one's yet.
+    fn begin_anew(&mut self, now: Duration, headers: &Headers) -> bool {
+        let begins = self.generation.advance(now);
+        if begins {
+            *self = Context::new(now, headers, self.generation.clone());
+        }
+        begins
+    }
+
+    /// Sees whether the context still tells this packet, and sets it up anew where it does not. `false` where it can be neither
+    /// told nor set up: it came too late, or too many contexts were set up of late.
     fn follow(&mut self, now: Duration, headers: &Headers) -> bool {
         let ahead = headers.sequence().wrapping_sub(self.newest).cast_signed();
-        if !self.base.is_same_stream(headers) || !(-NEAR..NEAR).contains(&ahead) {
-            *self = Context::new(now, headers, self.generation + 1);
-            return true;
+        let is_within = headers.sequence().wrapping_sub(self.first).cast_signed().unsigned_abs() < REACH;
+        if !self.base.is_same_stream(headers) || ahead < -LATE {
+            return self.begin_anew(now, headers);
         }
         let is_next = headers.sequence().wrapping_sub(self.last.sequence()) == 1;
         let strides = is_next.then(|| {
@@ -130,19 +145,23 @@ impl Context {
             && self
                 .identification(headers)
                 .is_none_or(|_| self.strides.identification == ALWAYS_IDENTIFICATION);
-        if !is_told && ahead <= 0 {
+        if ahead <= 0 && !(is_told && is_within) {
             // Whole headers that were overtaken set nothing up at the other end.
-            return self.whole == 0;
+            return self.whole == 0 && is_within;
         }
-        self.irregular = if is_told { 0 } else { self.irregular + 1 };
-        let is_due = self.whole == 0 && ahead > 0 && now.saturating_sub(self.refreshed) >= REFRESH;
-        if is_due || !is_told && (self.whole > 0 || self.irregular >= IRREGULAR) {
-            let others = self.other_strides(is_told, strides);
-            let (generation, newest) = (self.generation + 1, self.newest);
-            *self = Context { strides: others, newest, ..Context::new(now, headers, generation) };
-            if is_told {
-                self.whole = 1;
+        self.irregular = if is_told { 0 } else { self.irregular.saturating_add(1) };
+        let (others, newest) = (self.other_strides(is_told, strides), self.newest);
+        let is_due = is_told && self.whole == 0 && now.saturating_sub(self.refreshed) >= REFRESH;
+        let is_other = !is_told && (self.whole > 0 || self.irregular >= IRREGULAR);
+        if !is_within || is_other || is_due && others != self.strides {
+            if self.begin_anew(now, headers) {
+                (self.strides, self.newest) = (others, newest);
+            } else if !is_within || is_other && self.whole > 0 {
+                return false;
             }
+        } else if is_due {
+            // Who has lost the ones before hears these; who loses these has the ones before.
+            (self.whole, self.refreshed) = (1, now);
         }
         if ahead > 0 {
             self.newest = headers.sequence();
@@ -199,8 +218,8 @@ impl Context {
         let flags = flag(headers.marker(), MARKER)
             | flag(timestamp.is_some(), TIMESTAMP)
             | flag(identification.is_some(), IDENTIFICATION);
-        let [_, sequence] = headers.sequence().to_be_bytes();
-        out.extend([COMPRESSED | number, flags | self.generation, sequence, crc8(headers.as_bytes())]);
+        out.extend([COMPRESSED | number, flags | self.generation.number()]);
+        out.extend(headers.sequence().to_be_bytes());
         out.extend(timestamp.iter().flat_map(|it| it.to_be_bytes()));
         out.extend(identification.iter().flat_map(|it| it.to_be_bytes()));
     }

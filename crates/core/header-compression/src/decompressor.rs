@@ -1,12 +1,11 @@
 //! The end that makes headers whole again.
 
+use std::time::Duration;
+
 use crate::compressor::{Strides, tell};
-use crate::crc::crc8;
+use crate::generation::FORGOTTEN;
 use crate::packet::Headers;
 use crate::{COMPRESSED, CONTEXTS, GENERATIONS, IDENTIFICATION, MARKER, TIMESTAMP, VERBATIM};
-
-/// How far behind the last packet one may be that is understood; a sequence number's eight bits reach as far ahead as is left.
-const BEHIND: u16 = 64;
 
 /// Makes headers whole again that a [`crate::Compressor`] made small.
 #[derive(Debug, Clone, Default)]
@@ -21,8 +20,6 @@ pub enum Dropped {
     Malformed,
     /// The whole headers that it stands on have not come: a refresh will bring them.
     NoContext,
-    /// Its sum does not fit: it was spoilt, or so much was lost before it that its number cannot be told.
-    Sum,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -32,14 +29,16 @@ struct Context {
     strides: Strides,
     /// The newest sequence number seen.
     newest: u16,
+    /// When it was last heard of.
+    heard: Duration,
 }
 
 impl Decompressor {
-    /// The IP packet that a compressor was given.
+    /// The IP packet that a compressor was given; `now` never goes back, and need not be the compressor's.
     ///
     /// # Errors
     /// Why it cannot be told; nothing is passed on then.
-    pub fn decompress(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Dropped> {
+    pub fn decompress(&mut self, now: Duration, bytes: &[u8]) -> Result<Vec<u8>, Dropped> {
         let (first, rest) = bytes.split_first().ok_or(Dropped::Malformed)?;
         let number = usize::from(first & !COMPRESSED);
         if *first == VERBATIM {
@@ -47,14 +46,14 @@ impl Decompressor {
         } else if number >= CONTEXTS {
             Err(Dropped::Malformed)
         } else if first & COMPRESSED == 0 {
-            self.whole(number, rest)
+            self.whole(now, number, rest)
         } else {
             let context = self.contexts.get_mut(number).and_then(Option::as_mut).ok_or(Dropped::NoContext)?;
-            context.compressed(rest)
+            context.compressed(now, rest)
         }
     }
 
-    fn whole(&mut self, number: usize, bytes: &[u8]) -> Result<Vec<u8>, Dropped> {
+    fn whole(&mut self, now: Duration, number: usize, bytes: &[u8]) -> Result<Vec<u8>, Dropped> {
         let [generation, a, b, c, d, identification, packet @ ..] = bytes else {
             return Err(Dropped::Malformed);
         };
@@ -65,7 +64,8 @@ impl Decompressor {
         if self.contexts.len() <= number {
             self.contexts.resize(number + 1, None);
         }
-        let before = self.contexts[number].as_ref().filter(|it| it.base.is_same_stream(&headers));
+        let is_of_it = |it: &&Context| !it.is_forgotten(now) && it.base.is_same_stream(&headers);
+        let before = self.contexts[number].as_ref().filter(is_of_it);
         let newest = before.map_or(headers.sequence(), |it| newer(it.newest, headers.sequence()));
         // Whole headers that were overtaken do not bring an older context back.
         if before.is_some_and(|it| newest == it.newest && *generation != it.generation) {
@@ -79,17 +79,24 @@ impl Decompressor {
                 identification: *identification,
             },
             newest,
+            heard: now,
         });
         Ok(packet.to_vec())
     }
 }
 
 impl Context {
-    fn compressed(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Dropped> {
-        let [flags, sequence, sum, rest @ ..] = bytes else { return Err(Dropped::Malformed) };
-        if flags & GENERATIONS != self.generation {
+    /// Its number may stand for another generation by now.
+    fn is_forgotten(&self, now: Duration) -> bool {
+        now.saturating_sub(self.heard) >= FORGOTTEN
+    }
+
+    fn compressed(&mut self, now: Duration, bytes: &[u8]) -> Result<Vec<u8>, Dropped> {
+        let [flags, high, low, rest @ ..] = bytes else { return Err(Dropped::Malformed) };
+        if flags & GENERATIONS != self.generation || self.is_forgotten(now) {
             return Err(Dropped::NoContext);
         }
+        let sequence = u16::from_be_bytes([*high, *low]);
         let mut rest = rest;
         let mut take = |length: usize| {
             let (taken, left) = rest.split_at_checked(length).ok_or(Dropped::Malformed)?;
@@ -105,28 +112,19 @@ impl Context {
             _ => Some(take(2)?.iter().fold(0, |all, byte| all << 8 | u16::from(*byte))),
         };
         let payload = rest;
-        // RFC 3095 §4.5.1: the one number with these low bits from a little behind the newest on. After a long loss it is one
-        // round further (§5.3.2.2.4).
-        let lowest = self.newest.wrapping_sub(BEHIND);
-        let [_, low] = lowest.to_be_bytes();
-        let near = lowest.wrapping_add(u16::from(sequence.wrapping_sub(low)));
-        for number in [near, near.wrapping_add(0x100)] {
-            let mut headers = self.base;
-            tell(&mut headers, number, self.strides);
-            headers.set_marker(flags & MARKER != 0);
-            if let Some(timestamp) = timestamp {
-                headers.set_timestamp(timestamp);
-            }
-            if let Some(identification) = identification {
-                headers.set_identification(identification);
-            }
-            let Some(headers) = headers.filled(payload) else { continue };
-            if crc8(headers.as_bytes()) == *sum {
-                self.newest = newer(self.newest, number);
-                return Ok([headers.as_bytes(), payload].concat());
-            }
+        let mut headers = self.base;
+        tell(&mut headers, sequence, self.strides);
+        headers.set_marker(flags & MARKER != 0);
+        if let Some(timestamp) = timestamp {
+            headers.set_timestamp(timestamp);
         }
-        Err(Dropped::Sum)
+        if let Some(identification) = identification {
+            headers.set_identification(identification);
+        }
+        let headers = headers.filled(payload).ok_or(Dropped::Malformed)?;
+        self.newest = newer(self.newest, sequence);
+        self.heard = now;
+        Ok([headers.as_bytes(), payload].concat())
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! whole       0 0 1 GEN  TS stride (4)  the datagram, as it is
-//! compressed  M T 0 GEN  sequence number (low 8)  CRC-8  [timestamp (4)]  payload
+//! compressed  M T 0 GEN  sequence number (2)  [timestamp (4)]  payload
 //! ```
 
 use std::time::Duration;
@@ -57,11 +57,11 @@ impl FlowCompressor {
 }
 
 impl FlowDecompressor {
-    /// The datagram that the compressor was given.
+    /// The datagram that the compressor was given; `now` never goes back.
     ///
     /// # Errors
     /// Why it cannot be told; nothing is passed on then.
-    pub fn decompress(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Dropped> {
+    pub fn decompress(&mut self, now: Duration, bytes: &[u8]) -> Result<Vec<u8>, Dropped> {
         let (flags, rest) = bytes.split_first().ok_or(Dropped::Malformed)?;
         let made = if flags & WHOLE == 0 {
             [&[COMPRESSED, *flags], rest].concat()
@@ -70,7 +70,7 @@ impl FlowDecompressor {
             let packet = packet(datagram).ok_or(Dropped::Malformed)?;
             [&[0, flags & !WHOLE], stride, &[0], &packet].concat()
         };
-        let packet = self.0.decompress(&made)?;
+        let packet = self.0.decompress(now, &made)?;
         packet.get(AROUND..).map(<[u8]>::to_vec).ok_or(Dropped::Malformed)
     }
 }
@@ -122,7 +122,7 @@ mod tests {
             let made = compressor.compress(at(number.into()), &datagram).unwrap();
             assert!(number < 10 || made.len() == 23, "{number}: {}", made.len());
             crossed += made.len();
-            assert_eq!(decompressor.decompress(&made), Ok(datagram), "{number}");
+            assert_eq!(decompressor.decompress(at(number.into()), &made), Ok(datagram), "{number}");
         }
         // Five seconds: 20 bytes of speech and 3 each, and whole headers a few times.
         assert!(crossed <= 250 * 23 + 10 * 14, "{crossed}");
@@ -137,10 +137,13 @@ mod tests {
             assert_eq!(compressor.compress(Duration::ZERO, datagram), None);
         }
         let mut decompressor = FlowDecompressor::default();
-        assert_eq!(decompressor.decompress(b""), Err(Dropped::Malformed));
-        assert_eq!(decompressor.decompress(&[0, 0, 0, 0]), Err(Dropped::NoContext));
-        assert_eq!(decompressor.decompress(&[WHOLE, 1, 2]), Err(Dropped::Malformed));
-        assert_eq!(decompressor.decompress(&[WHOLE | 0x80, 0, 0, 0, 160, 1, 2]), Err(Dropped::Malformed));
+        assert_eq!(decompressor.decompress(Duration::ZERO, b""), Err(Dropped::Malformed));
+        assert_eq!(decompressor.decompress(Duration::ZERO, &[0, 0, 0, 0]), Err(Dropped::NoContext));
+        assert_eq!(decompressor.decompress(Duration::ZERO, &[WHOLE, 1, 2]), Err(Dropped::Malformed));
+        assert_eq!(
+            decompressor.decompress(Duration::ZERO, &[WHOLE | 0x80, 0, 0, 0, 160, 1, 2]),
+            Err(Dropped::Malformed)
+        );
     }
 
     /// After losses before the compressor, with timestamps that follow from nothing, it tells all of them.
@@ -152,7 +155,7 @@ mod tests {
             let own = if number < 10 { 0 } else { u32::from(number).pow(2) };
             let datagram = rtp_at(number, u32::from(number) * 160 + own, false);
             let made = compressor.compress(at(number.into()), &datagram).unwrap();
-            assert_eq!(decompressor.decompress(&made), Ok(datagram), "{number}");
+            assert_eq!(decompressor.decompress(at(number.into()), &made), Ok(datagram), "{number}");
             assert!(number < 55 || made.len() == 27, "{number}: {}", made.len());
         }
     }
@@ -167,7 +170,7 @@ mod tests {
             }
             let made = compressor.compress(at(number.into()), &datagram).unwrap();
             if !is_lost {
-                let came = decompressor.decompress(&made);
+                let came = decompressor.decompress(at(number.into()), &made);
                 assert_eq!(
                     came,
                     if number < 40 { Err(Dropped::NoContext) } else { Ok(datagram) },
@@ -190,7 +193,7 @@ mod tests {
                 }
                 let datagram = rtp(65_400u16.wrapping_add(number as u16), number % 7 == 0);
                 let made = compressor.compress(at(number), &datagram);
-                if !lost && let Ok(came) = decompressor.decompress(&made.unwrap()) {
+                if !lost && let Ok(came) = decompressor.decompress(at(number), &made.unwrap()) {
                     prop_assert_eq!(came, datagram);
                 }
             }
@@ -199,9 +202,9 @@ mod tests {
         #[test]
         fn whatever_comes_ends_well(data in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut decompressor = FlowDecompressor::default();
-            let _ = decompressor.decompress(&data);
+            let _ = decompressor.decompress(Duration::ZERO, &data);
             if let Some(made) = FlowCompressor::default().compress(Duration::ZERO, &data) {
-                prop_assert_eq!(FlowDecompressor::default().decompress(&made), Ok(data));
+                prop_assert_eq!(FlowDecompressor::default().decompress(Duration::ZERO, &made), Ok(data));
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use farhop_header_compression::{Compressor, Decompressor, Dropped};
+use farhop_header_compression::{Compressor, Decompressor, Dropped, FlowCompressor, FlowDecompressor};
 use proptest::prelude::*;
 
 /// A stream as an IP telephone sends it.
@@ -96,7 +96,7 @@ fn forty_bytes_of_headers_become_four_and_sixty_too() {
         for number in 0..1000 {
             let packet = stream.packet(number == 0);
             let made = small.compress(at(number), &packet);
-            assert_eq!(whole.decompress(&made).as_ref(), Ok(&packet), "{number}");
+            assert_eq!(whole.decompress(at(number), &made).as_ref(), Ok(&packet), "{number}");
             crossed += made.len() - 20;
             if number == 100 {
                 assert_eq!(made.len(), 24);
@@ -125,7 +125,7 @@ fn what_is_no_call_crosses_as_it_is() {
     {
         let made = small.compress(at(0), &packet);
         assert_eq!(made.len(), packet.len() + 1);
-        assert_eq!(whole.decompress(&made), Ok(packet));
+        assert_eq!(whole.decompress(at(0), &made), Ok(packet));
     }
 }
 
@@ -136,7 +136,7 @@ fn who_came_too_late_waits_for_the_refresh() {
     for number in 0..400 {
         let made = small.compress(at(number), &stream.packet(false));
         if number >= 20 {
-            match whole.decompress(&made) {
+            match whole.decompress(at(number), &made) {
                 Ok(_) => first = first.or(Some(number)),
                 Err(reason) => assert_eq!((reason, first), (Dropped::NoContext, None)),
             }
@@ -156,7 +156,7 @@ fn silence_and_identifications_of_others_cost_little_and_harm_nothing() {
         }
         let packet = stream.packet(number == 100);
         let made = small.compress(at(number), &packet);
-        assert_eq!(whole.decompress(&made).as_ref(), Ok(&packet), "{number}");
+        assert_eq!(whole.decompress(at(number), &made).as_ref(), Ok(&packet), "{number}");
         if (10..100).contains(&number) || number > 110 {
             longest = longest.max(made.len() - 20);
         }
@@ -172,13 +172,13 @@ fn streams_have_a_context_each_and_the_oldest_makes_room() {
         for stream in &mut streams[..100] {
             let packet = stream.packet(false);
             let made = small.compress(at(round), &packet);
-            assert_eq!(whole.decompress(&made), Ok(packet));
+            assert_eq!(whole.decompress(at(round), &made), Ok(packet));
             assert!(round < 5 || made.len() == 24, "{}", made.len());
         }
     }
     for stream in &mut streams[100..] {
         let packet = stream.packet(false);
-        assert_eq!(whole.decompress(&small.compress(at(9), &packet)), Ok(packet));
+        assert_eq!(whole.decompress(at(9), &small.compress(at(9), &packet)), Ok(packet));
     }
 }
 
@@ -229,13 +229,60 @@ proptest! {
             }
         }
         arrivals.sort_by_key(|(at, ..)| *at);
-        for (_, packet, made) in arrivals {
-            if let Ok(out) = whole.decompress(&made) {
+        for (when, packet, made) in arrivals {
+            if let Ok(out) = whole.decompress(at(when), &made) {
                 prop_assert_eq!(out, packet);
             }
         }
     }
+}
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Timestamps follow from numbers, or not at all (`wander`): then contexts are set up anew, and their numbers come again.
+    #[test]
+    fn after_a_cut_of_any_length_speech_goes_on_as_it_is_or_asks(
+        (sequence, timestamp, source) in any::<(u16, u32, [u8; 4])>(),
+        stride in prop_oneof![Just(80u32), Just(160), Just(320), Just(960)],
+        wander in prop_oneof![3 => Just(None), 1 => (2usize..40).prop_map(Some)],
+        cuts in proptest::collection::vec((1usize..=1000, 1usize..400), 1..6),
+        step in prop_oneof![Just(2u64), Just(10), Just(20), Just(60)],
+    ) {
+        let at = |number: usize| Duration::from_millis(number as u64 * step);
+        let (mut small, mut whole) = (FlowCompressor::default(), FlowDecompressor::default());
+        let lost: Vec<bool> = [(0, 300)].into_iter().chain(cuts)
+            .flat_map(|(lost, come)| [(true, lost), (false, come)])
+            .flat_map(|(is_lost, length)| std::iter::repeat_n(is_lost, length)).collect();
+        let (mut own, mut before) = (0u32, false);
+        for (number, is_lost) in lost.into_iter().enumerate() {
+            if wander.is_some_and(|every| number % every == 0) {
+                own = own.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            }
+            let mut rtp = vec![0x80, 18];
+            rtp.extend(sequence.wrapping_add(number as u16).to_be_bytes());
+            rtp.extend(timestamp.wrapping_add(stride * number as u32).wrapping_add(own).to_be_bytes());
+            rtp.extend(source);
+            rtp.extend([7; 20]);
+            let made = small.compress(at(number), &rtp);
+            let Some(made) = made.filter(|_| !is_lost) else { continue };
+            match whole.decompress(at(number), &made) {
+                Ok(out) => {
+                    prop_assert_eq!(out, rtp, "{}", number);
+                    before = true;
+                }
+                // A steady stream is understood as soon as it is there again, unless that took too long.
+                Err(reason) => {
+                    prop_assert_eq!(reason, Dropped::NoContext);
+                    prop_assert!(before && (wander.is_some() || step >= 20), "{}", number);
+                    small.refresh();
+                }
+            }
+        }
+    }
+}
+
+proptest! {
     #[test]
     fn whatever_comes_in_place_of_a_packet_ends_well(data in proptest::collection::vec(any::<u8>(), 0..600), size in 1u8..80) {
         farhop_header_compression::fuzz(&[&[size][..], &data].concat());

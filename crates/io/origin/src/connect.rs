@@ -1,6 +1,6 @@
 //! From a host and a port to a TCP connection: resolve, guard, and try addresses until one answers.
 
-use crate::error::Error;
+use crate::error::{Error, asked_of};
 use crate::guard::Guard;
 use crate::resolve::{Resolve, ResolveError};
 use crate::settings::Settings;
@@ -174,6 +174,9 @@ impl Connector {
             Ok(Ok(addresses)) => Ok(addresses),
             Ok(Err(ResolveError::NotFound)) => Err(Error::NotFound { host }),
             Ok(Err(ResolveError::Failed(cause))) => Err(Error::Lookup { host, cause }),
+            Ok(Err(error @ ResolveError::Unreachable)) => {
+                Err(Error::Lookup { host, cause: format!("{error}{}", asked_of(&self.resolver.asks())) })
+            }
             Ok(Err(ResolveError::Silent)) | Err(_) => {
                 let (asked, after) = (self.resolver.asks(), started.elapsed());
                 Err(Error::LookupTimedOut { host, asked, after })

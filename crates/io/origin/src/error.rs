@@ -163,7 +163,7 @@ fn rounded(time: Duration) -> String {
     format_duration(Duration::from_millis(steps * precision))
 }
 
-fn asked_of(servers: &str) -> String {
+pub(crate) fn asked_of(servers: &str) -> String {
     if servers.is_empty() { String::new() } else { format!(" (asked: {servers}, see /etc/resolv.conf)") }
 }
 

@@ -25,6 +25,9 @@ pub enum ResolveError {
     /// No name server answers.
     #[error("no name server answers")]
     Silent,
+    /// Nobody is there to be asked: not one was waited for.
+    #[error("no name server can be reached")]
+    Unreachable,
     /// The name servers failed.
     #[error("{0}")]
     Failed(String),
@@ -166,9 +169,13 @@ impl Resolve for SystemResolver {
             match resolver.lookup_ip(host).await {
                 Ok(answer) => Ok(answer.iter().collect()),
                 Err(error) if error.is_no_records_found() => Err(ResolveError::NotFound),
-                Err(NetError::Timeout | NetError::NoConnections | NetError::Busy) => {
+                Err(error @ (NetError::Timeout | NetError::NoConnections | NetError::Busy)) => {
                     let asks_nobody = self.current(|read| read.servers.is_empty());
-                    Err(if asks_nobody { self.nobody() } else { ResolveError::Silent })
+                    Err(match error {
+                        _ if asks_nobody => self.nobody(),
+                        NetError::Timeout => ResolveError::Silent,
+                        _ => ResolveError::Unreachable,
+                    })
                 }
                 Err(error) => Err(ResolveError::Failed(error.to_string())),
             }
@@ -279,5 +286,16 @@ mod tests {
         let resolver = SystemResolver { files, read: Mutex::new(read) };
         assert_eq!(resolver.resolve("a.test").await, Err(ResolveError::Silent));
         assert_eq!(resolver.asks(), "127.0.0.1");
+    }
+
+    #[tokio::test]
+    async fn of_name_servers_to_which_there_is_no_way_it_is_not_said_that_they_were_waited_for() {
+        // As where there is no route to it.
+        let server = NameServerConfig::new(Ipv4Addr::LOCALHOST.into(), true, vec![]);
+        let config = ResolverConfig::from_parts(None, vec![], vec![server]);
+        let (_folder, files) = files("", "");
+        let read = Read::new(files.stamps(), config, ResolverOpts::default(), Hosts::default()).unwrap();
+        let resolver = SystemResolver { files, read: Mutex::new(read) };
+        assert_eq!(resolver.resolve("a.test").await, Err(ResolveError::Unreachable));
     }
 }

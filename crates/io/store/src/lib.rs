@@ -11,5 +11,5 @@ mod store;
 
 pub use body::{Abandon, Body, Broken, Budget, Intake, Piece, Reader};
 pub use disk::{Disk, DiskError, DiskOptions, Key, KeyError};
-pub use repository::{Change, Eventually, Extent, Held, Partition, Repository};
+pub use repository::{Change, Eventually, Extent, Held, Meant, Partition, Repository};
 pub use store::{Keeping, Store};

@@ -15,6 +15,9 @@ use crate::store::Keeping;
 /// A future as a repository returns it: memory answers at once, a disk does not.
 pub type Eventually<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// Which URLs are meant.
+pub type Meant = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// Whose responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Partition {
@@ -102,6 +105,9 @@ pub trait Repository: Send + Sync + 'static {
     fn invalidate<'a>(&'a self, url: &'a str) -> Eventually<'a, ()>;
     /// Drops one entry.
     fn evict(&self, id: u64) -> Eventually<'_, ()>;
+    /// Drops what answers the URLs that are meant, in every partition or in this one alone, in memory and on disk before it
+    /// completes; gives how many entries.
+    fn forget(&self, partition: Option<Partition>, is_meant: Meant) -> Eventually<'_, u64>;
     /// Drops everything.
     fn clear(&self) -> Eventually<'_, ()>;
     /// The entry of this number, and what it answers.

@@ -1,6 +1,7 @@
 //! The repository of an end: in memory, bounded by its budget, and on disk where there is one. What memory holds of a URL
 //! is all that there is of it; what it has to let go is asked of the disk when it is wanted again.
 
+mod forgetting;
 mod keeping;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,7 +17,7 @@ use crate::disk::{BodyOnDisk, Disk, Done, OnDisk, Outcome, Torn};
 use crate::holdings::{Entry, Holdings};
 pub use keeping::Keeping;
 
-use crate::repository::{Change, Eventually, Extent, Held, Partition, Repository};
+use crate::repository::{Change, Eventually, Extent, Held, Meant, Partition, Repository};
 
 /// Changes that a listener may fall behind before it misses some; room for each is kept, 72 bytes. It is a whole page's.
 const CHANGES: usize = 512;
@@ -466,6 +467,10 @@ impl Repository for Store {
     fn evict(&self, id: u64) -> Eventually<'_, ()> {
         self.0.remove(&mut self.0.lock(), id);
         Box::pin(std::future::ready(()))
+    }
+
+    fn forget(&self, partition: Option<Partition>, is_meant: Meant) -> Eventually<'_, u64> {
+        Box::pin(async move { self.0.forget(partition, is_meant).await })
     }
 
     fn clear(&self) -> Eventually<'_, ()> {

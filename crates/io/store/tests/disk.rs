@@ -163,6 +163,40 @@ async fn a_flush_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn what_is_chosen_is_forgotten_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = open(folder.path());
+    let anna = Partition::User(first.store.user("anna"));
+    let all = [
+        (SHARED, "http://a.test/1"),
+        (anna, "http://a.test/1"),
+        (anna, "http://b.test/"),
+        (SHARED, "http://b.test/"),
+    ];
+    for (partition, url) in all {
+        first.put(partition, url, b"old").await;
+    }
+    first.close().await;
+    let held = open(folder.path());
+    // One is in memory again, the others only on disk; a new one is in memory alone.
+    assert_eq!(held.find(SHARED, "http://a.test/1").await.len(), 1);
+    held.put(SHARED, "http://a.test/new", b"new").await;
+    let of = |site: &'static str| std::sync::Arc::new(move |url: &str| url.starts_with(site));
+    assert_eq!(held.store.forget(Some(SHARED), of("http://a.test/")).await, 2);
+    assert_eq!(held.find(SHARED, "http://a.test/1").await.len(), 0);
+    assert_eq!(held.find(SHARED, "http://a.test/new").await.len(), 0);
+    assert_eq!(held.find(anna, "http://a.test/1").await.len(), 1);
+    assert_eq!(held.store.forget(Some(anna), of("http://")).await, 2);
+    assert_eq!(held.store.forget(Some(anna), of("http://")).await, 0);
+    held.close().await;
+    let held = open(folder.path());
+    assert_eq!(held.find(SHARED, "http://b.test/").await.len(), 1);
+    assert_eq!(held.store.on_disk().await.unwrap().entries, 1);
+    assert_eq!(held.store.forget(None, of("http://b.test/")).await, 1);
+    assert_eq!(held.store.on_disk().await.unwrap().entries, 0);
+}
+
+#[tokio::test]
 async fn a_body_with_a_bit_changed_or_cut_is_not_served() {
     for length in [100, 200_000] {
         for damage in ["cut", "bit at the start", "bit at the end", "gone"] {

@@ -225,10 +225,11 @@ impl PageModels {
 
     /// What `models` answers.
     pub(crate) fn command(&self, args: Value) -> Result<Value, String> {
-        let asked: Asked = match args {
+        let mut asked: Asked = match args {
             Value::Null => Asked::default(),
             args => serde_json::from_value(args).map_err(|error| error.to_string())?,
         };
+        asked.site = asked.site.as_deref().map(farhop_control::host).transpose()?;
         let mut state = self.lock();
         if asked.erase {
             state.visits.forget();

@@ -156,6 +156,17 @@ impl Index {
         })
     }
 
+    /// Shows the row of each entry.
+    pub(super) fn each(&self, mut see: impl FnMut(u64, &[u8])) -> Result<(), Error> {
+        self.ask(|database| {
+            for row in database.begin_read()?.open_table(ROWS)?.iter()? {
+                let (id, row) = row?;
+                see(id.value(), row.value());
+            }
+            Ok(())
+        })
+    }
+
     /// The newest entries, newest first.
     pub(super) fn newest(&self, most: usize) -> Result<Vec<u64>, Error> {
         self.ask(|database| {

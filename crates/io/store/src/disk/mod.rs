@@ -97,6 +97,15 @@ pub(crate) struct Growing {
     length: u64,
 }
 
+/// An entry, as far as one chooses by it.
+pub(crate) struct Listed {
+    pub(crate) id: u64,
+    pub(crate) partition: Partition,
+    pub(crate) url: Arc<str>,
+    /// Of its body.
+    pub(crate) bytes: u64,
+}
+
 /// What is on disk of a response.
 pub(crate) struct OnDisk {
     pub(crate) id: u64,
@@ -342,6 +351,21 @@ impl Reading {
         let row = Row::open(id, sealed, &self.keys).filter(|row| self.bodies.has(id, row))?;
         let (partition, url, head) = (row.partition, row.url.as_str().into(), row.head.clone());
         Some(OnDisk { id, partition, url, head, body: BodyOnDisk { id, row: Arc::new(row) } })
+    }
+
+    /// Those of all entries that are chosen by partition and URL.
+    pub(crate) fn listed(&self, is_chosen: impl Fn(Partition, &str) -> bool) -> Vec<Listed> {
+        let mut listed = Vec::new();
+        self.asked(|index| {
+            index.each(|id, sealed| {
+                if let Some(Row { partition, url, length, .. }) = Row::open(id, sealed, &self.keys)
+                    && is_chosen(partition, &url)
+                {
+                    listed.push(Listed { id, partition, url: url.into(), bytes: length });
+                }
+            })
+        });
+        listed
     }
 
     /// The newest entries, newest first.
