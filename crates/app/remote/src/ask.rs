@@ -22,6 +22,7 @@ use crate::Remote;
 use crate::answers::Trouble;
 use crate::arriving::{self, Early};
 use crate::bodies::{self, Decoding};
+use crate::collapse::Outcome;
 use crate::exchange::Exchange;
 use crate::held;
 use crate::lookup::{partition_for, to_store};
@@ -40,6 +41,8 @@ pub(crate) struct Asked {
     pub(crate) resumed: Option<u64>,
     /// It is held from now on.
     pub(crate) stored: bool,
+    /// What that means for whoever waits for it.
+    pub(crate) outcome: Outcome,
 }
 
 /// Why there is none.
@@ -183,8 +186,8 @@ impl<'a> Asking<'a> {
                     if let Some(mut unused) = crossed.sender.take() {
                         unused.finish(None);
                     }
-                    let (reader, stored) = self.receive(crossed, &head, resumed, decoding).await;
-                    return Ok(Progress::Asked(Asked { head, reader, resumed, stored }));
+                    let (reader, stored, outcome) = self.receive(crossed, &head, resumed, decoding).await;
+                    return Ok(Progress::Asked(Asked { head, reader, resumed, stored, outcome }));
                 }
             }
         }
@@ -242,14 +245,14 @@ impl<'a> Asking<'a> {
         None
     }
 
-    /// Lets the body fill in the background, into the repository too where it may be kept: then `true`.
+    /// Lets the body fill in the background, into the repository too where it may be kept: then `true`, with what others have of it.
     async fn receive(
         &mut self,
         crossed: Crossed,
         head: &ResponseHead,
         resumed: Option<u64>,
         decoding: Decoding,
-    ) -> (Reader, bool) {
+    ) -> (Reader, bool, Outcome) {
         let Crossed { carrier, receiver, page, promised, requested_at, .. } = crossed;
         let remote = self.remote;
         let fetch = &self.exchange.fetch;
@@ -297,12 +300,14 @@ impl<'a> Asking<'a> {
         // Before anyone else can find it: where memory is short, what others have read of it is let go.
         let reader = body.reader().expect("what has just begun has its beginning");
         let (mut stored, mut to_join, mut keeping) = (None, None, None);
+        let mut outcome = Outcome::of(head.status, &fetch.head.fields, None);
         if let Some(partition) = partition {
             let entry = to_store(partition, &fetch.head.fields, head, requested_at);
             let url = fetch.url.as_str();
             match part {
                 None if is_long => keeping = remote.repository().keep_passing(partition, url, &entry),
                 None => {
+                    outcome = Outcome::of(head.status, &fetch.head.fields, Some((partition, &entry)));
                     stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
                     remote.parts().forget(url);
                 }
@@ -333,7 +338,7 @@ impl<'a> Asking<'a> {
                 joining.join(&remote).await;
             }
         });
-        (reader, is_stored)
+        (reader, is_stored, outcome)
     }
 }
 
