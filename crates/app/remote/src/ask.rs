@@ -276,8 +276,13 @@ impl<'a> Asking<'a> {
             head.fields.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         let settings = remote.settings();
         let fits = length.is_none_or(|length| length <= settings.repository.entry.0);
+        // A part is kept as one of the whole, and one that is all of it as that.
+        let part = Part::of(head.status, &head.fields).filter(|_| fetch.head.fields.contains_key(RANGE));
+        let is_all = |part: &Part| {
+            part.range == (0..part.complete) && length.is_some_and(|length| length == part.complete)
+        };
         let is_long = !fits
-            && head.status != StatusCode::PARTIAL_CONTENT
+            && (head.status != StatusCode::PARTIAL_CONTENT || part.as_ref().is_some_and(is_all))
             && length.is_some_and(|length| length <= settings.store.entry.0);
         // An event stream is never whole, and would be taken for nobody when its client has left.
         let is_kept = (fits || is_long)
@@ -286,8 +291,6 @@ impl<'a> Asking<'a> {
             && fetch.may_be_answered_here()
             && resumed.is_none()
             && !(self.keeps_no_error && farhop_freshness::is_error(head.status));
-        // A part is kept as one of the whole.
-        let part = Part::of(head.status, &head.fields).filter(|_| fetch.head.fields.contains_key(RANGE));
         let whole = part
             .as_ref()
             .map(|part| ResponseHead { status: StatusCode::OK, fields: part.of_whole(&head.fields) });
@@ -305,17 +308,17 @@ impl<'a> Asking<'a> {
             let entry = to_store(partition, &fetch.head.fields, head, requested_at);
             let url = fetch.url.as_str();
             match part {
-                None if is_long => keeping = remote.repository().keep_passing(partition, url, &entry),
-                None => {
+                Some(_) if !entry.has_strong_validator() => {}
+                Some(part) if !is_all(&part) => {
+                    let (url, body) = (url.to_owned(), body.clone());
+                    to_join = Some(Joining { partition, url, entry, part, body });
+                }
+                _ if is_long => keeping = remote.repository().keep_passing(partition, url, &entry),
+                _ => {
                     outcome = Outcome::of(head.status, &fetch.head.fields, Some((partition, &entry)));
                     stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
                     remote.parts().forget(url);
                 }
-                Some(part) if entry.has_strong_validator() => {
-                    let (url, body) = (url.to_owned(), body.clone());
-                    to_join = Some(Joining { partition, url, entry, part, body });
-                }
-                Some(_) => {}
             }
         }
         let is_stored = stored.is_some() || to_join.is_some() || keeping.is_some();
