@@ -4,6 +4,7 @@
 mod framed;
 mod guessed;
 mod learned;
+mod together;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -35,12 +36,13 @@ use crate::origins::Asked;
 use crate::owner::{Known, Owner};
 use crate::page::{Page, is_document};
 use crate::reading::{Decided, Reading};
-use crate::tally::{HELD, NOT_PUBLIC, Tally, UNSEEN, VALIDATED, skip_words};
+use crate::tally::{COMING, HELD, NOT_PUBLIC, Tally, UNSEEN, VALIDATED, skip_words};
 use crate::treatment::{Treatment, content_length, has_body, media_type, treatment};
 use crate::validation;
 use crate::variant::{self, Purpose};
 use framed::may_be_asked_about;
 use guessed::{Guesses, Raised};
+use together::for_anyone;
 
 /// The bundle of one load of one page, frames included. It ends with the last stream that is read for it.
 pub(crate) struct Bundle {
@@ -159,6 +161,13 @@ impl Bundle {
                         // What it names is most likely held as well.
                         self.keep(&reading, reading.lost(&hint));
                         self.recall_held_frame(&reading, &hint, &unasked);
+                    }
+                    Decision::Fetch(unasked, urgency) if self.is_coming(&hint, &unasked) => {
+                        self.skip(&hint, COMING);
+                        let made = made(&reading, &hint, &unasked, urgency.level);
+                        self.carrier.ground.models.named(&self.owner, self.page, &made);
+                        // What it names is named to the other user.
+                        self.keep(&reading, reading.lost(&hint));
                     }
                     Decision::Fetch(unasked, urgency) => {
                         let wish = (reading, hint, until_asked);
@@ -321,6 +330,7 @@ impl Bundle {
             return Err(failure::withdrawn(&UsedUp::Page));
         }
         self.judge_anew(wish)?;
+        let pass = self.pass(wish).await?;
         let conditional = wish.stale.as_ref().map(|stale| validation::question(&wish.head, stale));
         let purpose = Purpose {
             destination: Some(wish.hint.destination),
@@ -390,6 +400,9 @@ impl Bundle {
         if page.is_none() {
             self.follow(wish, &head, &sender);
         }
+        if let Some(pass) = &pass {
+            pass.answered(for_anyone(wish, &head));
+        }
         self.carrier.take_up(&wish.head, response.former.as_ref()).await;
         let pushed = head.clone();
         let delivery = Delivery {
@@ -412,6 +425,7 @@ impl Bundle {
             Dictionaries::learn(ground, &self.carrier.hop, sent, delivered.crossed_bytes);
         }
         if delivered.outcome.is_ok() {
+            pass.into_iter().for_each(|pass| self.carrier.passed(pass));
             self.carrier.pushed(&self.owner, &wish.head, &pushed);
             let (to, made) = ((&self.carrier.remote, self.owner.user), (&wish.hint, wish.priority.urgency));
             ground.models.pushed(to, made, &wish.unasked, &pushed, anyones);

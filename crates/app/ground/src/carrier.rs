@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use farhop_bundle::Unasked;
+use farhop_bundle::{Likeness, Unasked};
 use farhop_component::keep_to;
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::Verdict;
@@ -38,6 +38,7 @@ use crate::kin::{self, Kin, Recipient};
 use crate::mirror::{Mirror, Stale};
 use crate::named::Opener;
 use crate::owner::Owner;
+use crate::passing::{Found, Pass, Passing};
 use crate::policies::Outlet;
 use crate::streaming;
 use crate::treatment::Treatment;
@@ -61,6 +62,7 @@ pub(crate) struct Carrier {
     state: Mutex<State>,
     number: u64,
     mirror: Arc<Mutex<Mirror>>,
+    passing: Arc<Passing>,
     /// Exchanges, tunnels, and fetches of what nobody asked for.
     under_way: AtomicU64,
     exchanges: AtomicU64,
@@ -107,6 +109,7 @@ impl Carrier {
             state: Mutex::default(),
             number,
             mirror,
+            passing: Arc::default(),
             under_way: AtomicU64::new(0),
             exchanges: AtomicU64::new(0),
             tunnels: AtomicU64::new(0),
@@ -374,6 +377,22 @@ impl Carrier {
     /// A push of `response` to `request` is complete: until the remote's word comes it counts as held.
     pub(crate) fn pushed(&self, owner: &Owner, request: &RequestHead, response: &ResponseHead) {
         self.mirror().pushed(owner.user, request, response, self.ground.now());
+    }
+
+    /// What is on its way to anyone of the remote's users and will answer this as well, which is like that.
+    pub(crate) fn coming(&self, owner: &Owner, likeness: &Likeness, request: &HeaderMap) -> Found {
+        let (policy, round_trip) = (self.policy(owner, true), self.connection.rtt());
+        self.passing.find(likeness, policy, request, self.ground.now(), round_trip)
+    }
+
+    /// Something like this is fetched for `owner`; `None` where it is for another already.
+    pub(crate) fn begin_passing(&self, owner: &Owner, likeness: Likeness) -> Option<Pass> {
+        self.passing.begin(likeness, self.policy(owner, true), self.ground.now())
+    }
+
+    /// All of it has been sent.
+    pub(crate) fn passed(&self, pass: Pass) {
+        pass.sent(self.ground.now(), self.connection.rtt());
     }
 
     fn mirror(&self) -> MutexGuard<'_, Mirror> {

@@ -30,6 +30,7 @@ mod order;
 mod origins;
 mod owner;
 mod page;
+mod passing;
 mod plan;
 mod policies;
 mod prefix;

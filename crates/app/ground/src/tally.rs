@@ -94,6 +94,7 @@ pub(crate) fn source_word(source: Source) -> &'static str {
 
 /// What the remote will answer by itself.
 pub(crate) const HELD: &str = "the remote holds it";
+pub(crate) const COMING: &str = "it is on its way to another user";
 
 /// What the remote holds, and the origin is asked about.
 pub(crate) const VALIDATED: &str = "the remote holds it, and it is validated";

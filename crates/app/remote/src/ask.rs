@@ -22,6 +22,7 @@ use crate::Remote;
 use crate::answers::Trouble;
 use crate::arriving::{self, Early};
 use crate::bodies::{self, Decoding};
+use crate::collapse::Outcome;
 use crate::exchange::Exchange;
 use crate::held;
 use crate::lookup::{partition_for, to_store};
@@ -40,6 +41,8 @@ pub(crate) struct Asked {
     pub(crate) resumed: Option<u64>,
     /// It is held from now on.
     pub(crate) stored: bool,
+    /// What that means for whoever waits for it.
+    pub(crate) outcome: Outcome,
 }
 
 /// Why there is none.
@@ -183,8 +186,8 @@ impl<'a> Asking<'a> {
                     if let Some(mut unused) = crossed.sender.take() {
                         unused.finish(None);
                     }
-                    let (reader, stored) = self.receive(crossed, &head, resumed, decoding).await;
-                    return Ok(Progress::Asked(Asked { head, reader, resumed, stored }));
+                    let (reader, stored, outcome) = self.receive(crossed, &head, resumed, decoding).await;
+                    return Ok(Progress::Asked(Asked { head, reader, resumed, stored, outcome }));
                 }
             }
         }
@@ -242,14 +245,14 @@ impl<'a> Asking<'a> {
         None
     }
 
-    /// Lets the body fill in the background, into the repository too where it may be kept: then `true`.
+    /// Lets the body fill in the background, into the repository too where it may be kept: then `true`, with what others have of it.
     async fn receive(
         &mut self,
         crossed: Crossed,
         head: &ResponseHead,
         resumed: Option<u64>,
         decoding: Decoding,
-    ) -> (Reader, bool) {
+    ) -> (Reader, bool, Outcome) {
         let Crossed { carrier, receiver, page, promised, requested_at, .. } = crossed;
         let remote = self.remote;
         let fetch = &self.exchange.fetch;
@@ -273,8 +276,13 @@ impl<'a> Asking<'a> {
             head.fields.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         let settings = remote.settings();
         let fits = length.is_none_or(|length| length <= settings.repository.entry.0);
+        // A part is kept as one of the whole, and one that is all of it as that.
+        let part = Part::of(head.status, &head.fields).filter(|_| fetch.head.fields.contains_key(RANGE));
+        let is_all = |part: &Part| {
+            part.range == (0..part.complete) && length.is_some_and(|length| length == part.complete)
+        };
         let is_long = !fits
-            && head.status != StatusCode::PARTIAL_CONTENT
+            && (head.status != StatusCode::PARTIAL_CONTENT || part.as_ref().is_some_and(is_all))
             && length.is_some_and(|length| length <= settings.store.entry.0);
         // An event stream is never whole, and would be taken for nobody when its client has left.
         let is_kept = (fits || is_long)
@@ -283,8 +291,6 @@ impl<'a> Asking<'a> {
             && fetch.may_be_answered_here()
             && resumed.is_none()
             && !(self.keeps_no_error && farhop_freshness::is_error(head.status));
-        // A part is kept as one of the whole.
-        let part = Part::of(head.status, &head.fields).filter(|_| fetch.head.fields.contains_key(RANGE));
         let whole = part
             .as_ref()
             .map(|part| ResponseHead { status: StatusCode::OK, fields: part.of_whole(&head.fields) });
@@ -297,20 +303,22 @@ impl<'a> Asking<'a> {
         // Before anyone else can find it: where memory is short, what others have read of it is let go.
         let reader = body.reader().expect("what has just begun has its beginning");
         let (mut stored, mut to_join, mut keeping) = (None, None, None);
+        let mut outcome = Outcome::of(head.status, &fetch.head.fields, None);
         if let Some(partition) = partition {
             let entry = to_store(partition, &fetch.head.fields, head, requested_at);
             let url = fetch.url.as_str();
             match part {
-                None if is_long => keeping = remote.repository().keep_passing(partition, url, &entry, user),
-                None => {
-                    stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
-                    remote.parts().forget(url);
-                }
-                Some(part) if entry.has_strong_validator() => {
+                Some(_) if !entry.has_strong_validator() => {}
+                Some(part) if !is_all(&part) => {
                     let (url, body) = (url.to_owned(), body.clone());
                     to_join = Some(Joining { partition, url, entry, part, body });
                 }
-                Some(_) => {}
+                _ if is_long => keeping = remote.repository().keep_passing(partition, url, &entry, user),
+                _ => {
+                    outcome = Outcome::of(head.status, &fetch.head.fields, Some((partition, &entry)));
+                    stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
+                    remote.parts().forget(url);
+                }
             }
         }
         let is_stored = stored.is_some() || to_join.is_some() || keeping.is_some();
@@ -333,7 +341,7 @@ impl<'a> Asking<'a> {
                 joining.join(&remote).await;
             }
         });
-        (reader, is_stored)
+        (reader, is_stored, outcome)
     }
 }
 

@@ -56,12 +56,21 @@ impl Course {
                 let is_news = state.told.replace(priority) != Some(priority);
                 state.way.clone().filter(|_| is_news)
             };
-            match way {
-                Some(Way::Asked(hop, exchange)) => hop.reorder(exchange, priority),
-                Some(Way::Promised(wire)) => promising::tell_wanted(remote, Some((wire, priority))),
-                None => {}
-            }
+            tell(remote, way, priority);
         }
+    }
+
+    /// Somebody else waits for it as well, with this priority: it comes no later than it would for them.
+    pub(crate) fn hurry(&self, remote: &Remote, priority: Priority) {
+        let way = {
+            let mut state = self.lock();
+            let is_news = state.told.is_none_or(|told| priority.urgency < told.urgency);
+            if is_news {
+                state.told = Some(priority);
+            }
+            state.way.clone().filter(|_| is_news)
+        };
+        tell(remote, way, priority);
     }
 
     /// It is asked for; gives the priority to ask with, which is `first` unless the browser has changed its mind.
@@ -84,5 +93,14 @@ impl Course {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells ground how urgent it is from now on.
+fn tell(remote: &Remote, way: Option<Way>, priority: Priority) {
+    match way {
+        Some(Way::Asked(hop, exchange)) => hop.reorder(exchange, priority),
+        Some(Way::Promised(wire)) => promising::tell_wanted(remote, Some((wire, priority))),
+        None => {}
     }
 }

@@ -12,7 +12,7 @@ use http::{HeaderMap, Method, StatusCode};
 use url::Url;
 
 use crate::Remote;
-use crate::answers::{Trouble, forward, from_repository, tell_handling};
+use crate::answers::{PROMISED, Trouble, forward, from_repository, tell_handling};
 use crate::exchange::Exchange;
 use crate::lookup::{NO_ENTRY, is_bound_alike, partition_for, reply};
 use crate::request::Fetch;
@@ -97,6 +97,16 @@ impl HeldAnswer {
         self
     }
 
+    /// It came for somebody else, for whom this request has waited.
+    pub(crate) fn came_for_another(&mut self) {
+        self.asked = Some(PROMISED);
+    }
+
+    /// Whether this request, or what was promised for it, has crossed.
+    fn has_crossed(&self) -> bool {
+        self.asked.is_some_and(|asked| asked != PROMISED)
+    }
+
     /// Whether the origin has said since that there is something else now.
     pub(crate) fn is_contradicted_by(&self, told: &ResponseHead) -> bool {
         self.held.head.is_contradicted_by(told.status, &told.fields, SystemTime::now())
@@ -144,7 +154,7 @@ impl HeldAnswer {
             remote.desk().used_from_repository(self.held.id, remote.now());
         }
         // What has crossed ground has seen.
-        if self.asked.is_none() && self.held.id != NO_ENTRY {
+        if !self.has_crossed() && self.held.id != NO_ENTRY {
             let (user, fetch) = (&exchange.user, &exchange.fetch);
             let mut desk = remote.desk();
             let page = desk.page_of(exchange.id, user, &fetch.url, &fetch.head.fields);

@@ -17,6 +17,7 @@ mod calls;
 mod carry;
 mod class;
 mod clients;
+mod collapse;
 mod components;
 mod consent;
 mod course;
@@ -118,6 +119,7 @@ pub struct Remote {
     strange: transparent::Strange,
     doubts: revalidate::Doubts,
     validating: validating::Validating,
+    collapsing: Arc<collapse::Collapsing>,
     mirror: mirror::Mirror,
     parts: parts::Parts,
     holdouts: holdouts::Holdouts,
@@ -262,6 +264,11 @@ impl Remote {
     /// What ground asks about.
     fn validating(&self) -> &validating::Validating {
         &self.validating
+    }
+
+    /// What is on its way to somebody and may answer others, too.
+    fn collapsing(&self) -> &Arc<collapse::Collapsing> {
+        &self.collapsing
     }
 
     /// What ground was told of what is held.

@@ -17,6 +17,8 @@ use url::Url;
 use crate::Remote;
 use crate::arriving::{self, Early};
 use crate::bodies;
+use crate::collapse::{self, Leading, Outcome, Wish};
+use crate::course::Course;
 use crate::desk::{Known, Made, Promised, Wire};
 use crate::exchange::Exchange;
 use crate::held;
@@ -95,6 +97,7 @@ impl Page {
         };
         let of_no_use =
             self.passes_through(&url) || is_held(&self.remote, &self.user, &url, &head.fields).await;
+        let leading = if of_no_use { None } else { self.leading(wire, &url, &head.fields) };
         let made = Made {
             wire,
             client: self.client,
@@ -102,6 +105,7 @@ impl Page {
             url,
             request: head.fields.into(),
             priority,
+            leading,
         };
         let taken = {
             let mut desk = self.remote.desk();
@@ -123,6 +127,14 @@ impl Page {
 }
 
 impl Page {
+    /// Lets others wait for what is promised to this user.
+    fn leading(&self, wire: Wire, url: &Url, request: &HeaderMap) -> Option<Leading> {
+        let course = Arc::new(Course::default());
+        course.promised(wire, None);
+        let patience = collapse::patience(&self.remote);
+        self.remote.collapsing().lead(Wish::of(url, request)?, &course, patience)
+    }
+
     /// Whether the browser's request for `url` cannot be seen: its connection passes through untouched.
     fn passes_through(&self, url: &Url) -> bool {
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return true };
@@ -239,14 +251,17 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
     let asked = (known.url.as_str(), &*known.request);
     held::contradicted(remote, known.user.id, asked, &head, requested_at).await;
     let mut stored = None;
+    let mut outcome = Outcome::of(head.status, &known.request, None);
     if let Some(partition) =
         partition_for(known.user.id, &known.url, &known.request, head.status, &head.fields)
     {
         let entry = to_store(partition, &known.request, &head, requested_at);
         let url = known.url.as_str();
+        outcome = Outcome::of(head.status, &known.request, Some((partition, &entry)));
         stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
         remote.parts().forget(url);
     }
+    remote.desk().found_a_place(id, outcome);
     drop(body);
     let abandon = intake.abandon();
     let carried = tokio::select! {

@@ -247,6 +247,7 @@ fn start_with(
         strange: transparent::Strange::default(),
         doubts: Default::default(),
         validating: Default::default(),
+        collapsing: Default::default(),
         mirror: Default::default(),
         census: clients::Census::default(),
         caught: clients::Census::default(),

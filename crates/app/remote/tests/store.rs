@@ -9,7 +9,7 @@ use farhop_htotp::frame::Coding;
 use http::{HeaderMap, HeaderValue, header};
 use std::net::Ipv4Addr;
 use std::path::Path;
-use support::{CACHEABLE, World, answer, head, send, until, world_with};
+use support::{CACHEABLE, UNCACHEABLE, World, answer, head, send, until, world_with};
 
 const PRIVATE: &[(&str, &str)] = &[("content-type", "text/html"), ("cache-control", "private, max-age=600")];
 /// A client that is not the one of [`World::client`].
@@ -74,6 +74,62 @@ async fn what_is_too_long_for_memory_is_kept_on_disk_while_it_passes_and_answers
     let second = world_with(&sets).await;
     assert!(answer(second.get("/long", "").await).await.ends_with(&long));
     fetch(&second, "/longer", &tagged, b"asked for again").await;
+}
+
+/// A player asks for a film from its beginning, and ground answers with these fields and this body.
+async fn play(world: &World, path: &str, fields: &[(&'static str, String)], body: &str) {
+    let client = world.get(path, "range: bytes=0-\r\n").await;
+    let mut asked = world.asked().await;
+    let mut head = head(&[("cache-control", "max-age=600"), ("content-type", "video/mp4")]);
+    head.status = http::StatusCode::PARTIAL_CONTENT;
+    for (name, value) in fields {
+        head.fields.insert(*name, value.parse().unwrap());
+    }
+    asked.sender.answer(&head, Coding::Identity, None);
+    for piece in body.as_bytes().chunks(10_000) {
+        asked.sender.write(Bytes::copy_from_slice(piece)).await.unwrap();
+    }
+    asked.sender.finish(None);
+    assert!(answer(client).await.starts_with("HTTP/1.1 206 "));
+}
+
+#[tokio::test]
+async fn what_players_ask_for_from_its_beginning_is_kept_as_the_whole_that_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = |name: &str, file: &str| format!("store.{name}={:?}", folder.path().join(file));
+    let stored = [set("directory", "store"), set("key", "store.key")];
+    let sizes = ["repository.size=\"1 MB\"", "repository.entry=\"100 kB\"", "store.entry=\"500 kB\""];
+    let sets: Vec<&str> = stored.iter().map(String::as_str).chain(sizes).collect();
+    let first = world_with(&sets).await;
+    let long = "0123456789".repeat(30_000);
+    let [strong, weak] = ["\"1\"", "W/\"1\""].map(|tag| ("etag", tag.to_owned()));
+    let says = |length: usize| ("content-length", length.to_string());
+    let range = |to: usize, all: usize| ("content-range", format!("bytes 0-{}/{all}", to - 1));
+    let mut events = first.bus.subscribe();
+    let (all, short) = (long.len(), &long[..50_000]);
+    play(&first, "/long", &[strong.clone(), says(all), range(all, all)], &long).await;
+    until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
+    play(&first, "/short", &[strong.clone(), says(50_000), range(50_000, 50_000)], short).await;
+    until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
+    // One that may be of another version, one that is not all, and one that says other things of itself than it is.
+    play(&first, "/weak", &[weak, says(all), range(all, all)], &long).await;
+    play(&first, "/part", &[strong.clone(), says(200_000), range(200_000, all)], &long[..200_000]).await;
+    play(&first, "/other", &[strong, says(50_000), range(60_000, 60_000)], short).await;
+    for path in ["/weak", "/part", "/other"] {
+        fetch(&first, path, UNCACHEABLE, b"asked for").await;
+    }
+    first.running.stop().await;
+
+    let second = world_with(&sets).await;
+    for path in ["/long", "/short"] {
+        let again = answer(second.get(path, "range: bytes=0-\r\n").await).await;
+        assert!(again.starts_with("HTTP/1.1 206 ") && again.ends_with("0123456789"), "{}", &again[..300]);
+        let part = answer(second.get(path, "range: bytes=49990-49999\r\n").await).await;
+        assert!(part.starts_with("HTTP/1.1 206 ") && part.ends_with("\r\n\r\n0123456789"), "{part}");
+    }
+    let whole = answer(second.get("/long", "").await).await;
+    assert!(whole.starts_with("HTTP/1.1 200 ") && whole.ends_with(&long));
+    assert_eq!(second.crossed(), 0);
 }
 
 /// The file of the only long body that is held.

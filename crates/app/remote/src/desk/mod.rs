@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use url::Url;
 
 use crate::books::{self, Books};
+use crate::collapse::{Leading, Outcome};
 use crate::priority;
 use crate::users::User;
 
@@ -58,6 +59,8 @@ struct Entry {
     /// Its push has begun.
     pushed: bool,
     used: bool,
+    /// Lets others wait for it until it can be found in the repository.
+    leading: Option<Leading>,
 }
 
 /// What whoever takes a promised response in needs to know of it.
@@ -82,6 +85,8 @@ pub(crate) struct Made {
     pub(crate) url: Url,
     pub(crate) request: Arc<HeaderMap>,
     pub(crate) priority: Priority,
+    /// Lets others wait for it.
+    pub(crate) leading: Option<Leading>,
 }
 
 /// Which promise answers a request.
@@ -235,7 +240,7 @@ impl Desk {
             return None;
         }
         let id = self.number(&made);
-        let Made { wire, client, page, url, request, priority } = made;
+        let Made { wire, client, page, url, request, priority, leading } = made;
         if !self.book.promise(id, &user.name, LoadId(page.0), url.clone(), Arc::clone(&request)) {
             self.books
                 .unused(&books::Entry { promise: id, page, url: &url, bytes: 0 }, PromiseEnd::Cancelled);
@@ -245,7 +250,8 @@ impl Desk {
         let orphan = self.orphans.remove(&wire).map(|(receiver, _)| receiver);
         let (state, _) = watch::channel(Promised::Awaited);
         let (user, pushed) = (user.clone(), orphan.is_some());
-        let entry = Entry { url, user, client, page, priority, request, state, wire, pushed, used: false };
+        let used = false;
+        let entry = Entry { url, user, client, page, priority, request, state, wire, pushed, used, leading };
         self.entries.insert(id, entry);
         self.wire.insert(wire, id);
         Some((id, orphan))
@@ -320,6 +326,13 @@ impl Desk {
         entry.state.send_replace(Promised::Coming { head: Arc::clone(head), body });
         self.answered(page, &url, head.status, &head.fields, now);
         true
+    }
+
+    /// A promised response can be found in the repository from now on, if it has a place there.
+    pub(crate) fn found_a_place(&mut self, id: PromiseId, outcome: Outcome) {
+        if let Some(leading) = self.entries.get_mut(&id).and_then(|entry| entry.leading.take()) {
+            leading.settle(outcome);
+        }
     }
 
     /// The last byte of a promised response is here. `stored` is its entry in the repository, if it has one.

@@ -17,6 +17,7 @@ fn what_was_promised_before_an_invalidation_answers_nothing_after_it() {
             url: url(path),
             request: Arc::default(),
             priority: Priority::default(),
+            leading: None,
         };
         desk.promise(&user, made).unwrap();
     }
@@ -72,6 +73,7 @@ fn of_too_many_that_were_handed_over_the_oldest_count_as_unused() {
             url: Url::parse(&format!("http://site.test/{number}")).unwrap(),
             request: Arc::default(),
             priority: Priority::default(),
+            leading: None,
         };
         let (id, _) = desk.promise(&user, made).unwrap();
         assert!(desk.head(id, &head, body.clone(), now));

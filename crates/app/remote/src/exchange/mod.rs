@@ -20,9 +20,10 @@ use crate::Remote;
 use crate::answers::{PROMISED, Trouble, forward, tell_handling};
 use crate::ask::{Asked, Asking, NotAnswered, Progress};
 use crate::auth::Pass;
+use crate::collapse::{Leading, Outcome, look_up_together};
 use crate::course::Course;
 use crate::held::{self, Confirmed, HeldAnswer, Stale};
-use crate::lookup::{Found, look_up};
+use crate::lookup::Found;
 use crate::request::Fetch;
 use crate::revalidate;
 use crate::section::Section;
@@ -55,10 +56,10 @@ impl Exchange {
     pub(crate) async fn answer(mut self, remote: Arc<Remote>, body: RequestBody, mut responder: Responder) {
         let (_under_way, eagerness) = UnderWay::begin(&remote, &self);
         self.eagerness = eagerness;
-        let found = tokio::select! {
+        let (found, leading) = tokio::select! {
             // What is held is found at once, without a look at the client.
             biased;
-            found = look_up(&remote, &self) => found,
+            found = look_up_together(&remote, &self) => found,
             _ = responder.departure() => return Answer::ClientGone.finish(self, &remote, responder).await,
         };
         match found {
@@ -90,12 +91,16 @@ impl Exchange {
                 self.fail(&remote, responder, trouble).await;
             }
             Found::Ask { why, field, stale } => {
-                let mut answer = self.ask(&remote, why, field, stale, Some(body), &mut responder).await;
+                let asker = Asker { responder: &mut responder, leading: leading.as_ref() };
+                let mut answer = self.ask(&remote, why, field, stale, Some(body), asker).await;
                 if let Answer::Trouble(trouble) = &answer
                     && self.is_strange(&remote, trouble)
                 {
-                    answer =
-                        self.ask(&remote, Crossing::Undiscovered, None, None, None, &mut responder).await;
+                    let asker = Asker { responder: &mut responder, leading: leading.as_ref() };
+                    answer = self.ask(&remote, Crossing::Undiscovered, None, None, None, asker).await;
+                }
+                if let Some(leading) = leading {
+                    leading.settle(answer.outcome());
                 }
                 answer.finish(self, &remote, responder).await;
             }
@@ -125,8 +130,8 @@ impl Exchange {
 
     /// What would have answered outgrew the store, or was given up, between the look and the grasp.
     async fn ask_after_all(self, remote: Arc<Remote>, body: RequestBody, mut responder: Responder) {
-        let answer =
-            self.ask(&remote, Crossing::PromiseWithdrawn, None, None, Some(body), &mut responder).await;
+        let asker = Asker::alone(&mut responder);
+        let answer = self.ask(&remote, Crossing::PromiseWithdrawn, None, None, Some(body), asker).await;
         answer.finish(self, &remote, responder).await;
     }
 
@@ -138,7 +143,7 @@ impl Exchange {
         field: Option<String>,
         stale: Option<Stale>,
         body: Option<RequestBody>,
-        responder: &mut Responder,
+        asker: Asker<'_>,
     ) -> Answer {
         self.crosses(remote, why, field);
         // What differs from what is held is less than what differs from what the client has.
@@ -159,8 +164,7 @@ impl Exchange {
         loop {
             let progress = tokio::select! {
                 progress = asking.progress() => progress,
-                // One that merely closed its sending side may still read: it is given the grace of the settings.
-                _ = responder.departure() => return Answer::ClientGone,
+                () = asker.departure() => return Answer::ClientGone,
                 () = needed(remote, stale.as_ref().filter(|_| instead.is_some())) => {
                     if let Some(answer) = instead.take() {
                         return Answer::Held(answer);
@@ -174,7 +178,10 @@ impl Exchange {
             match progress {
                 Ok(Progress::Informed(head)) => {
                     // A client that has gone is noticed where its answer is written.
-                    let _ = responder.informational(Head { status: head.status, fields: head.fields }).await;
+                    let _ = asker
+                        .responder
+                        .informational(Head { status: head.status, fields: head.fields })
+                        .await;
                 }
                 Ok(Progress::Asked(asked)) if asked.head.status == StatusCode::NOT_MODIFIED => {
                     let Some(stale) = validates else { return Answer::Asked(asked, why) };
@@ -249,6 +256,28 @@ impl Exchange {
     }
 }
 
+/// Who waits for what is asked for.
+struct Asker<'a> {
+    responder: &'a mut Responder,
+    /// Lets others wait for it as well.
+    leading: Option<&'a Leading>,
+}
+
+impl<'a> Asker<'a> {
+    fn alone(responder: &'a mut Responder) -> Self {
+        Asker { responder, leading: None }
+    }
+
+    /// Completes when the client has left, and nobody else waits.
+    async fn departure(&self) {
+        // One that merely closed its sending side may still read: it is given the grace of the settings.
+        self.responder.departure().await;
+        if let Some(leading) = self.leading {
+            leading.unfollowed().await;
+        }
+    }
+}
+
 /// Completes when what is held is to answer instead of waiting for the link any longer.
 async fn needed(remote: &Remote, stale: Option<&Stale>) {
     match stale {
@@ -267,6 +296,15 @@ enum Answer {
 }
 
 impl Answer {
+    /// What others have of it who wait for it.
+    fn outcome(&self) -> Outcome {
+        match self {
+            Answer::Asked(asked, _) => asked.outcome,
+            Answer::Held(answer) => answer.outcome(),
+            Answer::Switched(_) | Answer::Trouble(_) | Answer::ClientGone => Outcome::Unknown,
+        }
+    }
+
     async fn finish(self, exchange: Exchange, remote: &Arc<Remote>, responder: Responder) {
         match self {
             Answer::Asked(Asked { mut head, reader, stored, .. }, why) => {
@@ -280,7 +318,8 @@ impl Answer {
                 if let Err((exchange, mut responder)) = answer.deliver(exchange, remote, responder).await {
                     // What is held cannot be read any more: the origin's own answer is needed, which nothing held stands in for.
                     let why = Crossing::PromiseWithdrawn;
-                    let answer = exchange.ask(remote, why, None, None, None, &mut responder).await;
+                    let asker = Asker::alone(&mut responder);
+                    let answer = exchange.ask(remote, why, None, None, None, asker).await;
                     Box::pin(answer.finish(exchange, remote, responder)).await;
                 }
             }
