@@ -609,7 +609,7 @@ events! {
         leaf: String,
     } counts |counters| { counters.links_in_force.add(1) }
 
-    /// The classes are not in force at a device.
+    /// The classes are not in force at a device, or were changed by somebody and put back.
     Warn LinkLost "link_lost" {
         /// The device.
         interface: String,

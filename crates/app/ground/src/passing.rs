@@ -90,12 +90,11 @@ impl Passing {
         let Some(under) = all.get(&passed).filter(|under| under.told.is_none_or(|told| now < told)) else {
             return Found::Nothing;
         };
-        let found = match &*under.state.borrow() {
+        match &*under.state.borrow() {
             State::Awaited => Found::Awaited(Awaited(under.state.subscribe())),
             State::Anyones(stored) if answers(stored, request, round_trip) => Found::Coming,
             State::Anyones(_) | State::Own => Found::Nothing,
-        };
-        found
+        }
     }
 
     /// The origin is asked for this; `None` where something like it is under way already.

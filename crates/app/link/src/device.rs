@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use farhop_netdev::{Applied, Error, Overheard, Ping, Shaping};
+use farhop_netdev::{Applied, Error, Hold, Overheard, Ping, Shaping};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// The largest packet of IP.
@@ -27,7 +27,7 @@ pub trait Device: Send + Sync + 'static {
     ///
     /// # Errors
     /// As [`farhop_netdev::set_media`].
-    fn set_media(&self, interface: &str, media: &[SocketAddr]) -> Result<(), Error>;
+    fn set_media(&self, media: &[SocketAddr]) -> Result<(), Error>;
 
     /// Packets that have left for or from each of the named media since they were named.
     ///
@@ -60,11 +60,11 @@ pub trait Device: Send + Sync + 'static {
     /// Whether the device is there.
     fn is_there(&self, interface: &str) -> bool;
 
-    /// Whether all of a shaping stands.
+    /// What of a shaping somebody has taken away or changed since it was put into force so.
     ///
     /// # Errors
-    /// As [`Shaping::stands`].
-    fn stands(&self, shaping: &Shaping) -> Result<bool, Error>;
+    /// As [`Shaping::changed`].
+    fn changed(&self, shaping: &Shaping, applied: &Applied) -> Result<Option<&'static str>, Error>;
 }
 
 /// An echo that was asked for.
@@ -79,17 +79,33 @@ pub struct Echo {
 /// An echo that comes later is none.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The kernel that this process runs on.
-#[derive(Debug, Clone, Copy)]
-pub struct Linux;
+/// The kernel that this process runs on, where nobody else changes the device that is held.
+#[derive(Debug)]
+pub struct Linux {
+    hold: Hold,
+}
+
+impl Linux {
+    /// Changes the device that is held, and no other.
+    pub fn new(hold: Hold) -> Linux {
+        Linux { hold }
+    }
+}
+
+/// The time since midnight in UTC.
+pub fn time_of_day() -> Duration {
+    // A clock before 1970 knows no hours.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Duration::from_secs(now.as_secs() % (24 * 3600))
+}
 
 impl Device for Linux {
     fn apply(&self, shaping: &Shaping) -> Result<Applied, Error> {
-        shaping.apply()
+        shaping.apply(&self.hold)
     }
 
-    fn set_media(&self, interface: &str, media: &[SocketAddr]) -> Result<(), Error> {
-        farhop_netdev::set_media(interface, media)
+    fn set_media(&self, media: &[SocketAddr]) -> Result<(), Error> {
+        farhop_netdev::set_media(&self.hold, media)
     }
 
     fn media_passed(&self, interface: &str) -> Result<Vec<(SocketAddr, u64)>, Error> {
@@ -107,7 +123,7 @@ impl Device for Linux {
     }
 
     fn apply_rates(&self, shaping: &Shaping) -> Result<(), Error> {
-        shaping.apply_rates()
+        shaping.apply_rates(&self.hold)
     }
 
     fn echo(&self, interface: &str, address: IpAddr) -> Result<Echo, Error> {
@@ -118,17 +134,15 @@ impl Device for Linux {
     }
 
     fn time_of_day(&self) -> Duration {
-        // A clock before 1970 knows no hours.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Duration::from_secs(now.as_secs() % (24 * 3600))
+        time_of_day()
     }
 
     fn is_there(&self, interface: &str) -> bool {
         farhop_netdev::has_interface(interface)
     }
 
-    fn stands(&self, shaping: &Shaping) -> Result<bool, Error> {
-        shaping.stands()
+    fn changed(&self, shaping: &Shaping, applied: &Applied) -> Result<Option<&'static str>, Error> {
+        shaping.changed(applied)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhop_diffserv::{Bounds, Follower};
+use farhop_netdev::Shaping;
 use farhop_units::{BitRate, Bytes};
 use tokio::time::{Instant, sleep};
 
@@ -66,10 +67,9 @@ fn is_worth_it(before: BitRate, now: BitRate) -> bool {
 
 /// Whether it is in force now.
 async fn put<D: Device>(manager: &Arc<Manager>, device: &Arc<D>, rate: BitRate) -> bool {
+    let mut given = manager.given.lock().await;
     // What is not in force is put there whole.
-    if manager.trouble.borrow().is_some() {
-        return false;
-    }
+    let Some(given) = given.as_mut().filter(|_| manager.trouble.borrow().is_none()) else { return false };
     let shaping = match manager.follow(rate) {
         Ok(shaped) => shaped.shaping,
         Err(error) => {
@@ -77,6 +77,9 @@ async fn put<D: Device>(manager: &Arc<Manager>, device: &Arc<D>, rate: BitRate) 
             return false;
         }
     };
+    // Only rates: calls that came or went meanwhile are named to the kernel by another task.
+    let media = std::mem::take(&mut given.shaping.media);
+    given.shaping = Shaping { media, ..shaping.clone() };
     match blocking(device, move |device| device.apply_rates(&shaping)).await {
         Ok(()) => true,
         Err(error) => {

@@ -7,6 +7,7 @@ use farhop_diffserv::calls::{Admitted, Call, CallId, Calls, Gone, Offer};
 use farhop_diffserv::{PlanError, Shares};
 use farhop_events::{Bus, Event};
 use farhop_files::Found;
+use farhop_netdev::{Applied, Shaping};
 use farhop_units::BitRate;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
@@ -14,8 +15,9 @@ use tokio::time::{Duration, Instant};
 
 use crate::arguments::{NewCall, named};
 use crate::config::{CallTerms, Config, FollowTerms, SipTerms};
+use crate::hours::hours_at;
 use crate::shaping::{Shaped, plan, plan_at};
-use crate::state::{self, StateError};
+use crate::state::{State, StateError};
 use crate::told::{CallTold, Status};
 
 /// Why the manager cannot begin.
@@ -32,6 +34,13 @@ pub enum LinkError {
     Device(#[from] farhop_netdev::Error),
 }
 
+/// What the kernel was given, and what it has made of it.
+#[derive(Debug)]
+pub(crate) struct Given {
+    pub(crate) shaping: Shaping,
+    pub(crate) applied: Applied,
+}
+
 /// The calls of a device.
 #[derive(Debug)]
 pub struct Manager {
@@ -39,14 +48,17 @@ pub struct Manager {
     bus: Bus,
     began: Instant,
     calls: Mutex<Calls>,
+    state: State,
+    /// What the kernel was given last; whoever gives it something else waits for this.
+    pub(crate) given: tokio::sync::Mutex<Option<Given>>,
     /// Media changed: whoever keeps the rules looks at [`Manager::media`].
     pub(crate) media_changed: Notify,
     /// The next lapse may be another now.
     pub(crate) leases_changed: Notify,
     /// Why the classes are not in force; `None` where they are.
     pub(crate) trouble: watch::Sender<Option<String>>,
-    /// What classes have at this hour.
-    shares: watch::Sender<Shares>,
+    /// The time of the day: what classes have goes by it.
+    time: watch::Sender<Duration>,
     /// What is sent at now, where the link's rate is followed and that is less than at best.
     followed: watch::Sender<Option<BitRate>>,
     /// Why the link's rate cannot be followed.
@@ -62,7 +74,8 @@ impl Manager {
     /// The rates contradict each other, or the file of calls can be neither read nor set aside.
     pub fn start(config: Config, bus: Bus) -> Result<Manager, LinkError> {
         let share = plan(&config, Vec::new())?.plan.ef();
-        let kept = match state::load(&config.state)? {
+        let (state, found) = State::open(&config.state, &config.interface)?;
+        let kept = match found {
             Found::Read(kept) => kept,
             Found::Nothing => Vec::new(),
             Found::SetAside { as_, why } => {
@@ -75,17 +88,18 @@ impl Manager {
         if lost > 0 {
             tracing::warn!("{lost} of the calls that were written down are none");
         }
-        let shares = watch::Sender::new(config.shares);
         let not_yet = watch::Sender::new(Some("not applied yet".to_owned()));
         Ok(Manager {
             config,
             bus,
             began: Instant::now(),
             calls: Mutex::new(calls),
+            state,
+            given: tokio::sync::Mutex::new(None),
             media_changed: Notify::new(),
             leases_changed: Notify::new(),
             trouble: not_yet,
-            shares,
+            time: watch::Sender::new(Duration::ZERO),
             followed: watch::Sender::new(None),
             follow_trouble: watch::Sender::new(None),
             sip_trouble: watch::Sender::new(None),
@@ -135,7 +149,7 @@ impl Manager {
             reason
         })?;
         if admitted != Admitted::Again {
-            if let Err(error) = state::save(&self.config.state, calls.kept()) {
+            if let Err(error) = self.state.save(calls.kept()) {
                 *calls = before;
                 return Err(error.to_string());
             }
@@ -238,12 +252,13 @@ impl Manager {
     pub fn status(&self) -> Status {
         let calls = self.current();
         let trouble = self.trouble.borrow().clone();
+        let followed = *self.followed.borrow();
+        let shaped = plan_at(&self.config, &self.shares(), followed, Vec::new());
         let sip = self.config.sip.is_some().then(|| self.sip_trouble.borrow().clone().unwrap_or_default());
         Status {
             interface: self.config.interface.clone(),
             link_bps: self.config.rate.0,
-            shaped_bps: plan_at(&self.config, &self.shares.borrow(), *self.followed.borrow(), Vec::new())
-                .map_or(0, |shaped| shaped.plan.shaped.0),
+            shaped_bps: shaped.map_or(0, |shaped| shaped.plan.shaped.0),
             in_force: trouble.is_none(),
             trouble,
             share_bps: calls.share().0,
@@ -253,23 +268,26 @@ impl Manager {
             sip_ignored: self.bus.counters().sip_ignored(),
             sip_unplaced: self.bus.counters().sip_unplaced(),
             follow: self.config.follow.map(|_| self.follow_trouble.borrow().clone().unwrap_or_default()),
+            hours: hours_at(&self.config, *self.time.borrow(), followed),
         }
+    }
+
+    /// What classes have at this hour.
+    fn shares(&self) -> Shares {
+        self.config.shares_at(*self.time.borrow())
     }
 
     /// What the kernel is to be given now.
     pub(crate) fn shaped(&self) -> Result<Shaped, PlanError> {
         let followed = *self.followed.borrow();
-        plan_at(&self.config, &self.shares.borrow(), followed, self.media())
+        plan_at(&self.config, &self.shares(), followed, self.media())
     }
 
     /// It is this time of the day; whether classes have something else than before.
     pub(crate) fn set_time(&self, time: Duration) -> bool {
-        let shares = self.config.shares_at(time);
-        self.shares.send_if_modified(|before| {
-            let is_new = *before != shares;
-            *before = shares;
-            is_new
-        })
+        let before = self.shares();
+        self.time.send_replace(time);
+        self.shares() != before
     }
 
     pub(crate) fn follow_terms(&self) -> Option<FollowTerms> {
@@ -281,7 +299,7 @@ impl Manager {
     /// # Errors
     /// There is no plan for it.
     pub(crate) fn follow(&self, rate: BitRate) -> Result<Shaped, PlanError> {
-        let shaped = plan_at(&self.config, &self.shares.borrow(), Some(rate), self.media())?;
+        let shaped = plan_at(&self.config, &self.shares(), Some(rate), self.media())?;
         self.followed.send_replace(Some(rate));
         self.current().resize(shaped.plan.ef());
         self.bus.emit(Event::LinkRate { interface: self.config.interface.clone(), shaped_bps: rate.0 });
@@ -325,7 +343,7 @@ impl Manager {
 
     fn gone(&self, calls: &Calls, gone: &[Call], how: Gone) {
         // Where it fails, a manager that is killed now would take up a call that is over, until it lapses.
-        if let Err(error) = state::save(&self.config.state, calls.kept()) {
+        if let Err(error) = self.state.save(calls.kept()) {
             tracing::warn!("{error}");
         }
         for call in gone {

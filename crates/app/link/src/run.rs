@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
 use crate::device::Device;
-use crate::manager::{LinkError, Manager};
+use crate::manager::{Given, LinkError, Manager};
 use crate::{follow, rest, sip};
 
 /// How often it is looked whether the device is there.
@@ -32,7 +32,7 @@ pub async fn run<D: Device>(
     stop: impl Future<Output = ()>,
 ) -> Result<(), LinkError> {
     manager.set_time(device.time_of_day());
-    apply(&manager, &device).await?;
+    apply(&manager, &device, None).await?;
     tokio::select! {
         () = server(&manager).serve(socket) => {}
         () = keep(&manager, &device) => {}
@@ -107,12 +107,15 @@ async fn lapse(manager: &Manager) {
 async fn name_media<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) {
     loop {
         manager.media_changed.notified().await;
+        let mut given = manager.given.lock().await;
         // What is not in force is put there whole, media and all.
-        if manager.trouble.borrow().is_some() {
+        let Some(given) = given.as_mut().filter(|_| manager.trouble.borrow().is_none()) else { continue };
+        let media = manager.media();
+        if media == given.shaping.media {
             continue;
         }
-        let (interface, media) = (manager.interface().to_owned(), manager.media());
-        if let Err(error) = blocking(device, move |device| device.set_media(&interface, &media)).await {
+        given.shaping.media.clone_from(&media);
+        if let Err(error) = blocking(device, move |device| device.set_media(&media)).await {
             in_trouble(manager, &error);
         }
     }
@@ -135,15 +138,15 @@ async fn keep<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) {
         } else if manager.trouble.borrow().is_some() {
             // Not each second where it is refused each time.
             if looks % 2 == 0 || is_another_hour {
-                let _ = apply(manager, device).await;
+                let _ = apply(manager, device, None).await;
             }
         } else if is_another_hour {
-            let _ = apply(manager, device).await;
+            let _ = apply(manager, device, None).await;
         } else if looks == 0 {
-            match stands(manager, device).await {
-                Ok(true) => {}
-                Ok(false) => {
-                    let _ = apply(manager, device).await;
+            match changed(manager, device).await {
+                Ok(None) => {}
+                Ok(what) => {
+                    let _ = apply(manager, device, what).await;
                 }
                 Err(error) => in_trouble(manager, &error),
             }
@@ -151,21 +154,34 @@ async fn keep<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) {
     }
 }
 
-async fn stands<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) -> Result<bool, LinkError> {
-    let shaping = manager.shaped()?.shaping;
-    Ok(blocking(device, move |device| device.stands(&shaping)).await?)
+/// What somebody else has changed of what the kernel was given last.
+async fn changed<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) -> Result<Option<&'static str>, Error> {
+    let given = manager.given.lock().await;
+    let Some(Given { shaping, applied }) = &*given else { return Ok(None) };
+    let (shaping, applied) = (shaping.clone(), *applied);
+    blocking(device, move |device| device.changed(&shaping, &applied)).await
 }
 
-async fn apply<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) -> Result<(), LinkError> {
+/// Puts all of it into force. What others had `changed` of it is told when it is put back.
+async fn apply<D: Device>(
+    manager: &Arc<Manager>,
+    device: &Arc<D>,
+    changed: Option<&'static str>,
+) -> Result<(), LinkError> {
+    let mut given = manager.given.lock().await;
     let shaped = manager.shaped().inspect_err(|error| in_trouble(manager, error))?;
-    let shaping = shaped.shaping;
+    let shaping = shaped.shaping.clone();
     match blocking(device, move |device| device.apply(&shaping)).await {
         Ok(applied) => {
+            *given = Some(Given { shaping: shaped.shaping, applied });
             manager.trouble.send_replace(None);
-            // Calls that came while it was being put into force.
-            manager.media_changed.notify_one();
+            let interface = manager.interface().to_owned();
+            if let Some(what) = changed {
+                let reason = format!("somebody has taken away or changed {what}; put back");
+                manager.bus().emit(Event::LinkLost { interface: interface.clone(), reason });
+            }
             manager.bus().emit(Event::LinkInForce {
-                interface: manager.interface().to_owned(),
+                interface,
                 shaped_bps: shaped.plan.shaped.0,
                 leaf: applied.kind.as_str().to_owned(),
             });

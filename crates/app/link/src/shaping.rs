@@ -9,6 +9,10 @@ use farhop_units::BitRate;
 
 use crate::config::Config;
 
+/// Up to here a segment of 64 KB takes long enough for splitting it to be worth its price: as `cake` has it in the kernel
+/// (`CAKE_SPLIT_GSO_THRESHOLD`). Beyond, it takes half a millisecond.
+const SPLIT_UP_TO: BitRate = BitRate(1_000_000_000);
+
 /// What the kernel is given, and what it is not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shaped {
@@ -69,6 +73,7 @@ pub(crate) fn plan_at(
         media,
         otherwise: minor(Queue::De),
         echo: config.follow.map(|follow| (follow.echo, minor(Queue::Af4))),
+        splits: config.rate <= SPLIT_UP_TO,
     };
     let to_ef = |rule: &&Rule| rule.service.queue() == Queue::Ef && mark_rule(rule).is_ok();
     let unadmitted = config.rules.iter().filter(to_ef).map(|rule| rule.name.clone()).collect();

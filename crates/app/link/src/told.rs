@@ -52,6 +52,24 @@ pub struct Status {
     pub sip_unplaced: u64,
     /// Where the link's rate is to be followed: why it is not, and empty where it is.
     pub follow: Option<String>,
+    /// Classes that have hours, and what they have now.
+    #[serde(default)]
+    pub hours: Vec<HoursTold>,
+}
+
+/// A class that may use less outside of its hours.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HoursTold {
+    /// The class, and what it is for.
+    pub class: String,
+    /// As above.
+    pub service: String,
+    /// Its hours, in UTC: `22:00-06:00`.
+    pub hours: String,
+    /// Whether it is within them now.
+    pub is_within: bool,
+    /// What it never exceeds now, in bits/s.
+    pub most_bps: u64,
 }
 
 impl CallTold {

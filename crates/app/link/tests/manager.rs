@@ -106,17 +106,38 @@ async fn what_somebody_took_away_is_put_back_and_what_stands_in_its_place_is_lef
     let (device, bus) = (Arc::clone(&scene.device), scene.bus.clone());
     let number = |name: &str| bus.counters().snapshot()[name].as_u64().unwrap();
     eventually(|| number("links_in_force") == 1).await;
-    device.state.lock().unwrap().stands = false;
+    device.state.lock().unwrap().changed = Some("its rules");
     eventually(|| number("links_in_force") == 2).await;
+    assert_eq!(number("links_lost"), 1, "it is told though it is put back at once");
     {
         let mut state = device.state.lock().unwrap();
-        (state.stands, state.is_foreign) = (false, true);
+        (state.changed, state.is_foreign) = (Some("its queues"), true);
     }
-    eventually(|| number("links_lost") == 1).await;
+    eventually(|| number("links_lost") == 2).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!((number("links_lost"), number("links_in_force")), (1, 2));
+    assert_eq!((number("links_lost"), number("links_in_force")), (2, 2));
     device.state.lock().unwrap().is_foreign = false;
     eventually(|| number("links_in_force") == 3).await;
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn media_that_somebody_took_from_calls_are_named_again_and_calls_that_come_are_no_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::full(folder.path()).await;
+    let (device, bus) = (Arc::clone(&scene.device), scene.bus.clone());
+    let number = |name: &str| bus.counters().snapshot()[name].as_u64().unwrap();
+    let all = TEN.map(media);
+    eventually(|| device.state.lock().unwrap().media == all).await;
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!((number("links_lost"), number("links_in_force")), (0, 1));
+    device.state.lock().unwrap().media.clear();
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(scene.media(), all, "within ten seconds");
+    assert_eq!((number("links_lost"), number("links_in_force")), (1, 2));
+    scene.client.call("voice_call_release", json!({"call": "a"})).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(21)).await;
+    assert_eq!((scene.media().len(), number("links_lost")), (9, 1));
     scene.running.abort();
 }
 
@@ -125,11 +146,11 @@ async fn a_call_that_cannot_be_written_down_is_not_admitted() {
     let folder = tempfile::tempdir().unwrap();
     let mut scene = Scene::start(folder.path()).await;
     // A folder where the file would be written: not even root writes that.
-    std::fs::create_dir(folder.path().join("calls.next")).unwrap();
+    std::fs::create_dir(folder.path().join("calls.json.next")).unwrap();
     let reason = scene.call("a").await.unwrap_err();
     assert!(reason.starts_with("calls cannot be written down in "), "{reason}");
     assert!(scene.names().await.is_empty());
-    std::fs::remove_dir(folder.path().join("calls.next")).unwrap();
+    std::fs::remove_dir(folder.path().join("calls.json.next")).unwrap();
     scene.call("a").await.unwrap();
     scene.running.abort();
 }

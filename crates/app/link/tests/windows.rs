@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use farhop_diffserv::{Queue, Share, Shares};
 use farhop_link::{Config, FollowTerms, Window};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use support::{Scene, config, eventually};
 
@@ -26,10 +26,18 @@ async fn what_nobody_waits_for_has_the_link_at_night_only() {
     eventually(|| ceilings() == [512_000]).await;
     device.state.lock().unwrap().time = 6 * HOUR;
     eventually(|| ceilings() == [512_000, 25_600]).await;
+    let status = scene.client.call("status", Value::Null).await.unwrap();
+    let hours = json!({"class": "LE", "service": "background", "hours": "22:00-06:00", "is_within": false, "most_bps": 25_600});
+    assert_eq!(status["hours"], json!([hours]));
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(ceilings().len(), 2, "once");
     device.state.lock().unwrap().time = 22 * HOUR;
     eventually(|| ceilings() == [512_000, 25_600, 512_000]).await;
+    let status = scene.client.call("status", Value::Null).await.unwrap();
+    assert_eq!(
+        (&status["hours"][0]["is_within"], &status["hours"][0]["most_bps"]),
+        (&json!(true), &json!(512_000))
+    );
     scene.call("a").await.unwrap();
     scene.running.abort();
 }

@@ -41,8 +41,8 @@ settings! {
             control: PathBuf, default "link.sock";
             /// A socket on which the same is asked over HTTP, with JSON; auto: none. Its file is for its owner alone.
             rest: Option<PathBuf>, default "auto";
-            /// The file in which calls are written down, for the next `farhop link run`.
-            calls_file: PathBuf, default "link.calls";
+            /// The file in which calls are written down, for the next `farhop link run`; auto: link.INTERFACE.calls. Each device has its own.
+            calls_file: Option<PathBuf>, default "auto";
             /// How much `farhop link run` writes to standard error: error, warn, info (one line for each call), debug or trace.
             log_level: LogLevel, default "info";
         }
@@ -204,6 +204,11 @@ impl CeilingSettings {
 }
 
 impl LinkManagerSettings {
+    /// The file in which calls are written down.
+    pub fn calls_file(&self) -> PathBuf {
+        self.calls_file.clone().unwrap_or_else(|| format!("link.{}.calls", self.interface).into())
+    }
+
     /// The rate of the link in the direction that the device sends in, before any margin is left. Settings that were read
     /// have one.
     pub fn known_rate(&self) -> Option<BitRate> {

@@ -115,6 +115,7 @@ fn text(status: &Status, calls: &[CallTold]) -> String {
     if let Some(trouble) = status.follow.as_ref().filter(|trouble| !trouble.is_empty()) {
         lines.push(format!("the link's rate is not followed: {trouble}"));
     }
+    lines.extend(status.hours.iter().map(ToString::to_string));
     lines.extend(calls.iter().map(|call| {
         let codec = call.codec.as_deref().unwrap_or("-");
         let time = call.packet_time.as_deref().unwrap_or("-");
@@ -127,6 +128,7 @@ fn text(status: &Status, calls: &[CallTold]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farhop_link::HoursTold;
 
     #[test]
     fn the_list_says_what_is_held_and_what_is_wrong() {
@@ -143,6 +145,13 @@ mod tests {
             sip_ignored: 3,
             sip_unplaced: 2,
             follow: None,
+            hours: vec![HoursTold {
+                class: "LE".into(),
+                service: "background".into(),
+                hours: "22:00-06:00".into(),
+                is_within: false,
+                most_bps: 24_326,
+            }],
         };
         let call = CallTold {
             call: "a1".into(),
@@ -157,6 +166,7 @@ mod tests {
             "sat0: 1 calls hold 24 kbit/s of 301 kbit/s\nnot in force: there is no network device 'sat0' here\n\
              3 datagrams at the ports of SIP could not be read\n\
              2 calls name hosts in place of addresses, and had no place in EF\n\
+             LE (background): 24.32 kbit/s at most now, outside of 22:00-06:00 UTC\n\
              a1                        G.729       20 ms   24 kbit/s     lapses in 42 s"
         );
     }

@@ -34,7 +34,7 @@ pub(crate) fn config(settings: &LinkManagerSettings) -> anyhow::Result<Config> {
         round_trip: settings.round_trip,
         rules: rules(settings),
         calls: CallTerms { hop, plain: calls.rate, lease: calls.lease },
-        state: settings.calls_file.clone(),
+        state: settings.calls_file(),
         sip: settings.sip.observe.then(|| SipTerms {
             ports: settings.sip.ports.iter().map(|it| (it.first, it.last)).collect(),
             from: settings.sip.from.iter().map(Cidr::net).collect(),
@@ -97,6 +97,15 @@ mod tests {
         assert_eq!(of("rate = '1 Mbit/s'"), BitRate::mbit(1));
         let line = read("interface = 'sat0'\nprofile = 'geo-9'").unwrap_err();
         assert!(format!("{line:#}").contains("no link profile is called 'geo-9'"), "{line:#}");
+    }
+
+    #[test]
+    fn each_device_has_a_file_of_calls_of_its_own() {
+        let of = |more: &str| {
+            read(&format!("interface = 'br.lan'\nprofile = 'geo-hylas2'\n{more}")).unwrap().state
+        };
+        assert_eq!(of(""), Path::new("link.br.lan.calls"));
+        assert_eq!(of("calls_file = 'link.calls'"), Path::new("link.calls"));
     }
 
     #[test]

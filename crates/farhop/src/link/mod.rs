@@ -13,7 +13,7 @@ use clap::Subcommand;
 use farhop_control::Socket;
 use farhop_events::Bus;
 use farhop_link::{Linux, Manager};
-use farhop_netdev::{LeafKind, unshape};
+use farhop_netdev::{Applied, Hold, LeafKind, unshape};
 use farhop_settings::LinkManagerSettings;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -77,8 +77,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn plan(settings: &LinkManagerSettings) -> anyhow::Result<()> {
-    let shaped = farhop_link::plan(&config(settings)?, Vec::new())?;
+    let config = config(settings)?;
+    let shaped = farhop_link::plan(&config, Vec::new())?;
     let mut text = show::table(&shaped);
+    text.push_str(&show::told(&farhop_link::hours(&config, farhop_link::time_of_day())));
     text.push_str(
         "\n\nOn a device with nothing of Farhop's, and a kernel that has fq_codel, `apply` runs:\n\n",
     );
@@ -89,25 +91,37 @@ fn plan(settings: &LinkManagerSettings) -> anyhow::Result<()> {
 fn apply(settings: &LinkManagerSettings) -> anyhow::Result<()> {
     let config = config(settings)?;
     let shaped = farhop_link::plan(&config, Vec::new())?;
-    let applied = shaped.shaping.apply()?;
+    let applied = shaped.shaping.apply(&Hold::take(&config.interface)?)?;
     say(&format!(
-        "{}: in force, with queues of {}\n\n{}",
+        "{}: in force, with queues of {}\n\n{}{}",
         config.interface,
         applied.kind.as_str(),
-        show::table(&shaped)
+        show::table(&shaped),
+        show::told(&farhop_link::hours(&config, farhop_link::time_of_day()))
     ))?;
+    complain_of_lacks(&applied, shaped.shaping.splits);
+    Ok(())
+}
+
+/// What the kernel has not, and what that costs.
+fn complain_of_lacks(applied: &Applied, splits: bool) {
     if applied.kind != LeafKind::FqCodel {
         complain(&format!(
             "this kernel has no fq_codel, so flows within a class share a queue of {}; load it with 'modprobe sch_fq_codel'",
             applied.kind.as_str()
         ));
     }
-    Ok(())
+    if splits && applied.whole.is_none() {
+        complain(
+            "this kernel has no tbf, so voice waits for the whole of what TCP hands over as one segment; load it with 'modprobe sch_tbf', \
+             or switch segments off ('ethtool -K DEVICE tso off gso off', and 'gro off' where they come in)",
+        );
+    }
 }
 
 fn remove(settings: &LinkManagerSettings) -> anyhow::Result<()> {
     let interface = &settings.interface;
-    let was_there = unshape(interface)?;
+    let was_there = unshape(&Hold::take(interface)?)?;
     say(&if was_there {
         format!("{interface}: taken away")
     } else {
@@ -122,6 +136,9 @@ fn manage(settings: &LinkManagerSettings) -> anyhow::Result<()> {
     if !unadmitted.is_empty() {
         complain(&show::unadmitted(&unadmitted));
     }
+    // Before calls are taken up: another manager may be writing them.
+    let control = std::path::absolute(&settings.control).unwrap_or_else(|_| settings.control.clone());
+    let hold = Hold::take(&config.interface)?.keep(&format!("control socket {}", control.display()))?;
     block_on(async {
         let manager = Arc::new(Manager::start(config, Bus::new())?);
         let socket = Socket::open(&settings.control)?;
@@ -135,7 +152,7 @@ fn manage(settings: &LinkManagerSettings) -> anyhow::Result<()> {
             }
         };
         // What is in force stays so: a manager that is replaced leaves no gap. `farhop link remove` takes it away.
-        farhop_link::run(manager, Arc::new(Linux), socket, rest, stop).await?;
+        farhop_link::run(manager, Arc::new(Linux::new(hold)), socket, rest, stop).await?;
         Ok(())
     })
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use farhop_diffserv::Queue;
-use farhop_link::Shaped;
+use farhop_link::{HoursTold, Shaped};
 use farhop_netdev::{LeafCounts, shaped};
 use farhop_settings::LinkManagerSettings;
 use farhop_units::{BitRate, Bytes};
@@ -27,6 +27,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let settings: LinkManagerSettings = arguments.source.load()?;
     let leaves = in_force(&settings.interface)?;
+    let hours = farhop_link::hours(&super::config(&settings)?, farhop_link::time_of_day());
     if arguments.json {
         let of = |leaf: &LeafCounts| {
             json!({
@@ -36,10 +37,22 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         };
         let classes: Vec<_> = leaves.iter().map(of).collect();
         return say(&serde_json::to_string_pretty(
-            &json!({"interface": settings.interface, "classes": classes}),
+            &json!({"interface": settings.interface, "classes": classes, "hours": hours}),
         )?);
     }
-    say(&counts(&settings.interface, &leaves, None))
+    say(&(counts(&settings.interface, &leaves, None) + &told(&hours)))
+}
+
+/// Classes that have hours, and what they are to have now.
+pub(super) fn told(hours: &[HoursTold]) -> String {
+    let mut text = String::new();
+    if !hours.is_empty() {
+        text.push_str("\n\nBy its hours, which `farhop link run` keeps to and `apply` by itself does not:");
+        for class in hours {
+            let _ = write!(text, "\n  {class}");
+        }
+    }
+    text
 }
 
 /// How long between two looks.
@@ -76,8 +89,8 @@ fn name(minor: u16) -> String {
 
 fn counts(interface: &str, leaves: &[LeafCounts], past: Option<(Duration, &[LeafCounts])>) -> String {
     let mut text = format!(
-        "{interface}\n{:<5}  {:<12}  {:>10}  {:>10}  {:>9}  {:>10}  {:>7}  {:>10}",
-        "class", "for", "guaranteed", "rate now", "packets", "bytes", "dropped", "waiting"
+        "{interface}\n{:<5}  {:<12}  {:>10}  {:>10}  {:>10}  {:>9}  {:>10}  {:>7}  {:>10}",
+        "class", "for", "guaranteed", "at most", "rate now", "packets", "bytes", "dropped", "waiting"
     );
     for leaf in leaves {
         let now = past.and_then(|(time, leaves)| {
@@ -89,10 +102,11 @@ fn counts(interface: &str, leaves: &[LeafCounts], past: Option<(Duration, &[Leaf
             Queue::ALL.iter().find(|queue| queue.to_string() == name(leaf.minor)).map(|it| it.service());
         let _ = write!(
             text,
-            "\n{:<5}  {:<12}  {:>10}  {:>10}  {:>9}  {:>10}  {:>7}  {:>10}",
+            "\n{:<5}  {:<12}  {:>10}  {:>10}  {:>10}  {:>9}  {:>10}  {:>7}  {:>10}",
             name(leaf.minor),
             service.map_or_else(String::new, |service| service.to_string()),
             leaf.rate,
+            leaf.ceiling,
             now.unwrap_or_else(|| "-".into()),
             leaf.packets,
             Bytes(leaf.bytes).to_string(),
@@ -186,8 +200,36 @@ mod tests {
 
     #[test]
     fn a_second_look_has_the_rate_of_the_time_between() {
-        let leaf = |bytes| LeafCounts { minor: 0x10, rate: "300Kbit".into(), bytes, ..LeafCounts::default() };
+        let (rate, ceiling) = ("300Kbit".to_owned(), "400Kbit".to_owned());
+        let leaf = |bytes| LeafCounts {
+            minor: 0x10,
+            rate: rate.clone(),
+            ceiling: ceiling.clone(),
+            bytes,
+            ..LeafCounts::default()
+        };
         let text = counts("sat0", &[leaf(5_000)], Some((Duration::from_millis(500), &[leaf(2_000)])));
         assert!(text.contains("EF     voice") && text.contains("48 kbit/s"), "{text}");
+        assert!(text.contains("300Kbit     400Kbit"), "what it never exceeds now: {text}");
+    }
+
+    #[test]
+    fn classes_that_have_hours_are_named_with_what_they_have_now() {
+        use farhop_settings::parse;
+        let text = "interface = 'sat0'\nprofile = 'geo-hylas2'\n[[window]]\nhours = '16:50-17:00'\noutside = '5 %'\n";
+        let settings: LinkManagerSettings = parse(text, std::path::Path::new("link.toml"), &[]).unwrap();
+        let config = super::super::config(&settings).unwrap();
+        let at = |minutes: u64| told(&farhop_link::hours(&config, Duration::from_secs(minutes * 60)));
+        let line = at(17 * 60);
+        assert!(
+            line.ends_with("\n  LE (background): 24.32 kbit/s at most now, outside of 16:50-17:00 UTC"),
+            "{line}"
+        );
+        let line = at(16 * 60 + 50);
+        assert!(
+            line.ends_with("\n  LE (background): 486.4 kbit/s at most now, within 16:50-17:00 UTC"),
+            "{line}"
+        );
+        assert_eq!(told(&[]), "");
     }
 }

@@ -72,6 +72,24 @@ pub enum Error {
         /// Kind and handle of what is there.
         what: String,
     },
+    /// A manager keeps the device.
+    #[error(
+        "{interface} is kept by a running `farhop link run` ({keeper}), which would put its own back; end that one first, or give it the new settings and start it anew"
+    )]
+    Kept {
+        /// The device.
+        interface: String,
+        /// Who that is.
+        keeper: String,
+    },
+    /// Somebody is at work on the device.
+    #[error(
+        "another `farhop link apply` or `remove` is still at work on {interface}; try again when it has ended"
+    )]
+    Busy {
+        /// The device.
+        interface: String,
+    },
     /// The kernel cannot share a link's rate.
     #[error(
         "this kernel has no HTB, with which a link's rate is shared; load it with 'modprobe sch_htb' or build it in (CONFIG_NET_SCH_HTB)"

@@ -44,8 +44,8 @@ pub use privileged::{Privileged, serve_privileged};
 pub use process::{Running, give_back_large_memory, raise_descriptor_limit};
 pub use rootless::{enter_user_namespace, is_rootless};
 pub use shaping::{
-    Applied, Leaf, LeafCounts, LeafKind, MarkRule, Shaped, Shaping, has_interface, media_passed, set_media,
-    shaped, unshape,
+    Applied, Hold, Leaf, LeafCounts, LeafKind, MarkRule, Shaped, Shaping, has_interface, media_passed,
+    set_media, shaped, unshape,
 };
 pub use signals::{IgnoredInterrupt, ignore_interrupt};
 pub use socket::{

@@ -29,7 +29,8 @@ pub(crate) struct Fake {
 pub(crate) struct State {
     pub(crate) is_gone: bool,
     pub(crate) is_foreign: bool,
-    pub(crate) stands: bool,
+    /// What somebody has changed since it was put into force.
+    pub(crate) changed: Option<&'static str>,
     pub(crate) applied: usize,
     pub(crate) media: Vec<SocketAddr>,
     /// Packets of media so far.
@@ -58,13 +59,16 @@ impl Device for Fake {
             return Err(Error::ForeignQueue { interface, what: "cake 8001:".into() });
         }
         state.applied += 1;
-        state.stands = true;
+        state.changed = None;
         state.media.clone_from(&shaping.media);
+        if !state.rates.is_empty() {
+            state.rates.push(shaping.rate);
+        }
         state.ceilings.extend(shaping.leaves.last().map(|leaf| leaf.ceiling));
-        Ok(Applied { kind: LeafKind::Fifo, new: true })
+        Ok(Applied { kind: LeafKind::Fifo, new: true, whole: None })
     }
 
-    fn set_media(&self, _interface: &str, media: &[SocketAddr]) -> Result<(), Error> {
+    fn set_media(&self, media: &[SocketAddr]) -> Result<(), Error> {
         self.state.lock().unwrap().media = media.to_vec();
         Ok(())
     }
@@ -105,8 +109,11 @@ impl Device for Fake {
         !self.state.lock().unwrap().is_gone
     }
 
-    fn stands(&self, _shaping: &Shaping) -> Result<bool, Error> {
-        Ok(self.state.lock().unwrap().stands)
+    fn changed(&self, shaping: &Shaping, _applied: &Applied) -> Result<Option<&'static str>, Error> {
+        let state = self.state.lock().unwrap();
+        let are_others =
+            shaping.media != state.media || state.rates.last().is_some_and(|it| *it != shaping.rate);
+        Ok(state.changed.or(are_others.then_some("what it was given")))
     }
 }
 

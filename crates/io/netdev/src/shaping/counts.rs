@@ -1,5 +1,11 @@
 //! What traffic control says of leaves, read from its text.
 
+use super::tree::splitter;
+use super::{HANDLE, LeafKind};
+
+/// The kind of queue that splits segments.
+const SPLITTER: &str = "tbf";
+
 /// What is in force at a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shaped {
@@ -33,6 +39,7 @@ pub struct LeafCounts {
 /// Reads `tc -s class show` and `tc qdisc show`.
 pub(super) fn read(classes: &str, queues: &str, has_rules: bool) -> Shaped {
     let mut leaves: Vec<LeafCounts> = Vec::new();
+    let queues = Queues::read(queues);
     for line in classes.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let after = |word: &str| {
@@ -62,22 +69,54 @@ pub(super) fn read(classes: &str, queues: &str, has_rules: bool) -> Shaped {
                     leaf.waiting = size(bytes);
                 }
             }
-            // The class above them all is nobody's leaf.
-            ["class", "htb", _, "root", ..] => leaves.push(LeafCounts::default()),
+            // The class above them all is nobody's leaf, and neither is a class of a leaf's own queue.
+            ["class", ..] => leaves.push(LeafCounts::default()),
             _ => {}
         }
     }
     leaves.retain(|leaf| leaf.minor > 1);
     for leaf in &mut leaves {
-        let parent = format!("fa40:{:x}", leaf.minor);
-        let kind = queues.lines().find_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
-            ["qdisc", kind, _, "parent", of, ..] if of == parent => Some(kind.to_owned()),
-            _ => None,
-        });
-        leaf.kind = kind.unwrap_or_default();
+        leaf.kind = queues.of(leaf.minor).map(|queue| queue.kind.to_owned()).unwrap_or_default();
     }
     leaves.sort_by_key(|leaf| leaf.minor);
     Shaped { leaves, has_rules }
+}
+
+/// What waits at a leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Queue<'a> {
+    /// Its kind.
+    pub(super) kind: &'a str,
+    /// Whether segments are split before it.
+    pub(super) splits: bool,
+}
+
+/// `tc qdisc show`: each queue's parent, and its kind.
+pub(super) struct Queues<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Queues<'a> {
+    pub(super) fn read(text: &'a str) -> Queues<'a> {
+        let queue = |line: &'a str| match line.split_whitespace().collect::<Vec<_>>()[..] {
+            ["qdisc", kind, _, "parent", parent, ..] => Some((parent, kind)),
+            _ => None,
+        };
+        Queues(text.lines().filter_map(queue).collect())
+    }
+
+    fn below(&self, parent: &str) -> Option<&'a str> {
+        self.0.iter().find(|(of, _)| *of == parent).map(|(_, kind)| *kind)
+    }
+
+    /// The queue of a leaf, where it has one.
+    pub(super) fn of(&self, minor: u16) -> Option<Queue<'a>> {
+        let kind = self.below(&format!("{HANDLE}{minor:x}"))?;
+        if kind != SPLITTER {
+            return Some(Queue { kind, splits: false });
+        }
+        // Its own FIFO is not shown.
+        let kind = self.below(&format!("{}1", splitter(minor))).unwrap_or(LeafKind::Fifo.as_str());
+        Some(Queue { kind, splits: true })
+    }
 }
 
 /// `1514b`, `12Kb`: as traffic control writes sizes, in units of 1024.
@@ -106,9 +145,15 @@ class htb fa40:10 parent fa40:1 leaf fa50: prio 0 rate 145920bit ceil 145920bit 
  backlog 12Kb 9p requeues 0
  lended: 100 borrowed: 0 giants: 0
  tokens: 1 ctokens: 1
+class fq_codel 8001:2d2 parent 8001: 
+ (dropped 12, overlimits 0 requeues 0) 
+ backlog 24Kb 16p requeues 0
 ";
-        let queues = "qdisc htb fa40: root refcnt 2\nqdisc bfifo fa50: parent fa40:10 limit 12112b\n";
-        let shaped = read(classes, queues, true);
+        let plain = "qdisc htb fa40: root refcnt 2\nqdisc bfifo fa50: parent fa40:10 limit 12112b\n";
+        let split =
+            "qdisc htb fa40: root refcnt 2\nqdisc tbf fb10: parent fa40:10 rate 32Gbit burst 0b lat 4us\n";
+        let shaped = read(classes, plain, true);
+        assert_eq!(read(classes, split, true), shaped, "what splits has a FIFO of its own");
         let leaf = LeafCounts {
             minor: 0x10,
             kind: "bfifo".into(),
@@ -120,5 +165,14 @@ class htb fa40:10 parent fa40:1 leaf fa50: prio 0 rate 145920bit ceil 145920bit 
             waiting: 12 << 10,
         };
         assert_eq!(shaped, Shaped { leaves: vec![leaf], has_rules: true });
+    }
+
+    #[test]
+    fn a_leaf_that_splits_has_the_queue_below_what_splits() {
+        let text = "qdisc tbf fb50: parent fa40:50 rate 32Gbit\nqdisc fq_codel 8001: parent fb50:1 limit 10240p\nqdisc sfq 8002: parent fa40:60 limit 127p\n";
+        let queues = Queues::read(text);
+        assert_eq!(queues.of(0x50), Some(Queue { kind: "fq_codel", splits: true }));
+        assert_eq!(queues.of(0x60), Some(Queue { kind: "sfq", splits: false }));
+        assert_eq!(queues.of(0x10), None);
     }
 }

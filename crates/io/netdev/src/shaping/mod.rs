@@ -6,13 +6,17 @@
 //! stands on the device is left alone, and where that is in the way nothing is done.
 
 mod counts;
+mod hold;
 mod rules;
+mod size;
 mod tree;
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 pub use counts::{LeafCounts, Shaped};
+pub use hold::Hold;
 
 use crate::host::{feed, run};
 use crate::{Error, Network, capability};
@@ -83,6 +87,9 @@ pub struct Shaping {
     pub otherwise: u16,
     /// Whose echoes ([`crate::Ping`]) go before all rules, and by which leaf: they measure what waits beyond this device.
     pub echo: Option<(IpAddr, u16)>,
+    /// Whether segments of many packets, which TCP and drivers hand over as one, are split before they wait: else what is urgent
+    /// waits for the whole of one.
+    pub splits: bool,
 }
 
 /// What a leaf is made of; the kernel may lack the better ones.
@@ -103,6 +110,8 @@ pub struct Applied {
     pub kind: LeafKind,
     /// Whether nothing of ours was there before.
     pub new: bool,
+    /// Bytes of the largest packet that passes whole, where segments are split; the kernel may not be able to.
+    pub whole: Option<u64>,
 }
 
 impl LeafKind {
@@ -135,7 +144,8 @@ impl Shaping {
     /// # Errors
     /// No right to change networks, no such device, something of others' at its root, `tc` or `nft` missing or refusing,
     /// or a kernel without HTB.
-    pub fn apply(&self) -> Result<Applied, Error> {
+    pub fn apply(&self, hold: &Hold) -> Result<Applied, Error> {
+        debug_assert_eq!(hold.interface(), self.interface, "who changes a device holds it");
         require()?;
         let new = match root(&self.interface)? {
             Root::Default => true,
@@ -146,67 +156,92 @@ impl Shaping {
         };
         // A table that nft would refuse is no reason to have touched the device.
         feed("nft", &["-c", "-f", "-"], &self.table())?;
+        if new {
+            self.put_root()?;
+        }
         let applied = self.put(new);
+        // Only what was made here just now.
         if applied.is_err() && new {
             let _ = remove_root(&self.interface);
         }
         applied
     }
 
+    fn put_root(&self) -> Result<(), Error> {
+        feed("tc", &["-batch", "-"], &self.root_line()).map_err(|error| match error {
+            Error::Command { reason, .. } if is_unknown(&reason) => Error::NoHtb,
+            other => other,
+        })
+    }
+
     fn put(&self, new: bool) -> Result<Applied, Error> {
-        if new {
-            let line = self.root_line();
-            feed("tc", &["-batch", "-"], &line).map_err(|error| match error {
-                Error::Command { reason, .. } if is_unknown(&reason) => Error::NoHtb,
-                other => other,
-            })?;
-        }
         batch(&self.class_lines())?;
-        let kind = self.put_leaves()?;
+        let (kind, whole) = self.put_leaves()?;
         feed("nft", &["-f", "-"], &self.table())?;
-        Ok(Applied { kind, new })
+        Ok(Applied { kind, new, whole })
     }
 
     /// Gives each class its rate, in place of the one that it has; queues, and what waits in them, stay.
     ///
     /// # Errors
     /// Nothing of ours is in force there, or `tc` is missing or refuses.
-    pub fn apply_rates(&self) -> Result<(), Error> {
+    pub fn apply_rates(&self, hold: &Hold) -> Result<(), Error> {
+        debug_assert_eq!(hold.interface(), self.interface, "who changes a device holds it");
         require()?;
         batch(&self.class_lines())
     }
 
-    /// Whether all of it stands: our root, each of its leaves, and every rule. What somebody has flushed or deleted does not.
+    /// What of it somebody has taken away or changed since it was put into force so; `None` where all of it stands.
     ///
     /// # Errors
     /// No such device, or `tc` or `nft` is missing or refuses.
-    pub fn stands(&self) -> Result<bool, Error> {
-        let Some(shaped) = shaped(&self.interface)? else { return Ok(false) };
-        let has = |leaf: &Leaf| shaped.leaves.iter().any(|it| it.minor == leaf.minor && !it.kind.is_empty());
-        if !shaped.has_rules || !self.leaves.iter().all(has) {
-            return Ok(false);
+    pub fn changed(&self, applied: &Applied) -> Result<Option<&'static str>, Error> {
+        let Some(seen) = see(&self.interface)? else { return Ok(Some("its queues")) };
+        let queues = counts::Queues::read(&seen.queues);
+        let stands = |leaf: &Leaf| queues.of(leaf.minor) == Some(self.queue_of(leaf, applied));
+        if !self.leaves.iter().all(stands) {
+            return Ok(Some("its queues"));
         }
-        Ok(rules::by_chain(&list(&self.interface)?) == rules::by_chain(&self.table()))
+        if !self.has_rates(&seen.classes) {
+            return Ok(Some("the rates of its classes"));
+        }
+        let named: BTreeSet<_> =
+            rules::read_passed(&seen.table).into_iter().map(|(media, _)| media).collect();
+        if rules::by_chain(&seen.table) != rules::by_chain(&self.table()) {
+            return Ok(Some("its rules"));
+        }
+        if named != self.media.iter().copied().collect() {
+            return Ok(Some("the media of its calls"));
+        }
+        let whole = applied.whole.map(|_| size::largest_packet(&self.interface)).transpose()?;
+        Ok((whole != applied.whole).then_some("the size of its packets"))
     }
 
-    /// The best kind of leaf that this kernel has.
-    fn put_leaves(&self) -> Result<LeafKind, Error> {
-        let mut last = None;
-        for kind in LeafKind::ALL {
-            match batch(&self.leaf_lines(kind)) {
-                Ok(()) => return Ok(kind),
-                Err(Error::Command { reason, command }) if is_unknown(&reason) => {
-                    last = Some(Error::Command { command, reason });
+    /// The best leaves that this kernel has.
+    fn put_leaves(&self) -> Result<(LeafKind, Option<u64>), Error> {
+        let split = if self.splits { Some(size::largest_packet(&self.interface)?) } else { None };
+        let splits: &[Option<u64>] = if split.is_some() { &[split, None] } else { &[None] };
+        let mut last = Error::NoHtb;
+        for whole in splits {
+            for kind in LeafKind::ALL {
+                match batch(&self.leaf_lines(kind, *whole)) {
+                    Ok(()) => return Ok((kind, *whole)),
+                    Err(Error::Command { reason, command }) if is_unknown(&reason) => {
+                        last = Error::Command { command, reason };
+                    }
+                    Err(error) => return Err(error),
                 }
-                Err(error) => return Err(error),
             }
         }
-        Err(last.unwrap_or(Error::NoHtb))
+        Err(last)
     }
 
     /// What [`Shaping::apply`] would run, line by line, on a device with nothing of ours and with such leaves.
     pub fn in_words(&self, kind: LeafKind) -> String {
-        let lines = [self.root_line()].into_iter().chain(self.class_lines()).chain(self.leaf_lines(kind));
+        // Those of a device that is not there yet are the usual ones.
+        let whole = || size::largest_packet(&self.interface).unwrap_or(size::USUAL);
+        let leaves = self.leaf_lines(kind, self.splits.then(whole));
+        let lines = [self.root_line()].into_iter().chain(self.class_lines()).chain(leaves);
         let mut text: String = lines.map(|line| format!("tc {line}\n")).collect();
         text.push_str("nft -f - <<END\n");
         text.push_str(&self.table());
@@ -219,9 +254,9 @@ impl Shaping {
 ///
 /// # Errors
 /// Nothing of ours is in force there, or `nft` is missing or refuses.
-pub fn set_media(interface: &str, media: &[SocketAddr]) -> Result<(), Error> {
+pub fn set_media(hold: &Hold, media: &[SocketAddr]) -> Result<(), Error> {
     require()?;
-    feed("nft", &["-f", "-"], &rules::media_text(interface, media))
+    feed("nft", &["-f", "-"], &rules::media_text(hold.interface(), media))
 }
 
 /// How many packets have left for or from each of the named media since it was named.
@@ -244,22 +279,36 @@ fn list(interface: &str) -> Result<String, Error> {
 /// # Errors
 /// No such device, or `tc` is missing or refuses.
 pub fn shaped(interface: &str) -> Result<Option<Shaped>, Error> {
+    let seen = see(interface)?;
+    Ok(seen.map(|seen| counts::read(&seen.classes, &seen.queues, rules::lead_anywhere(&seen.table))))
+}
+
+/// What is ours at a device, as the tools write it.
+struct Seen {
+    classes: String,
+    queues: String,
+    /// Empty where there is none.
+    table: String,
+}
+
+fn see(interface: &str) -> Result<Option<Seen>, Error> {
     if root(interface)? != Root::Ours {
         return Ok(None);
     }
-    let classes = run("tc", &["-s", "class", "show", "dev", interface])?;
-    let queues = run("tc", &["qdisc", "show", "dev", interface])?;
     let text = |output: std::process::Output| String::from_utf8_lossy(&output.stdout).into_owned();
-    let has_rules = has_table(interface)? && rules::lead_anywhere(&list(interface)?);
-    Ok(Some(counts::read(&text(classes), &text(queues), has_rules)))
+    let classes = text(run("tc", &["-s", "class", "show", "dev", interface])?);
+    let queues = text(run("tc", &["qdisc", "show", "dev", interface])?);
+    let table = if has_table(interface)? { list(interface)? } else { String::new() };
+    Ok(Some(Seen { classes, queues, table }))
 }
 
 /// Takes away what is ours at a device, and nothing else; whether there was something.
 ///
 /// # Errors
 /// No right to change networks, or `tc` or `nft` is missing or refuses.
-pub fn unshape(interface: &str) -> Result<bool, Error> {
+pub fn unshape(hold: &Hold) -> Result<bool, Error> {
     require()?;
+    let interface = hold.interface();
     // What has vanished has taken its queues along; the table stands.
     let is_ours = match root(interface) {
         Ok(root) => root == Root::Ours,
@@ -362,11 +411,22 @@ mod tests {
             media: Vec::new(),
             otherwise: 0x60,
             echo: None,
+            splits: true,
         };
+        // Where this process has no right itself, that is what it is told.
+        let held = Hold::take("lo");
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 capability::give_up_net_admin().unwrap();
-                for refused in [shaping.apply().map(drop), set_media("lo", &[]), unshape("lo").map(drop)] {
+                let mut refusals = vec![Hold::take("lo").map(drop)];
+                if let Ok(hold) = &held {
+                    refusals.extend([
+                        shaping.apply(hold).map(drop),
+                        set_media(hold, &[]),
+                        unshape(hold).map(drop),
+                    ]);
+                }
+                for refused in refusals {
                     let line = refused.unwrap_err().to_string();
                     assert!(line.starts_with("shaping a link needs CAP_NET_ADMIN"), "{line}");
                 }

@@ -1,10 +1,17 @@
 //! The bucket and its leaves as traffic control reads them. Each line replaces what was there, so that the same plan twice
 //! is the same as once, and another plan takes the place of the one before without a packet lost.
 
-use super::{HANDLE, Leaf, LeafKind, Shaping};
+use std::collections::BTreeMap;
+
+use super::counts::Queue;
+use super::{Applied, HANDLE, Leaf, LeafKind, Shaping};
 
 /// The one class below the root, which all leaves borrow from.
 const ALL: &str = "fa40:1";
+/// What TCP and drivers hand over as one at most, headers included.
+const LARGEST_SEGMENT: u64 = 64 << 10;
+/// Nearly the most that the kernel writes into 32 bits, in bytes/s: older ones have no more.
+const UNBOUNDED: &str = "32gbit";
 
 impl Shaping {
     /// HTB cannot change its root: it is added once.
@@ -26,26 +33,126 @@ impl Shaping {
         [all].into_iter().chain(self.leaves.iter().map(leaf)).collect()
     }
 
-    pub(super) fn leaf_lines(&self, best: LeafKind) -> Vec<String> {
-        let line = |leaf: &Leaf| {
-            let kind = if leaf.fair { best } else { LeafKind::Fifo };
-            let what = match kind {
-                // RFC 8289 §4.3, §4.4: the interval is a round trip, the target a twentieth of it or more than one packet takes.
-                LeafKind::FqCodel => {
-                    let interval = self.round_trip.as_millis().max(100);
-                    let packet = 1514 * 8 * 1000 / u128::from(leaf.ceiling.max(1));
-                    format!(
-                        "target {}ms interval {interval}ms quantum 1514",
-                        (interval / 20).max(packet * 3 / 2)
-                    )
-                }
-                LeafKind::Sfq => format!("limit {} quantum 1514", (leaf.room / 1514).clamp(8, 127)),
-                LeafKind::Fifo => format!("limit {}", leaf.room),
-            };
-            // Without a handle: a leaf of another kind, which a newer kernel may have, can take its place.
-            let Shaping { interface, .. } = self;
-            format!("qdisc replace dev {interface} parent {HANDLE}{:x} {} {what}", leaf.minor, kind.as_str())
+    /// `whole` is what the largest packet has, where what is larger is to be split.
+    pub(super) fn leaf_lines(&self, best: LeafKind, whole: Option<u64>) -> Vec<String> {
+        self.leaves.iter().flat_map(|leaf| self.lines_of(leaf, best, whole)).collect()
+    }
+
+    fn lines_of(&self, leaf: &Leaf, best: LeafKind, whole: Option<u64>) -> Vec<String> {
+        let interface = &self.interface;
+        let kind = self.kind_of(leaf, best);
+        let what = match kind {
+            // RFC 8289 §4.3, §4.4: the interval is a round trip, the target a twentieth of it or more than one packet takes.
+            LeafKind::FqCodel => {
+                let interval = self.round_trip.as_millis().max(100);
+                let packet = 1514 * 8 * 1000 / u128::from(leaf.ceiling.max(1));
+                format!("target {}ms interval {interval}ms quantum 1514", (interval / 20).max(packet * 3 / 2))
+            }
+            LeafKind::Sfq => format!("limit {} quantum 1514", (leaf.room / 1514).clamp(8, 127)),
+            // A segment that comes whole is dropped whole where there is no room for all of it.
+            LeafKind::Fifo if self.splits && whole.is_none() => {
+                format!("limit {}", leaf.room + LARGEST_SEGMENT)
+            }
+            LeafKind::Fifo => format!("limit {}", leaf.room),
         };
-        self.leaves.iter().map(line).collect()
+        let mut lines = Vec::new();
+        let parent = match whole {
+            // tc-tbf(8): what is larger than its bucket is split. Its own rate is beyond that of any leaf, so that nothing waits for it.
+            Some(whole) => {
+                let handle = splitter(leaf.minor);
+                lines.push(format!(
+                    "qdisc replace dev {interface} parent {HANDLE}{:x} handle {handle} tbf rate {UNBOUNDED} burst {whole}b limit {}",
+                    leaf.minor, leaf.room
+                ));
+                // It brings a FIFO of that limit along.
+                if kind == LeafKind::Fifo {
+                    return lines;
+                }
+                format!("{handle}1")
+            }
+            // Without a handle: a leaf of another kind, which a newer kernel may have, can take its place.
+            None => format!("{HANDLE}{:x}", leaf.minor),
+        };
+        lines.push(format!("qdisc replace dev {interface} parent {parent} {} {what}", kind.as_str()));
+        lines
+    }
+
+    fn kind_of(&self, leaf: &Leaf, best: LeafKind) -> LeafKind {
+        if leaf.fair { best } else { LeafKind::Fifo }
+    }
+
+    /// The queue that a leaf was given.
+    pub(super) fn queue_of(&self, leaf: &Leaf, applied: &Applied) -> Queue<'static> {
+        Queue { kind: self.kind_of(leaf, applied.kind).as_str(), splits: applied.whole.is_some() }
+    }
+
+    /// Whether all classes have their rates and ceilings in what `tc class show` says.
+    pub(super) fn has_rates(&self, classes: &str) -> bool {
+        let given: BTreeMap<u16, (&str, &str)> = classes.lines().filter_map(rates).collect();
+        let has = |minor: u16, rate: u64, ceiling: u64| {
+            given.get(&minor).is_some_and(|(one, most)| is_rate(one, rate) && is_rate(most, ceiling))
+        };
+        has(1, self.rate, self.rate)
+            && self.leaves.iter().all(|leaf| has(leaf.minor, leaf.rate, leaf.ceiling))
+    }
+}
+
+/// What splits segments before a leaf: the handle of that queue.
+pub(super) fn splitter(minor: u16) -> String {
+    format!("fb{minor:02x}:")
+}
+
+/// `class htb fa40:10 parent fa40:1 leaf fb10: prio 0 rate 145920bit ceil 1459Kbit …`: the class below our root, its rate and its ceiling.
+fn rates(line: &str) -> Option<(u16, (&str, &str))> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let ["class", "htb", id, ..] = words[..] else { return None };
+    let minor = u16::from_str_radix(id.strip_prefix(HANDLE)?, 16).ok()?;
+    let after =
+        |word: &str| words.iter().position(|it| *it == word).and_then(|at| words.get(at + 1).copied());
+    Some((minor, (after("rate")?, after("ceil")?)))
+}
+
+/// Whether `text` is how traffic control writes this rate: as whole units, of bytes at the least.
+fn is_rate(text: &str, rate: u64) -> bool {
+    let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "bit" => 1,
+        "Kbit" => 1_000,
+        "Mbit" => 1_000_000,
+        "Gbit" => 1_000_000_000,
+        _ => return false,
+    };
+    let said = digits.parse::<u64>().ok().and_then(|it| it.checked_mul(unit));
+    said.is_some_and(|said| said.abs_diff(rate) < unit.max(8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_compared_as_far_as_they_are_written() {
+        for (text, rate, is_it) in [
+            ("486400bit", 486_400, true),
+            ("29176bit", 29_184, false),
+            ("29184bit", 29_190, true),
+            ("1486Kbit", 1_486_999, true),
+            ("1486Kbit", 1_487_000, false),
+            ("2Mbit", 2_000_000, true),
+            ("486400", 486_400, false),
+            ("Kbit", 0, false),
+        ] {
+            assert_eq!(is_rate(text, rate), is_it, "{text}");
+        }
+        let line = "class htb fa40:10 parent fa40:1 leaf fb10: prio 0 rate 145920bit ceil 1459Kbit burst 729b cburst 729b ";
+        assert_eq!(rates(line), Some((0x10, ("145920bit", "1459Kbit"))));
+        assert_eq!(
+            rates("class htb fa40:1 root rate 2Mbit ceil 2Mbit burst 1b cburst 1b"),
+            Some((1, ("2Mbit", "2Mbit")))
+        );
+        assert_eq!(
+            (rates("class tbf fb60:1 parent fb60: "), rates("class htb 1:10 rate 1bit ceil 1bit")),
+            (None, None)
+        );
     }
 }
