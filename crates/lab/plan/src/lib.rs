@@ -18,6 +18,7 @@ mod figures;
 mod form;
 mod journal;
 mod lanes;
+mod lasting;
 mod measure;
 mod own;
 mod pages;
