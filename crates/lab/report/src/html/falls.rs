@@ -127,7 +127,7 @@ fn frame(out: &mut String, variant: &Panel<'_>, left: f64, panel: f64, bottom: f
         let right = left + panel;
         let _ = writeln!(
             out,
-            "<text class=\"tick\" text-anchor=\"end\" x=\"{right:.1}\" y=\"14\">{words}</text>"
+            "<text class=\"tick\" style=\"text-anchor:end\" x=\"{right:.1}\" y=\"25\">{words}</text>"
         );
     }
     let step = step(panel / scale);
