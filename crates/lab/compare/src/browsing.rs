@@ -18,7 +18,7 @@ use crate::falls::waterfall;
 use crate::interrupt::Ended;
 use crate::limit::{Smallest, used};
 use crate::scene::Scene;
-use crate::settle::quiet_link;
+use crate::settle::{opened, quiet_link};
 use crate::{CompareError, Variant};
 
 /// A browser, and what every site of a scene has to give.
@@ -52,8 +52,12 @@ pub struct Browsed {
     pub load: PageLoad,
     /// What the link saw.
     pub record: LoadRecord,
+    /// Connections over TCP that the client's machine began until the load was over.
+    pub connections: Option<u64>,
     /// What was wrong, one line each.
     pub faults: Vec<String>,
+    /// Resources that came and could not be compared: the browser kept no byte of them.
+    pub unseen: u64,
     /// Resource by resource.
     pub waterfall: Waterfall,
     /// What it looked like, where it was filmed.
@@ -103,11 +107,13 @@ impl Browsing {
             timeout: visit.timeout,
             idle: Duration::from_millis(800) + scene.testbed.link().profile().rtt(),
             film: film.as_ref().map(|folder| folder.path().to_path_buf()),
+            pauses: true,
             ..Order::new(format!("{scheme}://{host}{}", page.entry))
         };
         let prepared = self.browser.prepare(&order)?;
         scene.testbed.link().take_record();
-        let mut load = browse(scene, prepared, Place::Client, visit.timeout)?;
+        let seen = browse(scene, prepared, Place::Client, visit.timeout)?;
+        let (mut load, record) = (seen.load, seen.record);
         let mut faults = Vec::new();
         if let Some(failure) = load.document_failure() {
             load.load_ms = None; // an error page is no page, however quickly it loads
@@ -117,12 +123,20 @@ impl Browsing {
         if load.load_ms.is_none() && faults.is_empty() {
             faults.push("the load event did not come".into());
         }
-        let record = quiet_link(scene)?;
         let checked = check(&self.sites, &load, variant.may_recode());
         faults.extend(checked.bad);
         let waterfall = waterfall(&load, &std::collections::HashMap::new());
         let film = film.as_ref().zip(load.began_ms).map(|(folder, began)| read(folder.path(), began));
-        Ok(Browsed { load, record, faults, waterfall, film: film.transpose()?, used: checked.used })
+        Ok(Browsed {
+            load,
+            record,
+            connections: seen.connections,
+            faults,
+            unseen: checked.unseen,
+            waterfall,
+            film: film.transpose()?,
+            used: checked.used,
+        })
     }
 }
 
@@ -152,17 +166,44 @@ pub(crate) fn sites(scene: &Scene) -> Result<Sites, CompareError> {
     Ok(sites)
 }
 
-/// Runs a load that is made ready, in the namespace of `place`.
+/// A load as it was seen from both sides.
+pub(crate) struct Visited {
+    pub(crate) load: PageLoad,
+    /// What the link saw until it was quiet after the load. What the browser does while it is looked at and when it ends is
+    /// none of the load.
+    pub(crate) record: LoadRecord,
+    /// Connections over TCP that were begun where the browser ran.
+    pub(crate) connections: Option<u64>,
+}
+
+/// Beyond a page's own time: starting the browser and waiting for idleness, and looking at bodies.
+const STARTING: Duration = Duration::from_secs(60);
+const LOOKING: Duration = Duration::from_secs(120);
+
+/// Runs a load that is made ready and whose order [pauses](Order::pauses), in the namespace of `place`.
 pub(crate) fn browse(
     scene: &Scene,
     prepared: Prepared,
     place: Place,
     timeout: Duration,
-) -> Result<PageLoad, CompareError> {
+) -> Result<Visited, CompareError> {
+    let inside = scene.testbed.namespace(place);
+    let before = opened(inside);
     let mut process = scene.testbed.spawn_in(place, prepared.command()?)?;
-    // Beyond the page's own time: starting the browser, waiting for idleness, looking at bodies.
-    let waited = scene.interrupt.wait(&mut process, timeout + Duration::from_secs(120));
-    if !matches!(waited, Ok(Ended::Exited)) {
+    let mut connections = None;
+    let mut visit = || -> Result<(LoadRecord, Ended), CompareError> {
+        let patience = timeout + STARTING;
+        let ended = scene.interrupt.wait_until(&mut process, patience, &|| prepared.is_loaded())?;
+        let record = quiet_link(scene)?;
+        connections = opened(inside).zip(before).map(|(now, before)| now.saturating_sub(before));
+        if ended != Ended::SoFar {
+            return Ok((record, ended));
+        }
+        prepared.look()?;
+        Ok((record, scene.interrupt.wait(&mut process, LOOKING)?))
+    };
+    let visited = visit();
+    if !matches!(visited, Ok((_, Ended::Exited))) {
         // Its browser left the group: only itself can close it well.
         let _ = process.terminate();
         for _ in 0..300 {
@@ -172,7 +213,9 @@ pub(crate) fn browse(
             std::thread::sleep(Duration::from_millis(10));
         }
     }
-    waited?;
+    let (record, _) = visited?;
     drop(process);
-    Ok(prepared.finish()?)
+    let load = prepared.finish()?;
+    quiet_link(scene)?; // its connections' ends are none of the next load
+    Ok(Visited { load, record, connections })
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use farhop_workload::browser::{PageLoad, Resource};
+use farhop_workload::browser::{PageLoad, Resource, THROWN_AWAY};
 use farhop_workload::origins::media::is_text;
 use farhop_workload::origins::site::{Asset, Found, Site, sha256_hex};
 use url::Url;
@@ -22,6 +22,8 @@ pub(crate) struct Checked {
     pub(crate) bad: Vec<String>,
     /// The files that the browser used, each once.
     pub(crate) used: Vec<Arc<Asset>>,
+    /// Resources that came and of which the browser kept no byte.
+    pub(crate) unseen: u64,
     /// Body bytes of images that came recoded, by the file that they stand for.
     pub(crate) recoded: HashMap<PathBuf, u64>,
 }
@@ -30,6 +32,8 @@ pub(crate) struct Checked {
 enum Verdict {
     Right(Option<Arc<Asset>>),
     Wrong(String),
+    /// It came, and there is nothing to compare.
+    Unseen,
     /// Of no site of the page, or given up by the page itself: says nothing about the way it came.
     Foreign,
 }
@@ -52,6 +56,7 @@ pub(crate) fn check(sites: &Sites, load: &PageLoad, may_recode: bool) -> Checked
                 checked.used.extend(new);
             }
             Verdict::Wrong(why) => checked.bad.push(format!("{}: {why}", resource.url)),
+            Verdict::Unseen => checked.unseen += 1,
             Verdict::Foreign => {}
         }
     }
@@ -62,6 +67,9 @@ fn judge(sites: &Sites, resource: &Resource, may_recode: bool) -> Verdict {
     let Ok(url) = Url::parse(&resource.url) else { return Verdict::Foreign };
     let Some(site) = url.host_str().and_then(|host| sites.get(host)) else { return Verdict::Foreign };
     if let Some(failure) = &resource.failure {
+        if failure == THROWN_AWAY {
+            return Verdict::Unseen;
+        }
         // The page or its browser gave it up, as it would over any way.
         let given_up = failure == "net::ERR_ABORTED" && resource.status.is_none();
         return if given_up { Verdict::Foreign } else { Verdict::Wrong(failure.clone()) };
@@ -243,6 +251,8 @@ mod tests {
         assert_eq!(judged(&sites, failed("net::ERR_EMPTY_RESPONSE", None), false).1.len(), 1);
         assert_eq!(judged(&sites, failed("net::ERR_ABORTED", Some(200)), false).1.len(), 1);
         assert_eq!(judged(&sites, failed("net::ERR_ABORTED", None), false), (0, vec![]));
+        assert_eq!(judged(&sites, failed(THROWN_AWAY, Some(200)), false), (0, vec![]), "nothing to compare");
+        assert_eq!(checked(&sites, vec![failed(THROWN_AWAY, Some(200))], false).unseen, 1);
         let elsewhere =
             Resource { url: "http://other.test/".into(), ..failed("net::ERR_NAME_NOT_RESOLVED", None) };
         assert_eq!(judged(&sites, elsewhere, false), (0, vec![]));

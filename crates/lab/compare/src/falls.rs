@@ -29,7 +29,8 @@ pub(crate) fn waterfall(load: &PageLoad, unasked: &HashMap<String, Vec<bool>>) -
             unasked: unasked.get(url).and_then(|times| times.get(*time)).copied().unwrap_or(false),
         });
     }
-    Waterfall { load_s: load.load_ms.map(seconds), paint_s: load.first_paint_ms.map(seconds), bars }
+    let (load_s, paint_s) = (load.load_ms.map(seconds), load.first_paint_ms.map(seconds));
+    Waterfall { load_s, paint_s, bars, left_out: 0 }
 }
 
 #[cfg(test)]

@@ -21,6 +21,8 @@ pub struct Interrupt(Arc<AtomicBool>);
 pub(crate) enum Ended {
     /// The process did.
     Exited,
+    /// It came as far as it was waited for.
+    SoFar,
     /// Patience did.
     Late,
 }
@@ -64,10 +66,23 @@ impl Interrupt {
 
     /// Waits for a process.
     pub(crate) fn wait(&self, process: &mut Running, patience: Duration) -> Result<Ended, CompareError> {
+        self.wait_until(process, patience, &|| false)
+    }
+
+    /// Waits for a process to come so far, or to end.
+    pub(crate) fn wait_until(
+        &self,
+        process: &mut Running,
+        patience: Duration,
+        is_so_far: &dyn Fn() -> bool,
+    ) -> Result<Ended, CompareError> {
         let deadline = Instant::now() + patience;
         loop {
             if matches!(process.try_wait(), Ok(Some(_)) | Err(_)) {
                 return Ok(Ended::Exited);
+            }
+            if is_so_far() {
+                return Ok(Ended::SoFar);
             }
             if Instant::now() > deadline {
                 return Ok(Ended::Late);
@@ -101,5 +116,7 @@ mod tests {
         let start = |line: &str| Running::start(std::process::Command::new("sh").args(["-c", line])).unwrap();
         assert_eq!(interrupt.wait(&mut start("exit 3"), Duration::from_secs(60)).unwrap(), Ended::Exited);
         assert_eq!(interrupt.wait(&mut start("sleep 1000"), Duration::ZERO).unwrap(), Ended::Late);
+        let so_far = interrupt.wait_until(&mut start("sleep 1000"), Duration::from_secs(60), &|| true);
+        assert_eq!(so_far.unwrap(), Ended::SoFar);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use farhop_report::{Accounts, Waterfall};
 use farhop_testbed::{Fitness, Place, fit};
-use farhop_workload::browser::{Order, PageLoad};
+use farhop_workload::browser::{Order, PageLoad, THROWN_AWAY};
 use farhop_workload::pages::Page;
 
 use crate::bench::Bench;
@@ -113,6 +113,7 @@ impl<'a> Loader<'a> {
             http2: variant.http2(),
             http3: if variant == Variant::DirectH3 { hosts_of(page) } else { Vec::new() },
             looked_up_as: looked_up_as(&self.bench.spec, variant),
+            pauses: true,
             spki: Some(self.bench.ready.spki.clone()),
             authority: self.bench.trusted_for(variant),
             timeout: self.timeout,
@@ -126,12 +127,12 @@ impl<'a> Loader<'a> {
         }
         let prepared = self.bench.browser.prepare(&order)?;
         self.bench.testbed.link().take_record();
-        let mut load = browse(self.bench, prepared, place, self.timeout)?;
+        let visited = browse(self.bench, prepared, place, self.timeout)?;
+        let (mut load, record) = (visited.load, visited.record);
         if let Some(failure) = load.document_failure() {
             load.load_ms = None; // an error page is no page, however quickly it loads
             load.errors.insert(0, failure);
         }
-        let record = quiet_link(self.bench)?;
         let (seen, log_read) = new_lines(self.bench.log(), log_read, &hosts)?;
         self.log_read = log_read;
         let stage = self.bench.stage();
@@ -151,6 +152,10 @@ impl<'a> Loader<'a> {
         };
         let seconds = |ms: Option<f64>| ms.map(|ms| (ms * 10.0).round() / 1e4); // a tenth of a millisecond is plenty
         let both = [record.forward.counters.sent, record.return_.counters.sent];
+        let checked = check(&self.bench.sites, &load, variant.may_recode());
+        if checked.unseen > 0 {
+            load.errors.push(format!("{} resources not compared: {THROWN_AWAY}", checked.unseen));
+        }
         let measured = Measured {
             plt_s: seconds(load.load_ms),
             fcp_s: seconds(load.first_paint_ms),
@@ -162,7 +167,7 @@ impl<'a> Loader<'a> {
             counters,
             accounts,
             waterfall: waterfall(&load, &unasked),
-            checked: check(&self.bench.sites, &load, variant.may_recode()),
+            checked,
             seen,
             fitness: fit(&record),
             lateness: record.failure.is_none().then(|| record.p99_lateness()),

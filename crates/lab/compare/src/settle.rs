@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use farhop_testbed::LoadRecord;
+use farhop_testbed::{LoadRecord, Namespace};
 use serde_json::Value;
 
 use crate::CompareError;
@@ -30,6 +30,21 @@ pub(crate) fn quiet_link(scene: &Scene) -> Result<LoadRecord, CompareError> {
         }
         before = now;
     }
+}
+
+/// Connections over TCP that were begun in a namespace since it is there, as its kernel counts them; none where it does not.
+pub(crate) fn opened(namespace: &Namespace) -> Option<u64> {
+    // A thread's own: the process as a whole is elsewhere.
+    let read = || std::fs::read_to_string("/proc/thread-self/net/snmp").ok();
+    active_opens(&namespace.run(read).ok()??)
+}
+
+/// RFC 4022: `tcpActiveOpens`, from lines of names and of numbers.
+fn active_opens(text: &str) -> Option<u64> {
+    let mut lines = text.lines().filter(|line| line.starts_with("Tcp:"));
+    let (names, numbers) = (lines.next()?, lines.next()?);
+    let (_, number) = names.split(' ').zip(numbers.split(' ')).find(|(name, _)| *name == "ActiveOpens")?;
+    number.parse().ok()
 }
 
 /// What the origins saw in one load.
@@ -77,6 +92,15 @@ mod tests {
         let log = "{\"request\":\"/\"}\n{\"dns\":\"a.test\"}\n{\"dns\":\"update.example\"}\n{\"request\":\"/x\"}\n{\"dns\":";
         let seen = seen(log, &["a.test"]);
         assert_eq!(seen, Seen { requests: 2, strange_names: BTreeSet::from(["update.example".to_owned()]) });
+    }
+
+    #[test]
+    fn connections_are_counted_as_the_kernel_counts_them() {
+        let text = "Ip: Forwarding\nIp: 1\nTcp: RtoMin MaxConn ActiveOpens PassiveOpens\nTcp: 200 -1 37 5\nUdp: In\n";
+        assert_eq!(active_opens(text), Some(37));
+        for other in ["", "Tcp: ActiveOpens\n", "Tcp: ActiveOpens\nTcp: many\n", "Tcp: MaxConn\nTcp: -1\n"] {
+            assert_eq!(active_opens(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -199,6 +199,12 @@ impl Course {
         self.grow(origin, &lane);
     }
 
+    /// A connection broke that had been in use; what still waits gets another, and the reader is told.
+    pub(crate) fn broke(self: &Arc<Self>, origin: &Origin, connection: usize, fault: &str) {
+        locked(&self.state).connections[connection].result.fault = Some(fault.to_owned());
+        self.gone(origin);
+    }
+
     /// No connection came to stand, or it brought nothing: what waited first is asked for anew, or given up.
     pub(crate) fn unreachable(self: &Arc<Self>, origin: &Origin, fault: &str) {
         let lane = self.lane(origin);

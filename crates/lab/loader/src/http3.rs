@@ -2,7 +2,7 @@
 //! proxy.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
@@ -46,7 +46,7 @@ pub(crate) async fn work(course: Arc<Course>, origin: Origin) {
     let (under_way, watched) = watch::channel(0usize);
     let idle = rest(watched, course.settings.idle);
     tokio::pin!(idle);
-    let mut brought = false;
+    let (mut brought, lost) = (false, Arc::new(AtomicBool::new(false)));
     let fault = loop {
         let next = async {
             let permit = streams.clone().acquire_owned().await.ok(); // it is never closed
@@ -63,9 +63,10 @@ pub(crate) async fn work(course: Arc<Course>, origin: Origin) {
         brought = true;
         under_way.send_modify(|count| *count += 1);
         let (under_way, requests, course_of_it) = (under_way.clone(), requests.clone(), course.clone());
-        let (traffic, connection) = (traffic.clone(), connection.clone());
+        let (traffic, connection, lost) = (traffic.clone(), connection.clone(), lost.clone());
         course.spawn(async move {
             if let Err(fault) = exchange(&course_of_it, requests, object, place).await {
+                lost.store(true, Ordering::Relaxed);
                 course_of_it.failed(object, &fault);
             }
             count(&traffic, &connection);
@@ -74,9 +75,15 @@ pub(crate) async fn work(course: Arc<Course>, origin: Origin) {
         });
     };
     count(&traffic, &connection);
-    match fault.filter(|_| !brought) {
-        Some(fault) => course.unreachable(&origin, &fault),
-        None => course.gone(&origin),
+    // One that ends while nothing is under way is no loss, however it ends.
+    let is_loss = lost.load(Ordering::Relaxed) || *under_way.borrow() > 0;
+    match fault {
+        Some(fault) if !brought => course.unreachable(&origin, &fault),
+        fault if is_loss => {
+            let fault = fault.as_deref().unwrap_or("it ended before its answers");
+            course.broke(&origin, place, fault);
+        }
+        _ => course.gone(&origin),
     }
 }
 

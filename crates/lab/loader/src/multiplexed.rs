@@ -1,6 +1,7 @@
 //! HTTP/2 on one connection to an origin: requests within the limit of streams, pushes as the settings want them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -28,7 +29,12 @@ pub(crate) async fn work(course: Arc<Course>, origin: Origin, push: Push) {
     builder
         .initial_window_size(settings.windows.stream)
         .initial_connection_window_size(settings.windows.connection)
-        .enable_push(push != Push::Off);
+        .enable_push(push != Push::Off)
+        // What was refused still comes for as long as its server has it under way. A stream that is forgotten meanwhile would
+        // make each frame of it an error, and enough of them the end of the connection.
+        .max_concurrent_reset_streams(usize::MAX)
+        .reset_stream_duration(settings.patience)
+        .max_local_error_reset_streams(None);
     let (mut requests, connection) = match builder.handshake::<_, Bytes>(stream).await {
         Ok(made) => made,
         Err(error) => return course.unreachable(&origin, &format!("HTTP/2: {error}")),
@@ -42,7 +48,7 @@ pub(crate) async fn work(course: Arc<Course>, origin: Origin, push: Push) {
     let (under_way, watched) = watch::channel(0usize);
     let idle = rest(watched, settings.idle);
     tokio::pin!(idle);
-    let mut brought = false;
+    let (mut brought, lost) = (false, Arc::new(AtomicBool::new(false)));
     let fault = loop {
         let next = async {
             let permit = streams.clone().acquire_owned().await.ok(); // it is never closed
@@ -60,10 +66,12 @@ pub(crate) async fn work(course: Arc<Course>, origin: Origin, push: Push) {
             Ok((response, pushes)) => {
                 brought = true;
                 under_way.send_modify(|count| *count += 1);
-                let (under_way, answer) =
-                    (under_way.clone(), Answer { course: course.clone(), object, place, push });
+                let (under_way, lost) = (under_way.clone(), lost.clone());
+                let answer = Answer { course: course.clone(), object, place, push };
                 course.spawn(async move {
-                    answer.read(response, pushes).await;
+                    if !answer.read(response, pushes).await {
+                        lost.store(true, Ordering::Relaxed);
+                    }
                     under_way.send_modify(|count| *count -= 1);
                     drop(permit);
                 });
@@ -71,9 +79,15 @@ pub(crate) async fn work(course: Arc<Course>, origin: Origin, push: Push) {
             Err(fault) => course.failed(object, &fault),
         }
     };
-    match fault.filter(|_| !brought) {
-        Some(fault) => course.unreachable(&origin, &fault),
-        None => course.gone(&origin),
+    // One that ends while nothing is under way is no loss, however it ends.
+    let is_loss = lost.load(Ordering::Relaxed) || *under_way.borrow() > 0;
+    match fault {
+        Some(fault) if !brought => course.unreachable(&origin, &fault),
+        fault if is_loss => {
+            let fault = fault.as_deref().unwrap_or("it ended before its answers");
+            course.broke(&origin, place, fault);
+        }
+        _ => course.gone(&origin),
     }
 }
 
@@ -148,7 +162,8 @@ struct Answer {
 }
 
 impl Answer {
-    async fn read(self, response: ResponseFuture, mut pushes: PushPromises) {
+    /// Reads it; whether it came.
+    async fn read(self, response: ResponseFuture, mut pushes: PushPromises) -> bool {
         tokio::pin!(response);
         let mut may_push = true;
         let response = loop {
@@ -163,9 +178,10 @@ impl Answer {
             Ok(response) => self.body(response, Some((pushes, may_push))).await,
             Err(error) => Err(format!("HTTP/2: {error}")),
         };
-        if let Err(fault) = done {
-            self.course.failed(self.object, &fault);
+        if let Err(fault) = &done {
+            self.course.failed(self.object, fault);
         }
+        done.is_ok()
     }
 
     /// Reads a body, and takes what is promised meanwhile.

@@ -46,6 +46,8 @@ pub struct ConnectionResult {
     pub sent: u64,
     /// Bytes that came from it.
     pub received: u64,
+    /// What it broke by while it was in use; none where it ended in order.
+    pub fault: Option<String>,
 }
 
 /// What a load gave.
@@ -75,10 +77,14 @@ impl Loaded {
         self.connections.iter().filter(|connection| connection.objects > 0).count()
     }
 
-    /// What went wrong, one line each.
+    /// What went wrong, one line each: what did not come, and connections that broke, though others brought what was left.
     pub fn faults(&self) -> Vec<String> {
-        let wrong = |object: &ObjectResult| Some(format!("{}: {}", object.url, object.fault.as_ref()?));
-        self.objects.iter().filter_map(wrong).collect()
+        let missing = |object: &ObjectResult| Some(format!("{}: {}", object.url, object.fault.as_ref()?));
+        let broken = |connection: &ConnectionResult| {
+            Some(format!("{}: its connection broke: {}", connection.origin, connection.fault.as_ref()?))
+        };
+        let missing = self.objects.iter().filter_map(missing);
+        missing.chain(self.connections.iter().filter_map(broken)).collect()
     }
 
     /// Requests written, those that were repeated included.

@@ -107,6 +107,41 @@ async fn a_share_of_the_page_is_pushed_taken_or_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn refused_pushes_cost_their_bytes_and_never_the_connection() {
+    // So slow that a frame of a long document is still under way when the refusals of what was promised ahead of it come back.
+    let pace = Some(Duration::from_millis(100));
+    for (document, images, size) in
+        [(10, 20, 5_000), (100_000, 20, 5_000), (10, 20, 100_000), (100_000, 120, 1_000)]
+    {
+        let (mut graph, mut content) = page("http", images, size);
+        let bytes = vec![b'x'; document];
+        let mut long = Object::new("http://a.test/".parse().unwrap(), Kind::Document, &bytes);
+        long.names = std::mem::take(&mut graph.objects[0].names);
+        graph.objects[0] = long;
+        content.files.insert("/".into(), (bytes.into(), "text/html"));
+        content.push_share("/", &paths(images), 1.0);
+        let net = Net { multiplexed: true, pace, ..Net::new(content) };
+        let (loaded, _) = load(net, graph, &one(Protocol::Http2(Push::Refused))).await;
+        let case = format!("{document} bytes, {images} images of {size}");
+        assert_eq!(loaded.faults(), [""; 0], "{case}");
+        let counted = (loaded.connections.len(), loaded.requests(), loaded.pushes_refused);
+        assert_eq!(counted, (1, images as u32 + 1, images as u32), "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_breaks_is_told_even_where_another_brings_the_rest() {
+    let (graph, content) = page("http", 7, 5_000);
+    let net = Net { multiplexed: true, breaks: Some(20_000), ..Net::new(content) };
+    let (loaded, _) = load(net, graph, &one(Protocol::Http2(Push::Off))).await;
+    assert_eq!(loaded.connections.len(), 2);
+    assert!(loaded.objects.iter().all(|object| object.fault.is_none()));
+    let faults = loaded.faults();
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert!(faults[0].starts_with("http://a.test:80: its connection broke: "), "{faults:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn handshakes_take_a_round_trip_and_0_rtt_none() {
     let (graph, content) = page("https", 2, 100);
     let graph = Arc::new(graph);

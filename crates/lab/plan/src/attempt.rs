@@ -14,7 +14,7 @@ use farhop_compare::{
 use farhop_loader::{Handshake, Loaded, Loader, Names, PageGraph, TcpConnector};
 use farhop_report::{Still, StudyLoad, Waterfall};
 use farhop_testbed::{LoadRecord, Namespace, Place, Terminal};
-use farhop_workload::browser::Film;
+use farhop_workload::browser::{Film, THROWN_AWAY};
 use farhop_workload::pages::Page;
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
@@ -86,7 +86,10 @@ impl Attempt<'_> {
             Err(Refused::Broken(error)) => Err(error.into()),
         };
         take_off(testbed, &dressing)?;
-        Ok(done?.map(|attempted| Attempted { notes, ..attempted }))
+        Ok(done?.map(|mut attempted| {
+            attempted.notes.splice(0..0, notes);
+            attempted
+        }))
     }
 
     fn dressed(&self, dressing: &Dressing) -> Result<Result<Attempted, String>, PlanError> {
@@ -153,10 +156,23 @@ impl Attempt<'_> {
             timeout: self.variant.settings.patience,
             filmed: self.filmed,
         };
-        let Browsed { load, record, faults, waterfall, film, .. } = browsing.load(self.scene, &visit)?;
-        let seen = Seen::browsed(&load, film.as_ref(), record);
+        let Browsed { load, record, connections, faults, unseen, waterfall, film, .. } =
+            browsing.load(self.scene, &visit)?;
+        // QUIC is counted on the link, and cannot be within a tunnel.
+        let quic = match (variant, self.variant.dressing.vpn) {
+            (Variant::DirectH3, true) => None,
+            (Variant::DirectH3, false) => Some(record.udp_flows),
+            _ => Some(0),
+        };
+        let connections = connections.zip(quic).map(|(tcp, quic)| (tcp + quic) as usize);
+        let seen = Seen::browsed(&load, film.as_ref(), record, connections);
+        let notes = (unseen > 0).then(|| {
+            let page = &self.page.name;
+            format!("{page}: {unseen} resources in the browser were not compared: {THROWN_AWAY}, as it does with what it cannot decode")
+        });
         let film = film.as_ref().map(stills).unwrap_or_default();
-        Ok(Attempted { seen, faults, waterfall, film, notes: Vec::new() })
+        let waterfall = waterfall.shortened(fall::ROWS);
+        Ok(Attempted { seen, faults, waterfall, film, notes: notes.into_iter().collect() })
     }
 
     fn with_loader(&self, proxy: Option<SocketAddr>) -> Result<Attempted, PlanError> {

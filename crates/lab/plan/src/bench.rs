@@ -17,6 +17,8 @@ use crate::attempt::Attempt;
 use crate::course::Next;
 use crate::error::PlanError;
 use crate::journal::Run;
+use crate::lanes::duration;
+use crate::lasting::told_while_lasting;
 use crate::measure::Measure;
 use crate::own::{self, OwnServers};
 use crate::pages;
@@ -29,9 +31,14 @@ const ROOTLESS: &str = "without root, in a user namespace: the link's threads ha
 /// How finely figures over time are drawn: the study's samples.
 const STEP: Duration = Duration::from_millis(100);
 
+/// How long a load lasts before it is told of, and from then on again and again.
+const LONG: Duration = Duration::from_secs(60);
+
 /// See the module.
 pub(crate) struct Bench<'a> {
     plan: &'a Plan,
+    /// What happens meanwhile is told there.
+    progress: &'a (dyn Fn(&str) + Sync),
     interrupt: Interrupt,
     peers: Peers,
     pages: Vec<Page>,
@@ -73,6 +80,7 @@ impl<'a> Bench<'a> {
         plan: &'a Plan,
         peers: Peers,
         interrupt: Interrupt,
+        progress: &'a (dyn Fn(&str) + Sync),
     ) -> Result<Bench<'a>, PlanError> {
         let folder = tempfile::Builder::new().prefix("farhop-plan-").tempdir();
         let folder = folder.map_err(PlanError::file(std::env::temp_dir()))?;
@@ -83,6 +91,7 @@ impl<'a> Bench<'a> {
         let graphs = built.iter().zip(&plan.pages).map(both).collect::<Result<_, PlanError>>()?;
         Ok(Bench {
             plan,
+            progress,
             interrupt,
             peers,
             pages: built,
@@ -114,6 +123,8 @@ impl<'a> Bench<'a> {
             ..Run::default()
         };
         let (mut load, mut was_late, mut is_lacking) = (None, false, false);
+        let (name, progress) = (format!("{} #{}", plan.in_words(cell), next.round + 1), self.progress);
+        let lasting = |time: Duration| progress(&format!("{name}: not done after {}", duration(time)));
         for attempt in 1..=ATTEMPTS {
             self.scene(cell.link, next.seed)?;
             let page = &self.pages[cell.page];
@@ -136,11 +147,12 @@ impl<'a> Bench<'a> {
                     .collect(),
                 filmed: plan.measures.contains(&Measure::SpeedIndex),
             };
-            match attempted.make() {
+            match told_while_lasting(LONG, &lasting, || attempted.make()) {
                 Ok(Ok(made)) => {
                     run.late = !fit(&made.seen.record).is_fit();
                     was_late |= run.late;
                     if run.late && attempt < ATTEMPTS {
+                        progress(&format!("{name}: the link was late, so it is loaded again"));
                         continue;
                     }
                     let value =

@@ -116,11 +116,12 @@ pub fn run(arguments: &RunArguments) -> Result<(), PlanError> {
         lanes: arguments.lanes.into(),
         until: arguments.time.and_then(|time| Instant::now().checked_add(time)),
     };
+    let progress = |line: &str| eprintln!("{line}");
     let maker = || -> Result<Maker<'_>, PlanError> {
-        let mut bench = Bench::prepare(&plan, peers.clone(), interrupt.clone())?;
+        let mut bench = Bench::prepare(&plan, peers.clone(), interrupt.clone(), &progress)?;
         Ok(Box::new(move |next| bench.load(next)))
     };
-    let done = carry_out(&plan, &mut kept, pace, &maker, &|line| eprintln!("{line}"));
+    let done = carry_out(&plan, &mut kept, pace, &maker, &progress);
     // Whatever ended it: what was measured is told. What ended it is the cause where that fails, too.
     match (&done, write_results(&plan, &kept, arguments.quick, folder.path())) {
         (_, Ok(())) => eprintln!("results: {}", out.join("report.html").display()),

@@ -6,9 +6,9 @@ use farhop_loader::{Kind, Loaded, PageGraph};
 use farhop_report::{Bar, Waterfall};
 
 /// Rows of a waterfall, at most: what a person can tell apart.
-const ROWS: usize = 150;
+pub(crate) const ROWS: usize = 150;
 
-/// The waterfall of a load, its first rows where there are too many.
+/// The waterfall of a load, its first rows and how many are missing where there are too many.
 pub(crate) fn of(loaded: &Loaded, graph: &PageGraph) -> Waterfall {
     let seconds = |time: Duration| (time.as_secs_f64() * 1e4).round() / 1e4;
     let bars = loaded.objects.iter().zip(&graph.objects).filter_map(|(object, about)| {
@@ -29,8 +29,10 @@ pub(crate) fn of(loaded: &Loaded, graph: &PageGraph) -> Waterfall {
     Waterfall {
         load_s: loaded.time.map(seconds),
         paint_s: loaded.blocking.map(seconds),
-        bars: bars.take(ROWS).collect(),
+        bars: bars.collect(),
+        left_out: 0,
     }
+    .shortened(ROWS)
 }
 
 /// As browsers name it.

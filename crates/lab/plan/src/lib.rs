@@ -19,6 +19,7 @@ mod folder;
 mod form;
 mod journal;
 mod lanes;
+mod lasting;
 mod measure;
 mod own;
 mod pages;

@@ -69,7 +69,7 @@ measures! {
     WaitUp "wait-up" "ms",
     /// Of the return capacity that was granted on demand, the share that was used.
     Utilisation "utilisation" "%",
-    /// Connections that the loader began.
+    /// Connections that the client began, whatever carries them on the link. A browser's over QUIC within a tunnel cannot be told.
     Connections "connections" "connections",
     /// TCP and QUIC connections on the link itself.
     LinkConnections "link-connections" "connections",
@@ -185,7 +185,12 @@ impl Seen {
     }
 
     /// Of a load in a browser.
-    pub(crate) fn browsed(load: &PageLoad, film: Option<&Film>, record: LoadRecord) -> Seen {
+    pub(crate) fn browsed(
+        load: &PageLoad,
+        film: Option<&Film>,
+        record: LoadRecord,
+        connections: Option<usize>,
+    ) -> Seen {
         let time = |ms: Option<f64>| ms.map(|ms| Duration::from_secs_f64(ms.max(0.0) / 1e3));
         Seen {
             load: time(load.load_ms),
@@ -193,6 +198,7 @@ impl Seen {
             first_paint: time(load.first_paint_ms),
             largest_paint: time(load.largest_paint_ms),
             speed_index: time(film.and_then(Film::speed_index_ms)),
+            connections,
             requests: load.resources.len(),
             record,
             ..Seen::default()

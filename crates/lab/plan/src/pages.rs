@@ -7,7 +7,7 @@ use std::path::Path;
 use farhop_loader::{GraphError, Object, PageGraph};
 use farhop_workload::pages::{self, Page, Site};
 use farhop_workload::recorded::Recording;
-use farhop_workload::{noise, npm};
+use farhop_workload::{noise, npm, picture};
 use url::Url;
 
 use crate::error::PlanError;
@@ -45,10 +45,11 @@ pub(crate) fn build(page: &PageSpec, folder: &Path) -> Result<Page, PlanError> {
             std::fs::create_dir_all(&images).map_err(PlanError::file(&images))?;
             let mut html = "<!doctype html>\n<title>Objects of one size</title>\n".to_owned();
             for number in 1..=*objects {
-                let file = images.join(format!("{number:04}.bin"));
-                std::fs::write(&file, noise(u64::from(number), object.0 as usize))
+                let file = images.join(format!("{number:04}.gif"));
+                // A browser that cannot decode one throws its bytes away: then nobody could compare them.
+                std::fs::write(&file, picture(u64::from(number), object.0 as usize))
                     .map_err(PlanError::file(&file))?;
-                let _ = writeln!(html, "<img src=\"objects/{number:04}.bin\" alt=\"\">");
+                let _ = writeln!(html, "<img src=\"objects/{number:04}.gif\" alt=\"\">");
             }
             // A comment that no coding shrinks fills it up.
             let missing = document.0.saturating_sub(html.len() as u64 + 7);
@@ -137,6 +138,6 @@ mod tests {
             graph.objects.iter().map(|it| it.sha256.as_str()).collect();
         assert_eq!(hashes.len(), 13, "no two are alike");
         let size = |name: &str| std::fs::metadata(folder.path().join("made").join(name)).unwrap().len();
-        assert_eq!((size("index.html"), size("objects/0007.bin")), (4_000, 5_000));
+        assert_eq!((size("index.html"), size("objects/0007.gif")), (4_000, 5_000));
     }
 }

@@ -12,8 +12,39 @@ pub struct Waterfall {
     pub load_s: Option<f64>,
     /// First contentful paint.
     pub paint_s: Option<f64>,
-    /// Every resource that came.
+    /// Every resource that came, or the first of them.
     pub bars: Vec<Bar>,
+    /// How many came after these and are not among them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub left_out: usize,
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
+}
+
+impl Waterfall {
+    /// The same with as many resources as `most`, in the order in which they were wanted.
+    #[must_use]
+    pub fn shortened(mut self, most: usize) -> Waterfall {
+        if self.bars.len() > most {
+            self.bars.sort_by(|one, other| one.start_s.total_cmp(&other.start_s));
+            self.left_out += self.bars.split_off(most).len();
+        }
+        self
+    }
+
+    /// The last moment that it shows: where resources are left out, the last of those that are not, so that these have room.
+    pub(crate) fn last_s(&self) -> f64 {
+        let whole = self.load_s.into_iter().chain(self.paint_s).filter(|_| self.left_out == 0);
+        self.bars.iter().map(|bar| bar.end_s).chain(whole).fold(0.0, f64::max)
+    }
+
+    /// That there is more than is shown, in words; nothing where there is not.
+    pub(crate) fn of_how_many(&self) -> Option<String> {
+        let shown = self.bars.len();
+        (self.left_out > 0).then(|| format!("first {shown} of {}", shown + self.left_out))
+    }
 }
 
 /// One resource of a load.
@@ -144,6 +175,22 @@ mod tests {
                 ("Other", vec![row("https://a.test/x", false, true)]),
             ]
         );
+    }
+
+    #[test]
+    fn a_waterfall_of_many_shows_the_first_and_says_of_how_many() {
+        let bars = (0..641).rev().map(|at| bar("http://a.test/x", "image", f64::from(at) / 10.0)).collect();
+        let whole = Waterfall { load_s: Some(70.0), ..waterfall(bars) };
+        assert_eq!((whole.of_how_many(), whole.last_s()), (None, 70.0));
+        let short = whole.clone().shortened(150);
+        assert_eq!((short.bars.len(), short.bars[0].start_s, short.bars[149].start_s), (150, 0.0, 14.9));
+        assert_eq!(short.of_how_many().unwrap(), "first 150 of 641");
+        assert!(
+            (short.last_s() - 15.6).abs() < 1e-9,
+            "the load's end would leave the rest of the axis empty"
+        );
+        assert_eq!(short.clone().shortened(150), short);
+        assert_eq!(whole.clone().shortened(641), whole);
     }
 
     #[test]

@@ -182,13 +182,13 @@ fn loads_are_drawn_side_by_side_and_films_on_one_time_axis() {
         page: "five".into(),
         link: "geo".into(),
         variant: variant.into(),
-        waterfall: Waterfall { load_s: Some(0.8), paint_s: None, bars: vec![bar.clone()] },
+        waterfall: Waterfall { load_s: Some(0.8), paint_s: None, bars: vec![bar.clone()], left_out: 640 },
         film: [(0.0, "AAAA"), (last_s, "BBBB")]
             .map(|(at_s, jpeg)| Still { at_s, complete: 1.0, jpeg: jpeg.into() })
             .into(),
     };
     let html = study_html(&Study { loads: vec![load("a", 1.0), load("b", 2.2)], ..study() });
-    assert!(html.contains("Waterfalls of five over geo"));
+    assert!(html.contains("Waterfalls of five over geo") && html.contains("first 1 of 641"));
     // Twelve pictures each, one every 0.2 s: the first's last look stands from 1.0 s on, the other's at 2.2 s.
     let count = |picture: &str| html.matches(&format!("base64,{picture}")).count();
     assert_eq!((count("AAAA"), count("BBBB")), (5 + 11, 7 + 1));

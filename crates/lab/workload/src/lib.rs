@@ -8,6 +8,8 @@ pub mod npm;
 pub mod origins;
 pub mod packages;
 pub mod pages;
+mod picture;
 pub mod recorded;
 
 pub use noise::noise;
+pub use picture::picture;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use h2::server::{SendPushedResponse, SendResponse};
+use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
 use http::{Method, Request, Response, StatusCode};
 
@@ -46,21 +46,15 @@ async fn answer(
             Request::builder().method(Method::GET).uri(format!("{scheme}://{authority}{pushed}")).body(());
         let Ok(promise) = promise else { continue };
         // A client that takes no pushes, or has as many open as it allows, gets none.
-        let Ok(push) = respond.push_request(promise) else { break };
-        let (content, pushed) = (content.clone(), pushed.clone());
-        tokio::spawn(async move { push_out(push, &content, &pushed).await });
+        let Ok(mut push) = respond.push_request(promise) else { break };
+        // The head goes with the promise: a client may refuse it before anything else is written, and `h2` would take the
+        // reset of a stream whose head waits for room on the connection for an error of the whole.
+        let (head, body) = found(&content, pushed);
+        let Ok(stream) = push.send_response(head, body.is_empty()) else { continue };
+        tokio::spawn(send(stream, body));
     }
     let (head, body) = found(&content, &path);
     send(respond.send_response(head, body.is_empty())?, body).await
-}
-
-async fn push_out(
-    mut push: SendPushedResponse<Bytes>,
-    content: &Content,
-    path: &str,
-) -> Result<(), h2::Error> {
-    let (head, body) = found(content, path);
-    send(push.send_response(head, body.is_empty())?, body).await
 }
 
 fn found(content: &Content, path: &str) -> (Response<()>, Bytes) {

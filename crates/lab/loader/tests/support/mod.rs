@@ -24,7 +24,14 @@ pub(crate) struct Net {
     pub(crate) asked: Mutex<Vec<String>>,
     /// How long a connection takes to stand, in round trips.
     pub(crate) trips: u32,
+    /// How long a packet occupies the link to the client; none where it has no limit.
+    pub(crate) pace: Option<Duration>,
+    /// After so many bytes towards the client the first connection is cut; none where it never is.
+    pub(crate) breaks: Option<usize>,
 }
+
+/// Bytes that cross the link to the client at a time, where it has a pace.
+const PACKET: usize = 1_200;
 
 impl Net {
     pub(crate) fn new(content: Content) -> Net {
@@ -35,20 +42,23 @@ impl Net {
             made: AtomicUsize::new(0),
             asked: Mutex::default(),
             trips: 1,
+            pace: None,
+            breaks: None,
         }
     }
 }
 
 impl Connect for Net {
     fn connect(&self, host: &str, port: u16, _receive_buffer: Option<usize>) -> Connecting {
-        self.made.fetch_add(1, Ordering::Relaxed);
+        let is_first = self.made.fetch_add(1, Ordering::Relaxed) == 0;
+        let most = self.breaks.filter(|_| is_first).unwrap_or(usize::MAX);
         self.asked.lock().unwrap().push(format!("{host}:{port}"));
         let (content, tls, multiplexed) = (self.content.clone(), self.tls.clone(), self.multiplexed);
         let is_proxy = host == "proxy.test";
-        let standing = RTT * self.trips;
+        let (standing, pace) = (RTT * self.trips, self.pace);
         Box::pin(async move {
             tokio::time::sleep(standing).await;
-            let (near, mut far) = delayed();
+            let (near, mut far) = delayed(pace, most);
             tokio::spawn(async move {
                 match tls {
                     Some(tls) => {
@@ -76,21 +86,32 @@ async fn tunnel(stream: &mut DuplexStream) -> io::Result<()> {
 }
 
 /// Both ends of a connection.
-fn delayed() -> (DuplexStream, DuplexStream) {
+fn delayed(pace: Option<Duration>, most: usize) -> (DuplexStream, DuplexStream) {
     let (near, near_inside) = tokio::io::duplex(1 << 22);
-    let (far, far_inside) = tokio::io::duplex(1 << 22);
+    // A link with a pace has its server write no faster than a socket's buffer allows.
+    let (far, far_inside) = tokio::io::duplex(if pace.is_some() { 16 << 10 } else { 1 << 22 });
     let (near_read, near_write) = tokio::io::split(near_inside);
     let (far_read, far_write) = tokio::io::split(far_inside);
-    carry(near_read, far_write);
-    carry(far_read, near_write);
+    carry(near_read, far_write, None, usize::MAX);
+    carry(far_read, near_write, pace, most);
     (near, far)
 }
 
-fn carry(mut from: ReadHalf<DuplexStream>, mut to: WriteHalf<DuplexStream>) {
+/// Carries what is written at one end to the other, `most` bytes of it.
+fn carry(
+    mut from: ReadHalf<DuplexStream>,
+    mut to: WriteHalf<DuplexStream>,
+    pace: Option<Duration>,
+    most: usize,
+) {
     let (send, mut arriving) = tokio::sync::mpsc::unbounded_channel::<(Instant, Vec<u8>)>();
     tokio::spawn(async move {
-        let mut piece = vec![0; 64 << 10];
+        let mut piece = vec![0; if pace.is_some() { PACKET } else { 64 << 10 }];
+        let mut left = most;
         while let Ok(count @ 1..) = from.read(&mut piece).await {
+            let Some(still) = left.checked_sub(count) else { break };
+            left = still;
+            tokio::time::sleep(pace.unwrap_or_default()).await;
             if send.send((Instant::now() + RTT / 2, piece[..count].to_vec())).is_err() {
                 return;
             }

@@ -67,10 +67,7 @@ const LEGEND: &str = "<p class=\"legend\"><span><i class=\"held\"></i>before it 
 
 /// The last moment that any of the loads shows, in seconds.
 fn longest(variants: &[Panel<'_>]) -> f64 {
-    let last = |fall: &Waterfall| {
-        fall.bars.iter().map(|bar| bar.end_s).chain(fall.load_s).chain(fall.paint_s).fold(0.0, f64::max)
-    };
-    variants.iter().map(|variant| last(variant.waterfall)).fold(0.001, f64::max)
+    variants.iter().map(|variant| variant.waterfall.last_s()).fold(0.001, f64::max)
 }
 
 fn drawing(out: &mut String, label: &str, variants: &[Panel<'_>]) {
@@ -126,6 +123,13 @@ fn row_height(rows: usize) -> f64 {
 fn frame(out: &mut String, variant: &Panel<'_>, left: f64, panel: f64, bottom: f64, scale: f64) {
     let kind = if variant.is_farhop { "title ours" } else { "title" };
     let _ = writeln!(out, "<text class=\"{kind}\" x=\"{left:.1}\" y=\"14\">{}</text>", escape(variant.name));
+    if let Some(words) = variant.waterfall.of_how_many() {
+        let right = left + panel;
+        let _ = writeln!(
+            out,
+            "<text class=\"tick\" style=\"text-anchor:end\" x=\"{right:.1}\" y=\"25\">{words}</text>"
+        );
+    }
     let step = step(panel / scale);
     let _ = writeln!(
         out,
@@ -239,15 +243,17 @@ fn in_words(bar: &Bar) -> String {
 /// When something was to be seen first, and when the page had loaded, over the bars of its panel.
 fn marks(out: &mut String, variant: &Panel<'_>, left: f64, panel: f64, bottom: f64, scale: f64) {
     let fall = variant.waterfall;
-    if let Some(paint) = fall.paint_s {
-        let x = left + paint * scale;
+    let right = left + panel;
+    if let Some(x) = fall.paint_s.map(|paint| left + paint * scale).filter(|x| *x <= right) {
         let _ = writeln!(out, "<path class=\"paint\" d=\"M{x:.1} {ABOVE}V{bottom:.1}\"/>");
     }
     if let Some(load) = fall.load_s {
-        let x = left + load * scale;
-        // The figure stands beside its line, on the side where there is room.
-        let (anchor, at) = if x > left + panel - 60.0 { ("end", x - 4.0) } else { ("start", x + 4.0) };
-        let _ = writeln!(out, "<path class=\"load\" d=\"M{x:.1} {ABOVE}V{:.1}\"/>", bottom + 14.0);
+        let x = (left + load * scale).min(right);
+        // The figure stands beside its line, on the side where there is room; beyond the axis there is no line.
+        let (anchor, at) = if x > right - 60.0 { ("end", x - 4.0) } else { ("start", x + 4.0) };
+        if left + load * scale <= right {
+            let _ = writeln!(out, "<path class=\"load\" d=\"M{x:.1} {ABOVE}V{:.1}\"/>", bottom + 14.0);
+        }
         let _ = writeln!(
             out,
             "<text class=\"loaded\" text-anchor=\"{anchor}\" x=\"{at:.1}\" y=\"{:.1}\">{load:.2} s</text>",

@@ -60,7 +60,7 @@ fn waterfall(plt: f64, unasked: bool) -> Waterfall {
             unasked: unasked && number > 0,
         }
     };
-    Waterfall { load_s: Some(plt), paint_s: Some(plt * 0.4), bars: (0..31).map(bar).collect() }
+    Waterfall { load_s: Some(plt), paint_s: Some(plt * 0.4), bars: (0..31).map(bar).collect(), left_out: 0 }
 }
 
 /// A comparison of two pages.

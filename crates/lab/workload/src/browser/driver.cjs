@@ -19,6 +19,31 @@ function within(ms, promise, otherwise) {
   return Promise.race([guarded, late]).finally(() => clearTimeout(timer));
 }
 
+/**
+ * Has Playwright fetch nothing anew that the browser holds no more: looking at bodies must put nothing on the link. It speaks
+ * to the browser over a pipe, message by message; what is no method of the browser's is refused at once.
+ */
+function fetchNothingAnew() {
+  const children = require('node:child_process');
+  const { spawn } = children;
+  children.spawn = (...how) => {
+    const child = spawn(...how);
+    const pipe = child.stdio[3];
+    if (!pipe || !pipe.write) return child;
+    const write = pipe.write.bind(pipe);
+    const harmless = (message) => message.replace('"method":"Network.loadNetworkResource"', '"method":"Network.notHeld"');
+    pipe.write = (data, ...rest) => write(typeof data === 'string' ? harmless(data) : data, ...rest);
+    return child;
+  };
+}
+
+/** Waits until whoever measures the link has its record: what crosses it from here on is none of the load. */
+async function pause() {
+  fs.writeFileSync(order.loaded, '');
+  const until = Date.now() + order.pause_most_ms;
+  while (!fs.existsSync(order.look) && Date.now() < until) await sleep(10);
+}
+
 /** What the page's own clocks say; all in milliseconds since its navigation began. */
 function pageTimings() {
   const navigation = performance.getEntriesByType('navigation')[0];
@@ -124,9 +149,14 @@ async function describe(entry, page, origin, times, initiators) {
   if (!response) return resource;
   resource.media_type = ((response.headers()['content-type'] || '').split(';')[0] || '').trim().toLowerCase() || null;
   if (resource.failure || resource.redirected_to || [204, 304].includes(resource.status)) return resource;
-  const body = await within(10000, response.body(), null);
+  let lost = 'the browser no longer held the body';
+  const read = response.body().catch((error) => {
+    if (/Network\.notHeld/.test(error.message)) lost = order.thrown_away;
+    throw error;
+  });
+  const body = await within(10000, read, null);
   if (body === null) {
-    resource.failure = 'the browser no longer held the body';
+    resource.failure = lost;
     return resource;
   }
   resource.bytes = body.length;
@@ -140,6 +170,7 @@ async function describe(entry, page, origin, times, initiators) {
 }
 
 async function main() {
+  if (order.loaded) fetchNothingAnew();
   const { chromium } = require('playwright-core');
   const context = await chromium.launchPersistentContext(order.profile, {
     executablePath: order.executable,
@@ -211,9 +242,10 @@ async function main() {
   }
   // Taking the picture may make the page ask for more, which is no part of the load.
   const asked = [...entries.values()];
+  if (order.loaded) await pause();
   if (order.screenshot) await within(5000, hideLostFrames(page, asked), null);
   if (order.screenshot) await within(20000, picture(page, order.screenshot, order.screenshot_most_px), null);
-  // Looking at bodies must put nothing on the link.
+  // Nor may the page itself, while bodies are looked at.
   await within(2000, context.setOffline(true), null);
   // A document that never came has no clock of its own; the first request's start serves.
   const first = asked[0];

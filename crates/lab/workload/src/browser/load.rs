@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Why a resource that came has no bytes here: browsers hold none of an image that they cannot decode.
+pub const THROWN_AWAY: &str = "the browser threw the body away";
+
 /// One page load. Times are milliseconds since the navigation began.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PageLoad {

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::npm;
 
 pub use film::{Film, FilmError, Frame};
-pub use load::{Initiator, PageLoad, Resource};
+pub use load::{Initiator, PageLoad, Resource, THROWN_AWAY};
 pub use trust::trust_in;
 
 /// The script, written beside each order and run by `node`.
@@ -23,6 +23,12 @@ const DRIVER: &str = include_str!("driver.cjs");
 
 /// Height of a picture at most, in pixels: some pages are longer than any picture may be.
 const SCREENSHOT_MOST_PX: u32 = 4000;
+
+/// Files by which a driver that pauses says that the page is loaded, and is told to look at it.
+const LOADED: &str = "loaded";
+const LOOK: &str = "look";
+/// How long it waits for that: whoever was to tell it may be gone.
+const PAUSE_MOST: Duration = Duration::from_secs(60);
 
 /// What to load and how.
 #[derive(Debug, Clone)]
@@ -54,6 +60,9 @@ pub struct Order {
     /// Whether to find out who made the page ask for each resource; a second observer, which costs a page of many
     /// resources time.
     pub initiators: bool,
+    /// Whether the browser waits after the load until it is [to be looked at](Prepared::look), and fetches nothing anew for
+    /// that: for who measures the link.
+    pub pauses: bool,
 }
 
 impl Order {
@@ -73,6 +82,7 @@ impl Order {
             har: None,
             film: None,
             initiators: false,
+            pauses: false,
         }
     }
 }
@@ -146,6 +156,10 @@ struct DriverOrder<'a> {
     film: Option<&'a Path>,
     initiators: bool,
     screenshot_most_px: u32,
+    loaded: Option<PathBuf>,
+    look: PathBuf,
+    pause_most_ms: u128,
+    thrown_away: &'static str,
 }
 
 impl Browser {
@@ -210,6 +224,10 @@ impl Browser {
             film: order.film.as_deref(),
             initiators: order.initiators,
             screenshot_most_px: SCREENSHOT_MOST_PX,
+            loaded: order.pauses.then(|| folder.path().join(LOADED)),
+            look: folder.path().join(LOOK),
+            pause_most_ms: PAUSE_MOST.as_millis(),
+            thrown_away: THROWN_AWAY,
         };
         let text = serde_json::to_string(&full)?;
         for (name, text) in [("order.json", text.as_str()), ("driver.cjs", DRIVER)] {
@@ -258,6 +276,20 @@ impl Prepared {
             command.env_remove(name);
         }
         Ok(command)
+    }
+
+    /// Whether the page is loaded, or given up, and the browser waits to be looked at. Only where the order wants that.
+    pub fn is_loaded(&self) -> bool {
+        self.folder.path().join(LOADED).exists()
+    }
+
+    /// Lets a browser go on that waits: it may put what it likes on the link from now on.
+    ///
+    /// # Errors
+    /// The order's folder cannot be used.
+    pub fn look(&self) -> Result<(), BrowserError> {
+        let path = self.folder.path().join(LOOK);
+        std::fs::write(&path, "").map_err(|source| BrowserError::Write { path, source })
     }
 
     /// The result, once the process has ended.
