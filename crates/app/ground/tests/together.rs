@@ -42,7 +42,7 @@ async fn gated(fields: &'static str, gate: watch::Receiver<Gate>) -> Origin {
 async fn loads(pair: &Pair, origin: &Origin, user: u64, own: Option<(&'static str, &'static str)>) -> Reply {
     let mut head = navigate(origin, "/");
     head.fields.remove("cookie");
-    for (name, value) in own {
+    if let Some((name, value)) = own {
         head.fields.insert(name, value.parse().unwrap());
     }
     let ask = Ask { exchange: 100 + user, user, ..Ask::default() };
