@@ -58,7 +58,8 @@ async fn stores_until_killed() {
     let folder = std::env::var(FOLDER).unwrap();
     let store = try_open(options(Path::new(&folder), SIZE)).unwrap();
     for version in std::env::var(FIRST).unwrap().parse().unwrap().. {
-        let tell = |what: &str| writeln!(std::io::stderr(), "{what} {version}");
+        // In one piece, so that who is killed meanwhile has told all of it or nothing.
+        let tell = |what: &str| std::io::stderr().write_all(format!("{what} {version}\n").as_bytes());
         tell("put").unwrap();
         put(&store, version % URLS, version, 10).await;
         if version % 5 == 0 {
@@ -136,7 +137,7 @@ async fn kill(times: u64) {
         assert_eq!(heard, enough, "round {round}: it ended by itself");
         child.kill().unwrap();
         child.wait().unwrap();
-        // What it had said by then. The last line may be half of one.
+        // What it had said by then.
         let rest: Vec<String> = lines.map_while(Result::ok).collect();
         for line in rest {
             hear(line);
