@@ -15,6 +15,7 @@ use farhop_units::BitRate;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 /// Memory of a store in these tests.
+pub const SHARED: Partition = Partition::Shared;
 pub const MEMORY: u64 = 4 << 20;
 
 pub fn options(folder: &Path, size: u64) -> DiskOptions {
