@@ -6,21 +6,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use crate::loads::opens_page;
-use crate::matching::unfamiliar;
-
-/// A request with one of these is its sender's own, or asks the cache itself for something.
-const OWN: [HeaderName; 10] = [
-    header::AUTHORIZATION,
-    header::COOKIE,
-    header::RANGE,
-    header::IF_RANGE,
-    header::IF_MATCH,
-    header::IF_NONE_MATCH,
-    header::IF_MODIFIED_SINCE,
-    header::IF_UNMODIFIED_SINCE,
-    header::CACHE_CONTROL,
-    header::PRAGMA,
-];
+use crate::matching::{ALWAYS_COMPARED, unfamiliar};
 
 /// By what origins choose an answer most often. `Vary` has the last word.
 const ALIKE: [HeaderName; 4] =
@@ -38,8 +24,10 @@ impl Likeness {
     /// Of a GET without content; `None` if it waits for nobody and nobody for it. Documents are mostly one user's, and are read
     /// along for each.
     pub fn of(url: &Url, request: &HeaderMap) -> Option<Likeness> {
+        // It is its sender's own, or asks the cache itself for something. Who asks alike from one origin is compared below.
+        let own = ALWAYS_COMPARED.iter().filter(|name| !ALIKE.contains(name)).chain([&header::COOKIE]);
         let is_own =
-            OWN.iter().any(|name| request.contains_key(name)) || unfamiliar(request).next().is_some();
+            own.into_iter().any(|name| request.contains_key(name)) || unfamiliar(request).next().is_some();
         if is_own || opens_page(&Method::GET, request) {
             return None;
         }

@@ -23,7 +23,7 @@ const NOT_COMPARED: [&str; 10] = [
 
 /// Fields that even a response which any shared cache may reuse does not excuse: DESIGN.md names the first three; the
 /// others ask the cache itself for something.
-const ALWAYS_COMPARED: [HeaderName; 10] = [
+pub(crate) const ALWAYS_COMPARED: [HeaderName; 10] = [
     header::ORIGIN,
     header::AUTHORIZATION,
     header::RANGE,
