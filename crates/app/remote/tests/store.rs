@@ -17,8 +17,19 @@ const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 /// A remote with its store in this folder.
 async fn world(folder: &Path) -> World {
+    world_of(folder, &[]).await
+}
+
+/// One whose memory has no room for what is long.
+async fn narrow_world(folder: &Path) -> World {
+    let sizes = ["repository.size=\"1 MB\"", "repository.entry=\"100 kB\"", "store.entry=\"500 kB\""];
+    world_of(folder, &sizes).await
+}
+
+async fn world_of(folder: &Path, more: &[&str]) -> World {
     let set = |name: &str, file: &str| format!("store.{name}={:?}", folder.join(file));
-    world_with(&[&set("directory", "store"), &set("key", "store.key")]).await
+    let (directory, key) = (set("directory", "store"), set("key", "store.key"));
+    world_with(&[&[&*directory, &*key], more].concat()).await
 }
 
 /// A client fetches a path, and ground answers it with these fields and this body.
@@ -53,11 +64,7 @@ async fn what_is_held_answers_after_a_restart_without_crossing() {
 #[tokio::test]
 async fn what_is_too_long_for_memory_is_kept_on_disk_while_it_passes_and_answers_also_in_parts() {
     let folder = tempfile::tempdir().unwrap();
-    let set = |name: &str, file: &str| format!("store.{name}={:?}", folder.path().join(file));
-    let stored = [set("directory", "store"), set("key", "store.key")];
-    let sizes = ["repository.size=\"1 MB\"", "repository.entry=\"100 kB\"", "store.entry=\"500 kB\""];
-    let sets: Vec<&str> = stored.iter().map(String::as_str).chain(sizes).collect();
-    let first = world_with(&sets).await;
+    let first = narrow_world(folder.path()).await;
     let long = "0123456789".repeat(30_000);
     let tagged = [("cache-control", "max-age=600"), ("etag", "\"1\"")];
     let mut events = first.bus.subscribe();
@@ -71,7 +78,7 @@ async fn what_is_too_long_for_memory_is_kept_on_disk_while_it_passes_and_answers
     fetch(&first, "/longer", &tagged, long.repeat(2).as_bytes()).await;
     first.running.stop().await;
 
-    let second = world_with(&sets).await;
+    let second = narrow_world(folder.path()).await;
     assert!(answer(second.get("/long", "").await).await.ends_with(&long));
     fetch(&second, "/longer", &tagged, b"asked for again").await;
 }
@@ -96,11 +103,7 @@ async fn play(world: &World, path: &str, fields: &[(&'static str, String)], body
 #[tokio::test]
 async fn what_players_ask_for_from_its_beginning_is_kept_as_the_whole_that_it_is() {
     let folder = tempfile::tempdir().unwrap();
-    let set = |name: &str, file: &str| format!("store.{name}={:?}", folder.path().join(file));
-    let stored = [set("directory", "store"), set("key", "store.key")];
-    let sizes = ["repository.size=\"1 MB\"", "repository.entry=\"100 kB\"", "store.entry=\"500 kB\""];
-    let sets: Vec<&str> = stored.iter().map(String::as_str).chain(sizes).collect();
-    let first = world_with(&sets).await;
+    let first = narrow_world(folder.path()).await;
     let long = "0123456789".repeat(30_000);
     let [strong, weak] = ["\"1\"", "W/\"1\""].map(|tag| ("etag", tag.to_owned()));
     let says = |length: usize| ("content-length", length.to_string());
@@ -120,7 +123,7 @@ async fn what_players_ask_for_from_its_beginning_is_kept_as_the_whole_that_it_is
     }
     first.running.stop().await;
 
-    let second = world_with(&sets).await;
+    let second = narrow_world(folder.path()).await;
     for path in ["/long", "/short"] {
         let again = answer(second.get(path, "range: bytes=0-\r\n").await).await;
         assert!(again.starts_with("HTTP/1.1 206 ") && again.ends_with("0123456789"), "{}", &again[..300]);

@@ -313,7 +313,7 @@ impl Disk {
         }
     }
 
-    /// Writes no more once all that was asked for is done. Blocks.
+    /// Writes no more once all that was asked for is done, and gives the folder back. Blocks.
     pub(crate) fn end(&self) {
         let work = std::mem::replace(&mut *self.work(), Work::Ended);
         if let Work::Goes(jobs, thread) = work {
@@ -323,6 +323,7 @@ impl Disk {
                 tracing::error!(target: "farhop", "store {}: writing ended early", self.reading.place.name());
             }
         }
+        self.reading.place.leave();
     }
 }
 
@@ -379,7 +380,7 @@ impl Reading {
     }
 
     fn asked<T>(&self, ask: impl FnOnce(&index::Index) -> Result<T, redb::Error>) -> Option<T> {
-        let answer = ask(&*self.place.index()?);
+        let answer = self.place.ask(ask)?;
         answer.inspect_err(|error| self.place.fail(error)).ok()
     }
 

@@ -11,16 +11,18 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use super::DiskError;
 use super::files::Bodies;
 use super::index::{Begun, Index, Unusable};
 
 struct State {
-    index: Option<Arc<Index>>,
+    index: Option<Index>,
     /// The next attempt begins anew.
     is_damaged: bool,
+    /// The folder is this process's for as long as it has this.
+    lock: Option<File>,
 }
 
 /// The folder; clones are the same.
@@ -28,9 +30,7 @@ struct State {
 pub(super) struct Place {
     folder: PathBuf,
     mark: u64,
-    state: Arc<Mutex<State>>,
-    /// Held open: the lock ends with it.
-    _lock: Arc<File>,
+    state: Arc<RwLock<State>>,
 }
 
 impl Place {
@@ -43,8 +43,8 @@ impl Place {
             TryLockError::WouldBlock => DiskError::InUse(folder.into()),
             TryLockError::Error(error) => failed(error),
         })?;
-        let state = Arc::new(Mutex::new(State { index: None, is_damaged: false }));
-        let place = Place { folder: folder.into(), mark, state, _lock: Arc::new(lock) };
+        let state = Arc::new(RwLock::new(State { index: None, is_damaged: false, lock: Some(lock) }));
+        let place = Place { folder: folder.into(), mark, state };
         let begun = match place.open() {
             Ok(begun) => begun,
             Err(Unusable::Database(error)) if is_of_the_system(&error) => {
@@ -61,22 +61,39 @@ impl Place {
     fn open(&self) -> Result<Begun, Unusable> {
         Bodies::open(self.bodies()).map_err(redb::Error::Io)?;
         let (index, begun) = Index::open(&self.folder.join("index.redb"), self.mark)?;
-        self.lock().index = Some(Arc::new(index));
+        self.change().index = Some(index);
         Ok(begun)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Gives the folder back, once nobody reads the index any more. Blocks.
+    pub(super) fn leave(&self) {
+        let mut state = self.change();
+        state.index = None;
+        if let Some(lock) = state.lock.take() {
+            // Not merely closed: a process that is just being started has all that is open here until it begins.
+            let _ = lock.unlock();
+        }
     }
 
-    /// The index, unless it has failed.
-    pub(super) fn index(&self) -> Option<Arc<Index>> {
-        self.lock().index.clone()
+    fn change(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the index, unless it has failed or the folder was given back.
+    pub(super) fn ask<T>(
+        &self,
+        ask: impl FnOnce(&Index) -> Result<T, redb::Error>,
+    ) -> Option<Result<T, redb::Error>> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).index.as_ref().map(ask)
+    }
+
+    pub(super) fn has_index(&self) -> bool {
+        self.ask(|_| Ok(())).is_some()
     }
 
     /// The index is not used any more for now.
     pub(super) fn fail(&self, error: &redb::Error) {
-        let mut state = self.lock();
+        let mut state = self.change();
         if state.index.take().is_some() {
             state.is_damaged |= !is_of_the_system(error);
             tracing::warn!(
@@ -88,7 +105,7 @@ impl Place {
 
     /// Opens an index that has failed.
     pub(super) fn open_again(&self) -> Result<(), Unusable> {
-        let is_damaged = std::mem::take(&mut self.lock().is_damaged);
+        let is_damaged = std::mem::take(&mut self.change().is_damaged);
         if is_damaged {
             let why = Unusable::Database(Box::new(redb::Error::Corrupted("it contradicts itself".into())));
             self.set_aside(&why).map_err(redb::Error::Io)?;
@@ -138,5 +155,22 @@ fn is_of_the_system(error: &redb::Error) -> bool {
         redb::Error::Io(error) => !matches!(error.kind(), InvalidData | UnexpectedEof),
         redb::Error::PreviousIo | redb::Error::DatabaseAlreadyOpen => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_was_given_back_can_be_taken_though_somebody_still_wants_to_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (place, _) = Place::take(folder.path(), 1).unwrap();
+        let reader = place.clone();
+        assert!(matches!(Place::take(folder.path(), 1), Err(DiskError::InUse(_))));
+        place.leave();
+        assert!(!reader.has_index());
+        let (next, _) = Place::take(folder.path(), 1).unwrap();
+        assert!(next.has_index());
     }
 }

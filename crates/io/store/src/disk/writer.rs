@@ -196,26 +196,27 @@ impl Writer {
 
     /// Does this job and those that wait behind it.
     fn work(&mut self, first: Option<Job>) {
-        if self.failed.is_none() && self.place.index().is_none() {
+        if self.failed.is_none() && !self.place.has_index() {
             // It failed under a reader.
             self.failed = Some(Instant::now());
         }
         if self.failed.is_some_and(|at| at.elapsed() >= PAUSE) {
             self.failed = None;
-            if self.place.index().is_none() && self.place.open_again().is_err() {
+            if !self.place.has_index() && self.place.open_again().is_err() {
                 self.failed = Some(Instant::now());
             }
         }
-        let index = self.place.index().filter(|_| self.failed.is_none());
+        let can_write = self.failed.is_none() && self.place.has_index();
         let is_idle = first.is_none();
         let mut batch =
             Batch { removed: std::mem::take(&mut self.owed), is_due: is_idle, ..Batch::default() };
         let more = self.jobs.try_iter().take(TOGETHER - 1).collect::<Vec<_>>();
         for job in first.into_iter().chain(more) {
             batch.is_due |= !job.is_of_body();
-            self.prepare(index.is_some(), job, &mut batch);
+            self.prepare(can_write, job, &mut batch);
         }
-        let committed = index.map(|index| self.commit(&index, &mut batch));
+        let place = self.place.clone();
+        let committed = can_write.then(|| place.ask(|index| self.commit(index, &mut batch))).flatten();
         if let Some(Err(error)) = &committed {
             self.failed = Some(Instant::now());
             self.place.fail(error);
@@ -431,10 +432,9 @@ impl Writer {
 
     /// Removes files that the index does not know: their process ended before it could write down that they are there.
     fn sweep(&self, folder: u64) {
-        let Some(index) = self.place.index() else { return };
         let ids = self.bodies.listed(folder).into_iter().filter(|id| *id < self.first).collect();
-        for id in index.missing(ids).unwrap_or_default() {
-            self.bodies.remove(id);
+        if let Some(Ok(missing)) = self.place.ask(|index| index.missing(ids)) {
+            missing.into_iter().for_each(|id| self.bodies.remove(id));
         }
     }
 
