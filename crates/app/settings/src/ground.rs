@@ -146,6 +146,8 @@ settings! {
             enabled: bool, default "true", live true;
             /// Most resources fetched unasked for one page.
             hints: u32, default "2000", range "0" to "10000", chosen "geo-hylas2: galleries of many hundred images, too; heads of 2,000 promises take 120 ms of the link", live true;
+            /// Most of them from one origin of another site than the page's.
+            foreign_hints: u32, default "1000", range "0" to "10000", chosen "any: galleries have all their images on a host of somebody else's; a page must not have ground ask others for more than that", live true;
             /// Most bytes sent unasked for one page.
             bytes: Bytes, default "16 MB", range "0 B" to "1 GB", chosen "geo-hylas2: 16 s of the forward link", live true;
             /// Most unasked fetches under way at a time for one page.

@@ -3,6 +3,7 @@
 use crate::cookies::Cookies;
 use crate::family::Family;
 use crate::matching::{compare, compare_always};
+use crate::site::is_same_site;
 use crate::unasked::{Load, Unasked, unasked_after};
 use crate::urgency::{Urgency, urgency};
 use crate::way::Way;
@@ -20,7 +21,7 @@ use url::{Origin, Url};
 pub struct Budget {
     /// Unasked requests for one page.
     pub max_requests: usize,
-    /// Of these, to one origin that is not the page's own.
+    /// Of these, to one origin of another site than the page's.
     pub max_per_foreign_origin: usize,
     /// Of these, for what may well not be used ([`Confidence::Guess`]).
     pub max_guesses: usize,
@@ -39,7 +40,7 @@ impl Default for Budget {
     fn default() -> Self {
         Budget {
             max_requests: 600,
-            max_per_foreign_origin: 200,
+            max_per_foreign_origin: 600,
             max_guesses: 20,
             max_guess_bytes: 256 * 1024,
             max_bytes_per_guess: 32 * 1024,
@@ -272,7 +273,7 @@ impl Plan {
             return Err(Skip::OverBudget);
         }
         let origin = request.url.origin();
-        if origin != self.load.url.origin() {
+        if !is_same_site(&request.url, &self.load.url) {
             let used = self.foreign.get(&origin).copied().unwrap_or(0);
             if used >= self.budget.max_per_foreign_origin {
                 return Err(Skip::OverBudget);

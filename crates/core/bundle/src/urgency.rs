@@ -25,9 +25,9 @@ impl Urgency {
 /// | 0 | the document |
 /// | 1 | stylesheets and scripts that hold up rendering |
 /// | 2 | what styles in use import, their fonts; preloaded fetches, styles and fonts |
-/// | 3 | scripts that wait (`defer`, `async`) and modules; frames |
+/// | 3 | scripts that wait for the document (`defer`) and modules; frames |
 /// | 4 | images that may be in view |
-/// | 5 | images below the first screenful |
+/// | 5 | scripts that nothing waits for (`async`), images below the first screenful |
 /// | 6 | lazy images and frames |
 /// | 7 | icons, the manifest, stylesheets for other media, guesses |
 ///
@@ -40,12 +40,15 @@ pub fn urgency(hint: &Hint) -> Urgency {
         return Urgency { level: 7, incremental };
     }
     let imported = hint.source == Source::Import;
+    // What is preloaded or imported is waited for.
+    let is_element = matches!(hint.source, Source::Script | Source::ModuleScript);
     let level = match (hint.destination, hint.timing) {
         (Destination::Icon | Destination::Manifest, _) => 7,
         (_, Timing::Lazy) => 6,
         (Destination::Style, Timing::Blocking) if !imported => 1,
         (Destination::Script, Timing::Blocking) => 1,
         (Destination::Style | Destination::Font | Destination::Fetch, _) => 2,
+        (Destination::Script, Timing::Async) if is_element => 5,
         (Destination::Script | Destination::Json | Destination::Frame, _) => 3,
         _ if hint.below_fold => 5,
         (Destination::Image | Destination::Track | Destination::Object | Destination::Embed, _) => 4,

@@ -78,9 +78,9 @@ fn own_requests_of_a_page_with_authorization_are_left_to_the_browser() {
 fn a_request_is_planned_once_and_within_the_budget() {
     let budget = Budget { max_requests: 3, max_per_foreign_origin: 1, ..Budget::default() };
     let mut plan = plan(CHROMIUM, &[], &[], budget);
-    let html =
-        "<img src=1.png><img src=//o.test/1.png><img src=//o.test/2.png><img src=2.png><img src=3.png>";
+    let html = "<img src=1.png><img src=//o.test/1.png><img src=//o.test/2.png><img src=//cdn.site.test/2.png><img src=3.png>";
     let decided: Vec<_> = decide(&mut plan, html).into_iter().map(Result::err).collect();
+    // Another host of the page's own site is none of others.
     assert_eq!(decided, [None, None, Some(Skip::OverBudget), None, Some(Skip::OverBudget)]);
     assert_eq!(only(&mut plan, "<img src=1.png>"), Err(Skip::Duplicate));
 }
@@ -409,6 +409,8 @@ fn the_table_of_urgencies_holds() {
         (make(D::Fetch, Timing::Async), 2),
         (make(D::Script, Timing::Deferred), 3),
         (make(D::Script, Timing::Async), 3),
+        (Hint { source: Source::Script, ..make(D::Script, Timing::Async) }, 5),
+        (Hint { source: Source::Script, ..make(D::Script, Timing::Blocking) }, 1),
         (make(D::Frame, Timing::Async), 3),
         (make(D::Image, Timing::Async), 4),
         (Hint { below_fold: true, ..make(D::Image, Timing::Async) }, 5),

@@ -43,7 +43,11 @@ pub(super) struct Standing {
 impl Standing {
     /// Of the page that `load` is of.
     pub(super) fn page(load: Load, known: &Arc<Known>, matching: Steps, settings: &BundleSettings) -> Self {
-        let budget = Budget { max_requests: settings.hints as usize, ..Budget::default() };
+        let budget = Budget {
+            max_requests: settings.hints as usize,
+            max_per_foreign_origin: settings.foreign_hints as usize,
+            ..Budget::default()
+        };
         let plan = Mutex::new(Plan::new(load, budget));
         let visit = Visit { plan, known: Arc::clone(known), matching, size: AtomicUsize::new(PAGE) };
         Standing { visit: Arc::new(visit), frame: None, around: Vec::new() }
