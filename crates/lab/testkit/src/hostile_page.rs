@@ -22,8 +22,11 @@ pub const ATTRIBUTES: usize = 10_000_000;
 /// Bytes of one `data:` URL.
 pub const DATA_URL: usize = 4_000_000;
 
-/// What an honest page would have had.
-pub const ORDINARY: [&str; 4] = ["/good.css", "/good.js", "/good.png", "/last.png"];
+/// What an honest page would have had, and two pictures whose heads promise gigabytes: as bytes they are as good as others.
+pub const ORDINARY: [&str; 6] =
+    ["/good.css", "/good.js", "/good.png", "/last.png", "/gigabyte.png", "/gigabyte.jpg"];
+/// Bytes of such a picture: short ones are not looked into.
+const PICTURE: usize = 20_000;
 
 /// The page and its origin, on a loopback port of its own until it is dropped.
 #[derive(Debug)]
@@ -64,7 +67,11 @@ impl HostilePage {
 
     /// The bytes of one of [`ORDINARY`].
     pub fn ordinary(path: &str) -> Vec<u8> {
-        format!("/* the whole of {path} */").into_bytes()
+        match path {
+            "/gigabyte.png" => gigabyte_png(),
+            "/gigabyte.jpg" => gigabyte_jpeg(),
+            path => format!("/* the whole of {path} */").into_bytes(),
+        }
     }
 
     /// How many requests for paths that begin so have reached the origin.
@@ -99,13 +106,21 @@ fn document(private: SocketAddr) -> Bytes {
         page.push_str(&format!("<img src=http://{host}/private.png>"));
     }
     page.push_str(&format!("<img src=http://{private}/private.png><img src=/to-private>\n"));
-    page.push_str("<img src=/gigabyte.png>\n");
+    page.push_str("<img src=/gigabyte.png><img src=/gigabyte.jpg>\n");
     for number in 0..HINTS {
         page.push_str(&format!("<img src=/many/{number}.png>\n"));
     }
-    page.push_str("<img src=\"data:image/png;base64,");
-    page.push_str(&"A".repeat(DATA_URL));
-    page.push_str("\">\n<div");
+    for (before, after) in [
+        ("<img src=\"data:image/png;base64,", "\">\n"),
+        ("<link rel=stylesheet href=\"data:text/css,", "\">\n"),
+        ("<iframe src=\"data:text/html,", "\"></iframe>\n"),
+        ("<style>.a { background: url(\"data:image/png;base64,", "\") }</style>\n"),
+    ] {
+        page.push_str(before);
+        page.push_str(&"A".repeat(DATA_URL));
+        page.push_str(after);
+    }
+    page.push_str("<div");
     let start = page.len();
     for number in 0.. {
         if page.len() - start >= ATTRIBUTES {
@@ -152,6 +167,7 @@ fn answer(path: &str, document: &Bytes, private: SocketAddr) -> Response<Full<By
         let media_type = match path.rsplit('.').next() {
             Some("css") => "text/css",
             Some("js") => "text/javascript",
+            Some("jpg") => "image/jpeg",
             _ => "image/png",
         };
         found(media_type, HostilePage::ordinary(path))
@@ -164,8 +180,6 @@ fn answer(path: &str, document: &Bytes, private: SocketAddr) -> Response<Full<By
         moved(format!("/circle/{}", (place + 1) % 20))
     } else if path == "/to-private" {
         moved(format!("http://{private}/private.png"))
-    } else if path == "/gigabyte.png" {
-        found("image/png", gigabyte())
     } else if path.ends_with(".png") {
         found("image/png", b"small".to_vec())
     } else {
@@ -181,12 +195,41 @@ fn answer(path: &str, document: &Bytes, private: SocketAddr) -> Response<Full<By
     response.body(Full::new(body)).expect("every field is valid")
 }
 
-/// A picture whose head promises 16,384 × 16,384 pixels of four bytes and whose body holds nothing.
-fn gigabyte() -> Vec<u8> {
-    let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x40\0\0\0\x40\0\x08\x06\0\0\0".to_vec();
-    png.extend_from_slice(&crc32(&png[12..29]).to_be_bytes());
-    png.extend_from_slice(b"\0\0\0\0IEND\xae\x42\x60\x82");
+/// A picture whose head promises 16,384 × 16,384 pixels of four bytes and whose body is of no use.
+fn gigabyte_png() -> Vec<u8> {
+    let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
+    let mut chunk = |kind: &[u8; 4], data: &[u8]| {
+        png.extend_from_slice(&(data.len() as u32).to_be_bytes());
+        let at = png.len();
+        png.extend_from_slice(kind);
+        png.extend_from_slice(data);
+        let sum = crc32(&png[at..]);
+        png.extend_from_slice(&sum.to_be_bytes());
+    };
+    chunk(b"IHDR", b"\0\0\x40\0\0\0\x40\0\x08\x06\0\0\0");
+    chunk(b"IDAT", &vec![b'x'; PICTURE]);
+    chunk(b"IEND", b"");
     png
+}
+
+/// One of 30,000 × 30,000 pixels of three bytes (ITU-T T.81, annex B): tables, the frame's head, and a scan of nothing.
+fn gigabyte_jpeg() -> Vec<u8> {
+    let mut jpeg = b"\xff\xd8".to_vec();
+    let mut segment = |marker: u8, data: &[u8]| {
+        jpeg.extend_from_slice(&[0xff, marker]);
+        jpeg.extend_from_slice(&(data.len() as u16 + 2).to_be_bytes());
+        jpeg.extend_from_slice(data);
+    };
+    segment(0xdb, &[&[0u8][..], &[1; 64]].concat());
+    segment(0xc0, b"\x08\x75\x30\x75\x30\x03\x01\x11\0\x02\x11\0\x03\x11\0");
+    // One code, of one bit, in each table of codes.
+    for table in [0x00, 0x10] {
+        segment(0xc4, &[&[table, 1][..], &[0; 15], &[0]].concat());
+    }
+    segment(0xda, b"\x03\x01\0\x02\0\x03\0\0\x3f\0");
+    jpeg.extend(std::iter::repeat_n(0, PICTURE));
+    jpeg.extend_from_slice(b"\xff\xd9");
+    jpeg
 }
 
 /// PNG's checksum (ISO/IEC 15948, annex D): with a wrong one nobody would look further.
