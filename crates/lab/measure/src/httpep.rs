@@ -17,25 +17,29 @@ const SAVINGS: [(&str, Variant, f64); 3] = [
     ("geo-2m", Variant::FarhopIdentity, 0.32),
 ];
 
+/// Loads of each; a page is never slower by these (DESIGN.md), not by fewer.
+const RUNS: u32 = 5;
+
 pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     let mut rows = Vec::new();
     for link in ["geo-256k", "geo-2m"] {
         let profile = Profile::named(link).map_err(|error| MeasureError::Unexpected(error.to_string()))?;
         let bounds: Vec<_> = SAVINGS.iter().filter(|(over, ..)| *over == link).collect();
-        let mut variants = vec![Variant::DirectH1];
+        let mut variants = vec![Variant::DirectH1, Variant::DirectH2];
         variants.extend(bounds.iter().map(|(_, variant, _)| *variant));
         let demo = Demo {
             profile,
             pages: HTTPEP.map(str::to_owned).into(),
             variants,
-            runs: context.runs.unwrap_or(5),
+            runs: context.runs.unwrap_or(RUNS),
             timeout: Duration::from_secs(300),
             tls: false,
             keep: false,
         };
         demonstrate(&demo, &mut |line| eprintln!("{line}"), |comparison| {
             for (_, variant, bound) in &bounds {
-                rows.extend(judged(&comparison.results, link, variant.name(), *bound));
+                let enough = demo.runs >= RUNS;
+                rows.extend(judged(&comparison.results, link, variant.name(), *bound, enough));
             }
             Ok(())
         })?;
@@ -44,7 +48,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
 }
 
 /// The mean saving over the pages, and a row for each page.
-fn judged(pages: &[PageResult], link: &str, variant: &str, bound: f64) -> Vec<Row> {
+fn judged(pages: &[PageResult], link: &str, variant: &str, bound: f64, enough: bool) -> Vec<Row> {
     let pairs: Vec<_> = pages
         .iter()
         .filter_map(|page| Some((page, page.variant("direct-h1")?, page.variant(variant)?)))
@@ -66,9 +70,12 @@ fn judged(pages: &[PageResult], link: &str, variant: &str, bound: f64) -> Vec<Ro
     };
     let each = pairs.iter().map(|(page, direct, farhop)| {
         let what = format!("{} on {link}, {variant}", page.page);
-        let bound = "not slower than direct-h1, fewer bytes on the link";
+        let bound = "not slower than the better of direct-h1 and -h2, fewer bytes on the link than -h1";
         let bytes = |result: &VariantResult| result.link_bytes.forward + result.link_bytes.return_;
-        match (direct.plt_s, farhop.plt_s) {
+        let other = page.variant("direct-h2").and_then(|it| it.plt_s);
+        let better =
+            other.filter(|other| direct.plt_s.is_none_or(|it| other.median < it.median)).or(direct.plt_s);
+        match (better, farhop.plt_s) {
             (Some(slow), Some(fast)) => {
                 let (before, after) = (bytes(direct), bytes(farhop));
                 let measured = format!(
@@ -78,7 +85,9 @@ fn judged(pages: &[PageResult], link: &str, variant: &str, bound: f64) -> Vec<Ro
                     before / 1e3,
                     after / 1e3
                 );
-                Row::judged(what, measured, bound, fast.median <= slow.median * 1.03 && after < before)
+                let pass = enough && fast.median <= slow.median * 1.03 && after < before;
+                let measured = if enough { measured } else { format!("{measured}, fewer than {RUNS} loads") };
+                Row::judged(what, measured, bound, pass)
             }
             _ => Row::judged(what, "not loaded", bound, false),
         }

@@ -39,7 +39,7 @@ fn pair(page: Option<&PageResult>, one: &str, other: &str) -> Option<(f64, f64)>
     Some((plt(one)?, plt(other)?))
 }
 
-fn like_plain(page: Option<&PageResult>, name: &str) -> Row {
+pub(crate) fn like_plain(page: Option<&PageResult>, name: &str) -> Row {
     let what = format!("{name} over HTTPS, against plain HTTP through Farhop");
     let bound = format!("≤ {OVER_PLAIN:.2} ×");
     match pair(page, "farhop-http", "farhop") {

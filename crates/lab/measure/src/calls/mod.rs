@@ -240,8 +240,8 @@ fn judged(what: String, bound: Bound, calls: u16, fate: &Fate) -> Row {
         fate.mos
     );
     let told = format!("< 1 %, ≤ {:.0} ms, ≤ {:.0} ms", ms(bound.one_way), ms(bound.jitter));
-    // Each call sends fifty packets a second; where half of them were not even sent nothing was measured.
-    let enough = calls > 0 && fate.sent as f64 > f64::from(calls) * 25.0 * TALK.as_secs_f64();
+    // Each call sends fifty packets a second; where a fifth of them was not even sent nothing was measured.
+    let enough = calls > 0 && fate.sent as f64 > f64::from(calls) * 40.0 * TALK.as_secs_f64();
     let holds = fate.loss < MOST_LOSS && fate.p99 <= bound.one_way && fate.jitter_p99 <= bound.jitter;
     Row::judged(what, measured, told, enough && holds)
 }

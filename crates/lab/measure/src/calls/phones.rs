@@ -14,6 +14,8 @@ pub(super) const SIP: u16 = 5060;
 pub(super) const SPEECH: (u16, u16) = (20_000, 21_999);
 const CALLED: u16 = 20_000;
 const CALLERS: u16 = 21_000;
+/// SIPp takes four ports for media from the one it is given, two of them for pictures.
+const PORTS: u16 = 4;
 
 const OFFER: &str = "Content-Type: application/sdp
 Content-Length: [len]
@@ -45,13 +47,13 @@ impl Phones {
         let mut running = Vec::new();
         for number in 0..calls {
             let at = testbed.addresses.origin(number + 1);
-            let mut command = phone(folder, &called, at, SIP, CALLED + 2 * number);
+            let mut command = phone(folder, &called, at, SIP, CALLED + PORTS * number);
             command.arg("-nostdin");
             running.push(testbed.spawn_in(Place::Origins, command)?);
         }
         for number in 0..calls {
             let from = testbed.addresses.client;
-            let mut command = phone(folder, &caller, from, SIP + 1 + number, CALLERS + 2 * number);
+            let mut command = phone(folder, &caller, from, SIP + 1 + number, CALLERS + PORTS * number);
             command
                 .args(["-nostdin", "-m", "1"])
                 .arg(format!("{}:{SIP}", testbed.addresses.origin(number + 1)));
