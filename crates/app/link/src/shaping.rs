@@ -1,6 +1,7 @@
 //! From the operator's word to what the kernel is given.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use farhop_diffserv::classify::{Condition, Rule};
 use farhop_diffserv::{AfClass, DropPrecedence, Phb, Plan, PlanError, Queue, Queued, Shares};
@@ -12,6 +13,15 @@ use crate::config::Config;
 /// Up to here a segment of 64 KB takes long enough for splitting it to be worth its price: as `cake` has it in the kernel
 /// (`CAKE_SPLIT_GSO_THRESHOLD`). Beyond, it takes half a millisecond.
 const SPLIT_UP_TO: BitRate = BitRate(1_000_000_000);
+
+/// How long the largest packet of a connection may take to leave, since speech may have to wait for it: with its share of the packets of
+/// other calls that makes less than 20 ms of jitter.
+const LONGEST_WAIT: Duration = Duration::from_millis(18);
+/// Besides an IP packet, what a device counts of it (IEEE 802.3).
+const FRAME: u64 = 14;
+/// No link has longer packets, usually; none is asked for shorter ones than RFC 9293 §3.7.1 has by default.
+const USUAL: u16 = 1500;
+const LEAST: u16 = 576;
 
 /// What the kernel is given, and what it is not.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,10 +84,17 @@ pub(crate) fn plan_at(
         otherwise: minor(Queue::De),
         echo: config.follow.map(|follow| (follow.echo, minor(Queue::Af4))),
         splits: config.rate <= SPLIT_UP_TO,
+        longest: longest(plan.shaped),
     };
     let to_ef = |rule: &&Rule| rule.service.queue() == Queue::Ef && mark_rule(rule).is_ok();
     let unadmitted = config.rules.iter().filter(to_ef).map(|rule| rule.name.clone()).collect();
     Ok(Shaped { plan, shaping, left, unadmitted })
+}
+
+/// Bytes of the largest IP packet that leaves a device of this rate soon enough; nothing where the usual ones do.
+fn longest(rate: BitRate) -> Option<u16> {
+    let bytes = rate.bytes_in(LONGEST_WAIT).0.saturating_sub(FRAME);
+    u16::try_from(bytes).ok().filter(|bytes| *bytes < USUAL).map(|bytes| bytes.max(LEAST))
 }
 
 /// The number of a queue's leaf: 0x10, 0x20, ….
@@ -166,6 +183,15 @@ mod tests {
         let mark = mark_rule(&mail).unwrap();
         assert_eq!((mark.minor, mark.protocol), (0x50, None));
         assert!(mark.ports.contains(&(993, 993)));
+    }
+
+    #[test]
+    fn where_a_usual_packet_takes_too_long_shorter_ones_are_asked_for() {
+        for (kbit, bytes) in
+            [(7_600, None), (700, None), (486, Some(1_079)), (243, Some(LEAST)), (64, Some(LEAST))]
+        {
+            assert_eq!(longest(BitRate::kbit(kbit)), bytes, "{kbit} kbit/s");
+        }
     }
 
     #[test]

@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as tests
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
+
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::TcpMaxSeg;
 
 use farhop_netdev::{
     Error, Hold, Janitor, Leaf, LeafKind, MarkRule, Namespace, Ping, Shaping, left_by, media_passed,
@@ -137,6 +140,7 @@ fn shaping() -> Shaping {
         otherwise: 0x60,
         echo: None,
         splits: true,
+        longest: None,
     }
 }
 
@@ -219,6 +223,40 @@ fn voice_does_not_wait_for_what_is_queued_before_it() {
     let before = (0..61).position(|_| heard.recv(&mut buffer).unwrap() < 100).unwrap();
     // 60 packets of 1,242 bytes take 600 ms at this rate; those that had left before the last was sent are few.
     assert!(before < 20, "{before} of 60 packets went before it");
+}
+
+#[test]
+fn connections_make_no_longer_packets_than_voice_can_wait_for() {
+    let Some(scene) = Scene::new() else { return };
+    let with = |longest| Shaping { longest, ..shaping() };
+    for (to, headers) in [("10.79.0.2:0", 40), ("[fd79::2]:0", 60)] {
+        let to: SocketAddr = to.parse().unwrap();
+        let listener = scene.receiver.run(|| TcpListener::bind(to).unwrap()).unwrap();
+        let at = listener.local_addr().unwrap();
+        // From either end: what counts is what leaves here.
+        let own = scene.sender.run(|| TcpListener::bind((source(to), 0)).unwrap()).unwrap();
+        let own_at = own.local_addr().unwrap();
+        for longest in [None, Some(1_000)] {
+            scene.apply(&with(longest)).unwrap();
+            let calls = scene.sender.run(|| TcpStream::connect(at).unwrap()).unwrap();
+            let called = scene.receiver.run(|| TcpStream::connect(own_at).unwrap()).unwrap();
+            let (answers, answered) = (own.accept().unwrap().0, listener.accept().unwrap().0);
+            let most = longest.unwrap_or(1_500) - headers;
+            for ours in [&calls, &answers] {
+                let segment = getsockopt(ours, TcpMaxSeg).unwrap();
+                assert!((most - 20..=most).contains(&(segment as u16)), "{to} {longest:?}: {segment}");
+            }
+            for theirs in [&called, &answered] {
+                let segment = getsockopt(theirs, TcpMaxSeg).unwrap();
+                assert!(segment > 1_400, "{to} {longest:?}: the other way has packets as ever, {segment}");
+            }
+        }
+    }
+}
+
+/// The sender's address beside this one of the receiver's.
+fn source(to: SocketAddr) -> std::net::IpAddr {
+    if to.is_ipv4() { [10, 79, 0, 1].into() } else { "fd79::1".parse().unwrap() }
 }
 
 #[test]

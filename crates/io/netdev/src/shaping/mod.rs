@@ -90,6 +90,9 @@ pub struct Shaping {
     /// Whether segments of many packets, which TCP and drivers hand over as one, are split before they wait: else what is urgent
     /// waits for the whole of one.
     pub splits: bool,
+    /// Bytes of the largest IP packet that connections of TCP shall make where they leave by the device: whoever announces to take
+    /// longer segments (RFC 9293 §3.7.1) is heard to say less. What is urgent waits for one packet at the most.
+    pub longest: Option<u16>,
 }
 
 /// What a leaf is made of; the kernel may lack the better ones.
@@ -412,6 +415,7 @@ mod tests {
             otherwise: 0x60,
             echo: None,
             splits: true,
+            longest: None,
         };
         // Where this process has no right itself, that is what it is told.
         let held = Hold::take("lo");

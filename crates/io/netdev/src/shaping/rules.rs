@@ -55,7 +55,11 @@ impl Shaping {
         for rule in &self.rules {
             put_rule(&mut text, rule);
         }
-        let _ = writeln!(text, "goto leaf_{:x}\n}}\n}}", self.otherwise);
+        let _ = writeln!(text, "goto leaf_{:x}\n}}", self.otherwise);
+        if let Some(longest) = self.longest {
+            put_segments(&mut text, &self.interface, longest);
+        }
+        text.push_str("}\n");
         text
     }
 }
@@ -99,6 +103,20 @@ fn put_leaf(text: &mut String, leaf: &Leaf) {
         let _ = writeln!(text, "{family} dscp set {} accept", leaf.codepoint);
     }
     text.push_str("accept\n}\n");
+}
+
+/// What comes in by the device and begins a connection announces no longer segments than packets of so many bytes have room for.
+fn put_segments(text: &mut String, interface: &str, longest: u16) {
+    let _ = writeln!(text, "chain arrive {{\ntype filter hook prerouting priority mangle; policy accept;");
+    let _ = writeln!(text, "iifname != \"{interface}\" accept");
+    for (family, headers) in [("ipv4", 40), ("ipv6", 60)] {
+        let most = longest.saturating_sub(headers);
+        let _ = writeln!(
+            text,
+            "meta nfproto {family} tcp flags syn tcp option maxseg size > {most} tcp option maxseg size set {most}"
+        );
+    }
+    text.push_str("}\n");
 }
 
 /// Its conditions are alternatives of families and ends, which nftables has no word for: a line for each.
@@ -213,6 +231,19 @@ mod tests {
         assert!(lead_anywhere(listed));
         let flushed = "table inet x {\n\tchain leave {\n\t\ttype filter hook postrouting priority -150; policy accept;\n\t}\n}\n";
         assert!(!lead_anywhere(flushed) && !lead_anywhere("table inet x {\n}\n"));
+    }
+
+    #[test]
+    fn who_begins_a_connection_is_heard_to_take_shorter_segments() {
+        let mut text = String::new();
+        put_segments(&mut text, "sat0", 1_000);
+        assert_eq!(by_chain(&text), BTreeMap::from([("arrive", 3)]));
+        for line in [
+            "meta nfproto ipv4 tcp flags syn tcp option maxseg size > 960 tcp option maxseg size set 960",
+            "meta nfproto ipv6 tcp flags syn tcp option maxseg size > 940 tcp option maxseg size set 940",
+        ] {
+            assert!(text.lines().any(|it| it == line), "{text}");
+        }
     }
 
     #[test]
