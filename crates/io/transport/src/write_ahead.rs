@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use farhop_htotp::scheduler::{CALM, Pace};
+use farhop_htotp::scheduler::{CALM, PAYLOAD_SHARE, Pace};
 use farhop_tuning::{Measured, Sending, WRITE_AHEAD};
 use farhop_units::{BitRate, Bytes};
 use quinn::Connection;
@@ -29,8 +29,11 @@ const TWO_PACKETS: Bytes = Bytes(2 * 1452);
 const PACKET: Bytes = Bytes(1480);
 const HEADERS: u64 = 28;
 const LARGEST_GRANT: u64 = 16 << 10;
-/// No more than this share is taken off a rate for what left beyond it.
+/// No more than this share is taken off a rate for what left beyond it, and with what leaves beside.
 const MOST_RELIEF: f64 = 0.25;
+const MOST_BESIDE: f64 = 0.75;
+/// What leaves beside is the mean over so long.
+const BESIDE: Duration = Duration::from_secs(1);
 /// What may be written beyond the window when it is urgent and whole: about a packet. On a slow link the next room is as far
 /// away as that packet is long.
 const LOAN: u64 = 1_400;
@@ -56,6 +59,15 @@ pub struct WriteAhead {
     pace: Option<Pace>,
     driven: Option<Driven>,
     surplus: Surplus,
+}
+
+/// What the scheduler has given out.
+#[derive(Debug, Clone, Copy)]
+pub struct Given {
+    /// All of it so far.
+    pub handed: Bytes,
+    /// Little is to go ahead.
+    pub is_calm: bool,
 }
 
 /// Room beside what is lost and still counts.
@@ -85,8 +97,8 @@ impl WriteAhead {
         }
     }
 
-    /// Call whenever the driver is awake anyway, with its clock, and whether little is to go ahead; gives the pace of writes when it changes.
-    pub fn adapt(&mut self, now: Duration, connection: &Connection, is_calm: bool) -> Option<Pace> {
+    /// Call whenever the driver is awake anyway, with its clock; gives the pace of writes when it changes.
+    pub fn adapt(&mut self, now: Duration, connection: &Connection, given: Given) -> Option<Pace> {
         if now < self.next_look {
             return None;
         }
@@ -102,8 +114,8 @@ impl WriteAhead {
         let about = rate(&driven, path.rtt);
         self.driven = Some(driven);
         let sent = Bytes(udp.bytes + HEADERS * udp.datagrams);
-        let ahead = if is_calm { CALM } else { WRITE_AHEAD };
-        let rate = driven.pacing.map(|rate| self.surplus.relieve(now, sent, rate, ahead));
+        let ahead = if given.is_calm { CALM } else { WRITE_AHEAD };
+        let rate = driven.pacing.map(|rate| self.surplus.relieve(now, (sent, given.handed), rate, ahead));
         let pace = Pace { rate, about: Some(about), ..Pace::default() };
         (self.pace.replace(pace) != Some(pace)).then_some(pace)
     }
@@ -168,28 +180,43 @@ impl WriteAhead {
     }
 }
 
-/// What has left beyond the rate that is kept to, and so stands in the link's queue: the scheduler counts what it hands out,
-/// not headers of packets that are not full, acknowledgements, and what is sent again.
+/// What leaves beside what the scheduler counts: headers of packets that are not full, acknowledgements, and what is sent again. A
+/// rate that is kept to is less by that; what has left beyond it all the same stands in the link's queue.
 #[derive(Debug, Default)]
 struct Surplus {
     bytes: f64,
+    /// Bytes in a second.
+    beside: f64,
     sent: Bytes,
+    handed: Bytes,
     at: Duration,
 }
 
 impl Surplus {
-    /// The rate for what is handed out now, so that a surplus is gone after a second, given all that was `sent` so far. So much
-    /// of link time may be written `ahead`.
-    fn relieve(&mut self, now: Duration, sent: Bytes, rate: BitRate, ahead: Duration) -> BitRate {
+    /// The rate for what is handed out now, so that a surplus is gone after a second, given all that was `sent` and handed out so
+    /// far. So much of link time may be written `ahead`.
+    fn relieve(
+        &mut self,
+        now: Duration,
+        (sent, handed): (Bytes, Bytes),
+        rate: BitRate,
+        ahead: Duration,
+    ) -> BitRate {
         let passed = now.saturating_sub(self.at).as_secs_f64();
-        let left = rate.0 as f64 / 8.0 * passed;
-        self.bytes = (self.bytes + sent.0.saturating_sub(self.sent.0) as f64 - left).max(0.0);
-        (self.sent, self.at) = (sent, now);
+        let full = rate.0.max(1) as f64 / 8.0;
+        let left = sent.0.saturating_sub(self.sent.0) as f64;
+        let counted = handed.0.saturating_sub(self.handed.0) as f64 / PAYLOAD_SHARE;
+        // What is handed out leaves a little later: only the mean says something.
+        let kept = BESIDE.as_secs_f64() / (BESIDE.as_secs_f64() + passed);
+        self.beside = self.beside * kept + (left - counted) * (1.0 - kept) / passed.max(0.001);
+        self.bytes = (self.bytes + left - full * passed).max(0.0);
+        (self.sent, self.handed, self.at) = (sent, handed, now);
         // What is written ahead is meant to stand there, and so is the packet on its way.
         let ahead = rate.bytes_in(ahead);
         let meant = ahead + Bytes(LARGEST_GRANT.min(ahead.0)).max(PACKET);
-        let share = (self.bytes - meant.0 as f64).max(0.0) / (rate.0.max(1) as f64 / 8.0);
-        BitRate((rate.0 as f64 * (1.0 - share.min(MOST_RELIEF))) as u64)
+        let beyond = ((self.bytes - meant.0 as f64).max(0.0) / full).min(MOST_RELIEF);
+        let beside = self.beside.max(0.0) / full;
+        BitRate((rate.0 as f64 * (1.0 - (beyond + beside).min(MOST_BESIDE))) as u64)
     }
 }
 
@@ -250,35 +277,43 @@ mod tests {
 
     #[test]
     fn what_left_beyond_the_rate_is_taken_off_it_until_it_is_gone_from_the_queue() {
-        let (rate, ms) = (BitRate::kbit(64), Duration::from_millis);
+        let rate = BitRate::kbit(64);
+        let relieve = |surplus: &mut Surplus, ms, sent: Bytes| {
+            let handed = Bytes((sent.0 as f64 * PAYLOAD_SHARE).round() as u64);
+            surplus.relieve(Duration::from_millis(ms), (sent, handed), rate, WRITE_AHEAD)
+        };
         let mut surplus = Surplus::default();
         let mut sent = Bytes(1_880);
-        assert_eq!(
-            surplus.relieve(ms(0), sent, rate, WRITE_AHEAD),
-            rate,
-            "a packet, and what is written ahead"
-        );
+        assert_eq!(relieve(&mut surplus, 0, sent), rate, "a packet, and what is written ahead");
         sent.0 += 800;
-        assert_eq!(
-            surplus.relieve(ms(0), sent, rate, WRITE_AHEAD),
-            BitRate(57_600),
-            "a tenth of a second too much"
-        );
+        assert_eq!(relieve(&mut surplus, 0, sent), BitRate(57_600), "a tenth of a second too much");
         sent.0 += 8_000;
         assert_eq!(
-            surplus.relieve(ms(1_000), sent, rate, WRITE_AHEAD),
+            relieve(&mut surplus, 1_000, sent),
             BitRate(57_600),
             "it stays as long as the rate is used up"
         );
         sent.0 += 8_000;
-        assert_eq!(surplus.relieve(ms(2_100), sent, rate, WRITE_AHEAD), rate);
+        assert_eq!(relieve(&mut surplus, 2_100, sent), rate);
         sent.0 += 80_000;
-        assert_eq!(
-            surplus.relieve(ms(2_100), sent, rate, WRITE_AHEAD),
-            BitRate(48_000),
-            "a quarter at the most"
-        );
-        assert_eq!(surplus.relieve(ms(60_000), sent, rate, WRITE_AHEAD), rate, "who pauses owes nothing");
+        assert_eq!(relieve(&mut surplus, 2_100, sent), BitRate(48_000), "a quarter at the most");
+        assert_eq!(relieve(&mut surplus, 60_000, sent), rate, "who pauses owes nothing");
+    }
+
+    #[test]
+    fn what_leaves_beside_is_taken_off_before_it_makes_a_queue() {
+        let rate = BitRate::kbit(512);
+        let (mut surplus, mut sent, mut handed) = (Surplus::default(), Bytes(0), Bytes(0));
+        let mut last = rate;
+        for look in 1..200 {
+            // A fifth of the link is acknowledgements, and all that may be handed out is.
+            let payload = last.0 as f64 / 8.0 / 20.0;
+            sent.0 += (payload + rate.0 as f64 / 8.0 / 20.0 / 5.0) as u64;
+            handed.0 += (payload * PAYLOAD_SHARE) as u64;
+            last = surplus.relieve(Duration::from_millis(50 * look), (sent, handed), rate, CALM);
+        }
+        assert!((400_000..=412_000).contains(&last.0), "{last:?}");
+        assert!(surplus.bytes < 3_000.0, "{}", surplus.bytes);
     }
 
     #[test]

@@ -30,7 +30,7 @@ use ceilings::Ceilings;
 use flows::Flows;
 pub use flows::MOST_WAITING;
 use pace::Allowance;
-pub use pace::{CALM, Pace};
+pub use pace::{CALM, PAYLOAD_SHARE, Pace};
 use sending::Held;
 use spree::{Spree, Stage};
 use turns::{Key, Turns, Who};
@@ -140,6 +140,11 @@ impl Scheduler {
     /// Changes the pace.
     pub fn set_pace(&mut self, now: Duration, pace: Pace) {
         self.allowance.set_pace(now, pace);
+    }
+
+    /// All that was given out so far, streams and datagrams, as the pace counts it: [`PAYLOAD_SHARE`] of what that takes on the link.
+    pub fn handed_out(&self) -> ByteCount {
+        ByteCount(self.allowance.handed())
     }
 
     /// The link takes about this much, whether or not a rate is kept to.

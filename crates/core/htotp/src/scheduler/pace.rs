@@ -6,7 +6,7 @@ use farhop_units::BitRate;
 
 /// Share of a contracted rate that payload gets: IP, UDP, QUIC and frame headers take the rest of a
 /// 1,452-byte packet.
-const PAYLOAD_SHARE: f64 = 0.95;
+pub const PAYLOAD_SHARE: f64 = 0.95;
 /// The most that one grant hands to the carrier, and the least worth waking up for: about a packet. In between it is
 /// [`Pace::ahead`] of link time. A user may send as much before the next user's turn.
 pub(super) const LARGEST_GRANT: usize = 16 * 1024;
@@ -76,12 +76,13 @@ pub(super) struct Allowance {
     calm_until: Option<Duration>,
     tokens: f64,
     filled: Duration,
+    handed: u64,
 }
 
 impl Allowance {
     /// A full one.
     pub(super) fn new(now: Duration, pace: Pace) -> Allowance {
-        Allowance { pace, set: pace, calm_until: None, tokens: pace.allowance(), filled: now }
+        Allowance { pace, set: pace, calm_until: None, tokens: pace.allowance(), filled: now, handed: 0 }
     }
 
     pub(super) fn set_pace(&mut self, now: Duration, pace: Pace) {
@@ -143,6 +144,12 @@ impl Allowance {
 
     pub(super) fn take(&mut self, bytes: usize) {
         self.tokens -= bytes as f64;
+        self.handed += bytes as u64;
+    }
+
+    /// All that was taken.
+    pub(super) fn handed(&self) -> u64 {
+        self.handed
     }
 
     /// When it is worth asking again.

@@ -394,6 +394,11 @@ impl Session {
         self.scheduler.is_calm()
     }
 
+    /// All that was given out so far, as the pace counts it.
+    pub fn handed_out(&self) -> farhop_units::Bytes {
+        self.scheduler.handed_out()
+    }
+
     /// Datagrams wait.
     pub fn has_datagrams(&self) -> bool {
         self.scheduler.has_datagrams()

@@ -24,7 +24,7 @@ use crate::connection::quic_name;
 use crate::ends::{End as Last, Ends};
 use crate::path::End;
 use crate::wake;
-use crate::write_ahead::WriteAhead;
+use crate::write_ahead::{Given, WriteAhead};
 
 /// How often a sign of life is looked for while the carrier is watched closely, and while one is overdue.
 const LISTEN: Duration = Duration::from_millis(200);
@@ -187,7 +187,8 @@ impl Driver {
         let open = self.ins.len().max(self.outs.len());
         self.attune.look(now, &self.connection, open, &mut state);
         self.ahead.set_most(state.tuner.parameters().send_most);
-        if let Some(pace) = self.ahead.adapt(now, &self.connection, state.session.is_calm()) {
+        let given = Given { handed: state.session.handed_out(), is_calm: state.session.is_calm() };
+        if let Some(pace) = self.ahead.adapt(now, &self.connection, given) {
             state.session.set_pace(now, pace);
         }
         state.sending = self.ahead.sending().or(state.sending);

@@ -6,7 +6,7 @@ use farhop_congestion::Choice;
 use farhop_htotp::datagram::Form;
 use farhop_htotp::frame::Class;
 use farhop_orbit::Profile;
-use farhop_transport::hop::{Arrival, Incoming};
+use farhop_transport::hop::{Arrival, Hop, Incoming};
 use farhop_transport::path::PathPlan;
 use farhop_units::{BitRate, Bytes as Size};
 use tokio::time::{Instant, sleep, timeout};
@@ -146,4 +146,59 @@ async fn datagrams_use_what_the_link_has_and_leave_it_to_streams_that_are_more_u
         // A twentieth, until the download has shown that it is no page: 8 MB, then both are bulk and share.
         assert!(beside < 0.35 * alone, "{}: {beside} of {alone}", profile.name);
     }
+}
+
+/// So many calls at a time, whose headers are made short.
+const CALLS: u64 = 10;
+const SHORT: usize = 23;
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_take_most_of_a_slow_link_wait_neither_for_bulk_nor_for_acknowledgements() {
+    let mut profile = Profile::named("geo-hylas2").unwrap();
+    std::mem::swap(&mut profile.forward, &mut profile.return_);
+    let mut ends = ends(&profile, PathPlan::for_profile(&profile).with_repair(0), Choice::Rate, None, 1);
+    let carrier = ends.call().await;
+    let pour = |hop: Hop, rate: BitRate| {
+        tokio::spawn(async move {
+            loop {
+                for _ in 0..AT_ONCE {
+                    hop.send_datagram(DOWNLOAD + CALLS, Form::Plain, 1, Class::Bulk, &[7; LARGE]);
+                }
+                sleep(AT_ONCE * rate.time_for(Size(LARGE as u64))).await;
+            }
+        })
+    };
+    let pouring = [
+        pour(carrier.far.clone(), profile.forward.rate.unwrap()),
+        pour(carrier.near.clone(), profile.return_.rate.unwrap()),
+    ];
+    let (start, far) = (Instant::now(), carrier.far.clone());
+    let speaking = tokio::spawn(async move {
+        sleep(FILLS).await;
+        for spoken in 0..SPOKEN as u64 * CALLS {
+            let mut packet = [0; SHORT];
+            packet[..8].copy_from_slice(&(start.elapsed().as_micros() as u64).to_be_bytes());
+            assert!(far.send_datagram(1 + spoken % CALLS, Form::Plain, 2, Class::Expedited, &packet));
+            sleep(PACKET_TIME / CALLS as u32).await;
+        }
+    });
+    let mut took = Vec::new();
+    let listening = async {
+        while let Some(incoming) = carrier.near.accept().await {
+            let Incoming::Datagram { flow: 1..=CALLS, payload, .. } = incoming else { continue };
+            let sent = u64::from_be_bytes(payload[..8].try_into().unwrap());
+            took.push(start.elapsed() - Duration::from_micros(sent));
+        }
+    };
+    assert!(timeout(WHOLE, listening).await.is_err(), "the carrier is there");
+    speaking.await.unwrap();
+    pouring.iter().for_each(|it| it.abort());
+        let mut p = part.to_vec();
+        p.sort();
+        eprintln!("{:?} {:?} {:?}", p[0], p[p.len() / 2], p[p.len() - 1]);
+    }
+    assert_eq!(took.len(), SPOKEN * CALLS as usize, "none is lost");
+    let longest = took.iter().skip(took.len() / 10).max().unwrap();
+    let most = most(&profile);
+    assert!(*longest <= most, "{longest:?} of {most:?}");
 }
