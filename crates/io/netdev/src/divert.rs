@@ -105,6 +105,7 @@ impl Diversion {
         // A kernel without NFT_REJECT_INET refuses the whole, and can do without.
         feed("nft", &["-f", "-"], &rules(&self.table, divert, true))
             .or_else(|_| feed("nft", &["-f", "-"], &rules(&self.table, divert, false)))
+            .map_err(|error| if has_tproxy() { error } else { Error::NoTproxy })
     }
 
     /// Answers what `client` sends to `to` within the next seconds that nobody listens there, as ICMP does.
@@ -134,6 +135,13 @@ impl Diversion {
 fn families() -> impl Iterator<Item = &'static str> {
     let both = std::fs::exists("/proc/sys/net/ipv6").unwrap_or(false);
     ["-4", "-6"].into_iter().take(if both { 2 } else { 1 })
+}
+
+/// Whether the kernel takes a rule that diverts, which is not put into force.
+fn has_tproxy() -> bool {
+    let chain =
+        "chain divert { type filter hook prerouting priority mangle; meta l4proto tcp tproxy ip to :1; }";
+    feed("nft", &["-c", "-f", "-"], &format!("table inet farhop_none {{ {chain} }}")).is_ok()
 }
 
 /// Best effort: what is not there need not be removed. The table goes last: while it stands, nobody else takes the mark ([`in_use`]),

@@ -95,6 +95,11 @@ pub enum Error {
         "this kernel has no HTB, with which a link's rate is shared; load it with 'modprobe sch_htb' or build it in (CONFIG_NET_SCH_HTB)"
     )]
     NoHtb,
+    /// The kernel cannot divert connections to a socket here.
+    #[error(
+        "this kernel has no TPROXY for nftables, by which connections are caught; load it with 'modprobe nft_tproxy' or build it in (CONFIG_NFT_TPROXY)"
+    )]
+    NoTproxy,
     /// The kernel has no TUN driver, or a container hides it.
     #[error(
         "/dev/net/tun is missing, load it with 'modprobe tun' or, in a container, pass it in with '--device /dev/net/tun'"

@@ -9,6 +9,9 @@ use std::process::{Command, Output, Stdio};
 use crate::janitor::Undo;
 use crate::{Error, Janitor};
 
+/// Of what a tool was given and did not take, so many letters are told.
+const SHOWN: usize = 120;
+
 /// Where the machine's own values of changed settings wait to be written back; the janitor's script knows it.
 const SAVED: &str = "/run/farhop";
 
@@ -153,6 +156,9 @@ pub(crate) fn feed(program: &'static str, args: &[&str], input: &str) -> Result<
     if output.status.success() {
         return Ok(());
     }
-    let command = format!("{program} {}: {}", args.join(" "), input.trim().replace('\n', "; "));
+    let input = input.trim().replace('\n', "; ");
+    let shown: String = input.chars().take(SHOWN).collect();
+    let rest = if shown.len() < input.len() { " …" } else { "" };
+    let command = format!("{program} {}: {shown}{rest}", args.join(" "));
     Err(Error::Command { command, reason: complaint(&output) })
 }

@@ -23,6 +23,9 @@ const LINK: &str = "sat0";
 const GOING: &str = "going0";
 /// What a manager does within it, it does.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What an end that has gone leaves is gone by then.
+const GONE: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(100);
 /// Datagrams that are no SIP.
 const GARBAGE: usize = 500;
 /// What an unwilling kernel says to `tc`.
@@ -355,6 +358,11 @@ fn no_tproxy(scene: &Scene, context: &Context) -> Result<Row, MeasureError> {
     };
     // As it starts where nothing is missing; its settings stay.
     drop(Ends::start_tuned(stage, Variant::FarhopTransport, &tuning)?);
+    // Its helper takes away what it had made once it is gone.
+    let begin = Instant::now();
+    while scene.state()?.contains("tproxy") && begin.elapsed() < GONE {
+        context.interrupt.sleep(LOOK)?;
+    }
     let before = scene.state()?;
     let tools = [("nft", Some(NO_TPROXY)), ("ip", None), ("cat", None), ("tc", None)];
     let path = scene.programs("no-tproxy", &tools)?;
@@ -363,7 +371,7 @@ fn no_tproxy(scene: &Scene, context: &Context) -> Result<Row, MeasureError> {
     command.arg("20").arg(std::env::current_exe().map_err(MeasureError::system("the running program"))?);
     command.args(["remote", "--config"]).arg(scene.at("remote.toml")).env("PATH", path);
     let said = scene.run(command)?;
-    Ok(refused("remote --transparent, no TPROXY", &said, &["tproxy"], scene.state()? == before))
+    Ok(refused("remote --transparent, no TPROXY", &said, &["TPROXY", "nft_tproxy"], scene.state()? == before))
 }
 
 #[cfg(test)]

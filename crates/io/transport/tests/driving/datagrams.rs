@@ -193,10 +193,6 @@ async fn calls_that_take_most_of_a_slow_link_wait_neither_for_bulk_nor_for_ackno
     assert!(timeout(WHOLE, listening).await.is_err(), "the carrier is there");
     speaking.await.unwrap();
     pouring.iter().for_each(|it| it.abort());
-        let mut p = part.to_vec();
-        p.sort();
-        eprintln!("{:?} {:?} {:?}", p[0], p[p.len() / 2], p[p.len() - 1]);
-    }
     assert_eq!(took.len(), SPOKEN * CALLS as usize, "none is lost");
     let longest = took.iter().skip(took.len() / 10).max().unwrap();
     let most = most(&profile);
