@@ -1,4 +1,5 @@
 //! A page that is held fresh, and whose scripts ask for what is not: `farhop local` over a link with a long round trip.
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
