@@ -33,10 +33,11 @@ use crate::mirror::Stale;
 use crate::models::{Made, Namer, is_anyones};
 use crate::order::{Limits, Order};
 use crate::origins::Asked;
+use crate::overtaken::Words;
 use crate::owner::{Known, Owner};
 use crate::page::{Page, is_document};
 use crate::reading::{Decided, Reading};
-use crate::tally::{COMING, HELD, NOT_PUBLIC, Tally, UNSEEN, VALIDATED, skip_words};
+use crate::tally::{ASKED, COMING, HELD, NOT_PUBLIC, Tally, UNSEEN, VALIDATED, skip_words};
 use crate::treatment::{Treatment, content_length, has_body, media_type, treatment};
 use crate::validation;
 use crate::variant::{self, Purpose};
@@ -59,6 +60,8 @@ pub(crate) struct Bundle {
     held_back: Mutex<HashMap<Url, Arc<Notify>>>,
     /// Promised, and only guessed.
     guessed: Guesses,
+    /// The remote answers the page by itself: its browser asks already.
+    is_late: bool,
 }
 
 /// A promise that is to be kept.
@@ -66,6 +69,8 @@ struct Job {
     wish: Wish,
     /// Rings when the remote does not want it.
     unwanted: oneshot::Receiver<()>,
+    /// Told when the browser has asked for it meanwhile, and is answered.
+    overtaken: Option<oneshot::Receiver<()>>,
 }
 
 /// What was promised.
@@ -84,6 +89,8 @@ struct Wish {
     raised: Raised,
     /// What the remote holds of it: the origin is only asked whether that is still right.
     stale: Option<Stale>,
+    /// In the words in which its browser may ask for it meanwhile.
+    words: Option<Words>,
 }
 
 impl Wish {
@@ -94,7 +101,8 @@ impl Wish {
 }
 
 impl Bundle {
-    /// The bundle of the page at `url`, which `page` asked for, or of what was found out about it later.
+    /// The bundle of the page at `url`, which `page` asked for, or of what was found out about it later. `is_late`: its browser has
+    /// the page by now.
     pub(crate) fn new(
         carrier: &Arc<Carrier>,
         owner: &Owner,
@@ -102,6 +110,7 @@ impl Bundle {
         page: ExchangeId,
         url: &str,
         allowance: Allowance,
+        is_late: bool,
     ) -> Arc<Bundle> {
         let ground = &carrier.ground;
         Arc::new(Bundle {
@@ -115,6 +124,7 @@ impl Bundle {
             waiting: Mutex::default(),
             held_back: Mutex::default(),
             guessed: Guesses::default(),
+            is_late,
         })
     }
 
@@ -154,6 +164,10 @@ impl Bundle {
                         self.skip(&hint, UNSEEN);
                         self.keep(&reading, reading.lost(&hint));
                     }
+                    Decision::Fetch(unasked, _) if self.is_asked(&unasked) => {
+                        self.skip(&hint, ASKED);
+                        self.keep(&reading, reading.lost(&hint));
+                    }
                     Decision::Fetch(unasked, urgency) if is_held(&self.carrier, &self.owner, &unasked) => {
                         self.skip(&hint, HELD);
                         let made = made(&reading, &hint, &unasked, urgency.level);
@@ -184,6 +198,12 @@ impl Bundle {
             let models = &self.carrier.ground.models;
             models.tells(&self.owner, self.page, reading.referrer_policy());
         }
+    }
+
+    /// Whether the browser has asked for it since the page was opened, which it has read before this began.
+    pub(crate) fn is_asked(&self, unasked: &Unasked) -> bool {
+        let words = || Some(Words::of(self.owner.user, &request_head(unasked)?));
+        self.is_late && words().is_some_and(|words| self.carrier.overtaken.is_asked(&words))
     }
 
     fn skip(&self, hint: &Hint, why: &'static str) {
@@ -237,11 +257,15 @@ impl Bundle {
             }
         });
         let origin = head.origin();
-        let wish = Wish { promise, reading, hint, unasked, head, way, priority, wanted, raised, stale };
+        // What is held back until it is asked for is sent to nobody.
+        let words = (self.is_late && !until_asked).then(|| Words::of(self.owner.user, &head));
+        let overtaken = words.as_ref().and_then(|words| self.carrier.overtaken.promises(words));
+        let wish =
+            Wish { promise, reading, hint, unasked, head, way, priority, wanted, raised, stale, words };
         self.guess(&wish);
         // Of names in scripts the first show whether there are more: they need not wait for each other.
         let guess = wish.hint.confidence == Confidence::Guess && wish.hint.source != Source::Mention;
-        let job = Job { wish, unwanted };
+        let job = Job { wish, unwanted, overtaken };
         if until_asked {
             return self.hold(job, urgency.level, origin, release);
         }
@@ -290,13 +314,17 @@ impl Bundle {
     }
 
     async fn keep_promise(self: &Arc<Self>, job: Job) {
-        let Job { wish, unwanted } = job;
+        let Job { wish, unwanted, overtaken } = job;
         let kept = tokio::select! {
             biased;
             // Ends what is under way: dropping the fetch frees its connection.
             _ = unwanted => None,
+            () = is_overtaken(overtaken) => Some(Err(failure::withdrawn(&ASKED))),
             kept = self.fetch(&wish) => Some(kept),
         };
+        if let Some(words) = &wish.words {
+            self.carrier.overtaken.sends(words);
+        }
         // What was stopped midway keeps what it set aside.
         if wish.hint.confidence == Confidence::Guess
             && let Some(kept) = &kept
@@ -456,7 +484,7 @@ impl Bundle {
 
     /// The origin has confirmed what the remote holds.
     fn confirm(self: &Arc<Self>, wish: &Wish, head: &ResponseHead) -> Result<u64, Failure> {
-        let Some(mut sender) = self.carrier.hop.push(wish.promise) else { return Ok(0) };
+        let Some(mut sender) = self.push_word(wish) else { return Ok(0) };
         self.keep_again(&wish.reading, wish.reading.confirmed(&wish.hint));
         if let Some(stale) = &wish.stale {
             self.recall_frame(&wish.reading, &wish.hint, &wish.unasked, stale, &head.fields);
@@ -470,7 +498,7 @@ impl Bundle {
     /// The stream on which a whole response is pushed; `None` where nobody wants it. Where only a word was announced on what
     /// the remote holds, it is promised in that word's place.
     fn push(&self, wish: &Wish) -> Option<Sender> {
-        let word = self.carrier.hop.push(wish.promise)?;
+        let word = self.push_word(wish)?;
         if wish.stale.is_none() {
             return Some(word);
         }
@@ -478,6 +506,14 @@ impl Bundle {
         self.tell_promised(promise, &wish.unasked);
         word.fail(failure::withdrawn(&"what is held has changed"));
         self.carrier.hop.push(promise)
+    }
+
+    /// The stream of the promise's own number.
+    fn push_word(&self, wish: &Wish) -> Option<Sender> {
+        if let Some(words) = &wish.words {
+            self.carrier.overtaken.sends(words);
+        }
+        self.carrier.hop.push(wish.promise)
     }
 
     /// Who reads along for what the response names in turn.
@@ -500,6 +536,17 @@ impl Bundle {
     fn follow(self: &Arc<Self>, wish: &Wish, head: &ResponseHead, sender: &Sender) {
         self.keep(&wish.reading, wish.reading.redirected(&wish.hint, &wish.way, &wish.unasked, head));
         self.promise_waiting(sender);
+    }
+}
+
+/// Completes when the browser has asked for what was promised before any of it was sent.
+async fn is_overtaken(overtaken: Option<oneshot::Receiver<()>>) {
+    let told = match overtaken {
+        Some(overtaken) => overtaken.await.is_ok(),
+        None => false,
+    };
+    if !told {
+        std::future::pending().await
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use farhop_bundle::{Likeness, Unasked};
 use farhop_component::keep_to;
 use farhop_events::{Event, ExchangeId};
+use farhop_freshness::Validators;
 use farhop_htotp::frame::Verdict;
 use farhop_htotp::frame::{Hello, Priority};
 use farhop_htotp::mirror::Word;
@@ -37,6 +38,7 @@ use crate::imaging::Means;
 use crate::kin::{self, Kin, Recipient};
 use crate::mirror::{Mirror, Stale};
 use crate::named::Opener;
+use crate::overtaken::Overtaken;
 use crate::owner::Owner;
 use crate::passing::{Found, Pass, Passing};
 use crate::policies::Outlet;
@@ -63,6 +65,7 @@ pub(crate) struct Carrier {
     number: u64,
     mirror: Arc<Mutex<Mirror>>,
     passing: Arc<Passing>,
+    pub(crate) overtaken: Overtaken,
     /// Exchanges, tunnels, and fetches of what nobody asked for.
     under_way: AtomicU64,
     exchanges: AtomicU64,
@@ -110,6 +113,7 @@ impl Carrier {
             number,
             mirror,
             passing: Arc::default(),
+            overtaken: Overtaken::default(),
             under_way: AtomicU64::new(0),
             exchanges: AtomicU64::new(0),
             tunnels: AtomicU64::new(0),
@@ -372,6 +376,11 @@ impl Carrier {
     /// What the remote holds for this request of `owner` and has to have validated, as far as is known here.
     pub(crate) fn holds_stale(&self, owner: &Owner, url: &Url, request: &HeaderMap) -> Option<Stale> {
         self.mirror().holds_stale(owner.user, url, request)
+    }
+
+    /// By what the origin of this entry of the remote can be asked about it, as far as is known here.
+    pub(crate) fn validators(&self, entry: u64) -> Option<Validators> {
+        self.mirror().validators_of(entry)
     }
 
     /// A push of `response` to `request` is complete: until the remote's word comes it counts as held.

@@ -23,7 +23,7 @@ use crate::dictionaries::Dictionaries;
 use crate::failure;
 use crate::head;
 use crate::manifest::{self, Judged};
-use crate::named::Shown;
+use crate::named::{Named, Shown};
 use crate::origins::{Asked, Informed, OriginBody, Response};
 use crate::owner::{Known, Owner};
 use crate::page::{Page, is_page};
@@ -55,6 +55,8 @@ pub(crate) struct Exchange {
     /// Without what the remote says of how much may be fetched for it.
     pub(crate) request: RequestHead,
     pub(crate) eagerness: Eagerness,
+    /// The remote answers it by itself, from the entry of this number: only what goes with a page is wanted.
+    pub(crate) held: Option<u64>,
 }
 
 /// What the origin said before its response.
@@ -93,6 +95,10 @@ impl Exchange {
     /// Answers, whatever happens; ends at once when the remote wants nothing any more.
     pub(crate) async fn serve(self, sender: Sender, receiver: Receiver) {
         let started = Instant::now();
+        if let Some(entry) = self.held {
+            return self.accompany(entry, sender).await;
+        }
+        self.carrier.overtaken.asks(self.owner.user, &self.request, self.carrier.ground.now());
         if self.resume.is_some() && self.request.method != Method::GET {
             // What is not idempotent is never sent twice, and of the rest only GET has a body worth resuming.
             return self.fail(sender, failure::bad_request(400, "only a GET can be resumed"));
@@ -313,17 +319,29 @@ impl Exchange {
         let Some(opener) = self.carrier.opener(self.owner.user) else { return };
         let Some(before) = self.carrier.ground.pages.recall(&opener, Shown::Window, &url) else { return };
         let Some(confirmed) = before.confirmed_by(&head.fields) else { return };
+        self.go_over(&before, &confirmed, (early, noted), sender);
+    }
+
+    /// The page is still what `before` was read in, with this head: what that named is asked about or fetched.
+    pub(crate) fn go_over(
+        &self,
+        before: &Named,
+        head: &ResponseHead,
+        (early, noted): (&Early<'_>, &Noted),
+        sender: &Sender,
+    ) {
+        let Some(url) = self.request.resource() else { return };
         let opened = match &early.opened {
             Some(Opened { reading, bundle, .. }) => {
-                reading.answer(&self.request, &confirmed, noted);
+                reading.answer(&self.request, head, noted);
                 Some((Arc::clone(reading), Arc::clone(bundle)))
             }
-            None => self.open(&confirmed, early.known, noted).map(|opened| (opened.reading, opened.bundle)),
+            None => self.open(head, early.known, noted).map(|opened| (opened.reading, opened.bundle)),
         };
         let Some((reading, bundle)) = opened else { return };
         let models = &self.carrier.ground.models;
-        models.answered(&self.owner, self.id, Some(&confirmed));
-        bundle.add_again(&reading, reading.again(&before), sender);
+        models.answered(&self.owner, self.id, Some(head));
+        bundle.add_again(&reading, reading.again(before), sender);
         models.tells(&self.owner, self.id, reading.referrer_policy());
         self.remember(url, &reading);
     }
@@ -346,7 +364,8 @@ impl Exchange {
         }
         let allowance = Allowance::new(settings.bytes.0);
         let url = self.request.url();
-        let bundle = Bundle::new(&self.carrier, &self.owner, known, self.id, &url, allowance.clone());
+        let (allowance_of, is_late) = (allowance.clone(), self.held.is_some());
+        let bundle = Bundle::new(&self.carrier, &self.owner, known, self.id, &url, allowance_of, is_late);
         Some(Opened { reading, bundle, allowance })
     }
 
@@ -392,13 +411,13 @@ impl Exchange {
         if decided.is_empty() && part.is_none() {
             return None;
         }
-        let bundle = Bundle::new(&self.carrier, &self.owner, known, page, at.as_str(), allowance);
+        let bundle = Bundle::new(&self.carrier, &self.owner, known, page, at.as_str(), allowance, false);
         bundle.add(&reading, decided, sender);
         Page::part(&bundle, reading, part?, head, matches!(treatment, Treatment::Recode(_)))
     }
 
     /// What the request shows of the user's browser.
-    fn note_request(&self, known: &Known) -> Option<(Url, Noted)> {
+    pub(crate) fn note_request(&self, known: &Known) -> Option<(Url, Noted)> {
         let url = self.request.normalised()?;
         known.shown(&url);
         let noted = known.cookies().note_request(&url, &self.request.fields, SystemTime::now());

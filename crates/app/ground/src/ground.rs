@@ -398,6 +398,7 @@ impl Shared {
             bodies: self.bases.is_on() || self.dictionaries.is_on(),
             probe: Probe { patience: self.settings().probe.patience + round_trip, ..Probe::default() },
             keeps_log: true,
+            held_pages: self.settings().bundle.enabled,
             ..Config::default()
         }
     }

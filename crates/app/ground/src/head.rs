@@ -2,7 +2,7 @@
 
 use farhop_events::ExchangeId;
 use farhop_htotp::ResponseHead;
-use farhop_htotp::head::{CLIENT_CONNECTION, SENT_TO, UNASKED};
+use farhop_htotp::head::{CLIENT_CONNECTION, HELD, SENT_TO, UNASKED};
 use farhop_origin::strip_hop_by_hop;
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -17,6 +17,7 @@ pub(crate) fn towards_origin(fields: &HeaderMap) -> HeaderMap {
     fields.remove(CLIENT_CONNECTION);
     fields.remove(SENT_TO);
     fields.remove(UNASKED);
+    fields.remove(HELD);
     // RFC 9110 §7.6.3: a proxy adds itself; the pseudonym hides who and where it is.
     fields.append(header::VIA, HeaderValue::from_static("1.1 farhop"));
     fields

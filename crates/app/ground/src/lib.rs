@@ -2,6 +2,7 @@
 //! pages will need before anyone asks. [`run`] is `farhop ground`; [`Ground`] is the same without a socket of its own,
 //! for `farhop local` and tests. Sockets, clocks and policy of the layers below stay there.
 
+mod accompanied;
 mod ahead;
 mod allowance;
 mod bases;
@@ -28,6 +29,7 @@ mod named;
 mod names;
 mod order;
 mod origins;
+mod overtaken;
 mod owner;
 mod page;
 mod passing;

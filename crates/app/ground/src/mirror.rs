@@ -141,6 +141,11 @@ impl Mirror {
         self.fingerprints(user, url, request).filter(|key| self.told.contains_key(key)).collect()
     }
 
+    /// By what the origin of an entry can be asked about it.
+    pub(crate) fn validators_of(&self, entry: u64) -> Option<Validators> {
+        self.validators.get(&entry).cloned()
+    }
+
     /// Entries that the remote has told of and that are not gone.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()

@@ -101,6 +101,7 @@ impl Exchange {
             resume: None,
             request,
             eagerness: self.eagerness,
+            held: None,
         };
         let noted = known.cookies().note_document(noted.jar, &next.url);
         let step = Step { exchange, known: Arc::clone(known), noted, url: next.url, stale, before };

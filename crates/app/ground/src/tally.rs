@@ -96,6 +96,9 @@ pub(crate) fn source_word(source: Source) -> &'static str {
 pub(crate) const HELD: &str = "the remote holds it";
 pub(crate) const COMING: &str = "it is on its way to another user";
 
+/// What the browser of a page that the remote holds was quicker to ask for.
+pub(crate) const ASKED: &str = "the browser has asked for it";
+
 /// What the remote holds, and the origin is asked about.
 pub(crate) const VALIDATED: &str = "the remote holds it, and it is validated";
 

@@ -127,9 +127,14 @@ impl Browser<'_> {
 
     /// Loads the page and all that it needs; what is promised answers only what is asked in the same words.
     async fn load(&self, document: &RequestHead) -> Load {
+        self.load_with(document, document).await
+    }
+
+    /// The same where the remote says this to ground when its browser asks for the page.
+    async fn load_with(&self, said: &RequestHead, document: &RequestHead) -> Load {
         let mut load = Load::default();
         let mut promised: BTreeMap<String, (u64, HeaderMap)> = BTreeMap::new();
-        for (number, head, ahead) in self.open(document).await {
+        for (number, head, ahead) in self.open(said).await {
             if ahead && head.path != NAMED {
                 load.ahead.push(head.path.clone());
             }
@@ -205,6 +210,28 @@ async fn from_the_third_visit_on_what_scripts_ask_for_is_on_its_way_before_the_p
         known(&pair, None).iter().all(|model| model["resources"] == json!([])),
         "one user's serves no other"
     );
+}
+
+#[tokio::test]
+async fn what_follows_a_page_that_the_remote_answers_is_on_its_way_too_and_its_visits_teach() {
+    let (origin, pair) = (gallery().await, pair(&[]).await);
+    let browser = browser(&pair, &origin, 7);
+    let document = navigate(&origin, "/");
+    let mut held = document.clone();
+    held.fields.insert("farhop-held", 1.into());
+    // Of the first nothing is known; what is asked for crosses.
+    for _ in 0..2 {
+        browser.load(&document).await;
+    }
+    let pages = origin.paths().iter().filter(|path| *path == "/").count();
+    for visit in 3..=5 {
+        let load = browser.load_with(&held, &document).await;
+        assert_eq!(load.crossed, [""; 0], "visit {visit}");
+        let models = known(&pair, Some("ship/7"));
+        assert_eq!(models[0]["visits"], visit - 1);
+        assert_eq!(models[0]["resources"].as_array().unwrap().len(), wanted().len());
+    }
+    assert_eq!(origin.paths().iter().filter(|path| *path == "/").count(), pages, "the page does not cross");
 }
 
 #[tokio::test]

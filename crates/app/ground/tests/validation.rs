@@ -4,6 +4,9 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use farhop_htotp::RequestHead;
 use farhop_htotp::mirror::{Bound, Entry, Validators, Word, fingerprint};
@@ -328,4 +331,80 @@ async fn what_a_frame_of_another_version_needed_is_not_asked_about() {
     hold_besides(&pair, vec![entry(&origin, 10, None, "/last")], 4).await;
     let reply = pair.get(&again(&origin)).await;
     assert!(reply.validating.is_empty() && reply.promises.is_empty(), "{reply:?}");
+}
+
+/// The page, which the remote answers by itself from this entry.
+fn held(origin: &Origin, number: u64) -> RequestHead {
+    let mut head = navigate(origin, "/");
+    head.fields.insert("farhop-held", HeaderValue::from(number));
+    head
+}
+
+/// A pair that has read the page, and whose remote holds it as entry 8, and a file of it, stale, as 7.
+async fn read_and_held(sets: &[&str], origin: &Origin) -> Pair {
+    let pair = Pair::new(sets).await;
+    let promises = pair.get(&navigate(origin, "/")).await.promises.len();
+    pushes(&pair, promises).await;
+    hold(&pair, vec![entry(origin, 7, None, "/a.css"), entry(origin, 8, None, "/")]).await;
+    pair
+}
+
+#[tokio::test]
+async fn a_page_that_the_remote_answers_has_all_that_it_names_validated_in_one_flight() {
+    let origin = Origin::start(answer).await;
+    let pair = read_and_held(&[], &origin).await;
+    let before = origin.paths().len();
+    let reply = pair.get(&held(&origin, 8)).await;
+    assert_eq!((reply.head().status, reply.body.len()), (StatusCode::NOT_MODIFIED, 0));
+    assert!(reply.head().fields.is_empty(), "a word and no more: {:?}", reply.head());
+    let [(word, 7)] = reply.validating[..] else { panic!("{:?}", reply.validating) };
+    assert_eq!(reply.promised_paths(), ["/c.png", "/d.png"], "these are not held");
+    assert!(reply.promises.iter().all(|(_, head, _)| !head.fields.contains_key("farhop-held")));
+    assert_eq!(pushes(&pair, 3).await[&word].head().status, StatusCode::NOT_MODIFIED);
+    assert!(origin.paths()[before..].iter().all(|path| path != "/"), "nobody asks for the page");
+    assert!(origin.requests().iter().all(|head| !head.contains("farhop-held")));
+}
+
+#[tokio::test]
+async fn nothing_goes_with_a_page_that_is_another_than_was_read_or_where_settings_say_so() {
+    let origin = Origin::start(answer).await;
+    let nothing = async |pair: &Pair, number| {
+        let reply = pair.get(&held(&origin, number)).await;
+        assert_eq!(reply.head().status, StatusCode::NOT_MODIFIED);
+        assert!(reply.promises.is_empty() && reply.validating.is_empty(), "{reply:?}");
+    };
+    let pair = read_and_held(&[], &origin).await;
+    nothing(&pair, 9).await;
+    let other = Validators { number: 8, tag: "\"2\"".into(), modified: 0 };
+    pair.hop.tell_mirror(Word::Validators(vec![other]));
+    hold_besides(&pair, vec![entry(&origin, 9, None, "/e.css")], 3).await;
+    nothing(&pair, 8).await;
+    nothing(&read_and_held(&["bundle.enabled=false"], &origin).await, 8).await;
+}
+
+#[tokio::test]
+async fn what_the_browser_asks_for_while_it_is_promised_is_sent_once() {
+    let images = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&images);
+    let origin = Origin::start(move |peer: Peer| {
+        // What is asked for once the page is opened again is never answered: the browser's own request is.
+        let is_slow = peer.path() == "/c.png" && counted.fetch_add(1, Relaxed) == 1;
+        async move {
+            if is_slow {
+                pending::<()>().await;
+            }
+            answer(peer).await
+        }
+    })
+    .await;
+    let pair = read_and_held(&[], &origin).await;
+    let reply = pair.get(&held(&origin, 8)).await;
+    let image = reply.promises.iter().find(|(_, head, _)| head.path == "/c.png");
+    let (promise, asked, _) = image.unwrap();
+    while images.load(Relaxed) < 2 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(pair.get(asked).await.body, b"/c.png");
+    let failure = pushes(&pair, 3).await.remove(promise).unwrap();
+    assert!(failure.head.is_none() && failure.failure().detail.contains("has asked for it"), "{failure:?}");
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use farhop_bundle::opens_page;
 use farhop_events::{AnsweredFrom, Crossing, Side};
 use farhop_freshness::{Fallback, Handling, Reply, Stored, Validated, Validation};
 use farhop_front::Responder;
@@ -15,8 +16,10 @@ use crate::Remote;
 use crate::answers::{PROMISED, Trouble, forward, from_repository, tell_handling};
 use crate::exchange::Exchange;
 use crate::lookup::{NO_ENTRY, is_bound_alike, partition_for, reply};
+use crate::opened;
 use crate::request::Fetch;
 use crate::section::Section;
+use crate::validating::is_document;
 
 /// What is held and must not be sent as it is, beside a request that crosses.
 #[derive(Debug)]
@@ -112,6 +115,14 @@ impl HeldAnswer {
         self.held.head.is_contradicted_by(told.status, &told.fields, SystemTime::now())
     }
 
+    /// Whether a browser shows it as a page, or the same that it holds itself.
+    fn shows_a_page(&self, fetch: &Fetch) -> bool {
+        opens_page(&fetch.head.method, &fetch.head.fields)
+            && is_document(&self.held)
+            && self.from == AnsweredFrom::Repository
+            && matches!(self.reply, Reply::Whole | Reply::NotModified)
+    }
+
     /// The body as far as it is sent, if any is. `None` where it cannot be read any more.
     fn body(&self) -> Option<Option<Section>> {
         match &self.reply {
@@ -156,10 +167,11 @@ impl HeldAnswer {
         // What has crossed ground has seen.
         if !self.has_crossed() && self.held.id != NO_ENTRY {
             let (user, fetch) = (&exchange.user, &exchange.fetch);
-            let mut desk = remote.desk();
-            let page = desk.page_of(exchange.id, user, &fetch.url, &fetch.head.fields);
+            let page = remote.desk().page_of(exchange.id, user, &fetch.url, &fetch.head.fields);
             if page != exchange.id {
-                desk.answered_here(page, self.held.id, remote.now());
+                remote.desk().answered_here(page, self.held.id, remote.now());
+            } else if self.shows_a_page(fetch) && !remote.doubts().are_of(self.held.id) {
+                opened::tell(remote, &exchange, self.held.id);
             }
         }
         match body {

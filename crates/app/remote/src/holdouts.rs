@@ -62,6 +62,11 @@ impl Holdouts {
         self.lock().crosses(exchange.0);
     }
 
+    /// It is for a page, which is answered from what is held, and ground does its part all the same.
+    pub(crate) fn held(&self, exchange: ExchangeId) {
+        self.lock().held(exchange.0);
+    }
+
     /// It was not answered as it should have been.
     pub(crate) fn spoil(&self, exchange: ExchangeId) {
         self.lock().spoil(exchange.0);

@@ -31,6 +31,7 @@ mod intercept;
 mod login;
 mod lookup;
 mod mirror;
+mod opened;
 mod own_dictionary;
 mod parts;
 pub mod passwords;

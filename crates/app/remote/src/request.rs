@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use farhop_bundle::opens_page;
 use farhop_front::{RequestHead as Asked, Scheme, Target};
 use farhop_htotp::RequestHead;
-use farhop_htotp::head::{SENT_TO, UNASKED};
+use farhop_htotp::head::{HELD, SENT_TO, UNASKED};
 use http::header::{CONTENT_LENGTH, HOST, MAX_FORWARDS, TE, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use url::Url;
@@ -132,6 +132,7 @@ pub(crate) fn sort(asked: Asked, way: Way) -> Wanted {
     // What a client says of that is nothing that ground may believe.
     fields.remove(SENT_TO);
     fields.remove(UNASKED);
+    fields.remove(HELD);
     let dictionary = OwnDictionary::take(&mut fields).filter(|_| !opens_page(&method, &fields));
     let has_body = framing != farhop_front::Framing::None;
     // RFC 9110 §8.6: said where a body is usual, so that ground need not wait for one.

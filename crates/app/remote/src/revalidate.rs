@@ -35,6 +35,11 @@ impl Doubts {
     fn lock(&self) -> MutexGuard<'_, HashSet<u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Whether the origin is being asked about this entry.
+    pub(crate) fn are_of(&self, entry: u64) -> bool {
+        self.lock().contains(&entry)
+    }
 }
 
 /// An entry, for as long as it is being asked about.

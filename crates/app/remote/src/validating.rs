@@ -185,8 +185,8 @@ impl Page {
     }
 }
 
-/// Whether it is what a frame may show.
-fn is_document(held: &Held) -> bool {
+/// Whether it is what a window or a frame shows.
+pub(crate) fn is_document(held: &Held) -> bool {
     let media = held.head.fields.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media = media.and_then(|media| media.split(';').next()).unwrap_or_default().trim();
     ["text/html", "application/xhtml+xml"].iter().any(|document| media.eq_ignore_ascii_case(document))

@@ -7,12 +7,17 @@ use std::net::Ipv4Addr;
 
 use bytes::Bytes;
 use farhop_bundle::sameness;
+use farhop_events::Event;
 use farhop_htotp::frame::{Coding, Priority};
 use farhop_htotp::mirror::{Validators, Word};
+use farhop_htotp::session::Config;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_transport::hop::{Incoming, Sender};
 use http::StatusCode;
-use support::{Asked, PATIENCE, REFERER, UNCACHEABLE, World, answer, failure, head, predicted, send, world};
+use support::{
+    Asked, BROWSER, PATIENCE, REFERER, UNCACHEABLE, World, answer, failure, head, predicted, send, until,
+    world,
+};
 use tokio::time::timeout;
 
 const DOCUMENT: &str =
@@ -223,4 +228,112 @@ async fn who_waits_asks_when_the_carrier_is_lost() {
     sender.answer(&not_modified(&[("etag", "\"a\"")]), Coding::Identity, None);
     sender.finish(None);
     assert!(answer(waiting).await.contains("what is held"));
+}
+
+const FRESH_PAGE: &[(&str, &str)] =
+    &[("content-type", "text/html"), ("cache-control", "max-age=600"), ("etag", "\"p\"")];
+
+/// A world that holds the page at `/`, fresh, and whose ground makes use of being told of that.
+async fn holding_a_page() -> World {
+    let mut world = world().await;
+    world.hop.close();
+    world.hop = world.listener.carrier_with(Config { held_pages: true, ..Config::default() }).await;
+    fetch(&world, "/", DOCUMENT, FRESH_PAGE).await;
+    world
+}
+
+/// Lets this be fetched, with these fields.
+async fn fetch(world: &World, path: &str, fields: &str, answered: &[(&'static str, &'static str)]) {
+    let client = world.get(path, fields).await;
+    assert_eq!(world.give(200, answered, "what is held").await.head.path, path);
+    assert!(answer(client).await.contains("what is held"));
+}
+
+/// The request for the page at `/` with which ground is told that it is answered here.
+async fn told(world: &World) -> Asked {
+    let asked = world.asked().await;
+    assert_eq!(asked.head.path, "/");
+    asked
+}
+
+/// The page's own request, as its browser sent it.
+fn of_browser(asked: &Asked) -> RequestHead {
+    let mut head = asked.head.clone();
+    assert!(head.fields.remove("farhop-held").is_some());
+    head
+}
+
+#[tokio::test]
+async fn ground_is_told_of_a_page_that_is_answered_here_and_what_it_promises_then_answers() {
+    let world = holding_a_page().await;
+    let mut events = world.bus.subscribe();
+    let crossed = world.crossed();
+    let fields = format!("{DOCUMENT}if-none-match: \"else\"\r\nfarhop-held: a client says\r\n");
+    assert!(answer(world.get("/", &fields).await).await.contains("what is held"));
+    assert_eq!(world.crossed(), crossed, "the page is here");
+    let mut asked = told(&world).await;
+    let entry = asked.head.fields["farhop-held"].to_str().unwrap().parse::<u64>();
+    assert!(entry.is_ok() && !asked.head.fields.contains_key("if-none-match"), "{:?}", asked.head);
+    let document = of_browser(&asked);
+    let promise = asked.sender.promise(&predicted(&document, "/a.css"), Priority::default()).unwrap();
+    asked.sender.answer(&not_modified(&[]), Coding::Identity, None);
+    asked.sender.finish(None);
+    let mut push = world.hop.push(promise).unwrap();
+    push.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    push.write(Bytes::from_static(b"promised")).await.unwrap();
+    push.finish(None);
+    until(&mut events, |event| matches!(event, Event::Promised { .. })).await;
+    assert!(given(&world).await.contains("promised"));
+    // What is held is as it was.
+    assert!(answer(world.get("/", DOCUMENT).await).await.contains("what is held"));
+    told(&world).await;
+    assert_eq!(world.crossed(), crossed);
+}
+
+#[tokio::test]
+async fn what_ground_validates_for_a_page_that_is_answered_here_answers_it() {
+    let world = holding_a_page().await;
+    fetch(&world, "/a.css", AGENT, STALE).await;
+    let told_of = loop {
+        let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("a word comes").unwrap();
+        if let Incoming::Mirror(Word::Validators(all)) = incoming
+            && let Some(own) = all.iter().find(|own| own.tag[..] == b"\"a\""[..])
+        {
+            break own.number;
+        }
+    };
+    answer(world.get("/", DOCUMENT).await).await;
+    let asked = told(&world).await;
+    let promise = validate(&asked.sender, told_of, &predicted(&of_browser(&asked), "/a.css"));
+    confirm(world.hop.push(promise).unwrap(), &[("cache-control", "max-age=600")]);
+    loop {
+        let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("a word comes").unwrap();
+        if let Incoming::Mirror(Word::Stored(entries)) = incoming
+            && entries.iter().any(|own| own.number == told_of && own.fresh_s > 0)
+        {
+            break;
+        }
+    }
+    assert!(given(&world).await.contains("what is held"));
+}
+
+#[tokio::test]
+async fn ground_is_told_of_pages_alone_and_only_if_it_makes_use_of_that() {
+    let world = holding_a_page().await;
+    fetch(&world, "/a.css", BROWSER, &[("content-type", "text/css"), ("cache-control", "max-age=600")]).await;
+    fetch(
+        &world,
+        "/download",
+        DOCUMENT,
+        &[("content-type", "application/zip"), ("cache-control", "max-age=600")],
+    )
+    .await;
+    answer(world.get("/a.css", BROWSER).await).await;
+    answer(world.get("/download", DOCUMENT).await).await;
+    answer(world.get("/", BROWSER).await).await;
+    fetch(&world, "/next", BROWSER, UNCACHEABLE).await;
+    let old = support::world().await;
+    fetch(&old, "/", DOCUMENT, FRESH_PAGE).await;
+    answer(old.get("/", DOCUMENT).await).await;
+    fetch(&old, "/next", BROWSER, UNCACHEABLE).await;
 }

@@ -135,7 +135,7 @@ struct Watched {
     last: Duration,
     under_way: u32,
     requests: u32,
-    /// Its document was asked for across the hop: the way mattered.
+    /// Its document was asked for across the hop, or ground is told of it: the way mattered.
     crossed: bool,
     is_over: bool,
     is_spoilt: bool,
@@ -206,6 +206,15 @@ impl Evidence {
     pub fn crosses(&mut self, exchange: u64) {
         if let Some(watched) = self.loads.get_mut(&exchange) {
             watched.crossed = true;
+        }
+    }
+
+    /// The document of `exchange` is held, and ground does its part all the same. Such a load is compared with no other kind: it
+    /// takes a round trip less.
+    pub fn held(&mut self, exchange: u64) {
+        if let Some(watched) = self.loads.get_mut(&exchange).filter(|watched| !watched.crossed) {
+            watched.crossed = true;
+            watched.kind = hash(&(watched.kind, "held"));
         }
     }
 

@@ -22,6 +22,10 @@ pub const SENT_TO: HeaderName = HeaderName::from_static("farhop-sent-to");
 /// (docs/htotp.md, "Less unasked"). Crosses the hop and nothing else.
 pub const UNASKED: HeaderName = HeaderName::from_static("farhop-unasked");
 
+/// The remote answers this request for a page by itself, from the entry of this number: what goes with the page is wanted, and
+/// no more of the page (docs/htotp.md, "Pages that are held"). Crosses the hop and nothing else.
+pub const HELD: HeaderName = HeaderName::from_static("farhop-held");
+
 /// Schemes whose logins count for a connection and not for a request (RFC 4559 §6).
 const OF_CONNECTIONS: [&[u8]; 2] = [b"ntlm", b"negotiate"];
 

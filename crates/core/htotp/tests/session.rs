@@ -536,6 +536,17 @@ proptest! {
 }
 
 #[test]
+fn ground_says_in_its_settings_whether_it_makes_use_of_pages_that_the_remote_answers() {
+    for held_pages in [true, false] {
+        let mut pair =
+            Pair::new(Duration::from_millis(300), None, Config { held_pages, ..Config::default() });
+        assert!(!pair.remote().takes_held_pages());
+        pair.run(Duration::from_secs(2));
+        assert_eq!(pair.remote().takes_held_pages(), held_pages);
+    }
+}
+
+#[test]
 fn small_headers_go_to_who_has_said_that_it_takes_them() {
     let mut pair = geo();
     assert!(!pair.remote().takes_small_headers() && !pair.ground().takes_small_headers());

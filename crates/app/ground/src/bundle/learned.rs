@@ -24,7 +24,7 @@ impl Bundle {
         let (owner, known) = (self.owner.clone(), Arc::clone(&self.known));
         let (page, allowance) = (self.page, self.allowance.clone());
         self.carrier.spawn(async move {
-            let Job { wish, mut unwanted } = job;
+            let Job { wish, mut unwanted, overtaken } = job;
             let promise = wish.promise;
             let is_wanted = tokio::select! {
                 biased;
@@ -49,9 +49,9 @@ impl Bundle {
                 return carrier.settled(promise);
             }
             let again =
-                || Bundle::new(&carrier, &owner, &known, page, wish.reading.url().as_str(), allowance);
+                || Bundle::new(&carrier, &owner, &known, page, wish.reading.url().as_str(), allowance, false);
             let bundle = bundle.unwrap_or_else(again);
-            lock(&bundle.order).add(urgency, origin, Job { wish, unwanted });
+            lock(&bundle.order).add(urgency, origin, Job { wish, unwanted, overtaken });
             bundle.begin();
         });
     }

@@ -23,10 +23,23 @@ use crate::reading::{Decided, nonce};
 /// Hosts to which connections are made for one page.
 const MOST_CONNECTIONS: usize = 6;
 
+/// What the models say of a page.
+pub(crate) struct Foresight {
+    page: Url,
+    policies: Policies,
+    foreseen: Vec<Foreseen>,
+}
+
 impl Exchange {
     /// If this asks for a page: begins with what earlier visits say that it needs, promised on `sender`, and notes that a
     /// visit begins. Gives the page as far as it is known by that.
     pub(crate) fn foresee(&self, known: &Arc<Known>, noted: &Noted, sender: &Sender) -> Option<Opened> {
+        let foresight = self.visit()?;
+        self.prepare(foresight, known, noted, sender)
+    }
+
+    /// If this asks for a page: notes that a visit begins, and gives what earlier ones say that it needs.
+    pub(crate) fn visit(&self) -> Option<Foresight> {
         let ground = &self.carrier.ground;
         let settings = ground.settings();
         let is_page = opens_page(&self.request.method, &self.request.fields)
@@ -42,9 +55,22 @@ impl Exchange {
         let user = User { remote: Arc::clone(&self.carrier.remote), epoch, number };
         let now = Instant::now();
         let (policies, foreseen) = ground.models.begin(&self.owner, user, self.id, &page, now);
+        Some(Foresight { page, policies, foreseen })
+    }
+
+    /// Begins with what is foreseen. Gives the page as far as it is known by that.
+    pub(crate) fn prepare(
+        &self,
+        foresight: Foresight,
+        known: &Arc<Known>,
+        noted: &Noted,
+        sender: &Sender,
+    ) -> Option<Opened> {
+        let Foresight { page, policies, foreseen } = foresight;
         if foreseen.is_empty() || self.eagerness != Eagerness::All {
             return None;
         }
+        let ground = &self.carrier.ground;
         let head = ResponseHead { status: StatusCode::OK, fields: fields(&policies) };
         let nonce = nonce(&head.fields);
         let opened = self.open(&head, known, noted)?;
@@ -57,6 +83,9 @@ impl Exchange {
         for one in &foreseen {
             let hint = hint(one, &sheets, nonce.clone());
             let Some(asks) = opened.reading.would_ask(&hint) else { continue };
+            if opened.bundle.is_asked(&asks) {
+                continue;
+            }
             if is_held(&self.carrier, &self.owner, &asks) {
                 ground.models.unseen(&self.owner, self.id, &one.url);
                 let held = self.carrier.held_as(&self.owner, &asks);

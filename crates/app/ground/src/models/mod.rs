@@ -28,6 +28,7 @@ use crate::mirror;
 use crate::owner::Owner;
 pub use file::ModelsError;
 use file::ModelsFile;
+pub(crate) use foresight::Foresight;
 use kinds::{Kind, Kinds};
 pub(crate) use seen::is_anyones;
 use visits::{KEPT, Visits};

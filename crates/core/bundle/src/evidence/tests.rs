@@ -142,6 +142,29 @@ fn loads_are_compared_with_loads_of_like_pages_only() {
 }
 
 #[test]
+fn loads_whose_document_is_held_are_compared_with_their_like_alone() {
+    let mut course = Course::new(1);
+    for document in [10, 20, 30] {
+        let user = Arc::clone(&course.user);
+        course.evidence.begin(&user, document, &page("/"), EVERY, course.now);
+        course.evidence.asks(document, document, course.now);
+        match document {
+            10 => course.evidence.crosses(document),
+            _ => course.evidence.held(document),
+        }
+        course.evidence.asks(document + 1, document, course.now);
+        course.wait(1.0);
+        course.evidence.settled(document, course.now);
+        course.evidence.settled(document + 1, course.now);
+        course.wait(10.0);
+        course.evidence.close(course.now);
+    }
+    let site = course.evidence.sites.values().next().unwrap();
+    let kinds: Vec<u64> = site.of(Eagerness::All).iter().map(|trial| trial.kind).collect();
+    assert!(kinds.len() == 3 && kinds[0] != kinds[1] && kinds[1] == kinds[2], "{kinds:?}");
+}
+
+#[test]
 fn what_is_left_broken_alone_or_endless_says_nothing() {
     let of = |course: &mut Course, spoil: &dyn Fn(&mut Course, u64)| {
         let document = course.next;

@@ -125,6 +125,8 @@ pub mod setting {
     pub const LOG_KEPT: u64 = 4;
     /// Either end, 1: it makes headers of a flow's datagrams whole again that were made small.
     pub const SMALL_HEADERS: u64 = 5;
+    /// Ground, 1: it makes use of being told of pages that the remote answers by itself.
+    pub const HELD_PAGES: u64 = 6;
 }
 
 /// DiffServ-like class of an exchange or tunnel; the scheduler serves lower values first.

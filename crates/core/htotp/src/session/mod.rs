@@ -79,6 +79,8 @@ pub struct Config {
     pub keeps_log: bool,
     /// Ground: it makes use of being told which bodies the remote holds, and says so.
     pub bodies: bool,
+    /// Ground: it makes use of being told of pages that the remote answers by itself, and says so.
+    pub held_pages: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +166,8 @@ pub struct Session {
     log_kept: Option<bool>,
     /// Remote: ground makes use of being told which bodies are held.
     bodies: bool,
+    /// Remote: ground makes use of being told of pages that are answered from what is held.
+    held_pages: bool,
     /// The peer makes small headers whole again.
     small_headers: bool,
     taken: Taken,
@@ -197,6 +201,7 @@ impl Session {
             marks: false,
             log_kept: None,
             bodies: false,
+            held_pages: false,
             small_headers: false,
             taken: Taken::default(),
             unfinished: 0,
@@ -223,6 +228,7 @@ impl Session {
             settings.push((setting::MARKED_TUNNELS, 1));
             settings.extend(self.config.bodies.then_some((setting::BODIES, 1)));
             settings.extend(self.config.keeps_log.then_some((setting::LOG_KEPT, 1)));
+            settings.extend(self.config.held_pages.then_some((setting::HELD_PAGES, 1)));
         }
         self.send_control(&Frame::Settings(settings));
     }

@@ -212,6 +212,7 @@ impl Session {
                 };
                 self.marks = said(setting::MARKED_TUNNELS, self.marks);
                 self.bodies = said(setting::BODIES, self.bodies);
+                self.held_pages = said(setting::HELD_PAGES, self.held_pages);
                 self.small_headers = said(setting::SMALL_HEADERS, self.small_headers);
                 self.log_kept = Some(said(setting::LOG_KEPT, false));
             }

@@ -228,6 +228,12 @@ impl Session {
         self.bodies
     }
 
+    /// Remote: whether ground has said that it makes use of being told of pages that the remote answers by itself
+    /// ([`HELD`](crate::head::HELD)).
+    pub fn takes_held_pages(&self) -> bool {
+        self.held_pages
+    }
+
     /// Ground: says why there is no (whole) answer, and ends the stream.
     pub fn fail(&mut self, id: StreamId, failure: Failure) {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.may_write()) else { return };

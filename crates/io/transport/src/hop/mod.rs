@@ -439,6 +439,11 @@ impl Hop {
         self.0.lock().session.takes_bodies()
     }
 
+    /// Remote: whether ground has said that it makes use of being told of pages that the remote answers by itself.
+    pub fn takes_held_pages(&self) -> bool {
+        self.0.lock().session.takes_held_pages()
+    }
+
     /// Remote: bytes of the mirror's log that wait.
     pub fn mirror_backlog(&self) -> usize {
         self.0.lock().session.mirror_backlog()
