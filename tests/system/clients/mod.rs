@@ -5,6 +5,7 @@
 mod accounts;
 mod ech;
 mod firefox;
+mod flawed;
 mod left_to_browsers;
 mod live;
 mod servers;
