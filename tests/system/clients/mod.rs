@@ -10,6 +10,7 @@ mod left_to_browsers;
 mod live;
 mod servers;
 mod tools;
+mod trickling;
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
