@@ -8,6 +8,7 @@ mod firefox;
 mod flawed;
 mod left_to_browsers;
 mod live;
+mod priorities;
 mod servers;
 mod tools;
 mod trickling;
