@@ -148,7 +148,9 @@ async fn until_told(
                     match ca::authority(&started) {
                         Ok(Some(authority)) => {
                             ca::warn_of_its_end(&authority);
-                            running.renew(authority);
+                            if let Err(error) = running.renew(authority) {
+                                tracing::error!("the CA stays as it is: {error}");
+                            }
                         }
                         Ok(None) => {}
                         Err(error) => tracing::error!("the CA stays as it is: {error:#}"),

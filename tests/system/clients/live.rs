@@ -1,4 +1,5 @@
-//! The live web in browsers whose TLS is looked into: a WebSocket, server-sent events and a long poll of one page.
+//! The live web in browsers whose TLS is looked into: a WebSocket, which is a stream of the page's own HTTP/2 connection, server-sent
+//! events and a long poll of one page.
 
 use farhop_workload::browser::trust_in;
 use serde_json::{Value, json};
@@ -37,6 +38,8 @@ async fn world() -> World {
 async fn assert_live(world: &World, live: &Value) {
     assert_eq!(live, HEARD);
     let counted = world.local.counters().await;
+    // A stream of the connection that the page came on (RFC 8441), and no connection of its own.
+    assert_eq!((&counted["websockets"], &counted["websockets_within_http2"]), (&json!(1), &json!(1)));
     assert!(counted["intercepted"].as_u64() > Some(0), "{counted}");
     assert_eq!(counted["bypasses_learned"], 0, "{counted}");
 }

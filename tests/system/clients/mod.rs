@@ -1,13 +1,17 @@
 //! The clients and servers that people really use, through an intercepting `farhop local`: curl, wget, nghttp, h2load, NSS's
-//! tstclnt, Firefox and Chromium in front; nginx, Apache httpd and NSS's selfserv behind. `./run test` installs them; a test whose program is missing says so and passes over.
+//! tstclnt, Firefox and Chromium in front; nginx, Apache httpd and NSS's selfserv behind. `./run test` installs them as root; where nobody has, a test whose
+//! program is missing says so and passes over.
 
 mod accounts;
 mod ech;
 mod firefox;
+mod flawed;
 mod left_to_browsers;
 mod live;
+mod priorities;
 mod servers;
 mod tools;
+mod trickling;
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -15,6 +19,7 @@ use std::process::{Command, Output, Stdio};
 
 use farhop_testkit::pattern;
 use farhop_workload::origins::{OriginSpec, OriginsSpec, Ready, serve};
+pub(crate) use farhop_workload::programs::at_hand;
 
 use crate::support::Local;
 
@@ -42,6 +47,11 @@ impl World {
 
     /// The same with these settings (`key=value`) besides.
     async fn start_with(ports: &[u16], more: &[String]) -> World {
+        World::start_over("none", ports, more).await
+    }
+
+    /// The same over this link.
+    async fn start_over(link: &str, ports: &[u16], more: &[String]) -> World {
         let folder = tempfile::tempdir().unwrap();
         let identities = folder.path().join("identities");
         std::fs::create_dir(&identities).unwrap();
@@ -66,7 +76,8 @@ impl World {
             format!("ground.origin.roots={}", path(&spec.ca)),
         ];
         let sets = own.iter().chain(more).flat_map(|set| ["--set", set]);
-        let options = ["--intercept", "--ca-out", ca.to_str().unwrap()].into_iter().chain(sets);
+        let options =
+            ["--link", link, "--intercept", "--ca-out", ca.to_str().unwrap()].into_iter().chain(sets);
         let local = Local::allowed(&options.collect::<Vec<_>>()).await;
         World { local, ca, origin, folder }
     }
@@ -118,18 +129,6 @@ fn site(folder: &Path) -> PathBuf {
         std::fs::write(site.join(name), bytes).unwrap();
     }
     site
-}
-
-/// Whether all of these programs are here; says which is not.
-pub(crate) fn at_hand(programs: &[&str]) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain(["/usr/sbin".into()]).collect();
-    let missing =
-        programs.iter().find(|program| !folders.iter().any(|folder| folder.join(program).is_file()));
-    if let Some(program) = missing {
-        eprintln!("skipped: {program} is not installed ('./run test' as root installs it)");
-    }
-    missing.is_none()
 }
 
 /// A client's command: no proxy but the one it is told, no longer than patience lasts.

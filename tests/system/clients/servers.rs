@@ -91,7 +91,7 @@ async fn apache(world: &World, port: u16) -> Server {
 }
 
 /// The chain and key of the lab's own origin, which these stand in for.
-fn identity(world: &World) -> (String, String) {
+pub(super) fn identity(world: &World) -> (String, String) {
     let identities = world.folder.path().join("identities");
     let text = |path: std::path::PathBuf| path.display().to_string();
     (text(chain_file(&identities, HOST)), text(key_file(&identities, HOST)))

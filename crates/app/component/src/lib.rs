@@ -19,6 +19,7 @@ pub const HTTP: Component = Component {
     events: &[
         "request_accepted",
         "request_crossed",
+        "websocket_opened",
         "answered",
         "failed",
         "promised",

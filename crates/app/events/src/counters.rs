@@ -104,6 +104,10 @@ counters! {
         foreseen_used,
         /// Tunnels opened.
         tunnels,
+        /// WebSockets opened.
+        websockets,
+        /// Those of them that are streams of clients' HTTP/2 connections.
+        websockets_within_http2,
         /// Connections made ahead, to hosts that usually follow another.
         connected_ahead,
         /// Connections made ahead that a tunnel took.

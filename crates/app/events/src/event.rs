@@ -362,6 +362,17 @@ events! {
         port: u16,
     } counts |counters| { counters.tunnels.add(1) }
 
+    /// Origin and client have agreed on a WebSocket.
+    Debug WebsocketOpened "websocket_opened" {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Whether it is a stream of a client's HTTP/2 connection (RFC 8441), and no connection of its own.
+        within_http2: bool,
+    } counts |counters| {
+        counters.websockets.add(1);
+        counters.websockets_within_http2.add(u64::from(*within_http2))
+    }
+
     /// Ground connected to a host that usually follows the one that a client went to.
     Debug ConnectedAhead "connected_ahead" {
         /// The host.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use farhop_authority::Authority;
+use farhop_authority::{Authority, AuthorityError};
 use farhop_front::Listener;
 use farhop_settings::RemoteSettings;
 use farhop_settings::remote::{DnsSettings, InterceptionSettings};
@@ -140,10 +140,11 @@ impl Running {
 
     /// Answers TLS with the certificates of `authority` from the next connection on, as after a rotation; where
     /// interception is off it stays so.
-    pub fn renew(&self, authority: Arc<Authority>) {
-        if let Some(leaves) = &self.remote.leaves {
-            leaves.renew(authority);
-        }
+    ///
+    /// # Errors
+    /// The system has no randomness for the key of those certificates. All is as before then.
+    pub fn renew(&self, authority: Arc<Authority>) -> Result<(), AuthorityError> {
+        self.remote.leaves.as_ref().map_or(Ok(()), |leaves| leaves.renew(authority))
     }
 
     /// Waits until the carrier is up, at most so long.

@@ -204,6 +204,8 @@ async fn a_websocket_over_http2_is_the_same_at_ground() {
     assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), Arrival::Body("up".into()));
     sender.write("down".into()).await.unwrap();
     assert_eq!(timeout(PATIENCE, down.data()).await.unwrap().unwrap().unwrap(), "down");
+    let counters = world.bus.counters();
+    assert_eq!((counters.websockets(), counters.websockets_within_http2()), (1, 1));
 }
 
 #[tokio::test]

@@ -58,7 +58,9 @@ async fn words_cross_one_by_one_both_ways_until_both_have_ended() {
     sender.write("bye".into()).await.unwrap();
     sender.finish(None);
     assert_eq!(answer(client).await, "bye");
-    assert_eq!(world.bus.counters().crossed(farhop_events::Crossing::Upgrade), 1);
+    let counters = world.bus.counters();
+    assert_eq!(counters.crossed(farhop_events::Crossing::Upgrade), 1);
+    assert_eq!((counters.websockets(), counters.websockets_within_http2()), (1, 0));
 }
 
 #[tokio::test]

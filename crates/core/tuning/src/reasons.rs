@@ -248,7 +248,10 @@ pub(crate) fn beyond(set: &Set, path: &Path, now: &Parameters) -> Vec<Decision> 
             &format!("{name} connection window"),
             sizes(room.connection),
             sending.source,
-            format!("{} of these, so that one that is slow stops no others", room.streams()),
+            match room.streams() {
+                1 => "as much as memory allows: one stream may have all of it".into(),
+                streams => format!("{streams} of these, so that one that is slow stops no others"),
+            },
         ),
         timer,
     ]

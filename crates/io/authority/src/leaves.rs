@@ -1,4 +1,5 @@
-//! Certificates for the hosts whose TLS is answered here: made when first asked for, short-lived, kept for a while.
+//! Certificates for the hosts whose TLS is answered here: made when first asked for, short-lived, kept for a while. So is the
+//! key that they share: whoever gets hold of it can pose as those hosts until it is two weeks old.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,46 +21,52 @@ use crate::subject::Subject;
 const DAY: Duration = Duration::from_secs(86_400);
 /// How far a leaf's validity begins before it is made, for clocks that run behind.
 const BACKDATED: Duration = Duration::from_secs(7 * 86_400);
-/// How long a leaf is valid from then on.
+/// How long its leaves are valid from a key's birth on.
 const LIFETIME: Duration = Duration::from_secs(14 * 86_400);
-/// How long it is given out: whatever is given out is valid for a week more, for connections that last and for clocks
-/// that run ahead.
+/// How long a key and its leaves are given out: whatever is given out is valid for a week more, for connections that last
+/// and for clocks that run ahead.
 const GIVEN_OUT: Duration = Duration::from_secs(7 * 86_400);
 /// Leaves kept, at about 1 KB each.
 const KEPT: usize = 4096;
 
-/// Gives out leaf certificates of one CA, all of them of one key that lives as long as this.
+/// Gives out leaf certificates of one CA, all of them of one key until it is a week old.
 pub struct Leaves {
-    key: KeyPair,
-    signing: Arc<dyn SigningKey>,
     current: Mutex<Current>,
 }
 
-/// A CA and what is kept of its leaves.
+/// A CA, the key of its leaves, and what is kept of these.
 struct Current {
     authority: Arc<Authority>,
+    key: Arc<Key>,
     kept: Cache<Subject, Leaf>,
+}
+
+/// The key that leaves share: not the CA's, so that what handles users' connections can do no more than pose as those
+/// hosts for some days. Connections that use it when another takes its place keep it to their end.
+struct Key {
+    pair: KeyPair,
+    signing: Arc<dyn SigningKey>,
+    born: SystemTime,
 }
 
 #[derive(Clone)]
 struct Leaf {
     certified: Arc<CertifiedKey>,
-    /// When it is given out. Outside of it, also because the clock was set, a new one is made.
+    /// When it is given out, within the time of its key. Outside of it, also because the clock was set, a new one is made.
     given_out: Range<SystemTime>,
 }
 
 impl Leaves {
-    /// Makes the key that all leaves share: not the CA's, so that what handles users' connections can do no more than
-    /// pose as those hosts for some days.
+    /// Leaves of `authority`, and the first key for them.
     ///
     /// # Errors
     /// The system has no randomness to give.
     pub fn new(authority: Arc<Authority>) -> Result<Leaves, AuthorityError> {
-        let key = KeyPair::generate()?;
-        let der = PrivatePkcs8KeyDer::from(key.serialize_der());
-        let signing =
-            any_ecdsa_type(&der.into()).map_err(|error| AuthorityError::Crypto(error.to_string()))?;
-        Ok(Leaves { key, signing, current: Mutex::new(Current::new(authority)) })
+        Leaves::new_at(authority, SystemTime::now())
+    }
+
+    fn new_at(authority: Arc<Authority>, now: SystemTime) -> Result<Leaves, AuthorityError> {
+        Ok(Leaves { current: Mutex::new(Current::new(authority, now)?) })
     }
 
     /// The CA they are from.
@@ -67,9 +74,14 @@ impl Leaves {
         Arc::clone(&self.current().authority)
     }
 
-    /// Gives out leaves of `authority` from now on, as after a rotation.
-    pub fn renew(&self, authority: Arc<Authority>) {
-        *self.current() = Current::new(authority);
+    /// Gives out leaves of `authority`, of another key, from now on, as after a rotation.
+    ///
+    /// # Errors
+    /// The system has no randomness to give. All is as before then.
+    pub fn renew(&self, authority: Arc<Authority>) -> Result<(), AuthorityError> {
+        let renewed = Current::new(authority, SystemTime::now())?;
+        *self.current() = renewed;
+        Ok(())
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
@@ -96,21 +108,41 @@ impl Leaves {
 
     fn for_host_at(&self, host: &str, now: SystemTime) -> Result<Arc<CertifiedKey>, AuthorityError> {
         let subject = subject(host)?;
-        let authority = {
+        let (authority, key) = {
             let mut current = self.current();
+            if !current.key.given_out().contains(&now) {
+                // Under the lock, but once a week, and in less time than a leaf takes: all that ask go on with this one.
+                *current = Current::new(Arc::clone(&current.authority), now)?;
+            }
             if let Some(leaf) = current.kept.look(&subject).filter(|leaf| leaf.given_out.contains(&now)) {
                 return Ok(leaf.certified);
             }
-            Arc::clone(&current.authority)
+            (Arc::clone(&current.authority), Arc::clone(&current.key))
         };
         // Not under the lock: two that ask at once get one each.
-        let leaf = self.issue(&authority, &subject, now)?;
+        let leaf = key.issue(&authority, &subject, now)?;
         let certified = Arc::clone(&leaf.certified);
         let mut current = self.current();
-        if Arc::ptr_eq(&current.authority, &authority) {
+        // No other CA without another key.
+        if Arc::ptr_eq(&current.key, &key) {
             current.kept.keep(subject, leaf);
         }
         Ok(certified)
+    }
+}
+
+impl Key {
+    fn new(now: SystemTime) -> Result<Key, AuthorityError> {
+        let pair = KeyPair::generate()?;
+        let der = PrivatePkcs8KeyDer::from(pair.serialize_der());
+        let signing =
+            any_ecdsa_type(&der.into()).map_err(|error| AuthorityError::Crypto(error.to_string()))?;
+        Ok(Key { pair, signing, born: now })
+    }
+
+    /// When leaves of it are given out. It is born a second time where the clock is set back.
+    fn given_out(&self) -> Range<SystemTime> {
+        self.born - DAY..self.born + GIVEN_OUT
     }
 
     fn issue(
@@ -135,17 +167,18 @@ impl Leaves {
         params.use_authority_key_identifier_extension = true;
         params.serial_number = Some(serial()?);
         params.not_before = (now - BACKDATED).max(ca.valid_from()).into();
-        params.not_after = (now + LIFETIME).min(ca.valid_until()).into();
-        let leaf = params.signed_by(&self.key, authority.issuer())?;
+        params.not_after = (self.born + LIFETIME).min(ca.valid_until()).into();
+        let leaf = params.signed_by(&self.pair, authority.issuer())?;
 
         let mut chain = vec![leaf.der().clone()];
-        let mut until = (now + GIVEN_OUT).min(ca.valid_until());
+        let Range { start, end } = self.given_out();
+        let mut until = end.min(ca.valid_until());
         if let Some(bridge) = authority.bridge_at(now) {
             chain.push(bridge.certificate.clone());
             until = until.min(bridge.until);
         }
         let certified = Arc::new(CertifiedKey::new(chain, Arc::clone(&self.signing)));
-        Ok(Leaf { certified, given_out: now - DAY..until })
+        Ok(Leaf { certified, given_out: start..until })
     }
 }
 
@@ -164,8 +197,8 @@ fn permitted(authority: &Authority, subject: &Subject, now: SystemTime) -> Resul
 }
 
 impl Current {
-    fn new(authority: Arc<Authority>) -> Current {
-        Current { authority, kept: Cache::new(KEPT) }
+    fn new(authority: Arc<Authority>, now: SystemTime) -> Result<Current, AuthorityError> {
+        Ok(Current { authority, key: Arc::new(Key::new(now)?), kept: Cache::new(KEPT) })
     }
 }
 
@@ -180,8 +213,22 @@ mod tests {
     use super::*;
     use crate::authority::Terms;
 
+    fn authority() -> Arc<Authority> {
+        Arc::new(Authority::ephemeral(&Terms::default()).unwrap())
+    }
+
     fn leaves() -> Leaves {
-        Leaves::new(Arc::new(Authority::ephemeral(&Terms::default()).unwrap())).unwrap()
+        Leaves::new(authority()).unwrap()
+    }
+
+    /// The key of a leaf, as its certificate has it: what the CA has vouched for, and nothing else, is signed with.
+    fn key(certified: &CertifiedKey) -> Vec<u8> {
+        let of_signing = certified.key.public_key().unwrap().to_vec();
+        assert!(
+            bytes(certified).windows(of_signing.len()).any(|window| window == of_signing),
+            "the certificate is the key's"
+        );
+        of_signing
     }
 
     fn bytes(certified: &CertifiedKey) -> Vec<u8> {
@@ -190,7 +237,8 @@ mod tests {
 
     #[test]
     fn a_leaf_is_kept_for_a_week_and_then_made_anew() {
-        let (leaves, now) = (leaves(), SystemTime::now());
+        let now = SystemTime::now();
+        let leaves = Leaves::new_at(authority(), now).unwrap();
         let at = |time| bytes(&leaves.for_host_at("example.org", time).unwrap());
         let first = at(now);
         assert_eq!(at(now + DAY), first);
@@ -201,6 +249,37 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_given_out_for_a_week_whatever_hosts_are_asked_for_and_who_has_it_keeps_it() {
+        let born = SystemTime::now();
+        let leaves = Leaves::new_at(authority(), born).unwrap();
+        let at = |host, time| leaves.for_host_at(host, time).unwrap();
+        let first = at("first.example", born);
+        let late = at("late.example", born + GIVEN_OUT - DAY);
+        assert_eq!(key(&late), key(&first));
+        // A leaf made yesterday is no reason to go on with a key that is a week old.
+        let second = at("late.example", born + GIVEN_OUT);
+        assert_ne!(key(&second), key(&first));
+        assert_eq!(key(&at("first.example", born + GIVEN_OUT + 6 * DAY)), key(&second));
+        assert_ne!(key(&at("first.example", born + 2 * GIVEN_OUT)), key(&second));
+        // A connection that began with the first one can still sign with it.
+        let schemes = [rustls::SignatureScheme::ECDSA_NISTP256_SHA256];
+        assert!(first.key.choose_scheme(&schemes).unwrap().sign(b"hello").is_ok());
+    }
+
+    #[test]
+    fn no_certificate_of_a_key_outlives_its_second_week() {
+        let born = SystemTime::now();
+        let leaves = Leaves::new_at(authority(), born).unwrap();
+        for days in 0..7 {
+            let certified = leaves.for_host_at(&format!("{days}.example"), born + days * DAY).unwrap();
+            let (_, leaf) = x509_parser::parse_x509_certificate(&certified.cert[0]).unwrap();
+            let until = Duration::from_secs(leaf.validity().not_after.timestamp().try_into().unwrap());
+            let of_birth = SystemTime::UNIX_EPOCH + until;
+            assert!(of_birth <= born + LIFETIME && of_birth > born + LIFETIME - Duration::from_secs(2));
+        }
+    }
+
+    #[test]
     fn a_clock_set_back_gets_a_leaf_of_its_time() {
         let (leaves, now) = (leaves(), SystemTime::now());
         let later = bytes(&leaves.for_host_at("example.org", now).unwrap());
@@ -208,13 +287,13 @@ mod tests {
     }
 
     #[test]
-    fn after_a_rotation_no_leaf_of_the_older_ca_is_given_out() {
+    fn after_a_rotation_neither_leaf_nor_key_of_the_older_ca_is_given_out() {
         let leaves = leaves();
-        let older = bytes(&leaves.for_host("example.org").unwrap());
-        let newer = Arc::new(Authority::ephemeral(&Terms::default()).unwrap());
-        leaves.renew(Arc::clone(&newer));
+        let older = leaves.for_host("example.org").unwrap();
+        let newer = authority();
+        leaves.renew(Arc::clone(&newer)).unwrap();
         assert!(Arc::ptr_eq(&leaves.authority(), &newer));
-        assert_ne!(bytes(&leaves.for_host("example.org").unwrap()), older);
+        assert_ne!(key(&leaves.for_host("example.org").unwrap()), key(&older));
     }
 
     #[test]

@@ -15,22 +15,6 @@ use crate::live::{inside, scene};
 use crate::visitor::{Visitor, first_line, on_this_thread};
 use crate::{MeasureError, Row};
 
-/// What its page has to say, apart from the name of the host, in which the flaw is named, too.
-fn reason(flaw: Flaw) -> Option<&'static str> {
-    Some(match flaw {
-        Flaw::None => return None,
-        Flaw::Expired => "expired",
-        Flaw::NotYetValid => "not valid before",
-        Flaw::WrongHost => "elsewhere.flawed.test",
-        Flaw::SelfSigned => "self-signed",
-        Flaw::UnknownIssuer => "issuer",
-        Flaw::WeakKey => "key",
-        Flaw::WeakSignature => "signature",
-        Flaw::WrongUse => "may not sign handshakes",
-        Flaw::RevokedByStaple | Flaw::RevokedByList => "revoked",
-    })
-}
-
 pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     let folder = tempfile::tempdir().map_err(MeasureError::system("a folder"))?;
     let flawed = Flawed::make(folder.path()).map_err(|error| MeasureError::Unexpected(error.to_string()))?;
@@ -68,7 +52,7 @@ fn judged(flaw: Flaw, answer: Result<(String, Vec<u8>), MeasureError>) -> Row {
     };
     let status = first_line(&head).to_owned();
     let leaked = head.contains(PAGE.1) || body.contains(PAGE.1);
-    match reason(flaw) {
+    match flaw.reason() {
         None => Row::judged(what, status, "its page", leaked),
         Some(reason) => {
             let token = head.to_ascii_lowercase().contains("tls_certificate_error");

@@ -1,11 +1,11 @@
 //! Clients and servers that people really use. Most of them are held by `tests/system/clients`, where they ask for the same
 //! through an interception as directly; here is what takes longer: h2load for a minute.
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use farhop_testkit::entrance;
 use farhop_workload::origins::{OriginSpec, OriginsSpec, serve};
+use farhop_workload::programs::found;
 
 use crate::group::Context;
 use crate::local::Local;
@@ -24,23 +24,17 @@ pub(crate) fn rows(_: &Context) -> Result<Vec<Row>, MeasureError> {
 }
 
 fn held(program: &str) -> Row {
-    let measured = match found(program) {
-        Some(_) => "installed; not measured here",
-        None => "not installed: its tests are passed over",
-    };
-    Row {
-        what: format!("{program} through an interception"),
-        measured: measured.into(),
-        bound: "as directly (held by tests/system/clients)".into(),
-        verdict: Verdict::Elsewhere,
+    let what = format!("{program} through an interception");
+    let bound = "as directly (held by tests/system/clients)";
+    match found(program) {
+        Some(_) => Row {
+            what,
+            measured: "installed; not measured here".into(),
+            bound: bound.into(),
+            verdict: Verdict::Elsewhere,
+        },
+        None => Row::judged(what, "not installed: nothing on this machine holds it", bound, false),
     }
-}
-
-/// Where a program is, if the machine has it. Servers live in /usr/sbin, which not every PATH names.
-pub(crate) fn found(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
-    folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 /// A hundred streams on one connection, for a minute.
@@ -133,6 +127,12 @@ impl std::fmt::Display for Told {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_is_not_there_is_held_by_nothing() {
+        let verdict = |program| held(program).verdict;
+        assert_eq!((verdict("sh"), verdict("no-program-has-this-name")), (Verdict::Elsewhere, Verdict::Miss));
+    }
 
     #[test]
     fn what_h2load_counts_is_read_and_every_kind_of_failure_is_one() {

@@ -13,9 +13,9 @@ use farhop_orbit::Profile;
 use farhop_testbed::{Place, Testbed};
 use serde_json::{Value, json};
 
-use crate::clients::found;
 use crate::group::Context;
 use crate::{MeasureError, Row};
+use farhop_workload::programs::found;
 
 /// The device of the link.
 const LINK: &str = "sat0";

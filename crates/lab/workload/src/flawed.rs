@@ -9,6 +9,9 @@ use std::process::{Command, Stdio};
 /// The file that every origin serves, and what stands in it: no byte of it may be seen where the certificate is bad.
 pub const PAGE: (&str, &str) = ("/page.html", "<p>what only this origin says</p>");
 
+/// The host that a certificate for another host is for.
+const ELSEWHERE: &str = "elsewhere.flawed.test";
+
 /// What is wrong with a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flaw {
@@ -73,6 +76,22 @@ impl Flaw {
     pub fn host(self) -> String {
         format!("{}.flawed.test", self.label())
     }
+
+    /// What a page that names it has to say, apart from the host's name, in which it may stand as well; none of the good one.
+    pub fn reason(self) -> Option<&'static str> {
+        Some(match self {
+            Flaw::None => return None,
+            Flaw::Expired => "expired",
+            Flaw::NotYetValid => "not valid before",
+            Flaw::WrongHost => ELSEWHERE,
+            Flaw::SelfSigned => "self-signed",
+            Flaw::UnknownIssuer => "issuer",
+            Flaw::WeakKey => "key",
+            Flaw::WeakSignature => "signature",
+            Flaw::WrongUse => "may not sign handshakes",
+            Flaw::RevokedByStaple | Flaw::RevokedByList => "revoked",
+        })
+    }
 }
 
 /// Why the certificates are not there.
@@ -103,6 +122,8 @@ pub enum FlawedError {
 #[derive(Debug)]
 pub struct Flawed {
     folder: PathBuf,
+    /// The host that all of them are for, at ports of their own; none gives each a name ([`Flaw::host`]).
+    host: Option<String>,
 }
 
 impl Flawed {
@@ -111,30 +132,41 @@ impl Flawed {
     /// # Errors
     /// OpenSSL is missing or refuses.
     pub fn make(folder: &Path) -> Result<Flawed, FlawedError> {
-        let flawed = Flawed { folder: folder.into() };
-        flawed.write("openssl.cnf", SETTINGS)?;
+        Flawed { folder: folder.into(), host: None }.made()
+    }
+
+    /// The same, all of them for this host.
+    ///
+    /// # Errors
+    /// As those of [`Flawed::make`].
+    pub fn make_for(folder: &Path, host: &str) -> Result<Flawed, FlawedError> {
+        Flawed { folder: folder.into(), host: Some(host.into()) }.made()
+    }
+
+    fn made(self) -> Result<Flawed, FlawedError> {
+        self.write("openssl.cnf", SETTINGS)?;
         for (name, text) in [("index.txt", ""), ("serial", "1000\n"), ("crlnumber", "01\n")] {
-            flawed.write(name, text)?;
+            self.write(name, text)?;
         }
-        flawed.write(PAGE.0.trim_start_matches('/'), PAGE.1)?;
+        self.write(PAGE.0.trim_start_matches('/'), PAGE.1)?;
         for name in ["ca", "stranger"] {
             let made =
                 format!("req -x509 -config openssl.cnf -extensions authority {NEW_KEY} -days 30 -sha256");
-            flawed.openssl(&format!("{made} -subj /CN={name} -keyout {name}.key -out {name}.pem"))?;
+            self.openssl(&format!("{made} -subj /CN={name} -keyout {name}.key -out {name}.pem"))?;
         }
         for flaw in Flaw::ALL {
-            flawed.certificate(flaw)?;
+            self.certificate(flaw)?;
         }
         // The list is made before the other certificate is revoked, which its staple alone shall tell.
-        flawed.revoke(Flaw::RevokedByList)?;
-        flawed.openssl("ca -config openssl.cnf -gencrl -out revoked.pem")?;
-        flawed.revoke(Flaw::RevokedByStaple)?;
+        self.revoke(Flaw::RevokedByList)?;
+        self.openssl("ca -config openssl.cnf -gencrl -out revoked.pem")?;
+        self.revoke(Flaw::RevokedByStaple)?;
         let leaf = Flaw::RevokedByStaple.label();
-        flawed.openssl(&format!("ocsp -issuer ca.pem -cert {leaf}.pem -no_nonce -reqout request.der"))?;
-        flawed.openssl(
+        self.openssl(&format!("ocsp -issuer ca.pem -cert {leaf}.pem -no_nonce -reqout request.der"))?;
+        self.openssl(
             "ocsp -index index.txt -CA ca.pem -rsigner ca.pem -rkey ca.key -reqin request.der -respout staple.der -ndays 7",
         )?;
-        Ok(flawed)
+        Ok(self)
     }
 
     /// The CA that is to be believed (PEM).
@@ -164,7 +196,11 @@ impl Flawed {
 
     fn certificate(&self, flaw: Flaw) -> Result<(), FlawedError> {
         let leaf = flaw.label();
-        let host = if flaw == Flaw::WrongHost { "elsewhere.flawed.test".into() } else { flaw.host() };
+        let host = match &self.host {
+            _ if flaw == Flaw::WrongHost => ELSEWHERE.into(),
+            Some(host) => host.clone(),
+            None => flaw.host(),
+        };
         let key = if flaw == Flaw::WeakKey { "-newkey rsa:1024 -nodes" } else { NEW_KEY };
         let request = format!(
             "req -config openssl.cnf {key} -subj /CN={host} -addext subjectAltName=DNS:{host} -keyout {leaf}.key -sha256"

@@ -9,6 +9,7 @@ pub mod origins;
 pub mod packages;
 pub mod pages;
 mod picture;
+pub mod programs;
 pub mod recorded;
 
 pub use noise::noise;

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 
 use farhop_bundle::Eagerness;
-use farhop_events::{AnsweredFrom, Crossing, ExchangeId, Side};
+use farhop_events::{AnsweredFrom, Crossing, Event, ExchangeId, Side};
 use farhop_freshness::{Handling, is_error};
-use farhop_front::{Head, RequestBody, Responder};
+use farhop_front::{Head, Protocol, RequestBody, Responder};
 use http::StatusCode;
 use tokio::time::Instant;
 
@@ -240,6 +240,8 @@ impl Exchange {
     async fn converse(self, remote: &Arc<Remote>, responder: Responder, switched: Switched) {
         let mut delivery = Delivery::new(AnsweredFrom::Asked, StatusCode::SWITCHING_PROTOCOLS);
         delivery.first_byte_ms = self.elapsed_ms();
+        let within_http2 = responder.protocol() == Protocol::Http2;
+        remote.bus().emit(Event::WebsocketOpened { exchange: self.id, within_http2 });
         match switched.carry(remote, &self.pass, responder).await {
             Some(carried) => {
                 delivery.bytes = carried.down;

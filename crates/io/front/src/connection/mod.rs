@@ -39,7 +39,7 @@ pub struct Exchange {
     pub responder: Responder,
 }
 
-/// What is spoken inside an intercepted connection.
+/// What a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1, or 1.0.

@@ -1,6 +1,6 @@
 //! Answers one request: informational heads, then either a final head with its body, or a tunnel.
 
-use super::{Departure, Priorities, ResponseBody, Tunnel, WriteError};
+use super::{Departure, Priorities, Protocol, ResponseBody, Tunnel, WriteError};
 use crate::{h2, serial};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -24,6 +24,14 @@ enum Inner {
 }
 
 impl Responder {
+    /// In what the client has asked.
+    pub fn protocol(&self) -> Protocol {
+        match &self.0 {
+            Inner::Serial(_) => Protocol::Http1,
+            Inner::Stream(_) => Protocol::Http2,
+        }
+    }
+
     /// Writes an informational head (100, 103, …). Clients of HTTP/1.0 are not sent one.
     ///
     /// # Errors

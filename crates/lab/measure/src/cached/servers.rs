@@ -10,8 +10,8 @@ use farhop_netdev::Running;
 
 use super::free_port;
 use crate::MeasureError;
-use crate::clients::found;
 use crate::local::farhop;
+use farhop_workload::programs::found;
 
 /// How long one may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(30);

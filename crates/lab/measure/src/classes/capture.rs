@@ -13,8 +13,8 @@ use farhop_testbed::{Place, Testbed};
 use farhop_units::Bytes;
 
 use crate::MeasureError;
-use crate::clients::found;
 use crate::group::Context;
+use farhop_workload::programs::found;
 
 /// Of each packet: its headers, and the first bytes of what is in it.
 const SNAP: &str = "400";

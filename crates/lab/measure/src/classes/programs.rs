@@ -20,9 +20,9 @@ use farhop_workload::pages::{self, Page};
 use super::capture::{Capture, Heard};
 use crate::MeasureError;
 use crate::calls::phones::{self, Phones};
-use crate::clients::found;
 use crate::fairness;
 use crate::group::Context;
+use farhop_workload::programs::found;
 
 const PAGE: &str = "photos";
 /// More than a page is.

@@ -1,5 +1,5 @@
 //! WebSocket echoes: how long one takes, and whether a hundred come back as they were sent. Over HTTP/1.1 and over HTTP/2
-//! (RFC 8441), which browsers use where the proxy offers it.
+//! (RFC 8441), which Chromium and Firefox use where the proxy offers it (`tests/system/clients/live.rs`).
 
 use std::io;
 use std::time::Duration;

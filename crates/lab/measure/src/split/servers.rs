@@ -13,7 +13,7 @@ use farhop_compare::{Interrupt, last_words, spawn};
 use farhop_testbed::{Place, Running, Testbed};
 
 use crate::MeasureError;
-use crate::clients::found;
+use farhop_workload::programs::found;
 
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(20);

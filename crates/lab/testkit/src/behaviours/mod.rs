@@ -56,7 +56,7 @@ impl Origins {
     /// # Panics
     /// No socket or certificate is to be had.
     pub async fn start(secure: bool) -> Origins {
-        let (acceptor, root) = match secure.then(identity) {
+        let (acceptor, root) = match secure.then(|| identity([Ipv4Addr::LOCALHOST.into()])) {
             Some((config, root)) => (Some(TlsAcceptor::from(config)), Some(root)),
             None => (None, None),
         };

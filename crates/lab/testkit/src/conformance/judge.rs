@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Verdict;
 use super::client::{Came, Client};
@@ -36,9 +36,9 @@ impl Findings {
 
     /// Takes what comes to the client for what is wanted; `method` is that of the case's request. `false` when the
     /// connection has to end then.
-    pub(super) async fn take(
+    pub(super) async fn take<S: AsyncRead + AsyncWrite + Unpin>(
         &mut self,
-        client: &mut Client<TcpStream>,
+        client: &mut Client<S>,
         want: &Want,
         method: &str,
         addresses: Addresses,
@@ -71,7 +71,12 @@ impl Findings {
     }
 
     /// The next response; informational ones are passed over unless one is wanted.
-    async fn next(&mut self, client: &mut Client<TcpStream>, method: &str, want: &Want) -> Came {
+    async fn next<S: AsyncRead + AsyncWrite + Unpin>(
+        &mut self,
+        client: &mut Client<S>,
+        method: &str,
+        want: &Want,
+    ) -> Came {
         loop {
             match client.next(method).await {
                 Came::Response(early)
@@ -84,9 +89,9 @@ impl Findings {
         }
     }
 
-    async fn take_response(
+    async fn take_response<S: AsyncRead + AsyncWrite + Unpin>(
         &mut self,
-        client: &mut Client<TcpStream>,
+        client: &mut Client<S>,
         answer: &Message,
         want: &Want,
         addresses: Addresses,
@@ -177,11 +182,16 @@ impl Findings {
     }
 
     /// Nothing more may come.
-    pub(super) async fn expect_end(&mut self, client: &mut Client<TcpStream>) {
+    pub(super) async fn expect_end<S: AsyncRead + AsyncWrite + Unpin>(&mut self, client: &mut Client<S>) {
         match client.next("GET").await {
             Came::End => self.seen.push("closed".into()),
             came => self.wrong(format!("{came} instead of the end")),
         }
+    }
+
+    /// Says what came of a case that is called so and wants this.
+    pub(super) fn told(self, case: String, wanted: String) -> Verdict {
+        Verdict::new(case, wanted, &self.seen, &self.wrong)
     }
 
     /// Adds what the origins saw, and says what came of the case.
@@ -212,7 +222,7 @@ impl Findings {
                 self.check_forwarded(&others, case, addresses);
             }
         }
-        Verdict::new(case.title(), case.wanted(), &self.seen, &self.wrong)
+        self.told(case.title(), case.wanted())
     }
 
     /// What the origin got are the requests that were to be forwarded, no more, no fewer.

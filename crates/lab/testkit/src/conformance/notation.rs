@@ -32,11 +32,15 @@ impl Case {
 
     /// What must happen, in the corpus's words.
     pub(super) fn wanted(&self) -> String {
-        let words = self.wants.iter().map(|want| {
-            let details: String = want.details.iter().map(|detail| format!(" {}", detail.words)).collect();
-            format!("{}{details}", want.words)
-        });
-        words.collect::<Vec<_>>().join("; ")
+        self.wants.iter().map(Want::to_string).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// In the corpus's words.
+impl std::fmt::Display for Want {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.words)?;
+        self.details.iter().try_for_each(|detail| write!(f, " {}", detail.words))
     }
 }
 
@@ -135,7 +139,7 @@ fn add_line(case: &mut Case, mark: char, written: &'static str) {
     }
 }
 
-fn want(words: &'static str) -> Want {
+pub(super) fn want(words: &'static str) -> Want {
     let mut parts = words.split(' ');
     let (verb, first, second) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
     let status =

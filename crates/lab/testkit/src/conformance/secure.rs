@@ -1,7 +1,7 @@
-//! Cases through a whole proxy that looks into TLS: HTTP/1.1 or HTTP/2 on the client's side, HTTP/1.1 to an origin whose
-//! certificate the proxy verifies.
+//! Cases through a whole proxy that looks into TLS: requests over HTTP/1.1 or HTTP/2 to an origin of HTTP/1.1, and what origins
+//! answer over HTTP/2. The proxy verifies their certificates.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
@@ -14,17 +14,19 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use super::h2::{self, Log, told};
+use super::h2::{self, Answers, Log, told};
 use super::strict::{self, Kind, Message};
 use super::{Verdict, within};
 
-/// An origin over TLS and HTTP/1.1 that answers each request with what it is. It ends when it is dropped.
+/// An origin over TLS and HTTP/1.1 that answers each request with what it is, and beside it those of HTTP/2 that answer as they
+/// please. They end when this is dropped.
 #[derive(Debug)]
 pub struct SecureOrigin {
     address: SocketAddr,
     root: String,
     log: Arc<Mutex<Log>>,
     task: AbortHandle,
+    answers: Answers,
 }
 
 impl Drop for SecureOrigin {
@@ -41,10 +43,12 @@ impl SecureOrigin {
     pub async fn start() -> SecureOrigin {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("loopback has free ports");
         let address = listener.local_addr().expect("a bound listener has an address");
-        let (config, root) = identity();
+        let (config, root) = identity(Answers::addresses().chain([address.ip()]));
+        let streams = Arc::new(speaking(&config, b"h2"));
         let log = Arc::new(Mutex::new(Log::default()));
         let task = tokio::spawn(accept(listener, TlsAcceptor::from(config), log.clone())).abort_handle();
-        SecureOrigin { address, root, log, task }
+        let answers = Answers::start(TlsAcceptor::from(streams)).await;
+        SecureOrigin { address, root, log, task, answers }
     }
 
     /// The certificate of its CA, PEM: the proxy has to trust it.
@@ -63,6 +67,7 @@ impl SecureOrigin {
         let streams = client(authority, b"h2");
         let mut verdicts = within::run(async || self.open(proxy, &serial).await, &name, only).await;
         verdicts.extend(h2::run(async || self.open(proxy, &streams).await, &name, only).await);
+        verdicts.extend(self.answers.run(async |origin| connect(proxy, &serial, origin).await, only).await);
         verdicts
     }
 
@@ -70,23 +75,37 @@ impl SecureOrigin {
     async fn open(&self, proxy: SocketAddr, client: &Arc<ClientConfig>) -> (TlsStream<TcpStream>, Log) {
         let log = Log::default();
         *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log.clone();
-        let stream = TcpStream::connect(proxy).await.expect("the proxy accepts");
-        let stream = tunnel(stream, self.address).await;
-        let connecting = TlsConnector::from(client.clone()).connect(self.address.ip().into(), stream);
-        let stream = connecting.await.expect("the proxy's certificate is good");
+        let stream = connect(proxy, client, self.address).await;
         let spoken = stream.get_ref().1.alpn_protocol();
         assert_eq!(spoken, client.alpn_protocols.first().map(Vec::as_slice), "the proxy speaks it, too");
         (stream, log)
     }
 }
 
-/// A CA of this run, and the settings of a server that it vouches for.
-pub(crate) fn identity() -> (Arc<ServerConfig>, String) {
+/// A connection to an origin through the proxy, which looks into it.
+async fn connect(proxy: SocketAddr, client: &Arc<ClientConfig>, origin: SocketAddr) -> TlsStream<TcpStream> {
+    let stream = TcpStream::connect(proxy).await.expect("the proxy accepts");
+    let stream = tunnel(stream, origin).await;
+    let connecting = TlsConnector::from(client.clone()).connect(origin.ip().into(), stream);
+    connecting.await.expect("the proxy's certificate is good")
+}
+
+/// The settings of the same server that speaks another protocol.
+fn speaking(config: &ServerConfig, protocol: &[u8]) -> ServerConfig {
+    let mut config = config.clone();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    config
+}
+
+/// A CA of this run, and the settings of a server at these addresses that it vouches for.
+pub(crate) fn identity(addresses: impl IntoIterator<Item = IpAddr>) -> (Arc<ServerConfig>, String) {
     const MADE: &str = "this machine has randomness";
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().expect(MADE)).expect(MADE);
-    let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).expect("an address is a name");
+    let mut params =
+        CertificateParams::new(addresses.into_iter().map(|address| address.to_string()).collect::<Vec<_>>())
+            .expect("an address is a name");
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let key = KeyPair::generate().expect(MADE);
     let leaf = params.signed_by(&key, &issuer).expect(MADE);

@@ -21,6 +21,7 @@ and the next request of this user and of another answered by just its own answer
 - **failed**: answered by the proxy with this status, and no byte of the origin's response comes through. **cut**: the
   response's beginning comes through and the client sees that it is not whole, or the proxy answers 502 if none had.
 - Of HTTP/2: **reset**: the stream ends with this error and the connection goes on; **ended**: the connection ends with it.
+  What origins answer over HTTP/2 is said in the words of HTTP/1.1, in which the client has asked.
 ";
 
 /// The table, as Markdown.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::npm;
+use crate::{npm, programs};
 
 pub use film::{Film, FilmError, Frame};
 pub use load::{Initiator, PageLoad, Resource, THROWN_AWAY};
@@ -171,17 +171,20 @@ impl Browser {
 
     /// The same with the library of the workspace that `folder` lies in, if both are there: for tests, which pass over what
     /// they cannot run. Says on standard error what is missing.
+    ///
+    /// # Panics
+    /// One is missing that was to be installed ([`crate::programs`]).
     pub fn at_hand(folder: &Path) -> Option<Browser> {
         let browser = Browser::new(npm::cache_folder_above(folder));
-        let here = browser.executable.exists() && browser.node.join("node_modules/playwright-core").exists();
-        if !here {
-            eprintln!(
-                "skipped: needs {} and playwright-core in {}",
-                browser.executable.display(),
-                browser.node.display()
-            );
+        if !browser.executable.exists() {
+            programs::passed_over("chromium", &format!("is not at {}", browser.executable.display()));
+            return None;
         }
-        here.then_some(browser)
+        if !browser.node.join("node_modules/playwright-core").exists() {
+            programs::passed_over("playwright-core", &format!("is not in {}", browser.node.display()));
+            return None;
+        }
+        Some(browser)
     }
 
     /// Carries out one order in this process's own network.

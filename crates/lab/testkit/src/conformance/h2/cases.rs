@@ -1,8 +1,8 @@
 //! The cases of HTTP/2 as the corpus has them: frames by name, fields line by line.
 
 use super::super::notation::{Detail, detail};
-use super::super::text::{Block, Text, blocks};
-use super::wire::{self, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS};
+use super::super::text::{Block, blocks};
+use super::script::Script;
 
 /// A case.
 #[derive(Debug)]
@@ -10,20 +10,8 @@ pub(super) struct Case {
     pub(super) block: Block,
     /// Whether the client begins as RFC 9113 §3.4 says.
     pub(super) preface: bool,
-    frames: Vec<Sent>,
+    frames: Script,
     pub(super) wants: Vec<Want>,
-}
-
-/// A frame to send.
-#[derive(Debug)]
-struct Sent {
-    kind: u8,
-    flags: u8,
-    stream: u32,
-    payload: Text,
-    fields: Vec<(Text, Text)>,
-    /// Not a frame at all: bytes as they are.
-    raw: bool,
 }
 
 /// Something that must happen.
@@ -65,19 +53,7 @@ impl Case {
 
     /// What the client sends behind its preface.
     pub(super) fn bytes(&self, authority: &str) -> Vec<u8> {
-        self.frames.iter().flat_map(|sent| sent.bytes(authority)).collect()
-    }
-}
-
-impl Sent {
-    fn bytes(&self, authority: &str) -> Vec<u8> {
-        let text = |text: &Text| text.bytes(authority, "b.example");
-        if self.raw {
-            return text(&self.payload);
-        }
-        let block = self.fields.iter().flat_map(|(name, value)| wire::field(&text(name), &text(value)));
-        let payload: Vec<u8> = text(&self.payload).into_iter().chain(block).collect();
-        wire::frame(self.kind, self.flags, self.stream, &payload)
+        self.frames.bytes(authority, 1)
     }
 }
 
@@ -90,19 +66,12 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 fn case(block: Block) -> Case {
-    let mut case = Case { block, preface: true, frames: Vec::new(), wants: Vec::new() };
+    let mut case = Case { block, preface: true, frames: Script::default(), wants: Vec::new() };
     for (mark, written) in case.block.lines.clone() {
         match mark {
             '>' if written == "no preface" => case.preface = false,
-            '>' => case.frames.push(sent(written)),
-            ':' => {
-                let frame = case.frames.last_mut().unwrap_or_else(|| panic!("'{written}' is in no frame"));
-                let (name, value) = written
-                    .split_once(": ")
-                    .or(written.strip_suffix(':').map(|name| (name, "")))
-                    .unwrap_or_else(|| panic!("'{written}' is no field"));
-                frame.fields.push((name.into(), value.into()));
-            }
+            '>' => case.frames.frame(written),
+            ':' => case.frames.field(written),
             '=' => case.wants.push(want(written)),
             '+' => {
                 let want =
@@ -114,49 +83,6 @@ fn case(block: Block) -> Case {
     }
     assert!(!case.wants.is_empty(), "'{}' wants nothing", case.block.name);
     case
-}
-
-fn sent(written: &'static str) -> Sent {
-    let mut words = written.splitn(3, ' ');
-    let name = words.next().unwrap_or_default();
-    let mut sent = Sent {
-        kind: HEADERS,
-        flags: END_HEADERS,
-        stream: 0,
-        payload: Text::default(),
-        fields: Vec::new(),
-        raw: false,
-    };
-    if name == "bytes" {
-        sent.raw = true;
-        sent.payload = written.split_once(' ').map_or("", |(_, bytes)| bytes).into();
-        return sent;
-    }
-    let stream = words.next().and_then(|text| text.parse().ok());
-    sent.stream = stream.unwrap_or_else(|| panic!("'{written}' names no stream"));
-    let rest = words.next().unwrap_or_default();
-    let pseudo = |fields: [(&str, &str); 4]| fields.map(|(name, value)| (name.into(), value.into())).to_vec();
-    let request =
-        |method| pseudo([(":method", method), (":scheme", "https"), (":authority", "{a}"), (":path", "/x")]);
-    match name {
-        "GET" => {
-            sent.flags |= END_STREAM;
-            sent.fields = request("GET");
-        }
-        "POST" => sent.fields = request("POST"),
-        "HEADERS" => {}
-        "DATA" => (sent.kind, sent.flags) = (DATA, 0),
-        "CONTINUATION" => sent.kind = CONTINUATION,
-        _ => panic!("'{name}' is no frame"),
-    }
-    for word in rest.split(' ').filter(|word| !word.is_empty()) {
-        match word {
-            "end" => sent.flags |= END_STREAM,
-            "unfinished" => sent.flags &= !END_HEADERS,
-            _ => sent.payload.push(&Text::from(word).bytes("", "")),
-        }
-    }
-    sent
 }
 
 fn want(words: &'static str) -> Want {

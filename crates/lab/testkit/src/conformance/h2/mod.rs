@@ -1,8 +1,11 @@
 //! The same for HTTP/2: frames byte by byte, to whoever speaks HTTP/2 at the other end of a stream and tells, in the body of
 //! each answer, which request it was handed ([`told`]).
 
+mod answers;
 mod cases;
+mod origins;
 mod peer;
+mod script;
 mod wire;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Verdict;
 use super::notation::DetailKind;
+pub(super) use answers::Answers;
 use cases::{Act, Case, Want};
 use peer::{Came, Peer};
 
@@ -38,7 +42,7 @@ pub fn told<'a>(
 /// Rows of the table: group, name, what must happen, who says so.
 pub(super) fn rows() -> Vec<(&'static str, &'static str, String, &'static str)> {
     let row = |case: Case| (case.block.group, case.block.name, case.wanted(), case.block.rule);
-    cases::cases().into_iter().map(row).collect()
+    cases::cases().into_iter().map(row).chain(answers::rows()).collect()
 }
 
 /// Plays every case of HTTP/2 whose group and name contain `only`. `open` gives a new connection to the server of

@@ -7,11 +7,12 @@ pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
 pub(super) const RST_STREAM: u8 = 3;
 pub(super) const SETTINGS: u8 = 4;
+pub(super) const PING: u8 = 6;
 pub(super) const GOAWAY: u8 = 7;
 pub(super) const CONTINUATION: u8 = 9;
 
 pub(super) const END_STREAM: u8 = 1;
-/// Of SETTINGS.
+/// Of SETTINGS and PING.
 pub(super) const ACK: u8 = 1;
 pub(super) const END_HEADERS: u8 = 4;
 
