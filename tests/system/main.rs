@@ -15,6 +15,7 @@ mod control;
 mod deltas;
 mod destinations;
 mod dns;
+mod first_window;
 mod ground_store;
 mod histories;
 mod hostile;

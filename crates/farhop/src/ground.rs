@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use farhop_events::Bus;
-use farhop_ground::Speaker;
-use farhop_netdev::Divert;
+use farhop_ground::{Rights, Speaker};
+use farhop_netdev::{Divert, Privileged};
 use farhop_settings::{GroundSettings, SettingsError};
 use farhop_squeeze::Policy;
 
 use crate::source::Source;
-use crate::{limits, log, transparent};
+use crate::{first_window, limits, log, transparent};
 
 /// Runs the end near the internet: fetches what remotes ask for and what their pages will need.
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,9 @@ impl Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let settings = arguments.settings()?;
     let log = log::start(settings.log.level);
-    let speaker = speaker(&settings)?;
+    let helper = helper(&settings)?.map(Arc::new);
+    let first_window = first_window::of(helper.as_ref(), settings.tcp_initial_window);
+    let speaker = helper.as_ref().map(|helper| speaker(helper, &settings)).transpose()?.flatten();
     limits::set();
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
     let reload = || {
@@ -41,15 +43,36 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         log.set(settings.log.level);
         Ok(settings)
     };
-    Ok(runtime.block_on(farhop_ground::run(settings, epoch(), Bus::new(), speaker, reload))?)
+    Ok(runtime.block_on(farhop_ground::run(
+        settings,
+        epoch(),
+        Bus::new(),
+        Rights { speaker, first_window },
+        reload,
+    ))?)
 }
 
-/// Starts the helper that gives sockets with clients' addresses, if some remote's clients may keep theirs.
-fn speaker(settings: &GroundSettings) -> anyhow::Result<Option<Speaker>> {
-    if settings.remote.iter().all(|remote| remote.client_addresses.is_empty()) {
+/// Whether some remote's clients may keep their addresses.
+fn keeps_addresses(settings: &GroundSettings) -> bool {
+    settings.remote.iter().any(|remote| !remote.client_addresses.is_empty())
+}
+
+/// Starts the helper that changes networks, if there is anything for it to do.
+fn helper(settings: &GroundSettings) -> anyhow::Result<Option<Privileged>> {
+    let what = match (keeps_addresses(settings), settings.tcp_initial_window) {
+        (true, _) => "keeping clients' addresses (client_addresses)",
+        (false, Some(_)) => first_window::WHAT,
+        (false, None) => return Ok(None),
+    };
+    transparent::privileged(what).map(Some)
+}
+
+/// Has the helper give sockets with clients' addresses, if some remote's clients may keep theirs.
+fn speaker(helper: &Arc<Privileged>, settings: &GroundSettings) -> anyhow::Result<Option<Speaker>> {
+    if !keeps_addresses(settings) {
         return Ok(None);
     }
-    let helper = transparent::privileged("keeping clients' addresses (client_addresses)")?;
+    let helper = Arc::clone(helper);
     helper.divert(&Divert { mark: settings.mark, catch: None }).context("client_addresses")?;
     // This end has no right to start another, and to connect as itself would be another address than what was agreed on.
     helper.watch(|how| {

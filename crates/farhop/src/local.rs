@@ -161,7 +161,14 @@ async fn serve(
 
     let plan = path_plan(&remote.link);
     let in_process = Some((address, ground_key));
-    let reach = Reach { socket: at_remote, identity: remote_identity, plan, in_process, authority };
+    let reach = Reach {
+        socket: at_remote,
+        identity: remote_identity,
+        plan,
+        in_process,
+        authority,
+        first_window: None,
+    };
     let running = farhop_remote::start(remote, reach, Bus::new(), controls.remote).await?;
     if !running.connected(Duration::from_secs(30)).await {
         bail!("the ends did not find each other over the link '{}'", profile.name);

@@ -5,6 +5,7 @@ mod ca;
 mod check;
 mod control;
 mod explain;
+mod first_window;
 mod ground;
 mod inherited;
 mod keygen;

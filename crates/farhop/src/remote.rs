@@ -15,6 +15,7 @@ use farhop_transport::socket::udp::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::ca;
+use crate::first_window;
 use crate::inherited;
 use crate::limits;
 use crate::log::{self, Log};
@@ -75,8 +76,12 @@ async fn serve(
     let authority = ca::authority(&settings)?.inspect(|authority| ca::warn_of_its_end(authority));
     let plan = path_plan(&settings.link);
     let socket = socket(&plan)?;
-    let reach = Reach { socket: Arc::clone(&socket) as _, identity, plan, in_process: None, authority };
-    let catching = helper.map(|helper| Catching::listen(helper, &settings)).transpose()?;
+    let helper = helper.map(Arc::new);
+    let first_window = first_window::of(helper.as_ref(), settings.tcp_initial_window);
+    let socket_below = Arc::clone(&socket) as _;
+    let reach = Reach { socket: socket_below, identity, plan, in_process: None, authority, first_window };
+    let catcher = helper.clone().filter(|_| settings.transparent.enabled);
+    let catching = catcher.map(|helper| Catching::listen(helper, &settings)).transpose()?;
     let mut running = if !settings.role.serves_http() {
         farhop_remote::start_on(Vec::new(), settings.clone(), reach, Bus::new(), true).await?
     } else if listeners.is_empty() {

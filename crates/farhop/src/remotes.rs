@@ -46,6 +46,7 @@ async fn serve(arguments: &Arguments, settings: &RemoteSettings) -> anyhow::Resu
             plan,
             in_process: None,
             authority: None,
+            first_window: None,
         };
         // The control socket is that of the settings, and there is only one.
         remotes.push(farhop_remote::start(settings, reach, Bus::new(), false).await?);

@@ -12,6 +12,8 @@ use farhop_remote::{Answerer, Answers, Device, Place, Running};
 use farhop_settings::{Cidr, RemoteSettings};
 use tokio::net::{TcpListener, UdpSocket};
 
+use crate::first_window;
+
 /// Connections that are caught, until this is dropped.
 pub(crate) struct Catching {
     helper: Arc<Privileged>,
@@ -34,15 +36,17 @@ pub(crate) struct Taking {
     datagrams: Vec<UdpSocket>,
 }
 
-/// Starts the helper if connections are to be caught; before there are other threads, since this one gives up the right.
+/// Starts the helper if connections are to be caught, or a first window put; before there are other threads, since this one gives up the right.
 ///
 /// # Errors
 /// There is no such right, or the program can't be started again.
 pub(crate) fn helper(settings: &RemoteSettings) -> anyhow::Result<Option<Privileged>> {
-    if !settings.transparent.enabled {
-        return Ok(None);
-    }
-    privileged("catching connections (--transparent)").map(Some)
+    let what = match (settings.transparent.enabled, settings.tcp_initial_window) {
+        (true, _) => "catching connections (--transparent)",
+        (false, Some(_)) => first_window::WHAT,
+        (false, None) => return Ok(None),
+    };
+    privileged(what).map(Some)
 }
 
 /// Starts the helper for `what`; before there are other threads.
@@ -62,7 +66,7 @@ impl Catching {
     /// # Errors
     /// The system has no transparent sockets, or no TUN devices.
     pub(crate) fn listen(
-        helper: Privileged,
+        helper: Arc<Privileged>,
         settings: &RemoteSettings,
     ) -> anyhow::Result<(Catching, Taking)> {
         helper.watch(|how| {
@@ -77,7 +81,7 @@ impl Catching {
         };
         let listeners = listeners.into_iter().map(TcpListener::from_std).collect::<Result<_, _>>()?;
         let datagrams = datagrams.into_iter().map(UdpSocket::from_std).collect::<Result<_, _>>()?;
-        let catching = Catching { helper: Arc::new(helper), way, started: settings.clone() };
+        let catching = Catching { helper, way, started: settings.clone() };
         Ok((catching, Taking { listeners, datagrams }))
     }
 

@@ -68,6 +68,7 @@ impl InProcess {
             plan,
             in_process: Some((address, ground_key)),
             authority: None,
+            first_window: None,
         };
         let remote = farhop_remote::start(settings.remote, reach, events.clone(), false).await.unwrap();
         assert!(remote.connected(Duration::from_secs(30)).await, "no carrier came up");

@@ -20,7 +20,7 @@ use farhop_squeeze::{LARGEST_BASE, Policy};
 use farhop_store::Held;
 use farhop_transport::hop::{Claim, Hop, Incoming};
 use farhop_transport::path::End;
-use farhop_transport::{Connection, Name};
+use farhop_transport::{Connection, Kind, Name};
 use farhop_tuning::ASSUMED_RATE;
 use farhop_units::BitRate;
 use http::HeaderMap;
@@ -446,6 +446,11 @@ impl Carrier {
     pub(crate) fn path(&self) -> Value {
         let kind = self.connection.kind();
         let mut told = self.hop.path(kind);
+        if kind == Kind::Quic {
+            let repairs = self.ground.repairs.get();
+            let towards = self.connection.remote_address();
+            told.decided.extend(repairs.and_then(|repairs| repairs.decided(towards, &self.ground.plan)));
+        }
         self.ground.origins.tell(&self.ground.settings(), &mut told);
         json!({
             "peer": &*self.remote,

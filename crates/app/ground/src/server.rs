@@ -29,8 +29,17 @@ use crate::names::Speaker;
 /// HTOTP's close code for an end that goes down in order.
 const GOING_DOWN: u32 = 0;
 
+/// What ground has somebody else do, who has the right to.
+#[derive(Default)]
+pub struct Rights {
+    /// Makes sockets in the names of clients.
+    pub speaker: Option<Speaker>,
+    /// Puts the first window of connections over TCP, where settings name one.
+    pub first_window: Option<tcp::FirstWindow>,
+}
+
 /// Runs ground until SIGTERM or SIGINT, then drains it. On SIGHUP `reload` is asked for settings anew; it may put
-/// the log level into force itself, since the log is the caller's. `epoch` is as for [`Ground::new`]. With `speaker`,
+/// the log level into force itself, since the log is the caller's. `epoch` is as for [`Ground::new`]. With a speaker,
 /// connections may be in the names of clients.
 ///
 /// # Errors
@@ -39,20 +48,22 @@ pub async fn run(
     settings: GroundSettings,
     epoch: u64,
     bus: Bus,
-    speaker: Option<Speaker>,
+    rights: Rights,
     reload: impl Fn() -> Result<GroundSettings, String> + Send,
 ) -> Result<(), GroundError> {
     let identity = Identity::load(&settings.identity)?;
     let peers = peers(&settings.remote)?;
     let ground = Ground::new(settings, epoch, bus.clone())?;
-    if let Some(speaker) = speaker {
+    if let Some(speaker) = rights.speaker {
         ground.speak_through(speaker);
     }
     let settings = ground.settings();
     let plan = ground.plan();
     let socket = plan.socket(settings.listen)?;
     let choice: Choice = plan.default_choice(End::Ground);
-    let over_tcp = settings.tcp.then(|| listen_tcp(&settings, &plan, identity.clone(), peers.clone()));
+    let over_tcp = settings
+        .tcp
+        .then(|| listen_tcp(&settings, &plan, identity.clone(), peers.clone(), rights.first_window));
     let mut over_tcp = over_tcp.transpose()?;
     ground.grow_buffers_of(&socket);
     let listed = watch::Sender::new(peers.clone());
@@ -145,13 +156,15 @@ fn listen_tcp(
     plan: &PathPlan,
     identity: Identity,
     peers: Peers,
+    first_window: Option<tcp::FirstWindow>,
 ) -> Result<tcp::Listener, GroundError> {
     let options = tcp::Options::new(plan, End::Ground, settings.tcp_congestion.as_deref())?;
     let spread = match settings.tcp_streams {
         Spreading::RoundRobin => Spread::RoundRobin,
         Spreading::Priority => Spread::Priority,
     };
-    let listener = tcp::Listener::bind(settings.listen, identity, peers, *plan, options.spreading(spread));
+    let options = options.spreading(spread).beginning_with(first_window);
+    let listener = tcp::Listener::bind(settings.listen, identity, peers, *plan, options);
     listener.map_err(|error| GroundError::ListenTcp { addr: settings.listen, error })
 }
 

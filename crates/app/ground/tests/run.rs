@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use farhop_control::Client;
 use farhop_events::Bus;
+use farhop_ground::Rights;
 use farhop_htotp::session::{Ask, Config, Role};
 use farhop_settings::GroundSettings;
 use farhop_transport::hop::{Hop, Incoming};
@@ -65,7 +66,7 @@ async fn ground_runs_reloads_and_drains() {
     let later = settings(folder.path(), listen, &key, "'127.0.0.0/8'");
     let reloaded = Arc::new(AtomicBool::new(false));
     let (seen, bus) = (Arc::clone(&reloaded), Bus::new());
-    let running = tokio::spawn(farhop_ground::run(start, 1, bus.clone(), None, move || {
+    let running = tokio::spawn(farhop_ground::run(start, 1, bus.clone(), Rights::default(), move || {
         seen.store(true, Relaxed);
         Ok(later.clone())
     }));

@@ -116,6 +116,7 @@ impl Running {
             tcp_connections: kept.tcp_connections,
             tcp_streams: kept.tcp_streams,
             tcp_congestion: kept.tcp_congestion.clone(),
+            tcp_initial_window: kept.tcp_initial_window,
             role: kept.role,
             udp: UdpSettings { enabled: kept.udp.enabled, flows: kept.udp.flows, ..settings.udp.clone() },
             dns: DnsSettings { prefetch: settings.dns.prefetch, ..kept.dns.clone() },

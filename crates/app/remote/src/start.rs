@@ -110,6 +110,8 @@ pub struct Reach {
     pub in_process: Option<(SocketAddr, PublicKey)>,
     /// The CA with which this end answers TLS; `None` where interception is off.
     pub authority: Option<Arc<Authority>>,
+    /// Puts the first window of connections over TCP, where settings name one.
+    pub first_window: Option<tcp::FirstWindow>,
 }
 
 /// Starts the remote: listeners first, so that a wrong address is told at once, then the carrier.
@@ -184,7 +186,12 @@ fn start_with(
         Spreading::Priority => Spread::Priority,
     };
     let lanes = settings.tcp_connections as usize;
-    let tcp = tcp::Dialer::new(reach.identity.clone(), plan, options.spreading(spread), lanes);
+    let tcp = tcp::Dialer::new(
+        reach.identity.clone(),
+        plan,
+        options.spreading(spread).beginning_with(reach.first_window),
+        lanes,
+    );
     let mut quic = Dialer::new(reach.socket, reach.identity, plan, choice).map_err(StartError::Carrier)?;
     let paths = if is_kept { Some(Memory::open(&settings.paths)?) } else { None };
     if let Some(paths) = &paths {

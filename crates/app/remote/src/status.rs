@@ -67,12 +67,17 @@ async fn flush(remote: &Remote, chosen: Chosen) -> Option<u64> {
 fn path(remote: &Remote) -> serde_json::Value {
     let carrier = remote.uplink().now().map(|carrier| {
         let kind = carrier.connection.kind();
+        let mut told = carrier.hop.path(kind);
+        if kind == Kind::Quic {
+            let towards = carrier.connection.remote_address();
+            told.decided.extend(remote.repairs.decided(towards, &remote.plan));
+        }
         json!({
             "peer": carrier.peer,
             "address": carrier.address.to_string(),
             "over": kind.to_string(),
             "up_s": carrier.since.elapsed().as_secs(),
-            "path": carrier.hop.path(kind),
+            "path": told,
         })
     });
     json!({ "end": "remote", "carriers": Vec::from_iter(carrier) })

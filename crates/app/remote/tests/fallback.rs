@@ -59,7 +59,8 @@ async fn blocked() -> Blocked {
     ];
     let settings = farhop_settings::load(None, &sets).unwrap();
     let socket = UdpSocket::bind(any, ByteCount(256 << 10)).unwrap();
-    let reach = Reach { socket, identity: remote, plan: PLAN, in_process: None, authority: None };
+    let reach =
+        Reach { socket, identity: remote, plan: PLAN, in_process: None, authority: None, first_window: None };
     let bus = Bus::new();
     let events = bus.subscribe();
     let running = farhop_remote::start(settings, reach, bus.clone(), false).await.unwrap();

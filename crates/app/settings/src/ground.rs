@@ -29,6 +29,10 @@ settings! {
             /// TCP congestion control by the kernel's name for it, such as hybla or bbr; auto leaves it to the system. It drives the
             /// forward link of carriers over TCP.
             tcp_congestion: Option<String>, default "auto";
+            /// Segments (of some 1,440 bytes) that connections of a carrier over TCP send before they hear anything; auto leaves it to the system,
+            /// which has ten. They are for what this end sends. Needs CAP_NET_ADMIN: a helper puts a route to the other end's address into
+            /// the kernel, once that has come in: its further connections and later carriers begin so. It takes it away at the end.
+            tcp_initial_window: Option<u32>, default "auto", range "2" to "1000";
             /// Unix socket for status, counters, events and commands. Only its owner may use it.
             control: PathBuf, default "ground.sock";
             /// File with this end's secret key, made by `farhop keygen`.

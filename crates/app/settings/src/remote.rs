@@ -51,6 +51,10 @@ settings! {
             /// TCP congestion control by the kernel's name for it, such as hybla or bbr; auto leaves it to the system. It drives the
             /// return link; ground's own setting drives the forward link.
             tcp_congestion: Option<String>, default "auto";
+            /// Segments (of some 1,440 bytes) that connections of a carrier over TCP send before they hear anything; auto leaves it to the system,
+            /// which has ten. They are for what this end sends. Needs CAP_NET_ADMIN: a helper puts a route to the other end's address into
+            /// the kernel, renewed with each call, and takes it away at the end.
+            tcp_initial_window: Option<u32>, default "auto", range "2" to "1000";
             /// Addresses from which clients are served; others are answered 403.
             clients: Vec<Cidr>, default "127.0.0.0/8, ::1/128, 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7, fe80::/10", live true;
             /// Ports to which CONNECT is allowed. Mail ports left out keep the proxy from relaying spam. Which of them are looked

@@ -25,6 +25,8 @@ pub enum Value {
     Streams(u64),
     /// Round trips.
     RoundTrips(f64),
+    /// Of a hundred.
+    Percent(f64),
 }
 
 impl fmt::Display for Value {
@@ -35,6 +37,7 @@ impl fmt::Display for Value {
             Value::Packets(packets) => format!("{packets} packets"),
             Value::Streams(streams) => format!("{streams} streams"),
             Value::RoundTrips(times) => format!("{times} RTT"),
+            Value::Percent(share) => format!("{share} %"),
         };
         f.pad(&text)
     }

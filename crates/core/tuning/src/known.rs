@@ -75,20 +75,28 @@ pub struct Path {
     pub sending: Fact<BitRate>,
     /// The same of what it receives.
     pub receiving: Fact<BitRate>,
+    /// The rate that what this end sends has reached so far; the one to be ready for where none has been seen.
+    pub reached: Fact<BitRate>,
+    /// The rate that what it receives has reached; none before one is set or seen. A path that has never brought more may be able
+    /// to: who spares it goes by this.
+    pub answered: Option<Fact<BitRate>>,
 }
 
 impl Path {
     /// From what is set and what is measured.
     pub fn new(set: &Set, measured: &Measured) -> Path {
         let (set_rtt, seen) = (set.round_trip, measured.round_trip.map(|seen| seen.least));
+        let sending = ready_for(set.sending(), measured.sending);
         Path {
             round_trip: match (set_rtt, seen) {
                 (Some(value), _) => Fact { value, source: Source::Set },
                 (None, Some(value)) => Fact { value, source: Source::Measured },
                 (None, None) => Fact { value: ASSUMED_ROUND_TRIP, source: Source::Assumed },
             },
-            sending: ready_for(set.sending(), measured.sending),
+            sending,
             receiving: ready_for(set.receiving(), measured.receiving),
+            reached: reached(set.sending(), measured.sending).unwrap_or(sending),
+            answered: reached(set.receiving(), measured.receiving),
         }
     }
 
@@ -96,6 +104,12 @@ impl Path {
     pub(crate) fn quicker(&self) -> Fact<BitRate> {
         if self.sending.value > self.receiving.value { self.sending } else { self.receiving }
     }
+}
+
+/// A rate as it is set or has been seen.
+fn reached(set: Option<BitRate>, seen: Option<BitRate>) -> Option<Fact<BitRate>> {
+    let set = set.map(|value| Fact { value, source: Source::Set });
+    set.or(seen.map(|value| Fact { value, source: Source::Measured }))
 }
 
 /// A rate seen below the assumed one may be all that was asked for.
@@ -127,6 +141,9 @@ mod tests {
         assert_eq!(path.round_trip, Fact { value: Duration::from_millis(40), source: Source::Measured });
         assert_eq!(path.receiving, Fact { value: BitRate::mbit(200), source: Source::Measured });
         assert_eq!(path.sending, Fact { value: ASSUMED_RATE, source: Source::Assumed });
+        assert_eq!(path.reached, Fact { value: BitRate::mbit(2), source: Source::Measured });
+        assert_eq!(path.answered, Some(path.receiving));
+        assert_eq!(Path::new(&NOTHING, &Measured::default()).answered, None);
         let set =
             Set { return_: Some(BitRate::mbit(1)), round_trip: Some(Duration::from_secs(1)), ..NOTHING };
         let path = Path::new(&set, &seen);

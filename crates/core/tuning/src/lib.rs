@@ -19,7 +19,7 @@ pub use known::{ASSUMED_RATE, ASSUMED_ROUND_TRIP, Fact, Path, Set, Source};
 pub use measure::{Measured, Meter, RoundTrip, Share, Totals};
 pub use neighbours::{Room, Trips};
 pub use parameters::{MOST, MOST_STREAMS, Parameters, WRITE_AHEAD};
-pub use reasons::{rate_in_words, time_in_words};
+pub use reasons::{rate_in_words, repairs, time_in_words};
 pub use tuner::{Report, Tuner};
 
 /// Which end of the long hop this is; it decides which direction is sent.

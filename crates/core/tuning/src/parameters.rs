@@ -46,6 +46,11 @@ pub const MOST_STREAMS: u64 = 1 << 16;
 /// Acknowledgements go back for each so many packets at the least, and at the most. By default every second packet is
 /// acknowledged: at 8 Mbit/s this alone fills a third of a 512 kbit/s return link.
 const ACK_PACKETS: (u64, u64) = (9, 64);
+/// … or after so much time, …
+pub(crate) const ACK_DELAY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(25));
+/// … for which a sixty-fourth of a round trip's packets, or a sixteenth of its time, is enough, and a sixteenth of both the most
+/// that a sender does without.
+const ACK_EVERY: (u32, u32) = (64, 16);
 /// An acknowledgement with its headers, and the share of the other direction, one tenth, that they may take.
 const ACK: Bytes = Bytes(80);
 const ACK_SHARE: u64 = 10;
@@ -128,6 +133,7 @@ impl Parameters {
         // Of a path whose length nobody knows nothing can be said in packets but what the RFC says.
         let known_rtt = if path.round_trip.source == Source::Assumed { Duration::ZERO } else { rtt };
         let tolerance = 30_000 / known_rtt.as_millis().max(60) as u64;
+        let acknowledged = Acknowledged::on(path, known_rtt);
         let handshake = match path.round_trip.source {
             Source::Assumed => HANDSHAKE.1,
             // Short, since a fresh call sends at once while QUIC doubles its pauses: after an outage the carrier is back
@@ -141,8 +147,8 @@ impl Parameters {
             send_most,
             unread: Bytes(UNREAD_PATHS * sent.0).max(UNREAD),
             streams: streams(set.end, path),
-            ack_packets: ack_packets(path, known_rtt),
-            ack_delay: (rtt / 16).clamp(Duration::from_millis(2), Duration::from_millis(25)),
+            ack_packets: acknowledged.packets,
+            ack_delay: acknowledged.within.unwrap_or((rtt / ACK_EVERY.1).clamp(ACK_DELAY.0, ACK_DELAY.1)),
             packet_threshold: packet_threshold(path.sending.value, known_rtt, set.repairs),
             time_threshold: 1000 + tolerance.max(125), // RFC 9002 §6.1.2: 9/8, but 30 ms at the least
             initial_round_trip: match path.round_trip.source {
@@ -226,15 +232,53 @@ fn socket_buffer(path: &Path) -> Bytes {
     Bytes(2 * quicker.value.bytes_in(round_trip).0).clamp(SOCKET.0, SOCKET.1)
 }
 
-/// A sixty-fourth of a round trip's packets; more where acknowledgements would take more than their share of a direction
-/// whose rate is known, up to a sixteenth.
-fn ack_packets(path: &Path, rtt: Duration) -> u64 {
-    let packets_in = |time: Duration| path.sending.value.bytes_in(time).0 / PACKET.0;
-    let per_second = packets_in(Duration::from_secs(1));
-    let affordable = path.receiving.value.bytes_in(Duration::from_secs(1)).0 / ACK_SHARE / ACK.0;
-    let by_share =
-        if path.receiving.source == Source::Set { per_second.div_ceil(affordable.max(1)) } else { 0 };
-    packets_in(rtt / 64).max(by_share.min(packets_in(rtt / 16))).clamp(ACK_PACKETS.0, ACK_PACKETS.1)
+/// How what an end sends is to be acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Acknowledged {
+    /// After so many packets.
+    packets: u64,
+    /// Or after this, where that has to be longer than usual.
+    within: Option<Duration>,
+    /// The other direction is why it is not more often.
+    pub(crate) is_spared: bool,
+}
+
+impl Acknowledged {
+    /// A sixty-fourth of a round trip's packets; more where acknowledgements would take more than their share of what the other
+    /// direction has carried, up to a sixteenth. One that was seen may carry more, and is spared in vain: a sender that hears sixteen
+    /// times in a round trip is none the slower.
+    pub(crate) fn on(path: &Path, rtt: Duration) -> Acknowledged {
+        let packets_in = |time: Duration| path.reached.value.bytes_in(time).0 / PACKET.0;
+        let (often, seldom) = (rtt / ACK_EVERY.0, rtt / ACK_EVERY.1);
+        let enough = path.sending.value.bytes_in(often).0 / PACKET.0;
+        let per_second = packets_in(Duration::from_secs(1));
+        let affordable = path.answered.map(|rate| affordable(rate.value));
+        let by_share = affordable.map_or(0, |affordable| per_second.div_ceil(affordable));
+        let packets = enough.max(by_share.min(packets_in(seldom))).clamp(ACK_PACKETS.0, ACK_PACKETS.1);
+        // Where packets are further apart than that, each is acknowledged however long that may wait.
+        let within = affordable
+            .filter(|affordable| *affordable < per_second && packets_in(seldom) > 1)
+            .map(|affordable| {
+                (Duration::from_secs(1) / u32::try_from(affordable).unwrap_or(u32::MAX)).min(seldom)
+            })
+            .filter(|within| *within > ACK_DELAY.1);
+        Acknowledged { packets, within, is_spared: within.is_some() || packets > enough.max(ACK_PACKETS.0) }
+    }
+}
+
+/// Acknowledgements a second that a direction of this rate affords.
+fn affordable(rate: BitRate) -> u64 {
+    (rate.bytes_in(Duration::from_secs(1)).0 / ACK_SHARE / ACK.0).max(1)
+}
+
+impl Parameters {
+    /// What acknowledgements take of the other direction while `rate` is sent.
+    pub(crate) fn spent_on_acknowledgements(&self, rate: BitRate) -> BitRate {
+        let packets = rate.bytes_in(Duration::from_secs(1)).0 / PACKET.0;
+        let by_time = (1.0 / self.ack_delay.as_secs_f64()) as u64;
+        let times = (packets / self.ack_packets).max(by_time.min(packets));
+        BitRate(8 * ACK.0 * times)
+    }
 }
 
 /// 1/32 of a round trip's packets, since satellite modems reorder by a frame or two and a false alarm costs a round trip.

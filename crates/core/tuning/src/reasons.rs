@@ -6,7 +6,7 @@ use farhop_units::{BitRate, Bytes, format_duration};
 
 use crate::decision::{Applies, Decision, Sending, Value, ms};
 use crate::neighbours::BEYOND;
-use crate::parameters::{GROUND_STREAMS, MOST, REMOTE_STREAMS};
+use crate::parameters::{ACK_DELAY, Acknowledged, GROUND_STREAMS, MOST, REMOTE_STREAMS};
 use crate::{End, Fact, Parameters, Path, Set, Source, WRITE_AHEAD};
 
 /// Every parameter with its reason. `first` is what the carrier began with; `sending` how it is driven at the moment.
@@ -56,8 +56,9 @@ pub(crate) fn decisions(
             match rtt.source {
                 Source::Assumed => "the least there is, as long as the round trip is not known".into(),
                 _ => format!(
-                    "what leaves in 1/64 of {}, 9 at the least, as the other direction can afford",
-                    length(rtt)
+                    "what leaves in 1/64 of {}, 9 at the least{}",
+                    length(rtt),
+                    spared(path).map(|why| format!("; up to 1/16, {why}")).unwrap_or_default()
                 ),
             },
         ),
@@ -67,7 +68,10 @@ pub(crate) fn decisions(
             times(first.ack_delay),
             rtt.source,
             Applies::NextCarrier,
-            format!("1/16 of {}, between 2 and 25 ms", length(rtt)),
+            match spared(path).filter(|_| now.ack_delay > ACK_DELAY.1) {
+                Some(why) => format!("1/16 of {} at the most, beyond 25 ms {why}", length(rtt)),
+                None => format!("1/16 of {}, between 2 and 25 ms", length(rtt)),
+            },
         ),
         row(
             "lost when overtaken by",
@@ -159,6 +163,36 @@ pub(crate) fn decisions(
     }
     rows.extend(driven.map(in_flight));
     rows
+}
+
+/// Why acknowledgements are fewer, where the other direction is the reason.
+fn spared(path: &Path) -> Option<String> {
+    let answered = path.answered.filter(|_| Acknowledged::on(path, path.round_trip.value).is_spared)?;
+    let (sent, back) = (speed(path.reached), speed(answered));
+    Some(format!("so that those of {sent} take little of the {back} that come back"))
+}
+
+/// What repairs add to what this end sends, beneath QUIC: the share of it at present, at most `most` (none where nothing is ever
+/// repaired), where so much of it is believed to be lost. Shares are between 0 and 1.
+pub fn repairs(share: f64, loss: f64, most: f64) -> Decision {
+    let percent = |share: f64| (share * 1e4).round() / 1e2;
+    let (share, loss) = (percent(share), percent(loss));
+    let most_in_words = percent(most);
+    let because = match (most > 0.0, share > 0.0) {
+        (false, _) => "[link] fec is off: nothing is repaired, what gets lost is sent again".into(),
+        (true, true) => format!(
+            "{loss} % of the packets are lost (measured); what makes that good but for rare runs, {most_in_words} % at the most (fec_most)"
+        ),
+        (true, false) if loss > percent(most) => format!(
+            "{loss} % of the packets are lost (measured), more than {most_in_words} % of repairs (fec_most) make good"
+        ),
+        (true, false) => format!(
+            "{loss} % of the packets are lost (measured): nothing is repaired below 0.1 %, and {most_in_words} % at the most (fec_most)"
+        ),
+    };
+    let source = if most > 0.0 { Source::Measured } else { Source::Set };
+    let value = Value::Percent(share);
+    row("repairs", value, value, source, Applies::Now, because)
 }
 
 /// What the peer may send that is not read yet, on a stream, which has so much and more when that applies, and on all.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use farhop_tuning::{
     ASSUMED_RATE, End, MOST, Measured, Parameters, Path, Report, RoundTrip, Sending, Set, Share, Source,
-    Totals, Tuner,
+    Totals, Tuner, repairs,
 };
 use farhop_units::{BitRate, Bytes};
 use proptest::prelude::*;
@@ -57,7 +57,7 @@ fn is_sound(parameters: &Parameters, rtt: Duration, rate: BitRate) {
     assert!(parameters.stream_window <= parameters.carrier_window.max(Bytes(bdp.0 * 2)));
     assert!((1 << 8..=1 << 16).contains(&parameters.streams));
     assert!((9..=64).contains(&parameters.ack_packets));
-    assert!(parameters.ack_delay <= Duration::from_millis(25));
+    assert!(parameters.ack_delay <= Duration::from_millis(25).max(rtt / 16));
     assert!(parameters.keep_alive < Duration::from_secs(30), "a router may have forgotten");
     assert!(parameters.handshake > 2 * rtt, "nobody can answer in time");
     let cut = Duration::from_secs(120);
@@ -300,4 +300,91 @@ fn socket_buffers_follow_what_is_seen_beyond_the_assumed_rate_and_nothing_below_
     assert_eq!(buffer(&seen(moon, BitRate::mbit(2))), unknown);
     assert_eq!(buffer(&seen(Duration::from_millis(600), BitRate::mbit(100))), Bytes(15_000_000));
     assert_eq!(buffer(&seen(moon, BitRate::mbit(1000))), Bytes(32 << 20));
+}
+
+/// Ground at 600 ms, on a path of which nothing is set: what it sends, what comes back, Mbit/s and kbit/s as they were seen; how it
+/// asks to be told, and what that takes of what comes back.
+#[test]
+fn acknowledgements_spare_a_return_link_that_has_carried_little_and_no_other() {
+    let ground = Set { end: End::Ground, ..UNSET };
+    let rtt = Duration::from_millis(600);
+    let row = |forward: u64, back: Option<u64>| {
+        let sending = Some(BitRate::mbit(forward));
+        let measured = Measured { receiving: back.map(BitRate::kbit), sending, ..seen(rtt, BitRate(0)) };
+        let it = fit(&ground, &measured);
+        (it.ack_packets, it.ack_delay.as_micros())
+    };
+    //              packets, us
+    assert_eq!(row(8, None), (39, 25_000));
+    assert_eq!(row(8, Some(64)), (39, 37_500));
+    assert_eq!(row(8, Some(500)), (39, 25_000));
+    assert_eq!(row(100, Some(64)), (64, 37_500));
+    assert_eq!(row(1, Some(1000)), (39, 25_000));
+    // What is set is no more than asked for, and counts as it did.
+    let set = |forward, back| {
+        let set = Set { forward: Some(BitRate::mbit(forward)), return_: Some(BitRate::kbit(back)), ..ground };
+        let it = fit(&set, &Measured { round_trip: seen(rtt, BitRate(0)).round_trip, ..Measured::default() });
+        (it.ack_packets, it.ack_delay.as_micros())
+    };
+    assert_eq!(set(8, 512), (9, 25_000));
+    assert_eq!(set(8, 64), (25, 37_500));
+    assert_eq!(set(20, 256), (43, 25_000));
+}
+
+#[test]
+fn who_is_told_too_often_over_a_narrow_way_gets_another_carrier_after_a_while_and_says_why() {
+    let mut remote = Tuner::new(UNSET, Measured::default());
+    let rtt = Duration::from_millis(600);
+    let carry = |tuner: &mut Tuner, back: u64, seconds: u64| {
+        let mut totals = Totals { round_trip: Some((rtt, rtt)), ..Totals::default() };
+        tuner.hear(Report { arriving: BitRate::kbit(back), lost: Share(0) });
+        let mut since = None;
+        for second in 1..=seconds {
+            totals.received += BitRate::mbit(8).bytes_in(Duration::from_secs(1));
+            totals.received_packets += 675;
+            tuner.observe(Duration::from_secs(second), &totals, 0);
+            since = since.or(tuner.has_outgrown().then_some(second));
+        }
+        since
+    };
+    assert_eq!(carry(&mut remote.clone(), 1000, 100), None, "there is room");
+    let since = carry(&mut remote, 64, 100);
+    assert!(since.is_some_and(|second| (30..40).contains(&second)), "{since:?}");
+    assert_eq!(
+        carry(&mut Tuner::new(UNSET, remote.measured()), 64, 100),
+        None,
+        "the next one is as it should be"
+    );
+    let ground = Tuner::new(
+        Set { end: End::Ground, ..UNSET },
+        Measured {
+            receiving: Some(BitRate::kbit(64)),
+            sending: Some(BitRate::mbit(8)),
+            ..seen(rtt, BitRate(0))
+        },
+    );
+    let rows = ground.told(None).decided;
+    let within = rows.iter().find(|row| row.parameter == "acknowledge within").unwrap();
+    assert_eq!(
+        within.because,
+        "1/16 of 600 ms (measured) at the most, beyond 25 ms so that those of 8 Mbit/s (measured) take little of the 64 kbit/s (measured) that come back"
+    );
+}
+
+#[test]
+fn what_repairs_take_is_told_with_the_loss_that_calls_for_it() {
+    let said = |share, loss, most| {
+        let row = repairs(share, loss, most);
+        format!("{} {}", row.value, row.because)
+    };
+    assert_eq!(
+        said(0.081, 0.012, 0.25),
+        "8.1 % 1.2 % of the packets are lost (measured); what makes that good but for rare runs, 25 % at the most (fec_most)"
+    );
+    assert_eq!(
+        said(0.0, 0.0, 0.25),
+        "0 % 0 % of the packets are lost (measured): nothing is repaired below 0.1 %, and 25 % at the most (fec_most)"
+    );
+    assert!(said(0.0, 0.5, 0.25).contains("more than 25 % of repairs"));
+    assert!(said(0.0, 0.0, 0.0).contains("fec is off"));
 }

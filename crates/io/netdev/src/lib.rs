@@ -8,6 +8,7 @@ mod controller;
 mod datagrams;
 mod divert;
 mod error;
+mod first_window;
 mod host;
 mod icmp;
 mod intake;
@@ -50,7 +51,7 @@ pub use shaping::{
 pub use signals::{IgnoredInterrupt, ignore_interrupt};
 pub use socket::{
     congestion_control, fast_open_connect, fast_open_listen, receive_buffer, receive_timestamps,
-    receive_with_timestamp, set_congestion_control, tcp_round_trip, unacknowledged,
+    receive_with_timestamp, set_congestion_control, tcp_round_trip, tcp_window, unacknowledged,
 };
 pub use thread::{
     AwakeProcessors, Waker, cpu_time, precise_timers, realtime_priority, run_on_processor, wait_readable,

@@ -60,6 +60,19 @@ pub fn fast_open_listen(socket: &impl AsFd, pending: u32) -> io::Result<()> {
 /// # Errors
 /// This is no TCP socket.
 pub fn tcp_round_trip(socket: &impl AsFd) -> io::Result<Duration> {
+    // A kernel that knows less fills in less; the round trip has been there for ever.
+    tcp_info(socket).map(|info| Duration::from_micros(info.tcpi_rtt.into()))
+}
+
+/// What may be on its way on a TCP connection now, in segments.
+///
+/// # Errors
+/// This is no TCP socket.
+pub fn tcp_window(socket: &impl AsFd) -> io::Result<u32> {
+    tcp_info(socket).map(|info| info.tcpi_snd_cwnd)
+}
+
+fn tcp_info(socket: &impl AsFd) -> io::Result<libc::tcp_info> {
     // SAFETY: plain numbers, of which all zeros are valid ones.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut length = size_of_val(&info) as libc::socklen_t;
@@ -73,12 +86,7 @@ pub fn tcp_round_trip(socket: &impl AsFd) -> io::Result<Duration> {
             &raw mut length,
         )
     };
-    // A kernel that knows less fills in less; the round trip has been there for ever.
-    if result == 0 {
-        Ok(Duration::from_micros(info.tcpi_rtt.into()))
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(info) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Bytes that were written to a TCP connection and that its peer has not acknowledged so far (SIOCOUTQ, tcp(7)).

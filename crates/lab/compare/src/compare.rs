@@ -185,7 +185,7 @@ fn run_with(
 }
 
 /// Loads until a load counts, or says that none did.
-fn fit_load(
+pub(crate) fn fit_load(
     loader: &mut Loader<'_>,
     page: &Page,
     variant: Variant,

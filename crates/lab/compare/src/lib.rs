@@ -3,6 +3,7 @@
 //! Assembly of the lab: the testbed gives namespaces and link, the workload origins and browser, the report types and their
 //! looks. Farhop itself runs as its own two processes and is asked over its control socket; nothing here knows its inside.
 
+mod alternate;
 mod bench;
 mod books;
 mod browsing;
@@ -30,6 +31,7 @@ mod summary;
 mod variant;
 mod visits;
 
+pub use alternate::{Alternated, Alternation};
 pub use browsing::{Browsed, Browsing, Wanted};
 pub use cli::{CompareArguments, DemoArguments, OriginsArguments, compare, demo, origins};
 pub use compare::{Experiment, Loaded, Plan, Progress, Watch};

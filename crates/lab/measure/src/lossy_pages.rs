@@ -1,44 +1,81 @@
-//! The pages of parts 2 and 3 while one packet of a hundred gets lost, against the same without loss; and what each takes of the
-//! return link.
+//! Pages of parts 2 and 3 while one packet of a hundred gets lost, against the same without loss; and what each takes of the return link.
+//! Both are loaded in turn on one testbed whose link goes to and fro, so that a busy host makes neither slower than the other.
 
-use farhop_compare::{Demo, Variant, demonstrate};
+use std::path::Path;
+use std::time::Duration;
+
+use farhop_compare::{Alternated, Alternation, Variant};
+use farhop_orbit::Profile;
 use farhop_report::VariantResult;
-use farhop_workload::pages::NAMES;
+use farhop_workload::pages::{self, HTTPEP, NAMES, Page};
+use farhop_workload::{npm, packages};
 
 use crate::group::Context;
-use crate::pages::demo;
 use crate::{MeasureError, Row, Verdict};
 
 /// Loss both ways.
 const LOSS: f64 = 0.01;
 /// How many times the lossless load time it may be.
 const FACTOR: f64 = 1.2;
+/// Of the pages of packages two that differ: many small files in a row, and a style framework's documentation with pictures.
+const PACKAGES: [&str; 2] = ["sb-admin", "spectre"];
 
 pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
+    let folder = tempfile::tempdir().map_err(MeasureError::system("a folder"))?;
     let mut rows = Vec::new();
-    for (tls, scheme) in [(false, "HTTP"), (true, "HTTPS")] {
-        let demo = || demo(context.runs.unwrap_or(5));
-        let clean = loaded(Demo { variants: vec![Variant::Farhop], tls, ..demo()? })?;
-        let lossy = Demo { variants: vec![Variant::Farhop], tls, ..demo()? };
-        let lossy = loaded(Demo { profile: lossy.profile.clone().with_loss(LOSS, LOSS), ..lossy })?;
-        for ((name, clean), lossy) in NAMES.iter().zip(clean).zip(lossy) {
-            let time = |loaded: &Option<VariantResult>| Some(loaded.as_ref()?.plt_s?.median);
-            rows.push(judged(name, scheme, time(&clean), time(&lossy)));
-            rows.extend(clean.map(|clean| returned(name, scheme, &clean)));
+    let mut plain = built(context, folder.path(), &NAMES)?;
+    let secure = [plain.clone(), fetched(context, &mut rows)?].concat();
+    plain.extend(built(context, folder.path(), &HTTPEP)?);
+    for (pages, scheme) in [(plain, "HTTP"), (secure, "HTTPS")] {
+        for Alternated { page, results: [clean, lossy] } in alternated(context, pages, scheme == "HTTPS")? {
+            let time = |loaded: &VariantResult| loaded.plt_s.map(|spread| spread.median);
+            rows.push(judged(&page, scheme, time(&clean), time(&lossy)));
+            rows.push(returned(&page, scheme, &clean));
         }
     }
     Ok(rows)
 }
 
-/// What became of the demonstration's pages, in the order of [`NAMES`].
-fn loaded(demo: Demo) -> Result<Vec<Option<VariantResult>>, MeasureError> {
-    let mut results = Vec::new();
-    demonstrate(&demo, &mut |line| eprintln!("{line}"), |comparison| {
-        let page = |name: &&str| comparison.results.iter().find(|result| result.page == **name);
-        results = NAMES.iter().map(|name| page(name)?.variant("farhop").cloned()).collect();
-        Ok(())
-    })?;
-    Ok(results)
+/// The pages made here.
+fn built(context: &Context, folder: &Path, names: &[&str]) -> Result<Vec<Page>, MeasureError> {
+    let node = npm::cache_folder();
+    let mut built = Vec::new();
+    for name in names {
+        context.interrupt.check()?;
+        eprintln!("making the page {name}");
+        let page = pages::build(name, folder, &node);
+        built.push(page.map_err(|error| MeasureError::Unexpected(error.to_string()))?);
+    }
+    Ok(built)
+}
+
+/// Pages that others made. One that cannot be had is a row that misses, not the end of the others.
+fn fetched(context: &Context, rows: &mut Vec<Row>) -> Result<Vec<Page>, MeasureError> {
+    let cache = npm::cache_folder().join("packages");
+    let mut fetched = Vec::new();
+    for listed in packages::list()?.iter().filter(|page| PACKAGES.contains(&&*page.name)) {
+        context.interrupt.check()?;
+        eprintln!("fetching {}: {}", listed.name, listed.packages.join(", "));
+        match listed.fetch(&cache) {
+            Ok(page) => fetched.push(page.page),
+            Err(error) => rows.push(Row::unmeasured(&listed.name, &error.into())),
+        }
+    }
+    Ok(fetched)
+}
+
+fn alternated(context: &Context, pages: Vec<Page>, tls: bool) -> Result<Vec<Alternated>, MeasureError> {
+    let clean = Profile::named("geo-hylas2").map_err(|error| MeasureError::Unexpected(error.to_string()))?;
+    let lossy = clean.clone().with_loss(LOSS, LOSS);
+    let alternation = Alternation {
+        pages,
+        variant: Variant::Farhop,
+        conditions: [clean, lossy],
+        runs: context.runs.unwrap_or(5),
+        timeout: Duration::from_secs(300),
+        tls,
+    };
+    Ok(alternation.carry_out(context.interrupt.clone(), &mut |line| eprintln!("{line}"))?)
 }
 
 fn returned(name: &str, scheme: &str, loaded: &VariantResult) -> Row {
@@ -61,5 +98,16 @@ fn judged(name: &str, scheme: &str, clean: Option<f64>, lossy: Option<f64>) -> R
             Row::judged(what, measured, bound, lossy <= clean * FACTOR)
         }
         _ => Row::judged(what, "not loaded", bound, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_packages_are_of_the_list() {
+        let listed = packages::list().unwrap();
+        assert!(PACKAGES.iter().all(|name| listed.iter().any(|page| page.name == *name)));
     }
 }

@@ -33,6 +33,14 @@ pub struct Hole {
     pub largest: usize,
 }
 
+impl Ills {
+    /// Nothing befalls datagrams.
+    pub fn are_none(&self) -> bool {
+        let Ills { loss, burst: _, damage, twice, overtaken, late: _, hole } = *self;
+        [loss, damage, twice, overtaken].iter().all(|share| *share == 0.0) && hole.is_none()
+    }
+}
+
 /// No run of losses lasts longer, however little is sent meanwhile: what does is a cut, and drawn as such.
 const LONGEST_RUN: Duration = Duration::from_millis(500);
 

@@ -10,6 +10,10 @@
 //! path last took something or was cut, beside the sleep that `log` describes. A path may go on taking this or that, so there
 //! is a bound on the whole of such a time as well, cuts not counted: twice that, and once more for each cut, since nobody hears
 //! of the end of one, nor of a loss or its repair, sooner.
+//!
+//! Where cuts are all that befalls a path, nothing has to be found lost and found again: beside the cuts it is that sleep, and 3
+//! round trips for each cut in that time. How many of all seeds keep within 3 round trips of the empty path, as the bound
+//! is written, is counted beside.
 
 mod dice;
 mod ground;
@@ -32,6 +36,7 @@ pub use log::Silence;
 pub use many::{Lives, live_many};
 pub use scene::Scene;
 
+use ills::Ills;
 use log::{Entries, Log, asked};
 
 /// What became of one seed.
@@ -47,6 +52,22 @@ pub struct Life {
     pub stall: Silence,
     /// The longest time without any arrival, cuts not counted.
     pub pause: Silence,
+}
+
+impl Life {
+    /// The longest time without any arrival was no longer than the cut and three round trips of the empty path.
+    pub fn is_literal(&self) -> bool {
+        self.pause.long <= 3 * self.scene.profile.rtt()
+    }
+
+    /// Cuts were all that befell the path.
+    pub fn is_cut_alone(&self) -> bool {
+        is_cut_alone(&self.scene)
+    }
+}
+
+fn is_cut_alone(scene: &Scene) -> bool {
+    !scene.cuts.is_empty() && scene.ills.iter().all(Ills::are_none)
 }
 
 impl fmt::Display for Life {
@@ -75,13 +96,20 @@ pub fn live(seed: u64, is_told: bool) -> Life {
         let Entries { trace, mut faults, stall, pause } = log.entries();
         let most = bound(&scene, queues);
         let longest = (most + asked(round_trip)) * (2 + scene.cuts.len() as u32);
-        for (Silence { from, long }, most, when) in
+        for (Silence { from, long, .. }, most, when) in
             [(stall, most, "though nothing was taken"), (pause, longest, "beside cuts")]
         {
             if long > most {
                 faults
                     .push(format!("nothing came for {long:?} from {from:?} on {when}; {most:?} are allowed"));
             }
+        }
+        let Silence { from, long, cuts } = pause;
+        let plain = most * cuts.max(1) + asked(round_trip);
+        if is_cut_alone(&scene) && long > plain {
+            faults.push(format!(
+                "nothing came for {long:?} from {from:?} on beside {cuts} cuts, where nothing else is wrong; {plain:?} are allowed"
+            ));
         }
         Life { scene: (*scene).clone(), trace, faults, stall, pause }
     })

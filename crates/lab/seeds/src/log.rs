@@ -32,6 +32,8 @@ pub struct Silence {
     pub from: Duration,
     /// How long it was.
     pub long: Duration,
+    /// Cuts that it went on through.
+    pub cuts: u32,
 }
 
 /// See the module's text.
@@ -58,8 +60,9 @@ struct State {
     /// When something was last sent that the remote has heard.
     heard: Duration,
     cut: Option<(Duration, Option<Way>)>,
-    /// Of the time since the last arrival.
+    /// Of the time since the last arrival, and the cuts that this was.
     away: Duration,
+    cuts: u32,
     stall: Silence,
     pause: Silence,
 }
@@ -145,6 +148,7 @@ impl Log {
         if let Some((since, _)) = state.cut.take() {
             let counted = now - since.max(state.arrived);
             state.away += counted;
+            state.cuts += 1;
         }
         state.calm = now;
     }
@@ -195,7 +199,7 @@ impl Log {
 
 impl State {
     fn begin(&mut self, now: Duration) {
-        (self.arrived, self.calm, self.away) = (now, now, Duration::ZERO);
+        (self.arrived, self.calm, self.away, self.cuts) = (now, now, Duration::ZERO, 0);
     }
 
     /// Ends the time in which nothing was taken.
@@ -203,7 +207,7 @@ impl State {
         if self.open > 0 && self.cut.is_none() {
             let calm = self.calm.max(self.arrived);
             let from = (self.heard.max(self.arrived) + asked(round_trip)).max(calm + repeat(round_trip));
-            self.stall = longer(self.stall, Silence { from, long: now.saturating_sub(from) });
+            self.stall = longer(self.stall, Silence { from, long: now.saturating_sub(from), cuts: 0 });
         }
         self.calm = now;
     }
@@ -215,9 +219,10 @@ impl State {
             self.calm = calm;
             let cut = self.cut.map_or(Duration::ZERO, |(since, _)| now - since.max(self.arrived));
             let long = (now - self.arrived).saturating_sub(self.away + cut);
-            self.pause = longer(self.pause, Silence { from: self.arrived, long });
+            let cuts = self.cuts + u32::from(self.cut.is_some());
+            self.pause = longer(self.pause, Silence { from: self.arrived, long, cuts });
         }
-        (self.arrived, self.away) = (now, Duration::ZERO);
+        (self.arrived, self.away, self.cuts) = (now, Duration::ZERO, 0);
     }
 }
 
@@ -282,7 +287,7 @@ mod tests {
         after(2).await;
         log.arrived("", 1, 1);
         let entries = log.entries();
-        assert_eq!((seconds(entries.stall), seconds(entries.pause)), (1.75, 3.0));
+        assert_eq!((seconds(entries.stall), seconds(entries.pause), entries.pause.cuts), (1.75, 3.0, 1));
     }
 
     #[tokio::test(start_paused = true)]

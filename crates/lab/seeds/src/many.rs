@@ -16,6 +16,23 @@ pub struct Lives {
     pub lived: u64,
     /// The first of those that found something wrong.
     pub failed: Vec<Life>,
+    /// How many of those lived had no longer silence than their cut and three round trips of the empty path.
+    pub literal: u64,
+    /// How many of them were befallen by cuts alone, …
+    pub cut_alone: u64,
+    /// … and how many of these are among the former.
+    pub literal_cut_alone: u64,
+}
+
+impl Lives {
+    /// With what became of others.
+    pub fn add(&mut self, others: Lives) {
+        self.lived += others.lived;
+        self.failed.extend(others.failed);
+        self.literal += others.literal;
+        self.cut_alone += others.cut_alone;
+        self.literal_cut_alone += others.literal_cut_alone;
+    }
 }
 
 /// Lives `seeds`, so many at a time, until twenty have failed.
@@ -30,6 +47,11 @@ pub fn live_many(seeds: Range<u64>, at_a_time: usize) -> Lives {
             }
             let life = live(seed, false);
             lives.lived += 1;
+            lives.literal += u64::from(life.is_literal());
+            if life.is_cut_alone() {
+                lives.cut_alone += 1;
+                lives.literal_cut_alone += u64::from(life.is_literal());
+            }
             if !life.faults.is_empty() {
                 lives.failed.push(life);
             }
@@ -41,10 +63,7 @@ pub fn live_many(seeds: Range<u64>, at_a_time: usize) -> Lives {
         workers.into_iter().map(|worker| worker.join().expect("its panic is this one's")).collect()
     });
     let mut all = Lives::default();
-    for part in parts {
-        all.lived += part.lived;
-        all.failed.extend(part.failed);
-    }
+    parts.into_iter().for_each(|part| all.add(part));
     all.failed.sort_by_key(|life| life.scene.seed);
     all
 }

@@ -145,6 +145,7 @@ async fn world_vouched_for(profile: &Profile, plan: PathPlan, more: &[&str], ter
         plan,
         in_process: Some((address, key)),
         authority: authority.clone(),
+        first_window: None,
     };
     let running = farhop_remote::start(settings, reach, bus.clone(), false).await.unwrap();
     let hop = listener.carrier().await;

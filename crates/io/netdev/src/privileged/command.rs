@@ -13,6 +13,9 @@ use crate::intake::Intake;
 /// Those below are the system's own: main is 254.
 const FIRST_TABLE: u32 = 256;
 
+/// No connection begins with less than what a handshake takes, or with more than a path to the moon could need at once.
+const SEGMENTS: std::ops::RangeInclusive<u32> = 2..=1000;
+
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
@@ -28,6 +31,8 @@ pub(super) enum Command {
     Complain(Complaint, SocketAddr, SocketAddr),
     /// This diversion, in place of the one before.
     Divert(Divert),
+    /// A first window of so many segments for TCP connections to this address.
+    FirstWindow(IpAddr, u32),
     /// A TUN device with what is routed there, or other packets for the one that there is.
     Route(Intake),
 }
@@ -47,6 +52,7 @@ impl Display for Command {
                 }
                 write!(f, " {to} {client}")
             }
+            Command::FirstWindow(address, segments) => write!(f, "first-window {address} {segments}"),
             Command::Route(Intake { device, table, addresses, interfaces, except }) => {
                 let (addresses, interfaces, except) = (words(addresses), words(interfaces), words(except));
                 write!(f, "route {device} {table} {addresses} {interfaces} {except}")
@@ -102,6 +108,12 @@ impl FromStr for Command {
                 };
                 let ends = somebodys_port(to).zip(somebodys_port(client));
                 what.zip(ends).map(|(what, (to, client))| Command::Complain(what, to, client))
+            }
+            ["first-window", address, segments] => {
+                let segments = segments.parse().ok().filter(|segments| SEGMENTS.contains(segments));
+                somebodys(address)
+                    .zip(segments)
+                    .map(|(address, segments)| Command::FirstWindow(address, segments))
             }
             ["route", name, table, addresses, interfaces, except] => {
                 read_intake(name, table, addresses, interfaces, except).map(Command::Route)
@@ -226,6 +238,8 @@ mod tests {
             complain(Complaint::HostUnreachable),
             complain(Complaint::TooBig(1400)),
             Command::Answer("192.0.2.7:53".parse().unwrap(), "10.0.0.1:4000".parse().unwrap()),
+            Command::FirstWindow("192.0.2.7".parse().unwrap(), 40),
+            Command::FirstWindow("2001:db8::7".parse().unwrap(), 1000),
             Command::Route(intake.clone()),
             Command::Route(Intake { addresses: vec![], except: vec![], ..intake }),
             Command::Divert(Divert { mark: 7, catch: None }),
@@ -250,6 +264,12 @@ mod tests {
             "answer 192.0.2.7:0 10.0.0.1:4000",
             "answer 127.0.0.1:53 10.0.0.1:4000",
             "answer 192.0.2.7:53",
+            "first-window 192.0.2.7",
+            "first-window 192.0.2.7 0",
+            "first-window 192.0.2.7 1001",
+            "first-window 192.0.2.0/24 40",
+            "first-window default 40",
+            "first-window 127.0.0.1 40",
             "complain 70000 192.0.2.7:53 10.0.0.1:4000",
             "complain route 192.0.2.7:53 10.0.0.1:4000",
             "complain port 192.0.2.7:53 127.0.0.1:4000",

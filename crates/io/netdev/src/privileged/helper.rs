@@ -10,6 +10,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 
 use super::{command::Command, wire};
 use crate::divert::{Diversion, Divert};
+use crate::first_window::FirstWindows;
 use crate::intake::{Intake, Routed};
 use crate::{Error, capability, datagrams, icmp, transparent};
 
@@ -58,6 +59,7 @@ pub fn serve_privileged() -> Result<(), Error> {
 struct Done {
     diversion: Option<Diversion>,
     routed: Option<Routed>,
+    first_windows: FirstWindows,
 }
 
 impl Done {
@@ -72,6 +74,9 @@ impl Done {
                 complain(what, to, client, self.diversion.as_ref()).map(|()| None)
             }
             Command::Divert(divert) => put(&mut self.diversion, &divert).map(|()| None),
+            Command::FirstWindow(address, segments) => {
+                self.first_windows.put(address, segments).map(|()| None)
+            }
             Command::Route(intake) => route(&mut self.routed, &intake),
         };
         done.map_err(|error| error.to_string())
@@ -80,6 +85,7 @@ impl Done {
     fn undo(self) {
         self.diversion.iter().for_each(Diversion::end);
         self.routed.iter().for_each(Routed::end);
+        self.first_windows.end();
     }
 }
 

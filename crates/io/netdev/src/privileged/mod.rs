@@ -112,6 +112,15 @@ impl Privileged {
         self.ask(&command::Command::Divert(divert.clone())).map(drop)
     }
 
+    /// Gives TCP connections to `address` that begin from now on a first window of so many segments, by the way that leads there now. Ask
+    /// again where that may have changed.
+    ///
+    /// # Errors
+    /// It is no other host's address, there is a route to it alone already, or `ip` is missing or refuses.
+    pub fn set_first_window(&self, address: IpAddr, segments: u32) -> Result<(), Error> {
+        self.ask(&command::Command::FirstWindow(address, segments)).map(drop)
+    }
+
     /// Makes a TUN device, to which nothing is routed before [`Privileged::reroute`].
     ///
     /// # Errors

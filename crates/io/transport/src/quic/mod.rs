@@ -10,7 +10,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use farhop_congestion::Choice;
-use farhop_fec::{Counters, Secret, Terms};
+use farhop_fec::{Counters, Secret, Sent, Terms};
+use farhop_tuning::Decision;
 use quinn::{AsyncUdpSocket, Connection, EndpointConfig};
 use quinn_proto::HashedConnectionIdGenerator;
 use ring::{hkdf, hmac};
@@ -66,6 +67,17 @@ impl Repairs {
     /// Towards `addr`; `None` while there is no layer.
     pub fn counters(&self, addr: SocketAddr) -> Option<Counters> {
         self.0.as_ref()?.counters(addr)
+    }
+
+    /// How much of what is sent towards `addr` is repairs, and why; `None` where there could be some and there is no layer, since the
+    /// other end has none or has not said hello yet.
+    pub fn decided(&self, addr: SocketAddr, plan: &PathPlan) -> Option<Decision> {
+        let most = f64::from(plan.repair) / 100.0;
+        let sent = match plan.repair {
+            0 => Sent::default(),
+            _ => self.counters(addr)?.sent,
+        };
+        Some(farhop_tuning::repairs(sent.share, sent.loss, most))
     }
 }
 

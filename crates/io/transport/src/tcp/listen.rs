@@ -197,6 +197,8 @@ impl Shared {
         }
         match beginning {
             Beginning::First => {
+                // The first connection has begun already: this is for the others, and for carriers to come.
+                self.options.prepare(addr.ip()).await;
                 let connection = self.add(lane, addr, id, key);
                 Ok(Some(Accepted { connection, name, key }))
             }

@@ -8,6 +8,7 @@
 
 mod connection;
 mod dial;
+mod first_window;
 mod lane;
 mod listen;
 mod options;
@@ -18,6 +19,7 @@ use tokio_rustls::TlsStream;
 pub use connection::Connection;
 pub(crate) use connection::Parts;
 pub use dial::Dialer;
+pub use first_window::FirstWindow;
 pub(crate) use lane::{Lane, LaneError};
 pub use listen::{Accepted, Listener};
 pub use options::{CongestionError, Options};

@@ -1,8 +1,8 @@
-//! What is set about the TCP connections of a carrier, in the kernel above all. Nothing here needs privileges; what a kernel
-//! has not got is left out, but for a congestion control that was asked for by name.
+//! What is set about the TCP connections of a carrier, in the kernel above all. Nothing here needs privileges but the first window, which
+//! somebody else puts; what a kernel has not got is left out, but for a congestion control that was asked for by name.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use farhop_htotp::mux::Spread;
@@ -10,6 +10,7 @@ use farhop_units::BitRate;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
+use super::FirstWindow;
 use crate::path::{End, PathPlan};
 
 /// Bytes that the kernel may hold unsent, at the least and the most: what is urgent cannot overtake them.
@@ -61,6 +62,7 @@ pub struct Options {
     unsent: u32,
     patience: Duration,
     spread: Spread,
+    first_window: Option<FirstWindow>,
 }
 
 impl Options {
@@ -74,6 +76,7 @@ impl Options {
             unsent: unsent(plan.sending_rate(end)),
             patience: plan.idle_timeout(),
             spread: Spread::default(),
+            first_window: None,
         };
         options.check()?;
         Ok(options)
@@ -83,6 +86,19 @@ impl Options {
     #[must_use]
     pub fn spreading(self, spread: Spread) -> Self {
         Options { spread, ..self }
+    }
+
+    /// These, with a first window that is put before connections where it is not left to the system.
+    #[must_use]
+    pub fn beginning_with(self, first_window: Option<FirstWindow>) -> Self {
+        Options { first_window, ..self }
+    }
+
+    /// Has connections with `peer` that begin from now on do so with the first window that was asked for.
+    pub(super) async fn prepare(&self, peer: IpAddr) {
+        if let Some(first_window) = &self.first_window {
+            first_window.towards(peer).await;
+        }
     }
 
     /// By what the streams that this end opens go to the connections.
@@ -111,6 +127,7 @@ impl Options {
     /// # Errors
     /// The system's.
     pub(super) async fn connect(&self, addr: SocketAddr) -> io::Result<TcpStream> {
+        self.prepare(addr.ip()).await;
         let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         self.apply(&SockRef::from(&socket))?;

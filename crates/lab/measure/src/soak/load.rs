@@ -11,7 +11,7 @@ use tokio::time::{Duration, timeout};
 
 use super::place::{HOST, Map, USERS};
 use super::tally::Tally;
-use super::{bad, pages, transfers};
+use super::{bad, media, pages, transfers};
 use crate::live;
 use crate::visitor::Visitor;
 
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Kinds of loads by name, and how many of each a round has.
-const ROUND: [(&str, u32); 22] = [
+const ROUND: [(&str, u32); 26] = [
     ("page", 6),
     ("page over TLS", 6),
     ("page over HTTP/2", 6),
@@ -47,6 +47,10 @@ const ROUND: [(&str, u32); 22] = [
     ("caught page", 4),
     ("caught TLS", 3),
     ("caught and left", 3),
+    ("name", 6),
+    ("film", 2),
+    ("picture", 4),
+    ("speech", 3),
 ];
 
 /// A client among others.
@@ -162,6 +166,10 @@ async fn carry_out(mut client: Client<'_>, kind: &str) -> io::Result<u64> {
         "caught tunnel" => transfers::tunnel(&mut client, true).await,
         "caught page" => pages::caught(&mut client).await,
         "caught TLS" => pages::caught_secure(&mut client).await,
+        "name" => media::name(&mut client).await,
+        "film" => media::film(&mut client).await,
+        "picture" => media::picture(&mut client).await,
+        "speech" => media::speech(&mut client).await,
         "caught and left" => bad::caught_and_left(&mut client).await,
         other => Err(io::Error::other(format!("{other} is no load of {HOST}"))),
     }

@@ -1,4 +1,4 @@
-//! `farhop lab soak`: loads everything that there is at once, over a link that is cut, blocked and changed, and watches what the
+//! `farhop lab soak`: pages, transfers, tunnels, names, films and speech at once, over a link that is cut, blocked and changed, and watches what the
 //! ends hold meanwhile and afterwards.
 //!
 //! `place` is where, `course` goes through it all, `load` is the round of loads that is gone through again and again, `troubles` what
@@ -11,6 +11,7 @@ mod end;
 mod judge;
 mod level;
 mod load;
+mod media;
 mod origin;
 mod pages;
 mod place;
@@ -30,7 +31,7 @@ use serde_json::json;
 use crate::{MeasureError, Row, Verdict};
 use course::Course;
 
-/// Loads everything that there is and watches memory, sockets, streams and files of the ends. Needs root.
+/// Loads pages, transfers, tunnels, names, films and speech and watches memory, sockets, streams and files of the ends. Needs root.
 #[derive(Debug, clap::Args)]
 pub struct SoakArguments {
     /// For how long; growth is judged from 10 minutes on

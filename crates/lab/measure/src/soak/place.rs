@@ -2,7 +2,7 @@
 //! asks for passwords and intercepts, one that catches connections, and their ground.
 
 use std::io::Write as _;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 
 use super::end::End;
 use super::settings::{DRAIN, catching, recipe, write_settings};
-use super::{origin, pages, transfers};
+use super::{media, origin, pages, transfers};
 use crate::MeasureError;
 use crate::local::farhop;
 
@@ -27,6 +27,9 @@ pub(super) const HOST: &str = "live.test";
 pub(super) const RAW_PORT: u16 = 9000;
 const HOSTILE_PORT: u16 = 9100;
 pub(super) const PROXY_PORT: u16 = 3128;
+/// Where the remote answers names, and the one that catches does; where speech goes.
+pub(super) const NAMES_PORT: u16 = 5300;
+pub(super) const VOICE_PORT: u16 = 4000;
 
 /// Who may use the proxy: name and password, and both as a client sends them (RFC 7617 §2).
 pub(super) const USERS: [(&str, &str, &str); 3] =
@@ -41,6 +44,9 @@ pub(super) struct Map {
     pub(super) files: SocketAddr,
     pub(super) raw: SocketAddr,
     pub(super) hostile: Vec<(Manners, SocketAddr)>,
+    /// The remote's name server, and who gives speech back.
+    pub(super) names: SocketAddr,
+    pub(super) voice: SocketAddr,
     /// The site without the proxy, for who is caught on the way.
     pub(super) site: SocketAddr,
     /// Certificates that believe the remote, rewritten with each new CA; and those of the origins' own CA.
@@ -96,8 +102,10 @@ impl Grounds {
         let _files = {
             let listener = listen(files)?;
             let _inside = runtime.enter();
-            transfers::site().serve_on(listener)
+            media::add_to(transfers::site()).map_err(MeasureError::system("the files"))?.serve_on(listener)
         };
+        let voice = SocketAddr::from((at.origin(100), VOICE_PORT));
+        runtime.spawn(media::echo(speaking(&scene, &runtime, voice)?));
         let (mut hostile, mut _hostile) = (Vec::new(), Vec::new());
         // Who refuses is where nobody listens.
         for (manners, port) in Manners::ALL.into_iter().zip(HOSTILE_PORT..) {
@@ -116,6 +124,8 @@ impl Grounds {
             files,
             raw,
             hostile,
+            names: (at.remote, NAMES_PORT).into(),
+            voice,
             site: (at.origin(0), 443).into(),
             trusted: scene.folder.path().join("trusted.pem"),
             lab_ca: scene.spec.ca.clone(),
@@ -206,6 +216,21 @@ impl Grounds {
         names.sort();
         names
     }
+}
+
+fn speaking(
+    scene: &Scene,
+    runtime: &Runtime,
+    address: SocketAddr,
+) -> Result<tokio::net::UdpSocket, MeasureError> {
+    let binding = scene.testbed.namespace(Place::Origins).run(|| UdpSocket::bind(address));
+    let socket = binding.map_err(farhop_testbed::Error::from)?;
+    let _inside = runtime.enter();
+    let ready = socket.and_then(|socket| {
+        socket.set_nonblocking(true)?;
+        tokio::net::UdpSocket::from_std(socket)
+    });
+    ready.map_err(MeasureError::system("an origin's port"))
 }
 
 fn listener(

@@ -8,7 +8,8 @@ use farhop_compare::Scene;
 use farhop_testbed::Place;
 
 use super::end::Recipe;
-use super::place::{Map, PROXY_PORT, RAW_PORT};
+use super::media::MOST;
+use super::place::{Map, NAMES_PORT, PROXY_PORT, RAW_PORT, VOICE_PORT};
 use crate::MeasureError;
 use crate::strangers::keygen;
 
@@ -45,6 +46,9 @@ pub(super) fn catching(at: &farhop_testbed::Addresses, ends: &Path) -> Recipe {
     let sets = [
         own("control", &format!("{name}.sock")),
         own("paths", "catching.paths"),
+        own("store.directory", "catching.store"),
+        own("store.key", "catching.store-key"),
+        format!("dns.listen={}:{}", at.remote, NAMES_PORT + 1),
         format!("listen={}:{}", at.remote, PROXY_PORT + 1),
         "auth.required=false".into(),
         "interception.enabled=false".into(),
@@ -68,7 +72,8 @@ pub(super) fn write_settings(scene: &Scene, map: &Map, ca: &Path, ends: &Path) -
         "listen = \"{carrier}\"\ncontrol = \"ground.sock\"\nidentity = \"ground.key\"\npaths = \"ground.paths\"\n\
          allow = [\"{range}/{length}\"]\n{drain}\n{log}\
          [origin]\nroots = [{ca:?}]\nkeep = \"5 s\"\nfirst_byte = \"5 s\"\nstall = \"5 s\"\n\
-         [squeeze]\npolicy = \"identity\"\n\
+         [squeeze]\npolicy = \"gentle\"\n[streaming]\nmost = \"{MOST}\"\n\
+         [store]\ndirectory = \"ground.store\"\nsize = \"16 MB\"\nentry = \"2 MB\"\n\
          [[remote]]\nname = \"lab\"\nkeys = [\"{remote_key}\"]\n",
         ca = map.lab_ca.to_string_lossy(),
     );
@@ -76,10 +81,14 @@ pub(super) fn write_settings(scene: &Scene, map: &Map, ca: &Path, ends: &Path) -
         "listen = [\"{proxy}\"]\ncontrol = \"remote.sock\"\nidentity = \"remote.key\"\npaths = \"remote.paths\"\n\
          connect_ports = [443, {RAW_PORT}]\nquic_again = \"1 s\"\n{drain}\n{log}\
          [repository]\nsize = \"8 MB\"\nentry = \"1 MB\"\n\
+         [store]\ndirectory = \"remote.store\"\nsize = \"16 MB\"\nentry = \"2 MB\"\n\
+         [dns]\nlisten = [\"{names}\"]\n\
+         [udp]\nvoice_ports = [{VOICE_PORT}]\nidle = \"10 s\"\n\
          [auth]\nrequired = true\nfile = \"users\"\n\
          [interception]\nenabled = true\nca = {ca:?}\nstate = \"consent.json\"\n\
          [[ground]]\nname = \"lab\"\naddress = \"{carrier}\"\nkeys = [\"{ground_key}\"]\n",
         proxy = map.proxy,
+        names = map.names,
         ca = ca.to_string_lossy(),
     );
     let failed = MeasureError::system("an end's settings");
