@@ -213,6 +213,25 @@ async fn what_is_stale_is_asked_about_once_and_given_from_here_while_it_is_right
 }
 
 #[tokio::test]
+async fn a_304_renews_all_that_has_its_strong_validator() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let pair = place.start().await;
+    let (varies, body) = ("cache-control: max-age=0|etag: \"1\"|vary: accept-language", noise(3_000));
+    let speaking = |language| site.with("/", &[("accept-language", language)]);
+    site.put("/", varies, &body);
+    ask_and_keep(&pair, 7, &speaking("en")).await;
+    // The same for all, by a date of long ago: where both fit the other is asked about.
+    let old = "cache-control: max-age=0|etag: \"1\"|date: Sun, 02 Mar 2014 10:00:00 GMT";
+    site.put("/", old, &body);
+    ask_and_keep(&pair, 7, &speaking("de")).await;
+    site.put("/", &format!("{varies}|again-cache-control: max-age=600"), &body);
+    for language in ["en", "fr"] {
+        assert_eq!(ask(&pair, 7, &speaking(language)).await.body, body, "{language}");
+    }
+    assert_eq!(site.asked(), 3);
+}
+
+#[tokio::test]
 async fn what_the_origin_confirms_and_lets_nobody_keep_is_gone_and_said_to_be() {
     let (place, site) = (Place::new(), Site::start().await);
     let pair = place.start().await;

@@ -308,3 +308,27 @@ async fn clients_are_told_what_the_cache_did() {
     world.give(200, &[], "done").await;
     assert_eq!(told(answer(client).await), "farhop-remote; fwd=method");
 }
+
+#[tokio::test]
+async fn a_304_renews_all_that_has_its_strong_validator_whichever_was_asked_about() {
+    let varies = [("cache-control", "max-age=0"), ("etag", "\"1\""), ("vary", "accept-language")];
+    for (tag, crossed) in [("\"1\"", 3), ("W/\"1\"", 4)] {
+        let world = world_with(&[]).await;
+        let client = ask(&world, "accept-language: en\r\n").await;
+        world.give(200, &varies, "0123456789").await;
+        answer(client).await;
+        // The same for all, by a date of long ago: where both fit the other is asked about.
+        let client = ask(&world, "accept-language: de\r\n").await;
+        world.give(200, &[STALE, &[("date", "Sun, 02 Mar 2014 10:00:00 GMT")]].concat(), "0123456789").await;
+        answer(client).await;
+        let client = ask(&world, "accept-language: en\r\n").await;
+        world.give(304, &[("cache-control", "max-age=600"), ("etag", tag)], "").await;
+        assert!(answer(client).await.contains("0123456789"));
+        let client = ask(&world, "accept-language: fr\r\n").await;
+        if crossed == 4 {
+            world.give(304, &[("cache-control", "max-age=600"), ("etag", "\"1\"")], "").await;
+        }
+        assert!(answer(client).await.contains("0123456789"));
+        assert_eq!(world.crossed(), crossed, "{tag}");
+    }
+}
