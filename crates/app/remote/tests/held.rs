@@ -253,7 +253,9 @@ async fn parts_answer_what_lies_within_them_and_are_put_together_to_the_whole() 
     assert!(got.ends_with("\r\n\r\n34"), "{got}");
     let client = ask(&world, "range: bytes=4-9\r\n").await;
     give_part(&world, 4, 9).await;
-    assert!(answer(client).await.contains("456789"), "of which only a part is held");
+    let beyond = answer(client).await;
+    assert!(beyond.contains("456789"), "of which only a part is held");
+    assert!(beyond.contains("Cache-Status: farhop-remote; fwd=partial"), "{beyond}");
     let across = answer(ask(&world, "range: bytes=3-8\r\n").await).await;
     assert!(across.ends_with("\r\n\r\n345678"), "{across}");
     let client = ask(&world, "range: bytes=0-1\r\n").await;
@@ -307,6 +309,12 @@ async fn clients_are_told_what_the_cache_did() {
     send(&mut client, "POST", "/new", "content-length: 0\r\n").await;
     world.give(200, &[], "done").await;
     assert_eq!(told(answer(client).await), "farhop-remote; fwd=method");
+    let client = world.get("/parts", &format!("{BROWSER}range: bytes=2-5\r\n")).await;
+    give_part(&world, 2, 5).await;
+    assert!(told(answer(client).await).starts_with("farhop-remote; fwd=uri-miss"));
+    let client = world.get("/parts", BROWSER).await;
+    world.give(200, TAGGED, "0123456789").await;
+    assert_eq!(told(answer(client).await), "farhop-remote; fwd=partial; stored");
 }
 
 #[tokio::test]
