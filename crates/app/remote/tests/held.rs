@@ -340,3 +340,42 @@ async fn a_304_renews_all_that_has_its_strong_validator_whichever_was_asked_abou
         assert_eq!(world.crossed(), crossed, "{tag}");
     }
 }
+
+#[tokio::test]
+async fn trailers_never_become_fields_of_what_is_held() {
+    let world = world_with(&[]).await;
+    let client = ask(&world, "te: trailers\r\n").await;
+    let mut asked = world.asked().await;
+    asked.sender.answer(&head(TAGGED), Coding::Identity, None);
+    asked.sender.write(Bytes::from_static(b"0123456789")).await.unwrap();
+    asked.sender.finish(Some(&head(&[("x-after", "1"), ("age", "700"), ("etag", "\"2\"")]).fields));
+    assert!(answer(client).await.contains("0123456789"));
+    let got = answer(ask(&world, "").await).await;
+    let (fields, _) = got.split_once("\r\n\r\n").unwrap();
+    assert!(!fields.contains("X-After") && fields.contains("Etag: \"1\""), "{got}");
+    assert!(
+        fields.contains("Cache-Status: farhop-remote; hit"),
+        "nor does an Age of them make it old: {got}"
+    );
+    assert_eq!(world.crossed(), 1);
+}
+
+#[tokio::test]
+async fn an_unsafe_request_is_answered_by_the_origin_alone_whatever_is_held() {
+    for method in ["POST", "PUT", "DELETE", "PATCH", "PURGE"] {
+        let world = holding(&[], TAGGED).await;
+        let mut client = world.client().await;
+        send(&mut client, method, "/a", &format!("{BROWSER}content-length: 0\r\n")).await;
+        let asked = world.give(200, &[], "the origin's word").await;
+        assert_eq!(asked.head.method, method);
+        assert!(answer(client).await.contains("the origin's word"), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn what_must_not_be_stale_is_504_while_nobody_can_be_asked() {
+    let said = [("cache-control", "max-age=0, must-revalidate, stale-if-error=600")];
+    let world = holding(&["timeouts.stale=\"0 s\"", "timeouts.outage=\"0 s\""], &said).await;
+    world.hop.close();
+    assert!(answer(ask(&world, "").await).await.starts_with("HTTP/1.1 504 "));
+}

@@ -749,6 +749,17 @@ pub(super) const ALL: &[Behaviour] = &[
         &[get(200, "a", Asked), get(200, "a", Idle).other()],
     ),
     it(
+        "RFC 9111 §5.2",
+        "directives that nobody knows are passed on both ways",
+        &[("200 OK\r\nCache-Control: max-age=600, x-own=\"a, b\"", "a"), ("200 OK", "b")],
+        &[
+            get(200, "a", AskedWith("cache-control: x-ask=1"))
+                .with(&[("cache-control", "x-ask=1")])
+                .has("cache-control", "max-age=600, x-own=\"a, b\""),
+            get(200, "a", Idle).has("cache-control", "max-age=600, x-own=\"a, b\""),
+        ],
+    ),
+    it(
         "RFC 9111 §4.2.1",
         "a lifetime that is no number makes stale",
         &[("200 OK\r\nCache-Control: max-age=forever", "a"), ("200 OK\r\nCache-Control: max-age=-1", "b")],
