@@ -52,6 +52,22 @@ pub fn code(text: &str) -> String {
     code
 }
 
+/// The names of the tests in a file.
+pub fn tests_in(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut is_test = false;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("#[") {
+            is_test |= ["#[test]", "#[tokio::test"].iter().any(|mark| line.starts_with(mark));
+        } else if !line.starts_with("//") {
+            let name = line.split_once("fn ").and_then(|(_, rest)| rest.split_once('('));
+            found.extend(name.filter(|_| is_test).map(|(name, _)| name.to_owned()));
+            is_test = false;
+        }
+    }
+    found
+}
+
 /// Where the unit tests at the end begin: `mod tests {`, not the `mod tests;` that only names a file.
 fn unit_tests(text: &str) -> usize {
     const GATE: &str = "#[cfg(test)]\nmod ";
@@ -110,6 +126,12 @@ mod tests {
     fn comments_and_strings_are_no_code() {
         let text = "let a = \"fs::read \\\" fs::\"; // fs::read\n/* fs::\n */ let b = r#\"fs::\"#; let c = '\"'; fs::read(d);";
         assert_eq!(lines_with(&code(text), "fs::"), [3]);
+    }
+
+    #[test]
+    fn tests_are_told_from_what_only_has_their_names() {
+        let text = "#[test]\nfn one() {}\n#[tokio::test(flavor = \"x\")]\n#[ignore]\n// why\nasync fn two() {}\nfn three() {}\n#[cfg(test)]\nfn four() {}";
+        assert_eq!(tests_in(text), ["one", "two"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! RFC 9111 through both ends: what an origin allows decides when it is asked, and what clients get meanwhile.
 
-use farhop_testkit::behaviours::Origins;
+use farhop_testkit::behaviours::{Origins, SETTING};
 use farhop_testkit::pattern::bytes_at;
 use farhop_testkit::{File, HostileOrigin, Site, Step};
 use http::{Method, header};
@@ -121,7 +121,7 @@ async fn behaves(secure: bool) {
     let (root, own) = (folder.path().join("root.pem"), folder.path().join("own.pem"));
     std::fs::write(&root, origins.root()).unwrap();
     let (trust, own_name) = (format!("ground.origin.roots={}", root.display()), own.display().to_string());
-    let mut options = vec!["--set", "remote.connect_ports=1-65535"];
+    let mut options = vec!["--set", "remote.connect_ports=1-65535", "--set", SETTING];
     if secure {
         let ports = "remote.interception.ports=1-65535";
         options.extend(["--intercept", "--ca-out", &own_name, "--set", ports, "--set", &trust]);

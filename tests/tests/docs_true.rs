@@ -1,7 +1,10 @@
 //! Documents that derive from code say what the code says.
 //! `FARHOP_UPDATE_DOCS=1 cargo test -p farhop-tests --test docs_true` writes them anew.
 
-use farhop_tests::source::read;
+use std::collections::BTreeSet;
+
+use farhop_freshness::Forward;
+use farhop_tests::source::{read, rust_files, tests_in};
 use farhop_tests::workspace::root;
 
 fn assert_true(name: &str, expected: &str) {
@@ -30,6 +33,41 @@ fn the_events_reference_is_what_the_declarations_generate() {
 #[test]
 fn the_table_of_verdicts_is_what_the_corpus_says() {
     assert_true("docs/conformance.md", &farhop_testkit::conformance::table());
+}
+
+/// What stands between such marks.
+fn marked(text: &str, mark: char) -> impl Iterator<Item = &str> {
+    text.split(mark).skip(1).step_by(2)
+}
+
+#[test]
+fn each_requirement_of_rfc_9111_names_tests_that_there_are() {
+    let files = ["crates", "tests"].map(|folder| rust_files(&root().join(folder)));
+    let tests: BTreeSet<String> = files.iter().flatten().flat_map(|file| tests_in(&read(file))).collect();
+    let behaviours = read(&root().join("crates/lab/testkit/src/behaviours/table.rs"));
+    let text = read(&root().join("docs/rfc9111.md"));
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| §")).collect();
+    assert!(rows.len() > 50, "{} rows", rows.len());
+    for row in rows {
+        let held_by = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or_default();
+        let unknown: Vec<&str> = marked(held_by, '`')
+            .filter(|name| !tests.contains(*name))
+            .chain(marked(held_by, '"').filter(|name| !behaviours.contains(&format!("\"{name}\""))))
+            .collect();
+        assert!(unknown.is_empty(), "no such tests: {unknown:?}");
+        assert!(held_by.contains(['`', '"']), "held by nothing: {row}");
+    }
+}
+
+#[test]
+fn each_reason_that_cache_status_tells_is_explained() {
+    let text = read(&root().join("docs/caching.md"));
+    let explained: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `fwd="))
+        .map(|rest| rest.split(['`', ';']).next().unwrap_or_default())
+        .collect();
+    assert_eq!(explained, BTreeSet::from(Forward::ALL.map(Forward::as_str)));
 }
 
 /// README's commands and links lead somewhere.

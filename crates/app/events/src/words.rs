@@ -80,7 +80,7 @@ words! {
         Method = "method",
         /// The user asked for the origin's own word (reload, `no-cache`).
         Reload = "reload",
-        /// The request asks for a part of what is not held.
+        /// Of what the request asks for no more than a part is held.
         Range = "range",
         /// A CONNECT tunnel: what it carries cannot be seen.
         Tunnel = "tunnel",

@@ -20,7 +20,7 @@ use farhop_store::Held;
 use farhop_tuning::{Parameters, Told};
 use http::header::CACHE_CONTROL;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use url::{Host, Url};
@@ -44,6 +44,8 @@ pub(crate) struct Origins {
     ways: Ways,
     dictated: Arc<Dictated>,
     stock: Option<Stock>,
+    /// Fields for chosen caches that are obeyed (RFC 9213).
+    targets: RwLock<Vec<HeaderName>>,
     bus: Bus,
 }
 
@@ -74,17 +76,6 @@ pub(crate) struct Response {
     pub(crate) body: OriginBody,
     /// What was held of it here and is not right any more.
     pub(crate) former: Option<Held>,
-}
-
-impl From<farhop_origin::Response> for Response {
-    fn from(response: farhop_origin::Response) -> Self {
-        let mut fields = detached(response.fields);
-        if response.unsealed {
-            // RFC 9112 §9.8, RFC 9111 §3.3: it may turn out to be cut off, and then nobody may keep it.
-            fields.append(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        }
-        Response { status: response.status, fields, body: response.body.into(), former: None }
-    }
 }
 
 /// Fields that own their bytes. As they come they are views of what was read from the connection at once, all of which
@@ -271,7 +262,8 @@ impl Origins {
         let guard = RwLock::new(guard(settings));
         let dictated = Arc::new(Dictated::new(settings.origin.dictionaries.0));
         let stock = Stock::open(&settings.store, bus.clone())?;
-        Ok(Origins { client, guard, resolver, trust: RwLock::new(trust), ways, dictated, stock, bus })
+        let (trust, targets) = (RwLock::new(trust), RwLock::new(targets(settings)));
+        Ok(Origins { client, guard, resolver, trust, ways, dictated, stock, targets, bus })
     }
 
     /// Lets origins send as far ahead as a carrier of these sizes makes it worth while. The quickest so far counts.
@@ -305,6 +297,7 @@ impl Origins {
         let read = trust(settings).map(|trust| *trusted = trust);
         self.dictated.set(settings.origin.dictionaries.0);
         self.stock.iter().for_each(|stock| stock.set(&settings.store));
+        *self.targets.write().unwrap_or_else(PoisonError::into_inner) = targets(settings);
         let client = client(settings, &self.resolver, trusted.clone(), &self.ways);
         *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
         *self.guard.write().unwrap_or_else(PoisonError::into_inner) = guard(settings);
@@ -349,7 +342,7 @@ impl Origins {
         };
         let response =
             self.client().fetch(request, inform).await.map_err(|error| self.told(asked.exchange, &error))?;
-        let Response { status, fields, mut body, former } = Response::from(response);
+        let Response { status, fields, mut body, former } = self.taken(response);
         let mut head = ResponseHead { status, fields };
         let undoing =
             self.dictated.undo(said, asked.head, &mut head).map_err(|error| failure::coding(&error))?;
@@ -372,8 +365,20 @@ impl Origins {
         let request = request(owner, exchange, head, Upload::empty())?;
         match self.client().upgrade(request).await.map_err(|error| self.told(exchange, &error))? {
             farhop_origin::Upgraded::Switched { fields, stream } => Ok(Upgraded::Switched { fields, stream }),
-            farhop_origin::Upgraded::Answered(response) => Ok(Upgraded::Answered((*response).into())),
+            farhop_origin::Upgraded::Answered(response) => Ok(Upgraded::Answered(self.taken(*response))),
         }
+    }
+
+    /// A response as it comes, in which is taken down what it says to caches and is obeyed.
+    fn taken(&self, response: farhop_origin::Response) -> Response {
+        let mut fields = detached(response.fields);
+        let targets = self.targets.read().unwrap_or_else(PoisonError::into_inner);
+        farhop_freshness::obey(&mut fields, if response.unsealed { &[] } else { &targets });
+        if response.unsealed {
+            // RFC 9112 §9.8, RFC 9111 §3.3: it may turn out to be cut off, and then nobody may keep it, whatever it says to whom.
+            fields.append(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+        Response { status: response.status, fields, body: response.body.into(), former: None }
     }
 
     /// Connects, and judges the certificate, ahead of a user's first request. What fails is told when that comes.
@@ -496,6 +501,12 @@ fn request(
         upload,
         patience: None,
     })
+}
+
+/// The fields for chosen caches that these settings have obeyed.
+fn targets(settings: &GroundSettings) -> Vec<HeaderName> {
+    // Such names are all names of fields.
+    settings.origin.targets.iter().filter_map(|name| HeaderName::from_str(name.as_str()).ok()).collect()
 }
 
 /// Whom these settings, and the system, trust.

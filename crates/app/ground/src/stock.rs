@@ -157,6 +157,23 @@ impl Stock {
         Renewed { is_held: may_stay }
     }
 
+    /// A 304 has come: all that is held, answers this request and has the strong validator that it names is renewed, whichever
+    /// of it was asked about (RFC 9111 §4.3.4), but for `asked_about`, which who asked renews.
+    async fn renew_named(&self, asked: &Heard<'_>, not_modified: &HeaderMap, asked_about: Option<u64>) {
+        let Heard { url, request, requested_at, .. } = *asked;
+        for mut held in self.store.find(Partition::Shared, url.as_str(), request).await {
+            let is_named = held.head.is_named_by(not_modified) && held.head.is_for_origin_of(request);
+            let now = SystemTime::now();
+            // What was asked for later knows better, but for what a clock has dated that was wrong.
+            let may_be_older = held.head.requested_at <= requested_at || held.head.requested_at > now;
+            if is_named && may_be_older && asked_about != Some(held.id) {
+                let mut fresh = (*held.head).clone();
+                fresh.freshen(request, not_modified, requested_at, now);
+                self.renew(&mut held, url, request, fresh).await;
+            }
+        }
+    }
+
     /// The origin has answered a request that was sent at `requested_at`: what that makes wrong goes.
     async fn hear(&self, asked: &Heard<'_>, status: StatusCode, fields: &HeaderMap) {
         let Heard { method, url, is_resource, request, requested_at, .. } = *asked;
@@ -183,6 +200,9 @@ impl Stock {
             if is_wrong && head.is_for_origin_of(request) {
                 self.store.evict(held.id).await;
             }
+        }
+        if status == StatusCode::NOT_MODIFIED {
+            self.renew_named(asked, fields, None).await;
         }
     }
 
@@ -294,6 +314,7 @@ pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) ->
                     response.former = Some(held);
                     return Ok(response);
                 }
+                stock.renew_named(&heard, &response.fields, Some(held.id)).await;
                 let now = SystemTime::now();
                 match held.head.validated_by(request, &response.fields, heard.requested_at, now) {
                     Validated::Stored(fresh) => {

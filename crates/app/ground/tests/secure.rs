@@ -68,7 +68,13 @@ impl Secured {
 
     /// A ground that trusts it.
     async fn pair(&self) -> Pair {
-        Pair::new(&[&format!("origin.roots=[\"{}\"]", self.root.path().display())]).await
+        self.pair_with(&[]).await
+    }
+
+    /// The same under more settings.
+    async fn pair_with(&self, settings: &[&str]) -> Pair {
+        let roots = format!("origin.roots=[\"{}\"]", self.root.path().display());
+        Pair::new(&[&[&*roots], settings].concat()).await
     }
 
     /// The same request over TLS.
@@ -161,6 +167,26 @@ async fn nothing_is_said_to_an_origin_that_is_someone_else() {
     assert_eq!((failure.status, failure.token.as_str()), (502, "tls_certificate_error"));
     assert!(failure.detail.contains("elsewhere.test"), "{}", failure.detail);
     assert!(reply.body.is_empty() && origin.requests().is_empty());
+}
+
+#[tokio::test]
+async fn what_may_have_been_cut_off_is_for_nobody_to_keep_whatever_it_says_to_chosen_caches() {
+    const SAID: &str = "HTTP/1.1 200 OK\r\nown-cache-control: max-age=600\r\n";
+    let origin = Origin::start(|mut peer: Peer| async move {
+        let length = if peer.path() == "/sealed" { "content-length: 4\r\n" } else { "" };
+        peer.say(format!("{SAID}{length}\r\nbody")).await;
+        None
+    })
+    .await;
+    let secured = Secured::before(&origin, "localhost").await;
+    let pair = secured.pair_with(&["origin.targets=['Own-Cache-Control']"]).await;
+    for (path, obeyed, said) in [("/sealed", true, None), ("/unsealed", false, Some("no-store"))] {
+        let reply = pair.get(&secured.ask(request(Method::GET, origin.addr, path, &[]))).await;
+        let fields = &reply.head().fields;
+        assert_eq!(reply.body, b"body", "{path}");
+        assert_eq!(fields.contains_key("farhop-targets"), obeyed, "{path}");
+        assert_eq!(fields.get("cache-control").map(|value| value.to_str().unwrap()), said, "{path}");
+    }
 }
 
 #[tokio::test]

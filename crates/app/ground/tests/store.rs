@@ -88,9 +88,14 @@ impl Place {
     }
 
     async fn start(&self) -> Pair {
+        self.start_with(&[]).await
+    }
+
+    /// The same under more settings.
+    async fn start_with(&self, settings: &[&str]) -> Pair {
         let at = |name: &str| self.0.path().join(name).display().to_string();
-        let (folder, key) = (at("store"), at("key"));
-        Pair::new(&[&format!("store.directory='{folder}'"), &format!("store.key='{key}'")]).await
+        let own = [format!("store.directory='{}'", at("store")), format!("store.key='{}'", at("key"))];
+        Pair::new(&[&own.each_ref().map(String::as_str)[..], settings].concat()).await
     }
 
     /// Ends a ground and waits until nothing of it has the store.
@@ -210,6 +215,42 @@ async fn what_is_stale_is_asked_about_once_and_given_from_here_while_it_is_right
     while entries(&pair).await > 0 {
         sleep(Duration::from_millis(5)).await;
     }
+}
+
+#[tokio::test]
+async fn a_304_renews_all_that_has_its_strong_validator() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let pair = place.start().await;
+    let (varies, body) = ("cache-control: max-age=0|etag: \"1\"|vary: accept-language", noise(3_000));
+    let speaking = |language| site.with("/", &[("accept-language", language)]);
+    site.put("/", varies, &body);
+    ask_and_keep(&pair, 7, &speaking("en")).await;
+    // The same for all, by a date of long ago: where both fit the other is asked about.
+    let old = "cache-control: max-age=0|etag: \"1\"|date: Sun, 02 Mar 2014 10:00:00 GMT";
+    site.put("/", old, &body);
+    ask_and_keep(&pair, 7, &speaking("de")).await;
+    site.put("/", &format!("{varies}|again-cache-control: max-age=600"), &body);
+    for language in ["en", "fr"] {
+        assert_eq!(ask(&pair, 7, &speaking(language)).await.body, body, "{language}");
+    }
+    assert_eq!(site.asked(), 3);
+}
+
+#[tokio::test]
+async fn a_field_for_chosen_caches_is_obeyed_where_the_settings_name_it_and_not_because_an_origin_says_so() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let pair = place.start_with(&["origin.targets=['Own-Cache-Control']"]).await;
+    let body = noise(3_000);
+    site.put("/own", "cache-control: no-store|own-cache-control: max-age=600", &body);
+    let named = "cdn-cache-control: no-store|farhop-targets: cdn-cache-control";
+    site.put("/forged", &format!("cache-control: max-age=600|{named}"), &body);
+    for path in ["/own", "/forged"] {
+        ask_and_keep(&pair, 7, &get(&site.origin, path)).await;
+        let again = ask(&pair, 8, &get(&site.origin, path)).await;
+        assert!(field(&again, "cache-status").starts_with("farhop-ground; hit; ttl="), "{path}");
+        assert_eq!(again.body, body, "{path}");
+    }
+    assert_eq!(site.asked(), 2);
 }
 
 #[tokio::test]

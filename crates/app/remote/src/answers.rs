@@ -201,6 +201,7 @@ pub(crate) fn forward(why: Crossing) -> Forward {
         Crossing::Reload => Forward::Request,
         Crossing::Mismatch => Forward::VaryMiss,
         Crossing::Upgrade => Forward::Bypass,
+        Crossing::Range => Forward::Partial,
         _ => Forward::UriMiss,
     }
 }

@@ -268,8 +268,8 @@ impl<'a> Asking<'a> {
             held::described(remote, user, fetch, head, requested_at).await;
         }
         if fetch.head.method == Method::GET && fetch.may_be_answered_here() {
-            let asked = (fetch.url.as_str(), &fetch.head.fields);
-            held::contradicted(remote, user, asked, head, requested_at).await;
+            let asked = (&fetch.url, &fetch.head.fields);
+            held::heard(remote, user, asked, head, requested_at).await;
         }
         // What is known to be too long for memory only passes, and ends with its client; the disk may keep it meanwhile.
         let length =

@@ -204,8 +204,12 @@ pub(crate) async fn confirm(
     let (request, now) = (&fetch.head.fields, SystemTime::now());
     match held.head.validated_by(request, &not_modified.fields, requested_at, now) {
         Validated::Stored(fresh) => {
-            let held = Held { head: Arc::new((*fresh).clone()), ..held.clone() };
-            renew(remote, user, &fetch.url, request, held.id, held.partition, *fresh).await;
+            // What it names was renewed when it was heard.
+            if !held.head.is_named_by(&not_modified.fields) {
+                let fresh = (*fresh).clone();
+                renew(remote, user, &fetch.url, request, held.id, held.partition, fresh).await;
+            }
+            let held = Held { head: Arc::new(*fresh), ..held.clone() };
             Confirmed::Held(held)
         }
         Validated::Client => Confirmed::Client,
@@ -224,14 +228,51 @@ pub(crate) async fn renew(
     partition: Partition,
     fresh: Stored,
 ) -> bool {
-    let allowed = partition_for(user, url, request, fresh.status, &fresh.fields);
-    let may_stay = allowed.is_some_and(|allowed| allowed == partition || allowed == Partition::Shared);
+    let may_stay = may_stay(user, url, request, partition, &fresh);
     if may_stay {
         remote.repository().freshen(id, fresh.kept_by(partition.scope())).await;
     } else {
         remote.repository().evict(id).await;
     }
     may_stay
+}
+
+/// Whether what has this head may be kept in `partition`.
+fn may_stay(user: u64, url: &Url, request: &HeaderMap, partition: Partition, head: &Stored) -> bool {
+    let allowed = partition_for(user, url, request, head.status, &head.fields);
+    allowed.is_some_and(|allowed| allowed == partition || allowed == Partition::Shared)
+}
+
+/// A 304 to `request`, sent at `requested_at`, has come: all that is held in either store, answers this request and has the
+/// strong validator that it names is renewed, whichever of it was asked about (RFC 9111 §4.3.4), but for what `is_meant` leaves
+/// out.
+pub(crate) async fn renew_named(
+    remote: &Remote,
+    user: u64,
+    (url, request): (&Url, &HeaderMap),
+    not_modified: &HeaderMap,
+    requested_at: SystemTime,
+    is_meant: impl Fn(&Held) -> bool,
+) {
+    let renewed = |head: &Stored| {
+        // What was asked for later knows better, but for what a clock has dated that was wrong.
+        let now = SystemTime::now();
+        let may_be_older = head.requested_at <= requested_at || head.requested_at > now;
+        (may_be_older && head.is_named_by(not_modified)).then(|| {
+            let mut fresh = head.clone();
+            fresh.freshen(request, not_modified, requested_at, now);
+            fresh
+        })
+    };
+    for partition in [Partition::User(user), Partition::Shared] {
+        for held in remote.repository().find(partition, url.as_str(), request).await {
+            let is_whole = held.body.is_whole() && !held.body.is_broken();
+            let may_be_meant = is_whole && is_bound_alike(partition, &held.head, request) && is_meant(&held);
+            if let Some(fresh) = renewed(&held.head).filter(|_| may_be_meant) {
+                renew(remote, user, url, request, held.id, partition, fresh).await;
+            }
+        }
+    }
 }
 
 /// What is held was asked about, and this is no 304: where it is a full response, what is held is not suitable any more, even
@@ -243,11 +284,11 @@ pub(crate) async fn give_up(remote: &Remote, held: &Held, answer: &ResponseHead)
 }
 
 /// The origin has answered a GET, asked for at `requested_at`: what is held of it and is of another representation goes, in
-/// whichever store it is and however fresh (RFC 9111 §3.4, §4.3.3).
-pub(crate) async fn contradicted(
+/// whichever store it is and however fresh (RFC 9111 §3.4, §4.3.3), and what a 304 names is renewed.
+pub(crate) async fn heard(
     remote: &Remote,
     user: u64,
-    (url, request): (&str, &HeaderMap),
+    (url, request): (&Url, &HeaderMap),
     head: &ResponseHead,
     requested_at: SystemTime,
 ) {
@@ -260,12 +301,15 @@ pub(crate) async fn contradicted(
                 && is_bound_alike(partition, held, request)
                 && held.is_contradicted_by(head.status, &head.fields, now)
         };
-        for held in remote.repository().find(partition, url, request).await {
+        for held in remote.repository().find(partition, url.as_str(), request).await {
             if is_wrong(&held.head) {
                 remote.repository().evict(held.id).await;
             }
         }
-        remote.parts().forget_where(partition, url, is_wrong);
+        remote.parts().forget_where(partition, url.as_str(), is_wrong);
+    }
+    if head.status == StatusCode::NOT_MODIFIED {
+        renew_named(remote, user, (url, request), &head.fields, requested_at, |_| true).await;
     }
 }
 

@@ -232,11 +232,14 @@ pub(crate) async fn in_repository(
             best = stocked;
         }
     }
-    let part = || in_parts(remote, user, method, url, fields, now);
-    part().map_or(best, |answer| Stocked::Answer { answer, doubtful: false })
+    // What is held of other ranges may answer where what is held of all may not.
+    match (in_parts(remote, user, method, url, fields, now), best) {
+        (parts @ Stocked::Answer { .. }, _) | (parts, Stocked::Nothing) => parts,
+        (_, best) => best,
+    }
 }
 
-/// What came for other ranges, where what is asked for now lies within it (RFC 9111 §3.3).
+/// What came for other ranges: it answers where what is asked for now lies within it (RFC 9111 §3.3).
 fn in_parts(
     remote: &Remote,
     user: u64,
@@ -244,12 +247,13 @@ fn in_parts(
     url: &str,
     fields: &HeaderMap,
     now: SystemTime,
-) -> Option<HeldAnswer> {
-    if method != Method::GET || !fields.contains_key(header::RANGE) {
-        return None;
+) -> Stocked {
+    let mut best = Stocked::Nothing;
+    if method != Method::GET {
+        return best;
     }
     let found = [Partition::User(user), Partition::Shared].map(|held| remote.parts().find(held, url, fields));
-    found.into_iter().flatten().find_map(|part| {
+    for part in found.into_iter().flatten() {
         let Part { partition, head, body, range: here, complete } = part;
         let held = Held { id: NO_ENTRY, partition, head, body };
         let fits = is_bound_alike(partition, &held.head, fields)
@@ -258,11 +262,16 @@ fn in_parts(
         match &reply {
             Reply::Part(asked, _) if fits && here.start <= asked.start && asked.end <= here.end => {
                 let answer = HeldAnswer::new(held, reply, AnsweredFrom::Repository);
-                Some(HeldAnswer { begins: here.start, ..answer })
+                let answer = HeldAnswer { begins: here.start, ..answer };
+                return Stocked::Answer { answer, doubtful: false };
             }
-            _ => None,
+            Reply::Part(..) | Reply::Whole if fits => {
+                best = Stocked::Stale { stale: None, reason: Crossing::Range };
+            }
+            _ => {}
         }
-    })
+    }
+    best
 }
 
 /// Whether a part of what is still arriving is sooner here if it is asked for: more than `soon` bytes come before it.

@@ -248,8 +248,8 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
     if !remote.desk().head(id, &head, body.clone(), remote.now()) {
         return;
     }
-    let asked = (known.url.as_str(), &*known.request);
-    held::contradicted(remote, known.user.id, asked, &head, requested_at).await;
+    let asked = (&known.url, &*known.request);
+    held::heard(remote, known.user.id, asked, &head, requested_at).await;
     let mut stored = None;
     let mut outcome = Outcome::of(head.status, &known.request, None);
     if let Some(partition) =

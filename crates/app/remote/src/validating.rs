@@ -18,7 +18,7 @@ use url::Url;
 use crate::Remote;
 use crate::arriving::{self, Early};
 use crate::desk::Wire;
-use crate::held::renew;
+use crate::held::{renew, renew_named};
 use crate::lookup::depends_on;
 use crate::promising::Page;
 use crate::users::User;
@@ -231,7 +231,7 @@ async fn confirm(
     let Some((url, held)) = remote.repository().entry(entry).await else { return false };
     let Ok(url) = Url::parse(&url) else { return false };
     let is_whole = held.body.is_whole() && !held.body.is_broken();
-    if head.status != StatusCode::NOT_MODIFIED || !is_whole || !held.head.is_freshened_by(&head.fields) {
+    if head.status != StatusCode::NOT_MODIFIED || !is_whole {
         return false;
     }
     // What ground asked with is known of the fields that the entry depends on, where it is the same, and of no others.
@@ -240,6 +240,14 @@ async fn confirm(
         return false;
     }
     let asked = held.head.nominated.clone();
+    let is_known = |other: &Held| {
+        let depends = depends_on(other.partition, &other.head);
+        other.id != entry && depends.is_some_and(|depends| depends.iter().all(|name| names.contains(name)))
+    };
+    renew_named(remote, user, (&url, &asked), &head.fields, requested_at, is_known).await;
+    if !held.head.is_freshened_by(&head.fields) {
+        return false;
+    }
     let mut fresh = (*held.head).clone();
     fresh.freshen(&asked, &head.fields, requested_at, SystemTime::now());
     // For which page ground asked is not known where that made no difference.

@@ -253,7 +253,9 @@ async fn parts_answer_what_lies_within_them_and_are_put_together_to_the_whole() 
     assert!(got.ends_with("\r\n\r\n34"), "{got}");
     let client = ask(&world, "range: bytes=4-9\r\n").await;
     give_part(&world, 4, 9).await;
-    assert!(answer(client).await.contains("456789"), "of which only a part is held");
+    let beyond = answer(client).await;
+    assert!(beyond.contains("456789"), "of which only a part is held");
+    assert!(beyond.contains("Cache-Status: farhop-remote; fwd=partial"), "{beyond}");
     let across = answer(ask(&world, "range: bytes=3-8\r\n").await).await;
     assert!(across.ends_with("\r\n\r\n345678"), "{across}");
     let client = ask(&world, "range: bytes=0-1\r\n").await;
@@ -307,4 +309,73 @@ async fn clients_are_told_what_the_cache_did() {
     send(&mut client, "POST", "/new", "content-length: 0\r\n").await;
     world.give(200, &[], "done").await;
     assert_eq!(told(answer(client).await), "farhop-remote; fwd=method");
+    let client = world.get("/parts", &format!("{BROWSER}range: bytes=2-5\r\n")).await;
+    give_part(&world, 2, 5).await;
+    assert!(told(answer(client).await).starts_with("farhop-remote; fwd=uri-miss"));
+    let client = world.get("/parts", BROWSER).await;
+    world.give(200, TAGGED, "0123456789").await;
+    assert_eq!(told(answer(client).await), "farhop-remote; fwd=partial; stored");
+}
+
+#[tokio::test]
+async fn a_304_renews_all_that_has_its_strong_validator_whichever_was_asked_about() {
+    let varies = [("cache-control", "max-age=0"), ("etag", "\"1\""), ("vary", "accept-language")];
+    for (tag, crossed) in [("\"1\"", 3), ("W/\"1\"", 4)] {
+        let world = world_with(&[]).await;
+        let client = ask(&world, "accept-language: en\r\n").await;
+        world.give(200, &varies, "0123456789").await;
+        answer(client).await;
+        // The same for all, by a date of long ago: where both fit the other is asked about.
+        let client = ask(&world, "accept-language: de\r\n").await;
+        world.give(200, &[STALE, &[("date", "Sun, 02 Mar 2014 10:00:00 GMT")]].concat(), "0123456789").await;
+        answer(client).await;
+        let client = ask(&world, "accept-language: en\r\n").await;
+        world.give(304, &[("cache-control", "max-age=600"), ("etag", tag)], "").await;
+        assert!(answer(client).await.contains("0123456789"));
+        let client = ask(&world, "accept-language: fr\r\n").await;
+        if crossed == 4 {
+            world.give(304, &[("cache-control", "max-age=600"), ("etag", "\"1\"")], "").await;
+        }
+        assert!(answer(client).await.contains("0123456789"));
+        assert_eq!(world.crossed(), crossed, "{tag}");
+    }
+}
+
+#[tokio::test]
+async fn trailers_never_become_fields_of_what_is_held() {
+    let world = world_with(&[]).await;
+    let client = ask(&world, "te: trailers\r\n").await;
+    let mut asked = world.asked().await;
+    asked.sender.answer(&head(TAGGED), Coding::Identity, None);
+    asked.sender.write(Bytes::from_static(b"0123456789")).await.unwrap();
+    asked.sender.finish(Some(&head(&[("x-after", "1"), ("age", "700"), ("etag", "\"2\"")]).fields));
+    assert!(answer(client).await.contains("0123456789"));
+    let got = answer(ask(&world, "").await).await;
+    let (fields, _) = got.split_once("\r\n\r\n").unwrap();
+    assert!(!fields.contains("X-After") && fields.contains("Etag: \"1\""), "{got}");
+    assert!(
+        fields.contains("Cache-Status: farhop-remote; hit"),
+        "nor does an Age of them make it old: {got}"
+    );
+    assert_eq!(world.crossed(), 1);
+}
+
+#[tokio::test]
+async fn an_unsafe_request_is_answered_by_the_origin_alone_whatever_is_held() {
+    for method in ["POST", "PUT", "DELETE", "PATCH", "PURGE"] {
+        let world = holding(&[], TAGGED).await;
+        let mut client = world.client().await;
+        send(&mut client, method, "/a", &format!("{BROWSER}content-length: 0\r\n")).await;
+        let asked = world.give(200, &[], "the origin's word").await;
+        assert_eq!(asked.head.method, method);
+        assert!(answer(client).await.contains("the origin's word"), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn what_must_not_be_stale_is_504_while_nobody_can_be_asked() {
+    let said = [("cache-control", "max-age=0, must-revalidate, stale-if-error=600")];
+    let world = holding(&["timeouts.stale=\"0 s\"", "timeouts.outage=\"0 s\""], &said).await;
+    world.hop.close();
+    assert!(answer(ask(&world, "").await).await.starts_with("HTTP/1.1 504 "));
 }

@@ -32,7 +32,12 @@ fn not_modified(fields: &[(&'static str, &'static str)]) -> ResponseHead {
 
 /// Lets `/a.css` be fetched and held with these fields; gives its validators as they are told.
 async fn hold(world: &World, fields: &[(&'static str, &'static str)]) -> Validators {
-    let client = world.get("/a.css", AGENT).await;
+    hold_for(world, AGENT, fields).await
+}
+
+/// The same for a request with these.
+async fn hold_for(world: &World, asked: &str, fields: &[(&'static str, &'static str)]) -> Validators {
+    let client = world.get("/a.css", asked).await;
     let Asked { mut sender, .. } = world.asked().await;
     sender.answer(&head(fields), Coding::Identity, None);
     sender.write(Bytes::from_static(b"what is held")).await.unwrap();
@@ -134,6 +139,24 @@ async fn what_ground_has_validated_answers_without_a_crossing_and_is_fresh_from_
     let got = given(&world).await;
     assert!(got.contains("what is held") && got.contains("max-age=600"), "{got}");
     assert_eq!(world.crossed(), 2, "the entry, when it was fetched, and the page");
+}
+
+#[tokio::test]
+async fn what_has_the_same_strong_validator_is_validated_along_with_it() {
+    let world = world().await;
+    let [english, german] = ["en", "de"].map(|language| format!("{AGENT}accept-language: {language}\r\n"));
+    let entry = hold_for(&world, &english, STALE).await.number;
+    // The same for all, by a date of long ago: where both fit the other is used.
+    let old = ("date", "Sun, 02 Mar 2014 10:00:00 GMT");
+    hold_for(&world, &german, &[("cache-control", "max-age=0"), ("etag", "\"a\""), old]).await;
+    let promise = page(&world, entry).await;
+    confirm(world.hop.push(promise).unwrap(), &[("cache-control", "max-age=600"), ("etag", "\"a\"")]);
+    let crossed = world.crossed();
+    for asked in [english, german] {
+        let got = answer(world.get("/a.css", &asked).await).await;
+        assert!(got.contains("what is held") && got.contains("max-age=600"), "{asked}: {got}");
+    }
+    assert_eq!(world.crossed(), crossed);
 }
 
 #[tokio::test]

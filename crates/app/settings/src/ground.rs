@@ -10,7 +10,7 @@ use farhop_units::{BitRate, Bytes};
 use crate::common::{CarrierCeilingSettings, LinkSettings, LogSettings, ProbeSettings, check_ceilings};
 use crate::end::End;
 use crate::error::SettingsError;
-use crate::kinds::{Cidr, HostPort, PeerName, Percent, Spreading};
+use crate::kinds::{Cidr, HostPort, PeerName, Percent, Spreading, TargetField};
 use crate::load::{Checked, check_peers, conflict};
 use crate::section::settings;
 use crate::source::Source;
@@ -135,6 +135,10 @@ settings! {
             head: Bytes, default "128 KB", range "8 KB" to "4 MB", live true;
             /// Most fields in a response head.
             fields: u32, default "200", range "16" to "1000", live true;
+            /// Fields with cache directives for chosen caches (RFC 9213) that are obeyed by both ends in place of `Cache-Control` and
+            /// `Expires`, the first that is valid: such as `CDN-Cache-Control`, which is for caches that act for the site, where
+            /// Farhop is one. Its shared stores then keep for all users what the field lets them.
+            targets: Vec<TargetField>, default "", chosen "any link: Farhop acts for its users, and no site can purge it", live true;
             /// Bytes of responses kept in memory that origins name as dictionaries for later ones (RFC 9842), which are then asked for
             /// with `dcb` and `dcz`; 0 B for none.
             dictionaries: Bytes, default "16 MB", range "0 B" to "4 GB", chosen "any link: the scripts of some ten sites", live true;

@@ -339,6 +339,34 @@ impl fmt::Display for PeerName {
     }
 }
 
+/// The name of a field with cache directives for chosen caches (RFC 9213).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TargetField(String);
+
+impl TargetField {
+    /// The name as written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for TargetField {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        // That one is for all caches, and has another syntax.
+        let is_own = !text.eq_ignore_ascii_case("cache-control");
+        let length = (1..=64).contains(&text.len());
+        (length && is_own && text.bytes().all(good)).then(|| TargetField(text.into())).ok_or(())
+    }
+}
+
+impl fmt::Display for TargetField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// A share in hundredths, written `50 %`; of one core where more than `100 %` makes sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Percent(pub u32);
@@ -513,6 +541,14 @@ mod tests {
         assert_eq!(Percent(50).to_string(), "50 %");
         for text in ["50", "%", "-1 %", "+1 %", "0.5 %", "a %", ""] {
             assert_eq!(text.parse::<Percent>(), Err(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_field_for_chosen_caches_is_any_but_the_one_for_all() {
+        assert_eq!("CDN-Cache-Control".parse::<TargetField>().unwrap().to_string(), "CDN-Cache-Control");
+        for text in ["", "Cache-Control", "cdn cache", "cdn:", "a,b"] {
+            assert_eq!(text.parse::<TargetField>(), Err(()), "{text}");
         }
     }
 

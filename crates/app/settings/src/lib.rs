@@ -33,7 +33,7 @@ pub use generate::{reference, sample};
 pub use ground::GroundSettings;
 pub use kinds::{
     CarrierKind, Cidr, Direction, HostPort, Hours, LogLevel, PeerName, Percent, PortRange, Role, Spreading,
-    UserWeight,
+    TargetField, UserWeight,
 };
 pub use link_manager::LinkManagerSettings;
 #[doc(hidden)]

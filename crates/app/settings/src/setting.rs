@@ -14,7 +14,7 @@ use farhop_units::{BitRate, Bytes, format_duration, parse_duration};
 
 use crate::kinds::{
     CarrierKind, Cidr, Direction, Fec, HostPort, Hours, LogLevel, PeerName, Percent, PortRange, Role,
-    Spreading, UserWeight,
+    Spreading, TargetField, UserWeight,
 };
 use crate::raw::Raw;
 
@@ -81,6 +81,7 @@ textual! {
     Cidr, "address range", "an address range, write it like \"192.0.2.0/24\"";
     HostPort, "host:port", "a host with a port, write it like \"ground.example:4433\"";
     UserWeight, "user=hundredths", "a user and a weight from 1 to 10000, write it like \"anna=200\"";
+    TargetField, "field", "the name of a field for chosen caches, write it like \"CDN-Cache-Control\"";
     PeerName, "name", "a name of up to 64 letters, digits, '-', '_' or '.'";
     Policy, "policy", "an image policy: \"identity\", \"gentle\", \"httpep\" or \"strong\"";
     farhop_squeeze::Signal, "load", "one of \"link\", \"cpu\"";

@@ -43,6 +43,32 @@ pub enum Forward {
     Partial,
 }
 
+impl Forward {
+    /// All there are.
+    pub const ALL: [Forward; 7] = [
+        Forward::Bypass,
+        Forward::Method,
+        Forward::UriMiss,
+        Forward::VaryMiss,
+        Forward::Request,
+        Forward::Stale,
+        Forward::Partial,
+    ];
+
+    /// The value of `fwd`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Forward::Bypass => "bypass",
+            Forward::Method => "method",
+            Forward::UriMiss => "uri-miss",
+            Forward::VaryMiss => "vary-miss",
+            Forward::Request => "request",
+            Forward::Stale => "stale",
+            Forward::Partial => "partial",
+        }
+    }
+}
+
 impl Handling {
     /// An answer from the store at `now`.
     pub fn hit(stored: &Stored, scope: Scope, now: SystemTime) -> Handling {
@@ -64,16 +90,7 @@ impl Display for Handling {
         match self {
             Handling::Hit { ttl } => write!(f, "; hit; ttl={ttl}"),
             Handling::Forwarded { why, status, stored, collapsed } => {
-                let why = match why {
-                    Forward::Bypass => "bypass",
-                    Forward::Method => "method",
-                    Forward::UriMiss => "uri-miss",
-                    Forward::VaryMiss => "vary-miss",
-                    Forward::Request => "request",
-                    Forward::Stale => "stale",
-                    Forward::Partial => "partial",
-                };
-                write!(f, "; fwd={why}")?;
+                write!(f, "; fwd={}", why.as_str())?;
                 if let Some(status) = status {
                     write!(f, "; fwd-status={status}")?;
                 }

@@ -27,6 +27,8 @@ pub fn fuzz(data: &[u8]) {
         blocks
     });
     blocks.resize(3, HeaderMap::new());
+    // RFC 9213.
+    crate::obey(&mut blocks[0], &[HeaderName::from_static("cdn-cache-control")]);
     let [response, came_for, asked] = [&blocks[0], &blocks[1], &blocks[2]];
     let at = |seconds: u64| UNIX_EPOCH + Duration::from_secs(1_773_648_000 + seconds);
     for scope in [Scope::Shared, Scope::Private] {

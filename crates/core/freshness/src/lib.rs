@@ -3,7 +3,7 @@
 //!
 //! Pure: the caller passes the time; nothing is stored here. In the order of a response's life: may it be stored
 //! (`storable`), what is kept of it (`stored`), which requests it answers (`vary`), of which pages (`origins`), whether now (`verdict` over `age`,
-//! `lifetime`, `directives`), in what form (`reply` over `precondition`, `ranges`; `partial` where not all of it is there), how the origin is asked about it and what
+//! `lifetime`, `directives`, of which `targets` says whose count), in what form (`reply` over `precondition`, `ranges`; `partial` where not all of it is there), how the origin is asked about it and what
 //! that changes (`validation`; by what another may ask: `validators`), what makes it doubtful (`invalidation`), and what clients are told (`cache_status`).
 
 mod age;
@@ -22,6 +22,7 @@ mod reply;
 mod storable;
 mod stored;
 mod tags;
+mod targets;
 mod validation;
 mod validators;
 mod vary;
@@ -38,6 +39,7 @@ pub use precondition::{Precondition, evaluate};
 pub use reply::{Reply, Validation};
 pub use storable::{NotStorable, is_coded_with_dictionary, shareable, storable};
 pub use stored::Stored;
+pub use targets::{conceal, obey};
 pub use validation::Validated;
 pub use validators::Validators;
 pub use vary::{named_by_vary, vary_matches};

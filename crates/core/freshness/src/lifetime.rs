@@ -20,7 +20,13 @@ pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
 pub(crate) fn is_explicit(response: &HeaderMap, directives: &ResponseDirectives, scope: Scope) -> bool {
     directives.max_age.is_some()
         || (scope == Scope::Shared && directives.s_maxage.is_some())
-        || response.contains_key(header::EXPIRES)
+        || says_when_it_expires(response, directives)
+}
+
+/// Whether there is an `Expires` that counts.
+fn says_when_it_expires(response: &HeaderMap, directives: &ResponseDirectives) -> bool {
+    // RFC 9213 §2.2: MUST be ignored beside a field for chosen caches that is obeyed.
+    !directives.targeted && response.contains_key(header::EXPIRES)
 }
 
 /// Whether nothing says how long the response is fresh, nor that it may be shared: if it is used, that is a guess.
@@ -45,7 +51,7 @@ pub(crate) fn lifetime(
         return age;
     }
     let date = fields::date(response, &header::DATE, received_at).unwrap_or(received_at);
-    if response.contains_key(header::EXPIRES) {
+    if says_when_it_expires(response, &directives) {
         // RFC 9111 §5.3: an invalid Expires, "0" above all, is a time in the past.
         return fields::date(response, &header::EXPIRES, received_at)
             .and_then(|expires| expires.duration_since(date).ok())

@@ -10,6 +10,7 @@ use crate::directives::ResponseDirectives;
 use crate::precondition::{Precondition, evaluate};
 use crate::ranges::{Selection, content_range, select, unsatisfied_range};
 use crate::stored::Stored;
+use crate::targets::is_about_targets;
 
 /// How a stored response answers a request that it is fit to answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +84,10 @@ impl Stored {
             Reply::Whole | Reply::ForOrigin => (self.status, fields),
             Reply::NotModified => {
                 let names: Vec<HeaderName> = fields.keys().cloned().collect();
-                for name in names.iter().filter(|name| !OF_NOT_MODIFIED.contains(name)) {
+                let is_of_it = |name: &HeaderName| {
+                    OF_NOT_MODIFIED.contains(name) || is_about_targets(&self.fields, name)
+                };
+                for name in names.iter().filter(|name| !is_of_it(name)) {
                     fields.remove(name);
                 }
                 (StatusCode::NOT_MODIFIED, fields)

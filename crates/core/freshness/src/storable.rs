@@ -118,12 +118,14 @@ fn is_of_its_request(status: StatusCode) -> bool {
 pub fn shareable(secure: bool, request: &HeaderMap, status: StatusCode, response: &HeaderMap) -> bool {
     // Stricter than RFC 9111 §3: without a word on caching, what came for cookies may be that user's page. Sites within TLS meet no
     // shared cache but their own, so that many leave out `private`: there the word has to be that it may be shared.
-    let personal = request.contains_key(header::COOKIE)
-        && if secure {
-            let directives = ResponseDirectives::of(response);
+    let personal = request.contains_key(header::COOKIE) && {
+        let directives = ResponseDirectives::of(response);
+        if secure {
             !directives.public && directives.s_maxage.is_none()
         } else {
-            !response.contains_key(header::CACHE_CONTROL) && !response.contains_key(header::EXPIRES)
-        };
+            let says = |name| response.contains_key(name);
+            !directives.targeted && !says(header::CACHE_CONTROL) && !says(header::EXPIRES)
+        }
+    };
     !personal && storable(&Method::GET, request, status, response, Scope::Shared).is_ok()
 }

@@ -100,6 +100,18 @@ impl Stored {
         true
     }
 
+    /// Whether a 304 names this response by a strong validator: it is about every response that has it and answers the same
+    /// request, whichever of them the origin was asked about, and MUST update all of these (RFC 9111 §4.3.4).
+    pub fn is_named_by(&self, not_modified: &HeaderMap) -> bool {
+        if let Some(told) = tags::of(not_modified) {
+            return tags::of(&self.fields)
+                .is_some_and(|own| tags::strongly_equal(own.as_bytes(), told.as_bytes()));
+        }
+        // Of one time there may be several with tags of their own.
+        let told = not_modified.get(header::LAST_MODIFIED).filter(|_| tags::of(&self.fields).is_none());
+        told.is_some() && self.has_strong_date() && self.fields.get(header::LAST_MODIFIED) == told
+    }
+
     /// Takes over the fields of a 304 to `request` that [`Stored::is_freshened_by`] accepted (RFC 9111 §3.2, §4.3.4).
     pub fn freshen(
         &mut self,

@@ -1,7 +1,7 @@
 //! The behaviours of RFC 9111 through the program itself: in the clear and intercepted, with no link between its ends and with a
 //! satellite's. `core/freshness` has a test for each rule; these are the ones that a client can see.
 
-use farhop_testkit::behaviours::{Origins, count};
+use farhop_testkit::behaviours::{Origins, SETTING, count};
 
 use crate::group::Context;
 use crate::local::Local;
@@ -24,7 +24,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
             std::fs::write(&root, origins.root()).map_err(&failed)?;
             let trust = format!("ground.origin.roots={}", root.display());
             let own_name = own.display().to_string();
-            let mut options = [&EVERYWHERE[..], &["--link", link]].concat();
+            let mut options = [&EVERYWHERE[..], &["--set", SETTING, "--link", link]].concat();
             if secure {
                 let ports = "remote.interception.ports=1-65535";
                 options.extend(["--intercept", "--ca-out", &own_name, "--set", ports, "--set", &trust]);

@@ -240,7 +240,9 @@ impl Delivery {
 }
 
 fn client_head(head: &ResponseHead) -> Head {
-    Head { status: head.status, fields: head.fields.clone() }
+    let mut fields = head.fields.clone();
+    farhop_freshness::conceal(&mut fields);
+    Head { status: head.status, fields }
 }
 
 /// Whether a body that belongs to `again` may follow the head `before`. A length that only one of them tells is no

@@ -1,11 +1,12 @@
-//! What a response allows to caches (RFC 9111 §5.2.2; RFC 5861; RFC 8246).
+//! What a response allows to caches (RFC 9111 §5.2.2; RFC 5861; RFC 8246; RFC 9213).
 
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName};
 
+use super::dictionary::{self, Value};
 use super::{each, restrict};
-use crate::Scope;
+use crate::{Scope, targets};
 
 /// Directives of a response (RFC 9111 §5.2.2).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,14 +34,51 @@ pub struct ResponseDirectives {
     pub public: bool,
     /// RFC 8246.
     pub immutable: bool,
+    /// They stand in a field that is for chosen caches, and obeyed: then `Cache-Control` and `Expires` MUST be ignored
+    /// (RFC 9213 §2.2).
+    pub targeted: bool,
 }
 
 impl ResponseDirectives {
-    /// Reads all `Cache-Control` fields of a response.
+    /// Reads all `Cache-Control` fields of a response, or in their place the first field for chosen caches that is obeyed
+    /// ([`crate::obey`]), valid and not empty (RFC 9213 §2.2: MUST).
     pub fn of(fields: &HeaderMap) -> Self {
+        if let Some(found) = targets::obeyed(fields).find_map(|text| Self::targeted(&text)) {
+            return found;
+        }
         let mut found = Self::default();
         each(fields.get_all(header::CACHE_CONTROL), |name, argument| found.take(name, argument));
         found
+    }
+
+    /// Reads a field for chosen caches. `None`: it is empty, no dictionary, or has a directive with a value that no such one
+    /// has, and MUST (SHOULD, the last) be ignored (RFC 9213 §2.1).
+    fn targeted(text: &str) -> Option<Self> {
+        let members = dictionary::read(text).filter(|members| !members.is_empty())?;
+        let mut found = Self { targeted: true, ..Self::default() };
+        for (name, value) in &members {
+            let number;
+            let argument = match (name.as_str(), value) {
+                ("max-age" | "s-maxage" | "stale-while-revalidate" | "stale-if-error", value) => {
+                    let Value::Integer(seconds) = value else { return None };
+                    number = seconds.to_string();
+                    Some(number.as_str())
+                }
+                ("no-cache" | "private", Value::String(names) | Value::Token(names)) => Some(names.as_str()),
+                (_, Value::Boolean(true)) => None,
+                (name, _) if Self::knows(name) => return None,
+                _ => continue,
+            };
+            found.take(name, argument);
+        }
+        Some(found)
+    }
+
+    /// Whether a directive of this name means anything here.
+    fn knows(name: &str) -> bool {
+        let mut found = Self::default();
+        found.take(name, None);
+        found != Self::default()
     }
 
     fn take(&mut self, name: &str, argument: Option<&str>) {

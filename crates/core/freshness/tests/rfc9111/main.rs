@@ -11,5 +11,6 @@ mod requests;
 mod stale;
 mod storing;
 mod support;
+mod targets;
 mod validation;
 mod vary;

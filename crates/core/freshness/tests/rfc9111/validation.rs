@@ -205,3 +205,23 @@ fn what_has_been_answered_since_contradicts_what_is_stored_if_it_is_of_another_r
     assert!(missing.is_contradicted_by(StatusCode::PARTIAL_CONTENT, &fields(&[]), at(9)), "there it is");
     assert!(!missing.is_contradicted_by(StatusCode::NOT_FOUND, &fields(&[]), at(9)));
 }
+
+#[test]
+fn a_304_names_all_that_has_its_strong_validator_and_nothing_by_a_weak_one() {
+    let named =
+        |response: &[(&str, &str)], told: &[(&str, &str)]| stored(response).is_named_by(&fields(told));
+    let (old, now) = (date(-600), date(0));
+    assert!(named(&[("etag", "\"a\"")], &[("etag", "\"a\"")]));
+    for (own, told) in
+        [("\"a\"", "\"b\""), ("W/\"a\"", "\"a\""), ("\"a\"", "W/\"a\""), ("W/\"a\"", "W/\"a\"")]
+    {
+        assert!(!named(&[("etag", own)], &[("etag", told)]), "{own} and {told}");
+    }
+    let dated = |modified| [("last-modified", modified), ("date", &*now)];
+    assert!(named(&dated(&old), &[("last-modified", &old)]), "it was made a while after");
+    assert!(!named(&dated(&now), &[("last-modified", &now)]), "it may have changed within that second");
+    assert!(!named(&dated(&old), &[("last-modified", &now)]));
+    let tagged = [&dated(&old)[..], &[("etag", "\"a\"")]].concat();
+    assert!(!named(&tagged, &[("last-modified", &old)]), "another of that time may be meant");
+    assert!(!named(&[("etag", "\"a\"")], &[]) && !named(&[], &[]), "it names nothing");
+}

@@ -25,6 +25,10 @@ use table::{ALL, Behaviour, Origin, Step};
 /// No answer takes so long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What the proxy under test has to have in its settings: some behaviours are of a field for chosen caches (RFC 9213) that it
+/// obeys, others of such a one that it does not.
+pub const SETTING: &str = "ground.origin.targets=Example-Cache-Control";
+
 /// What became of a behaviour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
