@@ -3,6 +3,7 @@
 //! A request's life in files: `clients` → `request` → `exchange` → `lookup` → `ask` → `arriving`, with
 //! `promising` and `desk` for what comes unasked and `uplink` for the carrier beneath.
 
+mod admission;
 mod adrift;
 mod announced;
 mod answers;

@@ -24,6 +24,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 
 use crate::Remote;
+use crate::admission::Admission;
 use crate::calls::{Calls, Measured};
 use crate::components::Attended;
 use crate::uplink::Carrier;
@@ -71,6 +72,8 @@ pub(crate) struct Flows {
     complaining: AtomicUsize,
     /// What flows to ports of SIP have announced.
     calls: Calls,
+    /// What the link manager says of these.
+    admission: Admission,
 }
 
 /// A flow that has begun, until this is dropped: however its task ends, another may begin in its place.
@@ -115,9 +118,13 @@ impl RemoteHalf<Arc<Remote>, Attended> for Udp {
     }
 
     /// The listeners, or the device, come later: [`crate::Running::catch_datagrams`], [`crate::Running::catch_by`].
-    fn start(&self, remote: &Arc<Remote>, _: &mut JoinSet<()>) {
+    fn start(&self, remote: &Arc<Remote>, tasks: &mut JoinSet<()>) {
         // One alone is made.
         let _ = remote.flows.set(Arc::clone(&self.0));
+        if let Some(link) = remote.settings().udp.link.clone() {
+            let (flows, bus) = (Arc::clone(&self.0), remote.bus().clone());
+            tasks.spawn(async move { flows.admission.keep(&flows.calls, &link, &bus).await });
+        }
     }
 
     fn take(&self, _: &Arc<Remote>, _: &Attended, incoming: Incoming) -> Option<Incoming> {
@@ -144,6 +151,11 @@ pub(crate) async fn accept(remote: Arc<Remote>, flows: Arc<Flows>, listener: Udp
 }
 
 impl Flows {
+    /// What the link manager says of calls, for `status`.
+    pub(crate) fn calls_told(&self) -> serde_json::Value {
+        self.admission.status()
+    }
+
     /// Gives a datagram to its flow, which it begins if that is allowed.
     pub(crate) fn take(
         self: &Arc<Self>,
@@ -346,7 +358,8 @@ struct Passing<'a> {
 impl<'a> Passing<'a> {
     fn of(calls: &'a Calls, ends: Ends, settings: &RemoteSettings) -> Self {
         let is_sip = settings.udp.sip_ports.iter().any(|range| range.contains(ends.to.port()));
-        let speech = calls.speaks(Instant::now(), ends).then(Measured::default);
+        let is_speech = calls.speaks(Instant::now(), ends) || calls.is_refused(ends);
+        let speech = is_speech.then(Measured::default);
         Passing { calls, ends, is_sip, speech }
     }
 

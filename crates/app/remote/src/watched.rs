@@ -14,25 +14,28 @@ use crate::{Remote, class};
 /// See the module.
 pub(crate) struct Watched<'a> {
     remote: &'a Remote,
+    calls: &'a Calls,
     ends: Ends,
     /// What it counts as.
     pub(crate) class: Class,
     /// Nothing of what calls have announced: it is speech until it pours.
     shown: Option<Shown>,
+    /// How often the word on calls had changed when the flow was looked at.
+    words: u64,
     /// Of one to a name server.
     names: Option<Overheard>,
 }
 
 impl<'a> Watched<'a> {
     /// Of a flow that begins with `first`.
-    pub(crate) fn of(remote: &'a Remote, calls: &Calls, ends: Ends, first: &[u8]) -> Self {
-        let flow = class::datagrams(ends, first);
+    pub(crate) fn of(remote: &'a Remote, calls: &'a Calls, ends: Ends, first: &[u8]) -> Self {
+        let (flow, words) = (class::datagrams(ends, first), calls.words());
         let said = of_call(calls, ends);
         let class =
             said.unwrap_or_else(|| remote.rules().of_flow(remote.now(), flow.clone(), &remote.settings()));
         let shown = said.is_none().then(|| Shown::new(flow));
         let names = (ends.to.port() == DNS_PORT).then(Overheard::default);
-        let mut watched = Watched { remote, ends, class, shown, names };
+        let mut watched = Watched { remote, calls, ends, class, shown, words, names };
         watched.said(first);
         watched
     }
@@ -52,16 +55,31 @@ impl<'a> Watched<'a> {
     }
 
     fn passed(&mut self, bytes: usize) -> Option<Class> {
-        let (shown, now) = (self.shown.as_mut()?, self.remote.now());
+        let Some(shown) = &mut self.shown else { return self.word() };
+        let now = self.remote.now();
         if !shown.passed(now, bytes) {
             return None;
         }
         let judged = self.remote.rules().of_flow(now, shown.flow().clone(), &self.remote.settings());
         (std::mem::replace(&mut self.class, judged) != judged).then_some(judged)
     }
+
+    /// Another class of speech, where the link manager's word has changed.
+    fn word(&mut self) -> Option<Class> {
+        let words = self.calls.words();
+        if std::mem::replace(&mut self.words, words) == words {
+            return None;
+        }
+        // A call that is over may have some packets on the way.
+        let class = of_call(self.calls, self.ends).unwrap_or(self.class);
+        (std::mem::replace(&mut self.class, class) != class).then_some(class)
+    }
 }
 
-/// The class of what a call has announced.
+/// The class of what a call has announced: voice, unless the link manager has no room for it.
 fn of_call(calls: &Calls, ends: Ends) -> Option<Class> {
-    calls.speaks(Instant::now(), ends).then_some(Class::Expedited)
+    if calls.speaks(Instant::now(), ends) {
+        return Some(Class::Expedited);
+    }
+    calls.is_refused(ends).then_some(Class::Web)
 }
