@@ -83,3 +83,32 @@ fn of_call(calls: &Calls, ends: Ends) -> Option<Class> {
     }
     calls.is_refused(ends).then_some(Class::Web)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speech_for_which_there_is_no_room_goes_as_pages_do_until_there_is() {
+        let calls = Calls::default();
+        let ends = Ends { client: "10.0.0.5:16384".parse().unwrap(), to: "192.0.2.9:20000".parse().unwrap() };
+        assert_eq!(of_call(&calls, ends), None);
+        let sdp = "v=0\r\nc=IN IP4 10.0.0.5\r\nm=audio 16384 RTP/AVP 18\r\n";
+        let invite = format!(
+            "INVITE sip:b@example.org SIP/2.0\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\nContent-Type: application/sdp\r\n\
+             Content-Length: {}\r\n\r\n{sdp}",
+            sdp.len()
+        );
+        calls.hear(Instant::now(), invite.as_bytes());
+        let begun = calls.words();
+        assert_eq!(of_call(&calls, ends), Some(Class::Expedited));
+        calls.settle("a", true);
+        assert_eq!(of_call(&calls, ends), Some(Class::Web));
+        let refused = calls.words();
+        assert_ne!(refused, begun, "flows look again");
+        calls.settle("a", true);
+        assert_eq!(calls.words(), refused, "and only then");
+        calls.settle("a", false);
+        assert_eq!(of_call(&calls, ends), Some(Class::Expedited));
+    }
+}

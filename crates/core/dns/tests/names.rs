@@ -14,7 +14,7 @@ use hickory_proto::rr::{RData, Record, RecordType};
 use support::{address, answered, held, name, question, read};
 
 fn of(names: &Names, now: u64, address: &str) -> Vec<String> {
-    names.of(Duration::from_secs(now), address.parse().unwrap()).map(str::to_owned).collect()
+    names.of(Duration::from_secs(now), None, address.parse().unwrap()).map(str::to_owned).collect()
 }
 
 #[test]
@@ -67,7 +67,16 @@ fn they_are_bounded_and_what_was_told_longest_ago_goes_first() {
     }
     let is_known = |number: u16| {
         let address = IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, number]);
-        names.of(Duration::from_secs(30), address).next().is_some()
+        names.of(Duration::from_secs(30), None, address).next().is_some()
     };
     assert!(is_known(4_999) && is_known(1_000) && !is_known(0) && of(&names, 30, "192.0.2.7").is_empty());
+}
+
+#[test]
+fn what_one_client_was_told_is_known_for_it_alone() {
+    let mut names = Names::default();
+    let clients: [Option<IpAddr>; 2] = ["10.0.0.1", "10.0.0.2"].map(|at| at.parse().ok());
+    names.tell(Duration::ZERO, clients[0], "a.test", &held("a.test.", 60).1);
+    let of = |client| names.of(Duration::ZERO, client, "192.0.2.7".parse().unwrap()).count();
+    assert_eq!((of(clients[0]), of(clients[1]), of(None)), (1, 0, 0));
 }
