@@ -4,12 +4,18 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use farhop_packets::Ends;
-use farhop_sip::{Change, MOST_DIALOGS, Observer, Speech};
+use farhop_sip::{Change, MOST_DIALOGS, Observer};
+use farhop_units::BitRate;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio::time::Instant;
+
+use crate::admission::CARRIED;
 
 /// A call of which no message has passed for so long is over: its end may have taken another way.
 const KEPT: Duration = Duration::from_secs(3600);
@@ -20,7 +26,13 @@ const MEASURED: Duration = Duration::from_secs(2);
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Calls(Mutex<Known>);
+pub(crate) struct Calls {
+    known: Mutex<Known>,
+    /// A call has begun, changed or ended.
+    changed: Notify,
+    /// How often the link manager's word on a call has changed.
+    words: AtomicU64,
+}
 
 struct Known {
     began: Instant,
@@ -35,6 +47,10 @@ struct Call {
     media: Vec<SocketAddr>,
     /// Media that have shown that they are no speech.
     poured: HashSet<SocketAddr>,
+    /// What it takes inside the carrier, in each direction.
+    rate: BitRate,
+    /// The link manager has no room for it.
+    is_refused: bool,
     until: Instant,
 }
 
@@ -53,7 +69,13 @@ impl Calls {
         let since = now.saturating_duration_since(known.began);
         if let Some(change) = known.observer.handle_bytes(since, payload) {
             known.follow(now, change);
+            self.changed.notify_waiters();
         }
+    }
+
+    /// Completes when a call begins, changes or ends, or a message of one repeats itself.
+    pub(crate) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
     }
 
     /// Whether a flow between these ends carries what a call has announced. Its other end may be behind an address that SDP does not
@@ -62,6 +84,34 @@ impl Calls {
         let mut known = self.lock();
         known.forget(now);
         known.calls.values().any(|call| call.speaks(ends))
+    }
+
+    /// The calls that there are, and what each takes.
+    pub(crate) fn wanted(&self, now: Instant) -> Vec<(String, BitRate)> {
+        let mut known = self.lock();
+        known.forget(now);
+        known.calls.iter().map(|(name, call)| (name.clone(), call.rate)).collect()
+    }
+
+    /// The link manager's word on a call.
+    pub(crate) fn settle(&self, name: &str, is_refused: bool) {
+        let mut known = self.lock();
+        if let Some(call) = known.calls.get_mut(name).filter(|call| call.is_refused != is_refused) {
+            call.is_refused = is_refused;
+            self.words.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Changes whenever the word on a call does.
+    pub(crate) fn words(&self) -> u64 {
+        self.words.load(Ordering::Relaxed)
+    }
+
+    /// Whether a flow between these ends carries a call for which there is no room, and no other.
+    pub(crate) fn is_refused(&self, ends: Ends) -> bool {
+        let known = self.lock();
+        let mut own = known.calls.values().filter(|call| call.is_at(ends)).peekable();
+        own.peek().is_some() && own.all(|call| call.is_refused)
     }
 
     /// What this flow carries is no speech, whatever was announced.
@@ -73,12 +123,16 @@ impl Calls {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Call {
     fn speaks(&self, ends: Ends) -> bool {
+        self.is_at(ends) && !self.is_refused
+    }
+
+    fn is_at(&self, ends: Ends) -> bool {
         let is_its = |media: &SocketAddr| *media == ends.client || *media == ends.to;
         self.media.iter().any(is_its) && !self.poured.iter().any(is_its)
     }
@@ -87,12 +141,19 @@ impl Call {
 impl Known {
     fn follow(&mut self, now: Instant, change: Change) {
         match change {
-            Change::Speaks(Speech { call, media, .. }) => {
+            Change::Speaks(speech) => {
                 let until = now + KEPT;
-                let poured = HashSet::new();
-                let known = self.calls.entry(call).or_insert(Call { media: Vec::new(), poured, until });
-                known.poured.retain(|poured| media.contains(poured));
-                (known.media, known.until) = (media, until);
+                // What cannot be a packet takes nothing: it is no speech.
+                let rate = speech.rate(&CARRIED).unwrap_or(BitRate(0));
+                let known = self.calls.entry(speech.call).or_insert_with(|| Call {
+                    media: Vec::new(),
+                    poured: HashSet::new(),
+                    rate,
+                    is_refused: false,
+                    until,
+                });
+                known.poured.retain(|poured| speech.media.contains(poured));
+                (known.media, known.rate, known.until) = (speech.media, rate, until);
             }
             Change::Over(call) => {
                 self.calls.remove(&call);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_front::{Socket as _, Tunnel};
-use farhop_htotp::frame::Failure;
+use farhop_htotp::frame::{Class, Failure};
 use farhop_transport::hop::{Arrival, Receiver, Sender};
 use tokio::io::{AsyncWrite as _, ReadBuf};
 use tokio::sync::Notify;
@@ -46,6 +46,14 @@ pub(crate) enum Word<'a> {
     Failed(&'a Failure),
 }
 
+/// What passes a tunnel.
+pub(crate) enum Passed<'a> {
+    /// The client says this.
+    Said(&'a [u8]),
+    /// The far side says so many bytes.
+    Heard(usize),
+}
+
 /// How one direction ended.
 enum End {
     /// In peace: the other direction may go on.
@@ -57,7 +65,7 @@ enum End {
 }
 
 /// Carries until both sides have ended, one is broken, nothing moves for `idle`, or it is `over`. `hear` is told ground's word before the
-/// client can notice anything of it. A side that is broken leaves the client's connection reset: an orderly end would
+/// client can notice anything of it; `judge` is shown all that passes, and says where that makes another class of it. A side that is broken leaves the client's connection reset: an orderly end would
 /// say that all had arrived.
 pub(crate) async fn carry(
     tunnel: Tunnel,
@@ -66,15 +74,16 @@ pub(crate) async fn carry(
     idle: Duration,
     over: impl Future<Output = ()>,
     hear: impl Fn(Word<'_>),
+    judge: impl Fn(Passed<'_>) -> Option<Class>,
 ) -> Carried {
     let active = Activity { moved: Notify::new(), client_spoke: AtomicBool::new(!tunnel.early().is_empty()) };
     let client = Client(Mutex::new(tunnel));
     let mut carried = Carried::default();
     let ended = {
-        let up = upwards(&client, &mut sender, &mut carried.up, &active);
+        let up = upwards(&client, &mut sender, &mut carried.up, &active, &judge);
         let downwards =
             Downwards { client: &client, received: &mut carried.down, failed: &mut carried.failed };
-        let down = downwards.run(&mut receiver, &active, hear);
+        let down = downwards.run(&mut receiver, &active, hear, &judge);
         let quiet = async { while timeout(idle, active.moved.notified()).await.is_ok() {} };
         tokio::pin!(up, down, quiet, over);
         let (mut up_open, mut down_open) = (true, true);
@@ -129,7 +138,13 @@ struct Downwards<'a> {
 }
 
 impl Downwards<'_> {
-    async fn run(self, receiver: &mut Receiver, active: &Activity, hear: impl Fn(Word<'_>)) -> End {
+    async fn run(
+        self,
+        receiver: &mut Receiver,
+        active: &Activity,
+        hear: impl Fn(Word<'_>),
+        judge: impl Fn(Passed<'_>) -> Option<Class>,
+    ) -> End {
         let mut urgent = false;
         loop {
             match receiver.next().await {
@@ -141,6 +156,9 @@ impl Downwards<'_> {
                         hear(Word::ServerFirst(&bytes));
                     }
                     *self.received += bytes.len() as u64;
+                    if let Some(class) = judge(Passed::Heard(bytes.len())) {
+                        receiver.tell_class(class);
+                    }
                     if self.client.write(&bytes, std::mem::take(&mut urgent)).await.is_err() {
                         return End::Left;
                     }
@@ -159,7 +177,13 @@ impl Downwards<'_> {
 }
 
 /// From the client to the hop.
-async fn upwards(client: &Client, sender: &mut Sender, sent: &mut u64, active: &Activity) -> End {
+async fn upwards(
+    client: &Client,
+    sender: &mut Sender,
+    sent: &mut u64,
+    active: &Activity,
+    judge: impl Fn(Passed<'_>) -> Option<Class>,
+) -> End {
     loop {
         match client.read().await {
             Ok((bytes, _)) if bytes.is_empty() => {
@@ -178,6 +202,9 @@ async fn upwards(client: &Client, sender: &mut Sender, sent: &mut u64, active: &
                 active.moved.notify_one();
                 active.client_spoke.store(true, Ordering::Relaxed);
                 *sent += bytes.len() as u64;
+                if let Some(class) = judge(Passed::Said(&bytes)) {
+                    sender.tell_class(class);
+                }
                 if urgent {
                     sender.mark();
                 }

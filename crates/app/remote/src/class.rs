@@ -1,6 +1,6 @@
 //! The class of what crosses, as the link manager's classifier sees it (`core/diffserv`): by the operator's rules, else by the operator's
 //! lists of ports, else by the standard rules. It crosses to ground with the opening of each stream, so that both directions have
-//! it. No I/O.
+//! it. What a flow shows later (`shown`) is judged in the same way, and crosses too. No I/O.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -43,28 +43,37 @@ pub(crate) struct Rules {
     own: Vec<Rule>,
     /// As the DNS component has answered them.
     names: Mutex<Names>,
+    /// As they have passed, from name servers of the clients' own choice: each counts for who was told it.
+    passed: Mutex<Names>,
 }
 
 impl Rules {
     pub(crate) fn new(settings: &RemoteSettings) -> Rules {
         let own = settings.rule.iter().map(RuleSettings::rule).collect();
-        Rules { own, names: Mutex::default() }
+        Rules { own, names: Mutex::default(), passed: Mutex::default() }
     }
 
     /// A client is told this answer to a question for `name`.
     pub(crate) fn tell(&self, now: Duration, name: &str, answer: &Answer) {
-        self.names().tell(now, name, answer);
+        lock(&self.names).tell(now, None, name, answer);
     }
 
-    fn names(&self) -> MutexGuard<'_, Names> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    /// This answer to a question of this client's for `name` has passed.
+    pub(crate) fn overhear(&self, now: Duration, client: IpAddr, name: &str, answer: &Answer) {
+        lock(&self.passed).tell(now, Some(client), name, answer);
     }
 
-    /// The flow with the names that its destination was told for, where it is known by its address alone.
+    /// The flow with the names that its destination was told for, where it is known by its address alone and does not say itself for whom
+    /// it is.
     fn named(&self, now: Duration, mut flow: Flow) -> Flow {
-        if flow.names.iter().all(|name| matches!(name, Host::Address(_))) {
-            let names = self.names();
-            flow.names.extend(names.of(now, flow.to.ip()).filter_map(|name| name.parse().ok()));
+        if flow.sni.is_none() && flow.names.iter().all(|name| matches!(name, Host::Address(_))) {
+            let (client, to) = (flow.from.ip(), flow.to.ip());
+            let names = &mut flow.names;
+            let mut add = |book: &Mutex<Names>, client| {
+                names.extend(lock(book).of(now, client, to).filter_map(|name| name.parse().ok()));
+            };
+            add(&self.passed, Some(client));
+            add(&self.names, None);
         }
         flow
     }
@@ -76,20 +85,11 @@ impl Rules {
         self.own(&flow).or(listed).unwrap_or_else(|| judged(&flow))
     }
 
-    /// The class of a flow of datagrams, which begins with `first`: where no rule of the operator's holds, calls' media have ports of
-    /// their own, others the class of the operator's lists, and else what the classifier sees in it.
-    pub(crate) fn of_datagrams(
-        &self,
-        now: Duration,
-        ends: Ends,
-        first: &[u8],
-        settings: &RemoteSettings,
-    ) -> Class {
-        let mut flow = Flow::new(Protocol::Udp, ends.client, ends.to);
-        flow.names = vec![Host::Address(ends.to.ip())];
-        flow.first_bytes = first.to_vec();
+    /// The class of a flow of datagrams: where no rule of the operator's holds, calls' media have ports of their own, others the class of
+    /// the operator's lists, and else what the classifier sees in it.
+    pub(crate) fn of_flow(&self, now: Duration, flow: Flow, settings: &RemoteSettings) -> Class {
         let flow = self.named(now, flow);
-        let port = ends.to.port();
+        let port = flow.to.port();
         let is_voice = || settings.udp.voice_ports.iter().any(|range| range.contains(port));
         self.own(&flow)
             .or_else(|| is_voice().then_some(Class::Expedited))
@@ -117,6 +117,18 @@ impl Rules {
         let least = if flow.protocol == Protocol::Udp { Class::Expedited } else { Class::Interactive };
         Some(class(&verdict).max(least))
     }
+}
+
+/// A flow of datagrams that begins with `first`.
+pub(crate) fn datagrams(ends: Ends, first: &[u8]) -> Flow {
+    let mut flow = Flow::new(Protocol::Udp, ends.client, ends.to);
+    flow.names = vec![Host::Address(ends.to.ip())];
+    flow.first_bytes = first.to_vec();
+    flow
+}
+
+fn lock(names: &Mutex<Names>) -> MutexGuard<'_, Names> {
+    names.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A connection of a client's to `host`.
@@ -155,11 +167,19 @@ fn class(verdict: &Verdict) -> Class {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farhop_diffserv::classify::Seen;
     use farhop_dns::Query;
     use farhop_settings::{LocalSettings, parse};
+    use farhop_units::Bytes;
     use http::HeaderValue;
 
     const NOW: Duration = Duration::ZERO;
+
+    impl Rules {
+        fn of_datagrams(&self, now: Duration, ends: Ends, first: &[u8], settings: &RemoteSettings) -> Class {
+            self.of_flow(now, datagrams(ends, first), settings)
+        }
+    }
 
     fn no_rules() -> Rules {
         Rules::default()
@@ -264,6 +284,49 @@ mod tests {
         caught.to.set_ip("192.0.2.1".parse().unwrap());
         assert_eq!(rules.of_connection(NOW, caught, None), Class::Web, "its own name is known");
         assert_eq!(datagrams(4_000), Class::Web, "by now it may be another's");
+        let mut says_itself = connection(ANYONE.ip(), "192.0.2.1", 443);
+        says_itself.sni = "site.test".parse().ok();
+        assert_eq!(rules.of_connection(NOW, says_itself, None), Class::Web, "an address is many names'");
+    }
+
+    #[test]
+    fn what_a_client_was_told_by_a_name_server_of_its_choice_counts_for_it_alone() {
+        let text = "[[remote.rule]]\nname = 'mirror'\nservice = 'bulk'\nhosts = ['.mirror.test']\n";
+        let settings: LocalSettings = parse(text, "".as_ref(), &[]).unwrap();
+        let rules = Rules::new(&settings.remote);
+        let question =
+            [&[0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], b"\x02eu\x06mirror\x04test\0\0\x01\0\x01"].concat();
+        let clients: [IpAddr; 2] = ["10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
+        rules.overhear(NOW, clients[0], "eu.mirror.test", &answer(&question, [192, 0, 2, 1]));
+        let of = |client| rules.of_connection(NOW, connection(client, "192.0.2.1", 443), None);
+        assert_eq!(clients.map(of), [Class::Bulk, Class::Web]);
+    }
+
+    #[test]
+    fn what_a_flow_shows_later_is_judged_by_the_same_rules() {
+        let text = "[[remote.rule]]\nname = 'chat'\nservice = 'interactive'\nalpn = ['xmpp-client']\n\
+            [[remote.rule]]\nname = 'game'\nservice = 'interactive'\nprotocol = 'udp'\npacket_at_most = '200 B'\ntime_at_least = '5 s'\n";
+        let settings: LocalSettings = parse(text, "".as_ref(), &[]).unwrap();
+        let rules = Rules::new(&settings.remote);
+        let mut chat = connection(ANYONE.ip(), "192.0.2.1", 443);
+        assert_eq!(rules.of_connection(NOW, chat.clone(), None), Class::Web);
+        chat.alpn = vec!["xmpp-client".into()];
+        assert_eq!(rules.of_connection(NOW, chat, None), Class::Interactive);
+        let mut update = connection(ANYONE.ip(), "192.0.2.1", 443);
+        update.sni = "download.windowsupdate.com".parse().ok();
+        assert_eq!(rules.of_connection(NOW, update, None), Class::Background);
+        let ends = Ends { client: ANYONE, to: "192.0.2.1:40000".parse().unwrap() };
+        let mut game = datagrams(ends, b"x");
+        let mut seen = |packets: u64, size: u64, seconds| {
+            let over = Duration::from_secs(seconds);
+            game.seen = Some(Seen { packets, bytes: Bytes(packets * size), over });
+            rules.of_flow(NOW, game.clone(), &settings.remote)
+        };
+        assert_eq!(
+            (seen(100, 90, 2), seen(500, 90, 10), seen(500, 900, 10)),
+            (Class::Web, Class::Interactive, Class::Web)
+        );
+        assert_eq!(seen(10_000, 1_200, 10), Class::Bulk);
     }
 
     #[test]

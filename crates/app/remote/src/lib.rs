@@ -3,6 +3,7 @@
 //! A request's life in files: `clients` → `request` → `exchange` → `lookup` → `ask` → `arriving`, with
 //! `promising` and `desk` for what comes unasked and `uplink` for the carrier beneath.
 
+mod admission;
 mod adrift;
 mod announced;
 mod answers;
@@ -16,6 +17,7 @@ mod caller;
 mod calls;
 mod carry;
 mod class;
+mod classifier;
 mod clients;
 mod collapse;
 mod components;
@@ -32,6 +34,7 @@ mod login;
 mod lookup;
 mod mirror;
 mod opened;
+mod overheard;
 mod own_dictionary;
 mod parts;
 pub mod passwords;
@@ -42,6 +45,7 @@ mod request;
 mod revalidate;
 mod running;
 mod section;
+mod shown;
 mod start;
 mod status;
 mod stock;
@@ -55,6 +59,7 @@ mod uplink;
 mod upload;
 mod users;
 mod validating;
+mod watched;
 mod websocket;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,6 +68,7 @@ use std::time::Duration;
 
 use announced::Announced;
 use auth::Gate;
+pub use classifier::{Classifier, Observed};
 use consent::Consent;
 pub use consent::ConsentError;
 use desk::Desk;

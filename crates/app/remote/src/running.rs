@@ -118,7 +118,12 @@ impl Running {
             tcp_congestion: kept.tcp_congestion.clone(),
             tcp_initial_window: kept.tcp_initial_window,
             role: kept.role,
-            udp: UdpSettings { enabled: kept.udp.enabled, flows: kept.udp.flows, ..settings.udp.clone() },
+            udp: UdpSettings {
+                enabled: kept.udp.enabled,
+                flows: kept.udp.flows,
+                link: kept.udp.link.clone(),
+                ..settings.udp.clone()
+            },
             dns: DnsSettings { prefetch: settings.dns.prefetch, ..kept.dns.clone() },
             transparent: TransparentSettings {
                 enabled: kept.transparent.enabled,

@@ -113,6 +113,7 @@ async fn status(remote: &Remote) -> serde_json::Value {
         "components": remote.components().iter().map(|half| half.component().name).collect::<Vec<_>>(),
         "clients": remote.census().total(),
         "caught": remote.caught().total(),
+        "calls": remote.flows.get().map(|flows| flows.calls_told()),
         "exchanges": remote.busy.load(std::sync::atomic::Ordering::Relaxed),
         "promises_open": promises,
         "evidence": remote.holdouts().status(),

@@ -3,7 +3,9 @@
 //! for the tunnel; when ground cannot connect, the client's connection is reset and the next CONNECT is told why.
 
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 
+use farhop_diffserv::classify::Flow;
 use farhop_events::{AnsweredFrom, Crossing, Event, ExchangeId, Side};
 use farhop_front::{Departure, Head, Responder, Tunnel};
 use farhop_htotp::frame::{self, Class, Failure};
@@ -13,8 +15,9 @@ use tokio::time::Instant;
 use crate::Remote;
 use crate::answers::Trouble;
 use crate::auth::Pass;
-use crate::carry::{Carried, Word, carry};
+use crate::carry::{Carried, Passed, Word, carry};
 use crate::class;
+use crate::shown::{self, Shown};
 use crate::uplink::Carrier;
 use crate::users::User;
 
@@ -83,11 +86,14 @@ impl Wish {
             why: Crossing::Tunnel,
             field: None,
         });
+        let mut begins = self.flow();
+        shown::hear(&mut begins, tunnel.early().to_vec());
+        let class = remote.rules().of_connection(remote.now(), begins, self.listed);
         let destination = self.at.map_or_else(|| self.bare_host().to_owned(), |at| at.to_string());
         let asked = frame::Tunnel {
             tunnel: self.id.0,
             user: self.user.id,
-            class: self.class(remote, tunnel.early()),
+            class,
             host: destination,
             port: self.port,
             client: self.name,
@@ -109,20 +115,37 @@ impl Wish {
             (None, settings) => settings.timeouts.tunnel_idle,
         };
         let over = remote.gate().withdrawn(&self.pass);
-        let carried = carry(tunnel, sender, receiver, idle, over, hear).await;
+        let watched = Mutex::new((Shown::new(self.flow()), class));
+        let judge = |passed: Passed<'_>| self.judge(remote, &watched, &passed);
+        let carried = carry(tunnel, sender, receiver, idle, over, hear, judge).await;
         if !carried.failed {
             self.ended(remote, AnsweredFrom::Asked, &carried);
         }
     }
 
-    /// Its class, its client having said `early` so far.
-    fn class(&self, remote: &Remote, early: &[u8]) -> Class {
+    /// What is known of it before its client says anything.
+    fn flow(&self) -> Flow {
         let mut flow = class::connection(self.client, &self.host, self.port);
         if let Some(at) = self.at {
             flow.to.set_ip(at);
         }
-        flow.first_bytes = early.to_vec();
-        remote.rules().of_connection(remote.now(), flow, self.listed)
+        flow
+    }
+
+    /// Another class, where it shows by what passes that it has one.
+    fn judge(&self, remote: &Remote, watched: &Mutex<(Shown, Class)>, passed: &Passed<'_>) -> Option<Class> {
+        let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let (shown, class) = &mut *watched;
+        let now = remote.now();
+        let may_differ = match *passed {
+            Passed::Said(bytes) => shown.said(now, bytes),
+            Passed::Heard(bytes) => shown.passed(now, bytes),
+        };
+        if !may_differ {
+            return None;
+        }
+        let judged = remote.rules().of_connection(now, shown.flow().clone(), self.listed);
+        (std::mem::replace(class, judged) != judged).then_some(judged)
     }
 
     /// The host without the brackets of an IPv6 address.

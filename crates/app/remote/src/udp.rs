@@ -14,7 +14,6 @@ use farhop_component::{Component, Datagrams, RemoteHalf, UDP};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::datagram::{Form, patience};
 use farhop_htotp::flow::{LARGEST, Reader, Record};
-use farhop_htotp::frame::Class;
 use farhop_packets::{Complaint, Ends};
 use farhop_settings::RemoteSettings;
 use farhop_transport::hop::{Arrival, Incoming, Sender};
@@ -25,13 +24,15 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 
 use crate::Remote;
+use crate::admission::Admission;
 use crate::calls::{Calls, Measured};
 use crate::components::Attended;
 use crate::uplink::Carrier;
 use crate::users::User;
+use crate::watched::Watched;
 
 /// A question and its answer, and nothing after that (RFC 4787 REQ-5b lets well-known ports be quicker).
-const DNS_PORT: u16 = 53;
+pub(crate) const DNS_PORT: u16 = 53;
 const DNS_IDLE: Duration = Duration::from_secs(20);
 /// Clients that are told at a time what becomes of their datagrams.
 const MOST_COMPLAINING: usize = 4;
@@ -71,6 +72,8 @@ pub(crate) struct Flows {
     complaining: AtomicUsize,
     /// What flows to ports of SIP have announced.
     calls: Calls,
+    /// What the link manager says of these.
+    admission: Admission,
 }
 
 /// A flow that has begun, until this is dropped: however its task ends, another may begin in its place.
@@ -115,9 +118,13 @@ impl RemoteHalf<Arc<Remote>, Attended> for Udp {
     }
 
     /// The listeners, or the device, come later: [`crate::Running::catch_datagrams`], [`crate::Running::catch_by`].
-    fn start(&self, remote: &Arc<Remote>, _: &mut JoinSet<()>) {
+    fn start(&self, remote: &Arc<Remote>, tasks: &mut JoinSet<()>) {
         // One alone is made.
         let _ = remote.flows.set(Arc::clone(&self.0));
+        if let Some(link) = remote.settings().udp.link.clone() {
+            let (flows, bus) = (Arc::clone(&self.0), remote.bus().clone());
+            tasks.spawn(async move { flows.admission.keep(&flows.calls, &link, &bus).await });
+        }
     }
 
     fn take(&self, _: &Arc<Remote>, _: &Attended, incoming: Incoming) -> Option<Incoming> {
@@ -144,6 +151,11 @@ pub(crate) async fn accept(remote: Arc<Remote>, flows: Arc<Flows>, listener: Udp
 }
 
 impl Flows {
+    /// What the link manager says of calls, for `status`.
+    pub(crate) fn calls_told(&self) -> serde_json::Value {
+        self.admission.status()
+    }
+
     /// Gives a datagram to its flow, which it begins if that is allowed.
     pub(crate) fn take(
         self: &Arc<Self>,
@@ -198,10 +210,8 @@ impl Flow<'_> {
     async fn serve(self, first: Bytes, mut told: mpsc::Receiver<Bytes>, answerer: Answerer) {
         let (remote, ends, settings) = (self.remote, self.ends, self.remote.settings());
         let mut passing = Passing::of(&self.flows.calls, ends, &settings);
-        let class = match passing.speech {
-            Some(_) => Class::Expedited,
-            None => remote.rules().of_datagrams(remote.now(), ends, &first, &settings),
-        };
+        let mut watched = Watched::of(remote, &self.flows.calls, ends, &first);
+        let class = watched.class;
         passing.passes(&first);
         // What waits longer than this has been sent again.
         let Some(carrier) = remote.uplink().carrier(Instant::now() + patience(class)).await else { return };
@@ -233,6 +243,7 @@ impl Flow<'_> {
                 said = client.receive() => match said {
                     Ok(payload) => {
                         is_open = passing.passes(&payload);
+                        watched.said(&payload).into_iter().for_each(|class| way.sender.tell_class(class));
                         way.up(remote, &payload).await;
                         (up, moved) = (up + 1, Instant::now());
                     }
@@ -240,6 +251,7 @@ impl Flow<'_> {
                 },
                 Some(payload) = told.recv() => {
                     is_open = passing.passes(&payload);
+                    watched.said(&payload).into_iter().for_each(|class| way.sender.tell_class(class));
                     way.up(remote, &payload).await;
                     (up, moved) = (up + 1, Instant::now());
                 }
@@ -247,6 +259,7 @@ impl Flow<'_> {
                     moved = Instant::now();
                     if let Some(payload) = way.datagrams.receive(form, payload, &mut way.sender).await {
                         is_open = passing.passes(&payload);
+                        watched.heard(&payload).into_iter().for_each(|class| way.sender.tell_class(class));
                         client.give(&payload).await;
                         down += 1;
                     }
@@ -255,7 +268,8 @@ impl Flow<'_> {
                     Arrival::TunnelOpened => {}
                     Arrival::Body(bytes) => {
                         reader.push(&bytes);
-                        is_open = self.hear(&mut reader, &client, &mut way, &mut passing, &mut down).await;
+                        let looks = (&mut passing, &mut watched);
+                        is_open = self.hear(&mut reader, &client, &mut way, looks, &mut down).await;
                         moved = Instant::now();
                     }
                     Arrival::Failed(failure) => {
@@ -297,7 +311,7 @@ impl Flow<'_> {
         reader: &mut Reader,
         client: &Client,
         way: &mut Way,
-        passing: &mut Passing<'_>,
+        (passing, watched): (&mut Passing<'_>, &mut Watched<'_>),
         down: &mut u64,
     ) -> bool {
         loop {
@@ -306,6 +320,7 @@ impl Flow<'_> {
                     if !passing.passes(&payload) {
                         return false;
                     }
+                    watched.heard(&payload).into_iter().for_each(|class| way.sender.tell_class(class));
                     client.give(&payload).await;
                     *down += 1;
                 }
@@ -343,7 +358,8 @@ struct Passing<'a> {
 impl<'a> Passing<'a> {
     fn of(calls: &'a Calls, ends: Ends, settings: &RemoteSettings) -> Self {
         let is_sip = settings.udp.sip_ports.iter().any(|range| range.contains(ends.to.port()));
-        let speech = calls.speaks(Instant::now(), ends).then(Measured::default);
+        let is_speech = calls.speaks(Instant::now(), ends) || calls.is_refused(ends);
+        let speech = is_speech.then(Measured::default);
         Passing { calls, ends, is_sip, speech }
     }
 

@@ -31,6 +31,6 @@ impl Switched {
         let tunnel = responder.tunnel(Head { status, fields }).await.ok()?;
         let idle = remote.settings().timeouts.tunnel_idle;
         let over = remote.gate().withdrawn(pass);
-        Some(carry(tunnel, self.sender, self.receiver, idle, over, |_| {}).await)
+        Some(carry(tunnel, self.sender, self.receiver, idle, over, |_| {}, |_| None).await)
     }
 }

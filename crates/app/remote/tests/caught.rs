@@ -8,16 +8,22 @@ mod support;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
-use farhop_htotp::frame::{Coding, Failure, Side};
+use farhop_htotp::frame::{Class, Coding, Failure, Side, Tunnel};
 use farhop_htotp::head::SENT_TO;
+use farhop_transport::hop::{Arrival, Incoming, Receiver, Sender};
 use http::Method;
-use support::{Asked, CACHEABLE, World, head, read_until, world_with};
-use tokio::io::AsyncWriteExt;
+use support::{Asked, CACHEABLE, PATIENCE, World, head, read_until, tls_client, world_with};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 
 /// A remote that catches what is for a port, and that port.
 async fn catching() -> (World, u16) {
-    let mut world = world_with(&["transparent.http_ports=[\"1-65535\"]"]).await;
+    catching_with(&["transparent.http_ports=[\"1-65535\"]"]).await
+}
+
+async fn catching_with(more: &[&str]) -> (World, u16) {
+    let mut world = world_with(more).await;
     // To the wildcard nobody connects: all are for another address, and were caught.
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -101,4 +107,63 @@ async fn what_may_not_be_said_twice_is_said_at_the_address_the_next_time() {
             assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
         }
     }
+}
+
+/// A connection that is carried as it is, and begins with this; at ground once that has come. The remote knows by then that ground takes
+/// marks.
+async fn carried(world: &World, port: u16, first: &[u8]) -> (TcpStream, Tunnel, Sender, Receiver) {
+    loop {
+        let mut client = connect(port).await;
+        client.write_all(first).await.unwrap();
+        let (asked, sender, mut receiver) = loop {
+            let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("a tunnel is wanted").unwrap();
+            if let Incoming::Tunnel { asked, sender, receiver } = incoming {
+                break (asked, sender, receiver);
+            }
+        };
+        let mut came = 0;
+        while came < first.len() {
+            match timeout(PATIENCE, receiver.next()).await.expect("it comes") {
+                Arrival::Body(bytes) => came += bytes.len(),
+                other => panic!("{other:?}"),
+            }
+        }
+        if asked.marked {
+            return (client, asked, sender, receiver);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_carried_as_it_is_has_the_class_that_its_hello_says_at_both_ends() {
+    let chat = ["rule.0.name=\"chat\"", "rule.0.service=\"interactive\"", "rule.0.alpn=[\"xmpp-client\"]"];
+    let (world, port) = catching_with(&chat).await;
+    for (host, protocols, class) in [
+        ("site.test", &["h2"][..], Class::Web),
+        ("download.windowsupdate.com", &["h2"], Class::Background),
+        ("site.test", &["xmpp-client"], Class::Interactive),
+    ] {
+        let name = host.try_into().unwrap();
+        let mut tls = rustls::ClientConnection::new(tls_client(&world, false, protocols), name).unwrap();
+        let mut hello = Vec::new();
+        tls.write_tls(&mut hello).unwrap();
+        let (_client, asked, sender, _receiver) = carried(&world, port, &hello).await;
+        assert_eq!((&*asked.host, sender.class()), ("127.0.0.1", Some(class)), "{host} {protocols:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_shell_is_one_once_its_packets_are_small_both_ways() {
+    let (world, port) = catching_with(&[]).await;
+    let (mut client, asked, mut sender, mut receiver) =
+        carried(&world, port, b"SSH-2.0-OpenSSH_10.0\r\n").await;
+    assert_eq!((asked.class, sender.class()), (Class::Web, Some(Class::Web)), "it may carry files");
+    sender.accept_tunnel();
+    for _ in 0..100 {
+        client.write_all(&[7; 36]).await.unwrap();
+        let Arrival::Body(said) = timeout(PATIENCE, receiver.next()).await.unwrap() else { panic!("no key") };
+        sender.write(said).await.unwrap();
+        timeout(PATIENCE, client.read_exact(&mut [0; 36])).await.unwrap().unwrap();
+    }
+    assert_eq!(sender.class(), Some(Class::Interactive));
 }

@@ -14,7 +14,7 @@ use crate::end::End;
 use crate::error::SettingsError;
 use crate::kinds::{CarrierKind, Cidr, HostPort, PeerName, Percent, PortRange, Role, Spreading, UserWeight};
 use crate::load::{Checked, check_peers, conflict};
-use crate::rule::{RuleSettings, check_at_beginning};
+use crate::rule::{RuleSettings, check_within};
 use crate::section::settings;
 use crate::source::Source;
 use crate::transparent::TransparentSettings;
@@ -292,7 +292,7 @@ impl RemoteSettings {
     /// Rules that hold also where the other end is in the same process and no peer is configured.
     pub(crate) fn check_alone(&self, source: &Source, prefix: &str) -> Result<(), SettingsError> {
         check_ceilings(&self.ceiling, source, prefix)?;
-        check_at_beginning(&self.rule, source, prefix)?;
+        check_within(&self.rule, source, prefix)?;
         self.link.check(source, &format!("{prefix}link."), End::Remote)?;
         let at = |key: &str| format!("{prefix}{key}");
         if self.listen.is_empty() {

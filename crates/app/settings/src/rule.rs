@@ -30,7 +30,7 @@ settings! {
             /// Its packets come marked with one of these: EF, AF11 to AF43, CS1 to CS7, DE, LE or a number.
             dscp: Vec<Codepoint>, default "";
             /// The name that it asks for (CONNECT, a TLS hello, a URL), or else one that an answer to users' questions for names had for its
-            /// destination lately, is one of these. The remote knows its own answers (`[dns] listen`).
+            /// destination lately, is one of these. The remote knows its own answers (`[dns] listen`), and those that pass it over UDP.
             hosts: Vec<HostPattern>, default "";
             /// That name is on this list of Farhop's.
             listed: Option<Category>, default "auto";
@@ -38,7 +38,7 @@ settings! {
             alpn: Vec<String>, default "";
             /// It begins like one of these: tls, http, ssh, sip, rtsp, rtp, stun, quic, bittorrent, rsync.
             begins: Vec<Opening>, default "";
-            /// It has carried so much at least.
+            /// It has carried so much at least. Inside the carrier: without a pause of two seconds, as the other measures of how it behaves.
             bytes_at_least: Option<Bytes>, default "auto";
             /// It has been seen for so long at least.
             time_at_least: Option<Duration>, default "auto";
@@ -92,29 +92,19 @@ impl RuleSettings {
     }
 }
 
-/// A flow has its class from its first bytes on: a rule that waits for more would hold for nothing there.
-pub(crate) fn check_at_beginning(
+/// Inside the carrier nobody knows how packets came marked: a rule that goes by that would hold for nothing there.
+pub(crate) fn check_within(
     rules: &[RuleSettings],
     source: &Source,
     prefix: &str,
 ) -> Result<(), SettingsError> {
     for (at, rule) in rules.iter().enumerate() {
-        let later = [
-            ("dscp", !rule.dscp.is_empty()),
-            ("alpn", !rule.alpn.is_empty()),
-            ("bytes_at_least", rule.bytes_at_least.is_some()),
-            ("time_at_least", rule.time_at_least.is_some()),
-            ("packet_at_least", rule.packet_at_least.is_some()),
-            ("packet_at_most", rule.packet_at_most.is_some()),
-            ("rate_at_least", rule.rate_at_least.is_some()),
-            ("rate_at_most", rule.rate_at_most.is_some()),
-        ];
-        if let Some((key, _)) = later.into_iter().find(|(_, is_given)| *is_given) {
+        if !rule.dscp.is_empty() {
             let reason = format!(
-                "the rule '{}' goes by '{key}', which is not known of what begins; leave it out, or write the rule for `farhop link`",
+                "the rule '{}' goes by 'dscp', which is not known of what is caught; leave it out, or write the rule for `farhop link`",
                 rule.name
             );
-            return Err(conflict(source, &format!("{prefix}rule.{at}.{key}"), reason));
+            return Err(conflict(source, &format!("{prefix}rule.{at}.dscp"), reason));
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Settings of datagrams that are caught on their way through the remote.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::kinds::PortRange;
@@ -19,6 +20,9 @@ settings! {
             voice_ports: Vec<PortRange>, default "", live true;
             /// Ports of SIP: the media that calls announce there (SDP) are carried as voice, too. Empty: nobody listens.
             sip_ports: Vec<PortRange>, default "5060", live true;
+            /// Control socket of a link manager (`farhop link run`) that admits these calls: what one takes inside the carrier is held in EF's share there,
+            /// and a call for which there is no room goes as pages do. auto: nobody is asked.
+            link: Option<PathBuf>, default "auto";
             /// Most flows at a time; of others the datagrams are dropped. Each takes a descriptor at either end.
             flows: u32, default "4096", range "1" to "16000";
             /// Most of them of one client.

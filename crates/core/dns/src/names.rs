@@ -1,4 +1,5 @@
-//! Which names answers have had for an address: who connects to it has most likely asked for one of them. Bounded; handed the time.
+//! Which names answers have had for an address: who connects to it has most likely asked for one of them. What only one client was
+//! told counts for that one alone, since its answers may be its own making. Bounded; handed the time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -19,10 +20,13 @@ const LEAST: Duration = Duration::from_secs(3600);
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Names {
-    known: HashMap<IpAddr, Known>,
-    by_use: BTreeMap<u64, IpAddr>,
+    known: HashMap<Key, Known>,
+    by_use: BTreeMap<u64, Key>,
     clock: u64,
 }
+
+/// Who was told, if not all are, and the address.
+type Key = (Option<IpAddr>, IpAddr);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -32,16 +36,17 @@ struct Known {
 }
 
 impl Names {
-    /// Somebody is told this answer to a question for `name`.
-    pub fn tell(&mut self, now: Duration, name: &str, answer: &Answer) {
+    /// This client, or whoever asks, is told this answer to a question for `name`.
+    pub fn tell(&mut self, now: Duration, client: Option<IpAddr>, name: &str, answer: &Answer) {
         let until = now + Duration::from_secs(answer.lifetime.unwrap_or(0).into()).max(LEAST);
         let name: Arc<str> = name.into();
         for address in answer.addresses().take(OF_ONE) {
             self.clock += 1;
-            let known = self.known.entry(address.to_canonical()).or_default();
+            let key = (client.map(|client| client.to_canonical()), address.to_canonical());
+            let known = self.known.entry(key).or_default();
             self.by_use.remove(&known.told);
             known.told = self.clock;
-            self.by_use.insert(self.clock, address.to_canonical());
+            self.by_use.insert(self.clock, key);
             known.names.retain(|(own, until)| *own != name && *until > now);
             if known.names.len() == NAMES {
                 known.names.remove(0);
@@ -55,9 +60,9 @@ impl Names {
         }
     }
 
-    /// The names that this address was told for, the latest first.
-    pub fn of(&self, now: Duration, address: IpAddr) -> impl Iterator<Item = &str> {
-        let known = self.known.get(&address.to_canonical());
+    /// The names for which this client, or whoever asks, was told this address, the latest first.
+    pub fn of(&self, now: Duration, client: Option<IpAddr>, address: IpAddr) -> impl Iterator<Item = &str> {
+        let known = self.known.get(&(client.map(|client| client.to_canonical()), address.to_canonical()));
         let names = known.into_iter().flat_map(|known| known.names.iter().rev());
         names.filter(move |(_, until)| *until > now).map(|(name, _)| &**name)
     }

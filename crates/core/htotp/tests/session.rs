@@ -390,6 +390,29 @@ fn a_tunnel_carries_bytes_before_and_after_it_stands() {
     assert!(events.iter().any(|(_, e)| *e == Event::Ended { stream: near }));
 }
 
+#[test]
+fn a_tunnel_that_shows_what_it_is_has_its_class_at_both_ends_once_ground_takes_marks() {
+    let mut pair = geo();
+    for (number, is_told) in [(1, false), (2, true)] {
+        let near = pair.remote().open_tunnel(&Tunnel::to(number, 1, Class::Web, "site.test", 443));
+        pair.remote().write(near, Bytes::from_static(b"hello"));
+        pair.remote().tell_class(near, Class::Background);
+        assert_eq!(pair.remote().class(near), Some(Class::Background));
+        pair.run(pair.now + 3 * HALF);
+        let events = pair.events(GROUND);
+        let asked = events.iter().find_map(|(_, event)| match event {
+            Event::TunnelAsked { stream, .. } => Some(*stream),
+            _ => None,
+        });
+        let far = asked.expect("a tunnel");
+        assert_eq!(body(&events, far), b"hello", "nothing else is the far side's");
+        let class = if is_told { Class::Background } else { Class::Web };
+        assert_eq!(pair.ground().class(far), Some(class));
+        let classed = Event::Classed { stream: far, class: Class::Background };
+        assert_eq!(events.iter().any(|(_, event)| *event == classed), is_told);
+    }
+}
+
 /// What has come on a stream, and where it is marked as urgent.
 fn marks(events: &[(Duration, Event)], of: StreamId) -> (Vec<u8>, Vec<usize>) {
     let (mut all, mut marks) = (Vec::new(), Vec::new());

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_htotp::frame::{Coding, Verdict};
+use farhop_htotp::frame::{Class, Coding, Tunnel, Verdict};
 use farhop_htotp::session::{Ask, Config, Role};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_orbit::Profile;
@@ -27,6 +27,7 @@ const ANSWER: &[u8] = b"bought";
 struct Books {
     orders: Mutex<Vec<Vec<u8>>>,
     verdicts: Mutex<Vec<Verdict>>,
+    tunnels: Mutex<Vec<(Sender, Receiver)>>,
 }
 
 struct Remote {
@@ -67,6 +68,9 @@ async fn serve(mut listener: Listener, plan: PathPlan, books: Arc<Books>) {
                 match incoming {
                     Incoming::Exchange { sender, receiver, .. } => {
                         tokio::spawn(sell(sender, receiver, Arc::clone(&books)));
+                    }
+                    Incoming::Tunnel { sender, receiver, .. } => {
+                        books.tunnels.lock().unwrap().push((sender, receiver));
                     }
                     Incoming::Rejoin { carrier, claim } => {
                         let bears = |hop: &&Hop| hop.name().is_some_and(|name| name.number() == carrier);
@@ -215,4 +219,27 @@ async fn the_same_holds_on_a_carrier_on_which_the_remote_spoke_before_ground_had
     assert_eq!(remote.finish(hop, receiver).await, ANSWER);
     assert_eq!(*remote.books.orders.lock().unwrap(), [ORDER], "once");
     assert_eq!(*remote.books.verdicts.lock().unwrap(), [Verdict::NeverCame]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_class_that_a_tunnel_shows_while_it_has_no_carrier_is_said_on_the_next() {
+    let remote = ends();
+    let hop = remote.call().await;
+    // Ground has said that it takes marks.
+    sleep(2 * remote.plan.rtt).await;
+    let (mut sender, _receiver) = hop.open_tunnel(Tunnel::to(9, 1, Class::Web, "site.test", 22));
+    sender.write(Bytes::from_static(b"SSH-2.0-x")).await.unwrap();
+    sleep(remote.plan.rtt).await;
+    let there = || remote.books.tunnels.lock().unwrap()[0].0.class();
+    sender.tell_class(Class::Bulk);
+    sleep(remote.plan.rtt).await;
+    assert_eq!(there(), Some(Class::Bulk));
+    hop.replace();
+    sender.tell_class(Class::Interactive);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(there(), Some(Class::Bulk), "it has not heard of it");
+    let next = remote.call().await;
+    assert_eq!(next.adopt(&hop), 1);
+    sleep(3 * remote.plan.rtt).await;
+    assert_eq!((sender.class(), there()), (Some(Class::Interactive), Some(Class::Interactive)));
 }

@@ -48,6 +48,7 @@ pub mod kind {
     pub const TUNNEL: u64 = 0x31;
     pub const URGENT: u64 = 0x32;
     pub const TUNNEL_OPENED: u64 = 0x33;
+    pub const CLASS: u64 = 0x34;
     pub const MIRROR: u64 = 0x41;
     pub const STORED: u64 = 0x43;
     pub const EVICTED: u64 = 0x45;
@@ -93,6 +94,7 @@ pub mod kind {
         (TUNNEL, "TUNNEL"),
         (URGENT, "URGENT"),
         (TUNNEL_OPENED, "TUNNEL_OPENED"),
+        (CLASS, "CLASS"),
         (MIRROR, "MIRROR"),
         (STORED, "STORED"),
         (EVICTED, "EVICTED"),
@@ -394,6 +396,8 @@ pub enum Frame {
     TunnelOpened,
     /// The next byte of a marked tunnel is urgent.
     Urgent,
+    /// A marked tunnel has shown that it is of this class.
+    Class(Class),
     Mirror(Word),
     /// How far ground has heard the mirror's log.
     Heard(Position),

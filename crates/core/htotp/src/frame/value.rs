@@ -47,6 +47,7 @@ impl Frame {
             Frame::Tunnel(_) => kind::TUNNEL,
             Frame::TunnelOpened => kind::TUNNEL_OPENED,
             Frame::Urgent => kind::URGENT,
+            Frame::Class(_) => kind::CLASS,
             Frame::Mirror(Word::Reset) => kind::MIRROR,
             Frame::Mirror(Word::Stored(_)) => kind::STORED,
             Frame::Mirror(Word::Evicted(_)) => kind::EVICTED,
@@ -136,6 +137,7 @@ impl Frame {
                 varint::put(out, *hundredths);
             }
             Frame::Drain | Frame::TunnelOpened | Frame::Urgent | Frame::Mirror(Word::Reset) => {}
+            Frame::Class(class) => out.push(flags(*class, Priority::default(), false)),
             Frame::Mirror(Word::Stored(entries)) => entries.iter().for_each(|entry| put_entry(entry, out)),
             Frame::Mirror(Word::Holds(bodies) | Word::Lacks(bodies)) => {
                 bodies.iter().for_each(|body| put_body(body, out));
@@ -294,6 +296,7 @@ impl Frame {
             kind::DRAIN => Frame::Drain,
             kind::TUNNEL_OPENED => Frame::TunnelOpened,
             kind::URGENT => Frame::Urgent,
+            kind::CLASS => Frame::Class(read_flags(value)?.0),
             kind::REQUEST => {
                 let (exchange, user) = (varint::take(value)?, varint::take(value)?);
                 let (class, priority, resumes) = read_flags(value)?;

@@ -91,6 +91,21 @@ impl Flows {
         self.flows.get(&number)
     }
 
+    /// A flow that is known, and has nothing that stands anywhere, is at this place from now on. Gives where it stood, if that was elsewhere.
+    pub(super) fn replace(&mut self, number: u64, place: Place) -> Option<Place> {
+        let flow = self.flows.get_mut(&number).filter(|flow| flow.place != place)?;
+        let before = flow.stands();
+        flow.place = place;
+        self.waiting[before.class as usize] -= flow.queued;
+        self.waiting[flow.stands().class as usize] += flow.queued;
+        Some(before)
+    }
+
+    /// Whether a flow is known to be at another place.
+    pub(super) fn is_elsewhere(&self, number: u64, place: Place) -> bool {
+        self.flows.get(&number).is_some_and(|flow| flow.place != place)
+    }
+
     /// Adds a datagram of a flow of this place; `turn` is that of a flow which is new.
     pub(super) fn push(&mut self, now: Duration, number: u64, place: Place, turn: u64, datagram: Bytes) {
         let flow = self.flows.entry(number).or_insert_with(|| Flow {

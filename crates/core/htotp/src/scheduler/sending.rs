@@ -53,6 +53,9 @@ impl Scheduler {
         if place.class <= Class::Interactive {
             self.allowance.calm(now);
         }
+        if self.flows.is_elsewhere(flow, place) {
+            self.move_flow(flow, place);
+        }
         self.turn += 1;
         let stood = self.flows.flow(flow).is_some_and(Flow::is_ready);
         self.flows.push(now, flow, place, self.turn, datagram);
@@ -65,6 +68,15 @@ impl Scheduler {
                 self.unready_flow(crowded);
             }
         }
+    }
+
+    /// A flow that has shown to be of another class: what it has waiting moves along.
+    fn move_flow(&mut self, number: u64, place: Place) {
+        self.unready_flow(number);
+        if let Some(stood) = self.flows.replace(number, place) {
+            self.turns.go(stood.class, stood.user);
+        }
+        self.ready_flow(number);
     }
 
     /// What a ceiling keeps aside makes room first: it would not be sent yet.
@@ -240,6 +252,21 @@ mod tests {
         s.turns.charge(Class::Web, 1, 100_000);
         assert_eq!(s.poll_grant(ms(1)).unwrap().stream, StreamId(9));
         assert_eq!(all(&mut s, ms(1)), [2]);
+    }
+
+    #[test]
+    fn what_waits_of_a_flow_moves_along_to_the_class_that_it_shows_to_be_of() {
+        let mut s = unpaced();
+        push(&mut s, ms(0), 1, Class::Web, 1, 1200);
+        push(&mut s, ms(0), 2, Class::Bulk, 1, 1200);
+        push(&mut s, ms(0), 3, Class::Streaming, 1, 1200);
+        push(&mut s, ms(0), 2, Class::Interactive, 1, 1200);
+        push(&mut s, ms(0), 1, Class::Background, 1, 1200);
+        assert_eq!(all(&mut s, ms(1)), [2, 2, 3, 1, 1]);
+        assert!(!s.has_datagrams() && s.turns.is_empty());
+        push(&mut s, ms(1), 1, Class::Web, 1, 1200);
+        push(&mut s, ms(1), 2, Class::Bulk, 1, 1200);
+        assert_eq!(all(&mut s, ms(2)), [1, 2]);
     }
 
     #[test]

@@ -146,6 +146,11 @@ pub enum Event {
         user: u64,
         connection: String,
     },
+    /// Ground: a tunnel has shown that it is of this class.
+    Classed {
+        stream: StreamId,
+        class: Class,
+    },
     /// Ground: what the remote says of what it holds.
     Mirror(Word),
     /// Remote: how far ground has heard the mirror's log, on carriers before this one.

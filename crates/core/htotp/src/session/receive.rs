@@ -324,6 +324,11 @@ impl Session {
                 self.events.push_back(Event::Urgent { stream: id });
                 Ok(())
             }
+            (Phase::Body, Frame::Class(class)) if self.role == Role::Ground => {
+                self.move_to(id, class);
+                self.events.push_back(Event::Classed { stream: id, class });
+                Ok(())
+            }
             (Phase::Head, Frame::TunnelOpened) => {
                 let marked = self.streams.get(&id).is_some_and(|stream| stream.marked);
                 self.set_phase(id, tunnel_phase(marked));

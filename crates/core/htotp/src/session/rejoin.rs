@@ -37,6 +37,8 @@ pub struct Nature {
     marked: bool,
     origin: Bytes,
     upgrades: bool,
+    /// The class that it has shown to be of since it was asked for.
+    shown: Option<Class>,
 }
 
 impl Nature {
@@ -65,6 +67,16 @@ impl Nature {
         if self.place.class == Class::Web {
             self.place.class = class;
         }
+    }
+
+    /// The tunnel has shown that it is of this class.
+    pub fn show(&mut self, class: Class) {
+        (self.place.class, self.shown) = (class, Some(class));
+    }
+
+    /// Which class it has shown to be of since it was asked for. Where that was said on another carrier it may not have arrived.
+    pub fn shown(&self) -> Option<Class> {
+        self.shown
     }
 }
 
@@ -96,6 +108,7 @@ impl Session {
             marked: stream.marked,
             origin: stream.origin.clone(),
             upgrades: stream.upgrades,
+            shown: None,
         })
     }
 

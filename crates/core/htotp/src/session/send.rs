@@ -339,6 +339,23 @@ impl Session {
         }
     }
 
+    /// Remote: a tunnel has shown that it is of this class, in both directions, whatever it counted as before. A ground that takes no marks
+    /// does not hear of it.
+    pub fn tell_class(&mut self, id: StreamId, class: Class) {
+        self.move_to(id, class);
+        let is_told = |stream: &&Stream| stream.kind == Kind::Tunnel && stream.marked && stream.may_write();
+        if self.streams.get(&id).filter(is_told).is_some() {
+            self.scheduler.enqueue(id, Frame::Class(class).encode());
+        }
+    }
+
+    pub(super) fn move_to(&mut self, id: StreamId, class: Class) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.place.class = class;
+            self.scheduler.replace(id, stream.place);
+        }
+    }
+
     /// Remote: the user's client has ended the connection of this name, of which ground was told in requests
     /// ([`crate::head::CLIENT_CONNECTION`]).
     pub fn leave(&mut self, user: u64, connection: &str) {

@@ -257,6 +257,7 @@ pub(crate) fn record() -> String {
     tape.ends[GROUND].write(far, Bytes::from_static(b"answer"));
     tape.ends[GROUND].finish(now, far, None);
     tape.ends[REMOTE].mark(tunnel);
+    tape.ends[REMOTE].tell_class(tunnel, Class::Interactive);
     tape.ends[REMOTE].write(tunnel, Bytes::from_static(b"!"));
     tape.ends[REMOTE].finish(now, tunnel, None);
     tape.settle();
@@ -461,6 +462,7 @@ fn words(event: &Event) -> String {
         }
         Event::TunnelOpened { .. } => "tunnel opened".into(),
         Event::Urgent { .. } => "urgent".into(),
+        Event::Classed { class, .. } => format!("of class {}", *class as u8),
         Event::Rejoin { carrier, exchange, position, .. } => {
             format!("rejoin {exchange} of carrier {carrier} at {position}")
         }

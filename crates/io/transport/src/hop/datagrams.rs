@@ -23,7 +23,8 @@ const MOST_INCOMING: usize = 4096;
 
 impl Hop {
     /// Sends a datagram of this flow, or drops it: when it is late, or there is too much of what is as urgent. False where the carrier
-    /// carries none so long: it can go by the flow's stream.
+    /// carries none so long: it can go by the flow's stream. It is of `class` unless the flow has shown to be of another
+    /// ([`super::Sender::tell_class`]).
     pub fn send_datagram(&self, flow: u64, form: Form, user: u64, class: Class, payload: &[u8]) -> bool {
         let mut state = self.0.lock();
         // It grows while the path is probed, of which nobody is told.
@@ -31,6 +32,7 @@ impl Hop {
         if payload.len() + datagram::overhead(flow) > longest || state.closed.is_some() {
             return false;
         }
+        let class = state.class_shown(flow).unwrap_or(class);
         state.session.send_datagram(self.0.now(), flow, form, user, class, payload);
         drop(state);
         self.0.work.notify_one();
@@ -50,6 +52,11 @@ impl Hop {
 }
 
 impl State {
+    /// Which class a flow of datagrams has shown to be of since it began.
+    fn class_shown(&self, flow: u64) -> Option<Class> {
+        self.slots.get(self.exchanges.get(&flow)?)?.kept.as_ref()?.nature.shown()
+    }
+
     pub(super) fn handle_datagram(&mut self, shared: &Arc<Shared>, datagram: Bytes) {
         if let Some((flow, form, payload)) = datagram::decode(datagram)
             && self.incoming.len() < MOST_INCOMING

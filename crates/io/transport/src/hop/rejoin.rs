@@ -137,6 +137,21 @@ impl State {
         }
     }
 
+    /// A tunnel, or a flow of datagrams, has shown that it is of this class.
+    pub(super) fn tell_class(&mut self, id: StreamId, class: Class) {
+        self.session.tell_class(id, class);
+        self.shown(id, class);
+    }
+
+    /// A tunnel is of this class, on whatever carrier.
+    pub(super) fn shown(&mut self, id: StreamId, class: Class) {
+        let Some(kept) = self.slots.get_mut(&id).and_then(|slot| slot.kept.as_mut()) else { return };
+        kept.nature.show(class);
+        if let Some(Asked::Tunnel(asked)) = &mut kept.asked {
+            asked.class = class;
+        }
+    }
+
     /// Says something on a stream; false when the app should wait for room.
     pub(super) fn say(&mut self, now: Duration, id: StreamId, said: Said) -> bool {
         let waits = self.slots.get(&id).and_then(|slot| slot.kept.as_ref()).is_some_and(|kept| kept.joining);
@@ -292,6 +307,7 @@ impl State {
                 Verdict::NeverCame | Verdict::NotKept => return None,
             };
             (kept.here, kept.joining, kept.tries) = (true, false, 0);
+            kept.nature.shown().into_iter().for_each(|class| session.tell_class(id, class));
             slot.full = !say_again(session, now, id, &kept.journal, &rest);
             incoming.push_back(Incoming::Rejoined { exchange: kept.nature.exchange() });
             Some(())

@@ -102,6 +102,7 @@ impl State {
                 Event::Failed { stream, failure } => self.deliver(stream, Arrival::Failed(failure)),
                 Event::Reset { stream, code } => self.deliver(stream, Arrival::Reset(code)),
                 Event::TunnelOpened { stream } => self.deliver(stream, Arrival::TunnelOpened),
+                Event::Classed { stream, class } => self.shown(stream, class),
                 Event::Urgent { stream } => self.deliver(stream, Arrival::Urgent),
                 Event::Stopped { stream, .. } => {
                     self.unwanted(stream);

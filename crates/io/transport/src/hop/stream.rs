@@ -124,6 +124,14 @@ impl Receiver {
         Receiver { line, done: false }
     }
 
+    /// Remote: as [`Sender::tell_class`].
+    pub fn tell_class(&self, class: Class) {
+        self.line.act(|shared, state, id| {
+            state.tell_class(id, class);
+            shared.work.notify_one();
+        });
+    }
+
     /// The next arrival. After `Ended`, `Failed`, `Reset` or `Lost` nothing more comes. Cancel-safe.
     pub async fn next(&mut self) -> Arrival {
         loop {
@@ -335,6 +343,16 @@ impl Sender {
     /// Moves the stream, if it counts as a page, to the class that it proves to be of.
     pub fn reclassify(&self, class: Class) {
         self.with(|state, _, id| state.reclassify(id, class));
+    }
+
+    /// What the stream counts as here.
+    pub fn class(&self) -> Option<Class> {
+        self.line.act(|_, state, id| state.session.class(id))
+    }
+
+    /// Remote: the tunnel, or flow of datagrams, has shown that it is of this class, in both directions.
+    pub fn tell_class(&self, class: Class) {
+        self.with(|state, _, id| state.tell_class(id, class));
     }
 }
 

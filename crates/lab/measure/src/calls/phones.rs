@@ -11,7 +11,7 @@ use crate::MeasureError;
 
 /// Of all phones: SIP, then speech of callers and called.
 pub(super) const SIP: u16 = 5060;
-pub(super) const SPEECH: (u16, u16) = (20_000, 21_999);
+pub(crate) const SPEECH: (u16, u16) = (20_000, 21_999);
 const CALLED: u16 = 20_000;
 const CALLERS: u16 = 21_000;
 /// SIPp takes four ports for media from the one it is given, two of them for pictures.

@@ -6,20 +6,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use farhop_diffserv::classify::{Flow, Protocol, Seen};
+use farhop_diffserv::classify::Protocol;
 use farhop_netdev::Running;
 use farhop_sip::{Change, Observer};
 use farhop_testbed::{Place, Testbed};
-use farhop_units::Bytes;
 
 use crate::MeasureError;
 use crate::group::Context;
 use farhop_workload::programs::found;
 
-/// Of each packet: its headers, and the first bytes of what is in it.
-const SNAP: &str = "400";
-/// What is kept of how a flow begins.
-const FIRST: usize = 256;
+/// Of each packet: all of it, since the name of a TLS hello may stand at its end.
+const SNAP: &str = "1600";
+/// What is kept of what the client of a flow says: no classifier looks further.
+const FIRST: usize = 4_096;
 /// Until tcpdump listens, and until it has written what it saw.
 const SETTLE: Duration = Duration::from_millis(1_500);
 
@@ -29,12 +28,39 @@ pub(super) struct Capture {
     file: PathBuf,
 }
 
+/// A flow as it passed.
+#[derive(Debug)]
+pub(super) struct Passed {
+    pub(super) protocol: Protocol,
+    /// Who began it, and where it leads.
+    pub(super) ends: (SocketAddr, SocketAddr),
+    /// What was in its packets, in their order; none of those that had nothing in them.
+    pub(super) course: Vec<Step>,
+    /// Bytes of what its client said that are kept.
+    kept: usize,
+}
+
+/// What was in a packet.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) at: Duration,
+    pub(super) bytes: usize,
+    /// From who began it, and as far as that is kept.
+    pub(super) said: Option<Vec<u8>>,
+}
+
 /// What passed.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    pub(super) flows: Vec<Flow>,
+    pub(super) flows: Vec<Passed>,
     /// Where speech goes that SIP has announced.
     pub(super) media: Vec<SocketAddr>,
+}
+
+impl Passed {
+    pub(super) fn of(protocol: Protocol, ends: (SocketAddr, SocketAddr), course: Vec<Step>) -> Passed {
+        Passed { protocol, ends, course, kept: 0 }
+    }
 }
 
 impl Capture {
@@ -68,31 +94,28 @@ impl Capture {
 /// Flows in the order in which they began.
 fn heard(bytes: &[u8]) -> Option<Heard> {
     let mut heard = Heard::default();
-    let mut places: HashMap<(Protocol, SocketAddr, SocketAddr), (usize, Duration)> = HashMap::new();
+    let mut places: HashMap<(Protocol, SocketAddr, SocketAddr), usize> = HashMap::new();
     let mut observer = Observer::default();
     for (at, length, packet) in packets(bytes)? {
-        let Some(Passing { protocol, from, to, content }) = passing(packet) else { continue };
+        let Some(Passing { protocol, from, to, content, around }) = passing(packet) else { continue };
         if let (Protocol::Udp, Some(Change::Speaks(speech))) = (protocol, observer.handle_bytes(at, content))
         {
             heard.media.extend(speech.media);
         }
         let place = places.get(&(protocol, from, to)).or_else(|| places.get(&(protocol, to, from))).copied();
-        let (number, began) = place.unwrap_or_else(|| {
-            heard.flows.push(Flow::new(protocol, from, to));
-            places.insert((protocol, from, to), (heard.flows.len() - 1, at));
-            (heard.flows.len() - 1, at)
+        let number = place.unwrap_or_else(|| {
+            heard.flows.push(Passed::of(protocol, (from, to), Vec::new()));
+            places.insert((protocol, from, to), heard.flows.len() - 1);
+            heard.flows.len() - 1
         });
         let flow = heard.flows.get_mut(number)?;
-        if flow.from == from && flow.first_bytes.len() < FIRST {
-            let room = FIRST - flow.first_bytes.len();
-            flow.first_bytes.extend_from_slice(&content[..content.len().min(room)]);
+        let bytes = usize::try_from(length).unwrap_or(usize::MAX).saturating_sub(around);
+        if bytes == 0 {
+            continue;
         }
-        let before = flow.seen.unwrap_or(Seen { packets: 0, bytes: Bytes(0), over: Duration::ZERO });
-        flow.seen = Some(Seen {
-            packets: before.packets + 1,
-            bytes: before.bytes + Bytes(length),
-            over: at.saturating_sub(began),
-        });
+        let said = (flow.ends.0 == from && flow.kept < FIRST).then(|| content.to_vec());
+        flow.kept += said.as_ref().map_or(0, Vec::len);
+        flow.course.push(Step { at, bytes, said });
     }
     Some(heard)
 }
@@ -134,6 +157,8 @@ struct Passing<'a> {
     from: SocketAddr,
     to: SocketAddr,
     content: &'a [u8],
+    /// Bytes of its headers.
+    around: usize,
 }
 
 /// TCP and UDP in IPv4, as the testbed has it.
@@ -150,7 +175,8 @@ fn passing(packet: &[u8]) -> Option<Passing<'_>> {
         _ => return None,
     };
     let (from, to) = (SocketAddr::new(address(12), port(0)?), SocketAddr::new(address(16), port(2)?));
-    Some(Passing { protocol, from, to, content })
+    let around = packet.len() - content.len();
+    Some(Passing { protocol, from, to, content, around })
 }
 
 #[cfg(test)]
@@ -195,14 +221,12 @@ mod tests {
         let heard = heard(&file(&passed)).unwrap();
         assert_eq!(heard.flows.len(), 2);
         let page = &heard.flows[0];
-        assert_eq!((page.from.to_string(), page.to.port()), ("10.0.0.1:4000".into(), 80));
-        assert_eq!(page.first_bytes, b"GET /");
-        let seen = page.seen.unwrap();
-        assert_eq!((seen.packets, seen.bytes, seen.over), (3, Bytes(3_140), Duration::from_secs(2)));
-        assert_eq!(
-            (heard.flows[1].protocol, &heard.flows[1].first_bytes[..]),
-            (Protocol::Udp, &b"name?"[..])
-        );
+        assert_eq!((page.ends.0.to_string(), page.ends.1.port()), ("10.0.0.1:4000".into(), 80));
+        let course: Vec<_> = page.course.iter().map(|step| (step.bytes, step.said.as_deref())).collect();
+        // A thousand bytes of each were not captured.
+        assert_eq!(course, [(1_000, Some(&b""[..])), (1_015, None), (1_005, Some(&b"GET /"[..]))]);
+        assert_eq!(heard.flows[1].protocol, Protocol::Udp);
+        assert_eq!(heard.flows[1].course[0].said.as_deref(), Some(&b"name?"[..]));
     }
 
     #[test]

@@ -1,0 +1,216 @@
+//! What a connection, or a flow of datagrams, shows of itself while it goes on: its client's first bytes, and how large and how many
+//! its packets are. What is encrypted shows nothing else. It says when that may change what the flow is for; which class that
+//! is, `class` says. No I/O.
+
+use std::time::Duration;
+
+use farhop_diffserv::classify::{Flow, Opening, Protocol, Seen};
+use farhop_front::tls::{Reading, read_hello};
+use farhop_units::Bytes;
+
+/// The longest first word, and the most pieces of it, that are looked at: hellos of browsers have some 2,000 bytes.
+const LONGEST_WORD: usize = 4096;
+const MOST_PIECES: u32 = 16;
+/// What is kept of it: by so much every opening is told.
+const KEPT: usize = 64;
+/// What TCP puts into a packet of Ethernet: what was read at once came in so many of them.
+const SEGMENT: usize = 1448;
+/// Before so many packets nothing is said of how it behaves: handshakes have packets of their own sizes.
+const FEW: u64 = 32;
+/// It is judged anew whenever a quarter more packets have passed than the last time.
+const MORE: u64 = 4;
+/// After so long without a packet what comes next is something else (as the scheduler has it), …
+const PAUSE: Duration = Duration::from_secs(2);
+/// … of which so many packets of before say something still: a shell remains one while its user thinks.
+const REMEMBERED: u64 = 8;
+
+/// See the module.
+pub(crate) struct Shown {
+    flow: Flow,
+    /// The first bytes are still coming.
+    listens: bool,
+    pieces: u32,
+    /// Since the last pause, and what is remembered of before.
+    seen: Seen,
+    /// There were enough packets to say how it behaves.
+    is_known: bool,
+    judge_at: u64,
+    last: Duration,
+}
+
+impl Shown {
+    /// A flow that begins, of which this is known: of datagrams the first of them too.
+    pub(crate) fn new(mut flow: Flow) -> Shown {
+        flow.first_bytes = begin(&flow.first_bytes);
+        let listens = flow.protocol == Protocol::Tcp;
+        let seen = Seen { packets: 0, bytes: Bytes(0), over: Duration::ZERO };
+        let last = Duration::ZERO;
+        Shown { flow, listens, pieces: 0, seen, is_known: false, judge_at: FEW, last }
+    }
+
+    /// What is known of it so far.
+    pub(crate) fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
+    /// Its client says this; whether that may change what it is for.
+    pub(crate) fn said(&mut self, now: Duration, bytes: &[u8]) -> bool {
+        let is_news = self.listens && self.listen(bytes);
+        self.passed(now, bytes.len()) || is_news
+    }
+
+    /// So many bytes have passed, in either direction; whether that may change what it is for.
+    pub(crate) fn passed(&mut self, now: Duration, bytes: usize) -> bool {
+        let since = now.saturating_sub(self.last);
+        let begins_anew = self.seen.packets > 0 && since >= PAUSE;
+        if begins_anew {
+            self.forget();
+        } else if self.seen.packets > 0 {
+            self.seen.over += since;
+        }
+        self.last = now;
+        self.seen.packets += match self.flow.protocol {
+            Protocol::Tcp => bytes.div_ceil(SEGMENT).max(1) as u64,
+            Protocol::Udp => 1,
+        };
+        self.seen.bytes.0 += bytes as u64;
+        self.is_known |= self.seen.packets >= FEW;
+        let is_due = self.is_known && (begins_anew || self.seen.packets >= self.judge_at);
+        if is_due {
+            self.judge_at = self.seen.packets + (self.seen.packets / MORE).max(REMEMBERED);
+            self.flow.seen = Some(self.seen);
+        }
+        is_due
+    }
+
+    /// How large its packets are is remembered, and how many of them there were is not.
+    fn forget(&mut self) {
+        let Seen { packets, bytes, over } = self.seen;
+        if packets > REMEMBERED {
+            let part = |of: u128| of * u128::from(REMEMBERED) / u128::from(packets);
+            let number = |of: u128| u64::try_from(part(of)).unwrap_or(u64::MAX);
+            let over = Duration::from_nanos(number(over.as_nanos()));
+            self.seen = Seen { packets: REMEMBERED, bytes: Bytes(number(bytes.0.into())), over };
+        }
+        self.judge_at = FEW;
+    }
+
+    /// More of the first bytes; whether they say more than before.
+    fn listen(&mut self, bytes: &[u8]) -> bool {
+        let before = (Opening::of(self.flow.protocol, &self.flow.first_bytes), self.flow.sni.is_some());
+        let room = LONGEST_WORD - self.flow.first_bytes.len().min(LONGEST_WORD);
+        let mut word = std::mem::take(&mut self.flow.first_bytes);
+        word.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.pieces += 1;
+        let is_open = hear(&mut self.flow, word);
+        self.listens = is_open && self.pieces < MOST_PIECES && self.flow.first_bytes.len() < LONGEST_WORD;
+        if !self.listens {
+            self.flow.first_bytes = begin(&self.flow.first_bytes);
+        }
+        let after = (Opening::of(self.flow.protocol, &self.flow.first_bytes), self.flow.sni.is_some());
+        before != after || !self.flow.alpn.is_empty()
+    }
+}
+
+/// What is kept of first bytes once nothing more is read of them.
+fn begin(word: &[u8]) -> Vec<u8> {
+    word[..word.len().min(KEPT)].to_vec()
+}
+
+/// Takes down what a client's first bytes say: how they begin, and what a TLS hello names and offers. Whether more of them could say more.
+pub(crate) fn hear(flow: &mut Flow, word: Vec<u8>) -> bool {
+    let reading = read_hello(&word);
+    let needs_more = reading == Reading::NeedMore;
+    if let Reading::Hello(hello) = reading {
+        flow.sni = hello.sni.and_then(|name| name.parse().ok());
+        let text = |protocol: Vec<u8>| String::from_utf8(protocol).ok();
+        flow.alpn = hello.alpn.into_iter().filter_map(text).collect();
+    }
+    let is_known = Opening::of(flow.protocol, &word).is_some();
+    flow.first_bytes = word;
+    // The longest that an opening is told by.
+    needs_more || (!is_known && flow.first_bytes.len() < 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+
+    fn flow(protocol: Protocol) -> Flow {
+        let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+        Flow::new(protocol, at("192.0.2.1:4000"), at("198.51.100.7:443"))
+    }
+
+    const fn ms(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
+    /// A hello of TLS 1.2 for this host, which offers these protocols.
+    fn hello(host: &str, alpn: &[&str]) -> Vec<u8> {
+        let long = |content: &[u8]| [&(content.len() as u16).to_be_bytes()[..], content].concat();
+        let extension = |kind: u16, content: &[u8]| [&kind.to_be_bytes()[..], &long(content)].concat();
+        let name = extension(0, &long(&[&[0][..], &long(host.as_bytes())].concat()));
+        let offered: Vec<u8> =
+            alpn.iter().flat_map(|it| [&[it.len() as u8][..], it.as_bytes()].concat()).collect();
+        let extensions = [name, extension(16, &long(&offered))].concat();
+        let body = [&[3, 3][..], &[7; 32], &[0], &[0, 2, 0x13, 0x01], &[1, 0], &long(&extensions)].concat();
+        let message = [&[1, 0][..], &long(&body)].concat();
+        [&[22, 3, 1][..], &long(&message)].concat()
+    }
+
+    #[test]
+    fn a_hello_is_read_whatever_the_pieces_in_which_it_comes() {
+        let hello = hello("download.windowsupdate.com", &["h2", "http/1.1"]);
+        for piece in [hello.len(), 100, 40] {
+            let mut shown = Shown::new(flow(Protocol::Tcp));
+            let news: Vec<bool> = hello.chunks(piece).map(|piece| shown.said(ms(0), piece)).collect();
+            assert!(news[0] && *news.last().unwrap(), "that it is TLS, and for whom: {news:?}");
+            let flow = shown.flow();
+            assert_eq!(
+                flow.sni.as_ref().map(ToString::to_string).as_deref(),
+                Some("download.windowsupdate.com")
+            );
+            assert_eq!(flow.alpn, ["h2", "http/1.1"]);
+            assert!(!shown.said(ms(1), b"no hello any more"));
+        }
+    }
+
+    #[test]
+    fn no_client_has_more_read_than_a_word() {
+        let mut shown = Shown::new(flow(Protocol::Tcp));
+        let endless = [&[22, 3, 1, 0x40, 0, 1, 0, 0x3f, 0xf0][..], &[0; 30_000]].concat();
+        for piece in endless.chunks(3_000) {
+            shown.said(ms(0), piece);
+        }
+        assert_eq!(shown.flow().first_bytes.len(), KEPT);
+        assert!(!shown.listens);
+        let mut shown = Shown::new(flow(Protocol::Tcp));
+        for piece in endless.chunks(1).take(1_000) {
+            shown.said(ms(0), piece);
+        }
+        assert!(shown.flow().first_bytes.len() == MOST_PIECES as usize && !shown.listens);
+    }
+
+    #[test]
+    fn it_is_judged_seldom_and_more_seldom_the_longer_it_lasts() {
+        let mut shown = Shown::new(flow(Protocol::Udp));
+        let due = (0..100_000).filter(|packet| shown.passed(ms(*packet), 1200)).count();
+        assert!((20..60).contains(&due), "{due}");
+        let seen = shown.flow().seen.unwrap();
+        assert_eq!(seen.mean_packet(), Bytes(1200));
+        assert!(seen.rate().is_some_and(|rate| (9_000_000..10_000_000).contains(&rate.0)), "{seen:?}");
+    }
+
+    #[test]
+    fn after_a_pause_what_was_carried_counts_no_more_and_what_packets_are_like_does() {
+        let mut shown = Shown::new(flow(Protocol::Tcp));
+        for piece in 0..1_000 {
+            shown.passed(ms(10 * piece), 32 * 1024);
+        }
+        assert!(shown.flow().seen.unwrap().bytes.0 > 20_000_000);
+        assert!(shown.passed(ms(12_500), 100), "it is judged at once");
+        let seen = shown.flow().seen.unwrap();
+        assert!(seen.bytes.0 < 20_000 && seen.mean_packet().0 > 1_000, "{seen:?}");
+    }
+}
