@@ -4,11 +4,12 @@
 use bytes::Bytes;
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Validating};
-use farhop_store::{Body, Broken, Budget, Intake, Keeping};
+use farhop_store::{Body, Broken, Budget, Intake};
 use farhop_transport::hop::{Arrival, Receiver};
 use std::sync::Arc;
 
 use crate::bodies::Decoding;
+use crate::kept::Kept;
 use crate::promising::{Offer, Page};
 
 /// What comes before the body.
@@ -46,15 +47,16 @@ pub(crate) fn body(budget: &Arc<Budget>, limit: u64) -> (Intake, Body) {
     Body::new(budget, limit)
 }
 
-/// Carries the body into `intake` until it is whole, broken, or wanted by nobody, and into `keeping`, if it is kept while it
-/// passes; `page` is told of promises that come between the bytes, always before the bytes after them are readable.
+/// Carries the body into `intake` until it is whole, broken, or wanted by nobody, and to where it is kept; `page` is told of
+/// promises that come between the bytes, always before the bytes after them are readable. Gives the number under which it is
+/// held, if it is.
 pub(crate) async fn carry(
     mut receiver: Receiver,
     decoding: Decoding,
     mut intake: Intake,
-    mut keeping: Option<&mut Keeping>,
+    mut kept: Kept,
     page: &Page,
-) -> Result<(), Broken> {
+) -> Result<Option<u64>, Broken> {
     let (mut decoder, _counted) = match decoding {
         Decoding::Identity => (None, None),
         Decoding::Zstd(decoder, counted) => (Some(decoder), counted),
@@ -71,12 +73,12 @@ pub(crate) async fn carry(
         }
         match arrival {
             Arrival::Body(bytes) => match &mut decoder {
-                None => pass(bytes, &mut intake, &mut keeping).await,
+                None => pass(bytes, &mut intake, &mut kept, page).await,
                 Some(decoder) => {
                     decoder.feed(bytes);
                     loop {
                         match decoder.pull() {
-                            Ok(Some(piece)) => pass(piece, &mut intake, &mut keeping).await,
+                            Ok(Some(piece)) => pass(piece, &mut intake, &mut kept, page).await,
                             Ok(None) => break,
                             Err(error) => return broken(intake, Broken::Failed(error.to_string())),
                         }
@@ -89,31 +91,30 @@ pub(crate) async fn carry(
             Arrival::Validating(validating) => page.validating(validating).await,
             Arrival::Trailers(fields) => trailers = Some(fields),
             Arrival::Ended if decoder.as_ref().is_none_or(|decoder| decoder.is_complete()) => {
-                if let Some(keeping) = keeping {
-                    keeping.ended(trailers.clone(), crossed);
-                }
+                kept.ended(trailers.as_ref(), crossed);
                 intake.finish(trailers);
-                return Ok(());
+                return Ok(kept.finish().await);
             }
             Arrival::Ended => {
                 return broken(intake, Broken::Failed("the body's coding was cut short".into()));
             }
             Arrival::Failed(failure) => return broken(intake, Broken::Failed(failure.to_string())),
             Arrival::Reset(_) => return broken(intake, Broken::Failed("the body cannot be finished".into())),
-            Arrival::Lost => return broken(intake, Broken::Lost),
+            Arrival::Lost => {
+                kept.cut_short(&intake, crossed);
+                return broken(intake, Broken::Lost);
+            }
             Arrival::Informed(_) | Arrival::Answered { .. } | Arrival::TunnelOpened | Arrival::Urgent => {}
         }
     }
 }
 
-async fn pass(bytes: Bytes, intake: &mut Intake, keeping: &mut Option<&mut Keeping>) {
-    if let Some(keeping) = keeping {
-        keeping.write(&bytes);
-    }
-    intake.write(bytes).await;
+async fn pass(bytes: Bytes, intake: &mut Intake, kept: &mut Kept, page: &Page) {
+    kept.take(bytes, intake, &page.remote, page.user.id).await;
+    intake.ready().await;
 }
 
-fn broken(intake: Intake, why: Broken) -> Result<(), Broken> {
+fn broken(intake: Intake, why: Broken) -> Result<Option<u64>, Broken> {
     intake.fail(why.clone());
     Err(why)
 }

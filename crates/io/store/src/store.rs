@@ -425,6 +425,10 @@ impl Repository for Store {
         Keeping::begin(&self.0, partition, url, head, asker)
     }
 
+    fn keep_outgrown(&self, id: u64, asker: u64, most: u64) -> Option<Keeping> {
+        Keeping::of_outgrown(&self.0, id, asker, most)
+    }
+
     fn freshen<'a>(&'a self, id: u64, head: Stored) -> Eventually<'a, ()> {
         let mut holdings = self.0.lock();
         let head = Arc::new(head);

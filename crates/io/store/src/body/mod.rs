@@ -306,6 +306,11 @@ impl Intake {
     /// Adds bytes, then waits while the body passes and its readers lag, or while it has none.
     pub async fn write(&mut self, bytes: Bytes) {
         self.push(bytes);
+        self.ready().await;
+    }
+
+    /// Waits while the body passes and its readers lag, or while it has none.
+    pub async fn ready(&mut self) {
         loop {
             let taken = self.shared.taken.notified();
             tokio::pin!(taken);
@@ -323,13 +328,15 @@ impl Intake {
         }
     }
 
-    fn push(&mut self, bytes: Bytes) {
+    /// Adds bytes. Where they are too many to be held, all that has come is given, once: from now on the body only passes.
+    pub fn push(&mut self, bytes: Bytes) -> Option<Vec<Bytes>> {
         if bytes.is_empty() {
-            return;
+            return None;
         }
         let size = bytes.len() as u64;
         let mut state = self.shared.lock();
         let state = &mut *state;
+        let was_held = state.held;
         if state.held {
             if state.written + size <= self.shared.limit && self.shared.budget.take(size) {
                 state.charged += size;
@@ -351,8 +358,16 @@ impl Intake {
         } else {
             state.pieces.push_back(bytes);
         }
+        let outgrown = (was_held && !state.held).then(|| state.pieces.iter().cloned().collect());
         state.let_go_taken(&self.shared.budget);
         self.shared.arrived.notify_waiters();
+        outgrown
+    }
+
+    /// The body that is filled here.
+    pub fn body(&self) -> Body {
+        self.shared.lock().bodies += 1;
+        Body(Arc::clone(&self.shared))
     }
 
     /// So many bytes have come across for it, coded as they may have been.
@@ -502,6 +517,16 @@ impl Reader {
             }
             arrived.await;
         }
+    }
+
+    /// Goes past the first bytes, which are here.
+    pub fn skip(&mut self, bytes: u64) {
+        while self.place().is_some_and(|at| at < bytes) && matches!(self.take(), Some(Ok(Piece::Data(_)))) {}
+    }
+
+    /// Bytes that it has taken.
+    fn place(&self) -> Option<u64> {
+        self.shared.lock().readers[self.slot].map(|(_, bytes)| bytes)
     }
 
     /// Bytes that came across for this body, each told once: to the reader that asks first.

@@ -14,6 +14,9 @@ use crate::disk::{BEGINNING, Disk, Growing, Seat};
 use crate::holdings::Entry;
 use crate::repository::{Change, Held, Partition};
 
+/// Bytes that are given to the disk at once.
+const AT_ONCE: usize = 2 << 20;
+
 /// See the module.
 pub struct Keeping {
     inner: Arc<Inner>,
@@ -23,6 +26,9 @@ pub struct Keeping {
     head: Stored,
     seat: Seat,
     so_far: SoFar,
+    /// Its bytes so far, and how many more it may have.
+    length: u64,
+    room: u64,
     /// Its trailers and what came across for it, once that is known.
     ended: Option<Ended>,
 }
@@ -56,8 +62,31 @@ impl Keeping {
         // From now on what makes it doubtful is known, whatever else is invalidated meanwhile.
         holdings.await_body(id, &url);
         drop(holdings);
-        let (head, seat, so_far) = (head.clone(), disk.seat(asker), SoFar::InMemory(BytesMut::new()));
-        Some(Keeping { inner: Arc::clone(inner), id, partition, url, head, seat, so_far, ended: None })
+        Some(Keeping::new(inner, (id, partition, url, head.clone()), disk.seat(asker), u64::MAX))
+    }
+
+    /// See [`Repository::keep_outgrown`](crate::Repository::keep_outgrown). Its number is a new one: whatever is held in its place by
+    /// now would have taken the entry away.
+    pub(super) fn of_outgrown(inner: &Arc<Inner>, id: u64, asker: u64, most: u64) -> Option<Keeping> {
+        let mut holdings = inner.lock();
+        let (url, Held { partition, head, .. }) =
+            holdings.entry(id).map(|(url, entry)| (Arc::clone(url), entry.held.clone()))?;
+        let disk = inner.disk.as_ref().filter(|_| is_for_disk(&head, partition))?;
+        inner.remove(&mut holdings, id);
+        let id = holdings.number();
+        holdings.await_body(id, &url);
+        drop(holdings);
+        Some(Keeping::new(inner, (id, partition, url, (*head).clone()), disk.seat(asker), most))
+    }
+
+    fn new(
+        inner: &Arc<Inner>,
+        (id, partition, url, head): (u64, Partition, Arc<str>, Stored),
+        seat: Seat,
+        room: u64,
+    ) -> Keeping {
+        let (inner, so_far) = (Arc::clone(inner), SoFar::InMemory(BytesMut::new()));
+        Keeping { inner, id, partition, url, head, seat, so_far, length: 0, room, ended: None }
     }
 
     fn disk(&self) -> Option<&Disk> {
@@ -66,6 +95,10 @@ impl Keeping {
 
     /// More of its body. Waits for nothing: where there is no room for it or the disk cannot follow, nothing is kept.
     pub fn write(&mut self, bytes: &Bytes) {
+        self.length += bytes.len() as u64;
+        if self.length > self.room {
+            return self.give_up();
+        }
         let was_lost = matches!(self.so_far, SoFar::Lost);
         self.so_far = match std::mem::replace(&mut self.so_far, SoFar::Lost) {
             SoFar::InMemory(mut beginning) => {
@@ -83,6 +116,40 @@ impl Keeping {
         if !was_lost && matches!(self.so_far, SoFar::Lost) {
             self.seat.refuse();
         }
+    }
+
+    /// The same with all that came so far, however much that is: it waits for the disk.
+    pub async fn write_all(&mut self, pieces: Vec<Bytes>) {
+        let mut unsettled = 0;
+        for piece in pieces {
+            unsettled += piece.len();
+            self.write(&piece);
+            if let Some(disk) = self.disk().filter(|_| unsettled > AT_ONCE) {
+                disk.settled().await;
+                unsettled = 0;
+            }
+        }
+    }
+
+    /// Bytes of it that have come.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// It goes on under another head, that of the answer that brings its rest. Nothing if it is not kept so far, or not for the same.
+    pub fn goes_on(mut self, partition: Partition, head: &Stored) -> Option<Keeping> {
+        let may_go_on = partition == self.partition && !matches!(self.so_far, SoFar::Lost);
+        self.head = head.clone();
+        may_go_on.then_some(self)
+    }
+
+    /// It is too long.
+    fn give_up(&mut self) {
+        if let (Some(disk), SoFar::OnDisk(growing)) = (self.disk(), &self.so_far) {
+            disk.abandon(growing);
+        }
+        self.so_far = SoFar::Lost;
+        self.seat.leave();
     }
 
     fn begin_file(&mut self, beginning: Bytes) -> Option<Growing> {

@@ -1,0 +1,163 @@
+//! Where a response is kept while its body comes: in memory as long as it is short, on disk once it is too long for that. What a
+//! lost carrier has cut short is put aside, for whoever asks for the rest of it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use farhop_store::{Body, Intake, Keeping, Piece};
+use http::HeaderMap;
+
+use crate::Remote;
+
+/// See the module.
+pub(crate) struct Kept {
+    place: Place,
+    /// Bytes that came across for it on earlier carriers.
+    crossed: u64,
+    slot: Slot,
+}
+
+/// Where a body is kept.
+pub(crate) enum Place {
+    Nowhere,
+    /// In the repository, under this number.
+    Held(u64),
+    /// On its way to the disk.
+    Passing(Box<Keeping>),
+}
+
+impl Kept {
+    pub(crate) fn at(place: Place, slot: Slot, crossed: u64) -> Kept {
+        Kept { place, crossed, slot }
+    }
+
+    /// More of the body, for `intake` and for where it is kept besides.
+    pub(crate) async fn take(&mut self, bytes: Bytes, intake: &mut Intake, remote: &Remote, asker: u64) {
+        if let Place::Passing(keeping) = &mut self.place {
+            keeping.write(&bytes);
+        }
+        let outgrown = intake.push(bytes);
+        if let (Place::Held(id), Some(all)) = (&self.place, outgrown) {
+            let most = remote.settings().store.entry.0;
+            self.place = match remote.repository().keep_outgrown(*id, asker, most) {
+                Some(mut keeping) => {
+                    keeping.write_all(all).await;
+                    Place::Passing(Box::new(keeping))
+                }
+                None => Place::Nowhere,
+            };
+        }
+    }
+
+    /// What came before, for the same.
+    pub(crate) async fn begin_with(
+        &mut self,
+        before: Begun,
+        intake: &mut Intake,
+        remote: &Remote,
+        asker: u64,
+    ) {
+        let Some(pieces) = before.pieces() else { return };
+        match &mut self.place {
+            Place::Nowhere => {}
+            Place::Passing(keeping) => keeping.write_all(pieces).await,
+            Place::Held(_) => {
+                for piece in pieces {
+                    self.take(piece, intake, remote, asker).await;
+                }
+            }
+        }
+    }
+
+    /// That was all, with these trailers; so many bytes came across for it.
+    pub(crate) fn ended(&mut self, trailers: Option<&HeaderMap>, crossed: u64) {
+        if let Place::Passing(keeping) = &mut self.place {
+            keeping.ended(trailers.cloned(), self.crossed + crossed);
+        }
+    }
+
+    /// The number under which it is held.
+    pub(crate) async fn finish(self) -> Option<u64> {
+        match self.place {
+            Place::Nowhere => None,
+            Place::Held(id) => Some(id),
+            Place::Passing(keeping) => keeping.finish().await,
+        }
+    }
+
+    /// The carrier was lost: what has come of it waits for the rest.
+    pub(crate) fn cut_short(self, intake: &Intake, crossed: u64) {
+        let crossed = self.crossed + crossed;
+        let what = match self.place {
+            Place::Nowhere => return,
+            Place::Held(_) => What::Short(intake.body()),
+            Place::Passing(keeping) => What::Long(keeping),
+        };
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Begun { what, crossed });
+    }
+}
+
+/// What has come of a body.
+pub(crate) struct Begun {
+    what: What,
+    crossed: u64,
+}
+
+enum What {
+    Short(Body),
+    Long(Box<Keeping>),
+}
+
+impl Begun {
+    fn length(&self) -> u64 {
+        match &self.what {
+            What::Short(body) => body.written(),
+            What::Long(keeping) => keeping.length(),
+        }
+    }
+
+    /// What is on its way to the disk, without the rest.
+    pub(crate) fn take_long(self) -> Result<Keeping, Begun> {
+        match self.what {
+            What::Long(keeping) => Ok(*keeping),
+            What::Short(_) => Err(self),
+        }
+    }
+
+    /// Bytes that came across for it.
+    pub(crate) fn crossed(&self) -> u64 {
+        self.crossed
+    }
+
+    pub(crate) fn is_long(&self) -> bool {
+        matches!(self.what, What::Long(_))
+    }
+
+    /// Its bytes, where memory has them.
+    fn pieces(self) -> Option<Vec<Bytes>> {
+        let What::Short(body) = &self.what else { return None };
+        let (reader, mut pieces) = (body.reader()?, Vec::new());
+        while let Some(Ok(Piece::Data(piece))) = reader.take() {
+            pieces.push(piece);
+        }
+        Some(pieces)
+    }
+}
+
+/// Where one answer leaves what has come of it when its carrier is lost.
+pub(crate) type Slot = Arc<Mutex<Option<Begun>>>;
+
+/// What came of an exchange's answer before the carrier was lost.
+#[derive(Default)]
+pub(crate) struct CutShort(Mutex<Slot>);
+
+impl CutShort {
+    /// For the next answer. If that goes on where the client is, what came up to there is taken from where the one before has left it.
+    pub(crate) fn next(&self, resumed: Option<u64>) -> (Slot, Option<Begun>) {
+        let next = Slot::default();
+        let last =
+            std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), Arc::clone(&next));
+        let begun = last.lock().unwrap_or_else(PoisonError::into_inner).take();
+        (next, begun.filter(|begun| resumed == Some(begun.length())))
+    }
+}
