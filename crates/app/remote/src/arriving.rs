@@ -6,6 +6,7 @@ use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Validating};
 use farhop_store::{Body, Broken, Budget, Intake};
 use farhop_transport::hop::{Arrival, Receiver};
+use http::HeaderMap;
 use std::sync::Arc;
 
 use crate::bodies::Decoding;
@@ -53,8 +54,8 @@ pub(crate) fn body(budget: &Arc<Budget>, limit: u64) -> (Intake, Body) {
 pub(crate) async fn carry(
     mut receiver: Receiver,
     decoding: Decoding,
-    mut intake: Intake,
-    mut kept: Kept,
+    intake: Intake,
+    kept: Kept,
     page: &Page,
 ) -> Result<Option<u64>, Broken> {
     let (mut decoder, _counted) = match decoding {
@@ -62,25 +63,23 @@ pub(crate) async fn carry(
         Decoding::Zstd(decoder, counted) => (Some(decoder), counted),
     };
     let (mut trailers, mut crossed) = (None, 0);
+    let mut filling = Filling { intake: Some(intake), kept };
     loop {
-        let arrival = tokio::select! {
-            arrival = receiver.next() => arrival,
-            () = intake.unwanted() => return Err(Broken::GivenUp),
-        };
+        let Some(arrival) = filling.next(&mut receiver).await else { return Err(Broken::GivenUp) };
         if let Arrival::Body(bytes) = &arrival {
-            intake.crossed(bytes.len() as u64);
+            filling.crossed(bytes.len() as u64);
             crossed += bytes.len() as u64;
         }
         match arrival {
             Arrival::Body(bytes) => match &mut decoder {
-                None => pass(bytes, &mut intake, &mut kept, page).await,
+                None => filling.pass(bytes, page).await,
                 Some(decoder) => {
                     decoder.feed(bytes);
                     loop {
                         match decoder.pull() {
-                            Ok(Some(piece)) => pass(piece, &mut intake, &mut kept, page).await,
+                            Ok(Some(piece)) => filling.pass(piece, page).await,
                             Ok(None) => break,
-                            Err(error) => return broken(intake, Broken::Failed(error.to_string())),
+                            Err(error) => return filling.broken(Broken::Failed(error.to_string())),
                         }
                     }
                 }
@@ -91,30 +90,93 @@ pub(crate) async fn carry(
             Arrival::Validating(validating) => page.validating(validating).await,
             Arrival::Trailers(fields) => trailers = Some(fields),
             Arrival::Ended if decoder.as_ref().is_none_or(|decoder| decoder.is_complete()) => {
-                kept.ended(trailers.as_ref(), crossed);
-                intake.finish(trailers);
-                return Ok(kept.finish().await);
+                return Ok(filling.finish(trailers, crossed).await);
             }
             Arrival::Ended => {
-                return broken(intake, Broken::Failed("the body's coding was cut short".into()));
+                return filling.broken(Broken::Failed("the body's coding was cut short".into()));
             }
-            Arrival::Failed(failure) => return broken(intake, Broken::Failed(failure.to_string())),
-            Arrival::Reset(_) => return broken(intake, Broken::Failed("the body cannot be finished".into())),
-            Arrival::Lost => {
-                kept.cut_short(&intake, crossed);
-                return broken(intake, Broken::Lost);
-            }
+            Arrival::Failed(failure) => return filling.broken(Broken::Failed(failure.to_string())),
+            Arrival::Reset(_) => return filling.broken(Broken::Failed("the body cannot be finished".into())),
+            Arrival::Lost => return filling.lost(crossed),
             Arrival::Informed(_) | Arrival::Answered { .. } | Arrival::TunnelOpened | Arrival::Urgent => {}
         }
     }
 }
 
-async fn pass(bytes: Bytes, intake: &mut Intake, kept: &mut Kept, page: &Page) {
-    kept.take(bytes, intake, &page.remote, page.user.id).await;
-    intake.ready().await;
+/// Where the bytes of a body go: to whoever asked for it, until they leave or others do not wait for them, and to where it is
+/// kept, as long as anyone wants it.
+struct Filling {
+    intake: Option<Intake>,
+    kept: Kept,
 }
 
-fn broken(intake: Intake, why: Broken) -> Result<Option<u64>, Broken> {
-    intake.fail(why.clone());
-    Err(why)
+impl Filling {
+    /// What comes next; nothing once nobody wants it.
+    async fn next(&mut self, receiver: &mut Receiver) -> Option<Arrival> {
+        if let Some(intake) = &self.intake {
+            tokio::select! {
+                arrival = receiver.next() => return Some(arrival),
+                () = intake.unwanted() => {}
+            }
+            self.intake = None;
+        }
+        // It comes as fast as the first of those takes it who follow it on disk.
+        tokio::select! {
+            biased;
+            () = self.kept.left() => return None,
+            () = self.kept.awaited() => {}
+        }
+        tokio::select! {
+            arrival = receiver.next() => Some(arrival),
+            () = self.kept.left() => None,
+        }
+    }
+
+    fn crossed(&self, bytes: u64) {
+        match &self.intake {
+            Some(intake) => intake.crossed(bytes),
+            None => self.kept.crossed_alone(bytes),
+        }
+    }
+
+    /// More of it. Waits for who asked for it if they lag, unless somebody who follows it on disk is waiting.
+    async fn pass(&mut self, bytes: Bytes, page: &Page) {
+        let Filling { intake: filled, kept } = self;
+        let Some(intake) = filled else { return kept.take_alone(&bytes) };
+        kept.take(bytes, intake, &page.remote, page.user.id).await;
+        tokio::select! {
+            biased;
+            () = intake.ready() => return,
+            () = kept.awaited() => {}
+        }
+        if let Some(id) = kept.offered()
+            && let Some(intake) = filled.take()
+        {
+            intake.fail(Broken::Outrun(id));
+        }
+    }
+
+    async fn finish(mut self, trailers: Option<HeaderMap>, crossed: u64) -> Option<u64> {
+        self.kept.ended(trailers.as_ref(), crossed);
+        if let Some(intake) = self.intake {
+            intake.finish(trailers);
+        }
+        self.kept.finish().await
+    }
+
+    /// The carrier was lost: who asked for it may ask for the rest.
+    fn lost(self, crossed: u64) -> Result<Option<u64>, Broken> {
+        if let Some(intake) = self.intake {
+            self.kept.cut_short(&intake, crossed);
+            intake.fail(Broken::Lost);
+        }
+        Err(Broken::Lost)
+    }
+
+    fn broken(self, why: Broken) -> Result<Option<u64>, Broken> {
+        if let Some(intake) = self.intake {
+            intake.fail(why.clone());
+        }
+        Err(why)
+    }
 }

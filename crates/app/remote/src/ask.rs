@@ -327,7 +327,14 @@ impl<'a> Asking<'a> {
                             remote.repository().keep_passing(partition, url, &entry, user)
                         }
                     };
-                    place = keeping.map_or(Place::Nowhere, |keeping| Place::Passing(keeping.into()));
+                    // Others find it from now on, and follow it on disk.
+                    if let Some(mut keeping) = keeping
+                        && (keeping.offered().is_some() || keeping.offer())
+                    {
+                        outcome = Outcome::of(head.status, &fetch.head.fields, Some((partition, &entry)));
+                        place = Place::Passing(keeping.into());
+                        remote.parts().forget(url);
+                    }
                 }
                 _ => {
                     outcome = Outcome::of(head.status, &fetch.head.fields, Some((partition, &entry)));

@@ -22,7 +22,7 @@ pub(crate) enum Place {
     Nowhere,
     /// In the repository, under this number.
     Held(u64),
-    /// On its way to the disk.
+    /// On its way to the disk, and found there while it comes.
     Passing(Box<Keeping>),
 }
 
@@ -39,13 +39,51 @@ impl Kept {
         let outgrown = intake.push(bytes);
         if let (Place::Held(id), Some(all)) = (&self.place, outgrown) {
             let most = remote.settings().store.entry.0;
-            self.place = match remote.repository().keep_outgrown(*id, asker, most) {
-                Some(mut keeping) => {
-                    keeping.write_all(all).await;
-                    Place::Passing(Box::new(keeping))
-                }
-                None => Place::Nowhere,
-            };
+            let keeping = remote.repository().keep_outgrown(*id, asker, most);
+            self.place = Place::Nowhere;
+            if let Some(mut keeping) = keeping
+                && keeping.offer()
+            {
+                keeping.write_all(all).await;
+                self.place = Place::Passing(Box::new(keeping));
+            }
+        }
+    }
+
+    /// The same where it is only kept: whoever asked for it has gone, or is one of those who follow it on disk.
+    pub(crate) fn take_alone(&mut self, bytes: &Bytes) {
+        if let Place::Passing(keeping) = &mut self.place {
+            keeping.write(bytes);
+        }
+    }
+
+    /// So many bytes came across for it since then.
+    pub(crate) fn crossed_alone(&self, bytes: u64) {
+        if let Place::Passing(keeping) = &self.place {
+            keeping.crossed(bytes);
+        }
+    }
+
+    /// The number under which it can be followed on disk, if it can.
+    pub(crate) fn offered(&self) -> Option<u64> {
+        match &self.place {
+            Place::Passing(keeping) => keeping.offered(),
+            Place::Nowhere | Place::Held(_) => None,
+        }
+    }
+
+    /// Completes when somebody who follows it on disk has read all there is, and waits for more.
+    pub(crate) async fn awaited(&self) {
+        match &self.place {
+            Place::Passing(keeping) => keeping.awaited().await,
+            Place::Nowhere | Place::Held(_) => std::future::pending().await,
+        }
+    }
+
+    /// Completes when nobody follows it on disk.
+    pub(crate) async fn left(&self) {
+        if let Place::Passing(keeping) = &self.place {
+            keeping.left().await;
         }
     }
 

@@ -78,6 +78,9 @@ pub enum Broken {
     /// The writer was dropped, or the beginning has been let go.
     #[error("the body was given up")]
     GivenUp,
+    /// This reader was too slow for others: what is held under this number goes on.
+    #[error("others did not wait for this reader")]
+    Outrun(u64),
 }
 
 /// What a reader gets.
@@ -117,6 +120,8 @@ struct State {
     asleep: Option<Wake>,
     /// Length of a body that is whole elsewhere, however much of it is here.
     kept: Option<u64>,
+    /// Length so far of one that grows elsewhere.
+    growing: Option<Arc<AtomicU64>>,
 }
 
 struct Shared {
@@ -194,6 +199,7 @@ impl Body {
             bodies: 1,
             asleep: None,
             kept: None,
+            growing: None,
         };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
@@ -244,6 +250,22 @@ impl Body {
         body
     }
 
+    /// A body that grows elsewhere: its first reader has `wake` called, which is to bring all of it as it comes.
+    pub(crate) fn growing(
+        budget: &Arc<Budget>,
+        length: &Arc<AtomicU64>,
+        wake: impl FnOnce(Intake) + Send + 'static,
+    ) -> Body {
+        let (mut intake, body) = Body::new(budget, 0);
+        intake.ended = true;
+        {
+            let mut state = body.0.lock();
+            state.asleep = Some(Box::new(wake));
+            state.growing = Some(Arc::clone(length));
+        }
+        body
+    }
+
     /// A reader from the beginning; `None` when the beginning has been let go, or the body was given up.
     pub fn reader(&self) -> Option<Reader> {
         let mut state = self.0.lock();
@@ -267,7 +289,8 @@ impl Body {
     /// Bytes written so far, or kept on disk.
     pub fn written(&self) -> u64 {
         let state = self.0.lock();
-        state.kept.unwrap_or(state.written)
+        let growing = || state.growing.as_ref().map(|length| length.load(Ordering::Relaxed));
+        state.kept.or_else(growing).unwrap_or(state.written)
     }
 
     /// The body is whole, and all of it is here or on disk.
