@@ -1,17 +1,23 @@
 //! A response on its way: from the arrivals of a stream to a head and a body that can be read while it comes.
 //! The same for what was asked and for what was promised.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Validating};
 use farhop_store::{Body, Broken, Budget, Intake};
 use farhop_transport::hop::{Arrival, Receiver};
 use http::HeaderMap;
-use std::sync::Arc;
+use tokio::time::timeout;
 
 use crate::bodies::Decoding;
 use crate::kept::Kept;
 use crate::promising::{Offer, Page};
+
+/// How long each of the last pieces may take of what nobody waits for any more.
+const LAST: Duration = Duration::from_secs(10);
 
 /// What comes before the body.
 #[derive(Debug)]
@@ -63,7 +69,7 @@ pub(crate) async fn carry(
         Decoding::Zstd(decoder, counted) => (Some(decoder), counted),
     };
     let (mut trailers, mut crossed) = (None, 0);
-    let mut filling = Filling { intake: Some(intake), kept };
+    let mut filling = Filling { intake: Some(intake), kept, soon: page.remote.soon() };
     loop {
         let Some(arrival) = filling.next(&mut receiver).await else { return Err(Broken::GivenUp) };
         if let Arrival::Body(bytes) = &arrival {
@@ -108,6 +114,8 @@ pub(crate) async fn carry(
 struct Filling {
     intake: Option<Intake>,
     kept: Kept,
+    /// Bytes that are on their way anyway.
+    soon: u64,
 }
 
 impl Filling {
@@ -119,6 +127,10 @@ impl Filling {
                 () = intake.unwanted() => {}
             }
             self.intake = None;
+        }
+        // What lacks no more than what is on its way anyway becomes whole, whoever waits for it.
+        if self.kept.lacks().is_some_and(|lacks| lacks <= self.soon) {
+            return timeout(LAST, receiver.next()).await.ok();
         }
         // It comes as fast as the first of those takes it who follow it on disk.
         tokio::select! {
@@ -141,7 +153,7 @@ impl Filling {
 
     /// More of it. Waits for who asked for it if they lag, unless somebody who follows it on disk is waiting.
     async fn pass(&mut self, bytes: Bytes, page: &Page) {
-        let Filling { intake: filled, kept } = self;
+        let Filling { intake: filled, kept, .. } = self;
         let Some(intake) = filled else { return kept.take_alone(&bytes) };
         kept.take(bytes, intake, &page.remote, page.user.id).await;
         tokio::select! {

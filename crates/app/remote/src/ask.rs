@@ -345,7 +345,7 @@ impl<'a> Asking<'a> {
         }
         let is_stored = to_join.is_some() || !matches!(place, Place::Nowhere);
         let is_held = matches!(place, Place::Held(_));
-        let mut kept = Kept::at(place, slot, crossed);
+        let mut kept = Kept::at(place, slot, crossed).of_length(length);
         if let Some(before) = before {
             kept.begin_with(before, &mut intake, remote, user).await;
             reader.skip(if is_held { resumed.unwrap_or_default() } else { 0 });

@@ -15,6 +15,8 @@ pub(crate) struct Kept {
     /// Bytes that came across for it on earlier carriers.
     crossed: u64,
     slot: Slot,
+    /// How long it will be, where that is known.
+    length: Option<u64>,
 }
 
 /// Where a body is kept.
@@ -28,7 +30,22 @@ pub(crate) enum Place {
 
 impl Kept {
     pub(crate) fn at(place: Place, slot: Slot, crossed: u64) -> Kept {
-        Kept { place, crossed, slot }
+        Kept { place, crossed, slot, length: None }
+    }
+
+    /// The same of a body that will be so long.
+    pub(crate) fn of_length(self, length: Option<u64>) -> Kept {
+        Kept { length, ..self }
+    }
+
+    /// Bytes that it still lacks, where it is on its way to the disk.
+    pub(crate) fn lacks(&self) -> Option<u64> {
+        match &self.place {
+            Place::Passing(keeping) if keeping.offered().is_some() => {
+                self.length?.checked_sub(keeping.length())
+            }
+            _ => None,
+        }
     }
 
     /// More of the body, for `intake` and for where it is kept besides.

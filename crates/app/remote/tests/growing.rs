@@ -233,13 +233,34 @@ async fn when_the_first_leaves_what_is_long_comes_for_those_who_follow_and_for_n
     until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
     is_held(&world, "/long", &body).await;
 
+    // Of this more is lacking than what is on its way anyway.
+    let body = text(450_000);
     let (mut only, mut got) = (world.get("/left", "").await, String::new());
+    let mut asked = world.asked().await;
+    asked.sender.answer(&of_length(Some(body.len())), Coding::Identity, None);
+    write(&mut asked.sender, &body[..50_000]).await;
+    has(&mut only, &mut got, &body[..50_000]).await;
+    leave(only);
+    asked.sender.gone().await;
+    fetch(&world, "/left", "asked for again").await;
+}
+
+#[tokio::test]
+async fn what_is_nearly_whole_when_its_only_client_leaves_becomes_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = narrow_world(folder.path()).await;
+    let mut events = world.bus.subscribe();
+    let body = text(300_000);
+    let (mut only, mut got) = (world.get("/long", "").await, String::new());
     let mut asked = world.asked().await;
     give_half(&mut asked.sender, &body).await;
     has(&mut only, &mut got, &body[..150_000]).await;
     leave(only);
-    asked.sender.gone().await;
-    fetch(&world, "/left", "asked for again").await;
+    until(&mut events, |event| matches!(event, Event::Failed { .. })).await;
+    write(&mut asked.sender, &body[150_000..]).await;
+    asked.sender.finish(None);
+    until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
+    is_held(&world, "/long", &body).await;
 }
 
 #[tokio::test]
