@@ -1,15 +1,23 @@
 //! A response on its way: from the arrivals of a stream to a head and a body that can be read while it comes.
 //! The same for what was asked and for what was promised.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Validating};
-use farhop_store::{Body, Broken, Budget, Intake, Keeping};
+use farhop_store::{Body, Broken, Budget, Intake};
 use farhop_transport::hop::{Arrival, Receiver};
-use std::sync::Arc;
+use http::HeaderMap;
+use tokio::time::timeout;
 
 use crate::bodies::Decoding;
+use crate::kept::Kept;
 use crate::promising::{Offer, Page};
+
+/// How long each of the last pieces may take of what nobody waits for any more.
+const LAST: Duration = Duration::from_secs(10);
 
 /// What comes before the body.
 #[derive(Debug)]
@@ -46,39 +54,38 @@ pub(crate) fn body(budget: &Arc<Budget>, limit: u64) -> (Intake, Body) {
     Body::new(budget, limit)
 }
 
-/// Carries the body into `intake` until it is whole, broken, or wanted by nobody, and into `keeping`, if it is kept while it
-/// passes; `page` is told of promises that come between the bytes, always before the bytes after them are readable.
+/// Carries the body into `intake` until it is whole, broken, or wanted by nobody, and to where it is kept; `page` is told of
+/// promises that come between the bytes, always before the bytes after them are readable. Gives the number under which it is
+/// held, if it is.
 pub(crate) async fn carry(
     mut receiver: Receiver,
     decoding: Decoding,
-    mut intake: Intake,
-    mut keeping: Option<&mut Keeping>,
+    intake: Intake,
+    kept: Kept,
     page: &Page,
-) -> Result<(), Broken> {
+) -> Result<Option<u64>, Broken> {
     let (mut decoder, _counted) = match decoding {
         Decoding::Identity => (None, None),
         Decoding::Zstd(decoder, counted) => (Some(decoder), counted),
     };
     let (mut trailers, mut crossed) = (None, 0);
+    let mut filling = Filling { intake: Some(intake), kept, soon: page.remote.soon() };
     loop {
-        let arrival = tokio::select! {
-            arrival = receiver.next() => arrival,
-            () = intake.unwanted() => return Err(Broken::GivenUp),
-        };
+        let Some(arrival) = filling.next(&mut receiver).await else { return Err(Broken::GivenUp) };
         if let Arrival::Body(bytes) = &arrival {
-            intake.crossed(bytes.len() as u64);
+            filling.crossed(bytes.len() as u64);
             crossed += bytes.len() as u64;
         }
         match arrival {
             Arrival::Body(bytes) => match &mut decoder {
-                None => pass(bytes, &mut intake, &mut keeping).await,
+                None => filling.pass(bytes, page).await,
                 Some(decoder) => {
                     decoder.feed(bytes);
                     loop {
                         match decoder.pull() {
-                            Ok(Some(piece)) => pass(piece, &mut intake, &mut keeping).await,
+                            Ok(Some(piece)) => filling.pass(piece, page).await,
                             Ok(None) => break,
-                            Err(error) => return broken(intake, Broken::Failed(error.to_string())),
+                            Err(error) => return filling.broken(Broken::Failed(error.to_string())),
                         }
                     }
                 }
@@ -89,31 +96,99 @@ pub(crate) async fn carry(
             Arrival::Validating(validating) => page.validating(validating).await,
             Arrival::Trailers(fields) => trailers = Some(fields),
             Arrival::Ended if decoder.as_ref().is_none_or(|decoder| decoder.is_complete()) => {
-                if let Some(keeping) = keeping {
-                    keeping.ended(trailers.clone(), crossed);
-                }
-                intake.finish(trailers);
-                return Ok(());
+                return Ok(filling.finish(trailers, crossed).await);
             }
             Arrival::Ended => {
-                return broken(intake, Broken::Failed("the body's coding was cut short".into()));
+                return filling.broken(Broken::Failed("the body's coding was cut short".into()));
             }
-            Arrival::Failed(failure) => return broken(intake, Broken::Failed(failure.to_string())),
-            Arrival::Reset(_) => return broken(intake, Broken::Failed("the body cannot be finished".into())),
-            Arrival::Lost => return broken(intake, Broken::Lost),
+            Arrival::Failed(failure) => return filling.broken(Broken::Failed(failure.to_string())),
+            Arrival::Reset(_) => return filling.broken(Broken::Failed("the body cannot be finished".into())),
+            Arrival::Lost => return filling.lost(crossed),
             Arrival::Informed(_) | Arrival::Answered { .. } | Arrival::TunnelOpened | Arrival::Urgent => {}
         }
     }
 }
 
-async fn pass(bytes: Bytes, intake: &mut Intake, keeping: &mut Option<&mut Keeping>) {
-    if let Some(keeping) = keeping {
-        keeping.write(&bytes);
-    }
-    intake.write(bytes).await;
+/// Where the bytes of a body go: to whoever asked for it, until they leave or others do not wait for them, and to where it is
+/// kept, as long as anyone wants it.
+struct Filling {
+    intake: Option<Intake>,
+    kept: Kept,
+    /// Bytes that are on their way anyway.
+    soon: u64,
 }
 
-fn broken(intake: Intake, why: Broken) -> Result<(), Broken> {
-    intake.fail(why.clone());
-    Err(why)
+impl Filling {
+    /// What comes next; nothing once nobody wants it.
+    async fn next(&mut self, receiver: &mut Receiver) -> Option<Arrival> {
+        if let Some(intake) = &self.intake {
+            tokio::select! {
+                arrival = receiver.next() => return Some(arrival),
+                () = intake.unwanted() => {}
+            }
+            self.intake = None;
+        }
+        // What lacks no more than what is on its way anyway becomes whole, whoever waits for it.
+        if self.kept.lacks().is_some_and(|lacks| lacks <= self.soon) {
+            return timeout(LAST, receiver.next()).await.ok();
+        }
+        // It comes as fast as the first of those takes it who follow it on disk.
+        tokio::select! {
+            biased;
+            () = self.kept.left() => return None,
+            () = self.kept.awaited() => {}
+        }
+        tokio::select! {
+            arrival = receiver.next() => Some(arrival),
+            () = self.kept.left() => None,
+        }
+    }
+
+    fn crossed(&self, bytes: u64) {
+        match &self.intake {
+            Some(intake) => intake.crossed(bytes),
+            None => self.kept.crossed_alone(bytes),
+        }
+    }
+
+    /// More of it. Waits for who asked for it if they lag, unless somebody who follows it on disk is waiting.
+    async fn pass(&mut self, bytes: Bytes, page: &Page) {
+        let Filling { intake: filled, kept, .. } = self;
+        let Some(intake) = filled else { return kept.take_alone(&bytes) };
+        kept.take(bytes, intake, &page.remote, page.user.id).await;
+        tokio::select! {
+            biased;
+            () = intake.ready() => return,
+            () = kept.awaited() => {}
+        }
+        if let Some(id) = kept.offered()
+            && let Some(intake) = filled.take()
+        {
+            intake.fail(Broken::Outrun(id));
+        }
+    }
+
+    async fn finish(mut self, trailers: Option<HeaderMap>, crossed: u64) -> Option<u64> {
+        self.kept.ended(trailers.as_ref(), crossed);
+        if let Some(intake) = self.intake {
+            intake.finish(trailers);
+        }
+        self.kept.finish().await
+    }
+
+    /// The carrier was lost: who asked for it may ask for the rest.
+    fn lost(self, crossed: u64) -> Result<Option<u64>, Broken> {
+        if let Some(intake) = self.intake {
+            self.kept.cut_short(&intake, crossed);
+            intake.fail(Broken::Lost);
+        }
+        Err(Broken::Lost)
+    }
+
+    fn broken(self, why: Broken) -> Result<Option<u64>, Broken> {
+        if let Some(intake) = self.intake {
+            intake.fail(why.clone());
+        }
+        Err(why)
+    }
 }

@@ -25,6 +25,7 @@ use crate::bodies::{self, Decoding};
 use crate::collapse::Outcome;
 use crate::exchange::Exchange;
 use crate::held;
+use crate::kept::{Begun, Kept, Place};
 use crate::lookup::{partition_for, to_store};
 use crate::priority;
 use crate::promising::Page;
@@ -271,11 +272,14 @@ impl<'a> Asking<'a> {
             let asked = (&fetch.url, &fetch.head.fields);
             held::heard(remote, user, asked, head, requested_at).await;
         }
-        // What is known to be too long for memory only passes, and ends with its client; the disk may keep it meanwhile.
+        // What is known to be too long for memory only passes, and ends with its client; the disk may keep it meanwhile. So it may what
+        // turns out to be.
         let length =
             head.fields.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         let settings = remote.settings();
         let fits = length.is_none_or(|length| length <= settings.repository.entry.0);
+        // The rest of what was cut short is kept with what came before, which ground has compared with what it fetched.
+        let (slot, begun) = self.exchange.cut_short.next(resumed);
         // A part is kept as one of the whole, and one that is all of it as that.
         let part = Part::of(head.status, &head.fields).filter(|_| fetch.head.fields.contains_key(RANGE));
         let is_all = |part: &Part| {
@@ -289,7 +293,7 @@ impl<'a> Asking<'a> {
             && !is_event_stream(&head.fields)
             && fetch.head.method == Method::GET
             && fetch.may_be_answered_here()
-            && resumed.is_none()
+            && (resumed.is_none() || (begun.is_some() && part.as_ref().is_none_or(is_all)))
             && !(self.keeps_no_error && farhop_freshness::is_error(head.status));
         let whole = part
             .as_ref()
@@ -298,11 +302,13 @@ impl<'a> Asking<'a> {
         let partition = is_kept
             .then(|| partition_for(user, &fetch.url, &fetch.head.fields, head.status, &head.fields))
             .flatten();
-        let limit = if partition.is_some() && fits { settings.repository.entry.0 } else { 0 };
-        let (intake, body) = arriving::body(remote.budget(), limit);
+        let crossed = begun.as_ref().map_or(0, Begun::crossed);
+        let is_in_memory = fits && !begun.as_ref().is_some_and(Begun::is_long);
+        let limit = if partition.is_some() && is_in_memory { settings.repository.entry.0 } else { 0 };
+        let (mut intake, body) = arriving::body(remote.budget(), limit);
         // Before anyone else can find it: where memory is short, what others have read of it is let go.
-        let reader = body.reader().expect("what has just begun has its beginning");
-        let (mut stored, mut to_join, mut keeping) = (None, None, None);
+        let mut reader = body.reader().expect("what has just begun has its beginning");
+        let (mut place, mut to_join, mut before) = (Place::Nowhere, None, begun);
         let mut outcome = Outcome::of(head.status, &fetch.head.fields, None);
         if let Some(partition) = partition {
             let entry = to_store(partition, &fetch.head.fields, head, requested_at);
@@ -313,29 +319,49 @@ impl<'a> Asking<'a> {
                     let (url, body) = (url.to_owned(), body.clone());
                     to_join = Some(Joining { partition, url, entry, part, body });
                 }
-                _ if is_long => keeping = remote.repository().keep_passing(partition, url, &entry, user),
+                _ if !is_in_memory => {
+                    let keeping = match before.take().map(Begun::take_long) {
+                        Some(Ok(keeping)) => keeping.goes_on(partition, &entry),
+                        other => {
+                            before = other.and_then(Result::err);
+                            remote.repository().keep_passing(partition, url, &entry, user)
+                        }
+                    };
+                    // Others find it from now on, and follow it on disk.
+                    if let Some(mut keeping) = keeping
+                        && (keeping.offered().is_some() || keeping.offer())
+                    {
+                        outcome = Outcome::of(head.status, &fetch.head.fields, Some((partition, &entry)));
+                        place = Place::Passing(keeping.into());
+                        remote.parts().forget(url);
+                    }
+                }
                 _ => {
                     outcome = Outcome::of(head.status, &fetch.head.fields, Some((partition, &entry)));
-                    stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
+                    place = Place::Held(remote.repository().store(partition, url, entry, body.clone()).await);
                     remote.parts().forget(url);
                 }
             }
         }
-        let is_stored = stored.is_some() || to_join.is_some() || keeping.is_some();
+        let is_stored = to_join.is_some() || !matches!(place, Place::Nowhere);
+        let is_held = matches!(place, Place::Held(_));
+        let mut kept = Kept::at(place, slot, crossed).of_length(length);
+        if let Some(before) = before {
+            kept.begin_with(before, &mut intake, remote, user).await;
+            reader.skip(if is_held { resumed.unwrap_or_default() } else { 0 });
+        }
         // The upload goes on for as long as the answer does.
         let upload = self.upload.take();
         let (remote, peer) = (Arc::clone(remote), carrier.peer);
         tokio::spawn(async move {
             let _upload = upload;
-            if let Err(why) = arriving::carry(receiver, decoding, intake, keeping.as_mut(), &page).await {
-                tracing::debug!(target: "farhop", "a body from {peer} ended early: {why}");
-                return;
-            }
-            if let Some(keeping) = keeping {
-                stored = keeping.finish().await;
-            }
-            if let Some(stored) = stored {
-                stock::tell_stored(&remote, stored).await;
+            match arriving::carry(receiver, decoding, intake, kept, &page).await {
+                Ok(Some(stored)) => stock::tell_stored(&remote, stored).await,
+                Ok(None) => {}
+                Err(why) => {
+                    tracing::debug!(target: "farhop", "a body from {peer} ended early: {why}");
+                    return;
+                }
             }
             if let Some(joining) = to_join {
                 joining.join(&remote).await;

@@ -225,10 +225,21 @@ async fn answer(
             login.mark(id, user.id, &mut fetch.head);
             let caught_at = if let Way::Caught(at) = way { Some(at.ip()) } else { None };
             let fetch = (*fetch).into();
-            let (uploaded, course, eagerness) = <_>::default();
+            let (uploaded, course, eagerness, cut_short) = <_>::default();
             let client = address;
-            let mut exchange =
-                Exchange { id, user, pass, client, caught_at, fetch, started, uploaded, course, eagerness };
+            let mut exchange = Exchange {
+                id,
+                user,
+                pass,
+                client,
+                caught_at,
+                fetch,
+                started,
+                uploaded,
+                course,
+                eagerness,
+                cut_short,
+            };
             exchange.heed_strange(remote);
             exchange.serve(Arc::clone(remote), body, responder).await;
         }

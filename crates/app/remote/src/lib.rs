@@ -30,6 +30,7 @@ mod exchange;
 mod held;
 mod holdouts;
 mod intercept;
+mod kept;
 mod login;
 mod lookup;
 mod mirror;

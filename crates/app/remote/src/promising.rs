@@ -22,6 +22,7 @@ use crate::course::Course;
 use crate::desk::{Known, Made, Promised, Wire};
 use crate::exchange::Exchange;
 use crate::held;
+use crate::kept::{Kept, Place, Slot};
 use crate::lookup::{Stocked, in_repository, partition_for, to_store};
 use crate::stock;
 use crate::uplink::Carrier;
@@ -40,8 +41,8 @@ pub(crate) struct Offer {
 /// for something that it needs.
 #[derive(Clone)]
 pub(crate) struct Page {
-    remote: Arc<Remote>,
-    user: User,
+    pub(crate) remote: Arc<Remote>,
+    pub(crate) user: User,
     client: IpAddr,
     exchange: ExchangeId,
     hop: Hop,
@@ -250,7 +251,7 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
     }
     let asked = (&known.url, &*known.request);
     held::heard(remote, known.user.id, asked, &head, requested_at).await;
-    let mut stored = None;
+    let mut place = Place::Nowhere;
     let mut outcome = Outcome::of(head.status, &known.request, None);
     if let Some(partition) =
         partition_for(known.user.id, &known.url, &known.request, head.status, &head.fields)
@@ -258,19 +259,20 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
         let entry = to_store(partition, &known.request, &head, requested_at);
         let url = known.url.as_str();
         outcome = Outcome::of(head.status, &known.request, Some((partition, &entry)));
-        stored = Some(remote.repository().store(partition, url, entry, body.clone()).await);
+        place = Place::Held(remote.repository().store(partition, url, entry, body.clone()).await);
         remote.parts().forget(url);
     }
     remote.desk().found_a_place(id, outcome);
     drop(body);
     let abandon = intake.abandon();
+    let kept = Kept::at(place, Slot::default(), 0);
     let carried = tokio::select! {
-        carried = arriving::carry(receiver, decoding, intake, None, page) => carried,
+        carried = arriving::carry(receiver, decoding, intake, kept, page) => carried,
         // Whoever has found it in the repository meanwhile gets all of it.
         () = async { gone(known.state.clone()).await; abandon.when_unread().await } => return,
     };
     match carried {
-        Ok(()) => {
+        Ok(stored) => {
             remote.desk().complete(id, stored, remote.now());
             if let Some(stored) = stored {
                 stock::tell_stored(remote, stored).await;

@@ -74,7 +74,7 @@ fn behind(remote: &Remote, client: &Exchange) -> Exchange {
     let mut head = client.fetch.head.clone();
     head.method = Method::GET;
     OF_CLIENT.iter().for_each(|name| drop(head.fields.remove(name)));
-    let (uploaded, course, eagerness) = <_>::default();
+    let (uploaded, course, eagerness, cut_short) = <_>::default();
     Exchange {
         id: remote.next_exchange(),
         user: client.user.clone(),
@@ -86,6 +86,7 @@ fn behind(remote: &Remote, client: &Exchange) -> Exchange {
         uploaded,
         course,
         eagerness,
+        cut_short,
     }
 }
 

@@ -9,6 +9,8 @@ use farhop_store::{Broken, Piece, Reader};
 pub(crate) struct Section {
     reader: Reader,
     skip: u64,
+    /// Where in the body it is.
+    at: u64,
     /// Bytes still to be given; none where it goes to the body's end.
     left: Option<u64>,
     /// What was waited for and is not taken yet.
@@ -18,12 +20,23 @@ pub(crate) struct Section {
 impl Section {
     /// What `reader` reads, from the body's beginning on.
     pub(crate) fn whole(reader: Reader) -> Section {
-        Section { reader, skip: 0, left: None, first: None }
+        Section::rest(reader, 0)
+    }
+
+    /// What `reader` reads, which is what comes behind so many bytes of the body.
+    pub(crate) fn rest(reader: Reader, at: u64) -> Section {
+        Section { reader, skip: 0, at, left: None, first: None }
+    }
+
+    /// Goes on where it is, with another reader of the same body from its beginning.
+    pub(crate) fn go_on(&mut self, reader: Reader) {
+        (self.reader, self.skip) = (reader, self.at);
     }
 
     /// These bytes of what `reader` reads from the body's beginning on.
     pub(crate) fn part(reader: Reader, range: &Range<u64>) -> Section {
-        Section { reader, skip: range.start, left: Some(range.end - range.start), first: None }
+        let left = Some(range.end - range.start);
+        Section { reader, skip: range.start, at: range.start, left, first: None }
     }
 
     /// Waits for the first piece, which stays to be taken.
@@ -96,6 +109,7 @@ impl Section {
             bytes.truncate((*left).min(bytes.len() as u64) as usize);
             *left -= bytes.len() as u64;
         }
+        self.at += bytes.len() as u64;
         (!bytes.is_empty()).then_some(bytes)
     }
 }
@@ -121,6 +135,35 @@ mod tests {
             }
             assert_eq!(got, all[start as usize..end as usize], "{start}..{end}");
             drop(intake);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_goes_on_with_another_reader_goes_on_where_it_is() {
+        let body = Body::whole(&Budget::new(1 << 20), Bytes::from_static(b"0123456789"), None);
+        let reader = || body.reader().unwrap();
+        for cut in [2, 5, 7] {
+            let rest = Body::whole(&Budget::new(1 << 20), Bytes::from_static(&b"0123456789"[2..cut]), None);
+            let sections = [
+                Section::part(
+                    Body::whole(&Budget::new(10), Bytes::from_static(&b"0123456789"[..cut]), None)
+                        .reader()
+                        .unwrap(),
+                    &(2..8),
+                ),
+                Section::rest(rest.reader().unwrap(), 2),
+            ];
+            for (mut section, end) in sections.into_iter().zip([8, 10]) {
+                let mut got = Vec::new();
+                while let Some(Ok(Piece::Data(bytes))) = section.take() {
+                    got.extend_from_slice(&bytes);
+                }
+                section.go_on(reader());
+                while let Piece::Data(bytes) = section.next().await.unwrap() {
+                    got.extend_from_slice(&bytes);
+                }
+                assert_eq!(got, &b"0123456789"[2..end], "{cut}");
+            }
         }
     }
 

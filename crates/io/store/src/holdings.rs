@@ -9,7 +9,7 @@ use farhop_freshness::Stored;
 use http::HeaderMap;
 use tokio::sync::watch;
 
-use crate::disk::BodyOnDisk;
+use crate::disk::{BodyOnDisk, Followed};
 use crate::invalidations::Invalidations;
 use crate::repository::{Held, Partition};
 
@@ -25,14 +25,23 @@ pub(crate) struct Entry {
     pub(crate) held: Held,
     pub(crate) on_disk: bool,
     /// Where its body is read from, if not from memory alone.
-    pub(crate) source: Option<BodyOnDisk>,
+    pub(crate) source: Option<Source>,
     /// When it answered last; what has not so far comes before all that have.
     used: u64,
 }
 
+/// A body that is not in memory alone.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// It is in its file.
+    File(BodyOnDisk),
+    /// It is written there while it comes.
+    Growing(Followed),
+}
+
 impl Entry {
     /// What has answered nothing so far.
-    pub(crate) fn new(held: Held, on_disk: bool, source: Option<BodyOnDisk>) -> Entry {
+    pub(crate) fn new(held: Held, on_disk: bool, source: Option<Source>) -> Entry {
         Entry { held, on_disk, source, used: 0 }
     }
 
@@ -47,6 +56,10 @@ impl Entry {
     /// It cannot be read from its beginning.
     pub(crate) fn is_spent(&self) -> bool {
         self.held.body.is_broken() || !self.held.body.can_be_joined()
+    }
+
+    pub(crate) fn is_growing(&self) -> bool {
+        matches!(self.source, Some(Source::Growing(_)))
     }
 }
 
@@ -69,7 +82,8 @@ pub(crate) struct Group {
 impl Group {
     /// Nothing would be lost or read anew too early if memory forgot it.
     fn can_be_left_to_the_disk(&self) -> bool {
-        self.writes == 0 && self.coming.is_none() && !self.is_outdated
+        let grows = self.entries.iter().any(Entry::is_growing);
+        self.writes == 0 && self.coming.is_none() && !self.is_outdated && !grows
     }
 }
 

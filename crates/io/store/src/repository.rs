@@ -99,6 +99,9 @@ pub trait Repository: Send + Sync + 'static {
     /// comes for `asker`, who gets no more than a share of the room for such bodies. Nothing where there is no disk, or it is not
     /// worth its room, or was asked for before its URL was invalidated.
     fn keep_passing(&self, partition: Partition, url: &str, head: &Stored, asker: u64) -> Option<Keeping>;
+    /// Goes on on disk with the entry `id`, whose body has become too long for memory: it is found again once it is whole, and given up
+    /// if it comes to more than `most` bytes. Nothing where there is no disk, or the entry is gone or not worth its room.
+    fn keep_outgrown(&self, id: u64, asker: u64, most: u64) -> Option<Keeping>;
     /// Puts a new head (after a 304) in place of the old.
     fn freshen<'a>(&'a self, id: u64, head: Stored) -> Eventually<'a, ()>;
     /// Drops every variant of `url`, in every partition: at once, and on disk before it completes.

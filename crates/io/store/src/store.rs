@@ -1,6 +1,7 @@
 //! The repository of an end: in memory, bounded by its budget, and on disk where there is one. What memory holds of a URL
 //! is all that there is of it; what it has to let go is asked of the disk when it is wanted again.
 
+mod following;
 mod forgetting;
 mod keeping;
 
@@ -14,7 +15,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::body::{Body, Broken, Budget, Copier, Intake, Whole};
 use crate::disk::{BodyOnDisk, Disk, Done, OnDisk, Outcome, Torn};
-use crate::holdings::{Entry, Holdings};
+use crate::holdings::{Entry, Holdings, Source};
 pub use keeping::Keeping;
 
 use crate::repository::{Change, Eventually, Extent, Held, Meant, Partition, Repository};
@@ -117,14 +118,21 @@ impl Inner {
         let mut found = Vec::new();
         for id in holdings.answering(partition, url, request) {
             let Some(entry) = holdings.entry_mut(id) else { continue };
-            if entry.is_spent() {
-                match &entry.source {
-                    Some(source) => entry.held.body = self.asleep(source.clone(), id),
-                    None => {
-                        self.remove(holdings, id);
-                        continue;
-                    }
+            match &entry.source {
+                Some(Source::Growing(growing)) if growing.is_given_up() => {
+                    self.remove(holdings, id);
+                    continue;
                 }
+                // Each at its own pace.
+                Some(Source::Growing(growing)) => entry.held.body = self.growing(growing, id),
+                Some(Source::File(file)) if entry.is_spent() => {
+                    entry.held.body = self.asleep(file.clone(), id);
+                }
+                None if entry.is_spent() => {
+                    self.remove(holdings, id);
+                    continue;
+                }
+                Some(Source::File(_)) | None => {}
             }
             found.push(entry.held.clone());
             if let (true, Some(disk)) = (entry.on_disk, &self.disk) {
@@ -324,7 +332,7 @@ impl Inner {
                 self.announce(Change::Evicted { id, partition, url: Arc::clone(url), bytes: body.length() });
                 continue;
             }
-            let (source, held) = (Some(body.clone()), self.awake(body, id, bytes));
+            let (source, held) = (Some(Source::File(body.clone())), self.awake(body, id, bytes));
             let held = Held { id, partition, head: Arc::new(head), body: held };
             holdings.insert(url, Entry::new(held, true, source));
         }
@@ -425,6 +433,10 @@ impl Repository for Store {
         Keeping::begin(&self.0, partition, url, head, asker)
     }
 
+    fn keep_outgrown(&self, id: u64, asker: u64, most: u64) -> Option<Keeping> {
+        Keeping::of_outgrown(&self.0, id, asker, most)
+    }
+
     fn freshen<'a>(&'a self, id: u64, head: Stored) -> Eventually<'a, ()> {
         let mut holdings = self.0.lock();
         let head = Arc::new(head);
@@ -492,7 +504,11 @@ impl Repository for Store {
 
     fn entry(&self, id: u64) -> Eventually<'_, Option<(Arc<str>, Held)>> {
         if let Some((url, entry)) = self.0.lock().entry(id) {
-            return Box::pin(std::future::ready(Some((Arc::clone(url), entry.held.clone()))));
+            let mut held = entry.held.clone();
+            if let Some(Source::Growing(growing)) = &entry.source {
+                held.body = self.0.growing(growing, id);
+            }
+            return Box::pin(std::future::ready(Some((Arc::clone(url), held))));
         }
         let Some(reading) = self.0.disk.as_ref().map(Disk::reading) else {
             return Box::pin(std::future::ready(None));

@@ -202,3 +202,55 @@ async fn what_takes_more_than_its_share_of_the_disk_is_not_kept_nor_is_anything_
     let without = farhop_store::Store::in_memory(farhop_store::Budget::new(MEMORY));
     assert!(without.keep_passing(SHARED, "http://a.test/", &fresh(), 1).is_none());
 }
+
+/// A response that is held while it comes, in pieces, until memory has no more room for it, and then goes on on disk.
+async fn outgrow(held: &support::Opened, url: &str, body: &[u8], most: u64) -> Option<u64> {
+    let (mut intake, arriving) = Body::new(&held.budget, 200_000);
+    let _reader = arriving.reader();
+    let id = held.store.store(SHARED, url, fresh(), arriving).await;
+    let mut keeping = None;
+    for piece in body.chunks(10_000).map(Bytes::copy_from_slice) {
+        if let Some(keeping) = &mut keeping {
+            farhop_store::Keeping::write(keeping, &piece);
+        }
+        if let Some(all) = intake.push(piece) {
+            keeping = held.store.keep_outgrown(id, 1, most);
+            keeping.as_mut()?.write_all(all).await;
+            assert!(held.find(SHARED, url).await.is_empty(), "not before it is whole");
+        }
+    }
+    let mut keeping = keeping?;
+    keeping.ended(None, body.len() as u64);
+    keeping.finish().await
+}
+
+#[tokio::test]
+async fn what_turns_out_to_be_too_long_for_memory_goes_on_on_disk_up_to_its_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let (long, url) = (bytes(1, 3 << 20), "http://a.test/");
+    let held = open(folder.path());
+    assert!(outgrow(&held, url, &long, 3 << 20).await.is_some());
+    assert!(held.get(SHARED, url).await.unwrap().unwrap() == long);
+    assert_eq!(outgrow(&held, "http://b.test/", &long, (3 << 20) - 1).await, None, "a byte too many");
+    assert!(held.find(SHARED, "http://b.test/").await.is_empty());
+    assert_eq!(held.store.on_disk().await.unwrap().refused, 0, "nobody's fault");
+    held.close().await;
+    let held = open(folder.path());
+    assert!(held.get(SHARED, url).await.unwrap().unwrap() == long);
+    assert_eq!(files(folder.path()).len(), 1);
+}
+
+#[tokio::test]
+async fn what_was_invalidated_or_replaced_before_it_was_too_long_for_memory_is_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = open(folder.path());
+    let (_intake, arriving) = Body::new(&held.budget, 1000);
+    let id = held.store.store(SHARED, "http://a.test/", fresh(), arriving).await;
+    held.store.invalidate("http://a.test/").await;
+    assert!(held.store.keep_outgrown(id, 1, 1 << 20).is_none());
+    let (_intake, arriving) = Body::new(&held.budget, 1000);
+    let id = held.store.store(SHARED, "http://b.test/", fresh(), arriving).await;
+    held.put(SHARED, "http://b.test/", b"asked for later").await;
+    assert!(held.store.keep_outgrown(id, 1, 1 << 20).is_none());
+    assert_eq!(held.get(SHARED, "http://b.test/").await, Some(Ok(b"asked for later".to_vec())));
+}

@@ -114,6 +114,16 @@ impl Exchange {
                 piece = reader.next() => piece,
                 _ = out.departure() => return self.client_gone(remote, &delivery, "the client closed the connection"),
             };
+            let piece = match piece {
+                Err(Broken::Outrun(id)) => {
+                    delivery.given.crossed += reader.take_crossed();
+                    if goes_on(remote, id, &mut reader).await {
+                        continue;
+                    }
+                    Err(Broken::Lost)
+                }
+                piece => piece,
+            };
             match piece {
                 Ok(Piece::Data(bytes)) => {
                     delivery.take(&bytes);
@@ -131,7 +141,7 @@ impl Exchange {
                 Err(broken) if delivery.may_go_on(&broken) => {
                     delivery.given.crossed += reader.take_crossed();
                     match self.resume(remote, head, &delivery, &out).await {
-                        Ok(rest) => reader = Section::whole(rest),
+                        Ok(rest) => reader = Section::rest(rest, delivery.bytes),
                         Err(why) => {
                             remote.bus().emit(Event::Aborted { exchange: self.id, why: why.clone() });
                             out.abort();
@@ -205,6 +215,15 @@ impl Exchange {
     }
 }
 
+/// Who was too slow for others reads on from the disk, where what comes is kept under this number.
+async fn goes_on(remote: &Remote, id: u64, reader: &mut Section) -> bool {
+    let held = remote.repository().entry(id).await;
+    let next = held.and_then(|(_, held)| held.body.reader());
+    let is_there = next.is_some();
+    next.into_iter().for_each(|next| reader.go_on(next));
+    is_there
+}
+
 pub(super) fn from_promise(early: bool) -> AnsweredFrom {
     if early { AnsweredFrom::PromiseEarly } else { AnsweredFrom::PromiseOnTheWay }
 }
@@ -226,7 +245,7 @@ impl Delivery {
     fn may_go_on(&mut self, broken: &Broken) -> bool {
         let promised = matches!(self.from, AnsweredFrom::PromiseEarly | AnsweredFrom::PromiseOnTheWay);
         match broken {
-            Broken::Lost => true,
+            Broken::Lost | Broken::Outrun(_) => true,
             Broken::Failed(_) | Broken::GivenUp => {
                 promised && !std::mem::replace(&mut self.asked_again, true)
             }

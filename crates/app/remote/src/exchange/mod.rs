@@ -23,6 +23,7 @@ use crate::auth::Pass;
 use crate::collapse::{Leading, Outcome, look_up_together};
 use crate::course::Course;
 use crate::held::{self, Confirmed, HeldAnswer, Stale};
+use crate::kept::CutShort;
 use crate::lookup::Found;
 use crate::request::Fetch;
 use crate::revalidate;
@@ -49,6 +50,8 @@ pub(crate) struct Exchange {
     pub(crate) course: Arc<Course>,
     /// How much ground is to fetch beside it.
     pub(crate) eagerness: Eagerness,
+    /// What came of its answer before a carrier was lost.
+    pub(crate) cut_short: CutShort,
 }
 
 impl Exchange {

@@ -78,6 +78,9 @@ pub enum Broken {
     /// The writer was dropped, or the beginning has been let go.
     #[error("the body was given up")]
     GivenUp,
+    /// This reader was too slow for others: what is held under this number goes on.
+    #[error("others did not wait for this reader")]
+    Outrun(u64),
 }
 
 /// What a reader gets.
@@ -117,6 +120,8 @@ struct State {
     asleep: Option<Wake>,
     /// Length of a body that is whole elsewhere, however much of it is here.
     kept: Option<u64>,
+    /// Length so far of one that grows elsewhere.
+    growing: Option<Arc<AtomicU64>>,
 }
 
 struct Shared {
@@ -194,6 +199,7 @@ impl Body {
             bodies: 1,
             asleep: None,
             kept: None,
+            growing: None,
         };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
@@ -244,6 +250,22 @@ impl Body {
         body
     }
 
+    /// A body that grows elsewhere: its first reader has `wake` called, which is to bring all of it as it comes.
+    pub(crate) fn growing(
+        budget: &Arc<Budget>,
+        length: &Arc<AtomicU64>,
+        wake: impl FnOnce(Intake) + Send + 'static,
+    ) -> Body {
+        let (mut intake, body) = Body::new(budget, 0);
+        intake.ended = true;
+        {
+            let mut state = body.0.lock();
+            state.asleep = Some(Box::new(wake));
+            state.growing = Some(Arc::clone(length));
+        }
+        body
+    }
+
     /// A reader from the beginning; `None` when the beginning has been let go, or the body was given up.
     pub fn reader(&self) -> Option<Reader> {
         let mut state = self.0.lock();
@@ -267,7 +289,8 @@ impl Body {
     /// Bytes written so far, or kept on disk.
     pub fn written(&self) -> u64 {
         let state = self.0.lock();
-        state.kept.unwrap_or(state.written)
+        let growing = || state.growing.as_ref().map(|length| length.load(Ordering::Relaxed));
+        state.kept.or_else(growing).unwrap_or(state.written)
     }
 
     /// The body is whole, and all of it is here or on disk.
@@ -306,6 +329,11 @@ impl Intake {
     /// Adds bytes, then waits while the body passes and its readers lag, or while it has none.
     pub async fn write(&mut self, bytes: Bytes) {
         self.push(bytes);
+        self.ready().await;
+    }
+
+    /// Waits while the body passes and its readers lag, or while it has none.
+    pub async fn ready(&mut self) {
         loop {
             let taken = self.shared.taken.notified();
             tokio::pin!(taken);
@@ -323,13 +351,15 @@ impl Intake {
         }
     }
 
-    fn push(&mut self, bytes: Bytes) {
+    /// Adds bytes. Where they are too many to be held, all that has come is given, once: from now on the body only passes.
+    pub fn push(&mut self, bytes: Bytes) -> Option<Vec<Bytes>> {
         if bytes.is_empty() {
-            return;
+            return None;
         }
         let size = bytes.len() as u64;
         let mut state = self.shared.lock();
         let state = &mut *state;
+        let was_held = state.held;
         if state.held {
             if state.written + size <= self.shared.limit && self.shared.budget.take(size) {
                 state.charged += size;
@@ -351,8 +381,16 @@ impl Intake {
         } else {
             state.pieces.push_back(bytes);
         }
+        let outgrown = (was_held && !state.held).then(|| state.pieces.iter().cloned().collect());
         state.let_go_taken(&self.shared.budget);
         self.shared.arrived.notify_waiters();
+        outgrown
+    }
+
+    /// The body that is filled here.
+    pub fn body(&self) -> Body {
+        self.shared.lock().bodies += 1;
+        Body(Arc::clone(&self.shared))
     }
 
     /// So many bytes have come across for it, coded as they may have been.
@@ -502,6 +540,16 @@ impl Reader {
             }
             arrived.await;
         }
+    }
+
+    /// Goes past the first bytes, which are here.
+    pub fn skip(&mut self, bytes: u64) {
+        while self.place().is_some_and(|at| at < bytes) && matches!(self.take(), Some(Ok(Piece::Data(_)))) {}
+    }
+
+    /// Bytes that it has taken.
+    fn place(&self) -> Option<u64> {
+        self.shared.lock().readers[self.slot].map(|(_, bytes)| bytes)
     }
 
     /// Bytes that came across for this body, each told once: to the reader that asks first.

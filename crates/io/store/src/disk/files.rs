@@ -64,10 +64,14 @@ impl Bodies {
     /// The body of the entry `id`; nothing if it is not there in its full length.
     pub(super) fn read(&self, id: u64, row: &Row, keys: &Keys) -> Option<BodyFile> {
         let file = File::open(self.path(id)).ok()?;
-        let mut mark = [0; MARK.len()];
-        file.read_exact_at(&mut mark, 0).ok()?;
-        let body = BodyFile { file, id, length: row.length, seal: keys.seal(&row.salt) };
-        (&mark == MARK && body.file.metadata().ok()?.len() == file_length(row.length)).then_some(body)
+        let is_whole = file.metadata().ok()?.len() == file_length(row.length);
+        let chunks = Chunks::of(file, id, &row.salt, keys).filter(|_| is_whole)?;
+        Some(BodyFile { chunks, length: row.length })
+    }
+
+    /// What is there of the body of the entry `id`, which is still being written.
+    pub(super) fn growing(&self, id: u64, salt: &Salt, keys: &Keys) -> Option<Chunks> {
+        Chunks::of(File::open(self.path(id)).ok()?, id, salt, keys)
     }
 
     /// Whether the body of the entry `id` is there in its full length.
@@ -112,6 +116,16 @@ impl Growing {
         self.length
     }
 
+    /// Chunks in the file, of which each is whole.
+    pub(super) fn chunks(&self) -> u64 {
+        self.place
+    }
+
+    /// What has come behind them.
+    pub(super) fn tail(&self) -> &[u8] {
+        &self.chunk
+    }
+
     /// More of it.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.length += bytes.len() as u64;
@@ -129,15 +143,16 @@ impl Growing {
 
     /// That was all; how long it is.
     pub(super) fn close(mut self) -> io::Result<u64> {
-        self.write_chunk(true)?;
         // Not synced: what a power cut leaves of it is found out when it is opened.
-        self.out.flush()?;
+        self.write_chunk(true)?;
         Ok(self.length)
     }
 
     fn write_chunk(&mut self, is_last: bool) -> io::Result<()> {
         self.seal.close(self.id, self.place, is_last, &mut self.chunk);
         self.out.write_all(&self.chunk)?;
+        // Whoever reads it meanwhile finds it there.
+        self.out.flush()?;
         self.chunk.clear();
         self.place += 1;
         Ok(())
@@ -153,12 +168,33 @@ fn file_length(length: u64) -> u64 {
     MARK.len() as u64 + length + chunks(length) * TAG as u64
 }
 
-/// A body that is read.
-pub(super) struct BodyFile {
+/// The chunks of a file.
+pub(super) struct Chunks {
     file: File,
     id: u64,
-    length: u64,
     seal: Seal,
+}
+
+impl Chunks {
+    fn of(file: File, id: u64, salt: &Salt, keys: &Keys) -> Option<Chunks> {
+        let mut mark = [0; MARK.len()];
+        file.read_exact_at(&mut mark, 0).ok()?;
+        (&mark == MARK).then(|| Chunks { file, id, seal: keys.seal(salt) })
+    }
+
+    /// The one at `place`, of so many bytes; nothing if it is not as it was written.
+    pub(super) fn at(&self, place: u64, length: usize, is_last: bool) -> Option<Bytes> {
+        let mut sealed = vec![0; length + TAG];
+        let offset = MARK.len() as u64 + place * (CHUNK + TAG) as u64;
+        self.file.read_exact_at(&mut sealed, offset).ok()?;
+        self.seal.open(self.id, place, is_last, sealed).map(Bytes::from)
+    }
+}
+
+/// A body that is read.
+pub(super) struct BodyFile {
+    chunks: Chunks,
+    length: u64,
 }
 
 impl BodyFile {
@@ -171,9 +207,6 @@ impl BodyFile {
     pub(super) fn chunk(&self, place: u64) -> Option<Bytes> {
         let start = place * CHUNK as u64;
         let length = self.length.checked_sub(start)?.min(CHUNK as u64) as usize;
-        let mut sealed = vec![0; length + TAG];
-        let offset = MARK.len() as u64 + place * (CHUNK + TAG) as u64;
-        self.file.read_exact_at(&mut sealed, offset).ok()?;
-        self.seal.open(self.id, place, place + 1 == self.chunks(), sealed).map(Bytes::from)
+        self.chunks.at(place, length, place + 1 == self.chunks())
     }
 }

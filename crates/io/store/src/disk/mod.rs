@@ -2,6 +2,7 @@
 //! Reading is for threads that may block; writing is one thread's, behind everyone's back.
 
 mod files;
+mod growth;
 mod index;
 mod place;
 mod room;
@@ -25,7 +26,8 @@ use tokio::sync::oneshot;
 
 use crate::Partition;
 use crate::body::Whole;
-use files::{Bodies, BodyFile, CHUNK};
+use files::{Bodies, BodyFile, CHUNK, Chunks};
+pub(crate) use growth::{Followed, Following};
 use index::Begun;
 use place::Place;
 use room::Room;
@@ -95,6 +97,14 @@ pub(crate) struct Growing {
     id: u64,
     salt: seal::Salt,
     length: u64,
+    followed: Followed,
+}
+
+impl Growing {
+    /// It, for those who read it meanwhile.
+    pub(crate) fn followed(&self) -> &Followed {
+        &self.followed
+    }
 }
 
 /// An entry, as far as one chooses by it.
@@ -244,14 +254,22 @@ impl Disk {
     /// Begins to write a body that is still coming.
     pub(crate) fn begin_body(&self, id: u64) -> Option<Growing> {
         let salt = seal::salt()?;
-        self.job(Job::Begin { id, salt }).then_some(Growing { id, salt, length: 0 })
+        let (growth, followed) = growth::begin(id, salt);
+        self.job(Job::Begin { id, salt, growth }).then_some(Growing { id, salt, length: 0, followed })
     }
 
     /// More of it. `false`: the disk is too slow for it, or closed.
     pub(crate) fn grow(&self, growing: &mut Growing, bytes: &Bytes) -> bool {
         growing.length += bytes.len() as u64;
+        growing.followed.grown(bytes.len() as u64);
         self.waiting.load(Ordering::Relaxed) <= WAITING
             && self.job(Job::More { id: growing.id, bytes: Waiting::new(bytes.clone(), &self.waiting) })
+    }
+
+    /// Has all that has come told to those who follow it, also what is in no file yet.
+    pub(crate) fn tell(&self, following: &Following) {
+        let nothing = Waiting::new(Bytes::new(), &self.waiting);
+        self.job(Job::More { id: following.body().id, bytes: nothing });
     }
 
     /// That was all. Whether all of it is in its file, as soon as it is.
@@ -274,7 +292,7 @@ impl Disk {
         head: &Stored,
         (trailers, crossed): (Option<HeaderMap>, u64),
     ) -> Option<BodyOnDisk> {
-        let Growing { id, salt, length } = *growing;
+        let Growing { id, salt, length, .. } = *growing;
         let row = Row { partition, url: url.to_string(), head: head.clone(), trailers, length, salt };
         let body = BodyOnDisk { id, row: Arc::new(row.clone()) };
         let (row, source) = (Box::new(row), Source::File { crossed });
@@ -392,9 +410,36 @@ impl Reading {
         self.open(body)?.chunk(0).map(|(bytes, _)| Some(bytes))
     }
 
+    /// A body that grows, to be read from its beginning.
+    pub(crate) fn follow(&self, body: &Followed) -> Result<OpenGrowing, Torn> {
+        let chunks = self.bodies.growing(body.id, &body.salt, &self.keys).ok_or(Torn)?;
+        Ok(OpenGrowing { chunks, next: 0 })
+    }
+
     /// A body, to be read: all of it, whatever becomes of its entry meanwhile.
     pub(crate) fn open(&self, body: &BodyOnDisk) -> Result<OpenBody, Torn> {
         self.bodies.read(body.id, &body.row, &self.keys).map(OpenBody).ok_or(Torn)
+    }
+}
+
+/// A body that is read while it grows.
+pub(crate) struct OpenGrowing {
+    chunks: Chunks,
+    next: u64,
+}
+
+impl OpenGrowing {
+    /// The next chunk: a whole one, or the last of a body of this length. Blocks.
+    pub(crate) fn next(&mut self, whole: Option<u64>) -> Result<Bytes, Torn> {
+        let place = self.next;
+        self.next += 1;
+        let length = whole.map_or(CHUNK as u64, |length| length.saturating_sub(place * CHUNK as u64));
+        self.chunks.at(place, length.min(CHUNK as u64) as usize, whole.is_some()).ok_or(Torn)
+    }
+
+    /// Chunks that were read.
+    pub(crate) fn read(&self) -> u64 {
+        self.next
     }
 }
 

@@ -87,6 +87,11 @@ impl Seat {
         self.give_back(self.taken);
     }
 
+    /// The body is too long to be kept: nobody's fault.
+    pub(crate) fn leave(&mut self) {
+        self.give_back(self.taken);
+    }
+
     fn take(&mut self, more: Taken) -> bool {
         let mut state = self.room.lock();
         let all = state.all.plus(more);

@@ -15,6 +15,7 @@ use farhop_units::Bytes;
 use tokio::sync::oneshot;
 
 use super::files::{Bodies, FOLDERS, Growing};
+use super::growth::Growth;
 use super::index::{Index, Tables};
 use super::place::Place;
 use super::row::Row;
@@ -46,6 +47,7 @@ pub(super) enum Job {
     Begin {
         id: u64,
         salt: Salt,
+        growth: Growth,
     },
     /// More of it.
     More {
@@ -156,7 +158,7 @@ pub(super) struct Writer {
     /// When it was last said that a file cannot be written.
     pub(super) complained: Option<Instant>,
     /// Long bodies that are still coming.
-    pub(super) growing: HashMap<u64, Growing>,
+    pub(super) growing: HashMap<u64, (Growing, Growth)>,
 }
 
 /// What one transaction is to do, once the bodies are in their files.
@@ -240,16 +242,19 @@ impl Writer {
                 Some(response) => batch.kept.push((id, url, row, response)),
                 None => batch.done.push(Done { id, url, outcome: Outcome::Refused }),
             },
-            Job::Begin { id, salt } if can_write => match self.bodies.begin(id, &salt, &self.keys) {
-                Ok(growing) => drop(self.growing.insert(id, growing)),
+            Job::Begin { id, salt, growth } if can_write => match self.bodies.begin(id, &salt, &self.keys) {
+                Ok(growing) => drop(self.growing.insert(id, (growing, growth))),
                 Err(error) => self.complain(&error),
             },
             Job::Begin { .. } => {}
             Job::More { id, bytes } => self.grow(id, &bytes.bytes),
-            Job::Close { id, whole } => match self.growing.remove(&id).map(Growing::close) {
-                // Whoever asked may have gone.
-                Some(Ok(length)) => drop(whole.send(length).inspect_err(|_| self.bodies.remove(id))),
-                Some(Err(error)) => {
+            Job::Close { id, whole } => match self.growing.remove(&id).map(|(own, to)| (own.close(), to)) {
+                Some((Ok(length), growth)) => {
+                    growth.whole(length);
+                    // Whoever asked may have gone.
+                    let _ = whole.send(length).inspect_err(|_| self.bodies.remove(id));
+                }
+                Some((Err(error), _)) => {
                     self.bodies.remove(id);
                     self.complain(&error);
                 }
@@ -283,11 +288,13 @@ impl Writer {
 
     /// More of a long body. What cannot be written, or takes more room than one may, is given up.
     fn grow(&mut self, id: u64, bytes: &[u8]) {
-        let Some(growing) = self.growing.get_mut(&id) else { return };
+        let Some((growing, growth)) = self.growing.get_mut(&id) else { return };
         let written = growing.take(bytes);
         if written.is_err() || growing.length() > self.size / SHARE {
             self.growing.remove(&id);
             self.bodies.remove(id);
+        } else {
+            growth.reach(growing.chunks(), growing.tail());
         }
         if let Err(error) = written {
             self.complain(&error);

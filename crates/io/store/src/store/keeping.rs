@@ -10,9 +10,12 @@ use http::HeaderMap;
 
 use super::{Inner, is_for_disk};
 use crate::body::Body;
-use crate::disk::{BEGINNING, Disk, Growing, Seat};
-use crate::holdings::Entry;
+use crate::disk::{BEGINNING, Disk, Followed, Growing, Seat};
+use crate::holdings::{Entry, Source};
 use crate::repository::{Change, Held, Partition};
+
+/// Bytes that are given to the disk at once.
+const AT_ONCE: usize = 2 << 20;
 
 /// See the module.
 pub struct Keeping {
@@ -23,6 +26,11 @@ pub struct Keeping {
     head: Stored,
     seat: Seat,
     so_far: SoFar,
+    /// Its bytes so far, and how many more it may have.
+    length: u64,
+    room: u64,
+    /// It is found already.
+    is_offered: bool,
     /// Its trailers and what came across for it, once that is known.
     ended: Option<Ended>,
 }
@@ -56,8 +64,114 @@ impl Keeping {
         // From now on what makes it doubtful is known, whatever else is invalidated meanwhile.
         holdings.await_body(id, &url);
         drop(holdings);
-        let (head, seat, so_far) = (head.clone(), disk.seat(asker), SoFar::InMemory(BytesMut::new()));
-        Some(Keeping { inner: Arc::clone(inner), id, partition, url, head, seat, so_far, ended: None })
+        Some(Keeping::new(inner, (id, partition, url, head.clone()), disk.seat(asker), u64::MAX))
+    }
+
+    /// See [`Repository::keep_outgrown`](crate::Repository::keep_outgrown). Its number is a new one: whatever is held in its place by
+    /// now would have taken the entry away.
+    pub(super) fn of_outgrown(inner: &Arc<Inner>, id: u64, asker: u64, most: u64) -> Option<Keeping> {
+        let mut holdings = inner.lock();
+        let (url, Held { partition, head, .. }) =
+            holdings.entry(id).map(|(url, entry)| (Arc::clone(url), entry.held.clone()))?;
+        let disk = inner.disk.as_ref().filter(|_| is_for_disk(&head, partition))?;
+        inner.remove(&mut holdings, id);
+        let id = holdings.number();
+        holdings.await_body(id, &url);
+        drop(holdings);
+        Some(Keeping::new(inner, (id, partition, url, (*head).clone()), disk.seat(asker), most))
+    }
+
+    fn new(
+        inner: &Arc<Inner>,
+        (id, partition, url, head): (u64, Partition, Arc<str>, Stored),
+        seat: Seat,
+        room: u64,
+    ) -> Keeping {
+        let (inner, so_far) = (Arc::clone(inner), SoFar::InMemory(BytesMut::new()));
+        Keeping {
+            inner,
+            id,
+            partition,
+            url,
+            head,
+            seat,
+            so_far,
+            length: 0,
+            room,
+            is_offered: false,
+            ended: None,
+        }
+    }
+
+    /// Lets it be found and read from now on, as it comes; `false` where there is no room for its file.
+    pub fn offer(&mut self) -> bool {
+        let SoFar::InMemory(beginning) = std::mem::replace(&mut self.so_far, SoFar::Lost) else {
+            return false;
+        };
+        let Some(growing) = self.begin_file(beginning.freeze()) else {
+            self.seat.refuse();
+            return false;
+        };
+        let followed = growing.followed().clone();
+        self.so_far = SoFar::OnDisk(growing);
+        self.is_offered = self.show(followed);
+        self.is_offered
+    }
+
+    /// It is found from now on, unless something has made it doubtful already.
+    fn show(&self, followed: Followed) -> bool {
+        let Keeping { inner, id, partition, url, head, .. } = self;
+        let (id, partition) = (*id, *partition);
+        let mut holdings = inner.lock();
+        let holdings = &mut *holdings;
+        if !holdings.awaits_body_no_more(id) {
+            return false;
+        }
+        inner.make_room(holdings);
+        for old in holdings.replaced_by(partition, url, head) {
+            inner.remove(holdings, old);
+        }
+        let held = self.held(inner.growing(&followed, id));
+        holdings.insert(url, Entry::new(held, false, Some(Source::Growing(followed))));
+        holdings.use_entry(id);
+        if holdings.use_group(url).is_some_and(|group| !group.is_known) {
+            // What it replaces may be on disk.
+            inner.begin_to_bring(holdings, url);
+        }
+        inner.announce(Change::Stored { id, partition, url: Arc::clone(url) });
+        true
+    }
+
+    /// The number under which it is found, if it is.
+    pub fn offered(&self) -> Option<u64> {
+        (self.is_offered && matches!(self.so_far, SoFar::OnDisk(_))).then_some(self.id)
+    }
+
+    /// Completes when somebody who has found it has read all there is, and waits for more.
+    pub async fn awaited(&self) {
+        match self.followed() {
+            Some(followed) => followed.awaited().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Completes when nobody who has found it reads it.
+    pub async fn left(&self) {
+        if let Some(followed) = self.followed() {
+            followed.left().await;
+        }
+    }
+
+    /// So many bytes came across for it that whoever asked for it does not answer for.
+    pub fn crossed(&self, bytes: u64) {
+        self.followed().into_iter().for_each(|followed| followed.crossed(bytes));
+    }
+
+    fn followed(&self) -> Option<&Followed> {
+        match &self.so_far {
+            SoFar::OnDisk(growing) => Some(growing.followed()),
+            SoFar::InMemory(_) | SoFar::Lost => None,
+        }
     }
 
     fn disk(&self) -> Option<&Disk> {
@@ -66,6 +180,10 @@ impl Keeping {
 
     /// More of its body. Waits for nothing: where there is no room for it or the disk cannot follow, nothing is kept.
     pub fn write(&mut self, bytes: &Bytes) {
+        self.length += bytes.len() as u64;
+        if self.length > self.room {
+            return self.give_up();
+        }
         let was_lost = matches!(self.so_far, SoFar::Lost);
         self.so_far = match std::mem::replace(&mut self.so_far, SoFar::Lost) {
             SoFar::InMemory(mut beginning) => {
@@ -83,6 +201,43 @@ impl Keeping {
         if !was_lost && matches!(self.so_far, SoFar::Lost) {
             self.seat.refuse();
         }
+    }
+
+    /// The same with all that came so far, however much that is: it waits for the disk.
+    pub async fn write_all(&mut self, pieces: Vec<Bytes>) {
+        let mut unsettled = 0;
+        for piece in pieces {
+            unsettled += piece.len();
+            self.write(&piece);
+            if let Some(disk) = self.disk().filter(|_| unsettled > AT_ONCE) {
+                disk.settled().await;
+                unsettled = 0;
+            }
+        }
+    }
+
+    /// Bytes of it that have come.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// It goes on under another head, that of the answer that brings its rest. Nothing if it is not kept so far, or not for the same.
+    pub fn goes_on(mut self, partition: Partition, head: &Stored) -> Option<Keeping> {
+        let may_go_on = partition == self.partition && !matches!(self.so_far, SoFar::Lost);
+        self.head = head.clone();
+        if self.is_offered {
+            self.inner.lock().renew(self.id, Arc::new(head.clone()));
+        }
+        may_go_on.then_some(self)
+    }
+
+    /// It is too long.
+    fn give_up(&mut self) {
+        if let (Some(disk), SoFar::OnDisk(growing)) = (self.disk(), &self.so_far) {
+            disk.abandon(growing);
+        }
+        self.so_far = SoFar::Lost;
+        self.seat.leave();
     }
 
     fn begin_file(&mut self, beginning: Bytes) -> Option<Growing> {
@@ -107,6 +262,7 @@ impl Keeping {
 
     /// That was all of its body, for which so many bytes came across.
     pub fn ended(&mut self, trailers: Option<HeaderMap>, crossed: u64) {
+        self.followed().into_iter().for_each(|followed| followed.ended(trailers.clone()));
         self.ended = Some((trailers, crossed));
     }
 
@@ -125,7 +281,11 @@ impl Keeping {
         let held = match std::mem::replace(&mut self.so_far, SoFar::Lost) {
             SoFar::InMemory(bytes) => self.hold(|own| Some(own.whole(bytes.freeze(), about))),
             SoFar::OnDisk(growing) => {
-                let held = is_whole.then(|| self.hold(|own| own.grown(&growing, about))).flatten();
+                let hold = || match self.is_offered {
+                    true => self.settle(&growing, about),
+                    false => self.hold(|own| own.grown(&growing, about)),
+                };
+                let held = is_whole.then(hold).flatten();
                 if let (None, Some(disk)) = (held, self.disk()) {
                     disk.abandon(&growing);
                 }
@@ -189,6 +349,18 @@ impl Keeping {
         Some(id)
     }
 
+    /// What is found already is in its file from now on, unless it is gone by now: invalidated, or replaced.
+    fn settle(&self, growing: &Growing, about: Ended) -> Option<u64> {
+        let mut holdings = self.inner.lock();
+        holdings.entry(self.id)?;
+        let body = self.disk()?.keep_grown(growing, self.partition, &self.url, &self.head, about)?;
+        let entry = holdings.entry_mut(self.id)?;
+        entry.held.body = self.inner.asleep(body.clone(), self.id);
+        entry.source = Some(Source::File(body));
+        holdings.group_or_new(&self.url).writes += 1;
+        Some(self.id)
+    }
+
     /// What is whole in memory, and is written from there.
     fn whole(&self, bytes: Bytes, (trailers, crossed): Ended) -> Entry {
         let body = Body::whole_after(&self.inner.budget, bytes, trailers, crossed);
@@ -199,7 +371,7 @@ impl Keeping {
     fn grown(&self, growing: &Growing, about: Ended) -> Option<Entry> {
         let body = self.disk()?.keep_grown(growing, self.partition, &self.url, &self.head, about)?;
         let asleep = self.inner.asleep(body.clone(), self.id);
-        Some(Entry::new(self.held(asleep), false, Some(body)))
+        Some(Entry::new(self.held(asleep), false, Some(Source::File(body))))
     }
 
     fn held(&self, body: Body) -> Held {
@@ -209,7 +381,12 @@ impl Keeping {
 
 impl Drop for Keeping {
     fn drop(&mut self) {
-        self.inner.lock().awaits_body_no_more(self.id);
+        let mut holdings = self.inner.lock();
+        holdings.awaits_body_no_more(self.id);
+        if holdings.entry(self.id).is_some_and(|(_, entry)| entry.is_growing()) {
+            self.inner.remove(&mut holdings, self.id);
+        }
+        drop(holdings);
         if let (Some(disk), SoFar::OnDisk(growing)) = (self.disk(), &self.so_far) {
             disk.abandon(growing);
         }
