@@ -57,7 +57,7 @@ pub(crate) async fn carry(
 ) -> Result<(), Broken> {
     let (mut decoder, _counted) = match decoding {
         Decoding::Identity => (None, None),
-        Decoding::Zstd(decoder, counted) => (Some(decoder), counted),
+        Decoding::Coded(decoder, counted) => (Some(decoder), counted),
     };
     let (mut trailers, mut crossed) = (None, 0);
     loop {

@@ -125,6 +125,9 @@ pub mod setting {
     pub const LOG_KEPT: u64 = 4;
     /// Either end, 1: it makes headers of a flow's datagrams whole again that were made small.
     pub const SMALL_HEADERS: u64 = 5;
+    /// The remote, 1: it undoes the codings that origins use, [`Coding::Brotli`](super::Coding::Brotli) and
+    /// [`Coding::Gzip`](super::Coding::Gzip).
+    pub const ORIGINS_CODINGS: u64 = 6;
 }
 
 /// DiffServ-like class of an exchange or tunnel; the scheduler serves lower values first.
@@ -216,6 +219,10 @@ pub enum Coding {
     Dictionary(BodyHash),
     /// One zstd frame that refers to this body, which the remote holds.
     Delta(BodyHash),
+    /// Brotli, as the origin coded it. Only for a remote that has said that it undoes it.
+    Brotli,
+    /// gzip, as the origin coded it. The same.
+    Gzip,
 }
 
 /// The side at which an exchange failed.

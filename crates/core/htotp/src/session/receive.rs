@@ -213,6 +213,7 @@ impl Session {
                 self.marks = said(setting::MARKED_TUNNELS, self.marks);
                 self.bodies = said(setting::BODIES, self.bodies);
                 self.small_headers = said(setting::SMALL_HEADERS, self.small_headers);
+                self.origins_codings = said(setting::ORIGINS_CODINGS, self.origins_codings);
                 self.log_kept = Some(said(setting::LOG_KEPT, false));
             }
             Frame::Taken(positions) => {
