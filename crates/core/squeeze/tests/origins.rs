@@ -75,6 +75,7 @@ proptest! {
                 }
             }
             if damaged.is_none() {
+                arrived.extend(pulled(&mut far).unwrap());
                 prop_assert!(!failed && far.is_complete() && arrived == body);
                 prop_assert!(given < coded.len() - after + cut, "what follows the end is left out");
             }
