@@ -50,6 +50,8 @@ counters! {
         bytes_from_origins,
         /// Body bytes that the long hop was spared by coding them anew.
         bytes_squeezed,
+        /// Body bytes that the long hop carried beyond those of origins, where a body grew by being coded anew.
+        bytes_grown,
         /// Bodies that were sent as what differs from one that the remote holds.
         deltas,
         /// Body bytes that the long hop was spared by that, beside what coding each by itself spares.

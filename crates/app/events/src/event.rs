@@ -317,7 +317,8 @@ events! {
             counters.bytes_spared_by_deltas.add(*spared_bytes);
         }
         counters.bytes_from_origins.add(*origin_bytes);
-        counters.bytes_squeezed.add(origin_bytes.saturating_sub(*crossed_bytes))
+        counters.bytes_squeezed.add(origin_bytes.saturating_sub(*crossed_bytes));
+        counters.bytes_grown.add(crossed_bytes.saturating_sub(*origin_bytes))
     }
 
     /// Ground has trained a dictionary on what an origin sends to anyone.

@@ -52,6 +52,8 @@ use crate::streaming::Streaming;
 
 /// Bodies that are squeezed in a stream at a time. At level 9 an encoder holds 3.5 MB, at level 19 6 MB.
 const ENCODERS: usize = 12;
+/// What bodies that stream as their origin coded them refer back over, together, in KB: at both ends decoders hold as much.
+const UNTOUCHED_KB: usize = 48 * 1024;
 /// What all texts take that are gathered to be sent against others, in KB.
 const ALIKE_KB: usize = 24 * 1024;
 
@@ -75,6 +77,7 @@ pub(crate) struct Shared {
     pub(crate) spool: Spool,
     pub(crate) centre: Centre,
     pub(crate) encoders: Semaphore,
+    pub(crate) untouched: Semaphore,
     /// KB of texts that are gathered to be sent against others.
     pub(crate) alike: Semaphore,
     pub(crate) squeezing: Squeezing,
@@ -133,6 +136,7 @@ impl Ground {
             pages: Pages::default(),
             mirrors: Mirrors::default(),
             encoders: Semaphore::new(ENCODERS),
+            untouched: Semaphore::new(UNTOUCHED_KB),
             alike: Semaphore::new(ALIKE_KB),
             plan,
             repairs: OnceLock::new(),

@@ -2,7 +2,7 @@
 //! verdict out; the coding itself is `farhop-squeeze`'s.
 
 use farhop_bundle::is_attachment;
-use farhop_htotp::{RequestHead, ResponseHead};
+use farhop_htotp::{RequestHead, ResponseHead, frame};
 use farhop_squeeze::{Coding, ImageOffer, Recipe, UnknownCoding, image_plan, parse_codings};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
@@ -23,13 +23,29 @@ pub(crate) enum Treatment {
     /// Text without a content coding: it crosses as zstd and is delivered byte for byte as the origin sent it, so the
     /// head stays as it is.
     Squeeze,
-    /// Text with content codings (last applied last): it is decoded here, crosses as zstd and is delivered decoded, so
-    /// the head changes.
+    /// Text with content codings (last applied last): it is decoded here, crosses as zstd or as it was coded, and is delivered
+    /// decoded, so the head changes.
     Recode(Vec<Coding>),
     /// An image that may be coded anew once it is here; then its head is that of another representation.
     Image(Recipe),
     /// A manifest of streaming media, which is read and may be limited.
     Manifest(Manifest),
+}
+
+impl Treatment {
+    /// The coding in which the body may cross as its origin coded it: the only one that it has, and one that remotes undo.
+    pub(crate) fn of_origin(&self) -> Option<frame::Coding> {
+        let codings = match self {
+            Treatment::Recode(codings) => codings,
+            Treatment::Manifest(manifest) => &manifest.codings,
+            Treatment::Pass | Treatment::Squeeze | Treatment::Image(_) => return None,
+        };
+        match codings.as_slice() {
+            [Coding::Brotli] => Some(frame::Coding::Brotli),
+            [Coding::Gzip] => Some(frame::Coding::Gzip),
+            _ => None,
+        }
+    }
 }
 
 /// The treatment of the answer to `request`, which was made for `purpose`.

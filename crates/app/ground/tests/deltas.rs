@@ -77,6 +77,8 @@ async fn take(receiver: &mut Receiver, bases: &[&[u8]]) -> Came {
                     Coding::Identity => None,
                     Coding::Zstd => Some(HopDecoder::default()),
                     Coding::Dictionary(_) => panic!("none was taken"),
+                    Coding::Brotli => Some(HopDecoder::brotli()),
+                    Coding::Gzip => Some(HopDecoder::gzip()),
                     Coding::Delta(hash) => {
                         let base = bases.iter().find(|base| BodyHash::of(base) == hash);
                         Some(HopDecoder::against(base.expect("the base is one that is held")).unwrap())

@@ -71,6 +71,8 @@ async fn ask(pair: &Pair, user: u64, head: &RequestHead, dictionary: Option<&[u8
                         Some(HopDecoder::with_dictionary(bytes.expect("it is the one that is held")).unwrap())
                     }
                     Coding::Delta(_) => panic!("no text is held"),
+                    Coding::Brotli => Some(HopDecoder::brotli()),
+                    Coding::Gzip => Some(HopDecoder::gzip()),
                 };
             }
             Arrival::Body(bytes) => {

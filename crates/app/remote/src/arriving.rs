@@ -66,7 +66,7 @@ pub(crate) async fn carry(
 ) -> Result<Option<u64>, Broken> {
     let (mut decoder, _counted) = match decoding {
         Decoding::Identity => (None, None),
-        Decoding::Zstd(decoder, counted) => (Some(decoder), counted),
+        Decoding::Coded(decoder, counted) => (Some(decoder), counted),
     };
     let (mut trailers, mut crossed) = (None, 0);
     let mut filling = Filling { intake: Some(intake), kept, soon: page.remote.soon() };

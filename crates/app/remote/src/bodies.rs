@@ -69,14 +69,16 @@ pub(crate) enum Decoding {
     /// Not at all.
     Identity,
     /// With what counts it among those that are decoded against a base.
-    Zstd(HopDecoder, Option<OwnedSemaphorePermit>),
+    Coded(HopDecoder, Option<OwnedSemaphorePermit>),
 }
 
 /// How a body of this coding is decoded for this user; `None` where the base is not at hand, of which ground is told.
 pub(crate) async fn decoding(remote: &Remote, hop: &Hop, user: u64, coding: Coding) -> Option<Decoding> {
     let hash = match coding {
         Coding::Identity => return Some(Decoding::Identity),
-        Coding::Zstd => return Some(Decoding::Zstd(HopDecoder::default(), None)),
+        Coding::Zstd => return Some(Decoding::Coded(HopDecoder::default(), None)),
+        Coding::Brotli => return Some(Decoding::Coded(HopDecoder::brotli(), None)),
+        Coding::Gzip => return Some(Decoding::Coded(HopDecoder::gzip(), None)),
         Coding::Dictionary(hash) => {
             if let Some(decoding) = taught(remote, hash) {
                 return Some(decoding);
@@ -92,7 +94,7 @@ pub(crate) async fn decoding(remote: &Remote, hop: &Hop, user: u64, coding: Codi
         if let Some(base) = bodies.bytes(remote, wanted).await {
             let kilobytes = u32::try_from(delta_memory(base.len()).div_ceil(1024)).ok()?;
             let permit = Arc::clone(&bodies.decoders).try_acquire_many_owned(kilobytes).ok()?;
-            return Some(Decoding::Zstd(HopDecoder::against(&base).ok()?, Some(permit)));
+            return Some(Decoding::Coded(HopDecoder::against(&base).ok()?, Some(permit)));
         }
     }
     hop.tell_mirror(Word::Lacks([Some(user), None].map(|user| HeldBody { user, hash }).into()));
@@ -104,7 +106,7 @@ fn taught(remote: &Remote, hash: BodyHash) -> Option<Decoding> {
     let dictionary = remote.dictionaries().find(hash)?;
     let kilobytes = u32::try_from(DICTIONARY_MEMORY.div_ceil(1024)).ok()?;
     let permit = Arc::clone(&remote.bodies().decoders).try_acquire_many_owned(kilobytes).ok()?;
-    Some(Decoding::Zstd(HopDecoder::with_dictionary(&dictionary).ok()?, Some(permit)))
+    Some(Decoding::Coded(HopDecoder::with_dictionary(&dictionary).ok()?, Some(permit)))
 }
 
 impl Bodies {

@@ -117,6 +117,28 @@ async fn what_was_just_replaced_still_serves_what_is_on_its_way() {
     }
 }
 
+/// Brotli that holds the text as it is (RFC 7932 §9.2): a window of 2^16, a metablock that is not the last, with a length of 16 bits
+/// and plain bytes, and an empty one.
+fn brotli(text: &[u8]) -> Vec<u8> {
+    let head = (text.len() as u32 - 1) << 4 | 1 << 20;
+    [&head.to_le_bytes()[..3], text, &[3]].concat()
+}
+
+#[tokio::test]
+async fn what_comes_as_its_origin_coded_it_is_delivered_kept_and_told_of_as_what_it_decodes_to() {
+    let world = world().await;
+    let body = text("as it was coded");
+    let coded = brotli(&body);
+    // The last byte says no more than that nothing follows: browsers read a body without it all the same.
+    for (path, coded) in [("/a", &coded[..]), ("/b", &coded[..coded.len() - 1])] {
+        let client = world.get(path, "").await;
+        let mut asked = world.asked().await;
+        give(&mut asked.sender, &head(ANYONES), Coding::Brotli, None, coded).await;
+        assert_eq!(given(client).await, body);
+        assert_eq!(holds(&world).await, [HeldBody { user: None, hash: BodyHash::of(&body) }]);
+    }
+}
+
 #[tokio::test]
 async fn a_base_that_is_not_held_is_told_of_and_the_body_asked_for_plainly() {
     let world = world().await;

@@ -1,4 +1,4 @@
-//! Which bodies the remote holds is told to a ground that says it makes use of it, and to no other.
+//! Which bodies the remote holds is told to a ground that says it makes use of it, and to no other. What the remote undoes it says in turn.
 
 mod pair;
 
@@ -18,6 +18,18 @@ fn session(bodies: bool) -> Pair {
 fn ground_says_in_its_settings_whether_it_makes_use_of_bodies() {
     assert!(session(true).remote().takes_bodies());
     assert!(!session(false).remote().takes_bodies());
+}
+
+#[test]
+fn the_remote_says_in_its_settings_whether_it_undoes_codings_of_origins() {
+    for undoes in [false, true] {
+        let config = Config { undoes, ..Config::default() };
+        let mut pair = Pair::new(Duration::from_millis(300), None, config);
+        assert!(!pair.ground().takes_origins_codings());
+        pair.run(Duration::from_secs(2));
+        assert_eq!(pair.ground().takes_origins_codings(), undoes);
+        assert!(!pair.remote().takes_origins_codings(), "ground undoes nothing");
+    }
 }
 
 #[test]

@@ -67,4 +67,8 @@ impl Stage for Brotli {
     fn may_break_off(&self) -> bool {
         true
     }
+
+    fn window(&self) -> usize {
+        1_usize.checked_shl(self.state.window_bits).filter(|_| self.state.window_bits > 0).unwrap_or(0)
+    }
 }

@@ -64,6 +64,8 @@ pub struct Decoder {
     ended: bool,
     /// Some byte has come in: a body without any is empty, not truncated.
     began: bool,
+    /// Bytes of the coded body that were used up, without those after its end.
+    used: u64,
 }
 
 /// A coding and the input that waits for it.
@@ -93,7 +95,7 @@ impl Decoder {
         // RFC 9110 §8.4: listed in the order applied, so undone from the last.
         let stages =
             codings.iter().rev().map(|coding| Link { stage: stage(coding), input: Bytes::new() }).collect();
-        Decoder { stages, output: Bytes::new(), ended: false, began: false }
+        Decoder { stages, output: Bytes::new(), ended: false, began: false, used: 0 }
     }
 
     /// Undoes a coding with this dictionary, whose SHA-256 hash the body has to name.
@@ -103,7 +105,7 @@ impl Decoder {
     pub fn against(coding: NamedCoding, dictionary: &[u8], hash: &[u8; 32]) -> Result<Self, SqueezeError> {
         let stage = Box::new(NamedStage::new(coding, dictionary, hash)?);
         let stages = vec![Link { stage, input: Bytes::new() }];
-        Ok(Decoder { stages, output: Bytes::new(), ended: false, began: false })
+        Ok(Decoder { stages, output: Bytes::new(), ended: false, began: false, used: 0 })
     }
 
     /// Gives the next chunk of the coded body. To be called when [`pull`](Decoder::pull) has given `None`; an earlier
@@ -116,6 +118,17 @@ impl Decoder {
         } else {
             *slot = [&slot[..], &chunk[..]].concat().into();
         }
+    }
+
+    /// Bytes of the coded body that what was pulled so far took, and no more: what follows a coding's end is not counted.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Bytes over which the outermost coding refers back, once something was pulled; it holds as many at most. 0 where it
+    /// does not say.
+    pub fn window(&self) -> usize {
+        self.stages.first().map_or(0, |link| link.stage.window())
     }
 
     /// No more chunks will come.
@@ -152,8 +165,12 @@ impl Decoder {
         let mut output = BytesMut::zeroed(PIECE);
         loop {
             let link = &mut self.stages[at];
+            let was_complete = link.stage.is_complete();
             let stepped = link.stage.step(&link.input, &mut output)?;
             link.input.advance(stepped.read);
+            if at == 0 && !was_complete {
+                self.used += stepped.read as u64;
+            }
             if stepped.written > 0 {
                 return Ok(Some(piece(output, stepped.written)));
             }

@@ -1,8 +1,10 @@
 //! zstd as it crosses the long hop: flushed with every chunk, so that the far end can show each byte as soon as it has
-//! arrived, and with windows that keep a stream's memory modest.
+//! arrived, and with windows that keep a stream's memory modest. And what crosses as its origin coded it, undone there.
 
 use crate::PIECE;
+use crate::brotli_stage::Brotli;
 use crate::dictionary::{is_dictionary, window_log};
+use crate::gzip_stage::Gzip;
 use crate::stage::{SqueezeError, Stage, piece};
 use crate::zstd_stage::Zstd;
 use bytes::{Buf, Bytes, BytesMut};
@@ -12,6 +14,9 @@ use zstd::zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
 /// Windows on the hop are at most 2^20 bytes: most text files are smaller, and each open stream costs that much at
 /// both ends.
 pub const HOP_WINDOW_LOG: u32 = 20;
+
+/// Windows of what crosses in its origin's Brotli are at most 2^22 bytes, as encoders have them unless they are told otherwise.
+pub const BROTLI_WINDOW_LOG: u32 = 22;
 
 /// Windows over a base and what is coded against it are at most 2^21 bytes: both as large as they may be. Those over a
 /// smaller base are smaller.
@@ -117,7 +122,7 @@ impl Encoder {
 
 /// Decodes one body from the hop, in pieces of at most [`PIECE`] bytes; used like [`crate::Decoder`].
 pub struct HopDecoder {
-    stage: Zstd,
+    stage: Box<dyn Stage>,
     input: Bytes,
 }
 
@@ -129,11 +134,25 @@ impl std::fmt::Debug for HopDecoder {
 
 impl Default for HopDecoder {
     fn default() -> Self {
-        HopDecoder { stage: Zstd::new(HOP_WINDOW_LOG), input: Bytes::new() }
+        HopDecoder::of(Zstd::new(HOP_WINDOW_LOG))
     }
 }
 
 impl HopDecoder {
+    fn of(stage: impl Stage + 'static) -> Self {
+        HopDecoder { stage: Box::new(stage), input: Bytes::new() }
+    }
+
+    /// For a body in the Brotli of its origin.
+    pub fn brotli() -> Self {
+        HopDecoder::of(Brotli::new())
+    }
+
+    /// For a body in the gzip of its origin.
+    pub fn gzip() -> Self {
+        HopDecoder::of(Gzip::new())
+    }
+
     /// For a body that was coded by [`compress_against`] this base.
     ///
     /// # Errors
@@ -142,8 +161,7 @@ impl HopDecoder {
         if !can_be_base(base) {
             return Err(SqueezeError::Codec(NAME));
         }
-        let stage = Zstd::against(base, delta_window_log(base.len()))?;
-        Ok(HopDecoder { stage, input: Bytes::new() })
+        Ok(HopDecoder::of(Zstd::against(base, delta_window_log(base.len()))?))
     }
 
     /// For a body that was coded by [`compress_with`](crate::compress_with) this trained dictionary.
@@ -154,8 +172,7 @@ impl HopDecoder {
         if !is_dictionary(dictionary) {
             return Err(SqueezeError::Codec(NAME));
         }
-        let stage = Zstd::against(dictionary, window_log())?;
-        Ok(HopDecoder { stage, input: Bytes::new() })
+        Ok(HopDecoder::of(Zstd::against(dictionary, window_log())?))
     }
 
     /// Gives the next chunk, when [`pull`](HopDecoder::pull) has given `None`.
@@ -172,6 +189,9 @@ impl HopDecoder {
         let mut output = BytesMut::zeroed(PIECE);
         loop {
             let stepped = self.stage.step(&self.input, &mut output)?;
+            if self.stage.window() > 1 << BROTLI_WINDOW_LOG {
+                return Err(SqueezeError::invalid(self.stage.name(), "its window is too large"));
+            }
             self.input.advance(stepped.read);
             if stepped.written > 0 {
                 return Ok(Some(piece(output, stepped.written)));
@@ -182,9 +202,10 @@ impl HopDecoder {
         }
     }
 
-    /// Whether the stream has come to its end, so that the body is whole.
+    /// Whether the stream has come to its end, so that the body is whole. In a coding of which browsers take what came, it may end
+    /// anywhere.
     pub fn is_complete(&self) -> bool {
-        self.stage.is_complete() && self.input.is_empty()
+        (self.stage.is_complete() || self.stage.may_break_off()) && self.input.is_empty()
     }
 }
 

@@ -14,6 +14,8 @@
 //! | [`Encoder`] | unknown length: 1.6 MB at level 3, 3.7 MB at 9; known: as the body, 0.2 MB for 5 KB |
 //! | [`recode`] | up to 9 bytes for each of at most [`MAX_PIXELS`] pixels, beside the file |
 //! | [`HopDecoder`] | 1.3 MB: windows beyond 2^[`HOP_WINDOW_LOG`] are refused |
+//! | [`HopDecoder::brotli`] | as what it decoded, at most as its window: beyond 2^[`BROTLI_WINDOW_LOG`] it is refused |
+//! | [`HopDecoder::gzip`] | 50 KB |
 //! | [`HopDecoder::against`] | [`delta_memory`]: 0.4 MB over a base of 50 KB, 4 MB over one of [`LARGEST_BASE`] |
 //! | [`HopDecoder::with_dictionary`] | [`DICTIONARY_MEMORY`]: 0.2 MB |
 
@@ -40,8 +42,8 @@ pub use dictionary::{
     DICTIONARY_MEMORY, LARGEST_DICTIONARY, LARGEST_TAUGHT, compress_with, is_dictionary, train,
 };
 pub use hop::{
-    DELTA_WINDOW_LOG, Encoder, HOP_WINDOW_LOG, HopDecoder, LARGEST_BASE, can_be_base, compress,
-    compress_against, decompress, delta_memory,
+    BROTLI_WINDOW_LOG, DELTA_WINDOW_LOG, Encoder, HOP_WINDOW_LOG, HopDecoder, LARGEST_BASE, can_be_base,
+    compress, compress_against, decompress, delta_memory,
 };
 pub use image::{
     Done, Format, ImageOffer, Kept, LARGEST_IMAGE, LEAST_IMAGE, MAX_PIXELS, Recipe, Recoded, image_plan,

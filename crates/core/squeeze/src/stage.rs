@@ -54,6 +54,11 @@ pub(crate) trait Stage: Send {
     fn may_break_off(&self) -> bool {
         false
     }
+
+    /// Bytes that its stream may refer back over, once it has said so.
+    fn window(&self) -> usize {
+        0
+    }
 }
 
 /// The first `written` bytes of `output`. A small piece does not keep the memory of a large one for as long as it is held.

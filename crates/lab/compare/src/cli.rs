@@ -58,6 +58,9 @@ pub struct CompareArguments {
     /// A site's own delay before each answer, such as a.test=50ms
     #[arg(long = "origin-delay", value_name = "HOST=TIME")]
     pub delays: Vec<HostDelay>,
+    /// The sites have their text in Brotli, too, for who takes it (browsers do over HTTPS)
+    #[arg(long)]
+    pub brotli: bool,
     /// When a load is given up
     #[arg(long, value_name = "TIME", default_value = "300 s", value_parser = duration)]
     pub timeout: Duration,
@@ -128,6 +131,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<(), CompareError> {
         |host: &str| arguments.delays.iter().rfind(|delay| delay.host == host).map(|delay| delay.delay);
     let site = |site: &SiteArgument| Site {
         delay: delay(&site.host).unwrap_or_default(),
+        brotli: arguments.brotli,
         ..Site::new(&site.host, &site.folder)
     };
     if let Some(stray) =

@@ -38,6 +38,7 @@ pub(crate) fn spec(plan: &Plan, testbed: &Testbed, folder: &Path) -> Result<Orig
         let origin = OriginSpec {
             delay_ms: site.delay.as_millis() as u64,
             caching: site.caching.clone(),
+            brotli: site.brotli,
             ..OriginSpec::new(&site.host, address(origins.len() + names.len()), &site.folder)
         };
         origins.push(origin.clone());

@@ -4,12 +4,13 @@
 
 mod media;
 mod stream;
+mod untouched;
 mod whole;
 
 use bytes::BytesMut;
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Resume};
-use farhop_squeeze::Encoder;
+use farhop_squeeze::{Encoder, Load};
 use farhop_transport::hop::{Gone, Sender};
 use farhop_units::BitRate;
 use http::HeaderMap;
@@ -30,6 +31,7 @@ use crate::returning::Returning;
 use crate::spool::Queue;
 use crate::streaming::{Film, Paced, Viewing};
 use crate::treatment::{Treatment, describe_decoded};
+use untouched::Untouched;
 
 /// What is to be delivered.
 pub(crate) struct Delivery<'a> {
@@ -120,15 +122,23 @@ impl Delivery<'_> {
             sender.finish(None);
             return Delivered::empty(Ok(()));
         };
-        let source = match &self.treatment {
+        let mut source = match &self.treatment {
             Treatment::Recode(codings) => Source::new(body, codings),
             Treatment::Manifest(manifest) => Source::new(body, &manifest.codings),
             Treatment::Pass | Treatment::Squeeze | Treatment::Image(_) => Source::new(body, &[]),
         };
+        // What resumes begins in the middle of what the origin coded.
+        let untouched = self.treatment.of_origin().filter(|_| self.resume.is_none());
+        let untouched = untouched.filter(|_| sender.takes_origins_codings()).map(Untouched::new);
+        if untouched.is_some() {
+            source.keep_coded();
+        }
+        let means = self.ground.means(self.rate);
         let mut flow = Flow {
             small: whole::small(self.rate),
             rate: self.rate,
-            level: self.ground.means(self.rate).level.max(1),
+            level: means.level.max(1),
+            load: means.load,
             ground: self.ground,
             to: self.to,
             kin: self.kin,
@@ -146,6 +156,7 @@ impl Delivery<'_> {
             viewing: self.viewing,
             head: self.head,
             encoder: None,
+            untouched,
             read_along: 0,
             gathered: BytesMut::new(),
             crossed: 0,
@@ -180,6 +191,7 @@ struct Flow<'a> {
     small: u64,
     rate: Option<BitRate>,
     level: i32,
+    load: Load,
     ground: &'a Shared,
     to: Outlet,
     kin: Option<Kin>,
@@ -199,6 +211,8 @@ struct Flow<'a> {
     /// Sent as it plays.
     paced: Option<Paced>,
     encoder: Option<(Encoder, SemaphorePermit<'a>)>,
+    /// What it may cross as, as its origin coded it.
+    untouched: Option<Untouched<'a>>,
     /// Bytes that were read along before they are delivered.
     read_along: usize,
     /// Bytes for the encoder: together they become smaller. They wait only while more follow without a pause.

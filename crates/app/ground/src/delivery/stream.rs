@@ -12,6 +12,7 @@ use http::HeaderMap;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
+use super::untouched::Untouched;
 use super::{End, Flow, Undelivered};
 use crate::body::{Part, Source};
 use crate::failure;
@@ -34,10 +35,14 @@ impl Flow<'_> {
         if let Treatment::Recode(_) = self.treatment {
             describe_decoded(&mut self.head, None);
         }
-        if self.treatment != Treatment::Pass {
-            // Encoders hold megabytes, so their number is bounded. Without one, text crosses as it is delivered.
+        let stays = self.is_as_good_untouched() && self.stays_untouched();
+        if self.treatment != Treatment::Pass && !stays {
+            // Encoders hold megabytes, so their number is bounded. Without one, text crosses as it is delivered, or as it came.
             let permit = timeout(PATIENCE, self.ground.encoders.acquire()).await.ok().and_then(Result::ok);
             self.encoder = permit.and_then(|permit| Some((Encoder::new(self.level, None).ok()?, permit)));
+            if self.encoder.is_some() || !self.stays_untouched() {
+                self.touch();
+            }
         }
         let Some(prefix) = &self.prefix else {
             self.answer(sender, None);
@@ -51,7 +56,8 @@ impl Flow<'_> {
     }
 
     fn answer(&mut self, sender: &Sender, resumed: Option<u64>) {
-        let coding = if self.encoder.is_some() { Coding::Zstd } else { Coding::Identity };
+        let alone = if self.encoder.is_some() { Coding::Zstd } else { Coding::Identity };
+        let coding = self.untouched.as_ref().map_or(alone, Untouched::coding);
         sender.answer(&self.head, coding, resumed);
     }
 
@@ -91,11 +97,18 @@ impl Flow<'_> {
                     continue;
                 }
                 Some(None) => self.flush().await.err().map(Err),
-                Some(Some(Ok(Part::Bytes(bytes)))) => self.take(sender, bytes).await.err().map(Err),
+                Some(Some(Ok(Part::Bytes(bytes)))) => {
+                    let taken = self.take(sender, bytes).await.and_then(|()| self.pass_untouched());
+                    if self.is_untouched() {
+                        yield_now().await;
+                    }
+                    taken.err().map(Err)
+                }
                 Some(Some(Ok(Part::End(trailers)))) => Some(self.close(sender).map(|()| trailers)),
                 Some(Some(Err(failure))) => {
                     // What was received is still of use.
                     let _ = self.flush().await;
+                    let _ = self.pass_untouched();
                     Some(Err(failure))
                 }
             };
@@ -103,7 +116,8 @@ impl Flow<'_> {
         }
     }
 
-    /// The next piece of the body as it is delivered.
+    /// The next piece of the body as it is delivered. Where it crosses as its origin coded it, [`Flow::pass_untouched`] is to
+    /// follow.
     pub(super) async fn take(&mut self, sender: &Sender, bytes: Bytes) -> Result<(), Failure> {
         if let Some(kin) = &mut self.kin {
             kin.take(&bytes);
@@ -130,6 +144,9 @@ impl Flow<'_> {
         let read = self.read_along.min(bytes.len());
         self.read_along -= read;
         self.scan(sender, bytes.slice(read..)).await;
+        if self.is_untouched() {
+            return Ok(());
+        }
         if self.encoder.is_none() {
             return self.enqueue(fresh);
         }
@@ -157,6 +174,7 @@ impl Flow<'_> {
         }
         self.scan_end(sender);
         self.sent = self.kin.take().and_then(Kin::whole);
+        self.pass_untouched()?;
         let Some((encoder, _permit)) = self.encoder.take() else { return Ok(()) };
         let gathered = std::mem::take(&mut self.gathered);
         let coded = self

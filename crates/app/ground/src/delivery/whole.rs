@@ -6,13 +6,14 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use farhop_htotp::frame::{Coding, Failure};
 use farhop_htotp::mirror::BodyHash;
-use farhop_squeeze::{LARGEST_BASE, LARGEST_IMAGE, LARGEST_TAUGHT, PIECE, Recipe};
+use farhop_squeeze::{LARGEST_BASE, LARGEST_IMAGE, LARGEST_TAUGHT, Load, PIECE, Recipe};
 use farhop_transport::hop::{Gone, Sender};
 use farhop_units::BitRate;
 use http::HeaderMap;
 use tokio::time::{Instant, timeout};
 
 use super::stream::PATIENCE;
+use super::untouched::Untouched;
 use super::{End, Flow, Undelivered};
 use crate::body::Part;
 use crate::kin::{Against, Kin};
@@ -50,11 +51,20 @@ struct Coded {
     spared: u64,
 }
 
-/// The shortest way to code a text, if that is shorter than the text. Where the remote holds something of use it is coded
-/// in every way, and goes with that only if it is shorter so, the name counted: it never takes more bytes than by itself.
-fn coded(text: &[u8], with: &Against, level: i32) -> Option<Coded> {
-    let alone = farhop_squeeze::compress(text, level).ok().filter(|bytes| bytes.len() < text.len());
-    let least = alone.as_ref().map_or(text.len(), Bytes::len);
+/// The shortest way to code a text, if that is shorter than the text: by itself, which zstd at `level` or its origin has done, or with
+/// what the remote holds, where that is shorter, the name counted: it never takes more bytes than by itself.
+fn coded(
+    text: &[u8],
+    with: &Against,
+    of_origin: Option<(Coding, Bytes)>,
+    level: Option<i32>,
+) -> Option<Coded> {
+    let made = level.and_then(|level| farhop_squeeze::compress(text, level).ok());
+    let made = made.map(|bytes| (Coding::Zstd, bytes));
+    let alone = made.into_iter().chain(of_origin).min_by_key(|(_, bytes)| bytes.len());
+    let alone = alone.filter(|(_, bytes)| bytes.len() < text.len());
+    let least = alone.as_ref().map_or(text.len(), |(_, bytes)| bytes.len());
+    let level = level.unwrap_or(1);
     let named = |coding, bytes: Bytes| {
         let spared = least.checked_sub(bytes.len() + BodyHash::LENGTH).filter(|spared| *spared > 0)?;
         Some(Coded { coding, bytes, spared: spared as u64 })
@@ -69,7 +79,7 @@ fn coded(text: &[u8], with: &Against, level: i32) -> Option<Coded> {
         )
     });
     let best = against.into_iter().chain(taught).max_by_key(|coded| coded.spared);
-    best.or_else(|| Some(Coded { coding: Coding::Zstd, bytes: alone?, spared: 0 }))
+    best.or_else(|| alone.map(|(coding, bytes)| Coded { coding, bytes, spared: 0 }))
 }
 
 /// Bytes of a text that crosses in one go over a link of this rate.
@@ -88,6 +98,11 @@ pub(super) struct Gathering {
     is_alike: bool,
 }
 
+impl Gathering {
+    /// For whatever of it comes first.
+    const FIRST: Gathering = Gathering { most: 0, patience: GATHER, pause: GATHER, is_alike: false };
+}
+
 impl Flow<'_> {
     /// How a text is waited for that crosses in one go.
     pub(super) fn gathers(&self) -> Option<Gathering> {
@@ -95,8 +110,9 @@ impl Flow<'_> {
             return None;
         }
         let length = content_length(&self.head.fields);
+        let shown = self.has_to_show().then_some(Gathering::FIRST);
         if length.is_none() && LINES.contains(&&*media_type(&self.head.fields)) {
-            return None;
+            return shown;
         }
         let against = self.against();
         let largest = if against.base.is_some() { LARGEST_BASE } else { LARGEST_TAUGHT } as u64;
@@ -111,12 +127,13 @@ impl Flow<'_> {
             return Some(Gathering { most, patience: GATHER_ALIKE, pause, is_alike: true });
         }
         let is_small = length.is_some_and(|length| length <= self.small);
-        is_small.then_some(Gathering {
+        let gathered = is_small.then_some(Gathering {
             most: SMALL_DECODED,
             patience: GATHER,
             pause: GATHER,
             is_alike: false,
-        })
+        });
+        gathered.or(shown)
     }
 
     /// What of use the remote holds.
@@ -128,18 +145,24 @@ impl Flow<'_> {
     pub(super) async fn gather(
         &mut self,
         sender: &mut Sender,
-        Gathering { most, patience, pause, is_alike }: Gathering,
+        mut gathering: Gathering,
     ) -> Result<Option<End>, Undelivered> {
         let ground = self.ground;
-        let _room = if is_alike {
-            let kilobytes = most.div_ceil(1024) as u32;
-            match timeout(PATIENCE.min(pause), ground.alike.acquire_many(kilobytes)).await {
+        let _room = if gathering.is_alike {
+            let kept = if self.untouched.is_some() { 2 * gathering.most } else { gathering.most };
+            let room = ground.alike.acquire_many(kept.div_ceil(1024) as u32);
+            match timeout(PATIENCE.min(gathering.pause), room).await {
                 Ok(Ok(room)) => Some(room),
-                _ => return Ok(self.begin(sender).await),
+                _ if !self.has_to_show() => return Ok(self.begin(sender).await),
+                _ => {
+                    gathering = Gathering::FIRST;
+                    None
+                }
             }
         } else {
             None
         };
+        let Gathering { most, patience, pause, is_alike } = gathering;
         match self.collect(sender, most, (Instant::now() + patience, pause), is_alike).await? {
             (whole, Some(Ok(trailers))) => Ok(Some(self.answer_whole(sender, whole, trailers).await)),
             (beginning, Some(Err(failure))) => self.deliver_cut(sender, beginning, failure).await.map(Some),
@@ -202,6 +225,7 @@ impl Flow<'_> {
                 () = tokio::time::sleep_until(paused) => return Ok((collected.freeze(), None)),
                 gone = sender.gone() => return Err(gone),
             };
+            self.gather_untouched();
             match part {
                 Ok(Part::Bytes(bytes)) => {
                     collected.extend_from_slice(&bytes);
@@ -213,7 +237,10 @@ impl Flow<'_> {
                 Ok(Part::End(trailers)) => return Ok((collected.freeze(), Some(Ok(trailers)))),
                 Err(failure) => return Ok((collected.freeze(), Some(Err(failure)))),
             }
-            if collected.len() > most {
+            // What is judged by what comes first is judged once that was decoded to its end, as far as it goes.
+            let coded = self.untouched.as_ref().map(Untouched::gathered);
+            let is_judged = coded != Some(0) || collected.len() > SMALL_DECODED;
+            if collected.len().max(coded.unwrap_or(0)) > most && is_judged {
                 return Ok((collected.freeze(), None));
             }
         }
@@ -221,9 +248,12 @@ impl Flow<'_> {
 
     /// Begins a body that will be streamed, with what is here of it.
     pub(super) async fn begin_with(&mut self, sender: &Sender, beginning: Bytes) -> Option<End> {
+        self.compare_untouched(&beginning);
         match self.begin(sender).await {
             Some(end) => Some(end),
-            None => self.take_all(sender, beginning).await.err().map(Err),
+            None => {
+                self.take_all(sender, beginning).await.and_then(|()| self.pass_untouched()).err().map(Err)
+            }
         }
     }
 
@@ -278,16 +308,17 @@ impl Flow<'_> {
             describe_decoded(&mut self.head, Some(whole.len() as u64));
         }
         let with = self.against();
+        let of_origin = self.whole_untouched();
         self.sent = self.kin.take().and_then(|kin| kin.whole_at_once(&whole));
-        let Coded { coding, bytes, spared } = self.code(whole, with).await;
+        let Coded { coding, bytes, spared } = self.code(whole, with, of_origin).await;
         (self.spared, self.taught) = (spared, matches!(coding, Coding::Dictionary(_)));
         sender.answer(&self.head, coding, None);
         self.enqueue(bytes)?;
         Ok(trailers)
     }
 
-    /// A whole text in as few bytes as can be: as it is, coded by itself, or against what the remote holds.
-    async fn code(&mut self, whole: Bytes, with: Against) -> Coded {
+    /// A whole text in as few bytes as can be: as it is, coded by itself, as its origin coded it, or against what the remote holds.
+    async fn code(&mut self, whole: Bytes, with: Against, of_origin: Option<(Coding, Bytes)>) -> Coded {
         let ground = self.ground;
         // Memory is bounded as for those that are coded in a stream.
         let permit = match with.is_nothing() {
@@ -295,8 +326,10 @@ impl Flow<'_> {
             true => None,
         };
         let with = if permit.is_some() { with } else { Against::default() };
-        let (level, text) = (self.level, whole.clone());
-        let work = move || coded(&text, &with, level);
+        // Where there is no time, what is coded already costs none.
+        let is_done = self.load == Load::Spent && of_origin.is_some();
+        let (level, text) = ((!is_done).then_some(self.level), whole.clone());
+        let work = move || coded(&text, &with, of_origin, level);
         let done = if whole.len() > LONG {
             let timed = move || {
                 let begun = std::time::Instant::now();
@@ -349,7 +382,7 @@ mod tests {
     }
 
     fn length(text: &[u8], with: &Against, level: i32) -> usize {
-        coded(text, with, level).map_or(text.len(), |coded| {
+        coded(text, with, None, Some(level)).map_or(text.len(), |coded| {
             let is_named = matches!(coded.coding, Coding::Delta(_) | Coding::Dictionary(_));
             coded.bytes.len() + if is_named { BodyHash::LENGTH } else { 0 }
         })
@@ -359,7 +392,8 @@ mod tests {
     fn a_text_goes_with_whatever_makes_it_the_shortest() {
         let (text, version) = (page(1_000), [&page(1_000)[..], b"more"].concat());
         let base = |body: Vec<u8>| Some(Base { hash: BodyHash::of(&body), body: body.into() });
-        let coding = |base, dictionary| coded(&text, &Against { base, dictionary }, 9).unwrap().coding;
+        let coding =
+            |base, dictionary| coded(&text, &Against { base, dictionary }, None, Some(9)).unwrap().coding;
         assert_eq!(coding(None, None), Coding::Zstd);
         let taught = Coding::Dictionary(dictionary().unwrap().hash);
         assert_eq!(coding(None, dictionary()), taught);
@@ -367,6 +401,28 @@ mod tests {
         let before = base(version);
         let delta = Coding::Delta(before.as_ref().unwrap().hash);
         assert_eq!(coding(before, dictionary()), delta);
+    }
+
+    #[test]
+    fn a_text_goes_as_its_origin_coded_it_if_that_is_the_shortest() {
+        let text = page(1_000);
+        let made = farhop_squeeze::compress(&text, 9).unwrap();
+        let of_origin = |length| Some((Coding::Brotli, Bytes::from(vec![7; length])));
+        let coding = |length, with: &Against, level| {
+            let coded = coded(&text, with, of_origin(length), level)?;
+            Some((coded.coding, coded.spared))
+        };
+        let nothing = Against::default();
+        assert_eq!(coding(made.len() - 1, &nothing, Some(9)), Some((Coding::Brotli, 0)));
+        assert_eq!(coding(made.len(), &nothing, Some(9)), Some((Coding::Zstd, 0)));
+        // Without time nothing is made of it.
+        assert_eq!(coding(made.len() + 1, &nothing, None), Some((Coding::Brotli, 0)));
+        assert_eq!(coding(text.len(), &nothing, None), None);
+        let hash = BodyHash::of(&text);
+        let with = Against { base: Some(Base { hash, body: text.clone().into() }), dictionary: None };
+        let delta = farhop_squeeze::compress_against(&text, &text, 9).unwrap().len() + BodyHash::LENGTH;
+        assert_eq!(coding(delta + 5, &with, Some(9)), Some((Coding::Delta(hash), 5)), "of what it is alone");
+        assert_eq!(coding(delta, &with, Some(9)), Some((Coding::Brotli, 0)));
     }
 
     proptest! {

@@ -42,15 +42,20 @@ impl Pair {
     /// Over a link without effect, to origins on loopback, with `sets` over the default settings. With
     /// `FARHOP_TEST_CARRIER=tcp` in the environment the carrier is one over TCP.
     pub async fn new(sets: &[&str]) -> Pair {
-        Pair::that_is(false, sets).await
+        Pair::that_is(false, Config::default(), sets).await
     }
 
     /// The same with a remote that keeps streams for another carrier, and tells what it has taken.
     pub async fn lasting(sets: &[&str]) -> Pair {
-        Pair::that_is(true, sets).await
+        Pair::that_is(true, Config::default(), sets).await
     }
 
-    async fn that_is(lasting: bool, sets: &[&str]) -> Pair {
+    /// With a remote that undoes the codings of origins, and keeps streams for another carrier.
+    pub async fn undoing(sets: &[&str]) -> Pair {
+        Pair::that_is(true, Config { undoes: true, ..Config::default() }, sets).await
+    }
+
+    async fn that_is(lasting: bool, config: Config, sets: &[&str]) -> Pair {
         let profile = Profile::named("none").unwrap();
         let plan = PathPlan::for_profile(&profile);
         let (remote_id, ground_id) = (Identity::from_seed([1; 32]), Identity::from_seed([2; 32]));
@@ -93,7 +98,6 @@ impl Pair {
             let _listener = listener;
             served.serve_carrier(connection, name).await;
         });
-        let config = Config::default();
         let hop = match lasting {
             true => Hop::start_lasting(near, Role::Remote, config, &plan),
             false => Hop::start(near, Role::Remote, config, &plan),
@@ -164,6 +168,11 @@ impl Reply {
                     reply.validating.push((promise, entry))
                 }
                 Arrival::Answered { head, coding, resumed } => {
+                    decoder = match coding {
+                        Coding::Brotli => HopDecoder::brotli(),
+                        Coding::Gzip => HopDecoder::gzip(),
+                        _ => HopDecoder::default(),
+                    };
                     (reply.head, reply.coding, reply.resumed) = (Some(head), coding, resumed);
                 }
                 Arrival::Body(bytes) => reply.add(&mut decoder, bytes),

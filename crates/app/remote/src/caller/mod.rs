@@ -63,6 +63,7 @@ pub(crate) fn session_config(settings: &RemoteSettings, plan: &PathPlan, epoch: 
         hello,
         pace: Pace { rate: plan.sending_rate(End::Remote), ..Pace::default() },
         probe,
+        undoes: true,
         ..Config::default()
     }
 }

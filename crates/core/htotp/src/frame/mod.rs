@@ -129,6 +129,9 @@ pub mod setting {
     pub const SMALL_HEADERS: u64 = 5;
     /// Ground, 1: it makes use of being told of pages that the remote answers by itself.
     pub const HELD_PAGES: u64 = 6;
+    /// The remote, 1: it undoes the codings that origins use, [`Coding::Brotli`](super::Coding::Brotli) and
+    /// [`Coding::Gzip`](super::Coding::Gzip).
+    pub const ORIGINS_CODINGS: u64 = 7;
 }
 
 /// DiffServ-like class of an exchange or tunnel; the scheduler serves lower values first.
@@ -220,6 +223,10 @@ pub enum Coding {
     Dictionary(BodyHash),
     /// One zstd frame that refers to this body, which the remote holds.
     Delta(BodyHash),
+    /// Brotli, as the origin coded it. Only for a remote that has said that it undoes it.
+    Brotli,
+    /// gzip, as the origin coded it. The same.
+    Gzip,
 }
 
 /// The side at which an exchange failed.

@@ -169,6 +169,8 @@ mod tests {
         let codings = prop_oneof![
             Just(Coding::Identity),
             Just(Coding::Zstd),
+            Just(Coding::Brotli),
+            Just(Coding::Gzip),
             any::<[u8; 16]>().prop_map(|hash| Coding::Dictionary(BodyHash(hash))),
             any::<[u8; 16]>().prop_map(|hash| Coding::Delta(BodyHash(hash)))
         ];

@@ -185,6 +185,8 @@ impl Frame {
                     Coding::Zstd => 1,
                     Coding::Dictionary(_) => 2,
                     Coding::Delta(_) => 3,
+                    Coding::Brotli => 4,
+                    Coding::Gzip => 5,
                 };
                 out.push(number << 1 | u8::from(resumed.is_some()));
                 if let Coding::Dictionary(BodyHash(base)) | Coding::Delta(BodyHash(base)) = coding {
@@ -361,6 +363,8 @@ impl Frame {
                     1 => Coding::Zstd,
                     2 => Coding::Dictionary(read_hash(value)?),
                     3 => Coding::Delta(read_hash(value)?),
+                    4 => Coding::Brotli,
+                    5 => Coding::Gzip,
                     _ => return None,
                 };
                 let resumed = if flags & 1 == 1 { Some(varint::take(value)?) } else { None };

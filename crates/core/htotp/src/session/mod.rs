@@ -81,6 +81,8 @@ pub struct Config {
     pub bodies: bool,
     /// Ground: it makes use of being told of pages that the remote answers by itself, and says so.
     pub held_pages: bool,
+    /// Remote: it undoes the codings that origins use, and says so.
+    pub undoes: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,6 +172,8 @@ pub struct Session {
     held_pages: bool,
     /// The peer makes small headers whole again.
     small_headers: bool,
+    /// Ground: the remote undoes the codings of origins.
+    origins_codings: bool,
     taken: Taken,
     /// Bytes kept by the readers of all streams.
     unfinished: usize,
@@ -203,6 +207,7 @@ impl Session {
             bodies: false,
             held_pages: false,
             small_headers: false,
+            origins_codings: false,
             taken: Taken::default(),
             unfinished: 0,
             heads: 0,
@@ -224,7 +229,9 @@ impl Session {
         hello.versions = vec![VERSION];
         self.send_control(&Frame::Hello(hello));
         let mut settings = vec![(setting::SMALL_HEADERS, 1)];
-        if self.role == Role::Ground {
+        if self.role == Role::Remote {
+            settings.extend(self.config.undoes.then_some((setting::ORIGINS_CODINGS, 1)));
+        } else {
             settings.push((setting::MARKED_TUNNELS, 1));
             settings.extend(self.config.bodies.then_some((setting::BODIES, 1)));
             settings.extend(self.config.keeps_log.then_some((setting::LOG_KEPT, 1)));

@@ -407,6 +407,11 @@ impl Session {
         self.scheduler.push(now, flow, place, datagram::encode(flow, form, payload));
     }
 
+    /// Ground: whether the remote has said that it undoes the codings of origins.
+    pub fn takes_origins_codings(&self) -> bool {
+        self.origins_codings
+    }
+
     /// Whether the peer has said that it makes small headers of datagrams whole again.
     pub fn takes_small_headers(&self) -> bool {
         self.small_headers

@@ -425,6 +425,8 @@ fn words(event: &Event) -> String {
                 Coding::Zstd => 1,
                 Coding::Dictionary(_) => 2,
                 Coding::Delta(_) => 3,
+                Coding::Brotli => 4,
+                Coding::Gzip => 5,
             };
             format!("answered in coding {coding}, resumed at {resumed:?}: {}", response(head))
         }

@@ -293,6 +293,11 @@ impl Sender {
         self.say(Said::Answered { head: head.clone(), coding, resumed });
     }
 
+    /// Ground: whether the remote undoes the codings of origins.
+    pub fn takes_origins_codings(&self) -> bool {
+        self.line.act(|_, state, _| state.session.takes_origins_codings())
+    }
+
     /// Ground: announces a response ahead of whatever is written after, on an exchange or a push. `None` when nobody
     /// reads this stream any more.
     pub fn promise(&self, head: &RequestHead, priority: Priority) -> Option<u64> {

@@ -68,11 +68,11 @@ pub(super) fn message(status: StatusCode, text: &str) -> Answer {
 
 fn serve(asset: &Asset, method: &Method, request: &HeaderMap) -> Answer {
     let mut fields = HeaderMap::new();
-    // RFC 9110 §8.8.3: the gzip twin is another representation, so its strong validator differs.
+    // RFC 9110 §8.8.3: a coded twin is another representation, so its strong validator differs.
     let range_asked = request.contains_key(RANGE) && *method == Method::GET;
-    let gzip = asset.gzip.as_ref().filter(|_| !range_asked && accepts_gzip(request));
-    let tag = entity_tag(asset, gzip.is_some());
-    if asset.gzip.is_some() {
+    let twin = twins(asset).find(|(coding, _)| !range_asked && accepts(request, coding));
+    let tag = entity_tag(asset, twin.map(|(coding, _)| coding));
+    if twins(asset).next().is_some() {
         fields.insert(VARY, HeaderValue::from_name(ACCEPT_ENCODING));
     }
     insert(&mut fields, ETAG, &tag);
@@ -95,8 +95,8 @@ fn serve(asset: &Asset, method: &Method, request: &HeaderMap) -> Answer {
     if asset.media_type.starts_with("font/") {
         fields.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     }
-    if let Some(small) = gzip {
-        fields.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    if let Some((coding, small)) = twin {
+        fields.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
         fields.insert(CONTENT_LENGTH, HeaderValue::from(small.len()));
         return Answer { status: StatusCode::OK, fields, body: Body::Held(small.clone()) };
     }
@@ -139,19 +139,26 @@ fn insert(fields: &mut HeaderMap, name: HeaderName, value: &str) {
 }
 
 /// A strong entity tag: the content's hash, and the coding where there is one.
-fn entity_tag(asset: &Asset, gzip: bool) -> String {
-    format!("\"{}{}\"", &asset.sha256[..32], if gzip { "-gzip" } else { "" })
+fn entity_tag(asset: &Asset, coding: Option<&str>) -> String {
+    let coding = coding.map(|coding| format!("-{coding}"));
+    format!("\"{}{}\"", &asset.sha256[..32], coding.unwrap_or_default())
 }
 
-/// RFC 9110 §12.5.3: gzip is listed, alone or by `*`, and not with weight zero.
-fn accepts_gzip(request: &HeaderMap) -> bool {
+/// The coded twins of an asset, the best first.
+fn twins(asset: &Asset) -> impl Iterator<Item = (&'static str, &Bytes)> {
+    let each = [("br", &asset.brotli), ("gzip", &asset.gzip)];
+    each.into_iter().filter_map(|(coding, twin)| Some((coding, twin.as_ref()?)))
+}
+
+/// RFC 9110 §12.5.3: the coding is listed, alone or by `*`, and not with weight zero.
+fn accepts(request: &HeaderMap, wanted_coding: &str) -> bool {
     let mut any = None;
     for item in list(request, &ACCEPT_ENCODING) {
         let (coding, parameters) = item.split_once(';').unwrap_or((item, ""));
         let weight = parameters.trim().strip_prefix("q=").and_then(|q| q.trim().parse::<f32>().ok());
         let wanted = weight.unwrap_or(1.0) > 0.0;
         match coding.trim().to_ascii_lowercase().as_str() {
-            "gzip" | "x-gzip" => return wanted,
+            coding if coding.strip_prefix("x-").unwrap_or(coding) == wanted_coding => return wanted,
             "*" => any = Some(wanted),
             _ => {}
         }
@@ -271,6 +278,30 @@ mod tests {
         match &answer.body {
             Body::Held(bytes) => bytes,
             Body::File(..) => panic!("small files are held"),
+        }
+    }
+
+    #[test]
+    fn brotli_goes_to_who_takes_it_where_the_site_has_it() {
+        let (folder, plain) = site();
+        let dressed = Site::with_brotli(folder.path()).unwrap();
+        let coding = |site: &Site, takes: &str| {
+            let answer = ask(site, "/page.html", &[("accept-encoding", takes)]);
+            assert_eq!(answer.fields[VARY], "accept-encoding");
+            let tag = answer.fields[ETAG].to_str().unwrap().to_owned();
+            let coding = answer.fields.get(CONTENT_ENCODING).map(|it| it.to_str().unwrap().to_owned());
+            assert!(tag.ends_with(&coding.as_ref().map_or("\"".into(), |coding| format!("-{coding}\""))));
+            coding
+        };
+        let (gzip, br) = (Some("gzip".to_owned()), Some("br".to_owned()));
+        for (takes, without, with) in [
+            ("gzip, deflate, br", &gzip, &br),
+            ("gzip", &gzip, &gzip),
+            ("br", &None, &br),
+            ("br;q=0, *", &gzip, &gzip),
+            ("identity", &None, &None),
+        ] {
+            assert_eq!((&coding(&plain, takes), &coding(&dressed, takes)), (without, with), "{takes}");
         }
     }
 

@@ -96,16 +96,21 @@ pub async fn serve(spec: &OriginsSpec) -> Result<Ready, OriginsError> {
     let log = Arc::new(log);
 
     let mut origins: Vec<Listening> = Vec::new();
-    let mut sites: HashMap<&Path, Arc<site::Site>> = HashMap::new();
+    let mut sites: HashMap<(&Path, bool), Arc<site::Site>> = HashMap::new();
     for wanted in &spec.origins {
-        let site =
-            match sites.get(wanted.folder.as_path()) {
-                Some(known) => known.clone(),
-                None => Arc::new(site::Site::open(&wanted.folder).map_err(|source| {
-                    OriginsError::Folder { name: wanted.name.clone(), folder: wanted.folder.clone(), source }
-                })?),
-            };
-        sites.insert(&wanted.folder, site.clone());
+        let place = (wanted.folder.as_path(), wanted.brotli);
+        let site = match sites.get(&place) {
+            Some(known) => known.clone(),
+            None => {
+                let open = if wanted.brotli { site::Site::with_brotli } else { site::Site::open };
+                Arc::new(open(&wanted.folder).map_err(|source| OriginsError::Folder {
+                    name: wanted.name.clone(),
+                    folder: wanted.folder.clone(),
+                    source,
+                })?)
+            }
+        };
+        sites.insert(place, site.clone());
         let origin = |secure| {
             Arc::new(Origin {
                 name: wanted.name.clone(),
@@ -161,6 +166,7 @@ pub async fn serve(spec: &OriginsSpec) -> Result<Ready, OriginsError> {
     let settings = ServerSettings {
         congestion_control: controls.join(" and "),
         gzip_level: site::GZIP_LEVEL,
+        brotli_level: spec.origins.iter().any(|origin| origin.brotli).then_some(site::BROTLI_LEVEL),
         tls_record_bytes: TLS_RECORD_BYTES as u64,
         h2_streams: server::H2_STREAMS,
         keep_alive: true,

@@ -88,6 +88,9 @@ pub struct OriginSpec {
     /// `Cache-Control` of what begins with a path, the longest path that fits; nothing is said of the rest.
     #[serde(default)]
     pub caching: BTreeMap<String, String>,
+    /// Text goes in Brotli of the best level to who takes it, beside gzip.
+    #[serde(default)]
+    pub brotli: bool,
 }
 
 impl OriginSpec {
@@ -105,6 +108,7 @@ impl OriginSpec {
             dns_name: None,
             congestion_control: cubic(),
             caching: BTreeMap::new(),
+            brotli: false,
         }
     }
 }
@@ -142,6 +146,9 @@ pub struct ServerSettings {
     pub congestion_control: String,
     /// gzip level of text resources.
     pub gzip_level: u32,
+    /// Brotli level of text resources, where any origin has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brotli_level: Option<u32>,
     /// Largest TLS record in bytes.
     pub tls_record_bytes: u64,
     /// HTTP/2 streams a client may have open.
@@ -156,9 +163,10 @@ impl std::fmt::Display for ServerSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{} congestion control, text gzip -{}, TLS records {} bytes, HTTP/2 {} streams, keep-alive {}, TCP_NODELAY {}",
+            "{} congestion control, text gzip -{}{}, TLS records {} bytes, HTTP/2 {} streams, keep-alive {}, TCP_NODELAY {}",
             self.congestion_control,
             self.gzip_level,
+            self.brotli_level.map_or_else(String::new, |level| format!(" or br -{level}")),
             self.tls_record_bytes,
             self.h2_streams,
             if self.keep_alive { "on" } else { "off" },

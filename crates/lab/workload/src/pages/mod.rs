@@ -53,12 +53,15 @@ pub struct Site {
     pub delay: Duration,
     /// `Cache-Control` of what begins with a path, the longest path that fits; nothing is said of the rest.
     pub caching: BTreeMap<String, String>,
+    /// Text goes in Brotli to who takes it, beside gzip.
+    pub brotli: bool,
 }
 
 impl Site {
     /// A site that answers at once.
     pub fn new(host: impl Into<String>, folder: impl Into<PathBuf>) -> Site {
-        Site { host: host.into(), folder: folder.into(), delay: Duration::ZERO, caching: BTreeMap::new() }
+        let (host, folder) = (host.into(), folder.into());
+        Site { host, folder, delay: Duration::ZERO, caching: BTreeMap::new(), brotli: false }
     }
 }
 
