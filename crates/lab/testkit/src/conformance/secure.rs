@@ -82,11 +82,16 @@ impl SecureOrigin {
 
 /// A CA of this run, and the settings of a server that it vouches for.
 pub(crate) fn identity() -> (Arc<ServerConfig>, String) {
+    identity_of(vec!["127.0.0.1".to_owned()])
+}
+
+/// The same for a server of these addresses.
+pub(crate) fn identity_of(addresses: Vec<String>) -> (Arc<ServerConfig>, String) {
     const MADE: &str = "this machine has randomness";
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().expect(MADE)).expect(MADE);
-    let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).expect("an address is a name");
+    let mut params = CertificateParams::new(addresses).expect("an address is a name");
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let key = KeyPair::generate().expect(MADE);
     let leaf = params.signed_by(&key, &issuer).expect(MADE);
