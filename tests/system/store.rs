@@ -2,12 +2,12 @@
 //! Clear words, and not one wrong byte.
 
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bytes::Bytes;
+use farhop_testkit::clock::{Clock, DAY};
 use farhop_testkit::pattern::bytes_at;
 use farhop_testkit::versions::Outcome;
 use farhop_testkit::{File, HostileOrigin, Site, Step, Versions};
@@ -266,68 +266,18 @@ async fn a_second_process_is_refused_in_one_line_and_harms_nothing() {
     assert!(outcome.hits > 0, "{outcome:?}");
 }
 
-/// Lets a program see another time: the system's and as many seconds as a file says.
-const CLOCK: &str = r#"
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-static volatile const long *ahead;
-__attribute__((constructor)) static void begin(void) {
-    const char *name = getenv("FARHOP_TEST_CLOCK");
-    int file = name ? open(name, O_RDONLY | O_CLOEXEC) : -1;
-    void *seen = file < 0 ? MAP_FAILED : mmap(0, sizeof *ahead, PROT_READ, MAP_SHARED, file, 0);
-    if (seen != MAP_FAILED) ahead = seen;
+/// The program, seeing this clock.
+fn clocked(clock: &Clock) -> Command {
+    let mut command = farhop();
+    command.envs(clock.environment());
+    command
 }
-int clock_gettime(clockid_t clock, struct timespec *now) {
-    int failed = syscall(SYS_clock_gettime, clock, now);
-    if (!failed && clock == CLOCK_REALTIME && ahead) now->tv_sec += *ahead;
-    return failed;
-}
-"#;
-
-/// A clock that can be set.
-struct Clock {
-    file: fs::File,
-    folder: tempfile::TempDir,
-}
-
-impl Clock {
-    fn new() -> Clock {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::File::create(at("clock.c")).unwrap().write_all(CLOCK.as_bytes()).unwrap();
-        // What is built here is built with a C compiler at hand.
-        let mut cc = Command::new("cc");
-        let made = cc.args(["-shared", "-fPIC", "-o"]).arg(at("clock.so")).arg(at("clock.c")).status();
-        assert!(made.unwrap().success());
-        let file = fs::File::options().create_new(true).write(true).open(at("ahead")).unwrap();
-        let clock = Clock { file, folder };
-        clock.set(0);
-        clock
-    }
-
-    /// Goes so many seconds ahead of the system's.
-    fn set(&self, ahead: i64) {
-        self.file.write_all_at(&ahead.to_ne_bytes(), 0).unwrap();
-    }
-
-    fn command(&self) -> Command {
-        let mut command = farhop();
-        command.env("LD_PRELOAD", self.folder.path().join("clock.so"));
-        command.env("FARHOP_TEST_CLOCK", self.folder.path().join("ahead"));
-        command
-    }
-}
-
-const DAY: i64 = 86_400;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_jumps_makes_nothing_fresh_for_ever() {
-    let (place, clock) = (Place::new(), Clock::new());
+    let (place, folder) = (Place::new(), tempfile::tempdir().unwrap());
+    // What is built here is built with a C compiler at hand.
+    let clock = Clock::new(folder.path()).unwrap();
     let answers = ["one", "two", "three"].map(|body| {
         let head = format!("Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
         let text = format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=99999999999\r\n{head}");
@@ -335,33 +285,34 @@ async fn a_clock_that_jumps_makes_nothing_fresh_for_ever() {
     });
     let origin = HostileOrigin::playing(answers.to_vec()).await;
     let url = origin.url("/");
-    let local = place.start_as(clock.command(), &[]).await;
+    let local = place.start_as(clocked(&clock), &[]).await;
     let given = async |local: &Local| get(local.proxy, &url).await.text();
     assert_eq!((given(&local).await, given(&local).await), ("one".into(), "one".into()));
-    clock.set(-DAY);
+    clock.set(-DAY).unwrap();
     assert_eq!((given(&local).await, given(&local).await), ("two".into(), "two".into()), "it went back");
     stop(local).await;
-    clock.set(-2 * DAY);
-    let local = place.start_as(clock.command(), &[]).await;
+    clock.set(-2 * DAY).unwrap();
+    let local = place.start_as(clocked(&clock), &[]).await;
     assert_eq!(
         (given(&local).await, given(&local).await),
         ("three".into(), "three".into()),
         "while it was away"
     );
-    clock.set(0);
+    clock.set(0).unwrap();
     assert_eq!(given(&local).await, "three", "two days old");
     assert_eq!(origin.heads().len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_its_clock_jumps_both_ways_it_gives_nothing_wrong() {
-    let (place, clock, site) = (Place::new(), Clock::new(), Versions::of(THINGS).await);
+    let (place, folder, site) = (Place::new(), tempfile::tempdir().unwrap(), Versions::of(THINGS).await);
+    let clock = Clock::new(folder.path()).unwrap();
     for (round, jumps) in [[DAY, -DAY, 5, 0], [-5, -300, 400 * DAY, -60]].into_iter().enumerate() {
-        let mut local = place.start_as(clock.command(), &[]).await;
+        let mut local = place.start_as(clocked(&clock), &[]).await;
         let mut load = site.load(local.proxy, 6, round as u64);
         for (number, jump) in jumps.into_iter().enumerate() {
             load.answers(60 * (1 + number as u64)).await;
-            clock.set(jump);
+            clock.set(jump).unwrap();
         }
         load.answers(300).await;
         let outcome = load.end().await;

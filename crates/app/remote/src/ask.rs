@@ -226,7 +226,7 @@ impl<'a> Asking<'a> {
         let requested_at = SystemTime::now();
         let (sender, receiver) = carrier.hop.ask(ask, &self.head);
         let sender = if upgrades { Some(sender) } else { self.send_body(sender) };
-        let page = Page::new(self.remote, self.exchange, &carrier);
+        let page = Page::new(self.remote, self.exchange, &carrier, requested_at);
         self.crossing = Some(Crossed { carrier, sender, receiver, page, promised: Vec::new(), requested_at });
         Ok(())
     }

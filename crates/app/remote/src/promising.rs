@@ -45,12 +45,21 @@ pub(crate) struct Page {
     pub(crate) user: User,
     client: IpAddr,
     exchange: ExchangeId,
+    /// When the request of the stream was sent, or that of the one on which it was promised: what is promised here is asked for
+    /// after that.
+    asked_at: SystemTime,
     hop: Hop,
     generation: u64,
 }
 
 impl Page {
-    pub(crate) fn new(remote: &Arc<Remote>, exchange: &Exchange, carrier: &Carrier) -> Self {
+    /// Of an exchange that was asked across the hop at `asked_at`.
+    pub(crate) fn new(
+        remote: &Arc<Remote>,
+        exchange: &Exchange,
+        carrier: &Carrier,
+        asked_at: SystemTime,
+    ) -> Self {
         Page {
             remote: Arc::clone(remote),
             user: exchange.user.clone(),
@@ -61,6 +70,7 @@ impl Page {
                 &exchange.fetch.url,
                 &exchange.fetch.head.fields,
             ),
+            asked_at,
             hop: carrier.hop.clone(),
             generation: carrier.generation,
         }
@@ -68,9 +78,9 @@ impl Page {
 
     /// The page for which ground asks, on this carrier.
     fn of(remote: &Arc<Remote>, asker: Asker, carrier: &Carrier) -> Self {
-        let Asker { user, client, page: exchange } = asker;
+        let Asker { user, client, page: exchange, asked_at } = asker;
         let (hop, generation) = (carrier.hop.clone(), carrier.generation);
-        Page { remote: Arc::clone(remote), user, client, exchange, hop, generation }
+        Page { remote: Arc::clone(remote), user, client, exchange, asked_at, hop, generation }
     }
 
     pub(crate) fn remote(&self) -> &Arc<Remote> {
@@ -79,7 +89,8 @@ impl Page {
 
     /// Who is asked for.
     pub(crate) fn asker(&self) -> Asker {
-        Asker { user: self.user.clone(), client: self.client, page: self.exchange }
+        let Page { client, exchange: page, asked_at, .. } = *self;
+        Asker { user: self.user.clone(), client, page, asked_at }
     }
 
     /// A promise of this number on the page's carrier.
@@ -103,6 +114,7 @@ impl Page {
             wire,
             client: self.client,
             page: self.exchange,
+            asked_at: self.asked_at,
             url,
             request: head.fields.into(),
             priority,
@@ -210,8 +222,9 @@ pub(crate) fn pushed(remote: &Arc<Remote>, carrier: &Carrier, promise: u64, rece
 /// Takes a promised response in, in a task of its own.
 fn begin_keeping(remote: &Arc<Remote>, hop: &Hop, generation: u64, id: PromiseId, receiver: Receiver) {
     let Some(known) = remote.desk().known(id) else { return };
-    let (user, client, exchange) = (known.user.clone(), known.client, known.page);
-    let page = Page { remote: Arc::clone(remote), user, client, exchange, hop: hop.clone(), generation };
+    let Known { client, page: exchange, asked_at, .. } = known;
+    let (remote, user, hop) = (Arc::clone(remote), known.user.clone(), hop.clone());
+    let page = Page { remote, user, client, exchange, asked_at, hop, generation };
     tokio::spawn(async move { keep(&page, id, known, receiver).await });
 }
 
@@ -226,7 +239,8 @@ async fn gone(mut state: watch::Receiver<Promised>) {
 /// be kept. What it promises in turn belongs to the same page.
 async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) {
     let remote = &page.remote;
-    let requested_at = SystemTime::now();
+    // RFC 9111 §4.2.3: ground has asked for it meanwhile, and it may have waited there for its turn on the hop.
+    let requested_at = known.asked_at;
     let (head, coding) = loop {
         let early = tokio::select! {
             early = arriving::early(&mut receiver) => early,

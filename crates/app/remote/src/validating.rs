@@ -46,6 +46,8 @@ pub(crate) struct Asker {
     pub(crate) client: IpAddr,
     /// The exchange of the document that needs it.
     pub(crate) page: ExchangeId,
+    /// When the request was sent that it asks for.
+    pub(crate) asked_at: SystemTime,
 }
 
 struct Asked {
@@ -199,7 +201,8 @@ pub(crate) fn begin(page: Page, promise: u64, receiver: Receiver) {
 
 async fn hear(page: &Page, wire: Wire, mut receiver: Receiver) {
     let remote = page.remote();
-    let requested_at = SystemTime::now();
+    // RFC 9111 §4.2.3: ground has asked meanwhile.
+    let requested_at = page.asker().asked_at;
     let head = loop {
         match arriving::early(&mut receiver).await {
             Early::Head { head, .. } => break Some(head),
@@ -268,6 +271,7 @@ mod tests {
             user: User { id: 3, name: name.into() },
             client: IpAddr::from([127, 0, 0, 1]),
             page: ExchangeId(page),
+            asked_at: SystemTime::UNIX_EPOCH,
         }
     }
 

@@ -16,6 +16,11 @@ const DOCUMENT: &str =
 
 /// A user loads a page, and what it needs; gives what ground was told of how much may be fetched for it.
 async fn load(world: &World, user: u8) -> Option<String> {
+    load_in(world, user, |_| 0).await
+}
+
+/// The same, where what it needs comes after so many `seconds`, by what ground was told.
+async fn load_in(world: &World, user: u8, seconds: impl Fn(Option<&str>) -> u64) -> Option<String> {
     let mut told = None;
     for (path, fields) in [("/", DOCUMENT), ("/a.css", REFERER)] {
         let mut client = world.client_at(Ipv4Addr::new(127, 0, 0, user)).await;
@@ -27,6 +32,7 @@ async fn load(world: &World, user: u8) -> Option<String> {
             told = said;
         } else {
             assert_eq!(said, None, "of a document only");
+            pass(seconds(told.as_deref())).await;
         }
         asked.sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
         asked.sender.write(Bytes::from_static(b"x")).await.unwrap();
@@ -38,8 +44,13 @@ async fn load(world: &World, user: u8) -> Option<String> {
 
 /// Lets all that was loaded be quiet for long enough, and taken in.
 async fn be_quiet() {
+    pass(6).await;
+}
+
+/// Lets so many seconds pass.
+async fn pass(seconds: u64) {
     tokio::time::pause();
-    for _ in 0..6 {
+    for _ in 0..seconds {
         tokio::time::advance(Duration::from_secs(1)).await;
         for _ in 0..100 {
             tokio::task::yield_now().await;
@@ -78,4 +89,54 @@ async fn where_no_evidence_is_wanted_all_loads_are_alike() {
     for user in 11..=20 {
         assert_eq!(load(&world, user).await, None);
     }
+}
+
+#[tokio::test]
+async fn a_site_whose_loads_are_slower_with_more_is_judged_and_its_loads_are_done_with_less() {
+    let world = world_with(&["evidence.holdouts=\"50 %\""]).await;
+    let mut events = world.bus.subscribe();
+    let seconds = |told: Option<&str>| if told == Some("nothing") { 1 } else { 3 };
+    for user in 1..=10 {
+        load_in(&world, user, seconds).await;
+    }
+    be_quiet().await;
+    for user in 11..=30 {
+        load_in(&world, user, seconds).await;
+    }
+    be_quiet().await;
+    support::until(&mut events, |event| {
+        let Event::SiteJudged { site, before, unasked, slower_percent, loads, others } = event else {
+            return false;
+        };
+        assert_eq!(
+            (site.as_str(), before.as_str(), unasked.as_str()),
+            ("http://site.test", "all", "nothing")
+        );
+        assert!((150..=250).contains(slower_percent), "{slower_percent} % for three seconds in place of one");
+        assert!(*loads >= 5 && *others >= 5, "{loads}, {others}");
+        true
+    })
+    .await;
+    let mut told = Vec::new();
+    for user in 31..=50 {
+        told.push(load_in(&world, user, seconds).await);
+    }
+    let less = told.iter().filter(|word| word.as_deref() == Some("nothing")).count();
+    assert!(less >= 10, "all but those that are held out: {told:?}");
+}
+
+#[tokio::test]
+async fn a_site_that_more_helps_is_not_judged() {
+    let world = world_with(&["evidence.holdouts=\"50 %\""]).await;
+    let seconds = |told: Option<&str>| if told.is_none() { 1 } else { 3 };
+    for user in 1..=10 {
+        load_in(&world, user, seconds).await;
+    }
+    be_quiet().await;
+    for user in 11..=40 {
+        load_in(&world, user, seconds).await;
+    }
+    be_quiet().await;
+    assert_eq!(world.bus.counters().sites_judged(), 0);
+    assert!(world.bus.counters().restrained() >= 10);
 }

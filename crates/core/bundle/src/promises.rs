@@ -210,15 +210,15 @@ impl Promises {
         true
     }
 
-    /// The head of a promised response has arrived, at `now` (`wall` on the clock). Returns whether any shared cache
-    /// could reuse it, so that it may go to the shared repository.
+    /// The head of a promised response has arrived, at `now` (`wall` on the clock), which was not asked for before `asked_at`.
+    /// Returns whether any shared cache could reuse it, so that it may go to the shared repository.
     pub fn head(
         &mut self,
         id: PromiseId,
         status: StatusCode,
         response: &HeaderMap,
         now: Duration,
-        wall: SystemTime,
+        (asked_at, wall): (SystemTime, SystemTime),
     ) -> bool {
         let Some(promise) = self.open.get_mut(&id) else { return false };
         // Who passes caches by will not be answered by the repository either.
@@ -226,7 +226,7 @@ impl Promises {
         if passes_caches_by(&promise.request) || !shareable(secure, &promise.request, status, response) {
             return false;
         }
-        let stored = Stored::new(&promise.request, status, response, wall, wall);
+        let stored = Stored::new(&promise.request, status, response, asked_at, wall);
         let left = stored.lifetime(Scope::Shared).saturating_sub(stored.age(wall));
         let said = ResponseDirectives::of(response);
         if left.is_zero() || said.wants_validation() || !said.private_fields.is_empty() {

@@ -12,6 +12,7 @@ mod classes;
 mod clients;
 mod conformance;
 mod error;
+mod evidence;
 mod fairness;
 mod goals;
 mod group;
@@ -45,6 +46,7 @@ mod simulation;
 mod soak;
 mod speed;
 mod split;
+mod start;
 mod strangers;
 mod transfers;
 mod visitor;
@@ -69,8 +71,8 @@ pub struct MeasureArguments {
     /// Measures only the groups of rows whose names contain WORD. Part 1: pages, transfers, outage, hostile, emulator, heads,
     /// fresh; part 2: pages, httpep, packages, histories, hostile, speed; part 3: pages, packages, handshakes,
     /// live, certificates, conformance, clients; part 4: downloads, fresh, loss, cut, tunnel, pages, carriers,
-    /// simulation, split, endurance; part 5: visits, packages, scripts, cached, behaviours, histories, kills; part 6: satellite,
-    /// emulator; part 7: calls (on-demand, slow-link and carried ones too),
+    /// simulation, split, endurance; part 5: visits, packages, scripts, cached, start, evidence, behaviours, histories, kills;
+    /// part 6: satellite, emulator; part 7: calls (on-demand, slow-link and carried ones too),
     /// admission, fairness, refusals, classes
     #[arg(long, value_name = "WORD")]
     pub only: Option<String>,

@@ -51,9 +51,17 @@ pub(crate) struct Answer {
 impl Local {
     /// Starts it and waits until it serves.
     pub(crate) fn start(options: &[&str]) -> Result<Local, MeasureError> {
-        let mut command = farhop()?;
+        Local::start_as(farhop()?, options, Stdio::null())
+    }
+
+    /// The same of `command`, which becomes the program; what it says goes to `errors`.
+    pub(crate) fn start_as(
+        mut command: Command,
+        options: &[&str],
+        errors: Stdio,
+    ) -> Result<Local, MeasureError> {
         command.args(["local", "--listen", "127.0.0.1:0"]).args(options);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
         let mut process = Running::start(&mut command).map_err(MeasureError::system("farhop local"))?;
         let mut line = String::new();
         if let Some(output) = process.stdout.take() {

@@ -4,6 +4,7 @@
 //! here is for use outside tests: it panics where a test should fail.
 
 pub mod behaviours;
+pub mod clock;
 pub mod conformance;
 pub mod entrance;
 pub mod heads;

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use farhop_bundle::{Answer, LoadId, PromiseId, Promises, WhyAsk, is_attachment, leads_to};
 use farhop_events::{Bus, ExchangeId, PromiseEnd};
@@ -51,6 +51,7 @@ struct Entry {
     client: IpAddr,
     /// The exchange of the document that needs it, at whatever remove.
     page: ExchangeId,
+    asked_at: SystemTime,
     priority: Priority,
     request: Arc<HeaderMap>,
     state: watch::Sender<Promised>,
@@ -68,6 +69,8 @@ pub(crate) struct Known {
     pub(crate) user: User,
     pub(crate) client: IpAddr,
     pub(crate) page: ExchangeId,
+    /// See [`Made::asked_at`].
+    pub(crate) asked_at: SystemTime,
     pub(crate) url: Url,
     pub(crate) request: Arc<HeaderMap>,
     /// Turns to [`Promised::Gone`] when nobody wants it any more.
@@ -82,6 +85,8 @@ pub(crate) struct Made {
     pub(crate) client: IpAddr,
     /// The exchange of the document that needs it.
     pub(crate) page: ExchangeId,
+    /// When the request was sent on whose stream it was promised: ground asks for it after that.
+    pub(crate) asked_at: SystemTime,
     pub(crate) url: Url,
     pub(crate) request: Arc<HeaderMap>,
     pub(crate) priority: Priority,
@@ -240,7 +245,7 @@ impl Desk {
             return None;
         }
         let id = self.number(&made);
-        let Made { wire, client, page, url, request, priority, leading } = made;
+        let Made { wire, client, page, asked_at, url, request, priority, leading } = made;
         if !self.book.promise(id, &user.name, LoadId(page.0), url.clone(), Arc::clone(&request)) {
             self.books
                 .unused(&books::Entry { promise: id, page, url: &url, bytes: 0 }, PromiseEnd::Cancelled);
@@ -251,7 +256,20 @@ impl Desk {
         let (state, _) = watch::channel(Promised::Awaited);
         let (user, pushed) = (user.clone(), orphan.is_some());
         let used = false;
-        let entry = Entry { url, user, client, page, priority, request, state, wire, pushed, used, leading };
+        let entry = Entry {
+            url,
+            user,
+            client,
+            page,
+            asked_at,
+            priority,
+            request,
+            state,
+            wire,
+            pushed,
+            used,
+            leading,
+        };
         self.entries.insert(id, entry);
         self.wire.insert(wire, id);
         Some((id, orphan))
@@ -305,6 +323,7 @@ impl Desk {
             user: entry.user.clone(),
             client: entry.client,
             page: entry.page,
+            asked_at: entry.asked_at,
             url: entry.url.clone(),
             request: Arc::clone(&entry.request),
             state: entry.state.subscribe(),
@@ -320,8 +339,8 @@ impl Desk {
         now: Duration,
     ) -> bool {
         let Some(entry) = self.entries.get_mut(&id) else { return false };
-        let wall = std::time::SystemTime::now();
-        self.book.head(id, head.status, &head.fields, now, wall);
+        let wall = SystemTime::now();
+        self.book.head(id, head.status, &head.fields, now, (entry.asked_at, wall));
         let (page, url) = (entry.page, entry.url.clone());
         entry.state.send_replace(Promised::Coming { head: Arc::clone(head), body });
         self.answered(page, &url, head.status, &head.fields, now);

@@ -56,7 +56,13 @@ pub(crate) fn book() -> Promises {
 }
 
 pub(crate) fn head(book: &mut Promises, response: &[(&str, &str)]) -> bool {
-    book.head(ONE, StatusCode::OK, &fields(response), seconds(1), SystemTime::UNIX_EPOCH + seconds(1_000_000))
+    head_after(book, 0, response)
+}
+
+/// The same so many seconds after the request that led to it.
+pub(crate) fn head_after(book: &mut Promises, waited: u64, response: &[(&str, &str)]) -> bool {
+    let wall = SystemTime::UNIX_EPOCH + seconds(1_000_000);
+    book.head(ONE, StatusCode::OK, &fields(response), seconds(1), (wall - seconds(waited), wall))
 }
 
 pub(crate) fn ask(book: &mut Promises, changes: &[(&str, &str)]) -> Answer {

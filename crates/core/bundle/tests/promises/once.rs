@@ -1,6 +1,6 @@
 //! How often and how long a promise answers.
 
-use crate::book::{NOT_PROMISED, ONE, SHARED, SPENT, ask, ask_at, book, differs, head, seconds};
+use crate::book::{NOT_PROMISED, ONE, SHARED, SPENT, ask, ask_at, book, differs, head, head_after, seconds};
 use farhop_bundle::Answer;
 use std::time::Duration;
 
@@ -65,4 +65,16 @@ fn what_would_be_stale_before_the_page_asks_waits_for_it_like_what_is_not_to_be_
     assert!(!book.complete(ONE, seconds(2)));
     assert_eq!(ask_at(&mut book, &[], 8), Answer::Promise(ONE));
     assert_eq!(ask_at(&mut book, &[], 9), SPENT);
+}
+
+#[test]
+fn the_time_since_it_could_be_asked_for_counts_to_its_age() {
+    let old = [("cache-control", "max-age=100"), ("age", "80")];
+    let mut at_once = book();
+    assert!(head_after(&mut at_once, 0, &old));
+    assert!(at_once.complete(ONE, seconds(2)), "fresh for 20 seconds more: the repository's");
+    let mut later = book();
+    assert!(head_after(&mut later, 15, &old), "fresh for 5 seconds more");
+    assert!(!later.complete(ONE, seconds(2)), "it is kept for its page");
+    assert!(!head_after(&mut book(), 20, &old), "stale when it comes");
 }

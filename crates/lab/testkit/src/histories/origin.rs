@@ -1,9 +1,10 @@
 //! The origin of all histories: one listener that every loopback address reaches. Answers by the site's model in the version
 //! of the moment, with validators, ranges and posts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName};
@@ -11,11 +12,13 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
 
 use super::range::{Bounds, content_range};
-use super::site::{Fields, Model, Reuse, tag, user_of};
+use super::site::{Fields, Model, tag, user_of};
 
 /// What is true of a history's site now, and was before.
 #[derive(Debug)]
@@ -30,6 +33,13 @@ pub(super) struct Truth {
     pub(super) cookies: HashMap<u64, String>,
     /// Requests that reached the origin.
     pub(super) asked: u64,
+    /// When each content of a thing was last said to be what it is, by the whole of it, a part or a 304.
+    said: HashMap<(usize, String), Instant>,
+    /// Things that are answered 503 for now, and the moment in which each last was.
+    failing: HashSet<usize>,
+    failed: HashMap<usize, u64>,
+    /// Numbers of answers to requests that forbade to keep them.
+    pub(super) unkept: HashSet<u64>,
 }
 
 impl Truth {
@@ -37,6 +47,23 @@ impl Truth {
     pub(super) fn change(&mut self, thing: usize) -> usize {
         self.born[thing].push(self.moment);
         self.born[thing].len() - 1
+    }
+
+    /// The origin begins to fail for a thing, or is mended.
+    pub(super) fn fail_or_mend(&mut self, thing: usize) {
+        if !self.failing.remove(&thing) {
+            self.failing.insert(thing);
+        }
+    }
+
+    /// When this content of a thing was last said to be what it is.
+    pub(super) fn said(&self, thing: usize, body: &[u8]) -> Option<Instant> {
+        self.said.get(&(thing, tag(body))).copied()
+    }
+
+    /// Whether a thing was answered 503 since this moment.
+    pub(super) fn has_failed(&self, thing: usize, since: u64) -> bool {
+        self.failed.get(&thing).is_some_and(|moment| *moment >= since)
     }
 }
 
@@ -58,11 +85,13 @@ impl Drop for Ends {
 }
 
 impl Origins {
-    pub(super) async fn start() -> Origins {
+    /// Starts it, over TLS where there is an identity for it.
+    pub(super) async fn start(identity: Option<Arc<ServerConfig>>) -> Origins {
         let listener = TcpListener::bind(("0.0.0.0", 0)).await.expect("this machine has free ports");
         let port = listener.local_addr().expect("a bound listener has an address").port();
         let open: Arc<Mutex<HashMap<u64, Truth>>> = Arc::default();
-        let task = tokio::spawn(accept(listener, open.clone())).abort_handle();
+        let acceptor = identity.map(TlsAcceptor::from);
+        let task = tokio::spawn(accept(listener, acceptor, open.clone())).abort_handle();
         Origins { port, open, _task: Arc::new(Ends(task)) }
     }
 
@@ -73,7 +102,18 @@ impl Origins {
     /// Begins to serve a history's site.
     pub(super) fn open(&self, number: u64, model: Arc<Model>) {
         let born = vec![vec![0]; model.things.len()];
-        let truth = Truth { model, moment: 0, born, serial: 0, cookies: HashMap::new(), asked: 0 };
+        let truth = Truth {
+            model,
+            moment: 0,
+            born,
+            serial: 0,
+            cookies: HashMap::new(),
+            asked: 0,
+            said: HashMap::new(),
+            failing: HashSet::new(),
+            failed: HashMap::new(),
+            unkept: HashSet::new(),
+        };
         self.locked().insert(number, truth);
     }
 
@@ -92,16 +132,24 @@ impl Origins {
     }
 }
 
-async fn accept(listener: TcpListener, open: Arc<Mutex<HashMap<u64, Truth>>>) {
+async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, open: Arc<Mutex<HashMap<u64, Truth>>>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         while connections.try_join_next().is_some() {}
         let _ = stream.set_nodelay(true);
-        let open = open.clone();
-        let service = hyper::service::service_fn(move |request| serve(open.clone(), request));
-        connections.spawn(
-            hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service),
-        );
+        let (open, acceptor) = (open.clone(), acceptor.clone());
+        connections.spawn(async move {
+            let service = hyper::service::service_fn(move |request| serve(open.clone(), request));
+            let server = hyper::server::conn::http1::Builder::new();
+            // Who leaves is no error, nor is a connection that was made ahead and not used.
+            let _ = match acceptor {
+                None => server.serve_connection(TokioIo::new(stream), service).await,
+                Some(acceptor) => match acceptor.accept(stream).await {
+                    Ok(stream) => server.serve_connection(TokioIo::new(stream), service).await,
+                    Err(_) => return,
+                },
+            };
+        });
     }
 }
 
@@ -130,6 +178,14 @@ async fn serve(
     Ok(get(truth, number, thing, &head.headers))
 }
 
+/// The field that is the user's own.
+pub(super) const OWN: HeaderName = HeaderName::from_static("x-own");
+
+/// A date as fields say it, of seconds since 1970.
+pub(super) fn date(seconds: u64) -> String {
+    httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
 /// What a post to a thing is answered.
 pub(super) fn posted(thing: usize, version: usize) -> Vec<u8> {
     format!("thing {thing} is now version {version}").into_bytes()
@@ -155,17 +211,38 @@ fn get(truth: &mut Truth, number: u64, place: usize, asked: &HeaderMap) -> Respo
         accept: field(header::ACCEPT),
         authorization: field(header::AUTHORIZATION),
     };
+    if truth.failing.contains(&place) {
+        truth.failed.insert(place, truth.moment);
+        let fields = vec![(header::CACHE_CONTROL, "no-store".to_owned())];
+        return answer(StatusCode::SERVICE_UNAVAILABLE, fields, b"not now".to_vec());
+    }
+    if field(header::CACHE_CONTROL).contains("no-store") {
+        truth.unkept.insert(truth.serial);
+    }
     let version = truth.born[place].len() - 1;
     let body = model.body(place, version, user_of(&by.cookie), &by, truth.serial);
     let mut fields = vec![(header::CONTENT_TYPE, thing.media_type().to_owned())];
     fields.extend(thing.cache_control().map(|value| (header::CACHE_CONTROL, value.to_owned())));
     fields.extend(thing.vary().map(|value| (header::VARY, value)));
-    if thing.reuse == Reuse::Dated {
-        fields.push((header::LAST_MODIFIED, "Wed, 01 Jan 2020 00:00:00 GMT".to_owned()));
+    truth.said.insert((place, tag(&body)), Instant::now());
+    fields.extend(thing.age().map(|age| (header::AGE, age.to_string())));
+    if let Some(lasts) = thing.expires() {
+        let now = SystemTime::now();
+        fields.push((header::DATE, httpdate::fmt_http_date(now)));
+        fields.push((header::EXPIRES, httpdate::fmt_http_date(now + lasts)));
     }
+    if thing.has_own_field() {
+        fields.push((OWN, user_of(&by.cookie).to_owned()));
+    }
+    let modified = thing.modified_s(version).map(date);
+    fields.extend(modified.clone().map(|date| (header::LAST_MODIFIED, date)));
     if thing.sets_cookie {
         truth.cookies.insert(truth.serial, user_of(&by.cookie).to_owned());
         fields.push((header::SET_COOKIE, format!("c{place}={}; Path=/{number}/", truth.serial)));
+    }
+    // RFC 9110 §13.1.3: after whose date it has not changed. What has numbers is another each time.
+    if thing.dated && modified.as_ref().is_some_and(|date| *date == field(header::IF_MODIFIED_SINCE)) {
+        return answer(StatusCode::NOT_MODIFIED, fields, Vec::new());
     }
     if !thing.tagged {
         return answer(StatusCode::OK, fields, body);

@@ -2,8 +2,10 @@
 //! origin answers with it, and the judge asks it again.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::random::Random;
+use super::reuse::{AGE_S, MOMENT, REUSES, Reuse, SHORT};
 
 /// What a thing is to a browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,83 +14,6 @@ pub(super) enum Kind {
     Style,
     Script,
     Image,
-}
-
-/// What the origin allows caches. Lifetimes are longer than any history, or nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reuse {
-    /// Anyone's cache.
-    Shared,
-    /// Anyone's, credentials or not.
-    Public,
-    /// The same, said of shared caches alone.
-    SharedMaxAge,
-    /// Anyone's, stale at once, and given all the same while it is asked about.
-    Renewed,
-    /// The user's own.
-    Private,
-    /// Nobody without asking, and there is a tag to ask with.
-    Checked,
-    /// Nobody without asking: stale at once.
-    Expired,
-    /// The user's own, and even that asks.
-    PrivateChecked,
-    /// Nobody, ever.
-    Never,
-    /// Nothing is said.
-    Silent,
-    /// Nothing is said but when it last changed, long ago, which lets caches guess that it lasts (RFC 9111 §4.2.2).
-    Dated,
-}
-
-const REUSES: [Reuse; 11] = [
-    Reuse::Shared,
-    Reuse::Public,
-    Reuse::SharedMaxAge,
-    Reuse::Renewed,
-    Reuse::Private,
-    Reuse::Checked,
-    Reuse::Expired,
-    Reuse::PrivateChecked,
-    Reuse::Never,
-    Reuse::Silent,
-    Reuse::Dated,
-];
-
-impl Reuse {
-    fn cache_control(self) -> Option<&'static str> {
-        Some(match self {
-            Reuse::Shared => "max-age=3600",
-            Reuse::Public => "public, max-age=3600",
-            Reuse::SharedMaxAge => "max-age=0, s-maxage=3600",
-            Reuse::Renewed => "max-age=0, stale-while-revalidate=3600",
-            Reuse::Private => "private, max-age=3600",
-            Reuse::Checked => "no-cache",
-            Reuse::Expired => "max-age=0, must-revalidate",
-            Reuse::PrivateChecked => "private, no-cache",
-            Reuse::Never => "no-store",
-            Reuse::Silent | Reuse::Dated => return None,
-        })
-    }
-
-    /// Whether an answer may be given again without asking.
-    pub(super) fn lasts(self) -> bool {
-        self.is_anyones() || matches!(self, Reuse::Private | Reuse::Dated)
-    }
-
-    fn is_anyones(self) -> bool {
-        matches!(self, Reuse::Shared | Reuse::Public | Reuse::SharedMaxAge | Reuse::Renewed)
-    }
-
-    /// Whether what came for credentials answers requests without (RFC 9111 §3.5).
-    fn shares_with_credentials(self) -> bool {
-        matches!(self, Reuse::Public | Reuse::SharedMaxAge)
-    }
-
-    /// Whether what is the user's own may stand in the answer.
-    fn may_be_personal(self) -> bool {
-        !self.is_anyones()
-    }
 }
 
 /// The fields of a request that answers may depend on; empty where the request has none.
@@ -105,8 +30,10 @@ pub(super) struct Fields {
 pub(super) struct Thing {
     pub(super) kind: Kind,
     pub(super) reuse: Reuse,
-    /// Whether equal content has an equal strong tag; else each answer is one of its kind and says its number.
+    /// Whether equal content has an equal strong tag.
     pub(super) tagged: bool,
+    /// Whether equal content has an equal date, which is all there is to ask with.
+    pub(super) dated: bool,
     pub(super) sets_cookie: bool,
     by_cookie: bool,
     by_language: bool,
@@ -128,7 +55,8 @@ pub(super) struct Model {
 }
 
 impl Model {
-    pub(super) fn random(random: &mut Random) -> Model {
+    /// A site; with things that end within seconds if its history `waits` for it.
+    pub(super) fn random(random: &mut Random, waits: bool) -> Model {
         let (pages, styles) = (random.between(1, 2) as usize, random.between(0, 1) as usize);
         let rest = random.between(2, 5) as usize;
         let count = pages + styles + rest;
@@ -139,7 +67,7 @@ impl Model {
                 _ => (random.one_of(&[Kind::Script, Kind::Image, Kind::Image]), 0..0),
             };
             let names = candidates.filter(|_| random.chance(2, 3)).collect();
-            Thing::random(random, kind, names)
+            Thing::random(random, kind, names, waits)
         });
         Model { things: things.collect(), pages }
     }
@@ -156,7 +84,7 @@ impl Model {
     }
 
     /// The bytes of a thing in a version, for a request with these fields from the user of this name. `serial` numbers the
-    /// answers of things without a tag.
+    /// answers of things that neither tag nor date tells apart.
     pub(super) fn body(
         &self,
         place: usize,
@@ -185,19 +113,24 @@ impl Model {
 }
 
 impl Thing {
-    fn random(random: &mut Random, kind: Kind, names: Vec<usize>) -> Thing {
-        let reuse = random.one_of(&REUSES);
+    fn random(random: &mut Random, kind: Kind, names: Vec<usize>, waits: bool) -> Thing {
+        let is_short = waits && random.chance(2, 3);
+        let reuse = if is_short { random.one_of(&SHORT) } else { random.one_of(&REUSES) };
         let asks_with_a_tag = matches!(reuse, Reuse::Checked | Reuse::PrivateChecked);
+        let tagged = asks_with_a_tag || random.chance(1, 3);
+        // What came for credentials no shared cache keeps unless it is public (RFC 9111 §3.5).
+        let by_authorization = !reuse.shares_with_credentials() && random.chance(1, 4);
         Thing {
             kind,
             reuse,
-            tagged: asks_with_a_tag || random.chance(1, 3),
-            sets_cookie: random.chance(1, 8),
+            tagged,
+            // A date says nothing of who asked: it is asked with where no answer is somebody's own.
+            dated: !tagged && !by_authorization && reuse.is_anyones() && random.chance(1, 3),
+            sets_cookie: reuse == Reuse::WithoutCookie || random.chance(1, 8),
             by_cookie: random.chance(1, 3),
             by_language: random.chance(1, 3),
             by_accept: random.chance(1, 3),
-            // What came for credentials no shared cache keeps unless it is public (RFC 9111 §3.5).
-            by_authorization: !reuse.shares_with_credentials() && random.chance(1, 4),
+            by_authorization,
             tells_vary: random.chance(1, 2),
             filler: random.one_of(&[0, 0, 0, 0, 300, 300, 3_000, 30_000]),
             names,
@@ -217,6 +150,35 @@ impl Thing {
     /// `Cache-Control`, where there is one.
     pub(super) fn cache_control(&self) -> Option<&'static str> {
         self.reuse.cache_control()
+    }
+
+    /// `Age` in seconds, where there is one.
+    pub(super) fn age(&self) -> Option<u64> {
+        (self.reuse == Reuse::Aged).then_some(AGE_S)
+    }
+
+    /// How long after its `Date` it expires, where that is all that is said.
+    pub(super) fn expires(&self) -> Option<Duration> {
+        (self.reuse == Reuse::Until).then_some(MOMENT)
+    }
+
+    /// Whether a field of its answers is the user's own.
+    pub(super) fn has_own_field(&self) -> bool {
+        self.reuse == Reuse::WithoutField
+    }
+
+    /// When a version of it came to be, in seconds since 1970, as `Last-Modified` says; nothing where none is told.
+    pub(super) fn modified_s(&self, version: usize) -> Option<u64> {
+        match self.reuse {
+            // It never says that it has changed.
+            Reuse::Dated => Some(LONG_AGO_S),
+            _ => self.dated.then_some(LONG_AGO_S + 60 * version as u64),
+        }
+    }
+
+    /// Whether each of its answers is one of its kind, and says its number.
+    pub(super) fn is_numbered(&self) -> bool {
+        !self.tagged && !self.dated
     }
 
     /// `Vary`: always the truth where an answer may be given again, else told by some and not by others.
@@ -239,7 +201,7 @@ impl Thing {
     /// What makes an answer the answer to this request and no other.
     fn told(&self, place: usize, version: usize, user: &str, fields: &Fields, serial: u64) -> String {
         let mut told = format!("thing {place} version {version}");
-        if !self.tagged {
+        if self.is_numbered() {
             let _ = write!(told, " {SERIAL}{serial};");
         }
         if self.reuse.may_be_personal() {
@@ -260,10 +222,12 @@ impl Thing {
     }
 }
 
-/// Stands before the number of an answer without a tag.
+/// 2020-01-01T00:00:00Z.
+const LONG_AGO_S: u64 = 1_577_836_800;
+/// Stands before the number of an answer that has one.
 const SERIAL: &str = "serial ";
 
-/// The number of an answer without a tag, if its text says one.
+/// The number of an answer, if its text says one.
 pub(super) fn serial_of(body: &[u8]) -> Option<u64> {
     let text = String::from_utf8_lossy(body);
     let (_, rest) = text.split_once(SERIAL)?;
@@ -287,8 +251,8 @@ mod tests {
     #[test]
     fn answers_that_last_and_are_anyones_hold_nothing_of_a_user_and_tell_what_they_depend_on() {
         let mut random = Random::new(7);
-        for _ in 0..500 {
-            let model = Model::random(&mut random);
+        for round in 0..1_000 {
+            let model = Model::random(&mut random, round % 2 == 0);
             for (place, thing) in model.things.iter().enumerate() {
                 let fields = |cookie: &str| Fields { cookie: cookie.into(), ..Fields::default() };
                 let [one, other] = ["sid=A", "sid=B"]
@@ -296,7 +260,9 @@ mod tests {
                 let shared = thing.reuse.is_anyones();
                 let varies = thing.vary().is_some_and(|vary| vary.contains("Cookie"));
                 assert!(!shared || varies || one == other, "{thing:?}");
-                assert_eq!(serial_of(&one), (!thing.tagged).then_some(1));
+                assert_eq!(serial_of(&one), thing.is_numbered().then_some(1));
+                // Who asks with a date gets what is the same for all whose fields `Vary` names.
+                assert!(!thing.dated || shared && !thing.by_authorization, "{thing:?}");
             }
         }
     }

@@ -3,20 +3,25 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpSocket;
+use tokio_rustls::TlsConnector;
 
 use super::judge::{Asked, Came, Judge};
 use super::random::Random;
 use super::range::Bounds;
+use super::reuse::Wish;
 use super::site::{Fields, Kind};
+use crate::conformance::secure::tunnel;
 
 /// Nothing in a history takes so long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,6 +41,8 @@ pub(super) enum Browser {
 pub(super) enum Ask {
     Plain,
     IfNoneMatch,
+    /// The same by when it last changed.
+    IfModifiedSince,
     Range(Bounds),
     /// The same if what was seen last is still so.
     IfRange(Bounds),
@@ -86,12 +93,22 @@ impl Browser {
     }
 }
 
+/// How users reach the site.
+#[derive(Clone)]
+pub(super) struct Way {
+    pub(super) proxy: SocketAddr,
+    /// Where the site is.
+    pub(super) host: SocketAddr,
+    /// Whom they believe that it is that, where it is asked over TLS.
+    pub(super) trust: Option<Arc<ClientConfig>>,
+}
+
 /// A user.
 pub(super) struct User {
     browser: Browser,
     number: u64,
     address: Ipv4Addr,
-    proxy: SocketAddr,
+    way: Way,
     base: String,
     judge: Judge,
     language: &'static str,
@@ -106,18 +123,14 @@ pub(super) struct User {
 struct Shared {
     jar: BTreeMap<String, String>,
     tags: BTreeMap<usize, String>,
+    dates: BTreeMap<usize, String>,
     idle: Vec<Connection>,
 }
 
 impl User {
-    pub(super) fn new(
-        number: u64,
-        browser: Browser,
-        address: Ipv4Addr,
-        proxy: SocketAddr,
-        base: String,
-        judge: Judge,
-    ) -> User {
+    pub(super) fn new(number: u64, browser: Browser, address: Ipv4Addr, way: Way, judge: Judge) -> User {
+        let scheme = if way.trust.is_some() { "https" } else { "http" };
+        let base = format!("{scheme}://{}/{number}", way.host);
         let mut shared = Shared::default();
         shared.jar.insert("sid".into(), browser.sid(number));
         let language = match browser {
@@ -129,7 +142,7 @@ impl User {
             browser,
             number,
             address,
-            proxy,
+            way,
             base,
             judge,
             language,
@@ -156,14 +169,14 @@ impl User {
     pub(super) async fn load(&mut self, page: usize, reload: bool) {
         self.reload = reload;
         self.judge.load_begins(self.browser, page);
-        self.send(page, Ask::Plain, None).await;
+        self.send(page, Ask::Plain, Wish::Nothing, None).await;
     }
 
     /// Asks for a page and goes away before the answer is whole.
     pub(super) async fn give_up(&mut self, page: usize) {
         self.reload = false;
         self.judge.load_begins(self.browser, page);
-        let (_, request) = self.request(page, Ask::Plain, None);
+        let (_, request) = self.request(page, Ask::Plain, Wish::Nothing, None);
         if let Some(mut connection) = self.connection().await
             && let Ok(Ok(response)) = tokio::time::timeout(PATIENCE, connection.send_request(request)).await
         {
@@ -176,7 +189,7 @@ impl User {
     pub(super) async fn fetch_all(&self, parent: usize, things: &[usize], ask: Ask) {
         let lane = |first: usize| async move {
             for thing in things.iter().skip(first).step_by(3) {
-                self.send(*thing, ask, Some(parent)).await;
+                self.send(*thing, ask, Wish::Nothing, Some(parent)).await;
             }
         };
         tokio::join!(lane(0), lane(1), lane(2));
@@ -185,10 +198,22 @@ impl User {
     /// Asks for one thing, out of any load.
     pub(super) async fn ask(&mut self, thing: usize, ask: Ask) {
         self.reload = false;
-        self.send(thing, ask, None).await;
+        self.send(thing, ask, Wish::Nothing, None).await;
     }
 
-    fn request(&self, thing: usize, ask: Ask, referer: Option<usize>) -> (Asked, Request<Full<Bytes>>) {
+    /// The same, with something to say of what is held.
+    pub(super) async fn wish(&mut self, thing: usize, wish: Wish) {
+        self.reload = false;
+        self.send(thing, Ask::Plain, wish, None).await;
+    }
+
+    fn request(
+        &self,
+        thing: usize,
+        ask: Ask,
+        wish: Wish,
+        referer: Option<usize>,
+    ) -> (Asked, Request<Full<Bytes>>) {
         let shared = self.shared();
         let kind = self.judge.model().things[thing].kind;
         let cookies: Vec<String> = shared.jar.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -199,14 +224,16 @@ impl User {
             authorization: self.authorization.clone(),
         };
         let url = format!("{}/{thing}", self.base);
-        let host = url.split('/').nth(2).unwrap_or_default();
+        let host = self.way.host.to_string();
+        // RFC 9112 §3.2: the whole of it is for proxies.
+        let target = if self.way.trust.is_some() { format!("/{}/{thing}", self.number) } else { url };
         let mut request = Request::builder()
             .method(match ask {
                 Ask::Head => Method::HEAD,
                 Ask::Post => Method::POST,
                 _ => Method::GET,
             })
-            .uri(&url)
+            .uri(target)
             .header(header::HOST, host)
             .header(header::USER_AGENT, self.browser.agent())
             .header(header::ACCEPT, &fields.accept)
@@ -225,6 +252,9 @@ impl User {
         if self.reload {
             request = request.header(header::PRAGMA, "no-cache").header(header::CACHE_CONTROL, "no-cache");
         }
+        if let Some(wish) = wish.cache_control() {
+            request = request.header(header::CACHE_CONTROL, wish);
+        }
         let condition = match ask {
             Ask::IfNoneMatch => Some(header::IF_NONE_MATCH),
             Ask::IfRange(_) => Some(header::IF_RANGE),
@@ -234,18 +264,23 @@ impl User {
         if let (Some(name), Some(tag)) = (condition, &tag) {
             request = request.header(name, tag);
         }
+        let date = shared.dates.get(&thing).filter(|_| ask == Ask::IfModifiedSince).cloned();
+        if let Some(date) = &date {
+            request = request.header(header::IF_MODIFIED_SINCE, date);
+        }
         if let Ask::Range(bounds) | Ask::IfRange(bounds) = ask {
             request = request.header(header::RANGE, bounds.to_string());
         }
         let body = if ask == Ask::Post { Bytes::from_static(b"change") } else { Bytes::new() };
         let request = request.body(Full::new(body)).expect("every field is valid");
         let user = self.browser.sid(self.number);
-        let asked = Asked { by: self.browser, user, thing, ask, fields, tag, reload: self.reload };
+        let (by, at) = (self.browser, Instant::now());
+        let asked = Asked { by, user, thing, ask, wish, at, fields, tag, date, reload: self.reload };
         (asked, request)
     }
 
-    async fn send(&self, thing: usize, ask: Ask, referer: Option<usize>) {
-        let (asked, request) = self.request(thing, ask, referer);
+    async fn send(&self, thing: usize, ask: Ask, wish: Wish, referer: Option<usize>) {
+        let (asked, request) = self.request(thing, ask, wish, referer);
         let came = tokio::time::timeout(PATIENCE, self.exchange(request)).await;
         let came = came.unwrap_or_else(|_| Err(format!("no answer in {} s", PATIENCE.as_secs())));
         if let Ok(came) = &came {
@@ -254,7 +289,7 @@ impl User {
         self.judge.judge(&asked, came);
     }
 
-    /// Keeps cookies and tags as a browser does.
+    /// Keeps cookies, tags and dates as a browser does.
     fn keep(&self, thing: usize, came: &Came) {
         let text = |value: &http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
         let mut shared = self.shared();
@@ -266,6 +301,9 @@ impl User {
         }
         if let (StatusCode::OK, Some(tag)) = (came.status, came.fields.get(header::ETAG)) {
             shared.tags.insert(thing, text(tag));
+        }
+        if let (StatusCode::OK, Some(date)) = (came.status, came.fields.get(header::LAST_MODIFIED)) {
+            shared.dates.insert(thing, text(date));
         }
     }
 
@@ -288,16 +326,22 @@ impl User {
         }
         let socket = TcpSocket::new_v4().ok()?;
         socket.bind((self.address, 0).into()).ok()?;
-        let stream = socket.connect(self.proxy).await.ok()?;
+        let stream = socket.connect(self.way.proxy).await.ok()?;
         let _ = stream.set_nodelay(true);
-        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.ok()?;
-        tokio::spawn(connection);
-        Some(sender)
+        let Some(trust) = &self.way.trust else { return speak(stream).await };
+        let stream = tunnel(stream, self.way.host).await;
+        speak(TlsConnector::from(trust.clone()).connect(self.way.host.ip().into(), stream).await.ok()?).await
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().expect("no holder of this lock panics")
     }
+}
+
+async fn speak(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Option<Connection> {
+    let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.ok()?;
+    tokio::spawn(connection);
+    Some(sender)
 }
 
 /// The fields without those that say how it came.

@@ -1,10 +1,10 @@
-//! The store on disk through the program itself, killed again and again under load, its files damaged: not one wrong byte when it is
-//! back. What else can happen to a store, `tests/system/store.rs` does to it.
+//! The store on disk through the program itself, killed again and again under load, its files damaged, its disk full, its clock
+//! set, a second process on it: not one wrong byte, and clear words.
 
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+mod befallen;
+mod place;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use farhop_testkit::Versions;
@@ -12,8 +12,9 @@ use farhop_testkit::versions::Outcome;
 use tokio::runtime::Runtime;
 
 use crate::group::Context;
-use crate::local::Local;
-use crate::{MeasureError, Row, Verdict};
+use crate::{MeasureError, Row};
+pub(crate) use place::Place;
+use place::{cut_in_half, overwrite};
 
 /// How often, unless `FARHOP_KILLS` says otherwise.
 const KILLS: u64 = 200;
@@ -30,13 +31,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Wrong answers after which there is nothing more to find out.
 const ENOUGH: usize = 10;
 
-/// What `tests/system/store.rs` holds.
-const HELD: [(&str, &str); 3] = [
-    ("disk full", "told, and no answer lost"),
-    ("clock jumps both ways", "nothing fresh for ever, no wrong byte"),
-    ("two processes on one store", "the second refused in one line"),
-];
-
 pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     let kills = match std::env::var("FARHOP_KILLS") {
         Ok(text) => {
@@ -48,12 +42,10 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     let mut rows = vec![killed(context, &runtime, kills)?];
     rows.push(damaged(context, &runtime, "the index cut short or overwritten", Place::index)?);
     rows.push(damaged(context, &runtime, "body files cut short or overwritten", Place::bodies)?);
-    rows.extend(HELD.map(|(what, bound)| Row {
-        what: what.into(),
-        measured: "not measured here".into(),
-        bound: format!("{bound} (held by tests/system/store.rs)"),
-        verdict: Verdict::Elsewhere,
-    }));
+    for befallen in [befallen::full, befallen::set, befallen::shared] {
+        context.interrupt.check()?;
+        rows.push(befallen(&runtime)?);
+    }
     Ok(rows)
 }
 
@@ -141,80 +133,4 @@ fn told(times: u64, all: &Outcome) -> String {
         "{times} times, {right} answers right ({hits} held), {cut} cut off, {errors} errors, {} wrong",
         wrong.len()
     )
-}
-
-/// A folder in which a store outlives its processes.
-struct Place(tempfile::TempDir);
-
-impl Place {
-    fn new() -> Result<Place, MeasureError> {
-        tempfile::tempdir().map(Place).map_err(MeasureError::system("a folder"))
-    }
-
-    fn store(&self) -> PathBuf {
-        self.0.path().join("store")
-    }
-
-    fn start(&self) -> Result<Local, MeasureError> {
-        let set = |name: &str, file: PathBuf| {
-            format!("remote.store.{name}={}", serde_json::Value::from(file.to_string_lossy()))
-        };
-        let sets = [
-            set("directory", self.store()),
-            set("key", self.0.path().join("store.key")),
-            // Little in memory, so that most answers are from disk.
-            "remote.repository.size=2 MB".to_owned(),
-            "remote.repository.entry=1 MB".to_owned(),
-            "remote.log.level=error".to_owned(),
-        ];
-        let sets = sets.iter().flat_map(|set| ["--set", set.as_str()]);
-        Local::start(&["--allow", "127.0.0.0/8"].into_iter().chain(sets).collect::<Vec<_>>())
-    }
-
-    fn index(&self) -> Vec<PathBuf> {
-        [self.store().join("index.redb")].into_iter().filter(|file| file.is_file()).collect()
-    }
-
-    fn bodies(&self) -> Vec<PathBuf> {
-        let files = |folder: &Path| {
-            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            entries.map(|entry| entry.path()).collect::<Vec<_>>()
-        };
-        files(&self.store().join("bodies")).iter().flat_map(|folder| files(folder)).collect()
-    }
-}
-
-fn cut_in_half(file: &Path) -> io::Result<()> {
-    let file = File::options().write(true).open(file)?;
-    file.set_len(file.metadata()?.len() / 2)
-}
-
-/// A few bytes in each 4 KiB become others.
-fn overwrite(file: &Path) -> io::Result<()> {
-    let file = File::options().read(true).write(true).open(file)?;
-    for at in (0..file.metadata()?.len().saturating_sub(8)).step_by(4096) {
-        let mut bytes = [0; 8];
-        file.read_exact_at(&mut bytes, at)?;
-        file.write_all_at(&bytes.map(|byte| !byte), at)?;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_harmed_is_harmed() {
-        let place = Place::new().unwrap();
-        let file = place.store().join("bodies/ab/cd");
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(&file, vec![7; 10_000]).unwrap();
-        assert_eq!((place.bodies(), place.index()), (vec![file.clone()], Vec::new()));
-        overwrite(&file).unwrap();
-        let bytes = std::fs::read(&file).unwrap();
-        assert_eq!(bytes.iter().filter(|byte| **byte != 7).count(), 24);
-        cut_in_half(&file).unwrap();
-        assert_eq!(std::fs::metadata(&file).unwrap().len(), 5_000);
-    }
 }
