@@ -19,14 +19,6 @@ async fn nor_do_they_where_ground_has_a_store_of_its_own() {
     live_through(&["--set", &set("directory"), "--set", &set("key")]).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn nor_do_they_where_all_is_read_from_disk_while_it_comes() {
-    let folder = tempfile::tempdir().unwrap();
-    let set = |name: &str| format!("remote.store.{name}='{}'", folder.path().join(name).display());
-    let options = ["--set", &set("directory"), "--set", &set("key"), "--set", "remote.repository.entry=1 B"];
-    live_through(&options).await;
-}
-
 async fn live_through(options: &[&str]) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let wanted = match number("FARHOP_HISTORY") {
