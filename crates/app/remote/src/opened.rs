@@ -2,6 +2,7 @@
 //! about what it will need as if it had crossed and had not changed.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use farhop_bundle::Eagerness;
 use farhop_htotp::head::{HELD, UNASKED};
@@ -41,9 +42,10 @@ pub(crate) fn tell(remote: &Arc<Remote>, client: &Exchange, entry: u64) {
         priority: priority::of_request(&head.fields),
         resume: None,
     };
+    let asked_at = SystemTime::now();
     let (mut sender, receiver) = carrier.hop.ask(ask, &head);
     sender.finish(None);
-    let page = Page::new(remote, client, &carrier);
+    let page = Page::new(remote, client, &carrier, asked_at);
     tokio::spawn(async move { hear(&page, receiver).await });
 }
 

@@ -148,8 +148,11 @@ impl Inner {
         let Some((url, entry)) = holdings.remove(id) else { return };
         self.forget_on_disk(holdings, id, &url);
         holdings.drop_if_empty(&url);
-        let (partition, bytes) = (entry.held.partition, entry.held.body.written());
-        self.announce(Change::Evicted { id, partition, url, bytes });
+        // Of what grows nobody was told.
+        if !entry.is_growing() {
+            let (partition, bytes) = (entry.held.partition, entry.held.body.written());
+            self.announce(Change::Evicted { id, partition, url, bytes });
+        }
     }
 
     /// Also what is not there yet: it may be on its way.

@@ -85,16 +85,17 @@ async fn it_is_told_of_once_and_is_whole_only_in_the_end() {
     write(&mut keeping, &bytes(1, 100_000));
     let found = held.find(SHARED, URL).await;
     assert_eq!((found.len(), found[0].body.is_whole(), found[0].body.written()), (1, false, 100_000));
+    assert!(matches!(changes.try_recv(), Ok(Change::Evicted { .. })), "what was there goes");
+    assert!(changes.try_recv().is_err(), "what may never be whole is told to nobody");
+    drop(offered(&held, "http://b.test/"));
+    assert!(changes.try_recv().is_err(), "nor that it is not");
     let id = keeping.offered().unwrap();
     keeping.ended(None, 1);
     assert_eq!(keeping.finish().await, Some(id));
     let found = held.find(SHARED, URL).await;
     assert_eq!((found.len(), found[0].body.is_whole(), found[0].body.written()), (1, true, 100_000));
-    let mut told = Vec::new();
-    while let Ok(change) = changes.try_recv() {
-        told.push(matches!(change, Change::Stored { id: other, .. } if other == id));
-    }
-    assert_eq!(told, [false, true], "what was there goes, and this comes");
+    assert!(matches!(changes.try_recv(), Ok(Change::Stored { id: told, .. }) if told == id));
+    assert!(changes.try_recv().is_err());
 }
 
 #[tokio::test]

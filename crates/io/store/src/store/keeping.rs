@@ -118,7 +118,8 @@ impl Keeping {
         self.is_offered
     }
 
-    /// It is found from now on, unless something has made it doubtful already.
+    /// It is found from now on, unless something has made it doubtful already. That it is held is told once it is whole, which may be
+    /// long after.
     fn show(&self, followed: Followed) -> bool {
         let Keeping { inner, id, partition, url, head, .. } = self;
         let (id, partition) = (*id, *partition);
@@ -138,7 +139,6 @@ impl Keeping {
             // What it replaces may be on disk.
             inner.begin_to_bring(holdings, url);
         }
-        inner.announce(Change::Stored { id, partition, url: Arc::clone(url) });
         true
     }
 
@@ -358,7 +358,9 @@ impl Keeping {
         entry.held.body = self.inner.asleep(body.clone(), self.id);
         entry.source = Some(Source::File(body));
         holdings.group_or_new(&self.url).writes += 1;
-        Some(self.id)
+        let (id, partition, url) = (self.id, self.partition, Arc::clone(&self.url));
+        self.inner.announce(Change::Stored { id, partition, url });
+        Some(id)
     }
 
     /// What is whole in memory, and is written from there.
