@@ -18,7 +18,10 @@ fn brotli(body: &[u8], window_log: u32) -> Vec<u8> {
     encoder.into_inner()
 }
 
-fn both() -> [(Coding, fn() -> HopDecoder, fn(&[u8]) -> Vec<u8>); 2] {
+/// A coding, what undoes it, and an origin's encoder.
+type Way = (Coding, fn() -> HopDecoder, fn(&[u8]) -> Vec<u8>);
+
+fn both() -> [Way; 2] {
     [
         (Coding::Brotli, HopDecoder::brotli, |body| brotli(body, BROTLI_WINDOW_LOG)),
         (Coding::Gzip, HopDecoder::gzip, gzip),

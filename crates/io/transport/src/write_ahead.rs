@@ -62,7 +62,7 @@ pub struct WriteAhead {
 }
 
 /// What the scheduler has given out.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Given {
     /// All of it so far.
     pub handed: Bytes,

@@ -14,7 +14,7 @@ use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::{Accepted, CarrierError, Dialer, Listener, Peers, Refused};
 use farhop_transport::socket::link::{self, Link};
 use farhop_transport::socket::udp::UdpSocket;
-use farhop_transport::write_ahead::WriteAhead;
+use farhop_transport::write_ahead::{Given, WriteAhead};
 use farhop_units::Bytes;
 use quinn::{AsyncUdpSocket, Connection, SendStream, VarInt};
 use tokio::time::Instant;
@@ -72,7 +72,7 @@ async fn adapt(connection: &Connection, plan: PathPlan, end: End) {
     let start = Instant::now();
     let mut ahead = WriteAhead::new(&plan, end);
     loop {
-        ahead.adapt(start.elapsed(), connection, false);
+        ahead.adapt(start.elapsed(), connection, Given::default());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -42,7 +42,7 @@ fn what_trickles_past_a_slow_reader_keeps_no_buffers_that_it_came_in() {
     let (mut intake, body) = Body::new(&Budget::new(1 << 20), 0);
     let _reader = body.reader().unwrap();
     let packets: Vec<Bytes> = (0..100).map(|_| Bytes::from(vec![7; 1400])).collect();
-    packets.iter().for_each(|packet| intake.push(packet.slice(..1000)));
+    packets.iter().for_each(|packet| drop(intake.push(packet.slice(..1000))));
     assert!(packets.iter().all(Bytes::is_unique));
 }
 
@@ -146,7 +146,7 @@ fn many_passing_bodies_wait_for_their_readers_within_the_same_room() {
     let budget = Budget::new(0);
     let mut bodies: Vec<_> = (0..BODIES).map(|_| Body::new(&budget, 0)).collect();
     let readers: Vec<_> = bodies.iter().map(|(_, body)| body.reader().unwrap()).collect();
-    bodies.iter_mut().for_each(|(intake, _)| intake.push(Bytes::from_static(b"first")));
+    bodies.iter_mut().for_each(|(intake, _)| drop(intake.push(Bytes::from_static(b"first"))));
     let mut written = 0;
     for (intake, _) in &mut bodies {
         while poll(intake.write(Bytes::from(vec![7; 1000]))).is_ready() {

@@ -9,7 +9,7 @@ use farhop_transport::identity::Identity;
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::quic::{Dialer, Listener, Peers};
 use farhop_transport::socket::link::{self, Link, LinkSocket};
-use farhop_transport::write_ahead::WriteAhead;
+use farhop_transport::write_ahead::{Given, WriteAhead};
 use quinn::{AsyncUdpSocket, Connection};
 use tokio::time::Instant;
 
@@ -82,7 +82,7 @@ impl Ends {
         let adapting = async {
             let mut ahead = WriteAhead::new(&self.plan, End::Ground);
             loop {
-                ahead.adapt(start.elapsed(), &self.far, false);
+                ahead.adapt(start.elapsed(), &self.far, Given::default());
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
