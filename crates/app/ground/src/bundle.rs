@@ -3,6 +3,7 @@
 
 mod framed;
 mod guessed;
+mod head;
 mod learned;
 mod together;
 
@@ -18,7 +19,7 @@ use farhop_origin::Upload;
 use farhop_page::{Confidence, Destination, Hint, Mode, Source};
 use farhop_streaming::Form;
 use farhop_transport::hop::Sender;
-use http::{Method, StatusCode, header};
+use http::{StatusCode, header};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use url::Url;
@@ -43,6 +44,7 @@ use crate::validation;
 use crate::variant::{self, Purpose};
 use framed::may_be_asked_about;
 use guessed::{Guesses, Raised};
+pub(crate) use head::request_head;
 use together::for_anyone;
 
 /// The bundle of one load of one page, frames included. It ends with the last stream that is read for it.
@@ -570,36 +572,6 @@ fn made<'a>(reading: &Reading, hint: &'a Hint, unasked: &'a Unasked, urgency: u8
     Made { hint, url: &unasked.url, urgency, by }
 }
 
-/// The request as a browser will ask it through the remote.
-pub(crate) fn request_head(unasked: &Unasked) -> Option<RequestHead> {
-    let url = &unasked.url;
-    let host = url.host_str()?;
-    let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
-    Some(RequestHead {
-        method: Method::GET,
-        scheme: url.scheme().into(),
-        // `url` leaves out the port that is the scheme's own.
-        authority: url.port().map_or_else(|| host.into(), |port| format!("{host}:{port}")),
-        path: path.into(),
-        fields: unasked.fields.clone(),
-    })
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_promise_names_the_url_as_the_browser_will_ask_for_it() {
-        let head = |url: &str| {
-            let unasked = Unasked { url: url::Url::parse(url).unwrap(), fields: Default::default() };
-            request_head(&unasked).map(|head| (head.authority, head.path)).unwrap()
-        };
-        assert_eq!(head("http://site.test:80/a/../b?c=%20d#e"), ("site.test".into(), "/b?c=%20d".into()));
-        assert_eq!(head("http://[2001:db8::1]:8080"), ("[2001:db8::1]:8080".into(), "/".into()));
-    }
 }
