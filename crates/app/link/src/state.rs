@@ -63,7 +63,14 @@ pub(crate) struct State {
     path: PathBuf,
     interface: String,
     /// Beside the file, since that is replaced again and again; the lock ends with the process.
-    _lock: fs::File,
+    lock: fs::File,
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        // Not merely closed: a program that is just being started has all that is open here until it begins.
+        let _ = self.lock.unlock();
+    }
 }
 
 impl State {
@@ -85,7 +92,7 @@ impl State {
             Found::Nothing => Found::Nothing,
             Found::SetAside { as_, why } => Found::SetAside { as_, why },
         };
-        Ok((State { path: path.into(), interface: interface.into(), _lock: lock }, found))
+        Ok((State { path: path.into(), interface: interface.into(), lock }, found))
     }
 
     pub(crate) fn save(&self, calls: Vec<Kept>) -> Result<(), StateError> {

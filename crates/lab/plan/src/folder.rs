@@ -20,8 +20,14 @@ const COMMITTED: &str = "docs/experiments/results";
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// Held open: the lock ends with it.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Not merely closed: a program that is just being started has all that is open here until it begins.
+        let _ = self.lock.unlock();
+    }
 }
 
 impl Folder {
@@ -36,7 +42,7 @@ impl Folder {
             TryLockError::WouldBlock => PlanError::InUse { path: path.into() },
             TryLockError::Error(error) => PlanError::file(path)(error),
         })?;
-        Ok(Folder { path: path.into(), _lock: lock })
+        Ok(Folder { path: path.into(), lock })
     }
 
     /// Where it is.
