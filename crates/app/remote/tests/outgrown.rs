@@ -26,7 +26,7 @@ async fn on_the_way_to_the_moon_the_first_carrier_is_left_for_one_that_fits() {
     let second = world.listener.carrier().await;
     until(&mut events, |event| matches!(event, Event::CarrierUp { .. })).await;
     until(&mut events, |event| {
-        matches!(event, Event::CarrierDown { why, exchanges: 0, .. } if why == "left for one that fits the path")
+        matches!(event, Event::CarrierDown { why, exchanges: 0, .. } if why == "left for one with windows that fit the path")
     })
     .await;
     assert!(second.closed().is_none());

@@ -77,8 +77,8 @@ pub struct Path {
     pub receiving: Fact<BitRate>,
     /// The rate that what this end sends has reached so far; the one to be ready for where none has been seen.
     pub reached: Fact<BitRate>,
-    /// The rate that what it receives has reached; none before one is set or seen. A path that has never brought more may be able
-    /// to: who spares it goes by this.
+    /// The rate of what it receives, where that is set: a path that has merely never brought more may be able to, so that nobody spares
+    /// it for what was seen.
     pub answered: Option<Fact<BitRate>>,
 }
 
@@ -96,7 +96,7 @@ impl Path {
             sending,
             receiving: ready_for(set.receiving(), measured.receiving),
             reached: reached(set.sending(), measured.sending).unwrap_or(sending),
-            answered: reached(set.receiving(), measured.receiving),
+            answered: reached(set.receiving(), None),
         }
     }
 
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(path.receiving, Fact { value: BitRate::mbit(200), source: Source::Measured });
         assert_eq!(path.sending, Fact { value: ASSUMED_RATE, source: Source::Assumed });
         assert_eq!(path.reached, Fact { value: BitRate::mbit(2), source: Source::Measured });
-        assert_eq!(path.answered, Some(path.receiving));
+        assert_eq!(path.answered, None);
         assert_eq!(Path::new(&NOTHING, &Measured::default()).answered, None);
         let set =
             Set { return_: Some(BitRate::mbit(1)), round_trip: Some(Duration::from_secs(1)), ..NOTHING };

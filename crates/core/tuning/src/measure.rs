@@ -80,19 +80,6 @@ pub struct Measured {
     pub lost_receiving: Option<Share>,
 }
 
-impl Measured {
-    /// The same as the other end knows it.
-    pub(crate) fn mirrored(&self) -> Measured {
-        Measured {
-            round_trip: self.round_trip,
-            receiving: self.sending,
-            sending: self.receiving,
-            lost_sending: self.lost_receiving,
-            lost_receiving: self.lost_sending,
-        }
-    }
-}
-
 /// Measures one end of one carrier.
 #[derive(Debug, Clone, Default)]
 pub struct Meter {

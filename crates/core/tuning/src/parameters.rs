@@ -244,9 +244,8 @@ pub(crate) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// A sixty-fourth of a round trip's packets; more where acknowledgements would take more than their share of what the other
-    /// direction has carried, up to a sixteenth. One that was seen may carry more, and is spared in vain: a sender that hears sixteen
-    /// times in a round trip is none the slower.
+    /// A sixty-fourth of a round trip's packets; more where acknowledgements would take more than their share of a
+    /// direction whose rate is set, up to a sixteenth.
     pub(crate) fn on(path: &Path, rtt: Duration) -> Acknowledged {
         let packets_in = |time: Duration| path.reached.value.bytes_in(time).0 / PACKET.0;
         let (often, seldom) = (rtt / ACK_EVERY.0, rtt / ACK_EVERY.1);
@@ -269,16 +268,6 @@ impl Acknowledged {
 /// Acknowledgements a second that a direction of this rate affords.
 fn affordable(rate: BitRate) -> u64 {
     (rate.bytes_in(Duration::from_secs(1)).0 / ACK_SHARE / ACK.0).max(1)
-}
-
-impl Parameters {
-    /// What acknowledgements take of the other direction while `rate` is sent.
-    pub(crate) fn spent_on_acknowledgements(&self, rate: BitRate) -> BitRate {
-        let packets = rate.bytes_in(Duration::from_secs(1)).0 / PACKET.0;
-        let by_time = (1.0 / self.ack_delay.as_secs_f64()) as u64;
-        let times = (packets / self.ack_packets).max(by_time.min(packets));
-        BitRate(8 * ACK.0 * times)
-    }
 }
 
 /// 1/32 of a round trip's packets, since satellite modems reorder by a frame or two and a false alarm costs a round trip.

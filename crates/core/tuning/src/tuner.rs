@@ -8,7 +8,7 @@ use farhop_units::{BitRate, Bytes};
 use crate::decision::{Applies, Decision, Figures, Sending, Told};
 use crate::measure::{Measured, Meter, Share, Totals};
 use crate::reasons::{beyond, decisions, unread, windows};
-use crate::{End, Parameters, Path, Room, Set};
+use crate::{Parameters, Path, Room, Set};
 
 /// A size grows when more than a quarter is missing, which leaves every window above what fills the path, …
 const GROW: (u64, u64) = (5, 4);
@@ -19,10 +19,6 @@ const OUTGROWN: (u64, u64) = (3, 2);
 /// … and, where the round trip is more than twice what it once was, they have used half of what they have.
 const GROWN: u32 = 2;
 const USED: u64 = 2;
-/// It is too when what ground asks to be told of it takes more than a quarter of what this end has sent at its best, twice as much as it
-/// would take on the next carrier, and has for so long: one page is no reason.
-const TOLD_TOO_OFTEN: (u64, u64) = (4, 2);
-const TOLD_FOR: Duration = Duration::from_secs(30);
 /// Reports to the peer: not more often than this, nor than once a round trip, …
 const REPORT_EVERY: Duration = Duration::from_secs(2);
 /// … and only when the rate has changed by an eighth, or the loss by a quarter and half a per cent.
@@ -53,9 +49,6 @@ pub struct Tuner {
     /// What the carrier began with.
     first: Parameters,
     now: Parameters,
-    /// Since when ground is told of what comes more often than the way there can afford, and whether that is so for long.
-    told_too_often: Option<Duration>,
-    is_worn: bool,
 }
 
 impl Tuner {
@@ -72,8 +65,6 @@ impl Tuner {
             shortest: None,
             first,
             now: first,
-            told_too_often: None,
-            is_worn: false,
         }
     }
 
@@ -99,26 +90,7 @@ impl Tuner {
         // Streams keep the windows with which the carrier began, and need the room that goes with them.
         let carrier_window = fit.carrier_window.max(self.first.carrier_window);
         self.now = before.settled(Parameters { carrier_window, ..fit });
-        let since = self.told_too_often.unwrap_or(now);
-        self.told_too_often = self.tells_too_often().then_some(since);
-        self.is_worn = self.told_too_often.is_some_and(|since| now.saturating_sub(since) >= TOLD_FOR);
         self.now != before
-    }
-
-    /// Remote: what ground asked for when the carrier began, knowing what this end knew, has too much said of what it sends.
-    fn tells_too_often(&self) -> bool {
-        let ground = Set { end: End::Ground, ..self.set };
-        let asks = |measured: &Measured| Parameters::new(&ground, &Path::new(&ground, &measured.mirrored()));
-        let measured = self.measured();
-        let (Some(coming), Some(room), End::Remote) = (measured.receiving, measured.sending, self.set.end)
-        else {
-            return false;
-        };
-        let (spent, next) = (
-            asks(&self.learned).spent_on_acknowledgements(coming),
-            asks(&measured).spent_on_acknowledgements(coming),
-        );
-        spent.0 * TOLD_TOO_OFTEN.0 > room.0 && spent.0 >= next.0 * TOLD_TOO_OFTEN.1
     }
 
     /// What the peer has reported.
@@ -164,11 +136,7 @@ impl Tuner {
     /// What the peer may send on one stream is so much less than fits the path that another carrier is worth its handshake: this
     /// one keeps what it began with. Where only the round trip has grown since, it has to be made use of first: processors that are
     /// busy look like a long way, hold up nothing that is small, and a thousand new carriers would keep them busy for good.
-    /// It is worth one, too, when ground has this end say so often what has come that little else finds room on the way there.
     pub fn has_outgrown(&self) -> bool {
-        if self.is_worn {
-            return true;
-        }
         let own = self.meter.measured();
         let Some(round_trip) = own.round_trip.map(|round_trip| round_trip.least) else { return false };
         let has_grown = self.shortest.is_some_and(|shortest| round_trip > GROWN * shortest);

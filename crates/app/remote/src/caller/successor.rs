@@ -20,12 +20,11 @@ impl Caller {
     pub(super) async fn better(&self, carrier: &Carrier, quic_again: Duration) -> (Called, &'static str) {
         tokio::select! {
             called = self.improve(carrier, quic_again) => (called, "left for one over QUIC"),
-            called = self.outgrow(carrier) => (called, "left for one that fits the path"),
+            called = self.outgrow(carrier) => (called, "left for one with windows that fit the path"),
         }
     }
 
-    /// Waits until the path turns out to take much more than the streams of a carrier may carry, or much less of what is said of each
-    /// packet, and calls the same ground again:
+    /// Waits until the path turns out to take much more than the streams of a carrier may carry, and calls the same ground again:
     /// the next carrier begins with what was measured on this one.
     async fn outgrow(&self, carrier: &Carrier) -> Called {
         let Carrier { peer, address, connection, hop, .. } = carrier;

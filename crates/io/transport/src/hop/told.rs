@@ -66,8 +66,8 @@ impl Hop {
         self.0.lock().tuner.measured()
     }
 
-    /// Another carrier would be quicker, since the windows of this one's streams are too small for the path, or it is acknowledged too
-    /// often, and QUIC does not change that under way. Over TCP they grow.
+    /// Another carrier would be quicker, since the windows of this one's streams are too small for the path and QUIC does not change
+    /// them under way. Over TCP they grow.
     pub fn has_outgrown(&self, kind: Kind) -> bool {
         kind == Kind::Quic && self.0.lock().tuner.has_outgrown()
     }
