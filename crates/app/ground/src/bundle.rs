@@ -1,9 +1,9 @@
 //! What a page will need, fetched before anyone asks: promises on the stream whose bytes mention it, fetches in the
 //! order of render priority, pushes, which may name more. What is worth it is decided by then (`reading`).
 
+mod asking;
 mod framed;
 mod guessed;
-mod head;
 mod learned;
 mod together;
 
@@ -42,9 +42,9 @@ use crate::tally::{ASKED, COMING, HELD, NOT_PUBLIC, Tally, UNSEEN, VALIDATED, sk
 use crate::treatment::{Treatment, content_length, has_body, media_type, treatment};
 use crate::validation;
 use crate::variant::{self, Purpose};
+pub(crate) use asking::request_head;
 use framed::may_be_asked_about;
 use guessed::{Guesses, Raised};
-pub(crate) use head::request_head;
 use together::for_anyone;
 
 /// The bundle of one load of one page, frames included. It ends with the last stream that is read for it.
