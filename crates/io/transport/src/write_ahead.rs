@@ -59,6 +59,8 @@ pub struct WriteAhead {
     pace: Option<Pace>,
     driven: Option<Driven>,
     surplus: Surplus,
+    /// Bytes around each of QUIC's packets: headers of IP and UDP, and those of the layer that repairs.
+    around: u64,
 }
 
 /// What the scheduler has given out.
@@ -94,6 +96,7 @@ impl WriteAhead {
             pace: None,
             driven: None,
             surplus: Surplus::default(),
+            around: HEADERS + if plan.repair > 0 { farhop_fec::wire::HEADER as u64 } else { 0 },
         }
     }
 
@@ -113,7 +116,7 @@ impl WriteAhead {
         }
         let about = rate(&driven, path.rtt);
         self.driven = Some(driven);
-        let sent = Bytes(udp.bytes + HEADERS * udp.datagrams);
+        let sent = Bytes(udp.bytes + self.around * udp.datagrams);
         let ahead = if given.is_calm { CALM } else { WRITE_AHEAD };
         let rate = driven.pacing.map(|rate| self.surplus.relieve(now, (sent, given.handed), rate, ahead));
         let pace = Pace { rate, about: Some(about), ..Pace::default() };
