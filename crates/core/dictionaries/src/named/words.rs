@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use sfv::{BareItem, Dictionary, InnerList, ListEntry, Parser};
 use url::Url;
 
 use super::pattern::Pattern;
@@ -29,13 +30,26 @@ impl Offer {
     /// Of the response to a request for `url`. `None`: it cannot be used as one, or not by what is known here.
     pub fn read(field: &str, url: &Url) -> Option<Offer> {
         let (mut text, mut destinations, mut id) = (None, Vec::new(), String::new());
-        for (name, value) in Reader::of(field)?.dictionary()? {
-            match (name.as_str(), value) {
-                ("match", Value::String(value)) => text = Some(value),
-                ("match-dest", Value::List(values)) => destinations = values,
-                ("id", Value::String(value)) if value.len() <= LONGEST_ID => id = value,
+        if field.len() > LONGEST {
+            return None;
+        }
+        let members: Dictionary = Parser::new(field).parse().ok()?;
+        for (name, value) in &members {
+            let item = match value {
+                ListEntry::Item(item) => Some(&item.bare_item),
+                ListEntry::InnerList(list) if name.as_str() == "match-dest" => {
+                    destinations = strings(list)?;
+                    continue;
+                }
+                ListEntry::InnerList(_) => None,
+            };
+            match (name.as_str(), item) {
+                ("match", Some(BareItem::String(value))) => text = Some(value.as_str().to_owned()),
+                ("id", Some(BareItem::String(value))) if value.as_str().len() <= LONGEST_ID => {
+                    value.as_str().clone_into(&mut id);
+                }
                 // RFC 9842 §2.1.4: others are not to be used.
-                ("type", Value::Token(value)) if value == "raw" => {}
+                ("type", Some(BareItem::Token(value))) if value.as_str() == "raw" => {}
                 ("match" | "match-dest" | "id" | "type", _) => return None,
                 // RFC 9651 §1.1 lets more be added.
                 _ => {}
@@ -58,143 +72,9 @@ pub fn available(hash: &[u8; 32]) -> String {
     format!(":{}:", STANDARD.encode(hash))
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Value {
-    String(String),
-    Token(String),
-    /// Of strings.
-    List(Vec<String>),
-    /// What nothing here is made of.
-    Other,
-}
-
-/// RFC 9651 §4.2, as far as it is needed: what is not well-formed is nothing at all.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn of(field: &'a str) -> Option<Reader<'a>> {
-        (field.len() <= LONGEST && field.is_ascii()).then_some(Reader(field.as_bytes()))
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.0.first().copied()
-    }
-
-    fn take(&mut self, wanted: u8) -> bool {
-        let is_it = self.peek() == Some(wanted);
-        if is_it {
-            self.0 = &self.0[1..];
-        }
-        is_it
-    }
-
-    fn skip(&mut self, spaces: &[u8]) {
-        while self.peek().is_some_and(|byte| spaces.contains(&byte)) {
-            self.0 = &self.0[1..];
-        }
-    }
-
-    fn run(&mut self, is_of: impl Fn(u8) -> bool) -> String {
-        let length = self.0.iter().take_while(|byte| is_of(**byte)).count();
-        let (run, rest) = self.0.split_at(length);
-        self.0 = rest;
-        run.iter().map(|byte| char::from(*byte)).collect()
-    }
-
-    /// RFC 9651 §4.2.2.
-    fn dictionary(mut self) -> Option<Vec<(String, Value)>> {
-        let mut members = Vec::new();
-        self.skip(b" ");
-        while self.peek().is_some() {
-            let name = self.key()?;
-            let value = if self.take(b'=') { self.item_or_list()? } else { Value::Other };
-            self.parameters()?;
-            members.retain(|(before, _)| *before != name);
-            members.push((name, value));
-            self.skip(b" \t");
-            if self.peek().is_some() {
-                if !self.take(b',') {
-                    return None;
-                }
-                self.skip(b" \t");
-                self.peek()?;
-            }
-        }
-        Some(members)
-    }
-
-    fn key(&mut self) -> Option<String> {
-        let begins = self.peek().is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'*');
-        let is_of = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte);
-        begins.then(|| self.run(is_of))
-    }
-
-    fn item_or_list(&mut self) -> Option<Value> {
-        if !self.take(b'(') {
-            return self.bare();
-        }
-        let (mut strings, mut is_of_strings) = (Vec::new(), true);
-        loop {
-            self.skip(b" ");
-            if self.take(b')') {
-                return Some(if is_of_strings { Value::List(strings) } else { Value::Other });
-            }
-            match self.bare()? {
-                Value::String(value) => strings.push(value),
-                _ => is_of_strings = false,
-            }
-            self.parameters()?;
-            if !matches!(self.peek()?, b' ' | b')') {
-                return None;
-            }
-        }
-    }
-
-    fn parameters(&mut self) -> Option<()> {
-        while self.take(b';') {
-            self.skip(b" ");
-            self.key()?;
-            if self.take(b'=') {
-                self.bare()?;
-            }
-        }
-        Some(())
-    }
-
-    fn bare(&mut self) -> Option<Value> {
-        match self.peek()? {
-            b'"' => self.string().map(Value::String),
-            byte if byte.is_ascii_alphabetic() || byte == b'*' => {
-                let is_of = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte);
-                Some(Value::Token(self.run(is_of)))
-            }
-            byte if byte.is_ascii_digit() || b"-:?@%".contains(&byte) => {
-                self.0 = &self.0[1..];
-                self.run(|byte| byte.is_ascii_alphanumeric() || b"+/=.:-%\"".contains(&byte));
-                Some(Value::Other)
-            }
-            _ => None,
-        }
-    }
-
-    fn string(&mut self) -> Option<String> {
-        self.take(b'"');
-        let mut text = String::new();
-        loop {
-            let byte = self.peek()?;
-            self.0 = &self.0[1..];
-            match byte {
-                b'"' => return Some(text),
-                b'\\' => {
-                    let escaped = self.peek().filter(|byte| b"\"\\".contains(byte))?;
-                    self.0 = &self.0[1..];
-                    text.push(char::from(escaped));
-                }
-                b' '..=b'~' => text.push(char::from(byte)),
-                _ => return None,
-            }
-        }
-    }
+/// The strings of a list; `None` where there is anything else in it.
+fn strings(list: &InnerList) -> Option<Vec<String>> {
+    list.items.iter().map(|item| item.bare_item.as_string().map(|text| text.as_str().to_owned())).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
-//! Cache directives: their syntax (RFC 9111 §5.2; `dictionary` for RFC 9213), and delta-seconds (§1.2.2). What each says is in
-//! `request` and `response`.
+//! Cache directives: their syntax (RFC 9111 §5.2), and delta-seconds (§1.2.2). What each says is in `request` and `response`.
 
-mod dictionary;
 mod request;
 mod response;
 

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName};
+use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
-use super::dictionary::{self, Value};
 use super::{each, restrict};
 use crate::{Scope, targets};
+
+/// Longest field for chosen caches that is read.
+const LONGEST: usize = 8 * 1_024;
 
 /// Directives of a response (RFC 9111 §5.2.2).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,25 +54,33 @@ impl ResponseDirectives {
         found
     }
 
-    /// Reads a field for chosen caches. `None`: it is empty, no dictionary, or has a directive with a value that no such one
-    /// has, and MUST (SHOULD, the last) be ignored (RFC 9213 §2.1).
+    /// Reads a field for chosen caches. `None`: it is empty, no dictionary (RFC 9651 §3.2), or has a directive with a value
+    /// that no such one has, and MUST (SHOULD, the last) be ignored (RFC 9213 §2.1).
     fn targeted(text: &str) -> Option<Self> {
-        let members = dictionary::read(text).filter(|members| !members.is_empty())?;
+        if text.len() > LONGEST {
+            return None;
+        }
+        let members: Dictionary =
+            Parser::new(text).parse().ok().filter(|members: &Dictionary| !members.is_empty())?;
         let mut found = Self { targeted: true, ..Self::default() };
         for (name, value) in &members {
             let number;
+            let value = match value {
+                ListEntry::Item(item) => Some(&item.bare_item),
+                ListEntry::InnerList(_) => None,
+            };
             let argument = match (name.as_str(), value) {
                 ("max-age" | "s-maxage" | "stale-while-revalidate" | "stale-if-error", value) => {
-                    let Value::Integer(seconds) = value else { return None };
-                    number = seconds.to_string();
+                    number = value?.as_integer()?.to_string();
                     Some(number.as_str())
                 }
-                ("no-cache" | "private", Value::String(names) | Value::Token(names)) => Some(names.as_str()),
-                (_, Value::Boolean(true)) => None,
+                ("no-cache" | "private", Some(BareItem::String(names))) => Some(names.as_str()),
+                ("no-cache" | "private", Some(BareItem::Token(name))) => Some(name.as_str()),
+                (_, Some(BareItem::Boolean(true))) => None,
                 (name, _) if Self::knows(name) => return None,
                 _ => continue,
             };
-            found.take(name, argument);
+            found.take(name.as_str(), argument);
         }
         Some(found)
     }
