@@ -166,23 +166,6 @@ async fn held(world: &World) -> u64 {
 }
 
 #[tokio::test]
-async fn what_waits_for_its_turn_at_ground_grows_old_there() {
-    let world = world().await;
-    let mut events = world.bus.subscribe();
-    let promise = document(&world).await;
-    // Its age counts on the system's clock, which cannot be advanced here; a longer wait makes it no younger.
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
-    let mut push = world.hop.push(promise).unwrap();
-    push.answer(&head(&[("cache-control", "max-age=600"), ("age", "98")]), Coding::Identity, None);
-    push.write(Bytes::from_static(b"promised")).await.unwrap();
-    push.finish(None);
-    until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
-    let got = answer(world.get("/a.css", &format!("{BROWSER}{REFERER}")).await).await.to_lowercase();
-    let age = got.lines().find_map(|line| line.strip_prefix("age: ")?.parse::<u64>().ok());
-    assert!(got.contains("promised") && age >= Some(99), "{got}");
-}
-
-#[tokio::test]
 async fn ground_is_told_of_a_promise_that_the_repository_has_answered_for() {
     let world = world().await;
     let promise = held(&world).await;

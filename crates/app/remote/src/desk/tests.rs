@@ -4,23 +4,50 @@ use super::*;
 use farhop_store::Budget;
 use http::{HeaderName, HeaderValue, header};
 
+/// A promise of this number, of what was asked for at the same time as its page.
+fn made(number: u64, url: Url, asked_at: SystemTime) -> Made {
+    Made {
+        wire: (0, number),
+        client: IpAddr::from([10, 0, 0, 1]),
+        page: ExchangeId(1),
+        asked_at,
+        url,
+        request: Arc::default(),
+        priority: Priority::default(),
+        leading: None,
+    }
+}
+
+fn lasting(cache_control: &'static str) -> Arc<ResponseHead> {
+    let fields = [(header::CACHE_CONTROL, HeaderValue::from_static(cache_control))];
+    Arc::new(ResponseHead { status: StatusCode::OK, fields: fields.into_iter().collect() })
+}
+
+#[test]
+fn what_waits_for_its_turn_at_ground_grows_old_there() {
+    let (user, now) = (User { id: 1, name: "10.0.0.1".into() }, Duration::from_secs(1_000));
+    let is_reused_after = |waited| {
+        let mut desk = Desk::new(Bus::new());
+        let asked_at = SystemTime::now() - Duration::from_secs(waited);
+        let url = Url::parse("http://site.test/").unwrap();
+        let (id, _) = desk.promise(&user, made(1, url, asked_at)).unwrap();
+        assert_eq!(desk.known(id).unwrap().asked_at, asked_at, "its age in the repository counts from then");
+        let body = Body::whole(&Budget::new(100), "body".into(), None);
+        assert!(desk.head(id, &lasting("max-age=600"), body, now));
+        desk.complete(id, Some(1), now);
+        desk.handed_over.len() == 1
+    };
+    assert!(is_reused_after(0) && is_reused_after(500));
+    assert!(!is_reused_after(595) && !is_reused_after(700));
+}
+
 #[test]
 fn what_was_promised_before_an_invalidation_answers_nothing_after_it() {
     let (mut desk, now) = (Desk::new(Bus::new()), Duration::from_secs(100));
     let user = User { id: 1, name: "10.0.0.1".into() };
     let url = |path: &str| Url::parse("http://site.test/").unwrap().join(path).unwrap();
     for (number, path) in [(0, "a"), (1, "b"), (2, "c")] {
-        let made = Made {
-            wire: (0, number),
-            client: IpAddr::from([10, 0, 0, 1]),
-            page: ExchangeId(1),
-            asked_at: SystemTime::now(),
-            url: url(path),
-            request: Arc::default(),
-            priority: Priority::default(),
-            leading: None,
-        };
-        desk.promise(&user, made).unwrap();
+        desk.promise(&user, made(number, url(path), SystemTime::now())).unwrap();
     }
     for path in ["a", "c"] {
         desk.invalidate(&url(path), (0, &[2]), now);
@@ -63,21 +90,11 @@ fn of_too_many_that_were_handed_over_the_oldest_count_as_unused() {
     let (bus, now) = (Bus::new(), Duration::from_secs(100));
     let mut desk = Desk::new(bus.clone());
     let user = User { id: 1, name: "10.0.0.1".into() };
-    let lasting = (header::CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
-    let head = Arc::new(ResponseHead { status: StatusCode::OK, fields: HeaderMap::from_iter([lasting]) });
+    let head = lasting("max-age=3600");
     let body = Body::whole(&Budget::new(100), "body".into(), None);
     let mut hand_over = |number: u64| {
-        let made = Made {
-            wire: (0, number),
-            client: IpAddr::from([10, 0, 0, 1]),
-            page: ExchangeId(1),
-            asked_at: SystemTime::now(),
-            url: Url::parse(&format!("http://site.test/{number}")).unwrap(),
-            request: Arc::default(),
-            priority: Priority::default(),
-            leading: None,
-        };
-        let (id, _) = desk.promise(&user, made).unwrap();
+        let url = Url::parse(&format!("http://site.test/{number}")).unwrap();
+        let (id, _) = desk.promise(&user, made(number, url, SystemTime::now())).unwrap();
         assert!(desk.head(id, &head, body.clone(), now));
         desk.complete(id, Some(number), now);
         desk.handed_over.len()
